@@ -1,0 +1,47 @@
+# Every target carries one line of help; `make` alone prints them.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+VENV := .venv
+PYTHON := $(VENV)/bin/python
+ARGS ?=
+export UV_PROJECT_ENVIRONMENT := $(VENV)
+# The environment that every other target needs, remade when a lock or a manifest changes.
+STAMP := $(VENV)/.installed
+
+.PHONY: help setup demo test check bench clean lock
+
+help: ## print this help
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 16
+
+setup: $(STAMP) ## install the locked dependencies into .venv and build (or find) the control plane and the Pulumi engine
+	@$(PYTHON) -m infra.local build
+
+$(STAMP): requirements.lock pyproject.toml controller/pyproject.toml components/pyproject.toml
+	@bash .ci/install $(VENV)
+	@touch $(STAMP)
+
+demo: setup ## bring up the whole environment on this machine and run the labs on it (ARGS=--json for JSON on stdout)
+	@$(PYTHON) -m infra.local demo $(ARGS)
+
+test: setup ## run every test (ARGS are handed to pytest)
+	@$(PYTHON) -m pytest $(ARGS)
+
+check: $(STAMP) ## format, lint, types, layers, generated files
+	@$(VENV)/bin/ruff format --check .
+	@$(VENV)/bin/ruff check .
+	@$(VENV)/bin/mypy
+	@$(VENV)/bin/lint-imports
+	@$(PYTHON) -m nodeless crds controller/crds --check
+
+bench: setup ## print the figures: decision time, time to the first node, memory
+	@$(PYTHON) -m infra.local bench $(ARGS)
+
+lock: ## resolve the dependencies again and write the two lock files
+	@uv lock --upgrade
+	@uv export --quiet --all-groups --no-emit-workspace --format requirements-txt --no-header -o requirements.lock
+	@uv export --quiet --package nodeless --extra controller --no-default-groups --no-emit-workspace --no-emit-project \
+		--format requirements-txt --no-header -o controller/requirements.lock
+
+clean: ## remove what the targets above made in this folder (the cache outside it stays)
+	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
