@@ -1,0 +1,60 @@
+"""Conditions: what is observed about an object, and since when."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+READY = "Ready"
+VALIDATION_SUCCEEDED = "ValidationSucceeded"
+NODE_CLASS_READY = "NodeClassReady"
+SUBNETS_READY = "SubnetsReady"
+SECURITY_GROUPS_READY = "SecurityGroupsReady"
+IMAGES_READY = "AMIsReady"
+INSTANCE_PROFILE_READY = "InstanceProfileReady"
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A `metav1.Condition`; `status` is True, False or Unknown."""
+
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""
+    last_transition_time: float = 0.0
+
+
+def settled(before: Iterable[Condition], observed: Iterable[Condition], now: float) -> tuple[Condition, ...]:
+    """The observed conditions and, last, Ready: true when all of them are; unknown ones make it unknown.
+
+    A condition whose status has not changed keeps the time since when it holds. Conditions of other types
+    that the object had are kept.
+    """
+    known = {condition.type: condition for condition in before}
+    observed = tuple(observed)
+    worst = next((each for each in observed if each.status == "False"), None) or next(
+        (each for each in observed if each.status != "True"), None
+    )
+    ready = (
+        Condition(READY, "True", READY)
+        if worst is None
+        else Condition(READY, worst.status, f"{worst.type}{worst.status}", worst.message)
+    )
+    for condition in (*observed, ready):
+        former = known.get(condition.type)
+        since = former.last_transition_time if former and former.status == condition.status else now
+        known[condition.type] = Condition(
+            condition.type, condition.status, condition.reason or condition.type, condition.message, since
+        )
+    return tuple(known[type_] for type_ in sorted(known))
+
+
+def same(left: Iterable[Condition], right: Iterable[Condition]) -> bool:
+    """Whether two sets of conditions say the same, in any order; fractions of a second do not count."""
+
+    def plain(conditions: Iterable[Condition]) -> set[tuple[str, str, str, str, int]]:
+        return {
+            (each.type, each.status, each.reason, each.message, int(each.last_transition_time))
+            for each in conditions
+        }
+
+    return plain(left) == plain(right)

@@ -1,0 +1,113 @@
+"""What happened, in the past tense: the input of `state.apply`.
+
+Every event carries the new state of its object, never a difference, so that the same
+event twice gives the same snapshot.
+"""
+
+from dataclasses import dataclass
+
+from nodeless.model.nodes import Claim, Node
+from nodeless.model.pods import DaemonSet, Pod
+from nodeless.model.pools import NodeClass, Pool
+
+
+@dataclass(frozen=True, slots=True)
+class PodSeen:
+    pod: Pod
+
+
+@dataclass(frozen=True, slots=True)
+class PodGone:
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSeen:
+    node: Node
+
+
+@dataclass(frozen=True, slots=True)
+class NodeGone:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimSeen:
+    claim: Claim
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimGone:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class PoolSeen:
+    """`inline_class` is the node class of a Provisioner with `spec.provider`."""
+
+    pool: Pool
+    inline_class: NodeClass | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PoolGone:
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeClassSeen:
+    node_class: NodeClass
+
+
+@dataclass(frozen=True, slots=True)
+class NodeClassGone:
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonSetSeen:
+    daemon_set: DaemonSet
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonSetGone:
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Nominated:
+    """Pods are expected on a claim or node until a time."""
+
+    name: str
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class GuardSeen:
+    """The teardown guard of a stack; `deleting` once the stack is being destroyed."""
+
+    deleting: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GuardGone:
+    key: str
+
+
+Event = (
+    PodSeen
+    | PodGone
+    | NodeSeen
+    | NodeGone
+    | ClaimSeen
+    | ClaimGone
+    | PoolSeen
+    | PoolGone
+    | NodeClassSeen
+    | NodeClassGone
+    | DaemonSetSeen
+    | DaemonSetGone
+    | Nominated
+    | GuardSeen
+    | GuardGone
+)

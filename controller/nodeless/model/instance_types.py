@@ -1,0 +1,65 @@
+"""What the cloud sells: instance types, and offerings of each in a zone as spot or on-demand."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from nodeless.model.labels import CAPACITY_TYPE, ZONE
+from nodeless.model.requirements import Requirements
+from nodeless.model.resources import Resources, subtract
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Offering:
+    """One way to buy a type: `price` in US dollars an hour; not `available` when sold out or unpriced."""
+
+    zone: str
+    capacity_type: str
+    price: float
+    available: bool = True
+
+    def allowed_by(self, requirements: Requirements) -> bool:
+        """Whether requirements on zone and capacity type allow it."""
+        return _allows(requirements, ZONE, self.zone) and _allows(
+            requirements, CAPACITY_TYPE, self.capacity_type
+        )
+
+
+def _allows(requirements: Requirements, key: str, value: str) -> bool:
+    requirement = requirements.get(key)
+    return requirement is None or requirement.allows(value)
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceType:
+    """A type as one node class and kubelet configuration would run it.
+
+    `requirements`: every well-known label that it determines, `DoesNotExist` for those that it never carries.
+    `overhead`: what kubelet and system keep; allocatable is `capacity - overhead`.
+    """
+
+    name: str
+    requirements: Requirements
+    capacity: Resources = field(hash=False)
+    overhead: Resources = field(hash=False)
+    offerings: tuple[Offering, ...] = ()
+
+    @property
+    def allocatable(self) -> dict[str, int]:
+        return subtract(self.capacity, self.overhead)
+
+    def cheapest(self, requirements: Requirements) -> Offering | None:
+        """The cheapest available offering that the requirements allow (ties: zone, capacity type)."""
+        allowed = [
+            offering
+            for offering in self.offerings
+            if offering.available and offering.allowed_by(requirements)
+        ]
+        return min(
+            allowed,
+            key=lambda offering: (offering.price, offering.zone, offering.capacity_type),
+            default=None,
+        )
+
+
+Catalog = Mapping[str, tuple[InstanceType, ...]]
+"""The instance types that each pool may use, by pool key (`Provisioner/default`)."""

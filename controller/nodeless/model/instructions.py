@@ -1,0 +1,178 @@
+"""What to do, in the imperative: the output of `launch` and `lifecycle`, carried out by `app`'s hands.
+
+Every instruction names its cause (`claim:default-abcde`, `pass:17`), so that an object can
+tell its story. Carrying one out twice does no harm.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from nodeless.model.nodes import Claim, Condition
+from nodeless.model.pools import Reference
+from nodeless.model.taints import Taint
+
+
+@dataclass(frozen=True, slots=True)
+class CreateClaim:
+    """Write the NodeClaim object; one that exists already under the name is fine."""
+
+    cause: str
+    claim: Claim
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchInstance:
+    """Ask the cloud for the claim's instance; the claim's name is the idempotency token."""
+
+    cause: str
+    claim: Claim
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateClaimStatus:
+    """Set conditions and, where given, other status fields of a claim."""
+
+    cause: str
+    name: str
+    conditions: tuple[Condition, ...] = ()
+    node_name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AddFinalizer:
+    cause: str
+    kind: str
+    name: str
+    finalizer: str
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveFinalizer:
+    cause: str
+    kind: str
+    name: str
+    finalizer: str
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateNode:
+    """Merge labels and annotations (None removes one); set the whole taint list when it is given."""
+
+    cause: str
+    name: str
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    annotations: Mapping[str, str | None] = field(default_factory=dict, hash=False)
+    taints: tuple[Taint, ...] | None = None
+    unschedulable: bool | None = None
+    add_finalizer: str | None = None
+    owner_claim: Claim | None = None
+    stage: str = ""
+    """What this means in the node's story; logged once it is done."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteNode:
+    cause: str
+    name: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteClaim:
+    """Delete the NodeClaim (its finalizer then drains and terminates). `reason` as in the metrics' label."""
+
+    cause: str
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class EvictPod:
+    """Through the eviction API, with the uid as precondition."""
+
+    cause: str
+    namespace: str
+    name: str
+    uid: str
+    node_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class TerminateInstance:
+    """End a claim's instance and watch it go; without an id, every instance that carries the claim's tag."""
+
+    cause: str
+    claim_name: str
+    instance_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LookForInstance:
+    """Find out whether a claim's instance still lives, without doing anything to it."""
+
+    cause: str
+    claim_name: str
+    instance_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class TerminateEverything:
+    """End every instance of this cluster, claimed or not; what follows waits until none lives."""
+
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeletePool:
+    """Delete a pool object that a stack's teardown must not leave behind."""
+
+    cause: str
+    pool: Reference
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteLaunchTemplates:
+    """Delete every launch template that was made for this cluster."""
+
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseGuard:
+    """Take the finalizer off the teardown guard: everything that it guarded is gone."""
+
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class PublishEvent:
+    """A Kubernetes event on an object; `type` is Normal or Warning, `namespace` empty for cluster scope."""
+
+    cause: str
+    kind: str
+    name: str
+    type: str
+    reason: str
+    message: str
+    namespace: str = ""
+    uid: str = ""
+
+
+Instruction = (
+    CreateClaim
+    | LaunchInstance
+    | UpdateClaimStatus
+    | AddFinalizer
+    | RemoveFinalizer
+    | UpdateNode
+    | DeleteNode
+    | DeleteClaim
+    | EvictPod
+    | TerminateInstance
+    | LookForInstance
+    | TerminateEverything
+    | DeletePool
+    | DeleteLaunchTemplates
+    | ReleaseGuard
+    | PublishEvent
+)

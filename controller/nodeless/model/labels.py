@@ -1,0 +1,112 @@
+"""Names that users, dashboards and tools depend on, spelled once.
+
+Karpenter's names, both API generations (spec of v0.27.3 and of v1), and Kubernetes' own.
+"""
+
+ARCH = "kubernetes.io/arch"
+OS = "kubernetes.io/os"
+HOSTNAME = "kubernetes.io/hostname"
+INSTANCE_TYPE = "node.kubernetes.io/instance-type"
+ZONE = "topology.kubernetes.io/zone"
+REGION = "topology.kubernetes.io/region"
+WINDOWS_BUILD = "node.kubernetes.io/windows-build"
+
+CORE_GROUP = "karpenter.sh"
+AWS_GROUP = "karpenter.k8s.aws"
+
+CAPACITY_TYPE = "karpenter.sh/capacity-type"
+SPOT = "spot"
+ON_DEMAND = "on-demand"
+
+PROVISIONER_NAME = "karpenter.sh/provisioner-name"
+NODE_POOL = "karpenter.sh/nodepool"
+NODE_CLAIM = "karpenter.sh/nodeclaim"
+REGISTERED = "karpenter.sh/registered"
+INITIALIZED = "karpenter.sh/initialized"
+
+EMPTINESS_TIMESTAMP = "karpenter.sh/emptiness-timestamp"
+DO_NOT_EVICT = "karpenter.sh/do-not-evict"
+DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"
+DO_NOT_CONSOLIDATE = "karpenter.sh/do-not-consolidate"
+COMPATIBILITY_PROVIDER = "compatibility.karpenter.sh/provider"
+EXCLUDE_BALANCERS = "node.kubernetes.io/exclude-from-external-load-balancers"
+
+UNREGISTERED_TAINT = "karpenter.sh/unregistered"
+DISRUPTED_TAINT = "karpenter.sh/disrupted"
+TERMINATION_FINALIZER = "karpenter.sh/termination"
+TEARDOWN_FINALIZER = "nodeless.dev/teardown"
+
+CLUSTER_TAG_PREFIX = "kubernetes.io/cluster/"
+CLUSTER_NAME_TAG = "eks:eks-cluster-name"
+MANAGED_TEMPLATE_TAG = "karpenter.k8s.aws/cluster"
+
+INSTANCE_CATEGORY = "karpenter.k8s.aws/instance-category"
+INSTANCE_GENERATION = "karpenter.k8s.aws/instance-generation"
+INSTANCE_FAMILY = "karpenter.k8s.aws/instance-family"
+INSTANCE_SIZE = "karpenter.k8s.aws/instance-size"
+INSTANCE_CPU = "karpenter.k8s.aws/instance-cpu"
+INSTANCE_MEMORY = "karpenter.k8s.aws/instance-memory"
+INSTANCE_NETWORK_BANDWIDTH = "karpenter.k8s.aws/instance-network-bandwidth"
+INSTANCE_PODS = "karpenter.k8s.aws/instance-pods"
+INSTANCE_HYPERVISOR = "karpenter.k8s.aws/instance-hypervisor"
+INSTANCE_ENCRYPTION_IN_TRANSIT = "karpenter.k8s.aws/instance-encryption-in-transit-supported"
+INSTANCE_LOCAL_NVME = "karpenter.k8s.aws/instance-local-nvme"
+INSTANCE_GPU_NAME = "karpenter.k8s.aws/instance-gpu-name"
+INSTANCE_GPU_MANUFACTURER = "karpenter.k8s.aws/instance-gpu-manufacturer"
+INSTANCE_GPU_COUNT = "karpenter.k8s.aws/instance-gpu-count"
+INSTANCE_GPU_MEMORY = "karpenter.k8s.aws/instance-gpu-memory"
+INSTANCE_ACCELERATOR_NAME = "karpenter.k8s.aws/instance-accelerator-name"
+INSTANCE_ACCELERATOR_MANUFACTURER = "karpenter.k8s.aws/instance-accelerator-manufacturer"
+INSTANCE_ACCELERATOR_COUNT = "karpenter.k8s.aws/instance-accelerator-count"
+INSTANCE_ACCELERATOR_MEMORY = "karpenter.k8s.aws/instance-accelerator-memory"
+EC2_NODE_CLASS_NAME = "karpenter.k8s.aws/ec2nodeclass"
+INSTANCE_AMI_ID = "karpenter.k8s.aws/instance-ami-id"
+
+#: Keys whose values the provider resolves: a pod or a pool may ask for them, and a
+#: pool need not define them (scheduling treats an absent one as "any value").
+WELL_KNOWN = frozenset(
+    {
+        PROVISIONER_NAME,
+        NODE_POOL,
+        CAPACITY_TYPE,
+        ZONE,
+        REGION,
+        INSTANCE_TYPE,
+        ARCH,
+        OS,
+        INSTANCE_CATEGORY,
+        INSTANCE_GENERATION,
+        INSTANCE_FAMILY,
+        INSTANCE_SIZE,
+        INSTANCE_CPU,
+        INSTANCE_MEMORY,
+        INSTANCE_NETWORK_BANDWIDTH,
+        INSTANCE_PODS,
+        INSTANCE_HYPERVISOR,
+        INSTANCE_ENCRYPTION_IN_TRANSIT,
+        INSTANCE_LOCAL_NVME,
+        INSTANCE_GPU_NAME,
+        INSTANCE_GPU_MANUFACTURER,
+        INSTANCE_GPU_COUNT,
+        INSTANCE_GPU_MEMORY,
+        INSTANCE_ACCELERATOR_NAME,
+        INSTANCE_ACCELERATOR_MANUFACTURER,
+        INSTANCE_ACCELERATOR_COUNT,
+        INSTANCE_ACCELERATOR_MEMORY,
+    }
+)
+
+#: Older spellings that mean a well-known key.
+ALIASES = {
+    "failure-domain.beta.kubernetes.io/zone": ZONE,
+    "failure-domain.beta.kubernetes.io/region": REGION,
+    "beta.kubernetes.io/arch": ARCH,
+    "beta.kubernetes.io/os": OS,
+    "beta.kubernetes.io/instance-type": INSTANCE_TYPE,
+    "topology.ebs.csi.aws.com/zone": ZONE,
+}
+
+
+def canonical_key(key: str) -> str:
+    """The key that an accepted alias stands for; any other key is returned as it is."""
+    return ALIASES.get(key, key)

@@ -1,0 +1,144 @@
+"""Nodes of the cluster, claims on capacity, and the instances behind them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from nodeless.model.conditions import READY, Condition
+from nodeless.model.labels import CAPACITY_TYPE, INITIALIZED, INSTANCE_TYPE, REGISTERED, ZONE
+from nodeless.model.pods import Owner
+from nodeless.model.pools import Reference
+from nodeless.model.requirements import Requirements
+from nodeless.model.resources import Resources
+from nodeless.model.taints import Taint
+
+__all__ = [
+    "DRAINED",
+    "EMPTY",
+    "INITIALIZED_CONDITION",
+    "INSTANCE_TERMINATING",
+    "LAUNCHED",
+    "READY",
+    "REGISTERED_CONDITION",
+    "Claim",
+    "Condition",
+    "Instance",
+    "Node",
+]
+
+LAUNCHED = "Launched"
+REGISTERED_CONDITION = "Registered"
+INITIALIZED_CONDITION = "Initialized"
+EMPTY = "Empty"
+DRAINED = "Drained"
+INSTANCE_TERMINATING = "InstanceTerminating"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A v1 NodeClaim: the wish for one node, written before its instance exists.
+
+    `name` is deterministic: it is also the fleet request's client token and the instance's tag.
+    """
+
+    name: str
+    pool: Reference
+    node_class: Reference
+    requirements: Requirements = field(default_factory=Requirements)
+    requests: Resources = field(default_factory=dict, hash=False)
+    uid: str = ""
+    resource_version: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    annotations: Mapping[str, str] = field(default_factory=dict, hash=False)
+    taints: tuple[Taint, ...] = ()
+    startup_taints: tuple[Taint, ...] = ()
+    created_at: float = 0.0
+    deletion_timestamp: float | None = None
+    finalizers: tuple[str, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+    provider_id: str = ""
+    node_name: str = ""
+    image_id: str = ""
+    capacity: Resources = field(default_factory=dict, hash=False)
+    allocatable: Resources = field(default_factory=dict, hash=False)
+    expire_after: int | None = None
+    """Seconds of life that its pool meant for it when it was made; None: no end."""
+    termination_grace_period: int | None = None
+    """Longest time in seconds that its drain may take; None: as long as it takes."""
+
+    def condition(self, type_: str) -> Condition | None:
+        return next((condition for condition in self.conditions if condition.type == type_), None)
+
+    def is_true(self, type_: str) -> bool:
+        condition = self.condition(type_)
+        return condition is not None and condition.status == "True"
+
+    @property
+    def instance_id(self) -> str:
+        """The EC2 instance id of `aws:///ZONE/ID`; empty before launch."""
+        return self.provider_id.rsplit("/", 1)[-1]
+
+    @property
+    def instance_type(self) -> str:
+        return self.labels.get(INSTANCE_TYPE, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A Node object, the part that we act on."""
+
+    name: str
+    uid: str = ""
+    resource_version: str = ""
+    provider_id: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    annotations: Mapping[str, str] = field(default_factory=dict, hash=False)
+    taints: tuple[Taint, ...] = ()
+    unschedulable: bool = False
+    capacity: Resources = field(default_factory=dict, hash=False)
+    allocatable: Resources = field(default_factory=dict, hash=False)
+    ready: bool = False
+    created_at: float = 0.0
+    deletion_timestamp: float | None = None
+    finalizers: tuple[str, ...] = ()
+    owners: tuple[Owner, ...] = ()
+
+    @property
+    def initialized(self) -> bool:
+        return self.labels.get(INITIALIZED) == "true"
+
+    @property
+    def registered(self) -> bool:
+        return self.labels.get(REGISTERED) == "true"
+
+    @property
+    def instance_type(self) -> str:
+        return self.labels.get(INSTANCE_TYPE, "")
+
+    @property
+    def zone(self) -> str:
+        return self.labels.get(ZONE, "")
+
+    @property
+    def capacity_type(self) -> str:
+        return self.labels.get(CAPACITY_TYPE, "")
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """An EC2 instance that belongs to this cluster, as the cloud describes it."""
+
+    id: str
+    provider_id: str
+    instance_type: str
+    zone: str
+    capacity_type: str
+    state: str
+    launched_at: float
+    image_id: str = ""
+    private_dns_name: str = ""
+    subnet_id: str = ""
+    tags: Mapping[str, str] = field(default_factory=dict, hash=False)
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Labels that the instance determines: type, zone, capacity type, image and all that its type implies."""
+    capacity: Resources = field(default_factory=dict, hash=False)
+    allocatable: Resources = field(default_factory=dict, hash=False)

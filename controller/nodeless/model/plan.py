@@ -1,0 +1,82 @@
+"""What the solver proposes: new nodes, pods on existing ones, refusals; each with its reason."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from nodeless.model.instance_types import Offering
+from nodeless.model.pools import Reference
+from nodeless.model.requirements import Requirements
+from nodeless.model.resources import Resources
+
+
+@dataclass(frozen=True, slots=True)
+class Alternative:
+    """An instance type that holds all pods of a planned node, at its cheapest allowed offering."""
+
+    instance_type: str
+    offering: Offering
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedNode:
+    """One node to launch.
+
+    `alternatives` holds every type that would do, cheapest first, the intended one at the front.
+    """
+
+    pool: Reference
+    node_class: Reference
+    requirements: Requirements
+    requests: Resources = field(hash=False)
+    """Pods and daemons together."""
+    pods: tuple[str, ...]
+    """Keys (`namespace/name`) of the pods meant for it, sorted."""
+    alternatives: tuple[Alternative, ...]
+
+    @property
+    def instance_type(self) -> str:
+        return self.alternatives[0].instance_type
+
+    @property
+    def price(self) -> float:
+        """US dollars an hour of the intended offering."""
+        return self.alternatives[0].offering.price
+
+
+@dataclass(frozen=True, slots=True)
+class PoolRefusal:
+    """Why one pool cannot make a node for a pod. `code` is stable; `message` names the one failing thing."""
+
+    pool: Reference
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a pod gets no capacity."""
+
+    pod: str
+    code: str
+    reasons: tuple[PoolRefusal, ...] = ()
+    message: str = ""
+
+    def __str__(self) -> str:
+        if self.message:
+            return self.message
+        return "; ".join(f"{reason.pool}: {reason.message}" for reason in self.reasons)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The answer to one solve."""
+
+    new_nodes: tuple[PlannedNode, ...] = ()
+    placements: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Pod key to the name of the existing node or of the in-flight claim where there is room."""
+    refusals: tuple[Refusal, ...] = ()
+
+    @property
+    def cost_per_hour(self) -> float:
+        """US dollars an hour of all new nodes."""
+        return sum(node.price for node in self.new_nodes)

@@ -1,0 +1,172 @@
+"""Pods, as far as capacity and lifecycle depend on them.
+
+Pods of one workload share everything that matters for placement: that part is a
+`PodShape`, hashable, one instance per distinct shape, so that solvers work on
+classes of pods instead of single pods.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from nodeless.model.requirements import Requirement
+from nodeless.model.taints import Toleration
+
+
+@dataclass(frozen=True, slots=True)
+class LabelSelector:
+    """A `metav1.LabelSelector`; requirements as (key, operator, values)."""
+
+    match_labels: tuple[tuple[str, str], ...] = ()
+    match_expressions: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TopologySpreadConstraint:
+    topology_key: str
+    max_skew: int
+    when_unsatisfiable: str
+    selector: LabelSelector | None = None
+    min_domains: int | None = None
+    node_affinity_policy: str = "Honor"
+    node_taints_policy: str = "Ignore"
+    match_label_keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PodAffinityTerm:
+    """One (anti-)affinity term; `weight` None means required."""
+
+    topology_key: str
+    selector: LabelSelector | None
+    namespaces: tuple[str, ...] = ()
+    namespace_selector: LabelSelector | None = None
+    weight: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HostPort:
+    ip: str
+    port: int
+    protocol: str
+
+
+@dataclass(frozen=True, slots=True)
+class NodeSelectorTerm:
+    """The expressions of one node affinity term (all must hold); `match_fields` is kept only as a fact."""
+
+    expressions: tuple[Requirement, ...]
+    match_fields: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PodShape:
+    """Everything about a pod that decides where it can run; equal shapes are interchangeable.
+
+    `requests` holds (resource, amount) sorted by name, with one unit of `pods`, computed by Kubernetes'
+    rules (init containers, sidecars, overhead, pod-level resources).
+    """
+
+    requests: tuple[tuple[str, int], ...]
+    node_selector: tuple[tuple[str, str], ...] = ()
+    required_terms: tuple[NodeSelectorTerm, ...] = ()
+    preferred_terms: tuple[tuple[int, NodeSelectorTerm], ...] = ()
+    tolerations: tuple[Toleration, ...] = ()
+    host_ports: tuple[HostPort, ...] = ()
+    spread: tuple[TopologySpreadConstraint, ...] = ()
+    affinity: tuple[PodAffinityTerm, ...] = ()
+    anti_affinity: tuple[PodAffinityTerm, ...] = ()
+    claims: tuple[str, ...] = ()
+    """Names of the persistent volume claims that it mounts, in its namespace."""
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    api_version: str
+    kind: str
+    name: str
+    uid: str = ""
+    controller: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """One pod. `key` (`namespace/name`) identifies it in a snapshot, `uid` through time."""
+
+    uid: str
+    namespace: str
+    name: str
+    shape: PodShape
+    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    annotations: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Only the annotations that we act on."""
+    node_name: str = ""
+    nominated_node_name: str = ""
+    phase: str = "Pending"
+    unschedulable: bool = False
+    """The scheduler said so: condition PodScheduled has the reason Unschedulable."""
+    ready: bool = False
+    owners: tuple[Owner, ...] = ()
+    priority: int = 0
+    priority_class: str = ""
+    scheduler_name: str = "default-scheduler"
+    created_at: float = 0.0
+    started_at: float | None = None
+    """When it became Running, as far as known."""
+    deletion_timestamp: float | None = None
+    """End of its grace period: Kubernetes' `metadata.deletionTimestamp`."""
+    grace_period_seconds: int = 30
+    mirror: bool = False
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def requests(self) -> dict[str, int]:
+        return dict(self.shape.requests)
+
+    @property
+    def terminal(self) -> bool:
+        return self.phase in ("Succeeded", "Failed")
+
+    @property
+    def owned_by_daemon_set(self) -> bool:
+        return any(
+            owner.kind == "DaemonSet" and owner.api_version.startswith("apps/") for owner in self.owners
+        )
+
+    @property
+    def owned_by_node(self) -> bool:
+        return self.mirror or any(owner.kind == "Node" and owner.api_version == "v1" for owner in self.owners)
+
+    @property
+    def provisionable(self) -> bool:
+        """Whether new capacity could help: pending, refused by the scheduler, no daemon and no static pod."""
+        return (
+            not self.node_name
+            and not self.nominated_node_name
+            and self.unschedulable
+            and not self.terminal
+            and self.deletion_timestamp is None
+            and not self.owned_by_daemon_set
+            and not self.owned_by_node
+        )
+
+    @property
+    def occupies(self) -> bool:
+        """Whether it keeps a node from being empty: neither finished, nor a daemon's, nor static."""
+        return not (self.terminal or self.owned_by_daemon_set or self.owned_by_node)
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonSet:
+    """A DaemonSet and the shape of the pod that it puts on every node that it selects."""
+
+    uid: str
+    namespace: str
+    name: str
+    shape: PodShape
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"

@@ -1,0 +1,79 @@
+"""Kubernetes quantities (`500m`, `2Gi`, `1e3`) as exact integers, and back.
+
+Inside nodeless a quantity is an `int`: CPU in millicores, everything else in whole
+units (bytes, pieces), rounded up as Kubernetes' scheduler rounds a request
+(apimachinery, `resource.Quantity.Value` and `MilliValue`).
+"""
+
+import re
+from decimal import ROUND_CEILING, Decimal
+
+_PATTERN = re.compile(r"^([+-]?)(\d+\.?\d*|\.\d+)(?:([eE][+-]?\d+)|([numkMGTPE]|[KMGTPE]i)?)$")
+_SUFFIXES = {
+    "n": Decimal(10) ** -9,
+    "u": Decimal(10) ** -6,
+    "m": Decimal(10) ** -3,
+    "": Decimal(1),
+    "k": Decimal(10) ** 3,
+    "M": Decimal(10) ** 6,
+    "G": Decimal(10) ** 9,
+    "T": Decimal(10) ** 12,
+    "P": Decimal(10) ** 15,
+    "E": Decimal(10) ** 18,
+    "Ki": Decimal(2) ** 10,
+    "Mi": Decimal(2) ** 20,
+    "Gi": Decimal(2) ** 30,
+    "Ti": Decimal(2) ** 40,
+    "Pi": Decimal(2) ** 50,
+    "Ei": Decimal(2) ** 60,
+}
+#: Beyond any amount that Kubernetes can hold (63 bits), and cheap to compute with.
+_LARGEST_EXPONENT = 30
+_BINARY = ("Ei", "Pi", "Ti", "Gi", "Mi", "Ki")
+
+
+class QuantityError(ValueError):
+    """A text that is no Kubernetes quantity; `text` is what was given."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(
+            f"{text!r} is not a quantity; hint: write a number with an optional suffix, as 500m, 2 or 4Gi"
+        )
+        self.text = text
+
+
+def parse_decimal(text: str | int | float) -> Decimal:
+    """The exact value of a quantity. Raises QuantityError."""
+    match = _PATTERN.match(str(text).strip())
+    if match is None:
+        raise QuantityError(str(text))
+    sign, number, exponent, suffix = match.groups()
+    if exponent and abs(int(exponent[1:])) > _LARGEST_EXPONENT:
+        raise QuantityError(str(text))
+    value = Decimal(number + (exponent or "")) * _SUFFIXES[suffix or ""]
+    return -value if sign == "-" else value
+
+
+def parse_units(text: str | int | float) -> int:
+    """A quantity in whole units (bytes, pieces), rounded up. Raises QuantityError."""
+    return int(parse_decimal(text).to_integral_value(ROUND_CEILING))
+
+
+def parse_milli(text: str | int | float) -> int:
+    """A quantity in thousandths (millicores), rounded up. Raises QuantityError."""
+    return int((parse_decimal(text) * 1000).to_integral_value(ROUND_CEILING))
+
+
+def format_milli(value: int) -> str:
+    """Millicores in canonical form: `1500m`, `2`."""
+    return str(value // 1000) if value % 1000 == 0 else f"{value}m"
+
+
+def format_units(value: int) -> str:
+    """Whole units in canonical binary form: `20Gi`, `1536Mi`, `5`."""
+    if value and value % 1024 == 0:
+        for suffix in _BINARY:
+            unit = int(_SUFFIXES[suffix])
+            if value % unit == 0:
+                return f"{value // unit}{suffix}"
+    return str(value)

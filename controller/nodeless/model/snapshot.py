@@ -1,0 +1,62 @@
+"""The cluster at one moment: immutable, cheap to derive the next one from.
+
+The maps are persistent (HAMT): setting one entry shares all the others, so an event
+costs a logarithm and an old snapshot stays valid while a solve runs on it. Room
+`state` makes the next snapshot out of an event.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from immutables import Map
+
+from nodeless.model.nodes import Claim, Node
+from nodeless.model.pods import DaemonSet, Pod
+from nodeless.model.pools import NodeClass, Pool
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Everything known of the cluster."""
+
+    pods: Map[str, Pod] = Map()
+    """By `namespace/name`."""
+    pods_of_node: Map[str, frozenset[str]] = Map()
+    #: Exactly the keys of `pods` whose `node_name` is the key.
+    nodes: Map[str, Node] = Map()
+    """By name."""
+    node_names: Map[str, str] = Map()
+    #: Provider id to the name of the one node in `nodes` that has it.
+    claims: Map[str, Claim] = Map()
+    """By name."""
+    claim_names: Map[str, str] = Map()
+    #: Provider id to the name of the one claim in `claims` that has it.
+    pools: Map[str, Pool] = Map()
+    """By key, `Provisioner/default`."""
+    node_classes: Map[str, NodeClass] = Map()
+    """By key, `AWSNodeTemplate/default`; an inline provider is `Provisioner/<name>`."""
+    daemon_sets: Map[str, DaemonSet] = Map()
+    """By `namespace/name`."""
+    nominations: Map[str, float] = Map()
+    """Claim or node name to the time until which pods are expected on it."""
+    teardown: bool = False
+    """The stack is being destroyed: no new capacity, everything must go."""
+
+    def pods_on(self, node_name: str) -> Iterator[Pod]:
+        """The pods bound to a node, in the order of their keys."""
+        for key in sorted(self.pods_of_node.get(node_name, frozenset())):
+            yield self.pods[key]
+
+    def node_of(self, claim: Claim) -> Node | None:
+        """The node that a claim's instance became, found by provider id."""
+        name = self.node_names.get(claim.provider_id) if claim.provider_id else None
+        return None if name is None else self.nodes[name]
+
+    def claim_of(self, node: Node) -> Claim | None:
+        """The claim whose instance a node is, or None for a node that is not ours."""
+        name = self.claim_names.get(node.provider_id) if node.provider_id else None
+        return None if name is None else self.claims[name]
+
+    def nominated(self, name: str, now: float) -> bool:
+        """Whether pods are still expected on a claim or node."""
+        return self.nominations.get(name, 0.0) > now

@@ -1,0 +1,164 @@
+"""The algebra of requirements: the acceptance rows, and laws over any requirements."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodeless.model.labels import ZONE
+from nodeless.model.requirements import Requirement, Requirements
+
+VALUES = ("0", "1", "2", "7", "9", "10", "a", "b", "x", "1_0")
+KEY = "example.com/key"
+
+
+def requirement(operator: str, *values: str, key: str = KEY) -> Requirement:
+    return Requirement.of(key, operator, values)
+
+
+def requirements_of(draw):
+    operator = draw(st.sampled_from(["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte"]))
+    if operator in ("In", "NotIn"):
+        return requirement(operator, *draw(st.sets(st.sampled_from(VALUES), min_size=1)))
+    if operator in ("Exists", "DoesNotExist"):
+        return requirement(operator)
+    return requirement(operator, str(draw(st.integers(0, 10))))
+
+
+ANY = st.composite(requirements_of)()
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "both"),
+    [
+        (requirement("In", "A", "B"), requirement("NotIn", "B"), requirement("In", "A")),
+        (requirement("NotIn", "A"), requirement("NotIn", "B"), requirement("NotIn", "A", "B")),
+        (requirement("Exists"), requirement("In", "A"), requirement("In", "A")),
+        (requirement("Exists"), requirement("DoesNotExist"), requirement("DoesNotExist")),
+        (requirement("Gt", "1"), requirement("In", "1", "2", "9"), requirement("In", "2", "9")),
+        (requirement("Gt", "9"), requirement("Lt", "1"), requirement("DoesNotExist")),
+        (requirement("In", "x"), requirement("Gt", "1"), requirement("DoesNotExist")),
+    ],
+    ids=str,
+)
+def test_meeting_keeps_what_both_allow(left, right, both):
+    assert left.intersect(right) == both
+    assert right.intersect(left) == both
+
+
+def test_the_stricter_minimum_of_distinct_values_stays():
+    two = Requirement.of(KEY, "Exists", min_values=2)
+    five = Requirement.of(KEY, "In", ["a"], min_values=5)
+    assert two.intersect(five).min_values == 5
+
+
+def test_equal_inclusive_bounds_leave_one_number_and_are_written_as_two_entries():
+    both = requirement("Gte", "5").intersect(requirement("Lte", "5"))
+    assert [value for value in ("4", "5", "6") if both.allows(value)] == ["5"]
+    assert both.to_api() == [
+        {"key": KEY, "operator": "Gt", "values": ["4"]},
+        {"key": KEY, "operator": "Lt", "values": ["6"]},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("node", "pod", "compatible"),
+    [
+        (("In", "A"), ("NotIn", "A"), False),
+        (("In", "A"), ("NotIn", "B"), True),
+        (("DoesNotExist",), ("NotIn", "A"), True),
+        (("DoesNotExist",), ("DoesNotExist",), True),
+        (("DoesNotExist",), ("Exists",), False),
+        (("DoesNotExist",), ("In", "A"), False),
+        (("DoesNotExist",), ("Gt", "1"), False),
+        (("DoesNotExist",), ("Lt", "1"), False),
+        (("NotIn", "A"), ("DoesNotExist",), True),
+        (("Exists",), ("DoesNotExist",), False),
+        (("Gt", "1"), ("DoesNotExist",), False),
+        (("Gt", "1"), ("Lt", "9"), True),
+    ],
+)
+def test_a_pod_goes_with_a_node_that_defines_the_label(node, pod, compatible):
+    conflict = Requirements([requirement(*node)]).incompatible(Requirements([requirement(*pod)]))
+    assert (conflict is None) is compatible
+
+
+@pytest.mark.parametrize(
+    ("pod", "compatible"),
+    [
+        (("In", "A"), False),
+        (("Exists",), False),
+        (("Gt", "1"), False),
+        (("NotIn", "A"), True),
+        (("DoesNotExist",), True),
+    ],
+)
+def test_a_label_of_ones_own_must_be_defined_unless_absence_will_do(pod, compatible):
+    assert (Requirements().incompatible(Requirements([requirement(*pod)])) is None) is compatible
+
+
+def test_a_new_node_may_leave_the_zone_open_and_an_existing_one_may_not():
+    pod = Requirements([requirement("In", "z1", key=ZONE)])
+    assert Requirements().incompatible(pod) is None
+    assert Requirements().incompatible(pod, may_be_undefined=frozenset()) is not None
+
+
+def test_older_spellings_of_a_key_mean_the_stable_one():
+    assert Requirement.of("failure-domain.beta.kubernetes.io/zone", "In", ["z1"]).key == ZONE
+
+
+def test_long_lists_are_shortened_in_messages():
+    assert str(requirement("In", *"gfedcba")) == f"{KEY} In [a, b, c, d, e and 2 others]"
+
+
+def test_an_unknown_operator_is_refused_with_those_that_exist():
+    with pytest.raises(ValueError, match=r"unknown operator 'Near' .*hint: use one of In, NotIn"):
+        requirement("Near", "a")
+
+
+@given(ANY, ANY, st.sampled_from(VALUES))
+def test_a_value_is_allowed_by_both_exactly_when_the_meeting_allows_it(left, right, value):
+    assert left.intersect(right).allows(value) is (left.allows(value) and right.allows(value))
+
+
+@given(ANY, ANY, ANY)
+def test_meeting_is_commutative_associative_and_idempotent(first, second, third):
+    assert first.intersect(second) == second.intersect(first)
+    assert first.intersect(first) == first
+    together = first.intersect(second).intersect(third)
+    assert all(
+        together.allows(value) is first.intersect(second.intersect(third)).allows(value) for value in VALUES
+    )
+
+
+@given(ANY, ANY)
+def test_requirements_overlap_whenever_a_value_or_absence_satisfies_both(left, right):
+    witness = any(left.allows(value) and right.allows(value) for value in VALUES)
+    absent = left.allows_absence() and right.allows_absence()
+    assert left.overlaps(right) is right.overlaps(left)
+    assert left.overlaps(right) or not (witness or absent)
+
+
+@given(ANY)
+def test_written_for_the_api_and_read_back_nothing_is_lost(original):
+    entries = original.to_api()
+    (back,) = Requirements(
+        Requirement.of(entry["key"], entry["operator"], entry.get("values", ())) for entry in entries
+    ).values()
+    assert all(back.allows(value) is original.allows(value) for value in VALUES)
+
+
+@given(st.lists(ANY), st.randoms())
+def test_a_set_does_not_depend_on_the_order_of_its_parts(parts, random):
+    shuffled = random.sample(parts, len(parts))
+    assert all(
+        left.allows(value) is right.allows(value)
+        for left, right in zip(Requirements(parts).values(), Requirements(shuffled).values(), strict=True)
+        for value in VALUES
+    )
+
+
+@given(ANY, st.one_of(st.none(), st.sampled_from(VALUES)))
+def test_labels_satisfy_a_set_exactly_when_each_requirement_holds(one, value):
+    labels = {} if value is None else {KEY: value}
+    expected = one.allows_absence() if value is None else one.allows(value)
+    assert Requirements([one]).satisfied_by(labels) is expected
