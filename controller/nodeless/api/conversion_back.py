@@ -1,0 +1,207 @@
+"""From generation v1 to v1alpha5, as far as it can say it. Everything else is listed as a loss."""
+
+from collections.abc import Iterable, Mapping
+from copy import deepcopy
+from typing import Any
+
+from nodeless.api.conversion import Conversion
+from nodeless.api.errors import ABSENT, FieldError, at
+from nodeless.api.kinds import AWS_NODE_TEMPLATE, EC2_NODE_CLASS, NODE_POOL, PROVISIONER
+from nodeless.api.times import parse_life_span
+
+_METADATA = ("name", "generateName", "labels", "annotations", "finalizers")
+_FAMILY_OF_ALIAS = {"al2@latest": "AL2", "bottlerocket@latest": "Bottlerocket"}
+_FAMILIES = ("AL2", "Bottlerocket", "Custom")
+_SAME = ("userData", "tags", "detailedMonitoring", "context", "instanceProfile", "metadataOptions")
+_CONVERTED = {
+    *_SAME,
+    "subnetSelectorTerms",
+    "securityGroupSelectorTerms",
+    "amiSelectorTerms",
+    "amiFamily",
+    "kubelet",
+    "blockDeviceMappings",
+}
+_EXPRESSED = "cannot be said in v1alpha5"
+
+
+def convert_to_v1alpha5(manifests: Iterable[Mapping[str, Any]]) -> Conversion:
+    """Provisioners and AWSNodeTemplates that mean what the given NodePools and EC2NodeClasses mean.
+
+    Args:
+        manifests: Valid objects; other kinds are not looked at.
+    """
+    result, given = Conversion(), list(manifests)
+    kubelets: dict[str, Any] = {}
+    for manifest in given:
+        if EC2_NODE_CLASS.describes(manifest):
+            spec = manifest["spec"]
+            kubelets[manifest["metadata"]["name"]] = spec.get("kubelet") or {}
+            converted = _convert(result, manifest, _template_spec, spec)
+            result.manifests.append(_manifest(AWS_NODE_TEMPLATE, manifest, converted))
+    for manifest in given:
+        if NODE_POOL.describes(manifest):
+            name = manifest["spec"]["template"]["spec"]["nodeClassRef"]["name"]
+            converted = _convert(result, manifest, _provisioner_spec, manifest["spec"])
+            if kubelets.get(name):
+                converted["kubeletConfiguration"] = deepcopy(kubelets[name])
+            if name not in kubelets:
+                text = (
+                    f"EC2NodeClass/{name} is not among the given objects: its kubelet settings are not known"
+                )
+                result.notes.append((f"NodePool/{manifest['metadata']['name']}", text))
+            result.manifests.append(_manifest(PROVISIONER, manifest, converted))
+    return result
+
+
+def _convert(result: Conversion, manifest: Mapping[str, Any], convert: Any, spec: Any) -> dict[str, Any]:
+    losses: list[FieldError] = []
+    converted: dict[str, Any] = convert(spec, losses)
+    subject = f"{manifest['kind']}/{manifest['metadata'].get('name', '')}"
+    result.losses.extend((subject, loss) for loss in losses)
+    return converted
+
+
+def _manifest(kind: Any, source: Mapping[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
+    metadata = {name: source["metadata"][name] for name in _METADATA if source["metadata"].get(name)}
+    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": metadata, "spec": spec}
+
+
+def _lost(path: str, value: Any, hint: str = "", message: str = _EXPRESSED) -> FieldError:
+    return FieldError(path, value, message, hint)
+
+
+def _provisioner_spec(spec: Mapping[str, Any], losses: list[FieldError]) -> dict[str, Any]:
+    template = spec["template"]
+    inner, metadata = template["spec"], template.get("metadata") or {}
+    converted: dict[str, Any] = {"providerRef": {"name": inner["nodeClassRef"]["name"]}}
+    for name in ("labels", "annotations"):
+        if metadata.get(name):
+            converted[name] = dict(metadata[name])
+    requirements = []
+    for position, requirement in enumerate(inner.get("requirements") or ()):
+        where = at("spec.template.spec.requirements", position)
+        kept = {name: value for name, value in requirement.items() if name != "minValues"}
+        if requirement.get("minValues") is not None:
+            losses.append(_lost(f"{where}.minValues", requirement["minValues"]))
+        bound = {"Gte": ("Gt", -1), "Lte": ("Lt", 1)}.get(requirement["operator"])
+        if bound is not None:
+            number = int(requirement["values"][0]) + bound[1]
+            if number < 0:
+                kept = {"key": requirement["key"], "operator": "Exists"}
+            else:
+                kept |= {"operator": bound[0], "values": [str(number)]}
+        requirements.append(kept)
+    converted["requirements"] = requirements
+    for name in ("taints", "startupTaints"):
+        if inner.get(name):
+            converted[name] = deepcopy(inner[name])
+    expiry = parse_life_span(inner.get("expireAfter") or "720h")
+    if expiry is not None:
+        converted["ttlSecondsUntilExpired"] = expiry
+    if inner.get("terminationGracePeriod") is not None:
+        losses.append(_lost("spec.template.spec.terminationGracePeriod", inner["terminationGracePeriod"]))
+    converted |= _disruption(spec.get("disruption") or {}, losses)
+    if spec.get("limits") is not None:
+        converted["limits"] = {"resources": dict(spec["limits"])}
+    if spec.get("weight") is not None:
+        converted["weight"] = spec["weight"]
+    if spec.get("replicas") is not None:
+        losses.append(_lost("spec.replicas", spec["replicas"]))
+    return converted
+
+
+def _disruption(disruption: Mapping[str, Any], losses: list[FieldError]) -> dict[str, Any]:
+    after = parse_life_span(disruption.get("consolidateAfter") or "0s")
+    budgets = disruption.get("budgets", [{"nodes": "10%"}]) or []
+    for position, budget in enumerate(budgets):
+        if budget.get("nodes") != "100%":
+            hint = "v1alpha5 has no limit to disruption at the same time"
+            losses.append(_lost(at("spec.disruption.budgets", position), budget.get("nodes"), hint))
+    if after is None:
+        return {}
+    if disruption.get("consolidationPolicy") == "WhenEmpty":
+        return {"ttlSecondsAfterEmpty": after}
+    if after:
+        losses.append(_lost("spec.disruption.consolidateAfter", disruption["consolidateAfter"], "write 0s"))
+    return {"consolidation": {"enabled": True}}
+
+
+def _template_spec(spec: Mapping[str, Any], losses: list[FieldError]) -> dict[str, Any]:
+    converted: dict[str, Any] = {}
+    for name, prefix in (("subnet", "subnet"), ("securityGroup", "sg")):
+        path = f"spec.{name}SelectorTerms"
+        converted[f"{name}Selector"] = _selector(spec[f"{name}SelectorTerms"], path, prefix, losses)
+    _images(spec, converted, losses)
+    converted |= {name: deepcopy(spec[name]) for name in _SAME if spec.get(name) is not None}
+    disks = []
+    for position, mapping in enumerate(spec.get("blockDeviceMappings") or ()):
+        where = at("spec.blockDeviceMappings", position)
+        if mapping.get("rootVolume"):
+            losses.append(_lost(f"{where}.rootVolume", True))
+        ebs = dict(mapping.get("ebs") or {})
+        if ebs.pop("volumeInitializationRate", None) is not None:
+            losses.append(_lost(f"{where}.ebs.volumeInitializationRate", ABSENT))
+        disks.append({"deviceName": mapping.get("deviceName"), "ebs": ebs})
+    if disks:
+        converted["blockDeviceMappings"] = disks
+    for name in spec:
+        if name not in _CONVERTED and spec[name] not in (None, [], {}):
+            hint = "name an instance profile that has the role" if name == "role" else ""
+            losses.append(_lost(f"spec.{name}", spec[name], hint))
+    return converted
+
+
+def _selector(
+    terms: list[Mapping[str, Any]], path: str, prefix: str, losses: list[FieldError]
+) -> dict[str, str]:
+    """Ids become a list; terms that differ in the value of one tag become a list of values."""
+    if all(set(term) == {"id"} for term in terms):
+        return {"aws-ids": ",".join(term["id"] for term in terms)}
+    tags = [dict(term.get("tags") or {}) for term in terms]
+    same_keys = len({frozenset(each) for each in tags}) == 1 and all(set(term) == {"tags"} for term in terms)
+    values = {key: list(dict.fromkeys(each[key] for each in tags)) for key in tags[0]} if same_keys else {}
+    count = 1
+    for listed in values.values():
+        count *= len(listed)
+    plain = not any(
+        "," in value or (value == "*" and len(each) > 1) for each in values.values() for value in each
+    )
+    if same_keys and count == len(terms) and plain:
+        return {key: ",".join(listed) for key, listed in values.items()}
+    losses.append(_lost(path, ABSENT, f"one list of ids ({prefix}-...), or terms with the same tag keys"))
+    return {key: value for key, value in tags[0].items() if "," not in value}
+
+
+def _images(spec: Mapping[str, Any], converted: dict[str, Any], losses: list[FieldError]) -> None:
+    terms, family = spec["amiSelectorTerms"], spec.get("amiFamily")
+    alias = terms[0].get("alias")
+    if alias is not None:
+        if alias in _FAMILY_OF_ALIAS and family in (None, _FAMILY_OF_ALIAS[alias]):
+            converted["amiFamily"] = _FAMILY_OF_ALIAS[alias]
+        else:
+            losses.append(
+                _lost("spec.amiSelectorTerms[0].alias", alias, "al2@latest and bottlerocket@latest can")
+            )
+        return
+    if family in _FAMILIES:
+        converted["amiFamily"] = family
+    else:
+        losses.append(_lost("spec.amiFamily", family))
+    if all(set(term) == {"id"} for term in terms):
+        converted["amiSelector"] = {"aws-ids": ",".join(term["id"] for term in terms)}
+        return
+    first = terms[0]
+    what = {name: value for name, value in first.items() if name != "owner"}
+    alike = all({n: v for n, v in term.items() if n != "owner"} == what for term in terms)
+    if not alike or "ssmParameter" in what or "id" in what:
+        losses.append(
+            _lost("spec.amiSelectorTerms", ABSENT, "use ids, or terms that differ in their owner only")
+        )
+    selector = dict(first.get("tags") or {})
+    if first.get("name"):
+        selector["aws::name"] = first["name"]
+    owners = [term["owner"] for term in terms if term.get("owner")]
+    if owners and owners != ["self", "amazon"]:
+        selector["aws::owners"] = ",".join(owners)
+    converted["amiSelector"] = selector

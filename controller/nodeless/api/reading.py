@@ -1,0 +1,82 @@
+"""Manifests to the model. Pools and node classes have modules of their own; claims are read here."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from nodeless.api.errors import ABSENT, FieldError, InvalidObject
+from nodeless.api.kinds import NODE_CLAIM
+from nodeless.api.metadata import Metadata, read_metadata
+from nodeless.api.node_claim import NodeClaim, NodeClaimSpec, NodeClaimStatus
+from nodeless.api.reading_node_classes import read_node_class
+from nodeless.api.reading_parts import read_conditions, read_requirement, read_taints
+from nodeless.api.reading_pools import read_pool
+from nodeless.api.structure import structural_errors
+from nodeless.api.times import parse_life_span
+from nodeless.api.validation import subject_of
+from nodeless.model.labels import NODE_POOL, PROVISIONER_NAME
+from nodeless.model.nodes import Claim
+from nodeless.model.pools import NODE_POOL_KIND, Reference
+from nodeless.model.pools import PROVISIONER as PROVISIONER_KIND
+from nodeless.model.requirements import Requirements
+from nodeless.model.resources import parse_resources
+
+__all__ = ["read_claim", "read_node_class", "read_pool"]
+
+
+def read_claim(manifest: Mapping[str, Any]) -> Claim:
+    """The claim that a NodeClaim describes.
+
+    Raises:
+        InvalidObject: Its form is broken; the API server lets no such object in.
+    """
+    if errors := structural_errors(manifest, NODE_CLAIM):
+        raise InvalidObject(subject_of(manifest), errors)
+    document = msgspec.convert(manifest, NodeClaim)
+    metadata, spec = read_metadata(manifest), document.spec
+    status = document.status or NodeClaimStatus()
+    return Claim(
+        name=metadata.name,
+        pool=_pool_of(metadata),
+        node_class=Reference(spec.node_class_ref.kind, spec.node_class_ref.name),
+        requirements=_claim_requirements(manifest, spec),
+        requests=parse_resources(spec.resources.requests if spec.resources else None),
+        uid=metadata.uid,
+        resource_version=metadata.resource_version,
+        labels=metadata.labels,
+        annotations=metadata.annotations,
+        taints=read_taints(spec.taints),
+        startup_taints=read_taints(spec.startup_taints),
+        expire_after=parse_life_span(spec.expire_after),
+        termination_grace_period=parse_life_span(spec.termination_grace_period)
+        if spec.termination_grace_period is not None
+        else None,
+        created_at=metadata.created_at,
+        deletion_timestamp=metadata.deletion_timestamp,
+        finalizers=metadata.finalizers,
+        conditions=read_conditions(status.conditions),
+        provider_id=status.provider_id or "",
+        node_name=status.node_name or "",
+        image_id=status.image_id or "",
+        capacity=parse_resources(status.capacity),
+        allocatable=parse_resources(status.allocatable),
+    )
+
+
+def _pool_of(metadata: Metadata) -> Reference:
+    """The pool that owns a claim; by its labels while it has no owner yet."""
+    for owner in metadata.owners:
+        if owner.kind in (PROVISIONER_KIND, NODE_POOL_KIND):
+            return Reference(owner.kind, owner.name, owner.uid)
+    if PROVISIONER_NAME in metadata.labels:
+        return Reference(PROVISIONER_KIND, metadata.labels[PROVISIONER_NAME])
+    return Reference(NODE_POOL_KIND, metadata.labels.get(NODE_POOL, ""))
+
+
+def _claim_requirements(manifest: Mapping[str, Any], spec: NodeClaimSpec) -> Requirements:
+    try:
+        return Requirements(read_requirement(requirement) for requirement in spec.requirements)
+    except (ValueError, IndexError) as error:
+        fault = FieldError("spec.requirements", ABSENT, f"cannot be read: {error}")
+        raise InvalidObject(subject_of(manifest), [fault]) from None

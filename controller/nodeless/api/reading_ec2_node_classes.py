@@ -1,0 +1,117 @@
+"""Manifests to the model: EC2NodeClass. Each selector term becomes a term of the model."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from nodeless.api.ec2_hardware import BlockDeviceV1, VolumeV1
+from nodeless.api.ec2_node_class import FAMILY_OF_ALIAS, Ec2NodeClass, Ec2NodeClassSpec, Ec2NodeClassStatus
+from nodeless.api.ec2_selectors import AmiTerm, SecurityGroupTerm, SubnetTerm
+from nodeless.api.errors import InvalidObject
+from nodeless.api.kinds import EC2_NODE_CLASS
+from nodeless.api.metadata import read_metadata
+from nodeless.api.reading_parts import read_conditions, read_kubelet, without_nulls
+from nodeless.api.unsupported import unsupported
+from nodeless.api.validation import require_valid, subject_of
+from nodeless.model.pools import EC2_NODE_CLASS as EC2_NODE_CLASS_KIND
+from nodeless.model.pools import BlockDevice, Kubelet, MetadataOptions, NodeClass, Reference, SelectorTerm
+from nodeless.model.quantity import parse_units
+
+_LATEST = "latest"
+
+
+def read_ec2_node_class(manifest: Mapping[str, Any]) -> NodeClass:
+    """The node class that an EC2NodeClass describes.
+
+    Raises:
+        InvalidObject: It breaks rules, or wants what the controller cannot do; all of it is named.
+    """
+    require_valid(manifest, EC2_NODE_CLASS)
+    if refused := unsupported(manifest):
+        raise InvalidObject(subject_of(manifest), refused)
+    document = msgspec.convert(without_nulls(manifest), Ec2NodeClass)
+    metadata, spec = read_metadata(manifest), document.spec
+    status = document.status or Ec2NodeClassStatus()
+    alias = next((term.alias for term in spec.ami_selector_terms if term.alias), "")
+    published = FAMILY_OF_ALIAS.get(alias.partition("@")[0], "")
+    release = alias.partition("@")[2]
+    family = spec.ami_family or published
+    return NodeClass(
+        reference=Reference(EC2_NODE_CLASS_KIND, metadata.name, metadata.uid),
+        ami_family=family,
+        image_family=published if published != family else "",
+        image_release="" if release == _LATEST else release,
+        subnets=tuple(_subnet_term(term) for term in spec.subnet_selector_terms),
+        security_groups=tuple(_group_term(term) for term in spec.security_group_selector_terms),
+        images=tuple(_image_term(term) for term in spec.ami_selector_terms if not term.alias),
+        instance_profile=spec.instance_profile,
+        role=spec.role,
+        user_data=spec.user_data,
+        tags=tuple(sorted((spec.tags or {}).items())),
+        block_devices=_block_devices(spec),
+        metadata_options=_metadata_options(spec),
+        detailed_monitoring=bool(spec.detailed_monitoring),
+        context=spec.context,
+        kubelet=read_kubelet(spec.kubelet) if spec.kubelet is not None else Kubelet(),
+        generation=metadata.generation,
+        deletion_timestamp=metadata.deletion_timestamp,
+        conditions=read_conditions(status.conditions),
+    )
+
+
+def _given(text: str | None) -> tuple[str, ...]:
+    return (text,) if text else ()
+
+
+def _tags(tags: Mapping[str, str] | None) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    return tuple((key, (value,)) for key, value in sorted((tags or {}).items()))
+
+
+def _subnet_term(term: SubnetTerm) -> SelectorTerm:
+    return SelectorTerm(tags=_tags(term.tags), ids=_given(term.id))
+
+
+def _group_term(term: SecurityGroupTerm) -> SelectorTerm:
+    return SelectorTerm(tags=_tags(term.tags), ids=_given(term.id), names=_given(term.name))
+
+
+def _image_term(term: AmiTerm) -> SelectorTerm:
+    return SelectorTerm(
+        tags=_tags(term.tags),
+        ids=_given(term.id),
+        names=_given(term.name),
+        owners=_given(term.owner),
+        parameters=_given(term.ssm_parameter),
+    )
+
+
+def _block_devices(spec: Ec2NodeClassSpec) -> tuple[BlockDevice, ...]:
+    """In order, the root volume last: that is where ephemeral storage is looked for with family Custom."""
+    mappings = sorted(spec.block_device_mappings or (), key=lambda mapping: bool(mapping.root_volume))
+    return tuple(_block_device(mapping) for mapping in mappings)
+
+
+def _block_device(mapping: BlockDeviceV1) -> BlockDevice:
+    ebs = mapping.ebs or VolumeV1()
+    return BlockDevice(
+        device_name=mapping.device_name or "",
+        volume_size=None if ebs.volume_size is None else parse_units(ebs.volume_size),
+        volume_type=ebs.volume_type,
+        iops=ebs.iops,
+        throughput=ebs.throughput,
+        encrypted=ebs.encrypted,
+        kms_key_id=ebs.kms_key_id,
+        snapshot_id=ebs.snapshot_id,
+        delete_on_termination=ebs.delete_on_termination,
+    )
+
+
+def _metadata_options(spec: Ec2NodeClassSpec) -> MetadataOptions:
+    options = spec.metadata_options
+    return MetadataOptions(
+        http_endpoint=options.http_endpoint,
+        http_protocol_ipv6=options.http_protocol_ipv6,
+        http_put_response_hop_limit=options.http_put_response_hop_limit,
+        http_tokens=options.http_tokens,
+    )

@@ -1,0 +1,115 @@
+"""Warnings about requirements, limits and tags, the same in both generations."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from nodeless.api.errors import ABSENT, FieldError, at
+from nodeless.api.requirement_rules import is_restricted
+from nodeless.api.suggestions import did_you_mean, well_known_twin
+from nodeless.model.labels import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, OS, SPOT, WELL_KNOWN, canonical_key
+from nodeless.model.requirements import DOES_NOT_EXIST, EXISTS, IN, NOT_IN, Requirement
+
+_KNOWN_VALUES = {
+    CAPACITY_TYPE: ("spot", "on-demand"),
+    ARCH: ("amd64", "arm64"),
+    OS: ("linux",),
+}
+_OTHER_NAMES = {
+    "x86_64": "amd64",
+    "x86": "amd64",
+    "aarch64": "arm64",
+    "arm": "arm64",
+    "ondemand": "on-demand",
+}
+_NEEDS_NO_VALUES = (EXISTS, DOES_NOT_EXIST)
+#: Resources that nodes have and that carry no domain (those of device plugins do).
+_RESOURCES = ("cpu", "memory", "ephemeral-storage", "pods", "nodes")
+#: With fewer types to choose from, spot capacity is interrupted more often than it needs to be.
+_FEW_TYPES = 5
+
+
+def requirement_advice(requirements: Any, path: str) -> Iterator[FieldError]:
+    """What looks like a mistake in a list of requirements."""
+    seen: dict[str, Requirement] = {}
+    for position, requirement in enumerate(requirements if isinstance(requirements, list) else ()):
+        if isinstance(requirement, Mapping):
+            where = at(path, position)
+            yield from _requirement(requirement, where)
+            yield from _contradiction(requirement, where, seen)
+    yield from _few_types(seen, path)
+
+
+def _few_types(seen: Mapping[str, Requirement], path: str) -> Iterator[FieldError]:
+    types, capacity = seen.get(INSTANCE_TYPE), seen.get(CAPACITY_TYPE)
+    if types is None or types.complement or not types.values:
+        return
+    if capacity is not None and capacity.allows(SPOT) and len(types.values) < _FEW_TYPES:
+        names = ", ".join(sorted(types.values))
+        message = f"leaves {len(types.values)} instance types for spot ({names})"
+        yield warning(path, ABSENT, message, f"allow {_FEW_TYPES} or more: fewer interruptions, lower prices")
+
+
+def limit_advice(limits: Any, path: str) -> Iterator[FieldError]:
+    """What looks like a mistake in a pool's limits."""
+    for name, amount in limits.items() if isinstance(limits, Mapping) else ():
+        where = at(path, str(name))
+        if str(amount).startswith("-"):
+            yield warning(where, amount, "is negative: nothing will ever be launched")
+        if isinstance(name, str) and "/" not in name and name not in _RESOURCES:
+            hint = did_you_mean(name, _RESOURCES, f"known: {', '.join(_RESOURCES)}")
+            yield warning(where, amount, "limits nothing: no node has such a resource", hint)
+
+
+def tag_advice(tags: Any, path: str) -> Iterator[FieldError]:
+    """Tags that EC2 refuses."""
+    for key in tags if isinstance(tags, Mapping) else ():
+        if str(key).lower().startswith("aws:"):
+            yield warning(at(path, str(key)), ABSENT, "is reserved: EC2 refuses tags that start with aws:")
+
+
+def _requirement(requirement: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+    key, operator, values = (requirement.get(name) for name in ("key", "operator", "values"))
+    listed = values if isinstance(values, list) else []
+    if isinstance(key, str) and key == key.strip():
+        canonical = canonical_key(key)
+        if canonical not in WELL_KNOWN and not is_restricted(canonical) and (twin := well_known_twin(key)):
+            message = "is an unknown key: it chooses no instances, nodes only get it as a label"
+            yield warning(at(path, "key"), key, message, f"did you mean {twin}?")
+        known = _KNOWN_VALUES.get(canonical, ())
+        for position, value in enumerate(listed if known and operator in (IN, NOT_IN, None, "") else ()):
+            if isinstance(value, str) and value not in known:
+                other = _OTHER_NAMES.get(value.strip().lower(), "")
+                hint = (
+                    f"did you mean {other}?"
+                    if other
+                    else did_you_mean(value, known, f"known: {', '.join(known)}")
+                )
+                yield warning(
+                    at(at(path, "values"), position), value, f"is no known value of {canonical}", hint
+                )
+    if operator == NOT_IN and not listed:
+        yield warning(at(path, "values"), ABSENT, "is empty: NotIn then allows every value", "use Exists")
+    if operator in _NEEDS_NO_VALUES and listed:
+        yield warning(at(path, "values"), listed, f"is ignored by {operator}", "leave it out")
+
+
+def _contradiction(
+    requirement: Mapping[str, Any], path: str, seen: dict[str, Requirement]
+) -> Iterator[FieldError]:
+    try:
+        added = Requirement.of(
+            requirement["key"],
+            requirement["operator"],
+            [str(value) for value in requirement.get("values") or ()],
+        )
+    except (KeyError, ValueError, IndexError, TypeError, AttributeError):
+        return  # no requirement at all: validation tells
+    before = seen.get(added.key)
+    seen[added.key] = added if before is None else before.intersect(added)
+    if before is not None and not before.overlaps(added):
+        message = f"contradicts the requirements on {added.key} before it: no node can meet them all"
+        yield warning(path, ABSENT, message)
+
+
+def warning(path: str, value: Any, message: str, hint: str = "") -> FieldError:
+    return FieldError(path, value, message, hint, warning=True)

@@ -1,0 +1,44 @@
+"""The form of a disruption budget's schedule: five cron fields, or a word for a usual one."""
+
+import re
+
+_WORDS = ("@annually", "@yearly", "@monthly", "@weekly", "@daily", "@midnight", "@hourly")
+_MONTH_NAMES = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTHS = {name: number for number, name in enumerate(_MONTH_NAMES, 1)}
+_DAYS = dict(zip(["sun", "mon", "tue", "wed", "thu", "fri", "sat"], range(7), strict=True))
+_FIELDS: tuple[tuple[str, int, int, dict[str, int]], ...] = (
+    ("minute", 0, 59, {}),
+    ("hour", 0, 23, {}),
+    ("day of the month", 1, 31, {}),
+    ("month", 1, 12, _MONTHS),
+    ("day of the week", 0, 6, _DAYS),
+)
+
+
+def schedule_defect(text: str) -> str:
+    """What keeps a text from being a schedule; empty when it is one."""
+    if text.startswith("@"):
+        return "" if text in _WORDS else f"is no schedule: known words are {', '.join(_WORDS)}"
+    fields = text.split()
+    if len(fields) != len(_FIELDS):
+        return f"has {len(fields)} fields; a schedule has five"
+    for field, (name, first, last, words) in zip(fields, _FIELDS, strict=True):
+        if not all(_fits(part, first, last, words) for part in field.split(",")):
+            return f"has no {name} from {first} to {last} in {field}"
+    return ""
+
+
+def _fits(part: str, first: int, last: int, words: dict[str, int]) -> bool:
+    found = re.fullmatch(r"(\*|\?|\w+)(?:-(\w+))?(?:/([0-9]+))?", part)
+    if found is None or found[3] == "0":
+        return False
+    begin, end = found[1], found[2]
+    if begin in ("*", "?"):
+        return end is None
+    low = _number(begin, words)
+    high = low if end is None else _number(end, words)
+    return low is not None and high is not None and first <= low <= high <= last
+
+
+def _number(text: str, words: dict[str, int]) -> int | None:
+    return int(text) if text.isascii() and text.isdecimal() else words.get(text.lower())

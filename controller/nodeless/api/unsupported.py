@@ -1,0 +1,93 @@
+"""What the v1 kinds can say and this controller cannot do yet.
+
+Such an object is accepted, with a warning, so that a user's manifests and tools go on
+working; but no node is made from it, for a node that lacks what was asked for would be a
+silent lie. The object's conditions say why. docs/compatibility.md lists all of it.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from nodeless.api.errors import FieldError, at
+from nodeless.api.kinds import EC2_NODE_CLASS, NODE_POOL
+from nodeless.api.requirements_v1 import AWS_KEYS
+from nodeless.model.labels import EC2_NODE_CLASS_NAME, WELL_KNOWN
+
+_MESSAGE = "is not supported yet: no node is made"
+_OUT = "leave it out"
+#: Members of an EC2NodeClass's spec that have no counterpart in what is asked of EC2.
+_CLASS_MEMBERS = (
+    "associatePublicIPAddress",
+    "capacityReservationSelectorTerms",
+    "connectionTracking",
+    "cpuOptions",
+    "instanceStorePolicy",
+    "ipPrefixCount",
+    "networkInterfaces",
+    "placementGroupSelector",
+)
+#: Labels of Karpenter v1 that our instance types do not have.
+UNKNOWN_KEYS = frozenset(AWS_KEYS) - WELL_KNOWN - {EC2_NODE_CLASS_NAME}
+
+
+def unsupported(manifest: Mapping[str, Any]) -> list[FieldError]:
+    """What of a v1 object the controller cannot do; empty for other kinds."""
+    spec = manifest.get("spec")
+    if not isinstance(spec, Mapping):
+        return []
+    if NODE_POOL.describes(manifest):
+        return list(_node_pool(spec))
+    if EC2_NODE_CLASS.describes(manifest):
+        return list(_ec2_node_class(spec))
+    return []
+
+
+def _node_pool(spec: Mapping[str, Any]) -> Iterator[FieldError]:
+    if spec.get("replicas") is not None:
+        yield _fault("spec.replicas", spec["replicas"], "leave it out: nodes are then made as pods need them")
+    template = spec.get("template")
+    inner = template.get("spec") if isinstance(template, Mapping) else None
+    if not isinstance(inner, Mapping):
+        return
+    reference = inner.get("nodeClassRef")
+    if isinstance(reference, Mapping):
+        for name, known in (("group", EC2_NODE_CLASS.group), ("kind", EC2_NODE_CLASS.kind)):
+            if reference.get(name) not in (None, "", known):
+                yield _fault(f"spec.template.spec.nodeClassRef.{name}", reference[name], f"write {known}")
+    requirements = inner.get("requirements")
+    for position, requirement in enumerate(requirements if isinstance(requirements, list) else ()):
+        key = requirement.get("key") if isinstance(requirement, Mapping) else None
+        if isinstance(key, str) and key in UNKNOWN_KEYS:
+            yield _fault(f"{at('spec.template.spec.requirements', position)}.key", key, _OUT)
+    metadata = template.get("metadata") if isinstance(template, Mapping) else None
+    labels = metadata.get("labels") if isinstance(metadata, Mapping) else None
+    for key, value in labels.items() if isinstance(labels, Mapping) else ():
+        if key in UNKNOWN_KEYS:
+            yield _fault(at("spec.template.metadata.labels", key), value, _OUT)
+
+
+def _ec2_node_class(spec: Mapping[str, Any]) -> Iterator[FieldError]:
+    for name in _CLASS_MEMBERS:
+        if spec.get(name) not in (None, [], {}):
+            yield _fault(f"spec.{name}", spec[name], _OUT)
+    enclaves = spec.get("enclaveOptions")
+    if isinstance(enclaves, Mapping) and enclaves.get("enabled"):
+        yield _fault("spec.enclaveOptions.enabled", True, _OUT)
+    family = spec.get("amiFamily")
+    if isinstance(family, str) and family.startswith("Windows"):
+        yield _fault("spec.amiFamily", family, "use AL2023 or Bottlerocket")
+    terms = spec.get("amiSelectorTerms")
+    for position, term in enumerate(terms if isinstance(terms, list) else ()):
+        alias = term.get("alias") if isinstance(term, Mapping) else None
+        if isinstance(alias, str) and alias.startswith("windows"):
+            yield _fault(f"{at('spec.amiSelectorTerms', position)}.alias", alias, "use al2023@latest")
+    devices = spec.get("blockDeviceMappings")
+    for position, device in enumerate(devices if isinstance(devices, list) else ()):
+        ebs = device.get("ebs") if isinstance(device, Mapping) else None
+        if isinstance(ebs, Mapping) and ebs.get("volumeInitializationRate") is not None:
+            where = f"{at('spec.blockDeviceMappings', position)}.ebs.volumeInitializationRate"
+            yield _fault(where, ebs["volumeInitializationRate"], _OUT)
+
+
+def _fault(path: str, value: Any, hint: str) -> FieldError:
+    return FieldError(path, value, _MESSAGE, hint)

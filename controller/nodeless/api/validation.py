@@ -1,0 +1,131 @@
+"""Every fault of an object at once: form, then rules, then what is legal but suspicious.
+
+`validate` is what admission, `reading` and a preview all ask. Rules that compare an
+object with its former self are few: an update that leaves `spec` alone is never refused,
+so that an object that became invalid can still get its status, its finalizers and its end.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from nodeless.api.advice import suspicions
+from nodeless.api.aws_rules import node_template_errors
+from nodeless.api.ec2_rules import ec2_node_class_errors
+from nodeless.api.errors import ABSENT, FieldError, InvalidObject, in_order
+from nodeless.api.kinds import ALL, AWS_NODE_TEMPLATE, EC2_NODE_CLASS, NODE_POOL, PROVISIONER, Kind
+from nodeless.api.names import label_object_name_defect, object_name_defect
+from nodeless.api.node_pool_rules import node_pool_errors
+from nodeless.api.provisioner_rules import provisioner_errors
+from nodeless.api.structure import structural_errors
+from nodeless.api.suggestions import did_you_mean
+
+
+def validate(manifest: Any, old: Any = None) -> list[FieldError]:
+    """The faults of an object, sorted by path; empty when it is acceptable.
+
+    When there is a fault, the warnings are listed among the faults as well, marked as such: one round of
+    correction should do.
+
+    Args:
+        manifest: The object as it would be stored; anything at all is allowed here.
+        old: The object as it is stored now, for an update.
+    """
+    if old is not None and leaves_spec_alone(manifest, old):
+        return []
+    kind = kind_of(manifest)
+    if kind is None:
+        return [_unknown_kind(manifest)]
+    errors = [
+        *structural_errors(manifest, kind),
+        *_name_errors(manifest, kind),
+        *_rule_errors(manifest, kind, old),
+    ]
+    return in_order([*_without_echoes(errors), *suspicions(manifest)]) if errors else []
+
+
+def advice(manifest: Any) -> list[FieldError]:
+    """What is legal in an object, but probably not meant."""
+    return [] if kind_of(manifest) is None else in_order(suspicions(manifest))
+
+
+def warnings(manifest: Any) -> list[str]:
+    """The same, one line each."""
+    return [str(suspicion).removeprefix("warning: ") for suspicion in advice(manifest)]
+
+
+def breaks_schema(manifest: Any) -> bool:
+    """Whether the API server would refuse the object by its schema, asking no validating webhook."""
+    kind = kind_of(manifest)
+    return kind is not None and bool(structural_errors(manifest, kind))
+
+
+def leaves_spec_alone(manifest: Any, old: Any) -> bool:
+    """Whether an update changes nothing that is validated: same spec, or the object is being deleted."""
+    if not isinstance(manifest, Mapping) or not isinstance(old, Mapping):
+        return False
+    metadata = manifest.get("metadata")
+    deleted = isinstance(metadata, Mapping) and metadata.get("deletionTimestamp") is not None
+    return deleted or manifest.get("spec") == old.get("spec")
+
+
+def require_valid(manifest: Mapping[str, Any], kind: Kind) -> None:
+    """Raises InvalidObject with all faults, also when the manifest is of another kind."""
+    errors = validate(manifest) if kind.describes(manifest) else [_unknown_kind(manifest, kind)]
+    if errors:
+        raise InvalidObject(subject_of(manifest), errors)
+
+
+def kind_of(manifest: Any) -> Kind | None:
+    """The kind of ours that a manifest is of."""
+    return next((kind for kind in ALL if kind.describes(manifest)), None)
+
+
+def subject_of(manifest: Any) -> str:
+    """Kind and name, as in `Provisioner/default`."""
+    if not isinstance(manifest, Mapping):
+        return "the object"
+    metadata = manifest.get("metadata")
+    name = metadata.get("name") if isinstance(metadata, Mapping) else None
+    return f"{manifest.get('kind') or 'object'}/{name or 'without a name'}"
+
+
+def _rule_errors(manifest: Mapping[str, Any], kind: Kind, old: Any) -> Iterator[FieldError]:
+    if kind is PROVISIONER:
+        yield from provisioner_errors(manifest)
+    elif kind is AWS_NODE_TEMPLATE:
+        yield from node_template_errors(manifest)
+    elif kind is NODE_POOL:
+        yield from node_pool_errors(manifest, old)
+    elif kind is EC2_NODE_CLASS:
+        yield from ec2_node_class_errors(manifest)
+
+
+def _name_errors(manifest: Mapping[str, Any], kind: Kind) -> Iterator[FieldError]:
+    metadata = manifest.get("metadata")
+    metadata = metadata if isinstance(metadata, Mapping) else {}
+    name, prefix = metadata.get("name"), metadata.get("generateName")
+    if not name and not prefix:
+        yield FieldError("metadata.name", ABSENT, "is required", "name the object")
+    defect_of = label_object_name_defect if kind in (NODE_POOL, EC2_NODE_CLASS) else object_name_defect
+    if isinstance(name, str) and name and (defect := defect_of(name)):
+        yield FieldError("metadata.name", name, defect)
+    if isinstance(prefix, str) and prefix and (defect := defect_of(prefix, prefix=True)):
+        yield FieldError("metadata.generateName", prefix, defect)
+
+
+def _without_echoes(errors: list[FieldError]) -> list[FieldError]:
+    """Only the first fault of those with the same path and words: form and rules may both miss a member."""
+    first: dict[tuple[str, str], FieldError] = {}
+    for error in errors:
+        first.setdefault((error.path, error.message), error)
+    return list(first.values())
+
+
+def _unknown_kind(manifest: Any, wanted: Kind | None = None) -> FieldError:
+    if not isinstance(manifest, Mapping):
+        return FieldError("the object", manifest, "must be an object with apiVersion and kind")
+    given = f"{manifest.get('apiVersion')} {manifest.get('kind')}"
+    known = [f"{kind.api_version} {kind.kind}" for kind in ([wanted] if wanted else ALL)]
+    return FieldError(
+        "kind", given, "is not served here", did_you_mean(given, known, f"known: {', '.join(known)}")
+    )
