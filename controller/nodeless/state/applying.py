@@ -1,0 +1,129 @@
+"""One event, one new snapshot."""
+
+from dataclasses import replace
+from typing import TypeVar
+
+from immutables import Map
+
+from nodeless.model import events
+from nodeless.model.nodes import Claim, Node
+from nodeless.model.pods import Pod
+from nodeless.model.pools import NodeClass, Pool
+from nodeless.model.snapshot import Snapshot
+
+Value = TypeVar("Value")
+
+
+def apply(snapshot: Snapshot, event: events.Event) -> Snapshot:  # noqa: PLR0911 - one return a kind of event
+    """The snapshot after an event."""
+    match event:
+        case events.PodSeen(pod):
+            return _put_pod(snapshot, pod)
+        case events.PodGone(key):
+            return _drop_pod(snapshot, key)
+        case events.NodeSeen(node):
+            return _put_node(snapshot, node)
+        case events.NodeGone(name):
+            return _drop_node(snapshot, name)
+        case events.ClaimSeen(claim):
+            return _put_claim(snapshot, claim)
+        case events.ClaimGone(name):
+            return _drop_claim(snapshot, name)
+        case events.PoolSeen(pool, inline_class):
+            return _put_pool(snapshot, pool, inline_class)
+        case events.PoolGone(key):
+            classes = _without(snapshot.node_classes, key)
+            return replace(snapshot, pools=_without(snapshot.pools, key), node_classes=classes)
+        case events.NodeClassSeen(node_class):
+            return replace(snapshot, node_classes=snapshot.node_classes.set(node_class.key, node_class))
+        case events.NodeClassGone(key):
+            return replace(snapshot, node_classes=_without(snapshot.node_classes, key))
+        case events.DaemonSetSeen(daemon_set):
+            return replace(snapshot, daemon_sets=snapshot.daemon_sets.set(daemon_set.key, daemon_set))
+        case events.DaemonSetGone(key):
+            return replace(snapshot, daemon_sets=_without(snapshot.daemon_sets, key))
+        case events.Nominated(name, until):
+            if name not in snapshot.claims and name not in snapshot.nodes:
+                # Gone meanwhile: nothing would ever remove the entry.
+                return snapshot
+            latest = max(until, snapshot.nominations.get(name, 0.0))
+            return replace(snapshot, nominations=snapshot.nominations.set(name, latest))
+        case events.GuardSeen(deleting):
+            return replace(snapshot, teardown=deleting)
+        case events.GuardGone():
+            return replace(snapshot, teardown=False)
+
+
+def _without(entries: Map[str, Value], key: str) -> Map[str, Value]:
+    return entries.delete(key) if key in entries else entries
+
+
+def _put_pod(snapshot: Snapshot, pod: Pod) -> Snapshot:
+    before = snapshot.pods.get(pod.key)
+    bound = snapshot.pods_of_node
+    if before is not None and before.node_name != pod.node_name:
+        bound = _unbind(bound, before)
+    if pod.node_name:
+        bound = bound.set(pod.node_name, bound.get(pod.node_name, frozenset()) | {pod.key})
+    return replace(snapshot, pods=snapshot.pods.set(pod.key, pod), pods_of_node=bound)
+
+
+def _drop_pod(snapshot: Snapshot, key: str) -> Snapshot:
+    pod = snapshot.pods.get(key)
+    if pod is None:
+        return snapshot
+    return replace(snapshot, pods=snapshot.pods.delete(key), pods_of_node=_unbind(snapshot.pods_of_node, pod))
+
+
+def _unbind(bound: Map[str, frozenset[str]], pod: Pod) -> Map[str, frozenset[str]]:
+    if not pod.node_name:
+        return bound
+    left = bound.get(pod.node_name, frozenset()) - {pod.key}
+    return bound.set(pod.node_name, left) if left else _without(bound, pod.node_name)
+
+
+def _reindex(
+    index: Map[str, str], objects: Map[str, Node] | Map[str, Claim], name: str, after: Node | Claim | None
+) -> Map[str, str]:
+    """Provider id to object name, after the object `name` of `objects` changed to `after`.
+
+    Two objects may have one provider id (a machine that joined again under another name): the one seen
+    last stands in the index, and the other one takes its place when it goes.
+    """
+    before = objects.get(name)
+    old = before.provider_id if before is not None else ""
+    new = after.provider_id if after is not None else ""
+    if old and old != new and index.get(old) == name:
+        twins = sorted(other for other, each in objects.items() if each.provider_id == old and other != name)
+        index = index.set(old, twins[0]) if twins else index.delete(old)
+    return index.set(new, name) if new else index
+
+
+def _put_node(snapshot: Snapshot, node: Node) -> Snapshot:
+    index = _reindex(snapshot.node_names, snapshot.nodes, node.name, node)
+    return replace(snapshot, nodes=snapshot.nodes.set(node.name, node), node_names=index)
+
+
+def _drop_node(snapshot: Snapshot, name: str) -> Snapshot:
+    index = _reindex(snapshot.node_names, snapshot.nodes, name, None)
+    nominations = _without(snapshot.nominations, name)
+    return replace(snapshot, nodes=_without(snapshot.nodes, name), node_names=index, nominations=nominations)
+
+
+def _put_claim(snapshot: Snapshot, claim: Claim) -> Snapshot:
+    index = _reindex(snapshot.claim_names, snapshot.claims, claim.name, claim)
+    return replace(snapshot, claims=snapshot.claims.set(claim.name, claim), claim_names=index)
+
+
+def _drop_claim(snapshot: Snapshot, name: str) -> Snapshot:
+    index = _reindex(snapshot.claim_names, snapshot.claims, name, None)
+    nominations = _without(snapshot.nominations, name)
+    return replace(
+        snapshot, claims=_without(snapshot.claims, name), claim_names=index, nominations=nominations
+    )
+
+
+def _put_pool(snapshot: Snapshot, pool: Pool, inline_class: NodeClass | None) -> Snapshot:
+    classes = snapshot.node_classes
+    classes = classes.set(pool.key, inline_class) if inline_class is not None else _without(classes, pool.key)
+    return replace(snapshot, pools=snapshot.pools.set(pool.key, pool), node_classes=classes)

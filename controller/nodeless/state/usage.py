@@ -1,0 +1,32 @@
+"""What a pool's nodes hold: the figure in its status, and what counts against its limits."""
+
+from nodeless.model.nodes import Claim, Node
+from nodeless.model.pools import Pool
+from nodeless.model.resources import Resources, total
+from nodeless.model.snapshot import Snapshot
+
+
+def pool_members(snapshot: Snapshot, pool: Pool) -> tuple[tuple[Claim, Node | None], ...]:
+    """The claims of a pool with their nodes, by name."""
+    return tuple(
+        (claim, snapshot.node_of(claim))
+        for name, claim in sorted(snapshot.claims.items())
+        if claim.pool == pool.reference
+    )
+
+
+def pool_usage(snapshot: Snapshot, pool: Pool) -> dict[str, int]:
+    """The capacity of a pool's claims that are not being deleted; zero amounts left out.
+
+    Karpenter's `status.resources` (v0.27 controller `counter`): capacity, not requests.
+    """
+    amounts = total(_capacity(claim, node) for claim, node in pool_members(snapshot, pool))
+    return {name: amount for name, amount in amounts.items() if amount}
+
+
+def _capacity(claim: Claim, node: Node | None) -> Resources:
+    if claim.deletion_timestamp is not None or (node is not None and node.deletion_timestamp is not None):
+        return {}
+    if node is not None and node.initialized:
+        return node.capacity
+    return claim.capacity
