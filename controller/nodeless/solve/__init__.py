@@ -1,0 +1,11 @@
+"""The solver: `solve(snapshot, catalog, policy, now) -> Plan`, pure and deterministic.
+
+Start reading at `solver`, which states the problem and names the other modules in the order
+of the work.
+"""
+
+from nodeless.solve.eligibility import pods_to_place
+from nodeless.solve.policy import FEWEST_NODES, Policy
+from nodeless.solve.solver import solve
+
+__all__ = ["FEWEST_NODES", "Policy", "pods_to_place", "solve"]

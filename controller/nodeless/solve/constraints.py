@@ -1,0 +1,113 @@
+"""What a pod shape asks of a node, as lists of expressions; and what cannot be planned yet.
+
+Required node affinity terms are alternatives: a node must satisfy the node selector and
+any one of them. Preferred terms are wishes. What other pods mean to a pod is the subject of
+`rules`. Persistent volume claims are refused: a node made without regard to them might stay
+empty.
+
+Labels that are asked for are checked expression by expression, not only after merging: a
+merged requirement cannot say "exists, and is not x", which is what two expressions may say.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from nodeless.model.pods import NodeSelectorTerm, PodShape
+from nodeless.model.requirements import IN, Conflict, Requirement, Requirements
+
+NAMESPACE_SELECTOR = "NamespaceSelectorNotPlanned"
+VOLUME_NOT_PLANNED = "VolumeNotPlanned"
+MATCH_FIELDS = "MatchFieldsNotPlanned"
+CONTRADICTION = "RequirementsContradict"
+
+
+@dataclass(frozen=True, slots=True)
+class Unplannable:
+    """Why no node at all can be planned for a pod shape, whatever the pools are."""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Wish:
+    """One consistent set of expressions that a node may be asked to satisfy; compared by identity."""
+
+    expressions: tuple[Requirement, ...]
+    requirements: Requirements
+    """The expressions merged."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Demand:
+    """What the node selector and node affinity of a pod shape say; compared by identity."""
+
+    required: tuple[Wish, ...]
+    """Alternatives, in the order of the terms; never empty."""
+    preferred: tuple[tuple[int, tuple[Requirement, ...]], ...]
+    """(weight, expressions), heaviest first; terms of equal weight in their order."""
+
+
+def demand_of(shape: PodShape) -> Demand | Unplannable:
+    """The demand of a shape, or why it cannot be planned."""
+    unplannable = _not_planned(shape)
+    if unplannable is not None:
+        return unplannable
+    selector = tuple(Requirement.of(key, IN, (value,)) for key, value in shape.node_selector)
+    usable = [term.expressions for term in shape.required_terms if _matches_something(term)]
+    if shape.required_terms and not usable:
+        return Unplannable(
+            MATCH_FIELDS,
+            "every required node affinity term is empty or uses matchFields, which names nodes that exist; "
+            "hint: use matchExpressions",
+        )
+    wishes = [wish_of((*selector, *expressions)) for expressions in usable or [()]]
+    consistent = tuple(wish for wish in wishes if isinstance(wish, Wish))
+    if not consistent:
+        return Unplannable(CONTRADICTION, f"the pod contradicts itself: {wishes[0]}")
+    preferred = sorted(
+        (
+            (weight, term.expressions)
+            for weight, term in shape.preferred_terms
+            if term.expressions and not term.match_fields
+        ),
+        key=lambda entry: -entry[0],
+    )
+    return Demand(consistent, tuple(preferred))
+
+
+def wish_of(expressions: tuple[Requirement, ...]) -> Wish | Conflict:
+    """Expressions as one wish, or the first two that contradict each other."""
+    by_key: dict[str, Requirement] = {}
+    for expression in expressions:
+        present = by_key.get(expression.key)
+        if present is not None and not present.overlaps(expression):
+            return Conflict(expression.key, expression, present)
+        by_key[expression.key] = expression if present is None else present.intersect(expression)
+    return Wish(expressions, Requirements(by_key.values()))
+
+
+def daemon_alternatives(shape: PodShape, without: str) -> tuple[tuple[Requirement, ...], ...]:
+    """The alternatives of a daemon's pod, expressions on one key left out; its wishes play no part."""
+    selector = tuple(Requirement.of(key, IN, (value,)) for key, value in shape.node_selector)
+    terms: Iterable[tuple[Requirement, ...]] = (
+        [term.expressions for term in shape.required_terms] if shape.required_terms else [()]
+    )
+    return tuple(
+        tuple(expression for expression in (*selector, *term) if expression.key != without) for term in terms
+    )
+
+
+def _matches_something(term: NodeSelectorTerm) -> bool:
+    """Kubernetes: a term without expressions matches no node; one on fields only matches nodes by name."""
+    return bool(term.expressions) and not term.match_fields
+
+
+def _not_planned(shape: PodShape) -> Unplannable | None:
+    if shape.claims:
+        return Unplannable(
+            VOLUME_NOT_PLANNED,
+            f"persistent volume claim {shape.claims[0]} may bind the pod to a zone, which is not planned "
+            "yet; hint: use capacity that is not provisioned here, or a volume without claim",
+        )
+    return None

@@ -1,0 +1,88 @@
+"""One node that this pass opens: the types still possible for it shrink with every class placed.
+
+Invariant: each remaining type holds all pods of the node, resources, requirements, daemons
+and host ports included, and has an available offering that the node's requirements allow.
+"""
+
+import numpy as np
+
+from nodeless.model.pods import HostPort
+from nodeless.model.requirements import Conflict
+from nodeless.solve.classes import Amounts, Mask, PodClass, how_many, ports_conflict
+from nodeless.solve.constraints import Wish
+from nodeless.solve.pool_table import PoolTable, Terms
+
+
+class OpenedNode:
+    """A node of a pool while it is being filled."""
+
+    def __init__(self, table: PoolTable, types: Mask) -> None:
+        self.table = table
+        self.terms: Terms = table.start
+        self.types = np.flatnonzero(types)
+        #: Rows of the pool's types that can still hold the node.
+        self.used: Amounts = np.zeros(table.room.shape[1], dtype=np.int64)
+        self.pods: list[str] = []
+        self.ports: list[HostPort] = []
+        self.spare: Amounts = table.room[self.types]
+        #: Room left on each remaining type; shape (remaining types, resources).
+        self.slack: Amounts = self.spare.max(axis=0)
+        #: The most that any remaining type has left, resource by resource.
+
+    def place(self, pods: PodClass, wish: Wish, want: int) -> int:
+        """How many of the class the node can take, at most `want`; it is narrowed for them."""
+        terms = self.table.grow(self.terms, wish)
+        if isinstance(terms, Conflict):
+            return 0
+        counts = self._counts(pods, terms)
+        take = min(want, int(counts.max(initial=0)))
+        if take == 0:
+            return 0
+        self.terms = terms
+        self.used = self.used + pods.requests * take
+        self.ports.extend(pods.shape.host_ports)
+        self._keep(counts >= take)
+        return take
+
+    def capacity(self, pods: PodClass, wish: Wish) -> int:
+        """How many of the class the node could take."""
+        terms = self.table.grow(self.terms, wish)
+        return 0 if isinstance(terms, Conflict) else int(self._counts(pods, terms).max(initial=0))
+
+    def price(self, pods: PodClass, wish: Wish) -> float:
+        """The lowest price of a remaining type that takes one of the class; infinite when none does."""
+        terms = self.table.grow(self.terms, wish)
+        if isinstance(terms, Conflict):
+            return float("inf")
+        rows = self.types[self._counts(pods, terms) > 0]
+        return float(terms.prices[rows].min(initial=np.inf))
+
+    def restrict(self, types: Mask) -> None:
+        """Give up the types outside the mask; some must stay."""
+        self._keep(types[self.types])
+
+    def charge(self) -> Amounts:
+        """What the node counts against its pool's limits, whichever of its types is launched."""
+        most: Amounts = self.table.limited[self.types].max(axis=0)
+        return most
+
+    def by_price(self) -> list[int]:
+        """Rows of the remaining types, cheapest first; equal prices by name."""
+        order = np.lexsort((self.types, self.terms.prices[self.types]))
+        return [int(row) for row in self.types[order]]
+
+    def _counts(self, pods: PodClass, terms: Terms) -> Amounts:
+        """How many of the class each remaining type could take under the terms."""
+        counts = how_many(self.spare, pods.requests)
+        if terms is not self.terms:
+            counts[~terms.types[self.types]] = 0
+        ports = pods.shape.host_ports
+        if ports:
+            counts = np.minimum(counts, 0 if ports_conflict(ports, self.ports) else 1)
+            counts[~self.table.free_ports(ports)[self.types]] = 0
+        return counts
+
+    def _keep(self, kept: Mask) -> None:
+        self.types = self.types[kept]
+        self.spare = self.table.room[self.types] - self.used
+        self.slack = self.spare.max(axis=0)

@@ -1,0 +1,53 @@
+"""First-fit decreasing over pod classes: new nodes, as few as this finds.
+
+Classes come largest first. Each goes into the open nodes in the order in which they were
+opened, then into fresh nodes of the heaviest pool that accepts it. A fresh node starts with
+every type of the pool and takes as many of the class as its largest type holds; each placement
+gives up the types that have become too small. What is left of the types at the end is bought
+at the lowest price. Wishes are hard until relaxed (`relaxing`).
+
+A class that rules look at is divided among domains first (`topology`), and each node that
+takes it is bound to a domain: where the class may choose, to the one in which the node stays
+cheapest.
+"""
+
+from collections.abc import Sequence
+
+from nodeless.solve.classes import PodClass
+from nodeless.solve.limits import Budgets
+from nodeless.solve.open_nodes import OpenNodes
+from nodeless.solve.opened import OpenedNode
+from nodeless.solve.placing import Ground, Placing
+from nodeless.solve.pool_table import PoolTable
+from nodeless.solve.relaxing import attempts
+from nodeless.solve.topology import Topology
+
+
+class Packing:
+    """The new nodes of one solve, filled class by class."""
+
+    def __init__(
+        self, tables: Sequence[PoolTable], budgets: Budgets, topology: Topology, resources: int
+    ) -> None:
+        #: Usable pools, in the order in which they are tried.
+        self._tables = tuple(tables)
+        self._ground = Ground(OpenNodes(resources, topology), budgets, topology)
+
+    @property
+    def nodes(self) -> Sequence[OpenedNode]:
+        return self._ground.open.nodes
+
+    def place(self, pods: PodClass, waiting: Sequence[str]) -> Sequence[str]:
+        """Place what can be placed of a class; returns the pods that are left."""
+        for attempt in attempts(pods, self._tables):
+            if not waiting:
+                break
+            tables = [
+                table
+                for table in self._tables
+                if table.refuses(pods.shape.tolerations, soft=attempt.soft_taints) is None
+                and table.fresh(pods, attempt.wish) is not None
+            ]
+            if tables:
+                waiting = Placing(self._ground, pods, attempt, tables).run(waiting)
+        return waiting

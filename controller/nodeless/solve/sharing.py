@@ -1,0 +1,159 @@
+"""How many pods each domain gets: the arithmetic of topology spread, whole batches at a time.
+
+Problem: domains i with n_i pods and room for r_i more; W pods to add; no domain may end above
+the emptiest domain by more than s. Filling the emptiest first raises them to a common level L:
+
+    x_i(L) = clamp(L - n_i, 0, r_i),   L <= min(n_j of closed domains j, n_i + r_i, floor) + s
+
+so the batch needs no step for each pod: L is the least level with sum x_i(L) >= W, or the
+highest that is allowed. What is left at the last level goes to the first domains in order.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+#: Room without end.
+ENDLESS = 2**40
+
+Option = tuple[str | None, ...]
+"""A choice of domains: one value for each topology key, None where the label is absent."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Limit:
+    """A rule that each pod of a batch tightens: at most `max_skew` above the emptiest domain."""
+
+    at: int
+    """Which value of an option it looks at."""
+    counts: dict[str, int]
+    """Pods by domain; the limit's own copy."""
+    universe: Sequence[str]
+    """The domains among which the emptiest is found."""
+    floor: int
+    """The emptiest domain is taken to hold at most so many."""
+    max_skew: int
+
+    def left(self, option: Option) -> int:
+        """How many more pods go into an option's domain now; without the label nothing is counted."""
+        value = option[self.at]
+        if value is None:
+            return ENDLESS
+        emptiest = min([self.floor, *(self.counts.get(other, 0) for other in self.universe)])
+        return emptiest + self.max_skew - self.counts.get(value, 0)
+
+    def held(self, option: Option) -> int:
+        return self.counts.get(option[self.at] or "", 0)
+
+    def take(self, option: Option) -> None:
+        value = option[self.at]
+        if value is not None:
+            self.counts[value] = self.counts.get(value, 0) + 1
+
+
+def divide(
+    limits: Sequence[Limit],
+    usable: Sequence[int],
+    options: Sequence[Option],
+    room: Sequence[int],
+    want: int,
+) -> list[tuple[list[int], int]]:
+    """How a batch is divided: (options of which any will do, pods), the emptiest domains first.
+
+    What is divided may be less than `want`, also where another call would find more.
+    """
+    if limits and all(options[i][limits[0].at] is not None for i in usable):
+        return (
+            _level(limits[0], usable, options, room, want)
+            if len(limits) == 1
+            else _one_by_one(limits, usable, options, room, want)
+        )
+    free = [i for i in usable if all(options[i][limit.at] is None for limit in limits)]
+    number = min(want, sum(room[i] for i in free))
+    if number > 0:
+        return [(free, number)]
+    return _one_by_one(limits, usable, options, room, want) if limits else []
+
+
+def _level(
+    limit: Limit, usable: Sequence[int], options: Sequence[Option], room: Sequence[int], want: int
+) -> list[tuple[list[int], int]]:
+    """One limit: all domains at once."""
+    groups: dict[str, list[int]] = {}
+    for i in usable:
+        groups.setdefault(options[i][limit.at] or "", []).append(i)
+    values = sorted(groups, key=lambda value: (limit.counts.get(value, 0), value))
+    numbers = level(
+        want,
+        [limit.counts.get(value, 0) for value in values],
+        [min(ENDLESS, sum(room[i] for i in groups[value])) for value in values],
+        lowest_closed=min(
+            [limit.floor, *(limit.counts.get(value, 0) for value in limit.universe if value not in groups)]
+        ),
+        max_skew=limit.max_skew,
+    )
+    return [(groups[value], number) for value, number in zip(values, numbers, strict=True) if number]
+
+
+def _one_by_one(
+    limits: Sequence[Limit],
+    usable: Sequence[int],
+    options: Sequence[Option],
+    room: Sequence[int],
+    want: int,
+) -> list[tuple[list[int], int]]:
+    """Several limits: each pod goes where the fewest are, among the options that every limit allows."""
+    shares: dict[int, int] = {}
+    for _ in range(want):
+        free = [
+            i
+            for i in usable
+            if shares.get(i, 0) < room[i] and all(limit.left(options[i]) > 0 for limit in limits)
+        ]
+        if not free:
+            break
+        best = min(free, key=lambda i: (sum(limit.held(options[i]) for limit in limits), i))
+        shares[best] = shares.get(best, 0) + 1
+        for limit in limits:
+            limit.take(options[best])
+    return [([i], number) for i, number in shares.items()]
+
+
+def level(
+    want: int, counts: Sequence[int], room: Sequence[int], *, lowest_closed: int, max_skew: int
+) -> list[int]:
+    """Pods for each domain.
+
+    Args:
+        want: How many to add.
+        counts: Pods in each domain that may get more.
+        room: The most that each may get.
+        lowest_closed: The least count of the domains that get none (`ENDLESS`: there are none).
+        max_skew: How far above the emptiest domain any may end.
+
+    Returns:
+        A number for each domain, in total at most `want`.
+    """
+    if not counts or want <= 0:
+        return [0] * len(counts)
+    reach = min(lowest_closed, *(count + more for count, more in zip(counts, room, strict=True)))
+    top = min(reach + max_skew, max(counts) + want)
+
+    def at(height: int) -> list[int]:
+        return [min(max(height - count, 0), more) for count, more in zip(counts, room, strict=True)]
+
+    low, high = min(counts), max(top, min(counts))
+    if sum(at(high)) <= want:
+        return at(high)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if sum(at(middle)) < want:
+            low = middle
+        else:
+            high = middle
+    shares, last = at(low), at(high)
+    left = want - sum(shares)
+    for index, more in enumerate(last):
+        if left > 0 and more > shares[index]:
+            shares[index] += 1
+            left -= 1
+    return shares

@@ -1,0 +1,187 @@
+"""`solve`: from a snapshot to a plan.
+
+Problem
+-------
+Given classes c of n_c equal pods with requests q_c[r], pools p in order of weight, types t with
+allocatable a_t[r], daemon overhead d_pt[r] and offerings o of price w_to (USD an hour), and
+existing slots e with free room f_e[r]:
+
+    choose   y_ce, pods of class c on slot e, and new nodes k, each with a pool p(k), a set of
+             alternative types T(k), and x_ck pods of class c
+    such that
+      sum_c y_ce q_c[r] <= f_e[r]                                  for each slot e, resource r
+      sum_c x_ck q_c[r] <= a_t[r] - d_p(k)t[r]                     for each node k, type t in T(k), resource r
+      sum_e y_ce + sum_k x_ck + refused_c = n_c                    for each class c
+      requirements, taints and host ports hold on every slot and for every type in T(k)
+      some available offering of each t in T(k) is allowed by the node's requirements
+      sum_{k: p(k)=p} max_{t in T(k)} capacity_t[r] <= limit_p[r] - used_p[r]
+    so that  the fewest pods are refused, room that exists is used first, heavier pools come
+             first, and (policy `fewest-nodes`) the number of new nodes is small;
+    then     each node's intended type is the cheapest of T(k): min over t, o of w_to.
+
+Method: first-fit decreasing over classes (`packing`); no bound on the optimum is computed. In
+array form a placement is one integer division: floor(room[t, r] / q_c[r]) per remaining type,
+least over r, largest over t.
+
+Order of work: `eligibility` (which pods), `constraints` and `classes` (what they ask for),
+`type_table` and `pool_table` (what is for sale), `existing` and `filling` (room that is there),
+`packing`, `opened` and `limits` (new nodes), `refusing` (why not).
+
+Example: 5 pods of 1 CPU and a pool of t3a types. The largest, t3a.2xlarge, holds all 5, and no
+smaller one does; so T = {t3a.2xlarge} and the plan is one node. With 10 such pods the first
+node takes as many as t3a.2xlarge holds (7), and the second keeps every type that holds 3, the
+cheapest of which is bought.
+
+Deterministic: same arguments, same plan to the bit, whatever the order of any mapping.
+"""
+
+from collections.abc import Sequence
+
+from nodeless.model.instance_types import Catalog
+from nodeless.model.plan import Alternative, Plan, PlannedNode, Refusal
+from nodeless.model.pods import PodShape
+from nodeless.model.pools import Pool
+from nodeless.model.requirements import Requirements
+from nodeless.model.snapshot import Snapshot
+from nodeless.solve.classes import Axis, PodClass, group, requested_names, requests_of
+from nodeless.solve.constraints import Demand, Unplannable, demand_of
+from nodeless.solve.eligibility import POOL_KEYS, pods_to_place
+from nodeless.solve.existing import existing_slots
+from nodeless.solve.filling import Existing
+from nodeless.solve.limits import Budgets
+from nodeless.solve.opened import OpenedNode
+from nodeless.solve.ordering import place_all, queue
+from nodeless.solve.packing import Packing
+from nodeless.solve.policy import Policy
+from nodeless.solve.pool_table import PoolTable
+from nodeless.solve.profiles import Mark, Profile, Profiles
+from nodeless.solve.refusing import refuse
+from nodeless.solve.topology import Topology
+from nodeless.solve.type_table import TypeTable
+
+
+def solve(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: float) -> Plan:
+    """Capacity for the pods that lack it.
+
+    Args:
+        snapshot: The cluster.
+        catalog: What each pool may buy, by pool key; a pool that is missing has no types.
+        policy: How to pack, and which pools cannot be used now.
+        now: The time of the pass, seconds since the epoch. Fewest-nodes packing does not depend on it.
+
+    Returns:
+        A plan in which every eligible pod is placed once or refused once, with its reason.
+    """
+    del now
+    batch = {pod.key: pod for pod in pods_to_place(snapshot)}
+    if not batch:
+        return Plan()
+    profiles = Profiles(snapshot, batch)
+    groups = group(batch.values(), profiles.mark)
+    shapes = [shape for shape, _ in groups]
+    axis = Axis(
+        requested_names(shapes) | requested_names(daemon.shape for daemon in snapshot.daemon_sets.values())
+    )
+    classes, refusals = _classes(groups, profiles, axis)
+    if not classes:
+        return Plan(refusals=_by_pod(refusals))
+    tables = _tables(snapshot, catalog, _in_order(snapshot), axis)
+    by_pool = {table.pool.key: table for table in tables}
+    usable = [table for table in tables if table.pool.key not in policy.pool_problems]
+    slots = existing_slots(snapshot, by_pool, axis)
+    topology = Topology(snapshot, profiles, slots, usable)
+    existing = Existing(slots, len(axis), topology)
+    budgets = Budgets(snapshot, by_pool)
+    packing = Packing(usable, budgets, topology, len(axis))
+    placements, left = place_all(queue(classes, topology.keys), existing, packing)
+    for pods, keys in left:
+        refusals.extend(refuse(pods, keys, tables, budgets, policy.pool_problems, topology))
+    return Plan(
+        new_nodes=tuple(_planned(node, policy) for node in packing.nodes),
+        placements=dict(sorted(placements.items())),
+        refusals=_by_pod(refusals),
+    )
+
+
+def _classes(
+    groups: dict[tuple[PodShape, Mark], tuple[str, ...]], profiles: Profiles, axis: Axis
+) -> tuple[list[PodClass], list[Refusal]]:
+    """The classes that can be planned, and the refusals of the others."""
+    refusals: list[Refusal] = []
+    demands: dict[object, Demand] = {}
+    members: dict[tuple[PodShape, Profile], list[tuple[str, ...]]] = {}
+    for (shape, mark), keys in groups.items():
+        profile = profiles.of(shape, mark)
+        obstacle = profile if isinstance(profile, Unplannable) else demand_of(shape)
+        if isinstance(obstacle, Unplannable):
+            refusals.extend(Refusal(key, obstacle.code, (), obstacle.message) for key in keys)
+        elif isinstance(profile, Profile):
+            demands.setdefault(_asked(shape), obstacle)
+            members.setdefault((shape, profile), []).append(keys)
+    return [
+        PodClass(
+            shape,
+            demands[_asked(shape)],
+            tuple(key for keys in some for key in keys),
+            axis.row(requests_of(shape)),
+            profile.rules,
+            profile.rules.hard(),
+            profile.adds,
+        )
+        for (shape, profile), some in members.items()
+    ], refusals
+
+
+def _asked(shape: PodShape) -> object:
+    return shape.node_selector, shape.required_terms, shape.preferred_terms
+
+
+def _in_order(snapshot: Snapshot) -> list[Pool]:
+    """Pools that are not being deleted, heaviest first, equal weights by name and kind."""
+    living = (pool for pool in snapshot.pools.values() if pool.deletion_timestamp is None)
+    return sorted(living, key=lambda pool: (-pool.weight, pool.name, pool.reference.kind))
+
+
+def _tables(snapshot: Snapshot, catalog: Catalog, pools: Sequence[Pool], axis: Axis) -> list[PoolTable]:
+    """A table for each pool; pools with the same catalogue share the work on its types."""
+    shared: dict[int, TypeTable] = {}
+    tables = []
+    for pool in pools:
+        types = catalog.get(pool.key, ())
+        table = shared.get(id(types))
+        if table is None:
+            table = shared[id(types)] = TypeTable(types, axis)
+        tables.append(PoolTable(pool, table, snapshot.daemon_sets.values()))
+    return tables
+
+
+def _planned(node: OpenedNode, policy: Policy) -> PlannedNode:
+    table = node.table
+    rows = node.by_price()[: policy.max_alternatives]
+    requirements = _without_implied(node.terms.requirements, table.pool)
+    return PlannedNode(
+        pool=table.pool.reference,
+        node_class=table.pool.node_class,
+        requirements=requirements,
+        requests=table.table.axis.resources(node.used + table.daemons[rows[0]]),
+        pods=tuple(sorted(node.pods)),
+        alternatives=tuple(
+            Alternative(
+                table.table.types[row].name, table.table.cheapest_offering(row, node.terms.requirements)
+            )
+            for row in rows
+        ),
+    )
+
+
+def _without_implied(requirements: Requirements, pool: Pool) -> Requirements:
+    """Without the labels that name pools, unless the pool's own requirements speak of them."""
+    return Requirements(
+        requirement
+        for requirement in requirements.values()
+        if requirement.key in pool.requirements or requirement.key not in POOL_KEYS
+    )
+
+
+def _by_pod(refusals: Sequence[Refusal]) -> tuple[Refusal, ...]:
+    return tuple(sorted(refusals, key=lambda refusal: refusal.pod))

@@ -1,0 +1,204 @@
+"""Topology of one solve: what is counted where, and what the rules of a class let into each domain.
+
+An `Option` is a choice of domains: one value for each topology key that matters to a class,
+None where the label is absent. `shares` divides a batch among options so that every rule
+holds after each pod; the hostname is left out there, since each node is its own domain
+(`Counters`). New nodes are bound to the domain at once, so that what comes next in the same
+pass counts on it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from nodeless.model.labels import HOSTNAME
+from nodeless.model.requirements import Requirement, Requirements
+from nodeless.model.snapshot import Snapshot
+from nodeless.solve.counting import Counters
+from nodeless.solve.domains import Domains, places_of
+from nodeless.solve.existing import Slot
+from nodeless.solve.pool_table import PoolTable
+from nodeless.solve.profiles import Profiles
+from nodeless.solve.rules import NodeFilter, Rules, Spread, Tally
+from nodeless.solve.sharing import ENDLESS, Limit, Option, divide
+
+
+class Topology:
+    """All counters of a solve, counted for the pods that run."""
+
+    def __init__(
+        self, snapshot: Snapshot, profiles: Profiles, slots: Sequence[Slot], tables: Sequence[PoolTable]
+    ) -> None:
+        self.keys: tuple[str, ...] = tuple(sorted({tally.key for tally in profiles.tallies} - {HOSTNAME}))
+        """The topology keys of any rule, without the hostname."""
+        self._slots = tuple(slots)
+        self.counters = Counters(profiles.tallies, len(slots))
+        places = places_of(snapshot, slots, self.keys) if profiles.tallies else {}
+        self.domains = Domains(tables, places)
+        self._filters: dict[tuple[NodeFilter, Requirements], bool] = {}
+        for pod in profiles.staying or ():
+            place = places.get(pod.node_name)
+            if place is None:
+                continue
+            for tally in profiles.counted_in(pod):
+                if not self.domains.passes(tally.nodes, pod.node_name):
+                    continue
+                if tally.key == HOSTNAME:
+                    self.counters[tally].total += 1
+                    if place.slot is not None:
+                        self.counters[tally].slots[place.slot] += 1
+                elif tally.key in place.labels:
+                    self.counters[tally].add((place.labels[tally.key],), 1)
+
+    def keys_of(self, rules: Rules, adds: Iterable[Tally] = ()) -> tuple[str, ...]:
+        """The keys of rules and tallies in order, without the hostname."""
+        keys = {tally.key for tally in rules.tallies()} | {tally.key for tally in adds}
+        return tuple(key for key in self.keys if key in keys)
+
+    def together_on_host(self, rules: Rules) -> bool:
+        """Whether affinity keeps all pods of a group on one node."""
+        return any(tally.key == HOSTNAME for rule in rules.affinity for tally in rule.tallies)
+
+    def option_of(self, slot: Slot, keys: Sequence[str]) -> Option | None:
+        """The domains of a slot, or None when one is not certain."""
+        option: list[str | None] = []
+        for key in keys:
+            values = slot.domains(key)
+            if len(values) > 1:
+                return None
+            option.append(next(iter(values), None))
+        return tuple(option)
+
+    def count_on_slot(self, adds: Sequence[Tally], index: int, number: int) -> None:
+        """Pods were placed on a slot."""
+        slot = self._slots[index]
+        for tally in adds:
+            if not self.domains.passes(tally.nodes, slot.name):
+                continue
+            counter = self.counters[tally]
+            if tally.key == HOSTNAME:
+                counter.slots[index] += number
+                counter.total += number
+            else:
+                values = slot.domains(tally.key)
+                if len(values) == 1 or tally.repels:
+                    counter.add(sorted(values), number)
+
+    def count_on_node(
+        self, adds: Sequence[Tally], index: int, requirements: Requirements, number: int
+    ) -> None:
+        """Pods were placed on a node that this solve opened, whose requirements determine its domains."""
+        for tally in adds:
+            if tally.nodes is not None and not self._may_pass(tally.nodes, requirements):
+                continue
+            counter = self.counters[tally]
+            if tally.key == HOSTNAME:
+                counter.nodes.add(index, number)
+                counter.total += number
+            else:
+                label = requirements.get(tally.key)
+                if label is not None and not label.complement and len(label.values) == 1:
+                    counter.add(label.values, number)
+
+    def shares(
+        self,
+        rules: Rules,
+        keys: Sequence[str],
+        options: Sequence[Option],
+        room: Sequence[int],
+        want: int,
+    ) -> list[tuple[list[int], int]]:
+        """How a batch is divided: (options of which any will do, pods), the emptiest domains first.
+
+        Args:
+            rules: What the pods of the batch ask for.
+            keys: The topology key of each value of an option.
+            options: Where pods could go.
+            room: The most pods for each option.
+            want: The pods of the batch.
+        """
+        at = {key: index for index, key in enumerate(keys)}
+        usable = [i for i, option in enumerate(options) if room[i] > 0 and self._lets_in(rules, at, option)]
+        return divide(self._limits(rules, at), usable, options, room, want)
+
+    def tightens(self, rules: Rules, keys: Sequence[str]) -> bool:
+        """Whether each pod of a class leaves less room for the next one in some domain."""
+        own = [rule.tally.key for rule in rules.spread if rule.counts_itself]
+        own += [rule.tally.key for rule in rules.anti_affinity if rule.counts_itself]
+        return any(key in keys for key in own)
+
+    def open_domains(self, rules: Rules) -> int:
+        """How many domains of one rule's key, among those of new nodes, it lets one pod into."""
+        keys = self.keys_of(rules)
+        if not keys:
+            return self.counters.on_fresh(rules)
+        options = [(value,) for value in self.domains.launchable(keys[0])]
+        at = {keys[0]: 0}
+        return sum(self._lets_in(rules, at, option) for option in options)
+
+    def emptiest(self, spread: Spread) -> int:
+        """Pods in the emptiest domain of a spread constraint."""
+        universe = self.domains.universe(spread.tally.key, spread.tally.nodes)
+        if len(universe) < spread.min_domains:
+            return 0
+        counts = self.counters[spread.tally].domains
+        return min((counts.get(value, 0) for value in universe), default=0)
+
+    def _lets_in(self, rules: Rules, at: Mapping[str, int], option: Option) -> bool:
+        """Whether the rules allow one pod there, as things stand."""
+        for spread in rules.spread:
+            if spread.tally.key in at:
+                value = option[at[spread.tally.key]]
+                if value is None:
+                    return False
+                count = self.counters[spread.tally].domains.get(value, 0) + spread.counts_itself
+                if count - self.emptiest(spread) > spread.max_skew:
+                    return False
+        for affinity in rules.affinity:
+            first = affinity.counts_itself and not any(
+                self.counters[tally].total for tally in affinity.tallies
+            )
+            for tally in affinity.tallies:
+                if tally.key in at:
+                    value = option[at[tally.key]]
+                    if value is None or not (first or self.counters[tally].domains.get(value)):
+                        return False
+        return all(
+            not self.counters[tally].domains.get(option[at[tally.key]] or "", 0)
+            for tally in (*(rule.tally for rule in rules.anti_affinity), *rules.repelled_by)
+            if tally.key in at and option[at[tally.key]] is not None
+        )
+
+    def _limits(self, rules: Rules, at: Mapping[str, int]) -> list[Limit]:
+        """The rules that get tighter with each pod of the batch itself."""
+        limits = []
+        for spread in rules.spread:
+            if spread.counts_itself and spread.tally.key in at:
+                universe = self.domains.universe(spread.tally.key, spread.tally.nodes)
+                floor = 0 if len(universe) < spread.min_domains else ENDLESS
+                limits.append(
+                    Limit(
+                        at[spread.tally.key],
+                        dict(self.counters[spread.tally].domains),
+                        universe,
+                        floor,
+                        spread.max_skew,
+                    )
+                )
+        for anti in rules.anti_affinity:
+            if anti.counts_itself and anti.tally.key in at:
+                counts = dict(self.counters[anti.tally].domains)
+                limits.append(Limit(at[anti.tally.key], counts, (), 0, 1))
+        return limits
+
+    def _may_pass(self, nodes: NodeFilter, requirements: Requirements) -> bool:
+        memo = (nodes, requirements)
+        if memo not in self._filters:
+            self._filters[memo] = any(
+                all(_may_hold(expression, requirements) for expression in expressions)
+                for expressions in nodes.alternatives
+            )
+        return self._filters[memo]
+
+
+def _may_hold(expression: Requirement, requirements: Requirements) -> bool:
+    label = requirements.get(expression.key)
+    return label is None or label.overlaps(expression)

@@ -1,0 +1,49 @@
+"""The shared packing problems: the labs' outcome, and about as few nodes as the reference needs."""
+
+import pytest
+
+from nodeless.solve import Policy, solve
+from tests.solve.problems import FOLDER, available, load, read_json
+
+pytestmark = pytest.mark.skipif(not available(), reason="the folder of packing problems is not there")
+
+
+def plan_of(name):
+    problem = load(name)
+    return solve(problem.snapshot, problem.catalog, Policy(), now=0.0)
+
+
+def test_five_pods_of_one_cpu_get_one_2xlarge_and_leave_the_medium_alone():
+    plan = plan_of("lab-5x1cpu")
+    assert [(node.instance_type, len(node.pods)) for node in plan.new_nodes] == [("t3a.2xlarge", 5)]
+    assert not plan.placements
+    assert not plan.refusals
+
+
+def test_five_pods_of_half_a_cpu_put_one_on_the_medium_and_four_on_an_xlarge():
+    plan = plan_of("lab-5x500m")
+    assert [(node.instance_type, len(node.pods)) for node in plan.new_nodes] == [("t3a.xlarge", 4)]
+    assert list(plan.placements.values()) == ["lab-node"]
+    assert not plan.refusals
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "batch-diverse",
+        "cpu-memory-skew",
+        "existing-nodes",
+        "gpu-mix",
+        "limits",
+        "spread-and-anti-affinity",
+        "taints",
+        "upstream-mix-2k",
+        "web-fleet",
+    ],
+)
+def test_about_as_few_nodes_as_the_reference_needs_and_no_pod_left(name):
+    plan = plan_of(name)
+    reference = read_json(FOLDER / "karpenter.json")[name]
+    assert not plan.refusals
+    assert len(plan.new_nodes) <= reference["newNodeCount"] * 1.05
+    assert sum(len(node.pods) for node in plan.new_nodes) + len(plan.placements) == reference["pods"]
