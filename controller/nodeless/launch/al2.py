@@ -1,0 +1,56 @@
+"""User data of Amazon Linux 2 and Ubuntu: a MIME archive whose last part calls EKS's `bootstrap.sh`.
+
+The node class's own text comes before it: a MIME archive part by part, anything else as
+a shell script. The last part is Karpenter's to the byte, so that an image that was made
+for Karpenter finds what it expects.
+"""
+
+from nodeless.launch import mime
+from nodeless.launch.kubelet_arguments import Bootstrap, extra_arguments
+
+_CONTINUED = " \\\n"
+
+
+def user_data(bootstrap: Bootstrap, *, ubuntu: bool = False) -> str:
+    """The whole archive.
+
+    Raises:
+        nodeless.launch.mime.MimeError: The custom text begins as an archive but is none.
+    """
+    parts = custom_parts(bootstrap.custom)
+    parts.append((mime.SHELL, bootstrap_script(bootstrap, ubuntu=ubuntu)))
+    return mime.archive(parts)
+
+
+def custom_parts(custom: str) -> list[tuple[str, str]]:
+    """The parts of a node class's own user data."""
+    if not custom.strip():
+        return []
+    if mime.is_archive(custom):
+        return mime.parts_of(custom)
+    return [(mime.SHELL, custom)]
+
+
+def bootstrap_script(bootstrap: Bootstrap, *, ubuntu: bool = False) -> str:
+    """The shell script that makes the node join."""
+    cluster = bootstrap.cluster
+    words = [
+        f"/etc/eks/bootstrap.sh '{cluster.name}' --apiserver-endpoint '{cluster.endpoint}' "
+        f"--b64-cluster-ca '{cluster.certificate_authority}'"
+    ]
+    if bootstrap.ipv6:
+        words.append("--ip-family ipv6")
+    if bootstrap.max_pods is not None:
+        words.append("--use-max-pods false")
+    if not ubuntu:
+        words.append(f"--container-runtime {bootstrap.kubelet.container_runtime or 'containerd'}")
+    arguments = extra_arguments(bootstrap)
+    if arguments:
+        words.append(f"--kubelet-extra-args '{arguments}'")
+    if bootstrap.cluster_dns:
+        words.append(f"--dns-cluster-ip '{bootstrap.cluster_dns}'")
+    return (
+        "#!/bin/bash -xe\n"
+        "exec > >(tee /var/log/user-data.log|logger -t user-data -s 2>/dev/console) 2>&1\n"
+        + _CONTINUED.join(words)
+    )

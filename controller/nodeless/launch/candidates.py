@@ -1,0 +1,130 @@
+"""The instance types that a claim may become at this moment, and whether as spot or on-demand.
+
+The rules, in order (Karpenter's provider, `filterInstanceTypes` and `getCapacityType`):
+
+1. keep types that meet the claim's requirements, hold its requests, and have an available offering
+2. drop exotic ones (bare metal, accelerators) while ordinary ones remain: nobody asked for what they cost
+3. where both spot and on-demand are to be had, drop spot offerings dearer than the cheapest on-demand
+4. spot when it is allowed and to be had, else on-demand
+5. cheapest first, at most 60
+
+Next: `fleet`, which turns the candidates into a request.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from nodeless.launch.claims import MAX_INSTANCE_TYPES
+from nodeless.model.instance_types import InstanceType, Offering
+from nodeless.model.labels import INSTANCE_SIZE, INSTANCE_TYPE, ON_DEMAND, SPOT
+from nodeless.model.requirements import Requirements
+from nodeless.model.resources import Resources, fits
+
+#: Resources that make a type exotic.
+ACCELERATORS = (
+    "nvidia.com/gpu",
+    "amd.com/gpu",
+    "habana.ai/gaudi",
+    "aws.amazon.com/neuron",
+    "aws.amazon.com/neuroncore",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A type and its offerings that may be asked for, cheapest first; never empty."""
+
+    instance_type: InstanceType
+    offerings: tuple[Offering, ...]
+
+    @property
+    def price(self) -> float:
+        return self.offerings[0].price
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """What to ask for, cheapest first. All offerings are of `capacity_type`."""
+
+    capacity_type: str
+    types: tuple[Candidate, ...]
+
+    def offerings(self) -> tuple[tuple[str, str, str], ...]:
+        """Each as (instance type, zone, capacity type)."""
+        return tuple(
+            (candidate.instance_type.name, offering.zone, offering.capacity_type)
+            for candidate in self.types
+            for offering in candidate.offerings
+        )
+
+
+def candidates_for(
+    requirements: Requirements, requests: Resources, instance_types: Iterable[InstanceType]
+) -> Candidates | None:
+    """The candidates of a claim with these requirements and requests; None when nothing can be had."""
+    named = requirements.get(INSTANCE_TYPE)
+    possible = [
+        Candidate(instance_type, offerings)
+        for instance_type in instance_types
+        # A claim names up to 60 of some 700 types: this test first makes the whole ten times as fast.
+        if (named is None or named.allows(instance_type.name))
+        and (offerings := _offerings(instance_type, requirements))
+        and instance_type.requirements.conflict(requirements) is None
+        and fits(requests, instance_type.allocatable)
+    ]
+    possible = [candidate for candidate in possible if not _exotic(candidate.instance_type)] or possible
+    possible = _without_dear_spot(possible)
+    if not possible:
+        return None
+    capacity_type = SPOT if _has(possible, SPOT) else ON_DEMAND
+    chosen = _only(possible, lambda offering: offering.capacity_type == capacity_type)
+    chosen.sort(key=lambda candidate: (candidate.price, candidate.instance_type.name))
+    return Candidates(capacity_type, tuple(chosen[:MAX_INSTANCE_TYPES]))
+
+
+def _offerings(instance_type: InstanceType, requirements: Requirements) -> tuple[Offering, ...]:
+    return tuple(
+        sorted(
+            (
+                offering
+                for offering in instance_type.offerings
+                if offering.available
+                and offering.capacity_type in (SPOT, ON_DEMAND)
+                and offering.allowed_by(requirements)
+            ),
+            key=lambda offering: (offering.price, offering.zone, offering.capacity_type),
+        )
+    )
+
+
+def _exotic(instance_type: InstanceType) -> bool:
+    size = instance_type.requirements.get(INSTANCE_SIZE)
+    metal = size is not None and any("metal" in value for value in size.values)
+    return metal or any(instance_type.capacity.get(name, 0) > 0 for name in ACCELERATORS)
+
+
+def _without_dear_spot(possible: list[Candidate]) -> list[Candidate]:
+    on_demand = [
+        offering.price
+        for candidate in possible
+        for offering in candidate.offerings
+        if offering.capacity_type == ON_DEMAND
+    ]
+    if not on_demand or not _has(possible, SPOT):
+        return possible
+    limit = min(on_demand)
+    return _only(possible, lambda offering: offering.capacity_type != SPOT or offering.price <= limit)
+
+
+def _has(possible: Sequence[Candidate], capacity_type: str) -> bool:
+    return any(
+        offering.capacity_type == capacity_type for candidate in possible for offering in candidate.offerings
+    )
+
+
+def _only(possible: Sequence[Candidate], wanted: Callable[[Offering], bool]) -> list[Candidate]:
+    return [
+        Candidate(candidate.instance_type, kept)
+        for candidate in possible
+        if (kept := tuple(offering for offering in candidate.offerings if wanted(offering)))
+    ]

@@ -1,0 +1,138 @@
+"""The new nodes of a plan as NodeClaims, written before any instance exists.
+
+A claim's name is derived from what it is for, so it can serve as the idempotency token
+of its fleet request. It does not choose the instance type: it carries up to 60 of them,
+cheapest first by the plan, and `candidates` chooses among those at launch.
+"""
+
+import hashlib
+from base64 import b32encode
+from collections.abc import Collection, Mapping
+
+from nodeless.model.instructions import CreateClaim
+from nodeless.model.labels import (
+    HOSTNAME,
+    INSTANCE_TYPE,
+    NODE_POOL,
+    PROVISIONER_NAME,
+    TERMINATION_FINALIZER,
+    WELL_KNOWN,
+)
+from nodeless.model.nodes import Claim
+from nodeless.model.plan import Plan, PlannedNode
+from nodeless.model.pools import PROVISIONER, Pool
+from nodeless.model.requirements import Requirement, Requirements
+
+#: Instance types kept in a claim and in a fleet request (Karpenter's `MaxInstanceTypes`).
+MAX_INSTANCE_TYPES = 60
+_MAX_NAME_LENGTH = 63
+_SUFFIX_LENGTH = 5
+
+
+def claims_for(
+    plan: Plan,
+    pools: Mapping[str, Pool],
+    now: float,
+    *,
+    cause: str = "pass",
+    taken: Collection[str] = frozenset(),
+) -> tuple[CreateClaim, ...]:
+    """One claim for each new node of the plan, in the plan's order.
+
+    Args:
+        plan: What the solver proposes.
+        pools: Pools by key (`Provisioner/default`), those that the plan was made with.
+        now: The time of the pass; part of the names.
+        cause: Identity of the pass, kept in the instructions.
+        taken: Names that claims bear already; none of them is given again.
+
+    Raises:
+        KeyError: The plan names a pool that is not given.
+    """
+    used = set(taken)
+    instructions = []
+    for ordinal, node in enumerate(plan.new_nodes):
+        pool = pools[str(node.pool)]
+        name = claim_name(pool.name, f"{now:.6f}", str(ordinal), *node.pods, taken=used)
+        used.add(name)
+        instructions.append(CreateClaim(cause, _claim(name, node, pool, now)))
+    return tuple(instructions)
+
+
+def claim_name(pool: str, *identity: str, taken: Collection[str] = frozenset()) -> str:
+    """`<pool>-<5 base32 characters>`: a DNS-1123 label of at most 63 characters, told by the arguments."""
+    prefix = pool.replace(".", "-")[: _MAX_NAME_LENGTH - _SUFFIX_LENGTH - 1].strip("-")
+    attempt = 0
+    while True:
+        digest = hashlib.sha256("\n".join((pool, *identity, str(attempt))).encode()).digest()
+        name = f"{prefix}-{b32encode(digest).decode().lower()[:_SUFFIX_LENGTH]}"
+        if name not in taken:
+            return name
+        attempt += 1
+
+
+def pool_label(pool: Pool) -> str:
+    """The label (and tag) key that names a pool of this kind on its nodes."""
+    return PROVISIONER_NAME if pool.reference.kind == PROVISIONER else NODE_POOL
+
+
+def _claim(name: str, node: PlannedNode, pool: Pool, now: float) -> Claim:
+    return Claim(
+        name=name,
+        pool=pool.reference,
+        node_class=node.node_class,
+        requirements=_requirements(node),
+        requests=node.requests,
+        labels=labels_of(node.requirements, pool),
+        annotations=dict(pool.annotations),
+        taints=pool.taints,
+        startup_taints=pool.startup_taints,
+        created_at=now,
+        expire_after=pool.ttl_seconds_until_expired,
+        termination_grace_period=pool.termination_grace_period,
+        finalizers=(TERMINATION_FINALIZER,),
+    )
+
+
+def _requirements(node: PlannedNode) -> Requirements:
+    names = [alternative.instance_type for alternative in node.alternatives[:MAX_INSTANCE_TYPES]]
+    present = node.requirements.get(INSTANCE_TYPE)
+    types = Requirement(
+        INSTANCE_TYPE, False, frozenset(names), min_values=present.min_values if present else None
+    )
+    others = (requirement for requirement in node.requirements.values() if requirement.key != INSTANCE_TYPE)
+    return Requirements([*others, types])
+
+
+def labels_of(requirements: Requirements, pool: Pool) -> dict[str, str]:
+    """The labels that a node of the pool bears before its instance is known.
+
+    The pool's own labels, its name, and one value for each label of the user's own that the requirements
+    leave open. Well-known labels (zone, instance type, ...) come from the instance.
+    """
+    labels = {pool_label(pool): pool.name}
+    for key in sorted(requirements):
+        if key in WELL_KNOWN or key == HOSTNAME:
+            continue
+        requirement = requirements[key]
+        if key not in pool.requirements and requirement.allows_absence():
+            continue
+        value = some_value(requirement)
+        if value is not None:
+            labels[key] = value
+    return {**labels, **pool.labels}
+
+
+def some_value(requirement: Requirement) -> str | None:
+    """A value that the requirement allows, always the same one; None when the label must be absent.
+
+    The alphabetically first of a list; otherwise the smallest number from 0 or the bound on, not excluded.
+    """
+    if not requirement.complement:
+        return min(requirement.values, default=None)
+    number = requirement.minimum if requirement.minimum is not None else min(0, requirement.maximum or 0)
+    while not requirement.allows(str(number)):
+        number += 1
+        if requirement.maximum is not None and number > requirement.maximum:
+            return None
+    return str(number)

@@ -1,0 +1,105 @@
+"""The CreateFleet request of one claim: type `instant`, one override per instance type and zone.
+
+The client token is derived from the claim's name, so the same claim never gets two
+instances, whatever happens between the request and its answer. Next: `results`.
+"""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from nodeless.launch.candidates import Candidates
+from nodeless.launch.resolved import Subnet
+from nodeless.launch.tags import specifications
+from nodeless.model.labels import SPOT
+from nodeless.model.nodes import Claim
+
+#: EC2's limits: characters of a client token, launch templates of one request.
+MAX_TOKEN_LENGTH = 64
+MAX_CONFIGS = 50
+
+
+def subnet_by_zone(subnets: Iterable[Subnet]) -> dict[str, Subnet]:
+    """In each zone the subnet with the most free addresses; ties go to the first id."""
+    chosen: dict[str, Subnet] = {}
+    for subnet in sorted(subnets, key=lambda each: (-each.free_addresses, each.id)):
+        chosen.setdefault(subnet.zone, subnet)
+    return chosen
+
+
+def overrides(
+    candidates: Candidates, subnets: Mapping[str, Subnet], names: Iterable[str]
+) -> list[dict[str, str]]:
+    """The overrides of one template: each named type in each zone where it can be had and a subnet is."""
+    wanted = frozenset(names)
+    return [
+        {
+            "InstanceType": candidate.instance_type.name,
+            "SubnetId": subnets[offering.zone].id,
+            "AvailabilityZone": offering.zone,
+        }
+        for candidate in candidates.types
+        if candidate.instance_type.name in wanted
+        for offering in candidate.offerings
+        if offering.zone in subnets
+    ]
+
+
+def fleet_request(
+    claim: Claim,
+    candidates: Candidates,
+    overrides_by_template: Mapping[str, list[dict[str, str]]],
+    tags: Mapping[str, str],
+    *,
+    token: str,
+    context: str | None = None,
+) -> dict[str, Any] | None:
+    """The request, or None when no template has an override left.
+
+    Args:
+        claim: What the instance is for.
+        candidates: The types; their capacity type decides the allocation strategy.
+        overrides_by_template: By launch template name.
+        tags: Of instance, volumes and fleet.
+        token: The client token (`client_token`).
+        context: EC2's reserved `Context`.
+    """
+    configs = [
+        {
+            "LaunchTemplateSpecification": {"LaunchTemplateName": name, "Version": "$Latest"},
+            "Overrides": listed,
+        }
+        for name, listed in overrides_by_template.items()
+        if listed
+    ]
+    if not configs:
+        return None
+    spot = candidates.capacity_type == SPOT
+    strategy: dict[str, Any] = (
+        {"SpotOptions": {"AllocationStrategy": "price-capacity-optimized"}}
+        if spot
+        else {"OnDemandOptions": {"AllocationStrategy": "lowest-price"}}
+    )
+    return {
+        "Type": "instant",
+        "ClientToken": token,
+        **({"Context": context} if context else {}),
+        "LaunchTemplateConfigs": configs[:MAX_CONFIGS],
+        "TargetCapacitySpecification": {
+            "DefaultTargetCapacityType": candidates.capacity_type,
+            "TotalTargetCapacity": 1,
+        },
+        **strategy,
+        "TagSpecifications": specifications(tags, "instance", "volume", "fleet"),
+    }
+
+
+def client_token(cluster: str, claim: str, attempt: int = 0) -> str:
+    """A token of at most 64 ASCII characters, one per cluster, claim and attempt.
+
+    `attempt` rises only after an answer that made no instance: EC2 repeats its answer to a token it knows.
+    """
+    plain = f"{cluster}-{claim}" + (f"-{attempt}" if attempt else "")
+    if len(plain) <= MAX_TOKEN_LENGTH and plain.isascii():
+        return plain
+    return hashlib.sha256(f"{cluster}\n{claim}\n{attempt}".encode()).hexdigest()

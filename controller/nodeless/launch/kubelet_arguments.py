@@ -1,0 +1,165 @@
+"""What the kubelet of a new node is told: labels, taints, and the settings of its pool.
+
+Every way of booting (`al2`, `al2023`, `bottlerocket`) says the same things in its own
+spelling; what is to be said is decided here. Maps are always sorted, so that the same
+pool gives the same text and so the same launch template.
+"""
+
+import ipaddress
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from nodeless.model.labels import UNREGISTERED_TAINT
+from nodeless.model.pools import Kubelet
+from nodeless.model.taints import Taint, TaintEffect
+
+#: Keeps pods away until the controller has completed the node's labels; the controller removes it.
+UNREGISTERED = Taint(UNREGISTERED_TAINT, TaintEffect.NO_EXECUTE)
+
+#: Labels in Kubernetes' own domains that a kubelet may set on itself (`k8s.io/kubelet/pkg/apis`).
+_KUBELET_LABELS = frozenset(
+    {
+        "kubernetes.io/hostname",
+        "kubernetes.io/arch",
+        "kubernetes.io/os",
+        "beta.kubernetes.io/arch",
+        "beta.kubernetes.io/os",
+        "beta.kubernetes.io/instance-type",
+        "failure-domain.beta.kubernetes.io/zone",
+        "failure-domain.beta.kubernetes.io/region",
+        "topology.kubernetes.io/zone",
+        "topology.kubernetes.io/region",
+        "node.kubernetes.io/instance-type",
+    }
+)
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s)")
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """What a new node must know of its cluster.
+
+    `certificate_authority` is base64 of the PEM; `dns` the address of the cluster's DNS service and
+    `service_cidr` the network of its services, empty when not known.
+    """
+
+    name: str
+    endpoint: str
+    certificate_authority: str = ""
+    dns: str = ""
+    service_cidr: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Bootstrap:
+    """All that goes into the user data of one kind of node; `custom` is the node class's own text."""
+
+    cluster: Cluster
+    labels: Mapping[str, str]
+    taints: tuple[Taint, ...]
+    kubelet: Kubelet = Kubelet()
+    custom: str = ""
+    #: False: nodes take 110 pods, whatever their network interfaces allow.
+    eni_limited_pod_density: bool = True
+
+    @property
+    def cluster_dns(self) -> str:
+        """The first DNS address for pods: the pool's, else the cluster's."""
+        return self.kubelet.cluster_dns[0] if self.kubelet.cluster_dns else self.cluster.dns
+
+    @property
+    def ipv6(self) -> bool:
+        """Whether pods have IPv6 addresses, told by the address of their DNS."""
+        try:
+            return ipaddress.ip_address(self.cluster_dns).version == 6
+        except ValueError:
+            return False
+
+    @property
+    def max_pods(self) -> int | None:
+        """The limit of pods when it is not left to the node to compute."""
+        if self.kubelet.max_pods is not None:
+            return self.kubelet.max_pods
+        return None if self.eni_limited_pod_density else 110
+
+
+def kubelet_labels(labels: Mapping[str, str]) -> dict[str, str]:
+    """The labels that a kubelet may set itself, sorted; it exits at start when given any other."""
+    return {key: labels[key] for key in sorted(labels) if _may_set(key)}
+
+
+def _may_set(key: str) -> bool:
+    domain, slash, _ = key.partition("/")
+    if not slash or key in _KUBELET_LABELS:
+        return True
+    if _within(domain, "kubernetes.io") or _within(domain, "k8s.io"):
+        return _within(domain, "kubelet.kubernetes.io") or _within(domain, "node.kubernetes.io")
+    return True
+
+
+def _within(domain: str, parent: str) -> bool:
+    return domain == parent or domain.endswith(f".{parent}")
+
+
+def registration_taints(taints: Iterable[Taint], startup_taints: Iterable[Taint]) -> tuple[Taint, ...]:
+    """The taints that a node registers with: the pool's, the startup ones, `karpenter.sh/unregistered`."""
+    return (*taints, *startup_taints, UNREGISTERED)
+
+
+def extra_arguments(bootstrap: Bootstrap) -> str:
+    """The kubelet's command line as AL2's bootstrap script takes it (`--kubelet-extra-args`)."""
+    kubelet = bootstrap.kubelet
+    words = [_flag("node-labels", pairs(bootstrap.labels.items(), "="))]
+    words.append(_flag("register-with-taints", ",".join(str(taint) for taint in bootstrap.taints)))
+    if bootstrap.max_pods is not None:
+        words.append(f"--max-pods={bootstrap.max_pods}")
+    if kubelet.pods_per_core is not None:
+        words.append(f"--pods-per-core={kubelet.pods_per_core}")
+    words += [
+        _flag("system-reserved", pairs(kubelet.system_reserved, "=")),
+        _flag("kube-reserved", pairs(kubelet.kube_reserved, "=")),
+        _flag("eviction-hard", pairs(kubelet.eviction_hard, "<")),
+        _flag("eviction-soft", pairs(kubelet.eviction_soft, "<")),
+        _flag(
+            "eviction-soft-grace-period",
+            pairs(((key, go_duration(text)) for key, text in kubelet.eviction_soft_grace_period), "="),
+        ),
+    ]
+    numbers = {
+        "eviction-max-pod-grace-period": kubelet.eviction_max_pod_grace_period,
+        "image-gc-high-threshold": kubelet.image_gc_high_threshold_percent,
+        "image-gc-low-threshold": kubelet.image_gc_low_threshold_percent,
+    }
+    words += [f"--{name}={number}" for name, number in numbers.items() if number is not None]
+    if kubelet.cpu_cfs_quota is not None:
+        words.append(f"--cpu-cfs-quota={str(kubelet.cpu_cfs_quota).lower()}")
+    return " ".join(word for word in words if word)
+
+
+def pairs(items: Iterable[tuple[str, str]], separator: str) -> str:
+    """`a=1,b=2`, sorted by key."""
+    return ",".join(f"{key}{separator}{value}" for key, value in sorted(items))
+
+
+def _flag(name: str, value: str) -> str:
+    return f"--{name}={value}" if value else ""
+
+
+def go_duration(text: str) -> str:
+    """A duration as Go prints it: `90s` and `1m30s` are both `1m30s`; anything else is returned as it is."""
+    parts = _DURATION.findall(text)
+    if not parts or "".join(number + unit for number, unit in parts) != text:
+        return text
+    units = {"h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
+    milliseconds = round(sum(float(number) * units[unit] for number, unit in parts))
+    if milliseconds == 0:
+        return "0s"
+    if milliseconds < 1000:
+        return f"{milliseconds}ms"
+    hours, rest = divmod(milliseconds, 3_600_000)
+    minutes, rest = divmod(rest, 60_000)
+    seconds = f"{rest / 1000:g}s"
+    if hours:
+        return f"{hours}h{minutes}m{seconds}"
+    return f"{minutes}m{seconds}" if minutes else seconds

@@ -1,0 +1,42 @@
+"""What a node class selects in the cloud at this moment. Found by `cloud`, used by `fleet`."""
+
+from dataclasses import dataclass, field
+
+from nodeless.model.requirements import Requirements
+
+
+@dataclass(frozen=True, slots=True)
+class Subnet:
+    """A subnet; `free_addresses` as EC2 said, less what launches under way take: it may be negative."""
+
+    id: str
+    zone: str
+    free_addresses: int
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A machine image and the instance types that it is for; `created` is RFC 3339, empty when not known."""
+
+    id: str
+    requirements: Requirements = field(default_factory=Requirements)
+    name: str = ""
+    created: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedNodeClass:
+    """The cloud's side of a node class.
+
+    `subnets` are sorted by zone and id, `security_groups` by id; `images` are in order of preference: an
+    instance type takes the first whose requirements it meets.
+    """
+
+    subnets: tuple[Subnet, ...]
+    security_groups: tuple[str, ...]
+    images: tuple[Image, ...]
+    instance_profile: str
+
+    @property
+    def zones(self) -> frozenset[str]:
+        return frozenset(subnet.zone for subnet in self.subnets)

@@ -1,0 +1,110 @@
+"""What the answer to a CreateFleet request means: an instance, or why there is none.
+
+An answer may hold both: instances, and the offerings that were tried and found sold
+out; those are remembered in either case.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from nodeless.launch.unavailable import OfferingKey
+
+#: Error codes of single offerings that mean "not now": another offering, or the same one later, may do.
+INSUFFICIENT_CAPACITY_CODES = frozenset(
+    {
+        "InsufficientInstanceCapacity",
+        "InsufficientHostCapacity",
+        "InsufficientFreeAddressesInSubnet",
+        "MaxSpotInstanceCountExceeded",
+        "MaxFleetCountExceeded",
+        "SpotMaxPriceTooLow",
+        "VcpuLimitExceeded",
+        "UnfulfillableCapacity",
+        "Unsupported",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FleetInstance:
+    """An instance that a fleet made, as far as the answer tells."""
+
+    id: str
+    instance_type: str
+    zone: str
+    subnet_id: str
+    capacity_type: str
+    template_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class FleetAnswer:
+    """`surplus` are instances that nobody asked for and that must be ended.
+
+    Without an instance, `insufficient` says that every error meant a lack of capacity; `code` is one of
+    them and `message` has each once.
+    """
+
+    instance: FleetInstance | None
+    surplus: tuple[str, ...] = ()
+    unavailable: tuple[OfferingKey, ...] = ()
+    insufficient: bool = False
+    code: str = ""
+    message: str = ""
+
+
+def read_answer(answer: Mapping[str, Any], capacity_type: str) -> FleetAnswer:
+    """Read CreateFleet's answer to a request for one instance."""
+    made = [
+        _instance(entry, instance_id, capacity_type)
+        for entry in answer.get("Instances") or ()
+        for instance_id in entry.get("InstanceIds") or ()
+    ]
+    errors: list[Mapping[str, Any]] = list(answer.get("Errors") or ())
+    unavailable = tuple(dict.fromkeys(key for error in errors if (key := _sold_out(error, capacity_type))))
+    if made:
+        return FleetAnswer(made[0], tuple(each.id for each in made[1:]), unavailable)
+    codes = [str(error.get("ErrorCode", "")) for error in errors]
+    texts = dict.fromkeys(
+        f"{error.get('ErrorCode', '')}: {str(error.get('ErrorMessage', '')).rstrip('.')}" for error in errors
+    )
+    return FleetAnswer(
+        None,
+        unavailable=unavailable,
+        insufficient=bool(codes) and all(code in INSUFFICIENT_CAPACITY_CODES for code in codes),
+        code=next((code for code in codes if code not in INSUFFICIENT_CAPACITY_CODES), "")
+        or (codes[0] if codes else "NoInstance"),
+        message="; ".join(texts) or "EC2 made no instance and gave no reason",
+    )
+
+
+def _overrides(entry: Mapping[str, Any]) -> Mapping[str, Any]:
+    overrides: Mapping[str, Any] = (entry.get("LaunchTemplateAndOverrides") or {}).get("Overrides") or {}
+    return overrides
+
+
+def _sold_out(error: Mapping[str, Any], capacity_type: str) -> OfferingKey | None:
+    overrides = _overrides(error)
+    if error.get("ErrorCode") not in INSUFFICIENT_CAPACITY_CODES:
+        return None
+    if "InstanceType" not in overrides or "AvailabilityZone" not in overrides:
+        return None
+    return (
+        str(overrides["InstanceType"]),
+        str(overrides["AvailabilityZone"]),
+        str(error.get("Lifecycle") or capacity_type),
+    )
+
+
+def _instance(entry: Mapping[str, Any], instance_id: str, capacity_type: str) -> FleetInstance:
+    overrides = _overrides(entry)
+    specification = (entry.get("LaunchTemplateAndOverrides") or {}).get("LaunchTemplateSpecification") or {}
+    return FleetInstance(
+        id=instance_id,
+        instance_type=str(entry.get("InstanceType") or overrides.get("InstanceType", "")),
+        zone=str(overrides.get("AvailabilityZone", "")),
+        subnet_id=str(overrides.get("SubnetId", "")),
+        capacity_type=str(entry.get("Lifecycle") or capacity_type),
+        template_name=str(specification.get("LaunchTemplateName", "")),
+    )

@@ -1,0 +1,58 @@
+"""Writes TOML (tables, strings, numbers, booleans, lists), keys sorted: the standard library only reads."""
+
+import json
+import re
+from collections.abc import Mapping
+from datetime import date, datetime, time
+from typing import Any
+
+_BARE = re.compile(r"^[A-Za-z0-9_-]+$")
+
+
+def to_toml(document: Mapping[str, Any]) -> str:
+    """The document as TOML text; equal documents give equal text."""
+    return "\n".join(_table(document, ())) + "\n"
+
+
+def _table(table: Mapping[str, Any], path: tuple[str, ...]) -> list[str]:
+    values = {key: value for key, value in table.items() if not _is_table_like(value)}
+    lines = [f"{_key(key)} = {_value(values[key])}" for key in sorted(values)]
+    if path and (lines or not table):
+        lines.insert(0, f"[{'.'.join(map(_key, path))}]")
+    for key in sorted(table.keys() - values.keys()):
+        inner = (*path, key)
+        if isinstance(table[key], Mapping):
+            lines += _table(table[key], inner)
+            continue
+        for entry in table[key]:
+            lines.append(f"[[{'.'.join(map(_key, inner))}]]")
+            lines += [f"{_key(name)} = {_value(entry[name])}" for name in sorted(entry)]
+    return lines
+
+
+def _is_table_like(value: Any) -> bool:
+    return isinstance(value, Mapping) or (
+        isinstance(value, list) and bool(value) and all(isinstance(entry, Mapping) for entry in value)
+    )
+
+
+def _key(key: str) -> str:
+    return key if _BARE.match(key) else json.dumps(key, ensure_ascii=False)
+
+
+def _value(value: Any) -> str:
+    match value:
+        case bool():
+            return str(value).lower()
+        case str():
+            return json.dumps(value, ensure_ascii=False)
+        case int() | float():
+            return repr(value)
+        case datetime() | date() | time():
+            return value.isoformat()
+        case list():
+            return f"[{', '.join(_value(entry) for entry in value)}]"
+        case Mapping():
+            inner = ", ".join(f"{_key(key)} = {_value(value[key])}" for key in sorted(value))
+            return f"{{{inner}}}"
+    raise TypeError(f"TOML has no form for {type(value).__name__}")

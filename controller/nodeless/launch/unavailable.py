@@ -1,0 +1,34 @@
+"""The memory of offerings that failed a short while ago, so that the next plan does without them.
+
+EC2 says that a type is sold out in a zone only when it is asked for; asking again at
+once gives the same answer. A mark lasts three minutes (Karpenter's unavailable-offerings
+cache) and is renewed by each new failure. The memory lives in one process.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from immutables import Map
+
+#: Seconds for which a failed offering is left alone.
+UNAVAILABLE_SECONDS = 180.0
+
+OfferingKey = tuple[str, str, str]
+"""Instance type, zone, capacity type."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unavailable:
+    """Immutable: marking gives a new memory. `until` holds the time from which each is tried again."""
+
+    until: Map[OfferingKey, float] = Map()
+
+    def mark(self, keys: Iterable[OfferingKey], now: float) -> "Unavailable":
+        """With these offerings left alone from now on, and expired marks dropped."""
+        until = {key: time for key, time in self.until.items() if time > now}
+        until.update((key, now + UNAVAILABLE_SECONDS) for key in keys)
+        return Unavailable(Map(until))
+
+    def at(self, now: float) -> frozenset[OfferingKey]:
+        """The offerings to leave alone at a time."""
+        return frozenset(key for key, time in self.until.items() if time > now)

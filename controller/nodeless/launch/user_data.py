@@ -1,0 +1,59 @@
+"""What an instance runs at its first boot, in the dialect of its image's family.
+
+| family | dialect | module |
+|---|---|---|
+| AL2, Ubuntu | MIME archive, `bootstrap.sh` last | `al2` |
+| AL2023 | MIME archive, NodeConfig last | `al2023` |
+| Bottlerocket | TOML | `bottlerocket` |
+| Custom | the node class's own text, untouched | here |
+"""
+
+import base64
+
+from nodeless.launch import al2, al2023, bottlerocket
+from nodeless.launch.bottlerocket import TomlError
+from nodeless.launch.kubelet_arguments import Bootstrap
+from nodeless.launch.mime import MimeError
+
+#: EC2's limit of the decoded text, in bytes.
+MAX_BYTES = 16384
+
+
+class UserDataError(ValueError):
+    """User data that cannot be made; the text says why and what to do."""
+
+
+def user_data(family: str, bootstrap: Bootstrap) -> str:
+    """The user data of a family, as plain text.
+
+    Raises:
+        UserDataError: The custom text cannot be merged, the whole is too long, or the family is unknown.
+    """
+    text = _text(family, bootstrap)
+    size = len(text.encode())
+    if size > MAX_BYTES:
+        raise UserDataError(f"user data has {size} bytes, EC2 takes {MAX_BYTES}; hint: shorten spec.userData")
+    return text
+
+
+def encoded(text: str) -> str:
+    """Base64, as a launch template holds it (boto3 encodes it for RunInstances only)."""
+    return base64.b64encode(text.encode()).decode()
+
+
+def _text(family: str, bootstrap: Bootstrap) -> str:
+    try:
+        match family:
+            case "AL2" | "Ubuntu":
+                return al2.user_data(bootstrap, ubuntu=family == "Ubuntu")
+            case "AL2023":
+                return al2023.user_data(bootstrap)
+            case "Bottlerocket":
+                return bottlerocket.user_data(bootstrap)
+            case "Custom":
+                return bootstrap.custom
+    except (MimeError, TomlError) as error:
+        raise UserDataError(str(error)) from error
+    raise UserDataError(
+        f"amiFamily {family!r} is not known; hint: use AL2, AL2023, Bottlerocket, Ubuntu or Custom"
+    )

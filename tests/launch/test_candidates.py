@@ -1,0 +1,65 @@
+"""Which types a claim may become, and as what."""
+
+from dataclasses import replace
+
+from nodeless.launch.candidates import Candidates, candidates_for
+from nodeless.model.instance_types import InstanceType
+from nodeless.model.labels import CAPACITY_TYPE, ZONE
+from nodeless.model.requirements import Requirement, Requirements
+from tests.launch.types import a_type
+
+EITHER = Requirements([Requirement.of(CAPACITY_TYPE, "In", ["spot", "on-demand"])])
+ON_DEMAND = Requirements([Requirement.of(CAPACITY_TYPE, "In", ["on-demand"])])
+
+
+def chosen(
+    *types: InstanceType, requirements: Requirements = EITHER, requests: dict[str, int] | None = None
+) -> Candidates:
+    found = candidates_for(requirements, requests or {"cpu": 1000}, types)
+    assert found is not None
+    return found
+
+
+def names(candidates: Candidates) -> list[str]:
+    return [each.instance_type.name for each in candidates.types]
+
+
+def test_cheapest_first_and_ties_by_name() -> None:
+    types = [a_type("c.large", on_demand=2), a_type("b.large", on_demand=1), a_type("a.large", on_demand=2)]
+    assert names(chosen(*types)) == ["b.large", "a.large", "c.large"]
+
+
+def test_spot_when_allowed_and_to_be_had() -> None:
+    types = [a_type("m5.large", on_demand=1, spot=0.3)]
+    assert chosen(*types).capacity_type == "spot"
+    assert chosen(*types, requirements=ON_DEMAND).capacity_type == "on-demand"
+    sold_out = replace(
+        types[0],
+        offerings=tuple(replace(each, available=each.capacity_type != "spot") for each in types[0].offerings),
+    )
+    assert chosen(sold_out).capacity_type == "on-demand"
+
+
+def test_spot_dearer_than_the_cheapest_on_demand_is_dropped() -> None:
+    types = [a_type("m5.large", on_demand=1, spot=0.4), a_type("m5.4xlarge", on_demand=8, spot=3)]
+    assert names(chosen(*types)) == ["m5.large"]
+
+
+def test_accelerators_and_bare_metal_only_for_those_who_need_them() -> None:
+    plain, gpu = a_type("m5.large", on_demand=2), a_type("g5.large", on_demand=1, **{"nvidia.com_gpu": 1})
+    metal = a_type("m5.metal", on_demand=0.5)
+    assert names(chosen(plain, gpu, metal)) == ["m5.large"]
+    assert names(chosen(plain, gpu, metal, requests={"nvidia.com/gpu": 1})) == ["g5.large"]
+    assert names(chosen(metal)) == ["m5.metal"]
+
+
+def test_only_types_that_hold_the_requests_in_an_allowed_zone() -> None:
+    types = [a_type("a.large", on_demand=1, zones="a"), a_type("b.large", on_demand=2, zones="b")]
+    zone_b = ON_DEMAND.intersect(Requirements([Requirement.of(ZONE, "In", ["us-east-1b"])]))
+    assert names(chosen(*types, requirements=zone_b)) == ["b.large"]
+    assert chosen(*types, requirements=zone_b).offerings() == (("b.large", "us-east-1b", "on-demand"),)
+    assert candidates_for(zone_b, {"cpu": 3921}, types) is None
+
+
+def test_at_most_sixty() -> None:
+    assert len(chosen(*(a_type(f"m.{number}", on_demand=number + 1) for number in range(70))).types) == 60

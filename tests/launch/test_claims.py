@@ -1,0 +1,104 @@
+"""Claims: names that never change, labels that are settled before the instance is known."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodeless.launch.claims import claim_name, claims_for, labels_of, some_value
+from nodeless.model.instance_types import Offering
+from nodeless.model.labels import INSTANCE_TYPE, PROVISIONER_NAME, ZONE
+from nodeless.model.plan import Alternative, Plan, PlannedNode
+from nodeless.model.pools import Pool
+from nodeless.model.requirements import Requirement, Requirements
+from nodeless.model.taints import Taint
+from tests.factories import NOW, PROVISIONER, TEMPLATE, a_pool
+
+DNS_LABEL = re.compile(r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$")
+
+
+def a_planned_node(
+    types: int = 1, requirements: Requirements | None = None, pods: tuple[str, ...] = ()
+) -> PlannedNode:
+    return PlannedNode(
+        pool=PROVISIONER,
+        node_class=TEMPLATE,
+        requirements=requirements or Requirements(),
+        requests={"cpu": 1000, "pods": 1},
+        pods=pods,
+        alternatives=tuple(
+            Alternative(f"m5.{number:03}", Offering("us-east-1a", "on-demand", 0.1 + number))
+            for number in range(types)
+        ),
+    )
+
+
+def claims_of(*nodes: PlannedNode, pool: Pool | None = None, now: float = NOW, **options: object) -> list:
+    pool = pool or a_pool()
+    return [each.claim for each in claims_for(Plan(new_nodes=nodes), {pool.key: pool}, now, **options)]
+
+
+def test_the_same_pass_gives_the_same_names_and_another_pass_gives_others() -> None:
+    nodes = (a_planned_node(pods=("default/a",)), a_planned_node(pods=("default/b",)))
+    first = [claim.name for claim in claims_of(*nodes)]
+    assert first == [claim.name for claim in claims_of(*nodes)]
+    assert len(set(first)) == 2
+    assert not set(first) & {claim.name for claim in claims_of(*nodes, now=NOW + 1)}
+
+
+def test_a_name_that_is_taken_is_not_given_again() -> None:
+    node = a_planned_node()
+    (name,) = [claim.name for claim in claims_of(node)]
+    (other,) = [claim.name for claim in claims_of(node, taken={name})]
+    assert other != name
+
+
+@given(st.from_regex(r"\A[a-z0-9]([a-z0-9.-]{0,250}[a-z0-9])?\Z"), st.text(max_size=20))
+def test_every_pool_name_gives_a_dns_label(pool: str, identity: str) -> None:
+    name = claim_name(pool, identity)
+    assert len(name) <= 63
+    assert DNS_LABEL.match(name), name
+
+
+def test_a_claim_keeps_the_sixty_cheapest_types() -> None:
+    asked = Requirements([Requirement.of(INSTANCE_TYPE, "Exists", min_values=2)])
+    (claim,) = claims_of(a_planned_node(types=80, requirements=asked))
+    requirement = claim.requirements[INSTANCE_TYPE]
+    assert requirement.values == {f"m5.{number:03}" for number in range(60)}
+    assert requirement.min_values == 2
+
+
+def test_a_claim_carries_what_its_pool_gives_to_nodes() -> None:
+    taints, startup = (Taint("gpu", "NoSchedule"),), (Taint("cni", "NoExecute"),)
+    pool = a_pool(labels={"team": "a"}, annotations={"note": "x"}, taints=taints, startup_taints=startup)
+    (claim,) = claims_of(a_planned_node(), pool=pool)
+    assert claim.labels == {PROVISIONER_NAME: "default", "team": "a"}
+    assert (claim.annotations, claim.taints, claim.startup_taints) == ({"note": "x"}, taints, startup)
+    assert claim.finalizers == ("karpenter.sh/termination",)
+    assert claim.requests == {"cpu": 1000, "pods": 1}
+
+
+@pytest.mark.parametrize(
+    ("operator", "values", "expected"),
+    [
+        ("In", ["b", "a"], "a"),
+        ("Gt", ["4"], "5"),
+        ("Lt", ["3"], "0"),
+        ("Exists", [], "0"),
+        ("NotIn", ["0", "1"], "2"),
+        ("DoesNotExist", [], None),
+    ],
+)
+def test_an_open_label_gets_one_settled_value(operator: str, values: list[str], expected: str | None) -> None:
+    requirement = Requirement.of("example.com/tier", operator, values)
+    assert some_value(requirement) == expected
+    pool = a_pool(requirements=Requirements([requirement]))
+    assert labels_of(pool.requirements, pool).get("example.com/tier") == expected
+
+
+def test_well_known_labels_and_absences_asked_by_pods_are_left_alone() -> None:
+    requirements = Requirements(
+        [Requirement.of(ZONE, "In", ["us-east-1a"]), Requirement.of("other", "NotIn", ["x"])]
+    )
+    assert labels_of(requirements, a_pool()) == {PROVISIONER_NAME: "default"}

@@ -1,0 +1,176 @@
+"""Launch templates, fleet requests and what their answers mean."""
+
+import base64
+from dataclasses import replace
+from typing import Any
+
+from nodeless.launch.candidates import candidates_for
+from nodeless.launch.fleet import client_token, fleet_request, overrides, subnet_by_zone
+from nodeless.launch.kubelet_arguments import Cluster
+from nodeless.launch.resolved import Image, ResolvedNodeClass, Subnet
+from nodeless.launch.results import read_answer
+from nodeless.launch.tags import claim_tags, pool_tags
+from nodeless.launch.templates import LaunchTemplate, launch_template
+from nodeless.model.labels import CAPACITY_TYPE
+from nodeless.model.pools import BlockDevice, MetadataOptions, NodeClass, Reference
+from nodeless.model.requirements import Requirement, Requirements
+from tests.factories import TEMPLATE, a_claim, a_pool
+from tests.launch.types import a_type
+
+NODE_CLASS = NodeClass(TEMPLATE, tags=(("team", "a"), ("karpenter.sh/nodepool", "stolen")))
+RESOLVED = ResolvedNodeClass((), ("sg-2", "sg-1"), (), "nodes")
+TAGS = pool_tags("demo", a_pool(), NODE_CLASS, {"cost": "1", "team": "b"})
+
+
+def template(
+    claim: Any = None, node_class: NodeClass = NODE_CLASS, capacity_type: str = "spot"
+) -> LaunchTemplate:
+    return launch_template(
+        claim or a_claim(),
+        a_pool(),
+        node_class,
+        RESOLVED,
+        Image("ami-1"),
+        capacity_type=capacity_type,
+        cluster=Cluster("demo", "https://demo.example"),
+        tags=TAGS,
+    )
+
+
+def test_our_tags_win_over_the_users_but_for_the_name() -> None:
+    assert TAGS["team"] == "a"
+    assert TAGS["cost"] == "1"
+    assert TAGS["karpenter.sh/nodepool"] == TAGS["karpenter.sh/provisioner-name"] == "default"
+    assert TAGS["kubernetes.io/cluster/demo"] == "owned"
+    assert claim_tags(TAGS, a_claim("x"))["karpenter.sh/nodeclaim"] == "x"
+    newer = pool_tags(
+        "demo", replace(a_pool(), reference=Reference("NodePool", "p")), NODE_CLASS, {"Name": "mine"}
+    )
+    assert "karpenter.sh/provisioner-name" not in newer
+    assert newer["Name"] == "mine"
+
+
+def test_a_template_is_named_by_its_content() -> None:
+    assert template() == template(a_claim("another", uid="2"))
+    names = {
+        template().name,
+        template(capacity_type="on-demand").name,
+        template(a_claim(labels={"a": "b"})).name,
+        template(node_class=replace(NODE_CLASS, detailed_monitoring=True)).name,
+    }
+    assert len(names) == 4
+    assert all(name.startswith("karpenter.k8s.aws/") and len(name) <= 128 for name in names)
+
+
+def test_a_template_holds_what_nodes_have_in_common() -> None:
+    data = template().request["LaunchTemplateData"]
+    assert data["SecurityGroupIds"] == ["sg-1", "sg-2"]
+    assert data["IamInstanceProfile"] == {"Name": "nodes"}
+    assert data["BlockDeviceMappings"] == [
+        {"DeviceName": "/dev/xvda", "Ebs": {"Encrypted": True, "VolumeType": "gp3", "VolumeSize": 20}}
+    ]
+    assert data["MetadataOptions"]["HttpPutResponseHopLimit"] == 2
+    text = base64.b64decode(data["UserData"]).decode()
+    assert "--register-with-taints=karpenter.sh/unregistered:NoExecute" in text
+    assert "--node-labels=karpenter.sh/capacity-type=spot" in text
+    assert not {"InstanceType", "SubnetId", "KeyName"} & data.keys()
+
+
+def test_a_node_class_replaces_disks_and_metadata_options_as_a_whole() -> None:
+    custom = replace(
+        NODE_CLASS,
+        block_devices=(BlockDevice("/dev/xvda", 10**10, delete_on_termination=True),),
+        metadata_options=MetadataOptions(http_tokens="optional"),
+    )
+    data = template(node_class=custom).request["LaunchTemplateData"]
+    assert data["BlockDeviceMappings"] == [
+        {"DeviceName": "/dev/xvda", "Ebs": {"DeleteOnTermination": True, "VolumeSize": 10}}
+    ]
+    assert data["MetadataOptions"] == {"HttpTokens": "optional"}
+
+
+def a_request(capacity_type: str) -> dict[str, Any]:
+    allowed = Requirements([Requirement.of(CAPACITY_TYPE, "In", [capacity_type])])
+    types = [a_type("m5.large", on_demand=1, spot=0.5), a_type("c5.large", on_demand=2, spot=0.6)]
+    candidates = candidates_for(allowed, {}, types)
+    assert candidates is not None
+    subnets = subnet_by_zone(
+        [
+            Subnet("subnet-1", "us-east-1a", 5),
+            Subnet("subnet-2", "us-east-1a", 9),
+            Subnet("subnet-0", "us-east-1a", 9),
+        ]
+    )
+    listed = overrides(candidates, subnets, ["m5.large", "c5.large"])
+    request = fleet_request(a_claim(), candidates, {"t": listed, "empty": []}, {"a": "b"}, token="token")
+    assert request is not None
+    return request
+
+
+def test_a_request_lists_each_type_in_each_zone_with_a_subnet() -> None:
+    request = a_request("spot")
+    assert request["Type"] == "instant"
+    assert request["LaunchTemplateConfigs"] == [
+        {
+            "LaunchTemplateSpecification": {"LaunchTemplateName": "t", "Version": "$Latest"},
+            "Overrides": [
+                {"InstanceType": name, "SubnetId": "subnet-0", "AvailabilityZone": "us-east-1a"}
+                for name in ("m5.large", "c5.large")
+            ],
+        }
+    ]
+    assert request["TargetCapacitySpecification"] == {
+        "DefaultTargetCapacityType": "spot",
+        "TotalTargetCapacity": 1,
+    }
+    assert request["SpotOptions"] == {"AllocationStrategy": "price-capacity-optimized"}
+    assert {each["ResourceType"] for each in request["TagSpecifications"]} == {"instance", "volume", "fleet"}
+    assert a_request("on-demand")["OnDemandOptions"] == {"AllocationStrategy": "lowest-price"}
+
+
+def test_a_token_is_short_and_of_its_own_for_cluster_claim_and_attempt() -> None:
+    tokens = {
+        client_token("demo", "c"),
+        client_token("demo2", "c"),
+        client_token("demo", "c", 1),
+        client_token("x" * 90, "c"),
+    }
+    assert len(tokens) == 4
+    assert all(len(token) <= 64 and token.isascii() for token in tokens)
+    assert client_token("demo", "default-abcde") == "demo-default-abcde"
+
+
+def error(code: str, zone: str = "us-east-1a") -> dict[str, Any]:
+    override = {"InstanceType": "m5.large", "AvailabilityZone": zone}
+    return {
+        "ErrorCode": code,
+        "ErrorMessage": f"no {code}.",
+        "LaunchTemplateAndOverrides": {"Overrides": override},
+    }
+
+
+def test_sold_out_offerings_are_told_also_beside_an_instance() -> None:
+    override = {"InstanceType": "c5.large", "AvailabilityZone": "us-east-1b", "SubnetId": "subnet-2"}
+    made = {
+        "InstanceIds": ["i-1", "i-2"],
+        "InstanceType": "c5.large",
+        "LaunchTemplateAndOverrides": {"Overrides": override},
+    }
+    answer = read_answer({"Instances": [made], "Errors": [error("InsufficientInstanceCapacity")]}, "spot")
+    assert answer.instance is not None
+    assert (answer.instance.id, answer.instance.zone, answer.surplus) == ("i-1", "us-east-1b", ("i-2",))
+    assert answer.unavailable == (("m5.large", "us-east-1a", "spot"),)
+
+
+def test_only_a_lack_of_capacity_counts_as_such() -> None:
+    lacking = read_answer(
+        {"Errors": [error("UnfulfillableCapacity"), error("Unsupported", "us-east-1b")]}, "spot"
+    )
+    assert lacking.insufficient
+    assert len(lacking.unavailable) == 2
+    mixed = read_answer({"Errors": [error("UnfulfillableCapacity"), error("InvalidAMIID.NotFound")]}, "spot")
+    assert not mixed.insufficient
+    assert mixed.code == "InvalidAMIID.NotFound"
+    silent = read_answer({}, "spot")
+    assert not silent.insufficient
+    assert "no reason" in silent.message
