@@ -1,0 +1,24 @@
+"""One state machine for a claim: what to do next, from what is true now.
+
+```
+created --> Launched --> Registered --> Initialized (Ready) --> empty --> deleted
+   |            |             |                                             ^
+   +------------+-------------+---- too late: deleted, pods planned anew ---+
+deleted: cordon -> drain -> terminate the instance -> finalizers off
+```
+
+`step(view, now)` looks at levels, never at edges: called twice in the same situation it
+gives the same instructions, so a crash between any two of them loses nothing. Order of
+truth: the claim object exists before its instance; the instance carries the claim's name.
+
+Modules: `view` (what a step sees), `joining` (launch, registration, initialisation),
+`emptiness`, `termination`, `collection` (claims and instances that lost each other),
+`ownership` (pools and the teardown guard).
+"""
+
+from nodeless.lifecycle.collection import collect
+from nodeless.lifecycle.ownership import step_pool, step_teardown
+from nodeless.lifecycle.stepping import step, step_orphan
+from nodeless.lifecycle.view import ClaimView, Step
+
+__all__ = ["ClaimView", "Step", "collect", "step", "step_orphan", "step_pool", "step_teardown"]

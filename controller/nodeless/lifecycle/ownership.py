@@ -1,0 +1,59 @@
+"""Pools own their claims; the teardown guard owns everything.
+
+A pool that is being deleted stays until its nodes are gone. The guard is one object that
+belongs to the stack: when the stack is destroyed, it holds the destruction until every
+pool, claim, instance and launch template is gone, while controller, roles and network
+still stand.
+"""
+
+from nodeless.model.instructions import (
+    AddFinalizer,
+    DeleteClaim,
+    DeleteLaunchTemplates,
+    DeletePool,
+    Instruction,
+    ReleaseGuard,
+    RemoveFinalizer,
+    TerminateEverything,
+)
+from nodeless.model.labels import TERMINATION_FINALIZER
+from nodeless.model.pools import Pool
+from nodeless.model.snapshot import Snapshot
+from nodeless.state.usage import pool_members
+
+TEARDOWN = "teardown"
+
+
+def step_pool(snapshot: Snapshot, pool: Pool) -> tuple[Instruction, ...]:
+    """Protect a living pool; end the claims of a deleted one, then let it go."""
+    cause = f"pool:{pool.key}"
+    held = TERMINATION_FINALIZER in pool.finalizers
+    if pool.deletion_timestamp is None:
+        kind, name = pool.reference.kind, pool.name
+        return () if held else (AddFinalizer(cause, kind, name, TERMINATION_FINALIZER),)
+    members = pool_members(snapshot, pool)
+    ending = tuple(
+        DeleteClaim(cause, claim.name, "pool_deleted")
+        for claim, _ in members
+        if claim.deletion_timestamp is None
+    )
+    if members or not held:
+        return ending
+    return (RemoveFinalizer(cause, pool.reference.kind, pool.name, TERMINATION_FINALIZER),)
+
+
+def step_teardown(snapshot: Snapshot) -> tuple[Instruction, ...]:
+    """What the guard's deletion asks for: pools first, then stray claims, then what no object knows."""
+    if snapshot.pools:
+        return tuple(
+            DeletePool(TEARDOWN, pool.reference)
+            for _, pool in sorted(snapshot.pools.items())
+            if pool.deletion_timestamp is None
+        )
+    if snapshot.claims:
+        return tuple(
+            DeleteClaim(TEARDOWN, name, TEARDOWN)
+            for name, claim in sorted(snapshot.claims.items())
+            if claim.deletion_timestamp is None
+        )
+    return (TerminateEverything(TEARDOWN), DeleteLaunchTemplates(TEARDOWN), ReleaseGuard(TEARDOWN))

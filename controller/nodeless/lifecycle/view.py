@@ -1,0 +1,48 @@
+"""What one step of a claim's lifecycle sees, and what it answers."""
+
+from dataclasses import dataclass
+
+from nodeless.model.instructions import Instruction
+from nodeless.model.nodes import Claim, Condition, Node
+from nodeless.model.pods import Pod
+from nodeless.model.pools import Pool
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimView:
+    """A claim and everything that its next step depends on."""
+
+    claim: Claim
+    node: Node | None = None
+    pods: tuple[Pod, ...] = ()
+    """The pods bound to the node."""
+    pool: Pool | None = None
+    nominated_until: float = 0.0
+    """Pods are expected on the node until then."""
+    instance_gone: bool = False
+    """The cloud has confirmed that no instance of this claim lives."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Instructions in the order in which they must be carried out, and when to look again at the latest."""
+
+    instructions: tuple[Instruction, ...] = ()
+    again_at: float | None = None
+
+
+def cause_of(claim: Claim) -> str:
+    """The cause that every instruction for a claim carries."""
+    return f"claim:{claim.name}"
+
+
+def changed_condition(
+    claim: Claim, type_: str, status: str, now: float, *, reason: str = "", message: str = ""
+) -> tuple[Condition, ...]:
+    """The condition to write, or nothing when it stands already."""
+    reason = reason or type_
+    present = claim.condition(type_)
+    if present is not None and (present.status, present.reason, present.message) == (status, reason, message):
+        return ()
+    since = present.last_transition_time if present is not None and present.status == status else now
+    return (Condition(type_, status, reason, message, since),)

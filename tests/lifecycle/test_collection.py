@@ -1,0 +1,61 @@
+"""Given claims and instances that lost each other, what is ended and what is spared?"""
+
+from immutables import Map
+
+from nodeless.lifecycle import collect
+from nodeless.model.events import ClaimSeen, NodeSeen
+from nodeless.model.instructions import DeleteClaim, DeleteNode, TerminateInstance
+from nodeless.model.snapshot import Snapshot
+from nodeless.state import apply
+from tests.factories import NOW, a_claim, a_launched_claim, a_node, an_instance
+
+
+def cluster(*events):
+    snapshot = Snapshot()
+    for event in events:
+        snapshot = apply(snapshot, event)
+    return snapshot
+
+
+def test_an_instance_that_no_claim_knows_is_terminated_and_its_node_deleted():
+    snapshot = cluster(NodeSeen(a_node("gone")))
+    ended = collect(snapshot, [an_instance("gone")], NOW + 31, NOW + 31)
+    assert ended == (
+        TerminateInstance("instance:i-gone", "", "i-gone"),
+        DeleteNode("instance:i-gone", "node-gone", "its instance belongs to no claim"),
+    )
+
+
+def test_a_young_instance_is_spared():
+    assert collect(Snapshot(), [an_instance()], NOW + 29, NOW + 29) == ()
+
+
+def test_an_instance_whose_claim_has_not_recorded_it_yet_is_spared():
+    assert collect(cluster(ClaimSeen(a_claim())), [an_instance()], NOW + 60, NOW + 60) == ()
+
+
+def test_a_second_instance_of_a_claim_is_ended():
+    claim = a_launched_claim()
+    double = an_instance(id="i-double", provider_id="aws:///us-east-1a/i-double")
+    ended = collect(cluster(ClaimSeen(claim)), [an_instance(), double], NOW + 60, NOW + 60)
+    # Without the claim's name: the end of the double says nothing about the claim's own instance.
+    assert ended == (TerminateInstance("instance:i-double", "", "i-double"),)
+
+
+def test_a_claim_whose_instance_vanished_is_deleted():
+    ended = collect(cluster(ClaimSeen(a_launched_claim())), [], NOW + 11, NOW + 11)
+    assert ended[-1] == DeleteClaim("claim:default-abcde", "default-abcde", "garbage_collected")
+
+
+def test_a_listing_older_than_the_launch_proves_nothing():
+    assert collect(cluster(ClaimSeen(a_launched_claim())), [], NOW + 9, NOW + 60) == ()
+
+
+def test_a_ready_node_proves_that_its_instance_lives():
+    snapshot = cluster(ClaimSeen(a_launched_claim()), NodeSeen(a_node()))
+    assert collect(snapshot, [], NOW + 60, NOW + 60) == ()
+
+
+def test_nothing_happens_when_claims_and_instances_agree():
+    assert collect(cluster(ClaimSeen(a_launched_claim())), [an_instance()], NOW + 60, NOW + 60) == ()
+    assert Snapshot().claims == Map()

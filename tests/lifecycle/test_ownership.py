@@ -1,0 +1,61 @@
+"""Given a pool or a whole stack that is deleted, nothing may be left behind."""
+
+from dataclasses import replace
+
+from nodeless.lifecycle import step_pool, step_teardown
+from nodeless.model.events import ClaimSeen, PoolSeen
+from nodeless.model.instructions import (
+    AddFinalizer,
+    DeleteClaim,
+    DeleteLaunchTemplates,
+    DeletePool,
+    ReleaseGuard,
+    RemoveFinalizer,
+    TerminateEverything,
+)
+from nodeless.model.snapshot import Snapshot
+from nodeless.state import apply
+from tests.factories import NOW, a_launched_claim, a_pool
+
+
+def cluster(*events):
+    snapshot = Snapshot()
+    for event in events:
+        snapshot = apply(snapshot, event)
+    return snapshot
+
+
+def test_a_new_pool_is_protected_once():
+    unprotected = replace(a_pool(), finalizers=())
+    assert isinstance(step_pool(Snapshot(), unprotected)[0], AddFinalizer)
+    assert step_pool(Snapshot(), a_pool()) == ()
+
+
+def test_a_deleted_pool_ends_its_claims_and_waits_for_them():
+    pool = a_pool(deletion_timestamp=NOW)
+    snapshot = cluster(PoolSeen(pool), ClaimSeen(a_launched_claim()))
+    (deletion,) = step_pool(snapshot, pool)
+    assert isinstance(deletion, DeleteClaim)
+    waiting = cluster(PoolSeen(pool), ClaimSeen(a_launched_claim(deletion_timestamp=NOW)))
+    assert step_pool(waiting, pool) == ()
+
+
+def test_a_deleted_pool_without_claims_is_let_go():
+    pool = a_pool(deletion_timestamp=NOW)
+    assert isinstance(step_pool(cluster(PoolSeen(pool)), pool)[0], RemoveFinalizer)
+
+
+def test_teardown_takes_pools_then_claims_then_instances_and_templates():
+    pool, claim = a_pool(), a_launched_claim()
+    assert isinstance(step_teardown(cluster(PoolSeen(pool), ClaimSeen(claim)))[0], DeletePool)
+    assert isinstance(step_teardown(cluster(ClaimSeen(claim)))[0], DeleteClaim)
+    assert [type(i) for i in step_teardown(Snapshot())] == [
+        TerminateEverything,
+        DeleteLaunchTemplates,
+        ReleaseGuard,
+    ]
+
+
+def test_teardown_waits_for_what_is_leaving():
+    leaving = cluster(ClaimSeen(a_launched_claim(deletion_timestamp=NOW)))
+    assert step_teardown(leaving) == ()
