@@ -1,0 +1,43 @@
+"""Messages of the Kubernetes events that a pass publishes on pods, and their reasons.
+
+The reasons are Karpenter's, so that dashboards and alerts keep working. A refusal names one
+failing thing for each pool, however many instance types were looked at.
+"""
+
+from nodeless.explain.words import count
+from nodeless.model.plan import PlannedNode, Refusal
+
+NOMINATED = "Nominated"
+FAILED_SCHEDULING = "FailedScheduling"
+#: Pools told one by one in a message.
+POOLS_SHOWN = 5
+
+
+def nominated(name: str, node: PlannedNode | None = None) -> str:
+    """The message for a pod that has its place.
+
+    Args:
+        name: The node or claim where room is kept.
+        node: The plan of that node, when this pass made it.
+    """
+    if node is None:
+        return f"Pod should schedule on {name}, which has room"
+    offering = node.alternatives[0].offering
+    return (
+        f"Pod should schedule on {name}, a new node of {node.pool}: {node.instance_type} or similar, "
+        f"{offering.capacity_type}, in {offering.zone} or another allowed zone"
+    )
+
+
+def failed_scheduling(refusal: Refusal) -> str:
+    """The message for a pod that gets no capacity: one reason, or one line for each of a few pools."""
+    if refusal.message or not refusal.reasons:
+        return f"No capacity for this pod: {refusal.message or refusal.code}"
+    lines = [f"{reason.pool}: {reason.message}" for reason in refusal.reasons[:POOLS_SHOWN]]
+    more = len(refusal.reasons) - POOLS_SHOWN
+    if more > 0:
+        codes = sorted({reason.code for reason in refusal.reasons[POOLS_SHOWN:]})
+        lines.append(f"and {count(more, 'other pool')} ({', '.join(codes)})")
+    if len(lines) == 1:
+        return f"No capacity for this pod: {lines[0]}"
+    return "\n".join(["No pool can make a node for this pod:", *lines])

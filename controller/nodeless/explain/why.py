@@ -1,0 +1,38 @@
+"""Why a planned node is what it is: its pods, its type and price, and what would have come next."""
+
+from nodeless.explain.words import amounts, count, price
+from nodeless.model.plan import Alternative, PlannedNode
+
+#: Alternatives told after the intended type.
+NEXT = 3
+
+
+def why(node: PlannedNode) -> str:
+    """A few lines: what the node must hold, what is bought for how much, and the next best types."""
+    intended = node.alternatives[0]
+    held = f"{count(len(node.pods), 'pod')} of {node.pool} need {amounts(node.requests)} with their daemons"
+    chosen = f"cheapest that holds them: {_offer(intended)}"
+    return "\n".join((held, chosen, *_next(node)))
+
+
+def _next(node: PlannedNode) -> tuple[str, ...]:
+    others = node.alternatives[1:]
+    if not others:
+        return ("no other instance type holds them on the same terms",)
+    shown = tuple(f"next: {_offer(other)}{_dearer(other, node.price)}" for other in others[:NEXT])
+    more = len(others) - NEXT
+    return (*shown, f"and {count(more, 'other type')}") if more > 0 else shown
+
+
+def _offer(alternative: Alternative) -> str:
+    offering = alternative.offering
+    return (
+        f"{alternative.instance_type}, {offering.capacity_type} in {offering.zone}, {price(offering.price)}"
+    )
+
+
+def _dearer(alternative: Alternative, base: float) -> str:
+    difference = alternative.offering.price - base
+    if difference == 0:
+        return " (same price)"
+    return f" (+{100 * difference / base:.1f} %)" if base > 0 else ""

@@ -1,0 +1,50 @@
+"""Messages of events stay short and name the one thing that failed."""
+
+from nodeless.explain import failed_scheduling, nominated
+from nodeless.model.plan import PoolRefusal, Refusal
+from nodeless.model.pools import Reference
+from tests.solve.factories import instance_type, plan, pods
+
+
+def refusal(*reasons, message=""):
+    told = tuple(PoolRefusal(Reference("Provisioner", name), code, text) for name, code, text in reasons)
+    return Refusal("default/web-0", "NoPoolFits", told, message)
+
+
+def test_a_pod_on_a_new_node_is_told_which():
+    (new,) = plan(pods(1)).new_nodes
+    assert nominated("default-abcde", new) == (
+        "Pod should schedule on default-abcde, a new node of Provisioner/default: medium or similar, spot, "
+        "in z1 or another allowed zone"
+    )
+
+
+def test_a_pod_on_an_existing_node_is_told_which():
+    assert nominated("ip-10-0-1-2") == "Pod should schedule on ip-10-0-1-2, which has room"
+
+
+def test_one_pool_gives_one_line():
+    text = failed_scheduling(refusal(("default", "TaintNotTolerated", "taint a:NoSchedule is not tolerated")))
+    assert text == "No capacity for this pod: Provisioner/default: taint a:NoSchedule is not tolerated"
+
+
+def test_several_pools_give_a_line_each_and_many_are_counted():
+    text = failed_scheduling(refusal(*((f"p{i}", "LimitsExceeded", "used up") for i in range(9))))
+    lines = text.splitlines()
+    assert lines[0] == "No pool can make a node for this pod:"
+    assert lines[1] == "Provisioner/p0: used up"
+    assert lines[-1] == "and 4 other pools (LimitsExceeded)"
+    assert len(lines) == 7
+
+
+def test_a_refusal_of_its_own_is_told_as_it_is():
+    assert failed_scheduling(refusal(message="no pool exists")) == "No capacity for this pod: no pool exists"
+
+
+def test_six_hundred_types_never_make_a_long_message():
+    types = tuple(instance_type(f"t{i}", 4, 4) for i in range(600))
+    (refused,) = plan(pods(1, "1000"), types=types).refusals
+    text = failed_scheduling(refused)
+    assert len(text.splitlines()) == 1
+    assert len(text) < 300
+    assert "cpu: 1000 requested" in text
