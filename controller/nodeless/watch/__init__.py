@@ -1,0 +1,12 @@
+"""From the API server to the model: list and watch, decoded into events.
+
+`client` speaks HTTP to the API server (authentication by the `kubernetes` library, raw
+JSON), `reflector` keeps one kind in sync, `decoding` turns JSON into model objects,
+`kinds` says which kinds are watched and how. Nothing here decides anything.
+"""
+
+from nodeless.watch.client import ApiClient, ApiError, ApiUnavailable
+from nodeless.watch.kinds import watched_kinds
+from nodeless.watch.reflector import Reflector, Watched
+
+__all__ = ["ApiClient", "ApiError", "ApiUnavailable", "Reflector", "Watched", "watched_kinds"]

@@ -1,0 +1,219 @@
+"""From the documents to the model: pods, nodes, DaemonSets."""
+
+from collections.abc import Iterable
+
+import msgspec
+
+from nodeless.api.times import parse_time
+from nodeless.model import pods as model
+from nodeless.model.labels import DO_NOT_DISRUPT, DO_NOT_EVICT
+from nodeless.model.nodes import Node
+from nodeless.model.requirements import Requirement
+from nodeless.model.resources import PODS, add, maximum, parse_resources
+from nodeless.model.taints import Taint, Toleration
+from nodeless.watch import documents
+
+_POD = msgspec.json.Decoder(documents.Pod)
+_NODE = msgspec.json.Decoder(documents.Node)
+_DAEMON_SET = msgspec.json.Decoder(documents.DaemonSet)
+
+_POD_ANNOTATIONS = (DO_NOT_EVICT, DO_NOT_DISRUPT, "controller.kubernetes.io/pod-deletion-cost")
+_MIRROR = "kubernetes.io/config.mirror"
+#: Distinct pod shapes kept for sharing; a cluster has far fewer workloads than this.
+_MOST_SHAPES = 50_000
+_shapes: dict[model.PodShape, model.PodShape] = {}
+
+
+def decode_pod(raw: bytes) -> model.Pod:
+    """A pod from its JSON. Raises msgspec.DecodeError, QuantityError."""
+    document = _POD.decode(raw)
+    metadata, spec, status = document.metadata, document.spec, document.status
+    annotations = metadata.annotations
+    conditions = {condition.type: condition for condition in status.conditions}
+    scheduled = conditions.get("PodScheduled")
+    ready = conditions.get("Ready")
+    return model.Pod(
+        uid=metadata.uid,
+        namespace=metadata.namespace,
+        name=metadata.name,
+        shape=shape_of(spec),
+        labels=metadata.labels,
+        annotations={key: annotations[key] for key in _POD_ANNOTATIONS if key in annotations},
+        node_name=spec.nodeName,
+        nominated_node_name=status.nominatedNodeName,
+        phase=status.phase,
+        unschedulable=scheduled is not None and scheduled.reason == "Unschedulable",
+        ready=ready is not None and ready.status == "True",
+        owners=_owners(metadata),
+        priority=spec.priority,
+        priority_class=spec.priorityClassName,
+        scheduler_name=spec.schedulerName,
+        created_at=_time(metadata.creationTimestamp) or 0.0,
+        started_at=_time(status.startTime) if status.phase == "Running" else None,
+        deletion_timestamp=_time(metadata.deletionTimestamp),
+        grace_period_seconds=spec.terminationGracePeriodSeconds,
+        mirror=_MIRROR in annotations,
+    )
+
+
+def decode_daemon_set(raw: bytes) -> model.DaemonSet:
+    """A DaemonSet from its JSON, with the shape of the pods that it makes."""
+    document = _DAEMON_SET.decode(raw)
+    metadata = document.metadata
+    return model.DaemonSet(
+        metadata.uid, metadata.namespace, metadata.name, shape_of(document.spec.template.spec)
+    )
+
+
+def decode_node(raw: bytes) -> Node:
+    """A node from its JSON."""
+    document = _NODE.decode(raw)
+    metadata, spec, status = document.metadata, document.spec, document.status
+    return Node(
+        name=metadata.name,
+        uid=metadata.uid,
+        resource_version=metadata.resourceVersion,
+        provider_id=spec.providerID,
+        labels=metadata.labels,
+        annotations=metadata.annotations,
+        taints=tuple(Taint(taint.key, taint.effect, taint.value) for taint in spec.taints),
+        unschedulable=spec.unschedulable,
+        capacity=parse_resources(status.capacity),
+        allocatable=parse_resources(status.allocatable),
+        ready=any(c.type == "Ready" and c.status == "True" for c in status.conditions),
+        created_at=_time(metadata.creationTimestamp) or 0.0,
+        deletion_timestamp=_time(metadata.deletionTimestamp),
+        finalizers=tuple(metadata.finalizers),
+        owners=_owners(metadata),
+    )
+
+
+def shape_of(spec: documents.PodSpec) -> model.PodShape:
+    """What of a pod's spec decides where it can run; one shared instance for equal specs."""
+    affinity = spec.affinity or documents.Affinity()
+    node_affinity = affinity.nodeAffinity or documents.NodeAffinity()
+    required = node_affinity.requiredDuringSchedulingIgnoredDuringExecution
+    shape = model.PodShape(
+        requests=tuple(sorted(pod_requests(spec).items())),
+        node_selector=tuple(sorted(spec.nodeSelector.items())),
+        required_terms=tuple(_term(term) for term in required.nodeSelectorTerms) if required else (),
+        preferred_terms=tuple(
+            (preferred.weight, _term(preferred.preference))
+            for preferred in node_affinity.preferredDuringSchedulingIgnoredDuringExecution
+        ),
+        tolerations=tuple(Toleration(t.key, t.operator, t.value, t.effect) for t in spec.tolerations),
+        host_ports=tuple(
+            model.HostPort(port.hostIP or "0.0.0.0", port.hostPort, port.protocol)
+            for container in spec.containers
+            for port in container.ports
+            if port.hostPort
+        ),
+        spread=tuple(_spread(constraint) for constraint in spec.topologySpreadConstraints),
+        affinity=_pod_affinity(affinity.podAffinity),
+        anti_affinity=_pod_affinity(affinity.podAntiAffinity),
+        claims=tuple(
+            volume.persistentVolumeClaim.claimName
+            for volume in spec.volumes
+            if volume.persistentVolumeClaim is not None
+        ),
+    )
+    if len(_shapes) >= _MOST_SHAPES:
+        _shapes.clear()
+    return _shapes.setdefault(shape, shape)
+
+
+def pod_requests(spec: documents.PodSpec) -> dict[str, int]:
+    """A pod's effective requests, by Kubernetes' rules, with one unit of `pods`.
+
+    Sidecars (init containers that restart) count with the containers, every other init container for
+    itself with the sidecars started before it; the larger of the two phases counts. Pod-level requests
+    replace the sum; the runtime class's overhead comes on top
+    (https://kubernetes.io/docs/concepts/workloads/pods/init-containers/#resource-sharing-within-containers).
+    """
+    sidecars: dict[str, int] = {}
+    peak: dict[str, int] = {}
+    for container in spec.initContainers:
+        requests = _container_requests(container.resources)
+        if container.restartPolicy == "Always":
+            sidecars = add(sidecars, requests)
+            peak = maximum(peak, sidecars)
+        else:
+            peak = maximum(peak, add(sidecars, requests))
+    running = add(sidecars, *(_container_requests(container.resources) for container in spec.containers))
+    needed = maximum(running, peak)
+    if spec.resources is not None:
+        needed |= _container_requests(spec.resources)
+    return {
+        name: amount for name, amount in add(needed, parse_resources(spec.overhead)).items() if amount
+    } | {PODS: 1}
+
+
+def _container_requests(resources: documents.ResourceRequirements) -> dict[str, int]:
+    return parse_resources({**resources.limits, **resources.requests})
+
+
+def _term(term: documents.NodeSelectorTerm) -> model.NodeSelectorTerm:
+    return model.NodeSelectorTerm(
+        tuple(Requirement.of(e.key, e.operator, e.values) for e in term.matchExpressions),
+        match_fields=bool(term.matchFields),
+    )
+
+
+def _selector(selector: documents.Selector | None) -> model.LabelSelector | None:
+    if selector is None:
+        return None
+    return model.LabelSelector(
+        tuple(sorted(selector.matchLabels.items())),
+        tuple((e.key, e.operator, tuple(e.values)) for e in selector.matchExpressions),
+    )
+
+
+def _spread(constraint: documents.SpreadConstraint) -> model.TopologySpreadConstraint:
+    return model.TopologySpreadConstraint(
+        constraint.topologyKey,
+        constraint.maxSkew,
+        constraint.whenUnsatisfiable,
+        _selector(constraint.labelSelector),
+        constraint.minDomains,
+        constraint.nodeAffinityPolicy,
+        constraint.nodeTaintsPolicy,
+        tuple(constraint.matchLabelKeys),
+    )
+
+
+def _pod_affinity(affinity: documents.PodAffinity | None) -> tuple[model.PodAffinityTerm, ...]:
+    if affinity is None:
+        return ()
+    required = affinity.requiredDuringSchedulingIgnoredDuringExecution
+    preferred = affinity.preferredDuringSchedulingIgnoredDuringExecution
+    return tuple(
+        _affinity_term(term, weight)
+        for term, weight in [
+            *((term, None) for term in required),
+            *((weighted.podAffinityTerm, weighted.weight) for weighted in preferred),
+        ]
+    )
+
+
+def _affinity_term(term: documents.PodAffinityTerm, weight: int | None) -> model.PodAffinityTerm:
+    return model.PodAffinityTerm(
+        term.topologyKey,
+        _selector(term.labelSelector),
+        tuple(term.namespaces),
+        _selector(term.namespaceSelector),
+        weight,
+    )
+
+
+def _owners(metadata: documents.Metadata) -> tuple[model.Owner, ...]:
+    references: Iterable[documents.OwnerReference] = metadata.ownerReferences
+    return tuple(model.Owner(o.apiVersion, o.kind, o.name, o.uid, o.controller) for o in references)
+
+
+def _time(text: str | None) -> float | None:
+    return None if text is None else parse_time(text)
+
+
+def decode_node_document(document: dict[str, object]) -> Node:
+    """A node from an already decoded document, as answers to our own writes come."""
+    return decode_node(msgspec.json.encode(document))

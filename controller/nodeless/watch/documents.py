@@ -1,0 +1,202 @@
+"""The parts of pods, nodes and DaemonSets that we read, as msgspec structs.
+
+Everything else in a document is skipped without being built, which is what makes the
+hot path cheap. Field names are the API's, hence their case.
+"""
+
+import msgspec
+
+Quantities = dict[str, str | int | float]
+
+
+class OwnerReference(msgspec.Struct):
+    apiVersion: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool = False
+
+
+class Metadata(msgspec.Struct):
+    name: str
+    uid: str = ""
+    namespace: str = ""
+    resourceVersion: str = ""
+    labels: dict[str, str] = {}
+    annotations: dict[str, str] = {}
+    creationTimestamp: str | None = None
+    deletionTimestamp: str | None = None
+    deletionGracePeriodSeconds: int | None = None
+    finalizers: list[str] = []
+    ownerReferences: list[OwnerReference] = []
+
+
+class ResourceRequirements(msgspec.Struct):
+    requests: Quantities = {}
+    limits: Quantities = {}
+
+
+class ContainerPort(msgspec.Struct):
+    hostPort: int = 0
+    hostIP: str = ""
+    protocol: str = "TCP"
+
+
+class Container(msgspec.Struct):
+    resources: ResourceRequirements = msgspec.field(default_factory=ResourceRequirements)
+    ports: list[ContainerPort] = []
+    restartPolicy: str | None = None
+
+
+class Expression(msgspec.Struct):
+    key: str
+    operator: str
+    values: list[str] = []
+
+
+class Selector(msgspec.Struct):
+    matchLabels: dict[str, str] = {}
+    matchExpressions: list[Expression] = []
+
+
+class NodeSelectorTerm(msgspec.Struct):
+    matchExpressions: list[Expression] = []
+    matchFields: list[Expression] = []
+
+
+class NodeSelector(msgspec.Struct):
+    nodeSelectorTerms: list[NodeSelectorTerm] = []
+
+
+class PreferredTerm(msgspec.Struct):
+    weight: int
+    preference: NodeSelectorTerm
+
+
+class NodeAffinity(msgspec.Struct):
+    requiredDuringSchedulingIgnoredDuringExecution: NodeSelector | None = None
+    preferredDuringSchedulingIgnoredDuringExecution: list[PreferredTerm] = []
+
+
+class PodAffinityTerm(msgspec.Struct):
+    topologyKey: str
+    labelSelector: Selector | None = None
+    namespaces: list[str] = []
+    namespaceSelector: Selector | None = None
+
+
+class WeightedPodAffinityTerm(msgspec.Struct):
+    weight: int
+    podAffinityTerm: PodAffinityTerm
+
+
+class PodAffinity(msgspec.Struct):
+    requiredDuringSchedulingIgnoredDuringExecution: list[PodAffinityTerm] = []
+    preferredDuringSchedulingIgnoredDuringExecution: list[WeightedPodAffinityTerm] = []
+
+
+class Affinity(msgspec.Struct):
+    nodeAffinity: NodeAffinity | None = None
+    podAffinity: PodAffinity | None = None
+    podAntiAffinity: PodAffinity | None = None
+
+
+class Toleration(msgspec.Struct):
+    key: str = ""
+    operator: str = "Equal"
+    value: str = ""
+    effect: str = ""
+
+
+class SpreadConstraint(msgspec.Struct):
+    topologyKey: str
+    maxSkew: int = 1
+    whenUnsatisfiable: str = "DoNotSchedule"
+    labelSelector: Selector | None = None
+    minDomains: int | None = None
+    nodeAffinityPolicy: str = "Honor"
+    nodeTaintsPolicy: str = "Ignore"
+    matchLabelKeys: list[str] = []
+
+
+class ClaimSource(msgspec.Struct):
+    claimName: str = ""
+
+
+class Volume(msgspec.Struct):
+    name: str = ""
+    persistentVolumeClaim: ClaimSource | None = None
+    ephemeral: dict[str, object] | None = None
+
+
+class PodSpec(msgspec.Struct):
+    containers: list[Container] = []
+    initContainers: list[Container] = []
+    nodeName: str = ""
+    nodeSelector: dict[str, str] = {}
+    affinity: Affinity | None = None
+    tolerations: list[Toleration] = []
+    topologySpreadConstraints: list[SpreadConstraint] = []
+    volumes: list[Volume] = []
+    overhead: Quantities = {}
+    resources: ResourceRequirements | None = None
+    priority: int = 0
+    priorityClassName: str = ""
+    schedulerName: str = "default-scheduler"
+    terminationGracePeriodSeconds: int = 30
+
+
+class PodCondition(msgspec.Struct):
+    type: str
+    status: str = ""
+    reason: str = ""
+
+
+class PodStatus(msgspec.Struct):
+    phase: str = "Pending"
+    conditions: list[PodCondition] = []
+    nominatedNodeName: str = ""
+    startTime: str | None = None
+
+
+class Pod(msgspec.Struct):
+    metadata: Metadata
+    spec: PodSpec
+    status: PodStatus = msgspec.field(default_factory=PodStatus)
+
+
+class PodTemplate(msgspec.Struct):
+    spec: PodSpec
+
+
+class DaemonSetSpec(msgspec.Struct):
+    template: PodTemplate
+
+
+class DaemonSet(msgspec.Struct):
+    metadata: Metadata
+    spec: DaemonSetSpec
+
+
+class Taint(msgspec.Struct):
+    key: str
+    effect: str
+    value: str = ""
+
+
+class NodeSpec(msgspec.Struct):
+    providerID: str = ""
+    taints: list[Taint] = []
+    unschedulable: bool = False
+
+
+class NodeStatus(msgspec.Struct):
+    capacity: Quantities = {}
+    allocatable: Quantities = {}
+    conditions: list[PodCondition] = []
+
+
+class Node(msgspec.Struct):
+    metadata: Metadata
+    spec: NodeSpec = msgspec.field(default_factory=NodeSpec)
+    status: NodeStatus = msgspec.field(default_factory=NodeStatus)

@@ -1,0 +1,127 @@
+"""The kinds that the controller watches, and how each becomes events."""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from nodeless.api import reading
+from nodeless.api.errors import InvalidObject
+from nodeless.api.kinds import AWS_NODE_TEMPLATE, EC2_NODE_CLASS, NODE_CLAIM, NODE_POOL, PROVISIONER
+from nodeless.api.metadata import Metadata, read_metadata
+from nodeless.api.reading_parts import conditions_of
+from nodeless.model import events
+from nodeless.model.pools import NodeClass, Pool, Reference
+from nodeless.watch.decoding import decode_daemon_set, decode_node, decode_pod
+from nodeless.watch.reflector import Watched
+
+Report = Callable[[dict[str, Any], InvalidObject], None]
+"""Told of a user's object that cannot be read, with what is wrong with it."""
+Decode = Callable[[bytes], tuple[str, tuple[events.Event, ...]]]
+
+
+def watched_kinds(report_invalid: Report) -> tuple[Watched, ...]:
+    """Everything that the cluster's snapshot is made of."""
+    return (
+        Watched("pods", "/api/v1/pods", _pod, events.PodGone),
+        Watched("nodes", "/api/v1/nodes", _node, events.NodeGone),
+        Watched("daemonsets", "/apis/apps/v1/daemonsets", _daemon_set, events.DaemonSetGone),
+        *(
+            Watched(kind.plural, kind.path(), _pool_decoder(report_invalid), events.PoolGone, optional=True)
+            for kind in (PROVISIONER, NODE_POOL)
+        ),
+        *(
+            Watched(
+                kind.plural, kind.path(), _class_decoder(report_invalid), events.NodeClassGone, optional=True
+            )
+            for kind in (AWS_NODE_TEMPLATE, EC2_NODE_CLASS)
+        ),
+        Watched("nodeclaims", NODE_CLAIM.path(), _claim, events.ClaimGone),
+    )
+
+
+def _pod(raw: bytes) -> tuple[str, tuple[events.Event, ...]]:
+    pod = decode_pod(raw)
+    return pod.key, (events.PodSeen(pod),)
+
+
+def _node(raw: bytes) -> tuple[str, tuple[events.Event, ...]]:
+    node = decode_node(raw)
+    return node.name, (events.NodeSeen(node),)
+
+
+def _daemon_set(raw: bytes) -> tuple[str, tuple[events.Event, ...]]:
+    daemon_set = decode_daemon_set(raw)
+    return daemon_set.key, (events.DaemonSetSeen(daemon_set),)
+
+
+def _claim(raw: bytes) -> tuple[str, tuple[events.Event, ...]]:
+    claim = reading.read_claim(msgspec.json.decode(raw))
+    return claim.name, (events.ClaimSeen(claim),)
+
+
+def _pool_decoder(report_invalid: Report) -> Decode:
+    """An invalid pool is still seen: its nodes stay, and its deletion must still be waited for."""
+
+    def decode(raw: bytes) -> tuple[str, tuple[events.Event, ...]]:
+        manifest = msgspec.json.decode(raw)
+        try:
+            pool, inline_class = reading.read_pool(manifest)
+        except InvalidObject as error:
+            report_invalid(manifest, error)
+            metadata = read_metadata(manifest)
+            pool, inline_class = (
+                Pool(
+                    reference=_reference(manifest, metadata),
+                    node_class=Reference(AWS_NODE_TEMPLATE.kind, ""),
+                    generation=metadata.generation,
+                    deletion_timestamp=metadata.deletion_timestamp,
+                    finalizers=metadata.finalizers,
+                    invalid=str(error),
+                    conditions=conditions_of(manifest),
+                ),
+                None,
+            )
+        return pool.key, (events.PoolSeen(pool, inline_class),)
+
+    return decode
+
+
+def _class_decoder(report_invalid: Report) -> Decode:
+    def decode(raw: bytes) -> tuple[str, tuple[events.Event, ...]]:
+        manifest = msgspec.json.decode(raw)
+        try:
+            node_class = reading.read_node_class(manifest)
+        except InvalidObject as error:
+            report_invalid(manifest, error)
+            metadata = read_metadata(manifest)
+            node_class = NodeClass(
+                reference=_reference(manifest, metadata),
+                generation=metadata.generation,
+                deletion_timestamp=metadata.deletion_timestamp,
+                invalid=str(error),
+                conditions=conditions_of(manifest),
+            )
+        return node_class.key, (events.NodeClassSeen(node_class),)
+
+    return decode
+
+
+def _reference(manifest: dict[str, Any], metadata: Metadata) -> Reference:
+    return Reference(manifest["kind"], metadata.name, metadata.uid)
+
+
+def watched_guard(namespace: str, name: str) -> Watched:
+    """The teardown guard: one ConfigMap that belongs to the stack."""
+
+    def decode(raw: bytes) -> tuple[str, tuple[events.Event, ...]]:
+        metadata = msgspec.json.decode(raw)["metadata"]
+        return metadata["name"], (events.GuardSeen(deleting="deletionTimestamp" in metadata),)
+
+    return Watched(
+        "teardown guard",
+        f"/api/v1/namespaces/{namespace}/configmaps",
+        decode,
+        events.GuardGone,
+        field_selector=f"metadata.name={name}",
+    )

@@ -1,0 +1,212 @@
+"""Keep one kind in sync with the API server: a streaming list, then a watch, forever.
+
+Rules that hold here, all observed on a real API server:
+
+- never resume from the version of an initial event (they arrive in key order); only from
+  the end bookmark and from what follows it
+- a stream may end at any time without a reason; before the end bookmark that means: start
+  the list anew, after it: resume
+- `410 Expired` comes with HTTP status 200 as an ERROR event: start the list anew
+- after a new list, what we knew and it does not contain is gone
+"""
+
+import asyncio
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import msgspec
+import structlog
+
+from nodeless.model.events import Event
+from nodeless.watch.client import ApiClient, ApiError, ApiUnavailable
+
+_INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+_FIRST_DELAY = 0.1
+_LONGEST_DELAY = 5.0
+#: After so many answers in a row that an optional kind is not served, some three seconds, there is none.
+_ABSENT_ANSWERS = 5
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A kind to keep in sync.
+
+    `decode` turns one object's JSON into its key and the events that say "seen"; `gone` makes the
+    event that says the opposite, from the key.
+    """
+
+    name: str
+    path: str
+    decode: Callable[[bytes], tuple[str, tuple[Event, ...]]]
+    gone: Callable[[str], Event]
+    field_selector: str = ""
+    optional: bool = False
+    """A cluster may do without this kind: when it is not served, there are simply none of them."""
+
+
+class _Envelope(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
+class _Metadata(msgspec.Struct):
+    name: str = ""
+    namespace: str = ""
+    resourceVersion: str = ""  # noqa: N815 - the API's spelling
+    annotations: dict[str, str] = {}
+
+
+class _Bookmark(msgspec.Struct):
+    metadata: _Metadata
+
+
+class _Status(msgspec.Struct):
+    code: int = 0
+    reason: str = ""
+    message: str = ""
+
+
+class _Restart(Exception):
+    """The list must start anew."""
+
+
+class Reflector:
+    """One running sync: `handle` gets each event, in order; `synced` is set after the first list."""
+
+    def __init__(self, client: ApiClient, watched: Watched, handle: Callable[[Event], None]) -> None:
+        self.watched = watched
+        self.synced = asyncio.Event()
+        self.problem: str | None = None
+        self._client = client
+        self._handle = handle
+        self._known: set[str] = set()
+        self._version = ""
+        self._absent = 0
+        self._envelope = msgspec.json.Decoder(_Envelope)
+        self._bookmark = msgspec.json.Decoder(_Bookmark)
+        self._log = structlog.get_logger().bind(logger="watch").bind(kind=watched.name)
+
+    async def run(self) -> None:
+        """Sync until cancelled. Problems are logged once each, and cured by trying again."""
+        delay = _FIRST_DELAY
+        while True:
+            try:
+                await self._follow()
+                delay = _FIRST_DELAY
+            except _Restart:
+                self._version = ""
+            except ApiUnavailable as error:
+                self._report(f"cannot watch {self.watched.name}: {error}")
+            except ApiError as error:
+                self._version = ""
+                self._count_absent(error)
+                # 429: the server is still building its cache of a kind that is new.
+                if error.status != 429:
+                    self._report(self._explain(error))
+            # Jitter spreads the reconnects of many watches after a restart of the API server.
+            await asyncio.sleep(delay * (0.5 + random.random()))  # noqa: S311
+            delay = min(delay * 2, _LONGEST_DELAY) if self.problem else _FIRST_DELAY
+
+    def _count_absent(self, error: ApiError) -> None:
+        """Let the others go on without a kind that is not served. What was known of it before is kept.
+
+        Not at once: an API server that has just started serves its custom kinds a moment later.
+        """
+        self._absent = self._absent + 1 if error.status == 404 and self.watched.optional else 0
+        if self._absent >= _ABSENT_ANSWERS and not self.synced.is_set():
+            self._log.warning(f"going on without {self.watched.name}: the cluster does not serve them")
+            self.synced.set()
+
+    def _explain(self, error: ApiError) -> str:
+        if error.status == 404:
+            return (
+                f"the cluster does not serve {self.watched.path}"
+                "; hint: install the CRDs (kubectl apply -f controller/crds)"
+            )
+        if error.status == 403:
+            return f"not allowed to watch {self.watched.name}: {error.message}; hint: check the ClusterRole"
+        return f"cannot watch {self.watched.name}: {error}"
+
+    def _report(self, problem: str) -> None:
+        if problem != self.problem:
+            self._log.warning(problem)
+        self.problem = problem
+
+    async def _follow(self) -> None:
+        listing: set[str] | None = None if self._version else set()
+        query = {
+            "watch": "1",
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(random.randint(300, 600)),  # noqa: S311 - spreads reconnects
+        }
+        if self.watched.field_selector:
+            query["fieldSelector"] = self.watched.field_selector
+        if listing is None:
+            query["resourceVersion"] = self._version
+        else:
+            query |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+        async with self._client.stream(self.watched.path, query) as lines:
+            async for line in lines:
+                if self.problem is not None:
+                    self._log.info(f"watching {self.watched.name} again")
+                    self.problem = None
+                listing = self._receive(line, listing)
+        if listing is not None:
+            raise _Restart
+
+    def _receive(self, line: bytes, listing: set[str] | None) -> set[str] | None:
+        """Handle one line; gives back the keys listed so far, None once the list is complete."""
+        envelope = self._envelope.decode(line)
+        raw = bytes(envelope.object)
+        if envelope.type == "ERROR":
+            status = msgspec.json.decode(raw, type=_Status)
+            if status.code == 410:
+                raise _Restart
+            raise ApiError(status.code, status.reason, status.message)
+        metadata = self._bookmark.decode(raw).metadata
+        if envelope.type == "BOOKMARK":
+            self._version = metadata.resourceVersion
+            if listing is None or metadata.annotations.get(_INITIAL_EVENTS_END) != "true":
+                return listing
+            for key in sorted(self._known - listing):
+                self._gone(key)
+            self.synced.set()
+            return None
+        try:
+            keys = {self._apply(envelope.type, raw)}
+        except (msgspec.MsgspecError, ValueError) as error:
+            keys = self._unreadable(envelope.type, metadata, error)
+        if listing is None:
+            self._version = metadata.resourceVersion
+        else:
+            listing |= keys
+        return listing
+
+    def _unreadable(self, type_: str, metadata: _Metadata, error: Exception) -> set[str]:
+        """Stay with what we knew of an object that cannot be read now; gives back its key, if it was known.
+
+        It must not end the process, which would meet it again at once.
+        """
+        name = f"{metadata.namespace}/{metadata.name}".removeprefix("/")
+        self._log.error(f"an object cannot be read and is left out: {error}", object=name)
+        # Keys are `namespace/name`, `name` or `Kind/name`.
+        keys = {key for key in self._known if key == name or key.partition("/")[2] == name}
+        if type_ == "DELETED":
+            for key in keys:
+                self._gone(key)
+        return keys
+
+    def _apply(self, type_: str, raw: bytes) -> str:
+        key, seen = self.watched.decode(raw)
+        if type_ == "DELETED":
+            self._gone(key)
+            return key
+        self._known.add(key)
+        for event in seen:
+            self._handle(event)
+        return key
+
+    def _gone(self, key: str) -> None:
+        self._known.discard(key)
+        self._handle(self.watched.gone(key))

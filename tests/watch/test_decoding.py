@@ -1,0 +1,124 @@
+"""Given an object's JSON, does the model say what Kubernetes means?"""
+
+import json
+
+from nodeless.model.pods import HostPort
+from nodeless.model.requirements import Requirement
+from nodeless.model.taints import Taint
+from nodeless.watch.decoding import decode_daemon_set, decode_node, decode_pod
+
+MIB = 1024**2
+
+
+def pod_json(spec=None, status=None, **metadata):
+    return json.dumps(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "web", "namespace": "shop", "uid": "u1", **metadata},
+            "spec": {"containers": [], **(spec or {})},
+            "status": status or {},
+        }
+    ).encode()
+
+
+def container(cpu=None, memory=None, **fields):
+    requests = {name: value for name, value in (("cpu", cpu), ("memory", memory)) if value}
+    return {"name": "c", "resources": {"requests": requests}, **fields}
+
+
+def requests_of(**spec):
+    return decode_pod(pod_json(spec)).requests
+
+
+def test_requests_are_the_sum_of_the_containers_and_one_pod():
+    assert requests_of(containers=[container("500m", "128Mi"), container("1")]) == {
+        "cpu": 1500,
+        "memory": 128 * MIB,
+        "pods": 1,
+    }
+
+
+def test_the_larger_of_init_and_running_phase_counts():
+    assert requests_of(containers=[container("1")], initContainers=[container("3")])["cpu"] == 3000
+
+
+def test_a_sidecar_counts_with_the_containers_and_with_later_init_containers():
+    spec = {
+        "containers": [container("1")],
+        "initContainers": [container("500m", restartPolicy="Always"), container("2")],
+    }
+    assert requests_of(**spec)["cpu"] == 2500
+
+
+def test_overhead_of_the_runtime_class_comes_on_top():
+    assert requests_of(containers=[container("1")], overhead={"cpu": "250m"})["cpu"] == 1250
+
+
+def test_pod_level_requests_replace_the_sum():
+    assert requests_of(containers=[container("1")], resources={"requests": {"cpu": "4"}})["cpu"] == 4000
+
+
+def test_a_limit_stands_in_for_a_missing_request():
+    assert requests_of(containers=[{"name": "c", "resources": {"limits": {"nvidia.com/gpu": 1}}}]) == {
+        "nvidia.com/gpu": 1,
+        "pods": 1,
+    }
+
+
+def test_equal_specs_share_one_shape():
+    spec = {"containers": [container("1")], "nodeSelector": {"a": "b"}}
+    assert decode_pod(pod_json(spec)).shape is decode_pod(pod_json(spec, uid="u2")).shape
+
+
+def test_only_a_pod_that_the_scheduler_refused_needs_capacity():
+    refused = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
+    assert decode_pod(pod_json(status=refused)).provisionable
+    assert not decode_pod(pod_json()).provisionable
+    assert not decode_pod(pod_json({"nodeName": "n"}, refused)).provisionable
+    assert not decode_pod(pod_json(status={**refused, "nominatedNodeName": "n"})).provisionable
+    owner = [{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "x"}]
+    assert not decode_pod(pod_json(status=refused, ownerReferences=owner)).provisionable
+    gated = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}]}
+    assert not decode_pod(pod_json(status=gated)).provisionable
+
+
+def test_affinity_ports_and_claims_arrive():
+    expression = {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["us-east-1a"]}
+    terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
+    spec = {
+        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}},
+        "containers": [container("1", ports=[{"containerPort": 80, "hostPort": 8080}])],
+        "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data-0"}}],
+    }
+    shape = decode_pod(pod_json(spec)).shape
+    zone = Requirement.of("topology.kubernetes.io/zone", "In", ["us-east-1a"])
+    assert shape.required_terms[0].expressions == (zone,)
+    assert shape.host_ports == (HostPort("0.0.0.0", 8080, "TCP"),)
+    assert shape.claims == ("data-0",)
+
+
+def test_a_node_arrives_with_taints_resources_and_readiness():
+    document = {
+        "metadata": {"name": "ip-10-0-1-2", "uid": "n1", "resourceVersion": "7"},
+        "spec": {"providerID": "aws:///us-east-1a/i-1", "taints": [{"key": "a", "effect": "NoSchedule"}]},
+        "status": {
+            "allocatable": {"cpu": "1930m", "memory": "7Gi"},
+            "conditions": [{"type": "Ready", "status": "True"}],
+        },
+    }
+    node = decode_node(json.dumps(document).encode())
+    assert node.provider_id == "aws:///us-east-1a/i-1"
+    assert node.taints == (Taint("a", "NoSchedule"),)
+    assert node.allocatable == {"cpu": 1930, "memory": 7 * 1024 * MIB}
+    assert node.ready
+
+
+def test_a_daemon_set_arrives_with_the_shape_of_its_pods():
+    document = {
+        "metadata": {"name": "aws-node", "namespace": "kube-system", "uid": "d1"},
+        "spec": {"template": {"spec": {"containers": [container("50m")]}}},
+    }
+    daemon_set = decode_daemon_set(json.dumps(document).encode())
+    assert daemon_set.key == "kube-system/aws-node"
+    assert dict(daemon_set.shape.requests) == {"cpu": 50, "pods": 1}
