@@ -1,0 +1,152 @@
+"""The one door to a cloud: a small Protocol, and the errors that come through it.
+
+The rest of the controller knows this page only. `cloud.aws` implements it with boto3;
+the pure rooms `launch` and `model` hold everything that needs no network.
+
+Errors::
+
+    CloudError
+    ├── CloudUnavailable       the cloud cannot be reached, or answers with a failure of its own
+    ├── CredentialsRefused     it was reached, and refuses who we are or what we may do
+    ├── NodeClassUnresolved    a node class selects nothing: no subnet, security group, image or profile
+    ├── InsufficientCapacity   every offering that was asked for is sold out: plan again without them
+    └── LaunchFailed           the request itself is refused; `reason` says why, waiting alone does not help
+"""
+
+from typing import Protocol
+
+from nodeless.launch.resolved import Image, ResolvedNodeClass, Subnet
+from nodeless.model.instance_types import InstanceType
+from nodeless.model.nodes import Claim, Instance
+from nodeless.model.pools import NodeClass, Pool, Reference
+
+__all__ = [
+    "CloudError",
+    "CloudProvider",
+    "CloudUnavailable",
+    "CredentialsRefused",
+    "Image",
+    "InsufficientCapacity",
+    "LaunchFailed",
+    "NodeClassUnresolved",
+    "ResolvedNodeClass",
+    "Subnet",
+]
+
+
+class CloudError(Exception):
+    """Something went wrong between us and the cloud. Its text is one line and ends with what to do."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(f"{message}; hint: {hint}" if hint else message)
+        self.message = message
+        self.hint = hint
+
+
+class CloudUnavailable(CloudError):
+    """The cloud cannot be reached or fails on its side; trying again later is right."""
+
+    def __init__(self, service: str, message: str, hint: str = "") -> None:
+        super().__init__(message, hint)
+        self.service = service
+
+
+class CredentialsRefused(CloudError):
+    """The credentials are missing, wrong, expired, or lack a permission (`code` is the cloud's own)."""
+
+    def __init__(self, service: str, code: str, message: str, hint: str = "") -> None:
+        super().__init__(message, hint)
+        self.service = service
+        self.code = code
+
+
+class NodeClassUnresolved(CloudError):
+    """A node class selects nothing where it must select something; `what` is the field."""
+
+    def __init__(self, node_class: Reference, what: str, message: str, hint: str = "") -> None:
+        super().__init__(f"{node_class}: {message}", hint)
+        self.node_class = node_class
+        self.what = what
+
+
+class InsufficientCapacity(CloudError):
+    """Nothing that the claim allows can be had now.
+
+    `offerings` are the (instance type, zone, capacity type) that failed in this launch; `catalog` shows
+    them as not available for the next minutes.
+    """
+
+    def __init__(
+        self, claim: str, message: str, offerings: tuple[tuple[str, str, str], ...] = (), hint: str = ""
+    ) -> None:
+        super().__init__(f"claim {claim}: {message}", hint)
+        self.claim = claim
+        self.offerings = offerings
+
+
+class LaunchFailed(CloudError):
+    """The launch was refused. `reason` is a CamelCase word fit for a condition."""
+
+    def __init__(self, claim: str, reason: str, message: str, hint: str = "") -> None:
+        super().__init__(f"claim {claim}: {message}", hint)
+        self.claim = claim
+        self.reason = reason
+
+
+class CloudProvider(Protocol):
+    """What the controller needs of a cloud. Every method may raise CloudUnavailable or CredentialsRefused."""
+
+    async def start(self) -> None:
+        """Check endpoint and credentials, and find what is needed once (cluster endpoint, certificate)."""
+
+    async def warm(self, pool: Pool, node_class: NodeClass) -> None:
+        """Fetch ahead what a launch for the pool would need: call it at start and when either changes.
+
+        Raises:
+            NodeClassUnresolved: The node class selects nothing.
+        """
+
+    def forget(self, pool: Reference) -> None:
+        """Stop keeping a pool warm: it is gone."""
+
+    async def catalog(self, pool: Pool, node_class: NodeClass) -> tuple[InstanceType, ...]:
+        """The types as nodes of the pool, with what their offerings cost and whether they are to be had.
+
+        Raises:
+            NodeClassUnresolved: No subnet or image is selected.
+        """
+
+    async def resolve(self, node_class: NodeClass) -> ResolvedNodeClass:
+        """Subnets, security groups, images and instance profile.
+
+        Raises:
+            NodeClassUnresolved: One of them is missing.
+        """
+
+    async def launch(
+        self, claim: Claim, pool: Pool, node_class: NodeClass, *, first: bool = False
+    ) -> Instance:
+        """The claim's instance: the living one if a launch of this claim went through before, else a new one.
+
+        `first`: the caller has just written the claim and knows that nobody launched it before.
+
+        Raises:
+            InsufficientCapacity: Every offering is sold out.
+            LaunchFailed: The request is refused.
+            NodeClassUnresolved: The node class selects nothing.
+        """
+
+    async def find(self, instance_id: str) -> Instance | None:
+        """The instance, or None when it does not exist (any more)."""
+
+    async def instances(self) -> tuple[Instance, ...]:
+        """Every live instance that bears this cluster's tag and a pool's, sorted by id."""
+
+    async def terminate(self, instance_id: str) -> bool:
+        """End an instance: True when it is shutting down, terminated or not there."""
+
+    async def delete_launch_templates(self) -> int:
+        """Delete all launch templates that were made for this cluster, and say how many."""
+
+    async def close(self) -> None:
+        """Let go of threads and connections."""

@@ -1,0 +1,107 @@
+"""Catalogues by pool: the types that the pool allows and that have an image, sold-out offerings marked.
+
+The same tuple is given out until something changes, so that what others compute from it
+can be kept too.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from nodeless.cloud.aws.caching import Clock
+from nodeless.cloud.aws.instance_type_math import NodeShape
+from nodeless.cloud.aws.instance_types import InstanceTypes, without
+from nodeless.cloud.aws.pricing import Pricing
+from nodeless.cloud.aws.settings import AwsSettings
+from nodeless.launch.images import bootable
+from nodeless.launch.resolved import Image, ResolvedNodeClass
+from nodeless.launch.unavailable import OfferingKey, Unavailable
+from nodeless.model.instance_types import InstanceType
+from nodeless.model.labels import CAPACITY_TYPE, SPOT
+from nodeless.model.pools import NodeClass, Pool, kubelet_of
+from nodeless.model.requirements import Requirements
+
+_KEPT = 64
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    everything: tuple[InstanceType, ...]
+    requirements: Requirements
+    images: tuple[Image, ...]
+    chosen: tuple[InstanceType, ...]
+    unavailable: frozenset[OfferingKey]
+    result: tuple[InstanceType, ...]
+
+
+class Catalogs:
+    """Builds each pool's catalogue and keeps the last one."""
+
+    def __init__(self, settings: AwsSettings, types: InstanceTypes, pricing: Pricing, clock: Clock) -> None:
+        self._settings = settings
+        self._types = types
+        self._pricing = pricing
+        self._clock = clock
+        self._entries: dict[str, _Entry] = {}
+        self.unavailable = Unavailable()
+
+    def mark(self, offerings: tuple[OfferingKey, ...]) -> None:
+        """Remember offerings as sold out."""
+        if offerings:
+            self.unavailable = self.unavailable.mark(offerings, self._clock())
+
+    async def get(
+        self, pool: Pool, node_class: NodeClass, resolved: ResolvedNodeClass
+    ) -> tuple[InstanceType, ...]:
+        """The types that the pool may use, sorted by name."""
+        shape = NodeShape(
+            node_class.ami_family,
+            kubelet_of(pool, node_class),
+            node_class.block_devices,
+            self._settings.vm_memory_overhead_percent,
+            self._settings.eni_limited_pod_density,
+        )
+        allowed = pool.requirements.get(CAPACITY_TYPE)
+        prices, _ = await asyncio.gather(
+            self._pricing.current(spot=allowed is None or allowed.allows(SPOT)), self._types.known()
+        )
+        everything = await self._types.catalogue(shape, resolved.zones, prices)
+        sold_out = self.unavailable.at(self._clock())
+        entry = self._entries.get(pool.key)
+        if entry is None or not _same(entry, everything, pool.requirements, resolved.images):
+            chosen = _allowed(everything, pool.requirements)
+            if node_class.launch_template is None:
+                chosen = bootable(chosen, resolved.images)
+            entry = self._keep(pool, everything, resolved.images, chosen, sold_out)
+        elif entry.unavailable != sold_out:
+            entry = self._keep(pool, everything, resolved.images, entry.chosen, sold_out)
+        return entry.result
+
+    def _keep(
+        self,
+        pool: Pool,
+        everything: tuple[InstanceType, ...],
+        images: tuple[Image, ...],
+        chosen: tuple[InstanceType, ...],
+        sold_out: frozenset[OfferingKey],
+    ) -> _Entry:
+        if len(self._entries) >= _KEPT:
+            self._entries.pop(next(iter(self._entries)))
+        result = without(chosen, sold_out) if sold_out else chosen
+        entry = _Entry(everything, pool.requirements, images, chosen, sold_out, result)
+        self._entries[pool.key] = entry
+        return entry
+
+
+def _same(
+    entry: _Entry,
+    everything: tuple[InstanceType, ...],
+    requirements: Requirements,
+    images: tuple[Image, ...],
+) -> bool:
+    return entry.everything is everything and entry.requirements == requirements and entry.images == images
+
+
+def _allowed(types: tuple[InstanceType, ...], requirements: Requirements) -> tuple[InstanceType, ...]:
+    conflict: Callable[[Requirements], object] = requirements.conflict
+    return tuple(each for each in types if conflict(each.requirements) is None)

@@ -1,0 +1,140 @@
+"""boto3's exceptions as errors of this room: one line that says what failed, where, and what to do."""
+
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    ConnectionClosedError,
+    CredentialRetrievalError,
+    HTTPClientError,
+    NoAuthTokenError,
+    NoCredentialsError,
+    NoRegionError,
+    PartialCredentialsError,
+    TokenRetrievalError,
+)
+from botocore.exceptions import (
+    ConnectionError as AwsConnectionError,
+)
+
+from nodeless.cloud import CloudError, CloudUnavailable, CredentialsRefused
+
+_REFUSED = frozenset(
+    {
+        "AccessDenied",
+        "AccessDeniedException",
+        "AuthFailure",
+        "ExpiredToken",
+        "ExpiredTokenException",
+        "IncompleteSignature",
+        "InvalidAccessKeyId",
+        "InvalidClientTokenId",
+        "InvalidIdentityToken",
+        "MissingAuthenticationToken",
+        "RequestExpired",
+        "SignatureDoesNotMatch",
+        "UnauthorizedOperation",
+        "UnrecognizedClient",
+        "UnrecognizedClientException",
+    }
+)
+_FORBIDDEN = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"})
+_ASSUME_ROLE = "AssumeRoleWithWebIdentity"
+_TRANSIENT = frozenset(
+    {
+        "InternalError",
+        "InternalFailure",
+        "RequestLimitExceeded",
+        "RequestThrottled",
+        "ServiceUnavailable",
+        "SlowDown",
+        "Throttling",
+        "ThrottlingException",
+        "TooManyRequestsException",
+        "Unavailable",
+    }
+)
+_NO_CREDENTIALS = (
+    CredentialRetrievalError,
+    NoAuthTokenError,
+    NoCredentialsError,
+    PartialCredentialsError,
+    TokenRetrievalError,
+)
+
+
+class AwsCallRefused(CloudError):
+    """AWS understood a call and refuses it; `code` is AWS's own word for why."""
+
+    def __init__(self, service: str, operation: str, code: str, message: str, request_id: str = "") -> None:
+        text = f"{service}:{operation}: {code}: {message.rstrip('.')}"
+        super().__init__(text + (f" (request {request_id})" if request_id else ""))
+        self.service = service
+        self.operation = operation
+        self.code = code
+
+
+def translate(error: BotoCoreError | ClientError, service: str, operation: str, url: str) -> CloudError:
+    """The error of this room that says the same."""
+    if isinstance(error, ClientError):
+        return _client_error(error, service, operation, url)
+    if isinstance(error, _NO_CREDENTIALS):
+        return CredentialsRefused(
+            service,
+            type(error).__name__,
+            f"no usable AWS credentials for {service}: {error}",
+            "give the service account its role (annotation eks.amazonaws.com/role-arn), "
+            "or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+        )
+    if isinstance(error, HTTPClientError | ConnectionClosedError | AwsConnectionError):
+        return CloudUnavailable(
+            service,
+            f"cannot reach {service} at {url}: {_reason(error)}",
+            "check AWS_ENDPOINT_URL and AWS_REGION, and the route from here to that address",
+        )
+    if isinstance(error, NoRegionError):
+        return CloudUnavailable(service, "no AWS region is known", "set AWS_REGION")
+    return CloudUnavailable(service, f"{service}:{operation} at {url}: {error}", "see the cause above")
+
+
+def _client_error(error: ClientError, service: str, operation: str, url: str) -> CloudError:
+    details = error.response.get("Error", {})
+    metadata = error.response.get("ResponseMetadata", {})
+    code, message = str(details.get("Code", "Unknown")), str(details.get("Message", ""))
+    status = int(metadata.get("HTTPStatusCode", 0))
+    if code in _REFUSED:
+        if error.operation_name == _ASSUME_ROLE:
+            # The call itself was never made: getting credentials for it failed.
+            return CredentialsRefused(
+                "sts",
+                code,
+                f"no AWS credentials for {service}: sts:{_ASSUME_ROLE} refused: {code}: {message}",
+                "check the trust policy of the role that the controller's service account names "
+                "(eks.amazonaws.com/role-arn): the cluster's OIDC provider, and this service account",
+            )
+        hint = (
+            f"allow {service}:{operation} in the controller's policy"
+            if code in _FORBIDDEN
+            else "check the role or keys that the controller runs with, and the clock of its machine"
+        )
+        return CredentialsRefused(
+            service, code, f"{service}:{operation} at {url} refused: {code}: {message.rstrip('.')}", hint
+        )
+    if code in _TRANSIENT or status >= 500:
+        return CloudUnavailable(
+            service,
+            f"{service}:{operation} at {url} failed: {code}: {message.rstrip('.')}",
+            "it is tried again; if it lasts, look at AWS's status page and the account's quotas",
+        )
+    return AwsCallRefused(service, operation, code, message, str(metadata.get("RequestId", "")))
+
+
+def _reason(error: BotoCoreError) -> str:
+    """The innermost cause, the one that helps: `Connection refused`, a name that does not resolve."""
+    inner: object = error.kwargs.get("error") or error
+    while isinstance(inner, BaseException):
+        deeper = getattr(inner, "reason", None) or inner.__cause__ or (inner.args or (None,))[-1]
+        if not isinstance(deeper, BaseException) or deeper is inner:
+            break
+        inner = deeper
+    text = str(inner)
+    return text.rsplit(": ", 1)[-1] if ": " in text else text or type(error).__name__

@@ -1,0 +1,153 @@
+"""Images of a node class: those that its selector matches, else the default ones by SSM parameter."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from nodeless.cloud import NodeClassUnresolved
+from nodeless.cloud.aws.caching import Cache, Clock
+from nodeless.cloud.aws.errors import AwsCallRefused
+from nodeless.cloud.aws.image_parameters import ImageParameter, parameters_for
+from nodeless.cloud.aws.selectors import filters_of, nothing_selected
+from nodeless.cloud.aws.session import AwsSession, invoke
+from nodeless.launch.resolved import Image
+from nodeless.model.labels import ARCH, WELL_KNOWN, canonical_key
+from nodeless.model.pools import EC2_NODE_CLASS, NodeClass, SelectorTerm
+from nodeless.model.requirements import Requirements
+
+#: Seconds: selected images change when their owner registers one, default images every few weeks.
+_SELECTED_FRESH, _SELECTED_USABLE = 60.0, 600.0
+_DEFAULT_FRESH, _DEFAULT_USABLE = 3600.0, 12 * 3600.0
+_ARCHITECTURES = {"x86_64": "amd64", "arm64": "arm64"}
+
+
+class Images:
+    """Finds images, in order of preference."""
+
+    def __init__(self, session: AwsSession, clock: Clock) -> None:
+        self._session = session
+        self._selected: Cache[tuple[Image, ...]] = Cache(clock, _SELECTED_FRESH, _SELECTED_USABLE)
+        self._default: Cache[tuple[Image, ...]] = Cache(clock, _DEFAULT_FRESH, _DEFAULT_USABLE)
+
+    async def select(
+        self, node_class: NodeClass, version: str, *, refresh: bool = False
+    ) -> tuple[Image, ...]:
+        """The images for a Kubernetes version (`1.29`).
+
+        Raises:
+            nodeless.cloud.NodeClassUnresolved: There is none.
+        """
+        if node_class.images:
+            get = self._selected.refresh if refresh else self._selected.get
+            return await get(node_class.images, lambda: self._fetch_selected(node_class))
+        family = node_class.image_family or node_class.ami_family
+        return await self._default.get(
+            (family, version, node_class.image_release),
+            lambda: self._fetch_default(node_class, family, version),
+        )
+
+    def forget(self) -> None:
+        """Ask AWS again: an image that was chosen is not there."""
+        self._selected.forget()
+        self._default.forget()
+
+    async def _fetch_default(self, node_class: NodeClass, family: str, version: str) -> tuple[Image, ...]:
+        release = node_class.image_release
+        parameters = parameters_for(family, version, release)
+        if not parameters:
+            raise NodeClassUnresolved(
+                node_class.reference,
+                "amiSelector",
+                f"amiFamily {family} has no default images",
+                "set spec.amiSelector",
+            )
+        images = await self._session.run(lambda: self._read(parameters))
+        if not images:
+            raise NodeClassUnresolved(
+                node_class.reference,
+                "amiFamily",
+                f"AWS publishes no {family} images {release or '(latest)'} for Kubernetes {version}",
+                "choose another spec.amiFamily, or images of your own with "
+                f"spec.amiSelector{'Terms' if node_class.reference.kind == EC2_NODE_CLASS else ''}",
+            )
+        return images
+
+    def _read(self, parameters: Iterable[ImageParameter]) -> tuple[Image, ...]:
+        images = []
+        with self._session.borrowed("ssm") as client:
+            for parameter in parameters:
+                try:
+                    answer = invoke(client, "get_parameter", {"Name": parameter.name})
+                except AwsCallRefused as error:
+                    if error.code != "ParameterNotFound":
+                        raise
+                    continue
+                images.append(Image(answer["Parameter"]["Value"], parameter.requirements, parameter.name))
+        return in_order(images)
+
+    async def _fetch_selected(self, node_class: NodeClass) -> tuple[Image, ...]:
+        found: dict[str, Image] = {}
+        for term in node_class.images:
+            request = _request(await self._session.run(partial(self._with_ids, node_class, term)))
+            for record in await self._session.pages("ec2", "describe_images", request, "Images"):
+                image = read_image(record)
+                if image is not None:
+                    found[image.id] = image
+        if not found:
+            raise nothing_selected(
+                node_class, "amiSelector", node_class.images, "images", self._session.region
+            )
+        return in_order(found.values())
+
+    def _with_ids(self, node_class: NodeClass, term: SelectorTerm) -> SelectorTerm:
+        """The term with the ids that its SSM parameters hold."""
+        if not term.parameters:
+            return term
+        ids = []
+        with self._session.borrowed("ssm") as client:
+            for name in term.parameters:
+                try:
+                    answer = invoke(client, "get_parameter", {"Name": name})
+                except AwsCallRefused as error:
+                    if error.code != "ParameterNotFound":
+                        raise
+                    raise NodeClassUnresolved(
+                        node_class.reference,
+                        "amiSelectorTerms",
+                        f"there is no SSM parameter {name}",
+                        "correct ssmParameter in spec.amiSelectorTerms",
+                    ) from error
+                ids.append(answer["Parameter"]["Value"])
+        return replace(term, ids=(*term.ids, *ids), parameters=())
+
+
+def _request(term: SelectorTerm) -> dict[str, Any]:
+    filters = filters_of(term, id_filter="image-id", name_filter="name")
+    owners = list(term.owners) or ([] if term.ids else ["self", "amazon"])
+    request: dict[str, Any] = {"Owners": owners, "Filters": filters}
+    return {name: value for name, value in request.items() if value}
+
+
+def read_image(record: Mapping[str, Any]) -> Image | None:
+    """An image that DescribeImages tells of; its tags with well-known keys are requirements on the type."""
+    architecture = _ARCHITECTURES.get(record.get("Architecture", ""))
+    if architecture is None or record.get("State", "available") != "available":
+        return None
+    tags = {str(tag["Key"]): str(tag["Value"]) for tag in record.get("Tags", ())}
+    wanted = {key: value for key, value in tags.items() if canonical_key(key) in WELL_KNOWN}
+    return Image(
+        record["ImageId"],
+        Requirements.from_labels({**wanted, ARCH: architecture}),
+        str(record.get("Name", "")),
+        str(record.get("CreationDate", "")),
+    )
+
+
+def in_order(images: Iterable[Image]) -> tuple[Image, ...]:
+    """Newest first, then by name backwards; of images with equal requirements only the first is of use."""
+    newest = sorted(images, key=lambda image: (image.created, image.name, image.id), reverse=True)
+    chosen: dict[Requirements, Image] = {}
+    for image in newest:
+        chosen.setdefault(image.requirements, image)
+    return tuple(chosen.values())

@@ -1,0 +1,95 @@
+"""EC2's record of an instance as a model `Instance`. Pure."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from nodeless.cloud.aws.type_facts import TypeFacts
+from nodeless.launch.results import FleetInstance
+from nodeless.model.instance_types import InstanceType
+from nodeless.model.labels import (
+    ARCH,
+    CAPACITY_TYPE,
+    INSTANCE_AMI_ID,
+    INSTANCE_TYPE,
+    ON_DEMAND,
+    OS,
+    SPOT,
+    ZONE,
+)
+from nodeless.model.nodes import Instance
+
+
+def provider_id(zone: str, instance_id: str) -> str:
+    """As the kubelet of an EC2 instance writes it into its node's `spec.providerID`."""
+    return f"aws:///{zone}/{instance_id}"
+
+
+def read_instance(
+    record: Mapping[str, Any], instance_type: InstanceType | None = None, facts: TypeFacts | None = None
+) -> Instance:
+    """An instance as DescribeInstances tells of it.
+
+    With its `instance_type` (as its pool makes it) it has all labels, capacity and allocatable; without,
+    those labels only that the record and the facts give.
+    """
+    zone = record["Placement"]["AvailabilityZone"]
+    spot = bool(record.get("SpotInstanceRequestId")) or record.get("InstanceLifecycle") == SPOT
+    launched: datetime | None = record.get("LaunchTime")
+    name, image = record["InstanceType"], record.get("ImageId", "")
+    capacity_type = SPOT if spot else ON_DEMAND
+    basic = {INSTANCE_TYPE: name, OS: "linux", **({ARCH: facts.architecture} if facts else {})}
+    return Instance(
+        id=record["InstanceId"],
+        provider_id=provider_id(zone, record["InstanceId"]),
+        instance_type=name,
+        zone=zone,
+        capacity_type=capacity_type,
+        state=record.get("State", {}).get("Name", "pending"),
+        launched_at=launched.timestamp() if launched else 0.0,
+        image_id=image,
+        private_dns_name=record.get("PrivateDnsName", "").lower(),
+        subnet_id=record.get("SubnetId", ""),
+        tags={str(tag["Key"]): str(tag["Value"]) for tag in record.get("Tags", ())},
+        labels=_labels(instance_type, basic, zone, capacity_type, image),
+        capacity=_present(instance_type.capacity) if instance_type else {},
+        allocatable=_present(instance_type.allocatable) if instance_type else {},
+    )
+
+
+def launched_instance(
+    made: FleetInstance, instance_type: InstanceType, image_id: str, tags: Mapping[str, str], now: float
+) -> Instance:
+    """An instance as CreateFleet's answer tells of it, without asking EC2 again."""
+    return Instance(
+        id=made.id,
+        provider_id=provider_id(made.zone, made.id),
+        instance_type=made.instance_type,
+        zone=made.zone,
+        capacity_type=made.capacity_type,
+        state="pending",
+        launched_at=now,
+        image_id=image_id,
+        subnet_id=made.subnet_id,
+        tags=dict(tags),
+        labels=_labels(instance_type, {}, made.zone, made.capacity_type, image_id),
+        capacity=_present(instance_type.capacity),
+        allocatable=_present(instance_type.allocatable),
+    )
+
+
+def _labels(
+    instance_type: InstanceType | None, basic: Mapping[str, str], zone: str, capacity_type: str, image: str
+) -> dict[str, str]:
+    implied = instance_type.requirements.single_values() if instance_type else {}
+    return {
+        **basic,
+        **implied,
+        ZONE: zone,
+        CAPACITY_TYPE: capacity_type,
+        **({INSTANCE_AMI_ID: image} if image else {}),
+    }
+
+
+def _present(amounts: Mapping[str, int]) -> dict[str, int]:
+    return {name: amount for name, amount in amounts.items() if amount > 0}

@@ -1,0 +1,105 @@
+"""Instances in EC2: found by id, by claim, by cluster; ended. Calls of many askers are joined."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from nodeless.cloud.aws.batching import Batcher
+from nodeless.cloud.aws.errors import AwsCallRefused
+from nodeless.cloud.aws.session import AwsSession
+from nodeless.model.labels import CLUSTER_TAG_PREFIX, NODE_CLAIM
+
+Record = Mapping[str, Any]
+
+_NOT_FOUND = frozenset({"InvalidInstanceID.NotFound", "InvalidInstanceID.Malformed"})
+_LIVE_STATES = ["pending", "running", "stopping", "stopped", "shutting-down"]
+_ENDING = frozenset({"shutting-down", "terminated"})
+#: Seconds that a call waits for more of its kind. A launch waits for its look-up: keep that short.
+_IDLE = 0.05
+_IDLE_BY_CLAIM = 0.002
+
+
+class Instances:
+    """Describes and terminates."""
+
+    def __init__(self, session: AwsSession, cluster: str) -> None:
+        self._session = session
+        self._owned = {"Name": f"tag:{CLUSTER_TAG_PREFIX}{cluster}", "Values": ["owned"]}
+        self._by_id: Batcher[Record | None] = Batcher(self._describe, None, idle=_IDLE)
+        self._by_claim: Batcher[Record | None] = Batcher(self._describe_claims, None, idle=_IDLE_BY_CLAIM)
+        self._terminations: Batcher[bool] = Batcher(self._terminate, False, idle=_IDLE)
+
+    async def find(self, instance_id: str) -> Record | None:
+        """EC2's record, or None for an instance that is terminated or unknown."""
+        return await self._by_id.ask(instance_id)
+
+    async def of_claim(self, claim: str) -> Record | None:
+        """The record of the instance that was launched for a claim and lives, or None."""
+        return await self._by_claim.ask(claim)
+
+    async def owned(self) -> list[Record]:
+        """Every live instance that the controller of this cluster launched."""
+        return await self._list([self._owned, {"Name": "tag-key", "Values": [NODE_CLAIM]}], _LIVE_STATES)
+
+    async def terminate(self, instance_id: str) -> bool:
+        """Whether the instance is ending, has ended, or is not there."""
+        return await self._terminations.ask(instance_id)
+
+    async def _list(self, filters: Sequence[Mapping[str, Any]], states: Sequence[str]) -> list[Record]:
+        state = {"Name": "instance-state-name", "Values": list(states)}
+        request = {"Filters": [*filters, state], "MaxResults": 1000}
+        reservations = await self._session.pages("ec2", "describe_instances", request, "Reservations")
+        return [record for reservation in reservations for record in reservation.get("Instances", ())]
+
+    async def _describe_claims(self, claims: Sequence[str]) -> Mapping[str, Record | None]:
+        wanted = {"Name": f"tag:{NODE_CLAIM}", "Values": list(claims)}
+        records = await self._list([self._owned, wanted], ["pending", "running", "stopping", "stopped"])
+        found: dict[str, Record | None] = {}
+        for record in sorted(
+            records, key=lambda each: (each["LaunchTime"], each["InstanceId"]), reverse=True
+        ):
+            tags = {tag["Key"]: tag["Value"] for tag in record.get("Tags", ())}
+            found[tags[NODE_CLAIM]] = record
+        return found
+
+    async def _describe(self, ids: Sequence[str]) -> Mapping[str, Record | None]:
+        request = {
+            "InstanceIds": list(ids),
+            "Filters": [{"Name": "instance-state-name", "Values": _LIVE_STATES}],
+        }
+        try:
+            reservations = await self._session.pages("ec2", "describe_instances", request, "Reservations")
+        except AwsCallRefused as error:
+            if error.code not in _NOT_FOUND:
+                raise
+            # One unknown id fails the whole call: ask for each alone.
+            return {} if len(ids) == 1 else await _each(ids, self._describe)
+        return {
+            record["InstanceId"]: record
+            for reservation in reservations
+            for record in reservation.get("Instances", ())
+        }
+
+    async def _terminate(self, ids: Sequence[str]) -> Mapping[str, bool]:
+        try:
+            answer = await self._session.call("ec2", "terminate_instances", {"InstanceIds": list(ids)})
+        except AwsCallRefused as error:
+            if len(ids) > 1:
+                return await _each(ids, self._terminate)
+            # EC2 has words of its own for an instance on its way out: what counts is whether it is there.
+            if error.code not in _NOT_FOUND and await self.find(ids[0]) is not None:
+                raise
+            return {ids[0]: True}
+        return {
+            each["InstanceId"]: each["CurrentState"]["Name"] in _ENDING
+            for each in answer.get("TerminatingInstances", ())
+        }
+
+
+async def _each(ids: Sequence[str], ask: Any) -> dict[str, Any]:
+    """Ask for each alone: an answer, or the exception of that one."""
+    answers = await asyncio.gather(*(ask([each]) for each in ids), return_exceptions=True)
+    result: dict[str, Any] = {}
+    for key, answer in zip(ids, answers, strict=True):
+        result.update({key: answer} if isinstance(answer, BaseException) else answer)
+    return result

@@ -1,0 +1,71 @@
+"""Prices as data: reading GetProducts' documents, and the bundled table for the time before them. Pure."""
+
+import json
+from collections.abc import Iterable, Mapping
+from importlib.resources import files
+from typing import Any
+
+_COMMON = {
+    "serviceCode": "AmazonEC2",
+    "preInstalledSw": "NA",
+    "operatingSystem": "Linux",
+    "capacitystatus": "Used",
+    "marketoption": "OnDemand",
+}
+_SWEEPS = (
+    {"tenancy": "Shared", "productFamily": "Compute Instance"},
+    {"tenancy": "Dedicated", "productFamily": "Compute Instance (bare metal)"},
+)
+
+
+def product_requests(region: str) -> tuple[dict[str, Any], ...]:
+    """GetProducts requests whose answers together price every Linux instance type of a region."""
+    return tuple(
+        {
+            "ServiceCode": "AmazonEC2",
+            "Filters": [
+                {"Type": "TERM_MATCH", "Field": field, "Value": value}
+                for field, value in {"regionCode": region, **_COMMON, **sweep}.items()
+            ],
+        }
+        for sweep in _SWEEPS
+    )
+
+
+def pricing_region(region: str) -> str:
+    """The region whose Pricing API knows a region's prices."""
+    for prefix, endpoint in (("ap-", "ap-south-1"), ("cn-", "cn-northwest-1"), ("eu-", "eu-central-1")):
+        if region.startswith(prefix):
+            return endpoint
+    return "us-east-1"
+
+
+def read_products(documents: Iterable[str], currency: str = "USD") -> dict[str, float]:
+    """On-demand prices per hour by instance type; documents without a positive price are passed over."""
+    prices: dict[str, float] = {}
+    for document in documents:
+        product = json.loads(document)
+        name = product.get("product", {}).get("attributes", {}).get("instanceType")
+        price = _price(product.get("terms", {}).get("OnDemand", {}), currency)
+        if name and price:
+            prices[name] = price
+    return prices
+
+
+def _price(terms: Mapping[str, Any], currency: str) -> float:
+    price = 0.0
+    for term in terms.values():
+        for dimension in term.get("priceDimensions", {}).values():
+            text = dimension.get("pricePerUnit", {}).get(currency, "")
+            try:
+                price = float(text) or price
+            except ValueError:
+                continue
+    return price
+
+
+def bundled_prices() -> dict[str, float]:
+    """The on-demand prices of us-east-1 that come with this distribution (`prices.json` holds their date)."""
+    text = files("nodeless.cloud.aws").joinpath("prices.json").read_text(encoding="utf-8")
+    prices: dict[str, float] = json.loads(text)["onDemand"]
+    return prices

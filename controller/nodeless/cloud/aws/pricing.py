@@ -1,0 +1,133 @@
+"""What an hour costs: on-demand from the Pricing API, spot from EC2's price history.
+
+Both are asked for when prices are first needed and every 12 hours then. A failure keeps
+what is known (at first the bundled on-demand table) and is tried again a minute later:
+no launch ever waits for a price list twice.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Generic, TypeVar
+
+from nodeless.cloud import CloudError
+from nodeless.cloud.aws.caching import Clock
+from nodeless.cloud.aws.price_list import bundled_prices, pricing_region, product_requests, read_products
+from nodeless.cloud.aws.session import AwsSession, each_entry
+from nodeless.model.labels import SPOT
+
+T = TypeVar("T")
+
+_PERIOD = 12 * 3600.0
+_RETRY = 60.0
+_DESCRIPTIONS = ["Linux/UNIX", "Linux/UNIX (Amazon VPC)"]
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """US dollars an hour (yuan in China). `spot` None: not known yet, taken to cost as much as on-demand."""
+
+    on_demand: Mapping[str, float] = field(hash=False)
+    spot: Mapping[tuple[str, str], float] | None = field(default=None, hash=False)
+    version: int = 0
+
+    def of(self, instance_type: str, zone: str, capacity_type: str) -> float | None:
+        """The price of an offering; None when it is not known."""
+        if capacity_type == SPOT and self.spot is not None:
+            return self.spot.get((instance_type, zone))
+        return self.on_demand.get(instance_type)
+
+
+class _Half(Generic[T]):
+    """One kind of prices: fetched when first needed and when due; the first fetch alone is waited for."""
+
+    def __init__(
+        self, name: str, fetch: Callable[[], T], session: AwsSession, clock: Clock, log: Any
+    ) -> None:
+        self._name = name
+        self._fetch = fetch
+        self._session = session
+        self._clock = clock
+        self._log = log
+        self._due = 0.0
+        self._update: asyncio.Task[None] | None = None
+        self.fetched: T | None = None
+        self.version = 0
+        self._tried = False
+
+    async def refresh(self) -> None:
+        """Fetch when due; return when the first fetch has ended, well or not."""
+        if self._clock() >= self._due and self._update is None:
+            self._update = asyncio.create_task(self._run())
+        if not self._tried and self._update is not None:
+            await asyncio.shield(self._update)
+
+    async def _run(self) -> None:
+        try:
+            self.fetched = await self._session.run(self._fetch)
+            self.version += 1
+            self._due = self._clock() + _PERIOD
+        except CloudError as error:
+            self._due = self._clock() + _RETRY
+            self._log.warning("prices not updated", prices=self._name, error=str(error))
+        finally:
+            self._tried = True
+            self._update = None
+
+
+class Pricing:
+    """Keeps the prices current. `log` is a structlog logger; `isolated`: the Pricing API is out of reach."""
+
+    def __init__(self, session: AwsSession, clock: Clock, log: Any, *, isolated: bool = False) -> None:
+        self._session = session
+        self._isolated = isolated
+        self._on_demand = _Half("on-demand", self._read_products, session, clock, log)
+        self._spot = _Half("spot", self._read_spot, session, clock, log)
+        self._prices = Prices(bundled_prices())
+
+    async def current(self, *, spot: bool = True) -> Prices:
+        """The prices as known; spot prices are fetched only where `spot` is of interest.
+
+        Waits for the first fetch alone; later ones go on behind the asker's back.
+        """
+        halves = []
+        if spot:
+            halves.append(self._spot.refresh())
+        if not self._isolated:
+            halves.append(self._on_demand.refresh())
+        await asyncio.gather(*halves)
+        version = self._on_demand.version + self._spot.version
+        if version != self._prices.version:
+            # Merged over what was known: a type that the answer omits keeps its price.
+            self._prices = Prices(
+                {**self._prices.on_demand, **(self._on_demand.fetched or {})},
+                None if self._spot.fetched is None else {**(self._prices.spot or {}), **self._spot.fetched},
+                version,
+            )
+        return self._prices
+
+    def _read_products(self) -> dict[str, float]:
+        region = self._session.region
+        currency = "CNY" if region.startswith("cn-") else "USD"
+        prices: dict[str, float] = {}
+        with self._session.borrowed("pricing", pricing_region(region)) as client:
+            for request in product_requests(region):
+                entries = each_entry(client, "get_products", request, "PriceList")
+                prices |= read_products(entries, currency)
+        if not prices:
+            raise CloudError(f"pricing:GetProducts knows no price of region {region}")
+        return prices
+
+    def _read_spot(self) -> dict[tuple[str, str], float]:
+        request = {"ProductDescriptions": _DESCRIPTIONS, "StartTime": datetime.now(UTC)}
+        prices: dict[tuple[str, str], float] = {}
+        client = self._session.client("ec2")
+        for row in each_entry(client, "describe_spot_price_history", request, "SpotPriceHistory"):
+            try:
+                prices[row["InstanceType"], row["AvailabilityZone"]] = float(row["SpotPrice"])
+            except (KeyError, ValueError):
+                continue
+        if not prices:
+            raise CloudError("ec2:DescribeSpotPriceHistory knows no spot price")
+        return prices

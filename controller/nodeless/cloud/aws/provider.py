@@ -1,0 +1,209 @@
+"""`AwsProvider`: the CloudProvider of AWS, made of the modules beside it.
+
+A launch must not wait for descriptions: types and prices are asked for at `start`, all
+else that it needs beside CreateFleet is fetched ahead (`warm`) and kept current by one task
+that runs from the first `warm` to `close`. A standby replica calls neither.
+"""
+
+import asyncio
+import time
+from typing import Any
+
+import structlog
+
+from nodeless.cloud import CloudError, InsufficientCapacity, LaunchFailed, ResolvedNodeClass
+from nodeless.cloud.aws.caching import Clock
+from nodeless.cloud.aws.catalogs import Catalogs
+from nodeless.cloud.aws.cluster import ClusterFacts, KnownCluster
+from nodeless.cloud.aws.errors import AwsCallRefused
+from nodeless.cloud.aws.images import Images
+from nodeless.cloud.aws.instance_profiles import InstanceProfiles
+from nodeless.cloud.aws.instance_records import read_instance
+from nodeless.cloud.aws.instance_types import InstanceTypes
+from nodeless.cloud.aws.instances import Instances
+from nodeless.cloud.aws.launch_templates import LaunchTemplates
+from nodeless.cloud.aws.launching import Launcher, Order, type_named
+from nodeless.cloud.aws.pricing import Pricing
+from nodeless.cloud.aws.resolving import Resolver
+from nodeless.cloud.aws.security_groups import SecurityGroups
+from nodeless.cloud.aws.session import AwsSession
+from nodeless.cloud.aws.settings import AwsSettings
+from nodeless.cloud.aws.subnets import Subnets
+from nodeless.launch.claims import labels_of
+from nodeless.model.instance_types import InstanceType
+from nodeless.model.nodes import Claim, Instance
+from nodeless.model.pools import NodeClass, Pool, Reference
+from nodeless.model.resources import PODS
+
+#: Seconds between two rounds that keep warm what was warmed, and rounds between two sweeps of templates.
+_ROUND = 60.0
+_SWEEP_ROUNDS = 10
+_STALE_REASONS = frozenset({"ImageNotFound", "SubnetNotFound", "SecurityGroupNotFound"})
+
+
+class AwsProvider:
+    """AWS as a CloudProvider. `log` is a structlog logger; `clock` gives seconds since the epoch."""
+
+    def __init__(self, settings: AwsSettings, log: Any = None, clock: Clock = time.time) -> None:
+        self._log = log if log is not None else structlog.get_logger("aws")
+        self._session = AwsSession(settings.region)
+        self._cluster = ClusterFacts(self._session, settings, clock)
+        self._subnets = Subnets(self._session, clock)
+        self._resolver = Resolver(
+            self._subnets,
+            SecurityGroups(self._session, clock),
+            Images(self._session, clock),
+            InstanceProfiles(self._session, clock, settings.default_instance_profile),
+        )
+        self._types = InstanceTypes(self._session, clock)
+        self._pricing = Pricing(self._session, clock, self._log, isolated=settings.isolated_vpc)
+        self._catalogs = Catalogs(settings, self._types, self._pricing, clock)
+        self._templates = LaunchTemplates(self._session, clock, settings.cluster_name)
+        self._instances = Instances(self._session, settings.cluster_name)
+        self._launcher = Launcher(self._session, settings, self._templates, self._instances, clock)
+        self._warmed: dict[str, tuple[Pool, NodeClass]] = {}
+        self._keeper: asyncio.Task[None] | None = None
+        self._ahead: asyncio.Task[None] | None = None
+
+    @property
+    def region(self) -> str:
+        """The region in use; empty when none is known."""
+        return self._session.region
+
+    async def start(self) -> None:
+        """Check endpoint and credentials with a dry run, then learn of the cluster."""
+        if not self._session.region:
+            raise CloudError("no AWS region is known", "set AWS_REGION")
+        try:
+            await self._session.call("ec2", "describe_instance_types", {"DryRun": True})
+        except AwsCallRefused as error:
+            if error.code != "DryRunOperation":
+                raise
+        await self._cluster.get()
+        if self._ahead is None:
+            self._ahead = asyncio.create_task(self._fetch_ahead())
+
+    async def _fetch_ahead(self) -> None:
+        """Types and prices are the same for every pool, and the slowest to come."""
+        try:
+            await asyncio.gather(self._types.known(), self._pricing.current(spot=True))
+        except CloudError as error:
+            self._log.warning("types and prices are not known yet; asked again when needed", error=str(error))
+
+    async def warm(self, pool: Pool, node_class: NodeClass) -> None:
+        """Fetch ahead and keep current what a launch needs, and make the pool's usual launch template."""
+        self._warmed[pool.key] = (pool, node_class)
+        if self._keeper is None:
+            self._keeper = asyncio.create_task(self._keep_warm())
+        await self._warm(pool, node_class)
+
+    def forget(self, pool: Reference) -> None:
+        """Stop keeping a pool warm: it is gone."""
+        self._warmed.pop(str(pool), None)
+
+    async def catalog(self, pool: Pool, node_class: NodeClass) -> tuple[InstanceType, ...]:
+        """See the Protocol. The same tuple is returned until something changes."""
+        return await self._catalogs.get(pool, node_class, await self.resolve(node_class))
+
+    async def resolve(self, node_class: NodeClass) -> ResolvedNodeClass:
+        """See the Protocol."""
+        known = await self._known_cluster(node_class)
+        return await self._resolver.resolve(node_class, known.version)
+
+    async def launch(
+        self, claim: Claim, pool: Pool, node_class: NodeClass, *, first: bool = False
+    ) -> Instance:
+        """See the Protocol."""
+        if first:
+            order = await self._order(claim, pool, node_class)
+        else:
+            record, order = await asyncio.gather(
+                self._instances.of_claim(claim.name), self._order(claim, pool, node_class)
+            )
+            if record is not None:
+                return read_instance(record, type_named(order.instance_types, record["InstanceType"]))
+        try:
+            instance, answer = await self._launcher.launch(order)
+        except InsufficientCapacity as error:
+            self._catalogs.mark(error.offerings)
+            raise
+        except LaunchFailed as error:
+            if error.reason in _STALE_REASONS:
+                self._resolver.forget()
+            raise
+        self._catalogs.mark(answer.unavailable if answer else ())
+        self._subnets.promise(instance.subnet_id, instance.capacity.get(PODS, 0))
+        return instance
+
+    async def find(self, instance_id: str) -> Instance | None:
+        """See the Protocol."""
+        record = await self._instances.find(instance_id)
+        return None if record is None else self._read(record)
+
+    async def instances(self) -> tuple[Instance, ...]:
+        """See the Protocol."""
+        records = await self._instances.owned()
+        return tuple(sorted((self._read(record) for record in records), key=lambda each: each.id))
+
+    async def terminate(self, instance_id: str) -> bool:
+        """See the Protocol."""
+        return await self._instances.terminate(instance_id)
+
+    async def delete_launch_templates(self) -> int:
+        """See the Protocol."""
+        return await self._templates.delete_all()
+
+    async def close(self) -> None:
+        """See the Protocol."""
+        for task in (self._keeper, self._ahead):
+            if task is not None:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+        self._keeper = self._ahead = None
+        await self._session.close()
+
+    async def _known_cluster(self, node_class: NodeClass) -> KnownCluster:
+        return await self._cluster.get(with_service_cidr=node_class.ami_family == "AL2023")
+
+    async def _order(self, claim: Claim, pool: Pool, node_class: NodeClass) -> Order:
+        known = await self._known_cluster(node_class)
+        resolved = await self._resolver.resolve(node_class, known.version)
+        types = await self._catalogs.get(pool, node_class, resolved)
+        return Order(claim, pool, node_class, resolved, types, known.cluster)
+
+    def _read(self, record: Any) -> Instance:
+        return read_instance(record, facts=self._types.facts(record["InstanceType"]))
+
+    async def _warm(self, pool: Pool, node_class: NodeClass) -> None:
+        usual = Claim(
+            name=f"{pool.name}-usual",
+            pool=pool.reference,
+            node_class=node_class.reference,
+            requirements=pool.requirements,
+            labels=labels_of(pool.requirements, pool),
+            taints=pool.taints,
+            startup_taints=pool.startup_taints,
+        )
+        await self._launcher.prepare_template(await self._order(usual, pool, node_class))
+
+    async def _keep_warm(self) -> None:
+        rounds = 0
+        while True:
+            await asyncio.sleep(_ROUND)
+            rounds += 1
+            for pool, node_class in list(self._warmed.values()):
+                try:
+                    await self._warm(pool, node_class)
+                except CloudError as error:
+                    self._log.warning("cannot prepare for launches", pool=pool.key, error=str(error))
+            if rounds % _SWEEP_ROUNDS == 0:
+                await self._sweep()
+
+    async def _sweep(self) -> None:
+        try:
+            deleted = await self._templates.delete_unused()
+        except CloudError as error:
+            self._log.warning("cannot delete unused launch templates", error=str(error))
+            return
+        if deleted:
+            self._log.info("deleted unused launch templates", count=deleted)

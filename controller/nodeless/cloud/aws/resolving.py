@@ -1,0 +1,81 @@
+"""A node class resolved: subnets, security groups, images, instance profile; all faults at once."""
+
+import asyncio
+from collections.abc import Sequence
+
+from nodeless.cloud import NodeClassUnresolved, ResolvedNodeClass
+from nodeless.cloud.aws.images import Images
+from nodeless.cloud.aws.instance_profiles import InstanceProfiles
+from nodeless.cloud.aws.security_groups import SecurityGroups
+from nodeless.cloud.aws.subnets import Subnets
+from nodeless.launch.resolved import Image
+from nodeless.model.pools import NodeClass
+
+
+class Resolver:
+    """Asks subnets, security groups and images side by side."""
+
+    def __init__(
+        self, subnets: Subnets, security_groups: SecurityGroups, images: Images, profiles: InstanceProfiles
+    ) -> None:
+        self._profiles = profiles
+        self._subnets = subnets
+        self._security_groups = security_groups
+        self._images = images
+
+    async def resolve(
+        self, node_class: NodeClass, version: str, *, refresh: bool = False
+    ) -> ResolvedNodeClass:
+        """What the class selects; a class with a launch template of its own needs subnets only.
+
+        Raises:
+            NodeClassUnresolved: Something is not there; every such thing is named.
+        """
+        own_template = node_class.launch_template is not None
+        subnets, groups, images, profile = await asyncio.gather(
+            self._subnets.select(node_class, refresh=refresh),
+            _nothing() if own_template else self._security_groups.select(node_class, refresh=refresh),
+            _no_images() if own_template else self._images.select(node_class, version, refresh=refresh),
+            _no_profile() if own_template else self._profiles.select(node_class),
+            return_exceptions=True,
+        )
+        _raise_all(node_class, [subnets, groups, images, profile])
+        assert not isinstance(subnets, BaseException)  # noqa: S101 - narrows the types for mypy
+        assert not isinstance(groups, BaseException)  # noqa: S101
+        assert not isinstance(images, BaseException)  # noqa: S101
+        assert not isinstance(profile, BaseException)  # noqa: S101
+        return ResolvedNodeClass(subnets, groups, images, profile)
+
+    def forget(self) -> None:
+        """Ask AWS again at the next call: something chosen was not there."""
+        self._subnets.forget()
+        self._security_groups.forget()
+        self._images.forget()
+
+
+async def _nothing() -> tuple[str, ...]:
+    return ()
+
+
+async def _no_images() -> tuple[Image, ...]:
+    return ()
+
+
+async def _no_profile() -> str:
+    return ""
+
+
+def _raise_all(node_class: NodeClass, results: Sequence[object]) -> None:
+    unresolved = [result for result in results if isinstance(result, NodeClassUnresolved)]
+    for result in results:
+        if isinstance(result, BaseException) and not isinstance(result, NodeClassUnresolved):
+            raise result
+    if len(unresolved) == 1:
+        raise unresolved[0]
+    if unresolved:
+        raise NodeClassUnresolved(
+            node_class.reference,
+            ", ".join(each.what for each in unresolved),
+            "; ".join(each.message for each in unresolved),
+            "; ".join(each.hint for each in unresolved),
+        )

@@ -1,0 +1,130 @@
+"""boto3 clients and the threads that their calls wait in. The only module that makes clients.
+
+One session, one client a service: EC2's service model alone takes tens of MiB. Clients
+that are seldom needed (`pricing`, `ssm`, `eks`) are borrowed and dropped. Credentials
+and endpoints come from boto3's ordinary chain (environment, web identity) alone.
+"""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any, TypeVar, cast
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from nodeless import __version__
+from nodeless.cloud.aws.errors import translate
+
+T = TypeVar("T")
+
+#: Threads, so concurrent calls to AWS; a burst of launches beyond it waits its turn.
+MAX_WORKERS = 16
+_ATTEMPTS = 4
+_CONNECT_SECONDS = 3.0
+_READ_SECONDS = 30.0
+
+
+#: How long calls under way may take when everything ends.
+_CLOSE_SECONDS = 3.0
+
+
+class AwsSession:
+    """Clients by service name, made when first used; safe to use from any thread."""
+
+    def __init__(self, region: str = "") -> None:
+        self._session = boto3.Session(region_name=region or None)
+        self._clients: dict[str, Any] = {}
+        self._lock = threading.Lock()
+        self._executor = ThreadPoolExecutor(MAX_WORKERS, thread_name_prefix="aws")
+
+    @property
+    def region(self) -> str:
+        """The region of all calls but those of the Pricing API."""
+        return self._session.region_name or ""
+
+    def client(self, service: str) -> Any:
+        """The kept client of a service."""
+        with self._lock:
+            if service not in self._clients:
+                self._clients[service] = self._make(service, None)
+            return self._clients[service]
+
+    @contextmanager
+    def borrowed(self, service: str, region: str | None = None) -> Iterator[Any]:
+        """A client that is let go afterwards, with the memory that its service model takes."""
+        with self._lock:
+            client = self._make(service, region)
+        try:
+            yield client
+        finally:
+            client.close()
+
+    def _make(self, service: str, region: str | None) -> Any:
+        config = Config(
+            retries={"mode": "standard", "total_max_attempts": _ATTEMPTS},
+            max_pool_connections=MAX_WORKERS,
+            connect_timeout=_CONNECT_SECONDS,
+            read_timeout=_READ_SECONDS,
+            user_agent_extra=f"nodeless/{__version__}",
+        )
+        try:
+            return self._session.client(cast("Any", service), region_name=region, config=config)
+        except BotoCoreError as error:
+            raise translate(error, service, "CreateClient", "") from error
+
+    async def run(self, function: Callable[[], T]) -> T:
+        """Run a blocking function in a worker thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._executor, function)
+
+    async def call(self, service: str, method: str, request: Mapping[str, Any]) -> dict[str, Any]:
+        """One call of a kept client, e.g. `call("ec2", "create_fleet", {...})`.
+
+        Raises:
+            nodeless.cloud.CloudError: One of its kinds, as `errors.translate` tells them apart.
+        """
+        return await self.run(lambda: invoke(self.client(service), method, request))
+
+    async def pages(self, service: str, method: str, request: Mapping[str, Any], member: str) -> list[Any]:
+        """All pages' entries of a paged call of a kept client. Raises as `call`."""
+        return await self.run(lambda: list(each_entry(self.client(service), method, request, member)))
+
+    async def close(self) -> None:
+        """End the threads and close the connections; a call under way is waited for, not for long.
+
+        A client that is closed under a call leaves that call's connection open.
+        """
+        ending = asyncio.to_thread(self._executor.shutdown, wait=True, cancel_futures=True)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(ending, _CLOSE_SECONDS)
+        with self._lock:
+            for client in self._clients.values():
+                client.close()
+            self._clients.clear()
+
+
+def invoke(client: Any, method: str, request: Mapping[str, Any]) -> dict[str, Any]:
+    """A call with its errors translated; blocks."""
+    try:
+        answer: dict[str, Any] = getattr(client, method)(**request)
+    except (BotoCoreError, ClientError) as error:
+        raise _translated(error, client, method) from error
+    return answer
+
+
+def each_entry(client: Any, method: str, request: Mapping[str, Any], member: str) -> Iterator[Any]:
+    """The entries of all pages, one page in memory at a time; blocks."""
+    try:
+        for page in client.get_paginator(method).paginate(**request):
+            yield from page.get(member, ())
+    except (BotoCoreError, ClientError) as error:
+        raise _translated(error, client, method) from error
+
+
+def _translated(error: BotoCoreError | ClientError, client: Any, method: str) -> Exception:
+    operation = "".join(word.capitalize() for word in method.split("_"))
+    return translate(error, client.meta.service_model.service_name, operation, client.meta.endpoint_url)

@@ -1,0 +1,29 @@
+"""What the AWS provider must be told; all of it comes from the controller's settings or the API server."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class AwsSettings:
+    """Settings of the AWS provider (ConfigMap `karpenter-global-settings`, keys `aws.*`).
+
+    What is left empty is found at start: the region from boto3's chain, endpoint, certificate authority,
+    version and service network from `eks:DescribeCluster`.
+    """
+
+    cluster_name: str
+    cluster_endpoint: str = ""
+    region: str = ""
+    default_instance_profile: str = ""
+    vm_memory_overhead_percent: float = 0.075
+    tags: Mapping[str, str] = field(default_factory=dict, hash=False)
+    certificate_authority: str | None = None
+    """Base64 of the PEM."""
+    kubernetes_version: str = ""
+    """`major.minor`; decides which images are the default ones."""
+    cluster_dns: str = ""
+    """Address of Service `kube-system/kube-dns`; empty: nodes compute it."""
+    eni_limited_pod_density: bool = True
+    isolated_vpc: bool = False
+    """No route to the Pricing API: on-demand prices stay the bundled ones."""

@@ -1,0 +1,58 @@
+"""Subnets of a node class, and the addresses that launches under way will take from them."""
+
+from nodeless.cloud.aws.caching import Cache, Clock
+from nodeless.cloud.aws.selectors import filters_of, nothing_selected
+from nodeless.cloud.aws.session import AwsSession
+from nodeless.launch.resolved import Subnet
+from nodeless.model.pools import NodeClass
+
+#: Seconds: Karpenter's own time to live, and how long an old answer serves while a new one is fetched.
+FRESH = 60.0
+USABLE = 600.0
+
+
+class Subnets:
+    """Finds subnets by selector; keeps count of addresses between two answers of EC2."""
+
+    def __init__(self, session: AwsSession, clock: Clock) -> None:
+        self._session = session
+        self._cache: Cache[tuple[Subnet, ...]] = Cache(clock, FRESH, USABLE)
+        #: Addresses promised to launches since EC2 last told the count, by subnet id.
+        self._promised: dict[str, int] = {}
+
+    async def select(self, node_class: NodeClass, *, refresh: bool = False) -> tuple[Subnet, ...]:
+        """The subnets, sorted by zone and id, with the addresses that are left.
+
+        Raises:
+            nodeless.cloud.NodeClassUnresolved: None is selected.
+        """
+        get = self._cache.refresh if refresh else self._cache.get
+        found = await get(node_class.subnets, lambda: self._fetch(node_class))
+        return tuple(
+            Subnet(each.id, each.zone, each.free_addresses - self._promised.get(each.id, 0)) for each in found
+        )
+
+    def promise(self, subnet_id: str, addresses: int) -> None:
+        """Count addresses that a new node's pods will take."""
+        self._promised[subnet_id] = self._promised.get(subnet_id, 0) + addresses
+
+    def forget(self) -> None:
+        """Ask EC2 again: a subnet that was chosen is not there."""
+        self._cache.forget()
+
+    async def _fetch(self, node_class: NodeClass) -> tuple[Subnet, ...]:
+        found: dict[str, Subnet] = {}
+        for term in node_class.subnets:
+            request = {"Filters": filters_of(term, id_filter="subnet-id", name_filter="tag:Name")}
+            for entry in await self._session.pages("ec2", "describe_subnets", request, "Subnets"):
+                subnet = Subnet(
+                    entry["SubnetId"], entry["AvailabilityZone"], entry["AvailableIpAddressCount"]
+                )
+                found[subnet.id] = subnet
+        if not found:
+            raise nothing_selected(
+                node_class, "subnetSelector", node_class.subnets, "subnets", self._session.region
+            )
+        for identifier in found:
+            self._promised.pop(identifier, None)
+        return tuple(sorted(found.values(), key=lambda each: (each.zone, each.id)))
