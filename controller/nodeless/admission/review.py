@@ -1,0 +1,121 @@
+"""One question of the API server, one answer (`admission.k8s.io/v1` AdmissionReview). Pure.
+
+Never refused: deletions, subresources, and updates that leave `spec` alone or happen
+while the object is being deleted. An object that an older rule let in can so always get
+its status, its finalizers and its end. Defaulting answers with a JSON patch that holds
+nothing but the defaults. It also refuses what the schema is about to refuse, because the
+schema would name its own faults only and the user would meet the others on the next try.
+"""
+
+import base64
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from nodeless.admission.access import Json
+from nodeless.admission.config_maps import SettingsCheck, config_map_faults
+from nodeless.api.defaulting import default, missing_requirements
+from nodeless.api.errors import FieldError, InvalidObject
+from nodeless.api.validation import breaks_schema, leaves_spec_alone, subject_of, validate, warnings
+
+REVIEW_VERSION = "admission.k8s.io/v1"
+
+
+class UnreadableReviewError(ValueError):
+    """A request body that is no AdmissionReview: there is no uid to answer to."""
+
+
+def read_request(body: bytes) -> Json:
+    """The `request` of a review. Raises UnreadableReviewError."""
+    try:
+        review = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise UnreadableReviewError(f"the body is not JSON: {error}") from error
+    if not isinstance(review, dict) or review.get("kind") != "AdmissionReview":
+        raise UnreadableReviewError("the body is no AdmissionReview")
+    if review.get("apiVersion") != REVIEW_VERSION:
+        raise UnreadableReviewError(f"the AdmissionReview is not of {REVIEW_VERSION}")
+    request = review.get("request")
+    if not isinstance(request, dict) or not isinstance(request.get("uid"), str) or not request["uid"]:
+        raise UnreadableReviewError("the AdmissionReview has no request with a uid")
+    return request
+
+
+def review_default(request: Json) -> Json:
+    """Fill in defaults."""
+    if _never_refused(request):
+        return allow(request)
+    manifest = request.get("object")
+    defaulted = default(manifest) if isinstance(manifest, Mapping) else manifest
+    if breaks_schema(defaulted):
+        return deny(request, defaulted, validate(defaulted))
+    return allow(request, patch=default_patch(manifest) if isinstance(manifest, Mapping) else [])
+
+
+def review_validate(request: Json) -> Json:
+    """Refuse an object with faults, all of them in one message; pass on warnings about any other."""
+    if _never_refused(request):
+        return allow(request)
+    manifest = request.get("object")
+    if errors := validate(manifest):
+        return deny(request, manifest, errors)
+    return allow(request, warnings=warnings(manifest))
+
+
+def review_config_map(request: Json, check_settings: SettingsCheck | None = None) -> Json:
+    """Refuse settings of ours that the controller could not read."""
+    manifest = request.get("object")
+    if request.get("operation") not in ("CREATE", "UPDATE") or not isinstance(manifest, Mapping):
+        return allow(request)
+    faults = config_map_faults(manifest, check_settings)
+    if not faults:
+        return allow(request)
+    lines = "\n".join(f"  {fault}" for fault in faults)
+    return refuse(request, f"{subject_of(manifest)} is invalid:\n{lines}")
+
+
+def default_patch(manifest: Mapping[str, Any]) -> list[Json]:
+    """The JSON patch that adds the missing requirements and touches nothing else."""
+    missing = missing_requirements(manifest)
+    if not missing:
+        return []
+    if isinstance(manifest["spec"].get("requirements"), list):
+        return [{"op": "add", "path": "/spec/requirements/-", "value": one} for one in missing]
+    return [{"op": "add", "path": "/spec/requirements", "value": missing}]
+
+
+def allow(request: Json, *, patch: list[Json] | None = None, warnings: list[str] | None = None) -> Json:
+    """The answer yes."""
+    response: Json = {"uid": request["uid"], "allowed": True}
+    if patch:
+        response["patchType"] = "JSONPatch"
+        response["patch"] = base64.b64encode(json.dumps(patch).encode()).decode()
+    if warnings:
+        response["warnings"] = warnings
+    return _review(response)
+
+
+def deny(request: Json, manifest: Any, errors: list[FieldError]) -> Json:
+    """The answer no, with every fault on a line of its own and, for programs, as causes."""
+    causes = [{"reason": "FieldValueInvalid", "field": error.path, "message": str(error)} for error in errors]
+    return refuse(request, str(InvalidObject(subject_of(manifest), errors)), details={"causes": causes})
+
+
+def refuse(request: Json, message: str, *, code: int = 400, details: Json | None = None) -> Json:
+    """The answer no."""
+    reason = "BadRequest" if code == 400 else "InternalError"
+    status: Json = {"status": "Failure", "code": code, "reason": reason, "message": message}
+    if details:
+        status["details"] = details
+    return _review({"uid": request["uid"], "allowed": False, "status": status})
+
+
+def _review(response: Json) -> Json:
+    return {"apiVersion": REVIEW_VERSION, "kind": "AdmissionReview", "response": response}
+
+
+def _never_refused(request: Json) -> bool:
+    if request.get("operation") not in ("CREATE", "UPDATE") or request.get("subResource"):
+        return True
+    updates = request.get("operation") == "UPDATE"
+    return updates and leaves_spec_alone(request.get("object"), request.get("oldObject"))
