@@ -1,0 +1,40 @@
+"""The batch window: wait for a first pending pod, then for silence, but not for ever.
+
+Karpenter's window: it closes one second after the last new pod, ten seconds after the
+first at the latest. Only pods not seen in this window extend it.
+"""
+
+import asyncio
+import time
+
+
+class Batcher:
+    """Collects triggers. `wait` returns when a window has closed."""
+
+    def __init__(self, idle_seconds: float, max_seconds: float) -> None:
+        self._idle = idle_seconds
+        self._max = max_seconds
+        self._seen: set[str] = set()
+        self._changed = asyncio.Event()
+
+    def trigger(self, uid: str) -> None:
+        """A pod needs capacity."""
+        if uid not in self._seen:
+            self._seen.add(uid)
+            self._changed.set()
+
+    async def wait(self) -> int:
+        """Wait for a window to open and to close; gives the number of triggers in it."""
+        await self._changed.wait()
+        opened = time.monotonic()
+        while True:
+            self._changed.clear()
+            left = opened + self._max - time.monotonic()
+            try:
+                await asyncio.wait_for(self._changed.wait(), min(self._idle, max(left, 0.0)))
+            except TimeoutError:
+                break
+        count = len(self._seen)
+        self._seen.clear()
+        self._changed.clear()
+        return count

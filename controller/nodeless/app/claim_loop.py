@@ -1,0 +1,165 @@
+"""The lifecycle of every claim: look at it whenever something about it changes, do the next step.
+
+A step that fails is taken anew, with a growing delay for that claim alone.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+from nodeless.app.cluster import Cluster
+from nodeless.app.hands import Hands, wall_clock
+from nodeless.app.keyed_queue import KeyedQueue
+from nodeless.app.launcher import Launcher, RetryLaterError
+from nodeless.app.logs import logger
+from nodeless.app.metrics import Metrics
+from nodeless.cloud import CloudError
+from nodeless.lifecycle import ClaimView, step, step_orphan
+from nodeless.model import events
+from nodeless.model.events import Event
+from nodeless.model.instructions import LaunchInstance
+from nodeless.model.labels import TERMINATION_FINALIZER
+from nodeless.model.nodes import Claim
+from nodeless.model.snapshot import Snapshot
+from nodeless.watch import ApiError, ApiUnavailable
+
+WORKERS = 32
+_FIRST_DELAY = 0.5
+_LONGEST_DELAY = 60.0
+_MOST_DOUBLINGS = 7
+_NODE_PREFIX = "node:"
+
+
+class ClaimLoop:
+    """Workers over a queue of claim names (and of orphaned nodes, as `node:NAME`)."""
+
+    def __init__(self, cluster: Cluster, hands: Hands, launcher: Launcher, metrics: Metrics) -> None:
+        self._cluster = cluster
+        self._hands = hands
+        self._launcher = launcher
+        self._metrics = metrics
+        self._queue = KeyedQueue()
+        self._failures: dict[str, int] = {}
+        #: When a failed launch may be tried again, by claim; other steps of the claim need not wait for it.
+        self._launch_after: dict[str, float] = {}
+        self._log = logger("lifecycle")
+        cluster.listen(self._on_event)
+
+    def _on_event(self, event: Event, before: Snapshot, after: Snapshot) -> None:
+        match event:
+            case events.ClaimSeen(claim):
+                self._queue.add(claim.name)
+            case events.ClaimGone(name):
+                self._launch_after.pop(name, None)
+                left = before.node_of(before.claims[name]) if name in before.claims else None
+                if left is not None:
+                    self._add_node(after, left.name)
+            case events.NodeSeen(node):
+                self._add_node(after, node.name)
+            case events.NodeGone(name):
+                self._add_node(before, name)
+            case events.PodSeen(pod):
+                known = before.pods.get(pod.key)
+                for name in {pod.node_name, known.node_name if known else ""} - {""}:
+                    self._add_node(after, name)
+            case events.PodGone(key) if key in before.pods:
+                self._add_node(after, before.pods[key].node_name)
+            case events.PoolSeen(pool):
+                self._add_claims(after, lambda claim: claim.pool == pool.reference)
+            case events.NodeClassSeen(node_class):
+                self._add_claims(after, lambda claim: claim.node_class == node_class.reference)
+
+    def _add_claims(self, snapshot: Snapshot, concerned: Callable[[Claim], bool]) -> None:
+        """What these claims depend on has changed: perhaps the very thing that made a launch fail."""
+        for name, claim in snapshot.claims.items():
+            if concerned(claim):
+                self._launch_after.pop(name, None)
+                self._queue.add(name)
+
+    def _add_node(self, snapshot: Snapshot, name: str) -> None:
+        node = snapshot.nodes.get(name)
+        if node is None:
+            return
+        claim = snapshot.claim_of(node)
+        if claim is not None:
+            self._queue.add(claim.name)
+        elif node.deletion_timestamp is not None and TERMINATION_FINALIZER in node.finalizers:
+            self._queue.add(_NODE_PREFIX + name)
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for _ in range(WORKERS):
+                group.create_task(self._work())
+
+    async def _work(self) -> None:
+        while True:
+            key = await self._queue.get()
+            try:
+                await self._step(key)
+                if key not in self._launch_after:
+                    self._failures.pop(key, None)
+                self._metrics.reconciles.labels("claim_lifecycle", "success").inc()
+            except RetryLaterError:
+                self._launch_after[key] = wall_clock() + self._again(key)
+            except (ApiError, ApiUnavailable, CloudError) as error:
+                if not (isinstance(error, ApiError) and error.status == 409):
+                    self._log.warning(f"step failed, trying again: {error}", key=key)
+                self._again(key)
+            finally:
+                self._queue.done(key)
+
+    def _again(self, key: str) -> float:
+        """Have the key taken anew after a while that grows with each failure; gives back the seconds."""
+        failures = self._failures.get(key, 0)
+        self._failures[key] = min(failures + 1, _MOST_DOUBLINGS)
+        self._metrics.reconciles.labels("claim_lifecycle", "error").inc()
+        delay: float = min(_FIRST_DELAY * 2**failures, _LONGEST_DELAY)
+        self._queue.add_in(key, delay)
+        return delay
+
+    async def _step(self, key: str) -> None:
+        snapshot = self._cluster.snapshot
+        if key.startswith(_NODE_PREFIX):
+            node = snapshot.nodes.get(key.removeprefix(_NODE_PREFIX))
+            if node is not None and snapshot.claim_of(node) is None:
+                await self._hands.carry_out(step_orphan(node).instructions)
+            return
+        claim = snapshot.claims.get(key)
+        if claim is None:
+            self._failures.pop(key, None)
+            return
+        if claim.deletion_timestamp is not None:
+            self._launch_after.pop(key, None)
+        view = self._view(snapshot, claim)
+        gone = view.instance_gone
+        decided = step(view, wall_clock())
+        for instruction in decided.instructions:
+            if isinstance(instruction, LaunchInstance):
+                await self._launch(instruction.claim)
+            else:
+                await self._hands.carry_out((instruction,))
+        if decided.again_at is not None:
+            self._queue.add_in(key, decided.again_at - wall_clock())
+        if not gone and claim.name in self._hands.instances.gone:
+            # The instance went during this step: take the last one without waiting for the clock.
+            self._queue.add_in(key, 0)
+
+    async def _launch(self, claim: Claim) -> None:
+        wait = self._launch_after.get(claim.name, 0.0) - wall_clock()
+        if wait > 0:
+            self._queue.add_in(claim.name, wait)
+            return
+        await self._launcher.launch(claim)
+        self._launch_after.pop(claim.name, None)
+
+    def _view(self, snapshot: Snapshot, claim: Claim) -> ClaimView:
+        node = snapshot.node_of(claim)
+        names = (claim.name, node.name if node else "")
+        return ClaimView(
+            claim=claim,
+            node=node,
+            pods=tuple(snapshot.pods_on(node.name)) if node is not None else (),
+            pool=snapshot.pools.get(str(claim.pool)),
+            nominated_until=max(snapshot.nominations.get(name, 0.0) for name in names),
+            instance_gone=claim.name in self._hands.instances.gone,
+        )

@@ -1,0 +1,98 @@
+"""Writes to NodeClaim objects: create, adopt the launched instance, set conditions.
+
+Each answer of the API server enters the snapshot at once.
+"""
+
+from dataclasses import replace
+
+from nodeless.api.kinds import NODE_CLAIM
+from nodeless.api.reading import read_claim
+from nodeless.api.writing import claim_status, write_claim
+from nodeless.app.cluster import Cluster
+from nodeless.model.events import ClaimSeen
+from nodeless.model.labels import NODE_CLAIM as NODE_CLAIM_LABEL
+from nodeless.model.nodes import LAUNCHED, Claim, Condition, Instance
+from nodeless.watch import ApiClient, ApiError
+
+
+class ClaimWriter:
+    """Writes claims through the API server into the snapshot."""
+
+    def __init__(self, client: ApiClient, cluster: Cluster) -> None:
+        self._client = client
+        self._cluster = cluster
+        #: Claims that this process has just written and not tried to launch yet: no instance can exist.
+        self._untried: set[str] = set()
+
+    async def create(self, claim: Claim) -> Claim:
+        """Write the object; one that exists under the name is taken as ours."""
+        try:
+            # Noted before the write: the watch may bring the claim back sooner than the answer comes.
+            self._untried.add(claim.name)
+            written = await self._client.create(NODE_CLAIM.path(), write_claim(claim))
+        except ApiError as error:
+            self._untried.discard(claim.name)
+            if error.status != 409:
+                raise
+            written = await self._client.get(NODE_CLAIM.path(claim.name))
+        return self._seen(written)
+
+    def first_try(self, name: str) -> bool:
+        """Whether nobody can have launched the claim yet; true once for each that this process wrote."""
+        first = name in self._untried
+        self._untried.discard(name)
+        return first
+
+    async def adopt(self, claim: Claim, instance: Instance, now: float) -> Claim:
+        """Record the launched instance: labels first, then status, so that Launched implies labels."""
+        labels = {**instance.labels, **claim.requirements.single_values(), **claim.labels}
+        labels |= instance.labels
+        labels[NODE_CLAIM_LABEL] = claim.name
+        path = NODE_CLAIM.path(claim.name)
+        labelled = read_claim(await self._client.patch(path, {"metadata": {"labels": labels}}))
+        launched = replace(
+            labelled,
+            provider_id=instance.provider_id,
+            image_id=instance.image_id,
+            capacity={name: amount for name, amount in instance.capacity.items() if amount},
+            allocatable={name: amount for name, amount in instance.allocatable.items() if amount},
+            conditions=_merged(labelled.conditions, (Condition(LAUNCHED, "True", LAUNCHED, "", now),)),
+        )
+        return self._seen(await self._client.patch(f"{path}/status", {"status": claim_status(launched)}))
+
+    async def set_conditions(
+        self, name: str, conditions: tuple[Condition, ...], node_name: str | None = None
+    ) -> None:
+        """Merge conditions into the claim's status; a claim that is gone needs none."""
+        claim = self._cluster.snapshot.claims.get(name)
+        if claim is None:
+            return
+        changed = replace(
+            claim,
+            conditions=_merged(claim.conditions, conditions),
+            node_name=claim.node_name if node_name is None else node_name,
+        )
+        if changed == claim:
+            return
+        body = {
+            # The version makes the merge safe: a concurrent change is a conflict, and the step is taken anew.
+            "metadata": {"resourceVersion": claim.resource_version},
+            "status": claim_status(changed),
+        }
+        try:
+            self._seen(await self._client.patch(f"{NODE_CLAIM.path(name)}/status", body))
+        except ApiError as error:
+            if error.status != 404:
+                raise
+
+    def _seen(self, document: dict[str, object]) -> Claim:
+        claim = read_claim(document)
+        self._cluster.handle(ClaimSeen(claim))
+        return claim
+
+
+def _merged(present: tuple[Condition, ...], changed: tuple[Condition, ...]) -> tuple[Condition, ...]:
+    by_type = {condition.type: condition for condition in present}
+    for condition in changed:
+        by_type[condition.type] = condition
+    return tuple(by_type.values())

@@ -1,0 +1,100 @@
+"""The command `nodeless`: data on stdout, messages on stderr, exit code 2 for wrong use."""
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nodeless import __version__
+from nodeless.app.offline import offline
+
+app = typer.Typer(
+    name="nodeless",
+    help="The node provisioner for EKS: run it, or use its rules offline.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+
+app.add_typer(offline)
+
+
+@app.command()
+def run() -> None:
+    """Run one replica of the controller (settings come from the environment and the cluster)."""
+    # Imported here: the other commands need neither AWS nor the cluster.
+    from nodeless.admission import WebhookPortTakenError  # noqa: PLC0415
+    from nodeless.app.controller import LeadershipLostError, run_controller  # noqa: PLC0415
+    from nodeless.app.probes import PortTakenError  # noqa: PLC0415
+    from nodeless.app.settings import ProcessSettings, SettingsError  # noqa: PLC0415
+    from nodeless.watch import ApiError, ApiUnavailable  # noqa: PLC0415
+
+    expected = (
+        SettingsError,
+        ApiUnavailable,
+        ApiError,
+        PortTakenError,
+        WebhookPortTakenError,
+        LeadershipLostError,
+    )
+    try:
+        asyncio.run(run_controller(ProcessSettings.from_environment()))
+    except expected as error:
+        _fail(str(error))
+    except BaseExceptionGroup as group:
+        known, unknown = group.split(expected)
+        if unknown is not None:
+            raise
+        _fail("; ".join(str(error) for error in _leaves(known)))
+
+
+@app.command()
+def crds(
+    directory: Annotated[Path, typer.Argument(help="Folder of the CRD files")] = Path("controller/crds"),
+    check: Annotated[
+        bool, typer.Option("--check", help="Compare instead of writing; exit 1 on a difference")
+    ] = False,
+) -> None:
+    """Write the custom resource definitions, generated from the typed kinds."""
+    from nodeless.api.crds import crd_files  # noqa: PLC0415
+
+    stale = []
+    for name, text in crd_files().items():
+        path = directory / name
+        if check:
+            if not path.exists() or path.read_text() != text:
+                stale.append(str(path))
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+            typer.echo(path)
+    if stale:
+        _fail(
+            f"not what the typed kinds generate: {', '.join(stale)}; hint: run `nodeless crds {directory}`",
+            code=1,
+        )
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    typer.echo(__version__)
+
+
+def _fail(message: str, code: int = 2) -> None:
+    print(f"nodeless: {message}", file=sys.stderr)  # noqa: T201 - the last line of the process
+    raise typer.Exit(code)
+
+
+def _leaves(error: BaseException | None) -> list[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        return [leaf for child in error.exceptions for leaf in _leaves(child)]
+    return [] if error is None else [error]
+
+
+def main() -> None:
+    """Entry point."""
+    app()

@@ -1,0 +1,112 @@
+"""The live snapshot: watches feed it, loops listen to it.
+
+Answers of our own writes enter it as well, at once, so that the next decision does not
+wait for the watch to bring them back; an older version of an object never replaces a
+newer one, and an object that is gone does not come back.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+import structlog
+
+from nodeless.model import events
+from nodeless.model.events import Event
+from nodeless.model.nodes import Claim, Node
+from nodeless.model.snapshot import Snapshot
+from nodeless.state import apply
+from nodeless.watch import ApiClient, Reflector, Watched
+
+Listener = Callable[[Event, Snapshot, Snapshot], None]
+"""Called with an event and the snapshots before and after it."""
+
+_REMEMBERED_UIDS = 10_000
+
+
+class Cluster:
+    """Holds the newest snapshot."""
+
+    def __init__(self) -> None:
+        self.snapshot = Snapshot()
+        self._listeners: list[Listener] = []
+        self._gone: set[str] = set()
+        self._gone_order: deque[str] = deque()
+        self._reflectors: list[Reflector] = []
+        self._started = asyncio.Event()
+        self._log = structlog.get_logger().bind(logger="cluster")
+
+    def listen(self, listener: Listener) -> None:
+        self._listeners.append(listener)
+
+    def handle(self, event: Event) -> None:
+        """Take one event in and tell the listeners, unless it is stale."""
+        if self._stale(event):
+            return
+        before = self.snapshot
+        self._remember_gone(event, before)
+        self.snapshot = apply(before, event)
+        for listener in self._listeners:
+            listener(event, before, self.snapshot)
+
+    async def run(self, client: ApiClient, watched: tuple[Watched, ...]) -> None:
+        """Watch until cancelled."""
+        self._reflectors = [Reflector(client, kind, self.handle) for kind in watched]
+        self._started.set()
+        async with asyncio.TaskGroup() as group:
+            for reflector in self._reflectors:
+                group.create_task(reflector.run(), name=f"watch {reflector.watched.name}")
+
+    async def synced(self) -> None:
+        """Wait until every kind has been listed once."""
+        await self._started.wait()
+        for reflector in self._reflectors:
+            await reflector.synced.wait()
+        snapshot = self.snapshot
+        self._log.info(
+            "cluster state is in sync",
+            pods=len(snapshot.pods),
+            nodes=len(snapshot.nodes),
+            claims=len(snapshot.claims),
+            pools=len(snapshot.pools),
+        )
+
+    def problems(self) -> tuple[str, ...]:
+        """What keeps a watch from working at the moment."""
+        return tuple(reflector.problem for reflector in self._reflectors if reflector.problem)
+
+    def _stale(self, event: Event) -> bool:
+        match event:
+            case events.ClaimSeen(claim):
+                return claim.uid in self._gone or _known(claim, self.snapshot.claims.get(claim.name))
+            case events.NodeSeen(node):
+                return node.uid in self._gone or _known(node, self.snapshot.nodes.get(node.name))
+        return False
+
+    def _remember_gone(self, event: Event, snapshot: Snapshot) -> None:
+        match event:
+            case events.ClaimGone(name):
+                gone: Claim | Node | None = snapshot.claims.get(name)
+            case events.NodeGone(name):
+                gone = snapshot.nodes.get(name)
+            case _:
+                return
+        if gone is None or not gone.uid:
+            return
+        self._gone.add(gone.uid)
+        self._gone_order.append(gone.uid)
+        if len(self._gone_order) > _REMEMBERED_UIDS:
+            self._gone.discard(self._gone_order.popleft())
+
+
+def _known(seen: Claim | Node, known: Claim | Node | None) -> bool:
+    """Whether `seen` is the version of the object that is `known`, or an earlier one.
+
+    The echo of our own write is the usual case: taken as news it would make the loops work twice.
+    Resource versions of one kind are comparable integers (Kubernetes KEP-5504).
+    """
+    if known is None or known.uid != seen.uid:
+        return False
+    if not (seen.resource_version.isdigit() and known.resource_version.isdigit()):
+        return False
+    return int(seen.resource_version) <= int(known.resource_version)

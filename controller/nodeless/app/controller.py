@@ -1,0 +1,224 @@
+"""The controller's process: what starts when, what stops it.
+
+Every replica serves probes, metrics and the webhook. The one that holds the lease also
+watches the cluster, plans, and acts; when it loses the lease it exits, and is started
+again as a follower.
+
+```
+settings -> API server -> probes, metrics, webhook -> leadership -> cloud -> watches -> loops
+```
+"""
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Coroutine
+from typing import Any
+
+from nodeless.admission import AdmissionServer, Certificates
+from nodeless.api.errors import InvalidObject
+from nodeless.app import logs
+from nodeless.app.claim_loop import ClaimLoop
+from nodeless.app.cluster import Cluster
+from nodeless.app.collector import Collector
+from nodeless.app.hands import GUARD_NAME, Hands, NotLeadingError
+from nodeless.app.launcher import Launcher
+from nodeless.app.leadership import LEASE_NAME, Leadership
+from nodeless.app.logs import logger
+from nodeless.app.metrics import Metrics
+from nodeless.app.pool_loop import PoolLoop
+from nodeless.app.probes import health_application, metrics_application, serve
+from nodeless.app.provisioning import Provisioning
+from nodeless.app.recorder import Recorder
+from nodeless.app.settings import GlobalSettings, ProcessSettings, read_global_settings, settings_faults
+from nodeless.app.waiting import synced
+from nodeless.cloud import CloudError, CloudProvider
+from nodeless.cloud.aws import AwsProvider, AwsSettings
+from nodeless.model.instructions import PublishEvent
+from nodeless.watch import ApiClient, ApiError, watched_kinds
+from nodeless.watch.kinds import watched_guard
+
+_CLOUD_RETRY_SECONDS = 5.0
+
+
+class LeadershipLostError(Exception):
+    """Another replica may act now: this process must end."""
+
+
+class Controller:
+    """One replica."""
+
+    def __init__(self, process: ProcessSettings, client: ApiClient) -> None:
+        self._process = process
+        self._client = client
+        self._metrics = Metrics()
+        self._recorder = Recorder(client, process.identity)
+        self._leadership = Leadership(client, process.namespace, process.identity)
+        self._webhook_ready = not process.webhook_enabled
+        self._log = logger("controller")
+
+    async def run(self) -> None:
+        """Run until cancelled or until leadership is lost. Raises what makes it impossible to go on."""
+        process = self._process
+        async with contextlib.AsyncExitStack() as stack:
+            for application, port, purpose in (
+                (health_application(self._unready), process.health_port, "probes"),
+                (metrics_application(self._metrics), process.metrics_port, "metrics"),
+            ):
+                runner = await serve(application, process.bind_address, port, purpose)
+                stack.push_async_callback(runner.cleanup)
+            settings = await read_global_settings(self._client, process.namespace)
+            async with asyncio.TaskGroup() as group:
+                background = [group.create_task(self._recorder.run(), name="events")]
+                if process.webhook_enabled:
+                    background.append(group.create_task(self._serve_webhook(), name="webhook"))
+                await self._releasing(self._lead(settings))
+                for task in background:
+                    task.cancel()
+
+    def _unready(self) -> str | None:
+        return None if self._webhook_ready else "the webhook is not serving yet"
+
+    async def _releasing(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do the work; however it ends, the lease is released."""
+        try:
+            await work
+        finally:
+            await self._leadership.release()
+
+    async def _serve_webhook(self) -> None:
+        certificates = Certificates(self._client, self._process.namespace, self._process.service)
+        server = AdmissionServer(
+            self._process.bind_address,
+            self._process.webhook_port,
+            certificates,
+            check_settings=settings_faults,
+        )
+        async with server:
+            self._webhook_ready = True
+            self._log.info("webhook is serving", port=self._process.webhook_port)
+            await certificates.keep()
+
+    async def _lead(self, settings: GlobalSettings) -> None:
+        leadership = self._leadership if self._process.leader_elect else None
+        if leadership is not None:
+            await leadership.acquire()
+        self._metrics.leading.labels(LEASE_NAME).set(1)
+        try:
+            async with asyncio.TaskGroup() as group:
+                if leadership is not None:
+                    group.create_task(self._hold(leadership), name="lease")
+                group.create_task(self._act(settings, leadership), name="act")
+        except* (NotLeadingError, LeadershipLostError):
+            raise LeadershipLostError("lost the lease; exiting so that only one replica acts") from None
+
+    async def _hold(self, leadership: Leadership) -> None:
+        await leadership.hold()
+        raise LeadershipLostError
+
+    async def _act(self, settings: GlobalSettings, leadership: Leadership | None) -> None:
+        cloud = AwsProvider(self._aws_settings(settings, await self._cluster_dns()), log=logger("aws"))
+        try:
+            async with asyncio.TaskGroup() as group:
+                # Side by side: pods that wait are told what keeps the cloud from being used.
+                group.create_task(self._check_cloud(cloud), name="cloud")
+                await self._run_loops(settings, cloud, leadership)
+        finally:
+            await cloud.close()
+
+    async def _cluster_dns(self) -> str:
+        """Address of the cluster's DNS service; empty when it cannot be read (nodes then compute it)."""
+        try:
+            service = await self._client.get("/api/v1/namespaces/kube-system/services/kube-dns")
+        except ApiError as error:
+            self._log.info(f"address of the cluster's DNS not known: {error.reason or error.status}")
+            return ""
+        return str(service.get("spec", {}).get("clusterIP", ""))
+
+    async def _check_cloud(self, cloud: CloudProvider) -> None:
+        """Until the cloud answers nothing can be launched: say so once for each cause, and try on."""
+        said = ""
+        while True:
+            try:
+                await cloud.start()
+                if said:
+                    self._log.info("the cloud can be used")
+                return
+            except CloudError as error:
+                if str(error) != said:
+                    said = str(error)
+                    self._log.error(f"the cloud cannot be used yet: {error}")
+            await asyncio.sleep(_CLOUD_RETRY_SECONDS)
+
+    async def _run_loops(
+        self, settings: GlobalSettings, cloud: CloudProvider, leadership: Leadership | None
+    ) -> None:
+        process, client = self._process, self._client
+        cluster = Cluster()
+        hands = Hands(client, cloud, cluster, leadership, self._recorder, self._metrics, process.namespace)
+        provisioning = Provisioning(cluster, cloud, hands, self._recorder, self._metrics, settings)
+        launcher = Launcher(hands, cloud, cluster, self._recorder, self._metrics, provisioning.pods_of)
+        claims = ClaimLoop(cluster, hands, launcher, self._metrics)
+        pools = PoolLoop(client, cluster, cloud, hands, self._recorder, self._metrics)
+        collector = Collector(cluster, cloud, hands)
+        kinds = (*watched_kinds(self._report_invalid), watched_guard(process.namespace, GUARD_NAME))
+        async with asyncio.TaskGroup() as group:
+            group.create_task(cluster.run(client, kinds), name="watches")
+            await synced(cluster, self._recorder)
+            for loop in (provisioning, claims, pools, collector):
+                group.create_task(loop.run(), name=type(loop).__name__)
+
+    def _report_invalid(self, manifest: dict[str, Any], error: InvalidObject) -> None:
+        name = manifest["metadata"]["name"]
+        event = PublishEvent(
+            "watch",
+            manifest["kind"],
+            name,
+            "Warning",
+            "Invalid",
+            str(error),
+            uid=manifest["metadata"].get("uid", ""),
+        )
+        if self._recorder.publish(event):
+            self._log.error(f"{manifest['kind']}/{name} cannot be used: {error}")
+
+    def _aws_settings(self, settings: GlobalSettings, cluster_dns: str) -> AwsSettings:
+        return AwsSettings(
+            cluster_name=settings.cluster_name,
+            cluster_endpoint=settings.cluster_endpoint,
+            region=self._process.region,
+            default_instance_profile=settings.default_instance_profile,
+            vm_memory_overhead_percent=settings.vm_memory_overhead_percent,
+            tags=dict(settings.tags),
+            cluster_dns=cluster_dns,
+            eni_limited_pod_density=settings.enable_eni_limited_pod_density,
+            isolated_vpc=settings.isolated_vpc,
+        )
+
+
+async def run_controller(process: ProcessSettings) -> None:
+    """Connect and run one replica; SIGTERM and SIGINT end it in order.
+
+    Raises:
+        SettingsError, ApiUnavailable, PortTakenError: It cannot start.
+        LeadershipLostError: Another replica may act now.
+    """
+    logs.configure(process.log_level)
+    client = await ApiClient.connect()
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    work = asyncio.create_task(Controller(process, client).run(), name="controller")
+    asked = asyncio.create_task(stopping.wait(), name="signals")
+    try:
+        await asyncio.wait({work, asked}, return_when=asyncio.FIRST_COMPLETED)
+        if stopping.is_set():
+            logger("controller").info("stopping")
+            # Once only: a second signal must not interrupt the release of the lease.
+            work.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await work
+    finally:
+        asked.cancel()
+        await client.close()

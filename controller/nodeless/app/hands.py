@@ -1,0 +1,269 @@
+"""The hands: they carry out instructions, and only while this replica leads.
+
+Each instruction is idempotent; what the world answers comes back as events. A refused
+call raises, and whoever gave the instruction tries again later with fresh eyes.
+"""
+
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from nodeless.api.kinds import KIND_OF_NAME, NODE_CLAIM
+from nodeless.api.reading import read_claim
+from nodeless.app.claim_writes import ClaimWriter
+from nodeless.app.cluster import Cluster
+from nodeless.app.instances import Instances
+from nodeless.app.leadership import Leadership
+from nodeless.app.logs import logger
+from nodeless.app.metrics import Metrics
+from nodeless.app.recorder import Recorder
+from nodeless.cloud import CloudProvider
+from nodeless.model import instructions as do
+from nodeless.model.events import ClaimGone, ClaimSeen, NodeGone, NodeSeen
+from nodeless.model.labels import TEARDOWN_FINALIZER
+from nodeless.model.nodes import Node
+from nodeless.watch import ApiClient, ApiError
+from nodeless.watch.decoding import decode_node_document
+
+GUARD_NAME = "nodeless-teardown"
+
+
+class NotLeadingError(Exception):
+    """The lease is not held any more: nothing may be done."""
+
+
+class Hands:
+    """Carries out instructions on the API server and the cloud. Launches have a module of their own."""
+
+    def __init__(
+        self,
+        client: ApiClient,
+        cloud: CloudProvider,
+        cluster: Cluster,
+        leadership: Leadership | None,
+        recorder: Recorder,
+        metrics: Metrics,
+        namespace: str,
+    ) -> None:
+        self.claims = ClaimWriter(client, cluster)
+        self.instances = Instances(cloud, cluster)
+        self._client = client
+        self._cloud = cloud
+        self._cluster = cluster
+        self._leadership = leadership
+        self._recorder = recorder
+        self._metrics = metrics
+        self._namespace = namespace
+        self._log = logger("hands")
+
+    async def carry_out(self, instructions: Iterable[do.Instruction]) -> None:
+        """Carry out in order.
+
+        Raises:
+            NotLeadingError: The lease is lost; this process must end.
+            ApiError, ApiUnavailable, CloudError, StillThereError: The rest was not carried out; try later.
+        """
+        for instruction in instructions:
+            self.assert_leading()
+            await self._carry_out(instruction)
+
+    def assert_leading(self) -> None:
+        """Raises NotLeadingError when the lease is not held."""
+        if self._leadership is not None and not self._leadership.leading:
+            raise NotLeadingError
+
+    async def _carry_out(self, instruction: do.Instruction) -> None:
+        match instruction:
+            case do.CreateClaim(_, claim):
+                await self.claims.create(claim)
+            case do.UpdateClaimStatus(_, name, conditions, node_name):
+                await self.claims.set_conditions(name, conditions, node_name)
+            case do.AddFinalizer(_, kind, name, finalizer):
+                await self._edit_finalizers(_path(kind, name), finalizer, present=True)
+            case do.RemoveFinalizer(_, kind, name, finalizer):
+                await self._remove_finalizer(kind, name, finalizer)
+            case do.UpdateNode():
+                await self._update_node(instruction)
+            case do.DeleteNode(_, name, reason):
+                await self._delete_node(name, reason)
+            case do.DeleteClaim(_, name, reason):
+                await self._delete_claim(name, reason)
+            case do.EvictPod():
+                await self._evict(instruction)
+            case do.TerminateInstance() | do.LookForInstance() | do.TerminateEverything():
+                await self.instances.carry_out(instruction)
+            case do.DeletePool(_, pool):
+                await self._delete(KIND_OF_NAME[pool.kind].path(pool.name))
+                self._log.info("deleted pool", pool=str(pool))
+            case do.DeleteLaunchTemplates():
+                count = await self._cloud.delete_launch_templates()
+                self._log.info("deleted launch templates", count=count)
+            case do.ReleaseGuard():
+                path = f"/api/v1/namespaces/{self._namespace}/configmaps/{GUARD_NAME}"
+                if await self._edit_finalizers(path, TEARDOWN_FINALIZER, present=False):
+                    self._log.info("teardown is complete: the guard is released")
+            case do.PublishEvent():
+                self._recorder.publish(instruction)
+            case do.LaunchInstance():
+                raise TypeError("launches are carried out by Launcher")
+
+    async def _update_node(self, update: do.UpdateNode) -> None:
+        node = self._cluster.snapshot.nodes.get(update.name)
+        if node is None:
+            return
+        body = _node_patch(node, update)
+        try:
+            document = await self._client.patch(f"/api/v1/nodes/{update.name}", body)
+        except ApiError as error:
+            if error.status == 404:
+                return
+            raise
+        self._cluster.handle(NodeSeen(decode_node_document(document)))
+        if update.stage:
+            self._log.info(update.stage, node=update.name)
+
+    async def _remove_finalizer(self, kind: str, name: str, finalizer: str) -> None:
+        """The last finalizer of a deleted object takes the object along: the snapshot learns that at once."""
+        metadata = await self._edit_finalizers(_path(kind, name), finalizer, present=False)
+        if metadata is None:
+            return
+        gone = bool(metadata.get("deletionTimestamp")) and not metadata.get("finalizers")
+        if kind == "Node":
+            self._log.info("deleted node", node=name)
+            if gone:
+                self._cluster.handle(NodeGone(name))
+        elif kind == NODE_CLAIM.kind:
+            self._log.info("deleted claim", claim=name)
+            if gone:
+                self._cluster.handle(ClaimGone(name))
+
+    async def _edit_finalizers(self, path: str, finalizer: str, *, present: bool) -> dict[str, Any] | None:
+        """Add or remove one entry, whatever others do at the same time (the version guards the list).
+
+        Gives back the metadata written; None when there was nothing to change.
+        """
+        try:
+            document = await self._client.get(path)
+            metadata = document["metadata"]
+            finalizers = metadata.get("finalizers") or []
+            if (finalizer in finalizers) == present or (present and metadata.get("deletionTimestamp")):
+                return None
+            others = [entry for entry in finalizers if entry != finalizer]
+            wanted = [*others, finalizer] if present else others
+            version = {"resourceVersion": metadata["resourceVersion"], "finalizers": wanted}
+            written: dict[str, Any] = (await self._client.patch(path, {"metadata": version}))["metadata"]
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            return None
+        return written
+
+    async def _delete(self, path: str, uid: str | None = None) -> dict[str, Any] | None:
+        """The answer (the object itself while finalizers hold it), or None when it was gone already."""
+        try:
+            return await self._client.delete(path, uid=uid)
+        except ApiError as error:
+            if error.status in (404, 409):
+                return None
+            raise
+
+    async def _delete_node(self, name: str, reason: str) -> None:
+        document = await self._delete(f"/api/v1/nodes/{name}")
+        if document is None:
+            return
+        if document.get("kind") == "Node":
+            self._cluster.handle(NodeSeen(decode_node_document(document)))
+        self._log.info("triggered termination of node", node=name, **_given(reason=reason))
+
+    async def _delete_claim(self, name: str, reason: str) -> None:
+        claim = self._cluster.snapshot.claims.get(name)
+        if claim is None:
+            return
+        document = await self._delete(NODE_CLAIM.path(name), claim.uid or None)
+        if document is None:
+            return
+        if document.get("kind") == NODE_CLAIM.kind:
+            self._cluster.handle(ClaimSeen(read_claim(document)))
+        self._metrics.nodes_terminated.labels(reason, claim.pool.name).inc()
+        self._log.info("deleting claim", claim=name, reason=reason, node=claim.node_name)
+
+    async def _evict(self, eviction: do.EvictPod) -> None:
+        path = f"/api/v1/namespaces/{eviction.namespace}/pods/{eviction.name}/eviction"
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": eviction.name, "namespace": eviction.namespace},
+            "deleteOptions": {"preconditions": {"uid": eviction.uid}},
+        }
+        pod = f"{eviction.namespace}/{eviction.name}"
+        try:
+            await self._client.create(path, body)
+        except ApiError as error:
+            if error.status == 429:
+                self._refused_eviction(eviction, error)
+            elif error.status not in (404, 409):
+                raise
+            return
+        self._log.info("evicted pod", pod=pod, node=eviction.node_name)
+        self._recorder.publish(
+            do.PublishEvent(
+                eviction.cause,
+                "Pod",
+                eviction.name,
+                "Normal",
+                "Evicted",
+                f"evicted from node {eviction.node_name}",
+                eviction.namespace,
+                eviction.uid,
+            )
+        )
+
+    def _refused_eviction(self, eviction: do.EvictPod, error: ApiError) -> None:
+        causes = error.details.get("causes") or [{}]
+        budget = causes[0].get("message") or error.message
+        message = f"cannot evict pod {eviction.namespace}/{eviction.name}: {budget}"
+        self._recorder.publish(
+            do.PublishEvent(eviction.cause, "Node", eviction.node_name, "Warning", "FailedDraining", message)
+        )
+
+
+def _path(kind: str, name: str) -> str:
+    return f"/api/v1/nodes/{name}" if kind == "Node" else KIND_OF_NAME[kind].path(name)
+
+
+def _node_patch(node: Node, update: do.UpdateNode) -> dict[str, object]:
+    """A merge patch; lists are whole, so the version guards them."""
+    metadata: dict[str, object] = {"labels": dict(update.labels), "annotations": dict(update.annotations)}
+    spec: dict[str, object] = {}
+    guarded = False
+    if update.unschedulable is not None:
+        spec["unschedulable"] = update.unschedulable
+    if update.taints is not None:
+        spec["taints"] = [{"key": t.key, "effect": t.effect, **_given(value=t.value)} for t in update.taints]
+        guarded = True
+    if update.add_finalizer is not None and update.add_finalizer not in node.finalizers:
+        metadata["finalizers"] = [*node.finalizers, update.add_finalizer]
+        guarded = True
+    if update.owner_claim is not None:
+        metadata["ownerReferences"] = [
+            {
+                "apiVersion": NODE_CLAIM.api_version,
+                "kind": NODE_CLAIM.kind,
+                "name": update.owner_claim.name,
+                "uid": update.owner_claim.uid,
+                "blockOwnerDeletion": True,
+            }
+        ]
+    if guarded:
+        metadata["resourceVersion"] = node.resource_version
+    return {"metadata": metadata, **({"spec": spec} if spec else {})}
+
+
+def _given(**values: str) -> dict[str, str]:
+    """The values that are not empty."""
+    return {name: value for name, value in values.items() if value}
+
+
+def wall_clock() -> float:
+    """Seconds since the epoch; the one clock that the loops pass to the pure rooms."""
+    return time.time()

@@ -1,0 +1,150 @@
+"""Launch the instance of a claim, and say what became of it.
+
+A launch that fails leaves the claim with a condition and its pods with an event, and is
+tried again; when the capacity does not exist, the claim is given up and the pods are
+planned anew without the offerings that failed.
+"""
+
+import time
+from collections.abc import Callable
+
+from nodeless.app.cluster import Cluster
+from nodeless.app.hands import Hands, wall_clock
+from nodeless.app.logs import logger
+from nodeless.app.metrics import Metrics
+from nodeless.app.recorder import Recorder
+from nodeless.cloud import (
+    CloudError,
+    CloudProvider,
+    CredentialsRefused,
+    InsufficientCapacity,
+    LaunchFailed,
+    NodeClassUnresolved,
+)
+from nodeless.model.instructions import DeleteClaim, PublishEvent, UpdateClaimStatus
+from nodeless.model.labels import CAPACITY_TYPE
+from nodeless.model.nodes import LAUNCHED, Claim, Condition, Instance
+from nodeless.state import PoolUnusable, usable
+
+
+class RetryLaterError(Exception):
+    """The launch did not happen; it has been reported and is to be tried again."""
+
+
+class Launcher:
+    """Carries out LaunchInstance."""
+
+    def __init__(
+        self,
+        hands: Hands,
+        cloud: CloudProvider,
+        cluster: Cluster,
+        recorder: Recorder,
+        metrics: Metrics,
+        pods_of: Callable[[str], tuple[str, ...]],
+    ) -> None:
+        self._hands = hands
+        self._cloud = cloud
+        self._cluster = cluster
+        self._recorder = recorder
+        self._metrics = metrics
+        self._pods_of = pods_of
+        self._log = logger("launcher")
+
+    async def launch(self, claim: Claim) -> None:
+        """Launch and adopt. Raises RetryLaterError, NotLeadingError, ApiError, ApiUnavailable."""
+        try:
+            pool, node_class = usable(self._cluster.snapshot, claim.pool, claim.node_class)
+        except PoolUnusable as error:
+            await self._failed(claim, "NodeClassNotReady", str(error))
+            raise RetryLaterError from error
+        self._hands.assert_leading()
+        started = time.perf_counter()
+        try:
+            first = self._hands.claims.first_try(claim.name)
+            instance = await self._cloud.launch(claim, pool, node_class, first=first)
+        except InsufficientCapacity as error:
+            await self._give_up(claim, error)
+            return
+        except CloudError as error:
+            await self._failed(claim, _reason(error), str(error))
+            raise RetryLaterError from error
+        self._metrics.cloud_seconds.labels("machine", "Create", "aws").observe(time.perf_counter() - started)
+        self._metrics.nodes_created.labels("provisioning", claim.pool.name).inc()
+        # Without the lease the other replica adopts it: it finds the instance by its tag.
+        self._hands.assert_leading()
+        await self._hands.claims.adopt(claim, instance, wall_clock())
+        message = f"instance {instance.id}, {instance.instance_type} in {instance.zone}"
+        cause = f"claim:{claim.name}"
+        self._recorder.publish(
+            PublishEvent(cause, "NodeClaim", claim.name, "Normal", LAUNCHED, message, uid=claim.uid)
+        )
+        self._log.info(
+            "launched instance",
+            claim=claim.name,
+            instance=instance.id,
+            hostname=await self._hostname(instance),
+            type=instance.instance_type,
+            zone=instance.zone,
+            **{"capacity-type": instance.labels.get(CAPACITY_TYPE, instance.capacity_type)},
+        )
+
+    async def _hostname(self, instance: Instance) -> str:
+        """The instance's private name, which a fleet's answer does not carry; empty when it cannot be had."""
+        if instance.private_dns_name:
+            return instance.private_dns_name
+        try:
+            described = await self._cloud.find(instance.id)
+        except CloudError:
+            return ""
+        return described.private_dns_name if described is not None else ""
+
+    async def _give_up(self, claim: Claim, error: InsufficientCapacity) -> None:
+        self._log.warning(f"no capacity: {error}", claim=claim.name)
+        self._tell_pods(claim, "InsufficientCapacity", f"{error}; other capacity is being planned")
+        cause = f"claim:{claim.name}"
+        await self._hands.carry_out((DeleteClaim(cause, claim.name, "insufficient_capacity"),))
+
+    async def _failed(self, claim: Claim, reason: str, message: str) -> None:
+        self._log.error(f"launch failed: {message}", claim=claim.name)
+        self._tell_pods(
+            claim, "FailedLaunch", f"launch of claim {claim.name} failed, trying again: {message}"
+        )
+        cause = f"claim:{claim.name}"
+        present = claim.condition(LAUNCHED)
+        since = present.last_transition_time if present and present.status == "False" else wall_clock()
+        condition = Condition(LAUNCHED, "False", reason, message, since)
+        await self._hands.carry_out(
+            (
+                UpdateClaimStatus(cause, claim.name, (condition,)),
+                PublishEvent(cause, "NodeClaim", claim.name, "Warning", reason, message, uid=claim.uid),
+            )
+        )
+
+    def _tell_pods(self, claim: Claim, reason: str, message: str) -> None:
+        for key in self._pods_of(claim.name):
+            pod = self._cluster.snapshot.pods.get(key)
+            if pod is not None and not pod.node_name:
+                self._recorder.publish(
+                    PublishEvent(
+                        f"claim:{claim.name}",
+                        "Pod",
+                        pod.name,
+                        "Warning",
+                        reason,
+                        message,
+                        pod.namespace,
+                        pod.uid,
+                    )
+                )
+
+
+def _reason(error: CloudError) -> str:
+    match error:
+        case LaunchFailed():
+            return error.reason
+        case NodeClassUnresolved():
+            return "NodeClassNotReady"
+        case CredentialsRefused():
+            return "Unauthorized"
+    return "LaunchFailed"

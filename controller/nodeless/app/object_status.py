@@ -1,0 +1,115 @@
+"""What stands on a user's objects: status and conditions of pools and node classes. No I/O.
+
+A condition keeps the time since when it holds; a status that says nothing new is not written.
+"""
+
+from nodeless.api.writing import conditions_to_api
+from nodeless.cloud import CloudError, NodeClassUnresolved, ResolvedNodeClass
+from nodeless.model.conditions import (
+    IMAGES_READY,
+    INSTANCE_PROFILE_READY,
+    NODE_CLASS_READY,
+    SECURITY_GROUPS_READY,
+    SUBNETS_READY,
+    VALIDATION_SUCCEEDED,
+    Condition,
+    same,
+    settled,
+)
+from nodeless.model.pools import EC2_NODE_CLASS, NODE_POOL_KIND, NodeClass, Pool
+from nodeless.model.resources import Resources, format_resources
+
+Status = dict[str, object]
+#: Beginning of the field that selects nothing, and the condition that it is about.
+_CONDITION_OF = {
+    "subnet": SUBNETS_READY,
+    "securityGroup": SECURITY_GROUPS_READY,
+    "ami": IMAGES_READY,
+    "instanceProfile": INSTANCE_PROFILE_READY,
+    "role": INSTANCE_PROFILE_READY,
+}
+
+
+def usage_status(pool: Pool, usage: Resources, nodes: int) -> Status:
+    """What a pool's nodes hold, where its status says something else; resources that went are removed."""
+    status: Status = {}
+    if usage != dict(pool.status_resources):
+        gone: dict[str, str | None] = dict.fromkeys(pool.status_resources)
+        status["resources"] = {**gone, **format_resources(usage)}
+    if pool.reference.kind == NODE_POOL_KIND and nodes != pool.status_nodes:
+        status["nodes"] = nodes
+    return status
+
+
+def pool_conditions(pool: Pool, node_class: NodeClass | None, problem: str, now: float) -> Status:
+    """Whether a pool can make nodes, where its status says something else."""
+    if pool.invalid:
+        observed = (
+            _false(VALIDATION_SUCCEEDED, "Invalid", pool.invalid),
+            Condition(NODE_CLASS_READY, "Unknown", "NotChecked"),
+        )
+    else:
+        reason = "NodeClassNotFound" if node_class is None else "NodeClassNotReady"
+        observed = (
+            Condition(VALIDATION_SUCCEEDED, "True"),
+            _false(NODE_CLASS_READY, reason, problem) if problem else Condition(NODE_CLASS_READY, "True"),
+        )
+    status = _new_conditions(pool.conditions, observed, now)
+    generation = node_class.generation if node_class is not None else 0
+    if pool.reference.kind == NODE_POOL_KIND and generation not in (0, pool.status_node_class_generation):
+        status["nodeClassObservedGeneration"] = generation
+    return status
+
+
+def resolved_status(node_class: NodeClass, resolved: ResolvedNodeClass, now: float) -> Status:
+    """What a node class selects."""
+    by_free = sorted(resolved.subnets, key=lambda subnet: (-subnet.free_addresses, subnet.id))
+    status: Status = {
+        "subnets": [{"id": subnet.id, "zone": subnet.zone} for subnet in by_free],
+        "securityGroups": [{"id": group} for group in resolved.security_groups],
+    }
+    if node_class.reference.kind == EC2_NODE_CLASS:
+        status["amis"] = [
+            {"id": image.id, "name": image.name, "requirements": image.requirements.to_api()}
+            for image in resolved.images
+        ]
+        status["instanceProfile"] = resolved.instance_profile
+    found = [Condition(type_, "True") for type_ in (VALIDATION_SUCCEEDED, *sorted({*_CONDITION_OF.values()}))]
+    return status | _new_conditions(node_class.conditions, found, now)
+
+
+def unresolved_status(node_class: NodeClass, error: CloudError, now: float) -> Status:
+    """What a node class does not select; when the cloud gave no answer, nothing is known of any part."""
+    types = sorted({*_CONDITION_OF.values()})
+    observed = [Condition(VALIDATION_SUCCEEDED, "True")]
+    if isinstance(error, NodeClassUnresolved):
+        missing = {_condition_of(what) for what in error.what.split(", ")}
+        text = str(error)
+        observed += [
+            _false(type_, "NotFound", text) if type_ in missing else Condition(type_, "True")
+            for type_ in types
+        ]
+    else:
+        observed += [Condition(type_, "Unknown", "CloudUnavailable", str(error)) for type_ in types]
+    return _new_conditions(node_class.conditions, observed, now)
+
+
+def invalid_class_status(node_class: NodeClass, now: float) -> Status:
+    """Why a node class cannot be used."""
+    observed = (_false(VALIDATION_SUCCEEDED, "Invalid", node_class.invalid),)
+    return _new_conditions(node_class.conditions, observed, now)
+
+
+def _condition_of(what: str) -> str:
+    return next((type_ for start, type_ in _CONDITION_OF.items() if what.startswith(start)), IMAGES_READY)
+
+
+def _false(type_: str, reason: str, message: str) -> Condition:
+    return Condition(type_, "False", reason, message)
+
+
+def _new_conditions(
+    before: tuple[Condition, ...], observed: list[Condition] | tuple[Condition, ...], now: float
+) -> Status:
+    after = settled(before, observed, now)
+    return {} if same(before, after) else {"conditions": conditions_to_api(after)}

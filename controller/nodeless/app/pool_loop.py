@@ -1,0 +1,173 @@
+"""Pools, node classes and the teardown guard: finalizers, status, and the end of all things."""
+
+from collections.abc import Mapping
+
+from nodeless.api.kinds import KIND_OF_NAME
+from nodeless.app.cluster import Cluster
+from nodeless.app.hands import Hands, wall_clock
+from nodeless.app.instances import StillThereError
+from nodeless.app.keyed_queue import KeyedQueue
+from nodeless.app.logs import logger
+from nodeless.app.metrics import Metrics
+from nodeless.app.object_status import (
+    invalid_class_status,
+    pool_conditions,
+    resolved_status,
+    unresolved_status,
+    usage_status,
+)
+from nodeless.app.recorder import Recorder
+from nodeless.cloud import CloudError, CloudProvider
+from nodeless.lifecycle import step_pool, step_teardown
+from nodeless.model import events
+from nodeless.model.events import Event
+from nodeless.model.instructions import PublishEvent
+from nodeless.model.pools import AWS_NODE_TEMPLATE, EC2_NODE_CLASS, NodeClass, Pool, Reference
+from nodeless.model.snapshot import Snapshot
+from nodeless.state import PoolUnusable, pool_members, pool_usage, usable
+from nodeless.watch import ApiClient, ApiError, ApiUnavailable
+
+_RETRY_SECONDS = 2.0
+#: Node classes are resolved anew this often (Karpenter's node template controller).
+_RESOLVE_SECONDS = 300.0
+_UNRESOLVED_SECONDS = 10.0
+_TEARDOWN = "teardown"
+#: An inline provider has no object of its own to write to.
+_CLASS_KINDS = (AWS_NODE_TEMPLATE, EC2_NODE_CLASS)
+
+
+class PoolLoop:
+    """One worker over pools, node classes and the guard."""
+
+    def __init__(
+        self,
+        client: ApiClient,
+        cluster: Cluster,
+        cloud: CloudProvider,
+        hands: Hands,
+        recorder: Recorder,
+        metrics: Metrics,
+    ) -> None:
+        self._client = client
+        self._cluster = cluster
+        self._cloud = cloud
+        self._hands = hands
+        self._recorder = recorder
+        self._metrics = metrics
+        self._queue = KeyedQueue()
+        self._log = logger("pools")
+        cluster.listen(self._on_event)
+
+    def _on_event(self, event: Event, before: Snapshot, after: Snapshot) -> None:
+        match event:
+            case events.PoolSeen(pool):
+                self._queue.add(pool.key)
+            case events.PoolGone(key) if key in before.pools:
+                self._cloud.forget(before.pools[key].reference)
+            case events.NodeClassSeen(node_class):
+                self._queue.add(node_class.key)
+                self._add_pools_of(after, node_class.key)
+            case events.NodeClassGone(key):
+                self._add_pools_of(after, key)
+            case events.ClaimSeen(claim):
+                self._queue.add(str(claim.pool))
+            case events.ClaimGone(name) if name in before.claims:
+                self._queue.add(str(before.claims[name].pool))
+        if after.teardown:
+            self._queue.add(_TEARDOWN)
+
+    def _add_pools_of(self, snapshot: Snapshot, node_class: str) -> None:
+        for pool in snapshot.pools.values():
+            if str(pool.node_class) == node_class:
+                self._queue.add(pool.key)
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        while True:
+            key = await self._queue.get()
+            try:
+                await self._step(key)
+            except StillThereError as error:
+                self._log.info(str(error))
+                self._queue.add_in(key, _RETRY_SECONDS)
+            except (ApiError, ApiUnavailable, CloudError) as error:
+                if not (isinstance(error, ApiError) and error.status == 409):
+                    self._log.warning(f"{key}: {error}")
+                self._queue.add_in(key, _RETRY_SECONDS)
+            finally:
+                self._queue.done(key)
+
+    async def _step(self, key: str) -> None:
+        snapshot = self._cluster.snapshot
+        if key == _TEARDOWN:
+            if snapshot.teardown:
+                await self._hands.carry_out(step_teardown(snapshot))
+                self._queue.add_in(key, _RETRY_SECONDS)
+            return
+        pool = snapshot.pools.get(key)
+        if pool is not None:
+            await self._step_pool(snapshot, pool)
+        node_class = snapshot.node_classes.get(key)
+        if node_class is not None and node_class.reference.kind in _CLASS_KINDS:
+            await self._resolve(node_class)
+
+    async def _step_pool(self, snapshot: Snapshot, pool: Pool) -> None:
+        if snapshot.teardown and pool.deletion_timestamp is None:
+            return
+        await self._hands.carry_out(step_pool(snapshot, pool))
+        if not pool.invalid:
+            nodes = sum(node is not None for _, node in pool_members(snapshot, pool))
+            await self._write_status(pool.reference, usage_status(pool, pool_usage(snapshot, pool), nodes))
+        self._metrics.show_pools(snapshot, [p for _, p in sorted(snapshot.pools.items())])
+        await self._warm(snapshot, pool)
+
+    async def _warm(self, snapshot: Snapshot, pool: Pool) -> None:
+        """Fetch what a launch will need; what is missing is said now, not at the first pending pod."""
+        if pool.deletion_timestamp is not None or snapshot.teardown:
+            return
+        problem = ""
+        if pool.invalid:
+            # Told when it was read; there is nothing to fetch until it is corrected.
+            self._cloud.forget(pool.reference)
+        else:
+            try:
+                await self._cloud.warm(*usable(snapshot, pool.reference, pool.node_class))
+            except (PoolUnusable, CloudError) as error:
+                problem = str(error)
+                self._complain(pool.reference, problem)
+            self._queue.add_in(pool.key, _UNRESOLVED_SECONDS if problem else _RESOLVE_SECONDS)
+        node_class = snapshot.node_classes.get(str(pool.node_class))
+        await self._write_status(pool.reference, pool_conditions(pool, node_class, problem, wall_clock()))
+
+    async def _resolve(self, node_class: NodeClass) -> None:
+        """Write what the selectors find into the object's status, as Karpenter does."""
+        if node_class.invalid:
+            await self._write_status(node_class.reference, invalid_class_status(node_class, wall_clock()))
+            return
+        try:
+            resolved = await self._cloud.resolve(node_class)
+        except CloudError as error:
+            self._complain(node_class.reference, str(error))
+            self._queue.add_in(node_class.key, _UNRESOLVED_SECONDS)
+            status = unresolved_status(node_class, error, wall_clock())
+        else:
+            self._queue.add_in(node_class.key, _RESOLVE_SECONDS)
+            status = resolved_status(node_class, resolved, wall_clock())
+        await self._write_status(node_class.reference, status)
+
+    async def _write_status(self, subject: Reference, status: Mapping[str, object]) -> None:
+        if not status:
+            return
+        path = KIND_OF_NAME[subject.kind].path(subject.name, subresource="status")
+        try:
+            await self._client.patch(path, {"status": status})
+        except ApiError as error:
+            # Deleted meanwhile: the watch will say so.
+            if error.status != 404:
+                raise
+
+    def _complain(self, subject: Reference, problem: str) -> None:
+        kind, name = subject.kind, subject.name
+        event = PublishEvent(str(subject), kind, name, "Warning", "NotReady", problem, uid=subject.uid)
+        if self._recorder.publish(event):
+            self._log.error(f"{subject} cannot be used: {problem}")

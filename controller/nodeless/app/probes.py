@@ -1,0 +1,59 @@
+"""Health, readiness and metrics over HTTP, on ports of their own.
+
+`/healthz` is answered by the event loop that does all the work: an answer proves that it turns, and a
+loop that stalls gives none in the probe's time. A part that fails ends the process, so there is nothing
+else to ask. `/readyz` fails until the webhook serves.
+"""
+
+from collections.abc import Callable
+
+from aiohttp import web
+
+from nodeless.app.metrics import Metrics
+
+
+class PortTakenError(Exception):
+    """A port that the controller needs is in use."""
+
+
+def health_application(ready: Callable[[], str | None]) -> web.Application:
+    """`ready` says what is wrong, or None."""
+
+    async def healthz(_request: web.Request) -> web.Response:
+        return web.Response(text="ok\n")
+
+    async def readyz(_request: web.Request) -> web.Response:
+        problem = ready()
+        return web.Response(text=f"{problem or 'ok'}\n", status=503 if problem else 200)
+
+    application = web.Application()
+    application.router.add_get("/healthz", healthz)
+    application.router.add_get("/readyz", readyz)
+    return application
+
+
+def metrics_application(metrics: Metrics) -> web.Application:
+    """`/metrics` in Prometheus' text format."""
+
+    async def show(_request: web.Request) -> web.Response:
+        return web.Response(
+            body=metrics.render(), headers={"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
+        )
+
+    application = web.Application()
+    application.router.add_get("/metrics", show)
+    return application
+
+
+async def serve(application: web.Application, host: str, port: int, purpose: str) -> web.AppRunner:
+    """Start serving. Raises PortTakenError."""
+    runner = web.AppRunner(application, access_log=None)
+    await runner.setup()
+    try:
+        await web.TCPSite(runner, host, port).start()
+    except OSError as error:
+        await runner.cleanup()
+        raise PortTakenError(
+            f"cannot serve {purpose} on {host}:{port}: {error.strerror}; hint: free the port or set another"
+        ) from error
+    return runner

@@ -1,0 +1,226 @@
+"""From pending pods to claims: batch, plan, write the claims, tell everybody.
+
+The plan is made on a snapshot in a worker thread, so that watches and probes go on. Pods
+that stay pending are planned again every ten seconds; claims in flight count as capacity,
+so nothing is launched twice.
+"""
+
+import asyncio
+import time
+from dataclasses import replace
+
+from nodeless.app.batcher import Batcher
+from nodeless.app.cluster import Cluster
+from nodeless.app.hands import Hands, wall_clock
+from nodeless.app.logs import logger
+from nodeless.app.metrics import Metrics
+from nodeless.app.recorder import Recorder
+from nodeless.app.relaunch_guard import RelaunchGuard
+from nodeless.app.settings import GlobalSettings
+from nodeless.cloud import CloudError, CloudProvider
+from nodeless.explain import events as texts
+from nodeless.explain import stages
+from nodeless.launch.claims import claims_for
+from nodeless.model import events
+from nodeless.model.events import Event
+from nodeless.model.instance_types import InstanceType
+from nodeless.model.instructions import CreateClaim, PublishEvent
+from nodeless.model.plan import Plan, Refusal
+from nodeless.model.snapshot import Snapshot
+from nodeless.solve import Policy, pods_to_place, solve
+from nodeless.state import PoolUnusable, usable
+from nodeless.watch import ApiError, ApiUnavailable
+
+#: Pending pods are planned again this often (Karpenter's pod trigger).
+RETRY_SECONDS = 10.0
+#: Karpenter nominates for twice the longest batch window, at least ten seconds.
+_SHORTEST_NOMINATION = 10.0
+
+
+class Provisioning:
+    """The loop that plans."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        cloud: CloudProvider,
+        hands: Hands,
+        recorder: Recorder,
+        metrics: Metrics,
+        settings: GlobalSettings,
+    ) -> None:
+        self._cluster = cluster
+        self._cloud = cloud
+        self._hands = hands
+        self._recorder = recorder
+        self._metrics = metrics
+        self._batcher = Batcher(settings.batch_idle_seconds, settings.batch_max_seconds)
+        self._nomination = max(2 * settings.batch_max_seconds, _SHORTEST_NOMINATION)
+        self._planned: dict[str, tuple[str, ...]] = {}
+        self._leaving: set[str] = set()
+        #: What keeps pools from being used, by pool, as it was logged: each cause is logged once.
+        self._problems: dict[str, str] = {}
+        self._guard = RelaunchGuard()
+        self._log = logger("provisioner")
+        cluster.listen(self._on_event)
+
+    def pods_of(self, claim_name: str) -> tuple[str, ...]:
+        """The pods that this process plans on a claim that is known."""
+        return self._planned.get(claim_name, ())
+
+    def _on_event(self, event: Event, before: Snapshot, _after: Snapshot) -> None:
+        match event:
+            case events.PodSeen(pod) if pod.provisionable:
+                self._batcher.trigger(pod.uid)
+            case events.PodSeen(pod) if pod.node_name:
+                self._guard.forget(pod.uid)
+            case events.PodGone(key) if key in before.pods:
+                self._guard.forget(before.pods[key].uid)
+            case events.NodeSeen(node) if node.deletion_timestamp is not None:
+                # Its pods will be evicted: their new home is planned while they still run.
+                if node.uid not in self._leaving:
+                    self._leaving.add(node.uid)
+                    self._batcher.trigger(node.uid)
+            case events.NodeGone(name) if name in before.nodes:
+                self._leaving.discard(before.nodes[name].uid)
+            case events.ClaimGone(name):
+                self._planned.pop(name, None)
+                self._trigger_pending()
+
+    def _trigger_pending(self) -> None:
+        for pod in pods_to_place(self._cluster.snapshot):
+            self._batcher.trigger(pod.uid)
+
+    async def run(self) -> None:
+        """Plan until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._retry())
+            while True:
+                count = await self._batcher.wait()
+                self._log.debug("batch window closed", pods=count)
+                try:
+                    await self.plan_once()
+                except (ApiError, ApiUnavailable, CloudError) as error:
+                    self._log.error(f"pass failed, pods are planned again in {RETRY_SECONDS:.0f} s: {error}")
+
+    async def _retry(self) -> None:
+        while True:
+            await asyncio.sleep(RETRY_SECONDS)
+            self._trigger_pending()
+
+    async def plan_once(self) -> Plan | None:
+        """One pass over all pending pods."""
+        started = time.perf_counter()
+        now = wall_clock()
+        snapshot = self._cluster.snapshot
+        if snapshot.teardown or not pods_to_place(snapshot):
+            return None
+        catalog, problems = await self._catalog(snapshot)
+        plan = await asyncio.to_thread(solve, snapshot, catalog, Policy(pool_problems=problems), now)
+        self._metrics.scheduling_seconds.observe(time.perf_counter() - started)
+        self._metrics.plan_cost.set(plan.cost_per_hour)
+        self._metrics.pending_pods.set(len(plan.refusals))
+        plan = self._hold_back(plan, snapshot, now)
+        await self._launch(plan, snapshot, now)
+        self._metrics.decision_seconds.observe(time.perf_counter() - started)
+        self._report(plan, snapshot, now)
+        return plan
+
+    async def _catalog(
+        self, snapshot: Snapshot
+    ) -> tuple[dict[str, tuple[InstanceType, ...]], dict[str, str]]:
+        """Types of each usable pool; and what is wrong with the others."""
+        catalog: dict[str, tuple[InstanceType, ...]] = {}
+        problems: dict[str, str] = {}
+        for key, pool in sorted(snapshot.pools.items()):
+            if pool.deletion_timestamp is not None:
+                continue
+            try:
+                catalog[key] = await self._cloud.catalog(*usable(snapshot, pool.reference, pool.node_class))
+            except (PoolUnusable, CloudError) as error:
+                problems[key] = str(error)
+                if problems[key] != self._problems.get(key):
+                    self._log.error(f"pool {key} cannot be used: {error}")
+        self._problems = problems
+        return catalog, problems
+
+    def _hold_back(self, plan: Plan, snapshot: Snapshot, now: float) -> Plan:
+        """Leave out nodes for pods that earlier nodes did not help."""
+        kept = []
+        for node in plan.new_nodes:
+            wait = self._guard.wait_for(node, snapshot, now)
+            if not wait:
+                kept.append(node)
+                continue
+            message = (
+                "a node launched for this pod is ready, but the pod was not scheduled there"
+                f"; next try in {wait:.0f} s"
+                "; hint: compare the pod's requests and constraints with what the node offers"
+            )
+            for key in node.pods:
+                if self._tell(snapshot, key, "Warning", "NodeDidNotHelp", message):
+                    self._log.warning(message, pod=key)
+        return replace(plan, new_nodes=tuple(kept))
+
+    async def _launch(self, plan: Plan, snapshot: Snapshot, now: float) -> None:
+        if not plan.new_nodes:
+            return
+        cause = f"pass:{now:.3f}"
+        log = self._log.bind(**{"pass": cause.removeprefix("pass:")})
+        log.info(stages.found(len(plan.placements) + sum(len(node.pods) for node in plan.new_nodes)))
+        for line in (*stages.computed(plan), stages.reused(plan)):
+            if line:
+                log.info(line, cost_per_hour=round(plan.cost_per_hour, 4))
+        creates = claims_for(plan, dict(snapshot.pools), now, cause=cause, taken=frozenset(snapshot.claims))
+        for create, node in zip(creates, plan.new_nodes, strict=True):
+            self._planned[create.claim.name] = node.pods
+            log.info(
+                stages.launching(node),
+                claim=create.claim.name,
+                provisioner=node.pool.name,
+                node_template=str(node.node_class),
+                requirements=str(node.requirements),
+            )
+        # Each claim stands for itself: one refused write must not take the others with it.
+        outcomes = await asyncio.gather(
+            *(self._create(create, now) for create in creates), return_exceptions=True
+        )
+        for create, node, outcome in zip(creates, plan.new_nodes, outcomes, strict=True):
+            if isinstance(outcome, ApiError | ApiUnavailable):
+                self._planned.pop(create.claim.name, None)
+                log.error(f"claim {create.claim.name} was not written: {outcome}")
+                continue
+            if isinstance(outcome, BaseException):
+                raise outcome
+            self._guard.launched(create.claim.name, node, snapshot, now)
+            message = texts.nominated(create.claim.name, node)
+            for key in node.pods:
+                self._tell(snapshot, key, "Normal", texts.NOMINATED, message)
+
+    async def _create(self, create: CreateClaim, now: float) -> None:
+        await self._hands.carry_out((create,))
+        self._cluster.handle(events.Nominated(create.claim.name, now + self._nomination))
+
+    def _report(self, plan: Plan, snapshot: Snapshot, now: float) -> None:
+        for name in set(plan.placements.values()):
+            self._cluster.handle(events.Nominated(name, now + self._nomination))
+        for key, name in sorted(plan.placements.items()):
+            if name in self._cluster.snapshot.claims and key not in self.pods_of(name):
+                # Also pods for which another replica made the claim are told when its launch fails.
+                self._planned[name] = (*self.pods_of(name), key)
+            self._tell(snapshot, key, "Normal", texts.NOMINATED, texts.nominated(name))
+        for refusal in plan.refusals:
+            self._refuse(snapshot, refusal)
+
+    def _refuse(self, snapshot: Snapshot, refusal: Refusal) -> None:
+        message = texts.failed_scheduling(refusal)
+        if self._tell(snapshot, refusal.pod, "Warning", texts.FAILED_SCHEDULING, message):
+            self._log.warning(f"no capacity for pod: {message}", pod=refusal.pod)
+
+    def _tell(self, snapshot: Snapshot, key: str, type_: str, reason: str, message: str) -> bool:
+        pod = snapshot.pods.get(key)
+        if pod is None or pod.node_name:
+            return False
+        return self._recorder.publish(
+            PublishEvent("pass", "Pod", pod.name, type_, reason, message, pod.namespace, pod.uid)
+        )

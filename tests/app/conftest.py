@@ -1,0 +1,107 @@
+"""The shell against the real API server and the local AWS: one client a test, on a loop of its own."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
+
+import pytest
+
+from infra.local.aws import LocalAws
+from infra.local.kubernetes_api import ApiError
+from nodeless.api.crds import all_crds
+from nodeless.watch import ApiClient
+from tests.app.world import CLAIMS, NODES, POOLS, TEMPLATES, Network, a_rig
+
+
+@pytest.fixture
+def on_cluster(control_plane, monkeypatch) -> Callable[[Callable[[ApiClient], Awaitable[object]]], object]:
+    """Run a scenario that gets a client of the control plane; 60 seconds at most."""
+    monkeypatch.setitem(os.environ, "KUBECONFIG", str(control_plane.kubeconfig))
+
+    def run(scenario):
+        async def connected():
+            client = await ApiClient.connect()
+            try:
+                return await asyncio.wait_for(scenario(client), 120)
+            finally:
+                await client.close()
+
+        return asyncio.run(connected())
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def aws_process(tmp_path_factory) -> Iterator[LocalAws]:
+    with LocalAws.start(tmp_path_factory.mktemp("aws")) as aws:
+        yield aws
+
+
+@pytest.fixture
+def aws(aws_process, monkeypatch) -> LocalAws:
+    """An empty AWS that boto3's ordinary chain finds by the environment."""
+    aws_process.reset()
+    for name, value in aws_process.environment().items():
+        monkeypatch.setenv(name, value)
+    return aws_process
+
+
+@pytest.fixture(scope="session")
+def definitions(api) -> None:
+    """The kinds that we serve are known to the API server, and served."""
+    for crd in all_crds():
+        api.apply(crd)
+    for path in (CLAIMS, POOLS, TEMPLATES):
+        api.wait(lambda path=path: _served(api, path), what=f"{path} to be served")
+
+
+def _served(api, path) -> bool:
+    try:
+        api.list(path)
+    except ApiError:
+        return False
+    return True
+
+
+@pytest.fixture
+def network(aws) -> Network:
+    return Network(aws)
+
+
+@pytest.fixture
+def scene(on_cluster, api, definitions, network, namespace):
+    """Run a scenario with a `Rig` and a namespace; nothing of it is left in the cluster afterwards."""
+
+    def run(scenario, **options):
+        async def on_rig(client):
+            async with a_rig(client, api, network, namespace, **options) as rig:
+                return await scenario(rig, namespace)
+
+        return on_cluster(on_rig)
+
+    yield run
+    clear(api, namespace)
+
+
+def clear(api, namespace) -> None:
+    """Delete what is cluster-scoped by force, and the pods whose nodes are no more."""
+    for path in (POOLS, CLAIMS, TEMPLATES, NODES, f"/api/v1/namespaces/{namespace}/configmaps"):
+        for found in api.list(path):
+            where = f"{path}/{found['metadata']['name']}"
+            with suppress(ApiError):
+                api.patch(where, {"metadata": {"finalizers": None}})
+            api.delete(where, missing_ok=True)
+    for pod in api.list(f"/api/v1/namespaces/{namespace}/pods"):
+        where = f"/api/v1/namespaces/{namespace}/pods/{pod['metadata']['name']}"
+        api.delete(where, grace_seconds=0, missing_ok=True)
+    for path in (POOLS, CLAIMS, TEMPLATES, NODES):
+        api.wait(lambda path=path: not api.list(path), what=f"{path} to be empty")
+
+
+async def eventually(condition, seconds=20):
+    """Wait until a condition holds, looking after each turn of the loop."""
+    async with asyncio.timeout(seconds):
+        while not (found := condition()):  # noqa: ASYNC110 - conditions are plain functions
+            await asyncio.sleep(0.02)
+        return found

@@ -1,0 +1,106 @@
+"""Nothing is left behind: teardown of a whole stack, and what lost its other half."""
+
+import asyncio
+
+import pytest
+
+from nodeless.app.hands import GUARD_NAME
+from tests.app.world import CLAIMS, NODES, POOLS, a_pod, a_provisioner, a_template
+
+pytestmark = pytest.mark.cluster
+
+
+def a_guard(namespace):
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": GUARD_NAME, "namespace": namespace, "finalizers": ["nodeless.dev/teardown"]},
+    }
+
+
+def an_unclaimed_instance(network):
+    """An instance that looks like ours and has no claim: somebody removed the claim by force."""
+    image = network.ec2.describe_images(Owners=["amazon"])["Images"][0]["ImageId"]
+    tags = {
+        "kubernetes.io/cluster/demo": "owned",
+        "karpenter.sh/nodeclaim": "default-aaaaa",
+        "karpenter.sh/provisioner-name": "default",
+    }
+    answer = network.ec2.run_instances(
+        ImageId=image,
+        InstanceType="m5.large",
+        MinCount=1,
+        MaxCount=1,
+        TagSpecifications=[
+            {"ResourceType": "instance", "Tags": [{"Key": k, "Value": v} for k, v in tags.items()]}
+        ],
+    )
+    return answer["Instances"][0]["InstanceId"]
+
+
+def test_the_guard_holds_until_pools_claims_instances_and_templates_are_gone(scene):
+    async def scenario(rig, namespace):
+        await rig.create(
+            a_guard(namespace), a_template(), a_provisioner(), a_provisioner("other"), a_pod("web", namespace)
+        )
+        await rig.running(namespace, "web")
+        await rig.claim()
+        stray = await asyncio.to_thread(an_unclaimed_instance, rig.network)
+        rig.kubelets.silent.add(stray)
+        guard = f"/api/v1/namespaces/{namespace}/configmaps/{GUARD_NAME}"
+        await asyncio.to_thread(rig.api.delete, guard)
+        # New work gets no capacity any more.
+        await rig.until(lambda: rig.cluster.snapshot.teardown)
+        await rig.create(a_pod("late", namespace))
+        await rig.until_gone(guard)
+        assert rig.api.list(POOLS) == rig.api.list(CLAIMS) == rig.api.list(NODES) == []
+        assert not rig.network.instances()
+        assert not rig.network.ec2.describe_launch_templates()["LaunchTemplates"]
+
+    scene(scenario)
+
+
+def test_an_instance_without_claim_is_terminated_and_all_others_are_spared(scene, monkeypatch):
+    monkeypatch.setattr("nodeless.lifecycle.collection.INSTANCE_GRACE", -60.0)
+    monkeypatch.setattr("nodeless.lifecycle.collection.CLAIM_GRACE", -60.0)
+
+    async def scenario(rig, namespace):
+        await rig.create(a_template(), a_provisioner(), a_pod("web", namespace))
+        await rig.running(namespace, "web")
+        claim = await rig.claim()
+        stray = await asyncio.to_thread(an_unclaimed_instance, rig.network)
+        rig.kubelets.silent.add(stray)
+        await rig.collector.collect_once()
+        (left,) = await asyncio.to_thread(rig.network.instances)
+        assert claim["status"]["providerID"].endswith(left)
+        await rig.collector.collect_once()
+        assert rig.api.list(CLAIMS)[0]["metadata"].get("deletionTimestamp") is None
+
+    scene(scenario)
+
+
+def test_a_claim_whose_instance_vanished_ends_and_its_pods_get_another_node(scene, monkeypatch):
+    monkeypatch.setattr("nodeless.lifecycle.collection.CLAIM_GRACE", -60.0)
+
+    async def scenario(rig, namespace):
+        await rig.create(a_template(), a_provisioner(), a_pod("web", namespace))
+        await rig.running(namespace, "web")
+        claim = await rig.claim()
+        name, node = claim["metadata"]["name"], claim["status"]["nodeName"]
+        (lost,) = await asyncio.to_thread(rig.network.instances)
+        rig.kubelets.silent.add(lost)
+        await asyncio.to_thread(rig.network.terminate, lost)
+        # A Ready node would prove that the listing is wrong.
+        await rig.collector.collect_once()
+        assert rig.api.get(f"{CLAIMS}/{name}")["metadata"].get("deletionTimestamp") is None
+        unready = {"status": {"conditions": [{"type": "Ready", "status": "Unknown"}]}}
+        await asyncio.to_thread(
+            rig.api.patch, f"{NODES}/{node}", unready, kind="strategic", subresource="status"
+        )
+        await rig.until(lambda: not rig.cluster.snapshot.nodes[node].ready)
+        await rig.collector.collect_once()
+        assert await rig.event("default", name, "InstanceGone")
+        await rig.until_gone(f"{CLAIMS}/{name}")
+        await rig.until_gone(f"{NODES}/{node}", of=claim)
+
+    scene(scenario)

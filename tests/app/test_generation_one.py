@@ -1,0 +1,120 @@
+"""NodePools and EC2NodeClasses make nodes, and say on themselves whether they can."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from nodeless.api.kinds import EC2_NODE_CLASS, NODE_POOL
+from nodeless.app.cluster import Cluster
+from nodeless.watch.kinds import watched_kinds
+from tests.api.manifests import ec2_node_class, node_pool, requirement
+from tests.app.world import a_pod
+
+pytestmark = pytest.mark.cluster
+
+
+@pytest.fixture(autouse=True)
+def clean(api, definitions):
+    yield
+    for kind in (NODE_POOL, EC2_NODE_CLASS):
+        for found in api.list(kind.path()):
+            path = kind.path(found["metadata"]["name"])
+            api.patch(path, {"metadata": {"finalizers": None}})
+            api.delete(path, missing_ok=True)
+            api.wait_gone(path)
+
+
+def conditions(found):
+    status = (found or {}).get("status") or {}
+    return {each["type"]: each for each in status.get("conditions") or ()}
+
+
+def ready(status):
+    return lambda found: conditions(found).get("Ready", {}).get("status") == status
+
+
+async def seen(rig, kind, predicate):
+    return await asyncio.to_thread(rig.api.wait, kind.path("default"), predicate)
+
+
+def a_node_pool(**template):
+    entries = [
+        requirement("kubernetes.io/arch", "In", "amd64"),
+        requirement("karpenter.sh/capacity-type", "In", "on-demand"),
+        requirement("node.kubernetes.io/instance-type", "In", "m5.large"),
+    ]
+    return node_pool(template={"requirements": entries, **template})
+
+
+def a_class(**spec):
+    # AL2: its user data needs nothing of EKS, which has no cluster here.
+    return ec2_node_class(amiSelectorTerms=[{"alias": "al2@latest"}], **spec)
+
+
+def test_a_pod_gets_a_node_from_a_node_pool(scene):
+    async def scenario(rig, namespace):
+        await rig.create(a_class(), a_node_pool(), a_pod("web", namespace))
+        name = await rig.running(namespace, "web")
+
+        node = await asyncio.to_thread(rig.api.get, f"/api/v1/nodes/{name}")
+        labels = node["metadata"]["labels"]
+        assert labels["karpenter.sh/nodepool"] == "default"
+        assert labels["karpenter.k8s.aws/ec2nodeclass"] == "default"
+        assert "karpenter.sh/provisioner-name" not in labels
+        pool = await seen(rig, NODE_POOL, lambda found: (found or {}).get("status", {}).get("nodes") == 1)
+        assert pool["status"]["resources"]["cpu"] == "2"
+        assert conditions(pool)["Ready"]["status"] == "True"
+        node_class = await seen(rig, EC2_NODE_CLASS, ready("True"))
+        assert node_class["status"]["subnets"]
+        assert node_class["status"]["amis"]
+        assert node_class["status"]["instanceProfile"] == "nodes"
+
+    scene(scenario)
+
+
+def test_what_is_missing_stands_on_both_objects(scene):
+    async def scenario(rig, namespace):
+        nowhere = [{"tags": {"no": "such"}}]
+        await rig.create(a_class(subnetSelectorTerms=nowhere), a_node_pool())
+
+        node_class = conditions(await seen(rig, EC2_NODE_CLASS, ready("False")))
+        assert node_class["SubnetsReady"]["status"] == "False"
+        assert "subnetSelectorTerms" in node_class["SubnetsReady"]["message"]
+        assert node_class["SecurityGroupsReady"]["status"] == "True"
+        pool = conditions(await seen(rig, NODE_POOL, ready("False")))
+        assert pool["NodeClassReady"]["status"] == "False"
+        assert pool["ValidationSucceeded"]["status"] == "True"
+
+    scene(scenario)
+
+
+def test_what_cannot_be_done_yet_stands_on_the_object(scene):
+    async def scenario(rig, namespace):
+        await rig.create(a_class(instanceStorePolicy="RAID0"), a_node_pool())
+
+        node_class = conditions(await seen(rig, EC2_NODE_CLASS, ready("False")))
+        assert "spec.instanceStorePolicy" in node_class["ValidationSucceeded"]["message"]
+        await seen(rig, NODE_POOL, ready("False"))
+
+    scene(scenario)
+
+
+def test_a_kind_that_is_not_served_stops_nothing(on_cluster, definitions):
+    kinds = [
+        replace(kind, path="/apis/karpenter.sh/v0/nodepools") if kind.name == "nodepools" else kind
+        for kind in watched_kinds(lambda *_: None)
+    ]
+
+    async def scenario(client):
+        cluster = Cluster()
+        task = asyncio.create_task(cluster.run(client, tuple(kinds)))
+        try:
+            await asyncio.wait_for(cluster.synced(), 30)
+            (problem,) = cluster.problems()
+            assert "does not serve /apis/karpenter.sh/v0/nodepools" in problem
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    on_cluster(scenario)

@@ -1,0 +1,244 @@
+"""`nodeless run` as a process: how it starts, what it says when it cannot, how it ends, who takes over."""
+
+import base64
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.app.conftest import clear
+from tests.app.world import CLAIMS, CLUSTER, NODES, Kubelets, a_pod, a_provisioner, a_template
+
+pytestmark = pytest.mark.cluster
+NODELESS = Path(sys.executable).with_name("nodeless")
+LEASE = "karpenter-leader-election"
+TRUST = json.dumps(
+    {
+        "Version": "2012-10-17",
+        "Statement": [
+            {"Effect": "Allow", "Principal": {"Service": "eks.amazonaws.com"}, "Action": "sts:AssumeRole"}
+        ],
+    }
+)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def environment(control_plane, aws, namespace, identity="first", **more):
+    return {
+        **os.environ,
+        **aws.environment(),
+        "KUBECONFIG": str(control_plane.kubeconfig),
+        "SYSTEM_NAMESPACE": namespace,
+        "POD_NAME": identity,
+        "POD_IP": "127.0.0.1",
+        "METRICS_PORT": str(free_port()),
+        "HEALTH_PROBE_PORT": str(free_port()),
+        "DISABLE_WEBHOOK": "true",
+        **more,
+    }
+
+
+def settings(namespace, **data):
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "karpenter-global-settings", "namespace": namespace},
+        "data": {
+            "aws.clusterName": CLUSTER,
+            "aws.clusterEndpoint": "https://demo.example",
+            "aws.defaultInstanceProfile": "nodes",
+            "batchIdleDuration": "100ms",
+            **data,
+        },
+    }
+
+
+def refused(env):
+    """The one line that a process leaves that cannot start."""
+    ended = subprocess.run(
+        [NODELESS, "run"], env=env, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert ended.returncode == 2, ended.stderr
+    (line,) = ended.stderr.splitlines()
+    assert line.startswith("nodeless: ")
+    return line
+
+
+@pytest.fixture
+def replicas(control_plane, api, aws, network, namespace, definitions, tmp_path):
+    """Start replicas by identity; all are killed and everything they made is removed afterwards."""
+    role = aws.client("iam").create_role(RoleName="cluster", AssumeRolePolicyDocument=TRUST)["Role"]["Arn"]
+    aws.set_cluster(
+        endpoint=control_plane.endpoint,
+        certificate_authority_data=base64.b64encode(
+            control_plane.certificate_authority.read_bytes()
+        ).decode(),
+        issuer=control_plane.issuer,
+    )
+    subnets = [
+        s["SubnetId"]
+        for s in network.ec2.describe_subnets(Filters=[{"Name": "vpc-id", "Values": [network.vpc]}])[
+            "Subnets"
+        ]
+    ]
+    aws.client("eks").create_cluster(name=CLUSTER, roleArn=role, resourcesVpcConfig={"subnetIds": subnets})
+    api.create(settings(namespace))
+    started = []
+
+    def start(identity):
+        log = (tmp_path / f"{identity}.log").open("w")
+        process = subprocess.Popen(
+            [NODELESS, "run"],
+            env=environment(control_plane, aws, namespace, identity),
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        )
+        log.close()
+        process.log = tmp_path / f"{identity}.log"
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait(timeout=10)
+    clear(api, namespace)
+
+
+def lease_path(namespace):
+    return f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{LEASE}"
+
+
+def leads(api, namespace, identity):
+    api.wait(
+        lease_path(namespace),
+        lambda lease: lease is not None and lease["spec"].get("holderIdentity") == identity,
+        timeout=40,
+        what=f"{identity} to lead",
+    )
+
+
+def test_sigterm_releases_the_lease_and_ends_in_order(replicas, api, namespace):
+    process = replicas("first")
+    leads(api, namespace, "first")
+    api.wait(lambda: "cluster state is in sync" in process.log.read_text(), what="the watches")
+    process.terminate()
+    assert process.wait(timeout=20) == 0
+    assert api.get(lease_path(namespace))["spec"].get("holderIdentity", "") == ""
+    log = process.log.read_text()
+    assert "stopping" in log
+    for noise in ("Traceback", "Task was destroyed", "never retrieved", "Unclosed"):
+        assert noise not in log
+
+
+def test_a_follower_ends_in_order_too(replicas, api, namespace):
+    replicas("first")
+    leads(api, namespace, "first")
+    follower = replicas("second")
+    api.wait(lambda: "waiting for leadership" in follower.log.read_text(), what="the follower")
+    follower.send_signal(signal.SIGINT)
+    assert follower.wait(timeout=20) == 0
+    assert api.get(lease_path(namespace))["spec"]["holderIdentity"] == "first"
+
+
+def test_a_replica_that_loses_the_lease_ends_at_once_with_one_line(replicas, api, namespace):
+    process = replicas("first")
+    leads(api, namespace, "first")
+    api.wait(lambda: "cluster state is in sync" in process.log.read_text(), what="the watches")
+    api.patch(lease_path(namespace), {"spec": {"holderIdentity": "thief"}})
+    assert process.wait(timeout=9) == 2
+    assert process.log.read_text().splitlines()[-1] == (
+        "nodeless: lost the lease; exiting so that only one replica acts"
+    )
+    assert api.get(lease_path(namespace))["spec"]["holderIdentity"] == "thief"
+
+
+def test_a_leader_killed_between_the_fleet_request_and_its_record_is_succeeded_without_a_second_node(
+    replicas, api, aws, network, namespace
+):
+    first = replicas("first")
+    leads(api, namespace, "first")
+    second = replicas("second")
+    aws.set_faults(delay={"CreateFleet": 30.0})
+    for document in (a_template(), a_provisioner(), a_pod("web", namespace)):
+        api.create(document)
+    (launched,) = api.wait(network.instances, timeout=40, what="an instance")
+    (claim,) = api.list(CLAIMS)
+    assert not claim.get("status", {}).get("providerID")
+    first.kill()
+    aws.set_faults()
+    # The dead leader's lease is shortened, so that the test need not wait its fifteen seconds.
+    api.patch(lease_path(namespace), {"spec": {"leaseDurationSeconds": 1}})
+    leads(api, namespace, "second")
+    kubelets = Kubelets(api, network)
+
+    def running():
+        kubelets.turn()
+        return api.get(f"/api/v1/namespaces/{namespace}/pods/web")["status"].get("phase") == "Running"
+
+    api.wait(running, timeout=40, what="the pod to run")
+    (recorded,) = api.list(CLAIMS)
+    assert recorded["metadata"]["uid"] == claim["metadata"]["uid"]
+    assert recorded["status"]["providerID"].endswith(launched)
+    every = network.instances("pending", "running", "stopping", "stopped", "shutting-down", "terminated")
+    assert list(every) == [launched]
+    assert len(api.list(NODES)) == 1
+    assert second.poll() is None
+
+
+def test_a_taken_port_is_named(control_plane, aws, namespace):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        line = refused(environment(control_plane, aws, namespace, METRICS_PORT=port))
+    assert f"cannot serve metrics on 127.0.0.1:{port}" in line
+    assert "hint:" in line
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "no way to the cluster"),
+        ("", "no way to the cluster"),
+        ("clusters: [", "no way to the cluster"),
+        ("- a\n- b\n", "no way to the cluster"),
+        (
+            "apiVersion: v1\nkind: Config\ncurrent-context: c\n"
+            "contexts: [{name: c, context: {cluster: c, user: u}}]\n"
+            "clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]\nusers: [{name: u, user: {}}]\n",
+            "http://127.0.0.1:1",
+        ),
+    ],
+    ids=["missing", "empty", "broken", "no mapping", "unreachable"],
+)
+def test_a_kubeconfig_that_leads_nowhere_is_named(control_plane, aws, namespace, tmp_path, content, said):
+    file = tmp_path / "kubeconfig"
+    if content is not None:
+        file.write_text(content)
+    line = refused(environment(control_plane, aws, namespace, KUBECONFIG=str(file)))
+    assert said in line
+
+
+def test_without_kubeconfig_outside_a_pod_the_line_says_what_to_set(control_plane, aws, namespace):
+    env = environment(control_plane, aws, namespace)
+    del env["KUBECONFIG"]
+    env.pop("KUBERNETES_SERVICE_HOST", None)
+    assert "set KUBECONFIG" in refused(env)
+
+
+def test_bad_settings_are_named_all_at_once(control_plane, aws, namespace, api):
+    api.create(settings(namespace, **{"aws.clusterName": "", "batchMaxDuration": "soon"}))
+    line = refused(environment(control_plane, aws, namespace))
+    assert "aws.clusterName" in line
+    assert "batchMaxDuration='soon'" in line
