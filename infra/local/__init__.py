@@ -1,0 +1,1 @@
+"""The whole environment on one machine: real Kubernetes and Pulumi, local AWS, simulated kubelets."""

@@ -1,0 +1,209 @@
+"""HTTPS to one API server: who we are, one request, and what its refusal says.
+
+It knows nothing of kinds and paths: discovery is `kubernetes_discovery`, the client
+that people use is `kubernetes_api`. The environment's proxy settings are not looked
+at (urllib3's pools never do): these servers listen on loopback.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import ssl
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import urllib3
+import yaml
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One fault of a refused object.
+
+    Attributes:
+        field: Path of the field, empty where the server names none.
+        reason: Such as "FieldValueInvalid" or "DisruptionBudget".
+        message: The sentence for people.
+    """
+
+    field: str
+    reason: str
+    message: str
+
+
+class ApiError(RuntimeError):
+    """The API server refused a request.
+
+    Attributes:
+        status: HTTP code.
+        reason: Kubernetes' word for it, such as "NotFound", "AlreadyExists", "Invalid".
+        message: What the server says.
+        causes: Every fault it names.
+        method: HTTP method of the request.
+        path: Its path.
+    """
+
+    def __init__(self, method: str, path: str, status: int, body: Any) -> None:
+        answer = body if isinstance(body, dict) else {}
+        details = answer.get("details") or {}
+        self.method, self.path, self.status = method, path, status
+        self.reason = str(answer.get("reason") or "")
+        self.message = str(answer.get("message") or body or "no message")
+        self.causes = tuple(
+            Cause(str(one.get("field", "")), str(one.get("reason", "")), str(one.get("message", "")))
+            for one in details.get("causes") or ()
+        )
+        super().__init__(f"{method} {path}: {status} {self.reason}: {self.message}")
+
+
+class ApiUnreachable(ConnectionError):
+    """No answer came from the API server."""
+
+    def __init__(self, endpoint: str, method: str, path: str, cause: Exception) -> None:
+        super().__init__(
+            f"{endpoint} does not answer {method} {path}: {cause}; hint: is the control plane running?"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What a client shows the API server: a certificate with its key (PEM), a token, or nothing."""
+
+    certificate: bytes | None = None
+    key: bytes | None = field(default=None, repr=False)
+    token: str | None = field(default=None, repr=False)
+    token_file: Path | None = None
+
+
+class Connection:
+    """Requests to one API server under one identity; may be used by several threads."""
+
+    def __init__(self, endpoint: str, authority: bytes, identity: Identity) -> None:
+        self.endpoint = endpoint.rstrip("/")
+        self.authority = authority
+        self._identity = identity
+        self._pool = urllib3.PoolManager(
+            maxsize=16, ssl_context=_tls(authority, identity), retries=False, cert_reqs="CERT_REQUIRED"
+        )
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Any = None,
+        query: Mapping[str, Any] | None = None,
+        content_type: str = "application/json",
+        timeout: float = 60.0,
+    ) -> Any:
+        """Send one request.
+
+        Args:
+            method: HTTP method.
+            path: Path below the endpoint, with its leading slash.
+            body: A JSON document.
+            query: Parameters; those that are None are left out.
+            content_type: Of the body.
+            timeout: Seconds for the whole answer to begin.
+
+        Returns:
+            The decoded JSON answer, or the text where the answer is not JSON.
+
+        Raises:
+            ApiError: The server refused.
+            ApiUnreachable: No answer.
+        """
+        parameters = {name: _text(value) for name, value in (query or {}).items() if value is not None}
+        url = f"{self.endpoint}{path}" + (f"?{urlencode(parameters)}" if parameters else "")
+        headers = {"Accept": "application/json, */*", "User-Agent": "nodeless-local"}
+        token = self._token()
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
+        data = None
+        if body is not None:
+            headers["Content-Type"] = content_type
+            data = json.dumps(body).encode()
+        try:
+            answer = self._pool.request(method, url, body=data, headers=headers, timeout=timeout)
+        except urllib3.exceptions.HTTPError as error:
+            raise ApiUnreachable(self.endpoint, method, path, error) from error
+        content = _decoded(answer.data, answer.headers.get("Content-Type", ""))
+        if answer.status >= 400:
+            raise ApiError(method, path, answer.status, content)
+        return content
+
+    def with_identity(self, identity: Identity) -> Connection:
+        """The same server, seen as someone else."""
+        return Connection(self.endpoint, self.authority, identity)
+
+    def close(self) -> None:
+        self._pool.clear()
+
+    def _token(self) -> str | None:
+        # A file is read for each request, for its token is renewed while we run.
+        file = self._identity.token_file
+        return file.read_text().strip() if file is not None else self._identity.token
+
+
+def connection_from_kubeconfig(file: Path, context: str | None = None) -> Connection:
+    """The connection that a kubeconfig describes: inline data or files, certificate, `token` or `tokenFile`.
+
+    Raises:
+        ValueError: The file names a context, cluster or user that it does not hold, or no authority.
+    """
+    document = yaml.safe_load(file.read_text())
+    chosen = _entry(file, document, "context", context or document.get("current-context"))
+    cluster = _entry(file, document, "cluster", chosen.get("cluster"))
+    user = _entry(file, document, "user", chosen.get("user"))
+    authority = _content(file, cluster, "certificate-authority")
+    if authority is None:
+        raise ValueError(f"{file}: cluster {chosen.get('cluster')!r} has no certificate-authority")
+    token_file = user.get("tokenFile")
+    identity = Identity(
+        certificate=_content(file, user, "client-certificate"),
+        key=_content(file, user, "client-key"),
+        token=user.get("token"),
+        token_file=file.parent / token_file if token_file else None,
+    )
+    return Connection(cluster["server"], authority, identity)
+
+
+def _entry(file: Path, document: Any, kind: str, name: str | None) -> dict[str, Any]:
+    for one in document.get(f"{kind}s") or ():
+        if one.get("name") == name:
+            return dict(one.get(kind) or {})
+    raise ValueError(f"{file}: there is no {kind} {name!r}")
+
+
+def _content(file: Path, entry: Mapping[str, Any], name: str) -> bytes | None:
+    inline = entry.get(f"{name}-data")
+    if inline:
+        return base64.b64decode(inline)
+    path = entry.get(name)
+    return (file.parent / path).read_bytes() if path else None
+
+
+def _tls(authority: bytes, identity: Identity) -> ssl.SSLContext:
+    context = ssl.create_default_context(cadata=authority.decode())
+    if identity.certificate is not None and identity.key is not None:
+        # The ssl module reads a client's certificate from a file only.
+        with tempfile.NamedTemporaryFile(suffix=".pem") as file:
+            file.write(identity.certificate + b"\n" + identity.key)
+            file.flush()
+            context.load_cert_chain(file.name)
+    return context
+
+
+def _decoded(data: bytes, content_type: str) -> Any:
+    kind = content_type.partition(";")[0].strip()
+    is_json = kind == "application/json" or kind.endswith("+json")
+    return json.loads(data) if is_json else data.decode(errors="replace")
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,34 @@
+"""What tests of several rooms share: one real control plane a session, started when first asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from infra.local.control_plane import ControlPlane
+from infra.local.kubernetes_api import KubernetesApi
+
+
+@pytest.fixture(scope="session")
+def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    directory = tmp_path_factory.mktemp("control-plane")
+    with ControlPlane.start(directory, proxy_socket=directory / "proxy") as plane:
+        yield plane
+
+
+@pytest.fixture(scope="session")
+def api(control_plane: ControlPlane) -> Iterator[KubernetesApi]:
+    client = control_plane.client()
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def namespace(api: KubernetesApi) -> Iterator[str]:
+    """A namespace of the test's own, with its default service account; deleted afterwards."""
+    made = api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": "test-"}})
+    name = made["metadata"]["name"]
+    api.wait(f"/api/v1/namespaces/{name}/serviceaccounts/default")
+    yield name
+    api.delete(f"/api/v1/namespaces/{name}")
