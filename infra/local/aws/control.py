@@ -1,0 +1,114 @@
+"""The control endpoints under `/nodeless/`: the cluster's identity, recorded calls, faults, reset.
+
+* `GET health` answers once the server serves;
+* `POST cluster` takes `{endpoint, certificateAuthorityData, issuer, jwks?, serviceAccountKey?}`, the
+  control plane with which EKS clusters answer and the key that proves its tokens;
+* `GET calls` and `DELETE calls`: the calls made so far, each with service, action, principal, time, status,
+  parameters, and error when refused;
+* `GET faults` and `PUT faults`: `{capacity, throttle, unreachable, impaired, delay}`, what is left out is
+  off.
+  `capacity` is a list of `{instanceType?, zone?, capacityType?, remaining?}`: pools that can give so many
+  instances more (default 0); `throttle` is a number of calls to refuse; `unreachable` drops connections;
+  `impaired` lists instance ids; `delay` maps actions to seconds by which their answers come late, after
+  what was asked for has been done;
+* `POST reset` forgets everything: resources, faults, calls, the cluster.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from infra.local.aws.moto_internals import MotoServer, WireResponse
+from infra.local.aws.state import CapacityFault, ClusterIdentity, Faults, LocalState
+
+PREFIX = "/nodeless/"
+
+
+def answer(state: LocalState, moto: MotoServer, method: str, path: str, body: bytes) -> WireResponse:
+    """Answer one control request."""
+    try:
+        document: Any = json.loads(body) if body else {}
+        if not isinstance(document, dict):
+            return _json(400, {"error": "the body must be a JSON object"})
+        return _dispatch(state, moto, (method, path.removeprefix(PREFIX).rstrip("/")), document)
+    except (KeyError, TypeError, ValueError) as error:
+        return _json(400, {"error": f"{method} {path}: {type(error).__name__}: {error}"})
+
+
+def _dispatch(
+    state: LocalState, moto: MotoServer, request: tuple[str, str], document: Mapping[str, Any]
+) -> WireResponse:
+    match request:
+        case ("GET", "health"):
+            return _json(200, {"status": "ok", "region": state.region})
+        case ("POST", "cluster"):
+            state.cluster = ClusterIdentity(
+                endpoint=document["endpoint"],
+                certificate_authority_data=document["certificateAuthorityData"],
+                issuer=document["issuer"],
+                jwks=document.get("jwks"),
+                service_account_key=document.get("serviceAccountKey"),
+            )
+            return _json(200, {})
+        case ("GET", "calls"):
+            return _json(200, {"calls": list(state.calls)})
+        case ("DELETE", "calls"):
+            state.calls.clear()
+            return _json(200, {})
+        case ("GET", "faults"):
+            return _json(200, _faults_document(state.faults))
+        case ("PUT", "faults"):
+            state.faults = _faults(document)
+            return _json(200, _faults_document(state.faults))
+        case ("POST", "reset"):
+            with state.lock:
+                moto.reset()
+                state.reset()
+            return _json(200, {})
+        case _:
+            return _json(404, {"error": f"no control endpoint {request[0]} {PREFIX}{request[1]}"})
+
+
+def _faults(document: Mapping[str, Any]) -> Faults:
+    unknown = set(document) - {"capacity", "throttle", "unreachable", "impaired", "delay"}
+    if unknown:
+        raise ValueError(f"unknown faults {sorted(unknown)}")
+    pools = []
+    for pool in document.get("capacity", []):
+        strange = set(pool) - {"instanceType", "zone", "capacityType", "remaining"}
+        if strange:
+            raise ValueError(f"unknown fields {sorted(strange)} of a capacity fault")
+        names = (pool.get("instanceType"), pool.get("zone"), pool.get("capacityType"))
+        pools.append(CapacityFault(*names, remaining=int(pool.get("remaining", 0))))
+    return Faults(
+        capacity=tuple(pools),
+        throttle=int(document.get("throttle", 0)),
+        unreachable=bool(document.get("unreachable", False)),
+        impaired=tuple(document.get("impaired", [])),
+        delay={str(action): float(seconds) for action, seconds in document.get("delay", {}).items()},
+    )
+
+
+def _faults_document(faults: Faults) -> dict[str, Any]:
+    return {
+        "capacity": [
+            {
+                "instanceType": f.instance_type,
+                "zone": f.zone,
+                "capacityType": f.capacity_type,
+                "remaining": f.remaining,
+            }
+            for f in faults.capacity
+        ],
+        "throttle": faults.throttle,
+        "unreachable": faults.unreachable,
+        "impaired": list(faults.impaired),
+        "delay": faults.delay,
+    }
+
+
+def _json(status: int, document: object) -> WireResponse:
+    body = json.dumps(document, default=str).encode()
+    return WireResponse(status, (("Content-Type", "application/json"),), body)

@@ -1,0 +1,36 @@
+"""Every call that the local AWS answers itself, by (service, operation); all others are moto's."""
+
+from __future__ import annotations
+
+from infra.local.aws import (
+    dependencies,
+    ec2_describe,
+    eks_access,
+    eks_addons,
+    eks_clusters,
+    eks_fargate,
+    fleet,
+    images,
+    instance_launch,
+    instance_types,
+    launch_templates,
+    pricing,
+    web_identity,
+)
+from infra.local.aws.calls import Handlers
+
+ALL: Handlers = {
+    **dependencies.HANDLERS,
+    **ec2_describe.HANDLERS,
+    **launch_templates.HANDLERS,
+    **web_identity.HANDLERS,
+    **eks_access.HANDLERS,
+    **eks_addons.HANDLERS,
+    **eks_clusters.HANDLERS,
+    **eks_fargate.HANDLERS,
+    **fleet.HANDLERS,
+    **images.HANDLERS,
+    **instance_launch.HANDLERS,
+    **instance_types.HANDLERS,
+    **pricing.HANDLERS,
+}

@@ -1,0 +1,128 @@
+"""Launches instances in moto with everything that a launch template says, which moto itself drops for fleets.
+
+Also `RunInstances` as a call: moto's, with interfaces that end with their instance and the root device of
+its image.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from infra.local.aws.calls import Call, Handlers, digest
+from infra.local.aws.instance_types import instance_types
+from infra.local.aws.moto_internals import annotate_instance
+
+#: Size of a root volume that no block device mapping describes, GiB: that of the EKS-optimised images.
+ROOT_VOLUME_SIZE = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What to launch: the launch template's data with the fleet's choices over it."""
+
+    data: Mapping[str, Any]
+    instance_type: str
+    subnet_id: str
+    image_id: str
+    capacity_type: str
+    #: TagSpecifications of the request; they win over the template's.
+    tag_specifications: tuple[Mapping[str, Any], ...] = ()
+    #: Tags that only AWS may set.
+    reserved_tags: Mapping[str, str] = field(default_factory=dict)
+    client_token: str = ""
+
+    def tags(self, resource_type: str) -> list[dict[str, str]]:
+        """The tags of one kind of resource."""
+        tags: dict[str, str] = {}
+        for specification in (*(self.data.get("TagSpecifications") or ()), *self.tag_specifications):
+            if specification.get("ResourceType") == resource_type:
+                tags.update({t["Key"]: t["Value"] for t in specification.get("Tags", [])})
+        return [{"Key": key, "Value": value} for key, value in tags.items()]
+
+
+def launch(call: Call, wanted: Launch, count: int) -> list[str]:
+    """Launch so many equal instances; their ids."""
+    client = call.client("ec2")
+    image = client.describe_images(ImageIds=[wanted.image_id])["Images"][0]
+    request = _run_instances(wanted, image["RootDeviceName"])
+    instances = client.run_instances(**request, MinCount=count, MaxCount=count)["Instances"]
+    identifiers = [str(instance["InstanceId"]) for instance in instances]
+    profile = wanted.data.get("IamInstanceProfile")
+    for identifier in identifiers[1:] if profile else ():
+        client.associate_iam_instance_profile(InstanceId=identifier, IamInstanceProfile=profile)
+    for instance in instances:
+        _annotate(call, wanted, str(instance["InstanceId"]))
+    interface_tags = wanted.tags("network-interface")
+    if interface_tags:
+        interfaces = [n["NetworkInterfaceId"] for i in instances for n in i.get("NetworkInterfaces", [])]
+        client.create_tags(Resources=interfaces, Tags=interface_tags)
+    return identifiers
+
+
+def _run_instances(wanted: Launch, root_device: str) -> dict[str, Any]:
+    data = wanted.data
+    interface = (data.get("NetworkInterfaces") or [{}])[0]
+    request: dict[str, Any] = {
+        "ImageId": wanted.image_id,
+        "InstanceType": wanted.instance_type,
+        "SubnetId": wanted.subnet_id,
+        "SecurityGroupIds": interface.get("Groups") or data.get("SecurityGroupIds") or [],
+        "BlockDeviceMappings": _block_devices(data, root_device),
+        "TagSpecifications": [
+            {"ResourceType": kind, "Tags": tags}
+            for kind in ("instance", "volume")
+            if (tags := wanted.tags(kind))
+        ],
+    }
+    for name in ("KeyName", "IamInstanceProfile", "MetadataOptions", "Monitoring", "EbsOptimized"):
+        if data.get(name):
+            request[name] = data[name]
+    if data.get("UserData"):
+        request["UserData"] = base64.b64decode(data["UserData"])
+    if wanted.capacity_type == "spot":
+        request["InstanceMarketOptions"] = {"MarketType": "spot"}
+    if wanted.client_token:
+        request["ClientToken"] = wanted.client_token
+    return request
+
+
+def _block_devices(data: Mapping[str, Any], root_device: str) -> list[dict[str, Any]]:
+    """The template's volumes, and the image's root volume unless they replace it."""
+    mappings = [dict(m) for m in data.get("BlockDeviceMappings") or [] if m.get("Ebs")]
+    for mapping in mappings:
+        ebs = mapping["Ebs"]
+        if not ebs.get("VolumeSize") and not ebs.get("SnapshotId"):
+            mapping["Ebs"] = {**ebs, "VolumeSize": ROOT_VOLUME_SIZE}
+    if not any(m["DeviceName"] == root_device for m in mappings):
+        root = {"VolumeSize": ROOT_VOLUME_SIZE, "VolumeType": "gp2", "DeleteOnTermination": True}
+        mappings.append({"DeviceName": root_device, "Ebs": root})
+    for mapping in mappings:
+        mapping["Ebs"] = {"DeleteOnTermination": True, **mapping["Ebs"]}
+    return mappings
+
+
+def _annotate(call: Call, wanted: Launch, instance_id: str) -> None:
+    record = instance_types(call)[wanted.instance_type]
+    attributes: dict[str, object] = {"hypervisor": record.get("Hypervisor", "")}
+    if wanted.capacity_type == "spot":
+        attributes["spot_instance_request_id"] = f"sir-{digest(instance_id, 8)}"
+    annotate_instance(call.region, instance_id, attributes=attributes, tags=wanted.reserved_tags)
+
+
+def run_instances(call: Call) -> dict[str, Any]:
+    """ec2.RunInstances: moto's, with interfaces that end with their instance."""
+    answer = call.forward(UserData=_decoded(call.parameters.get("UserData")))
+    for instance in answer["Instances"]:
+        annotate_instance(call.region, instance["InstanceId"], attributes={}, tags={})
+    return answer
+
+
+def _decoded(user_data: object) -> bytes | None:
+    """boto3 encodes user data once more, so what came encoded is decoded first."""
+    return base64.b64decode(str(user_data)) if user_data else None
+
+
+HANDLERS: Handlers = {("ec2", "RunInstances"): run_instances}

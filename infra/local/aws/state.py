@@ -1,0 +1,104 @@
+"""What the local AWS remembers besides moto: recorded calls, faults switched on, the cluster it stands for.
+
+Guarded by one lock; `reset` brings back the beginning.
+"""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+#: So many calls are remembered; older ones are dropped.
+CALLS_KEPT = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterIdentity:
+    """The control plane behind every EKS cluster of this AWS.
+
+    `jwks` is the JSON Web Key Set of the issuer, `service_account_key` the same key as PEM: either proves
+    tokens.
+    """
+
+    endpoint: str
+    certificate_authority_data: str
+    issuer: str
+    jwks: dict[str, Any] | None = None
+    service_account_key: str | None = None
+
+
+@dataclass(slots=True)
+class CapacityFault:
+    """A capacity pool that is short; a field that is `None` matches everything."""
+
+    instance_type: str | None = None
+    zone: str | None = None
+    capacity_type: str | None = None
+    #: Instances it can still give.
+    remaining: int = 0
+
+    def matches(self, instance_type: str, zone: str, capacity_type: str) -> bool:
+        wanted = ((self.instance_type, instance_type), (self.zone, zone), (self.capacity_type, capacity_type))
+        return all(expected is None or expected == actual for expected, actual in wanted)
+
+
+@dataclass(slots=True)
+class Faults:
+    """Faults switched on over `PUT /nodeless/faults`."""
+
+    capacity: tuple[CapacityFault, ...] = ()
+    #: So many calls to come are refused for their rate.
+    throttle: int = 0
+    #: Connections are dropped without an answer.
+    unreachable: bool = False
+    #: Instance ids whose status checks fail.
+    impaired: tuple[str, ...] = ()
+    #: Seconds by which the answer to an action comes late; what it does is done at once.
+    delay: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class LocalState:
+    """The server's memory besides moto."""
+
+    region: str
+    faults: Faults = field(default_factory=Faults)
+    cluster: ClusterIdentity | None = None
+    calls: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=CALLS_KEPT))
+    #: Instant fleets by id, and by client token for idempotency.
+    fleets: dict[str, Any] = field(default_factory=dict)
+    fleet_tokens: dict[str, Any] = field(default_factory=dict)
+    #: EKS clusters by name.
+    clusters: dict[str, Any] = field(default_factory=dict)
+    #: Rendered answers of calls whose answer never changes.
+    rendered: dict[str, Any] = field(default_factory=dict)
+    #: Serialises launches, deletions and the EKS records.
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    _numbers: itertools.count[int] = field(default_factory=itertools.count)
+
+    def number(self) -> int:
+        """A number never given before."""
+        return next(self._numbers)
+
+    def record(self, entry: dict[str, Any]) -> None:
+        self.calls.append(entry)
+
+    def take_throttle(self) -> bool:
+        """Whether this call is to be refused for its rate."""
+        with self.lock:
+            if self.faults.throttle <= 0:
+                return False
+            self.faults.throttle -= 1
+            return True
+
+    def reset(self) -> None:
+        with self.lock:
+            self.faults = Faults()
+            self.cluster = None
+            self.calls.clear()
+            self.fleets.clear()
+            self.fleet_tokens.clear()
+            self.clusters.clear()

@@ -1,0 +1,123 @@
+"""The control endpoints: recorded calls, faults, reset; and the process itself."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from pathlib import Path
+
+import boto3
+import pytest
+from botocore.config import Config
+from botocore.exceptions import ClientError, ConnectionClosedError
+
+from infra.local.aws import LocalAws
+
+
+def test_calls_are_recorded(aws: LocalAws) -> None:
+    aws.client("ec2").describe_subnets(Filters=[{"Name": "tag-key", "Values": ["a"]}])
+    aws.client("eks").list_clusters()
+    with pytest.raises(ClientError):
+        aws.client("eks").describe_cluster(name="nobody")
+    calls = [(c["service"], c["action"], c["status"], c.get("error")) for c in aws.calls()]
+    assert calls == [
+        ("ec2", "DescribeSubnets", 200, None),
+        ("eks", "ListClusters", 200, None),
+        ("eks", "DescribeCluster", 404, "ResourceNotFoundException"),
+    ]
+    first = aws.calls()[0]
+    assert first["principal"] == "arn:aws:iam::123456789012:user/local"
+    assert first["parameters"] == {"Filters": [{"Name": "tag-key", "Values": ["a"]}]}
+    assert abs(time.time() - first["time"]) < 60
+    aws.forget_calls()
+    assert aws.calls() == []
+
+
+def test_throttling_ends_after_so_many_calls(aws: LocalAws) -> None:
+    aws.set_faults(throttle=2)
+    for service, operation, code in (
+        ("ec2", "describe_vpcs", "RequestLimitExceeded"),
+        ("eks", "list_clusters", "ThrottlingException"),
+    ):
+        with pytest.raises(ClientError, match=code):
+            getattr(aws.client(service), operation)()
+    aws.client("ec2").describe_vpcs()
+
+
+def test_an_unreachable_endpoint_drops_connections_until_the_fault_is_gone(aws: LocalAws) -> None:
+    aws.set_faults(unreachable=True)
+    with pytest.raises(ConnectionClosedError):
+        aws.client("ec2").describe_vpcs()
+    aws.set_faults()
+    aws.client("ec2").describe_vpcs()
+
+
+def test_a_late_answer_is_about_something_done_already(aws: LocalAws) -> None:
+    aws.set_faults(delay={"CreateVpc": 1.0})
+    asking = threading.Thread(target=aws.client("ec2").create_vpc, kwargs={"CidrBlock": "10.9.0.0/16"})
+    asking.start()
+    deadline = time.monotonic() + 10
+    filters = [{"Name": "cidr", "Values": ["10.9.0.0/16"]}]
+    while not aws.client("ec2").describe_vpcs(Filters=filters)["Vpcs"]:
+        assert time.monotonic() < deadline
+    assert asking.is_alive()
+    asking.join()
+
+
+def test_a_misspelt_fault_is_refused(aws: LocalAws) -> None:
+    with pytest.raises(ValueError, match="capcity"):
+        aws.set_faults(capcity=[])
+    with pytest.raises(ValueError, match="instancetype"):
+        aws.set_faults(capacity=[{"instancetype": "m5.large"}])
+
+
+def test_an_action_that_nobody_serves_is_told(aws: LocalAws) -> None:
+    with pytest.raises(ClientError) as error:
+        aws.client("ec2").describe_placement_groups()
+    assert error.value.response["Error"]["Code"] == "NotImplemented"
+    assert error.value.response["ResponseMetadata"]["HTTPStatusCode"] == 501
+
+
+def test_a_long_poll_holds_up_nobody(aws: LocalAws) -> None:
+    sqs = aws.client("sqs")
+    queue = sqs.create_queue(QueueName="interruption")["QueueUrl"]
+    received: list[int] = []
+
+    def poll() -> None:
+        received.append(len(sqs.receive_message(QueueUrl=queue, WaitTimeSeconds=20).get("Messages", [])))
+
+    thread = threading.Thread(target=poll)
+    thread.start()
+    other = boto3.Session(
+        aws_access_key_id=aws.environment()["AWS_ACCESS_KEY_ID"],
+        aws_secret_access_key="x",
+        region_name="us-east-1",
+    ).client("ec2", endpoint_url=aws.endpoint_url, config=Config(read_timeout=15))
+    other.describe_vpcs()
+    assert not received
+    sqs.send_message(QueueUrl=queue, MessageBody="{}")
+    thread.join(timeout=30)
+    assert received == [1]
+
+
+def test_a_queue_is_reached_at_the_url_it_answers(aws: LocalAws) -> None:
+    url = aws.client("sqs").create_queue(QueueName="interruption")["QueueUrl"]
+    assert url.startswith(aws.endpoint_url)
+
+
+def test_reset_forgets_everything(aws: LocalAws) -> None:
+    aws.client("ec2").create_vpc(CidrBlock="10.0.0.0/16")
+    aws.set_faults(throttle=100)
+    aws.reset()
+    vpcs = aws.client("ec2").describe_vpcs()["Vpcs"]
+    assert [v["IsDefault"] for v in vpcs] == [True]
+
+
+def test_a_taken_port_is_told(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(OSError, match=f"port {port} on 127.0.0.1 is taken; hint: "):
+            LocalAws.start(tmp_path, port=port)
