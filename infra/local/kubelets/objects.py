@@ -1,0 +1,118 @@
+"""The fields of Kubernetes objects that kubelets read, decoded straight from the watch's bytes.
+
+Executed pods read their whole document; these structs keep thousands of simulated ones small and cheap.
+"""
+
+import msgspec
+
+from infra.local.kubelets.quantities import Resources, maximum, parse_resources, total
+from infra.local.kubelets.reflector import Metadata
+
+
+class Port(msgspec.Struct, gc=False):
+    """A container's port."""
+
+    containerPort: int = 0  # noqa: N815 - the API's name
+    name: str = ""
+
+
+class Requests(msgspec.Struct, gc=False):
+    """A container's resources."""
+
+    requests: dict[str, str] = {}
+
+
+class Container(msgspec.Struct, gc=False):
+    """A container of a pod."""
+
+    name: str
+    image: str = ""
+    resources: Requests = msgspec.field(default_factory=Requests)
+    restartPolicy: str | None = None  # noqa: N815 - the API's name
+
+
+class PodSpec(msgspec.Struct, gc=False):
+    """A pod's specification."""
+
+    containers: list[Container] = []
+    initContainers: list[Container] = []  # noqa: N815 - the API's name
+    nodeName: str = ""  # noqa: N815 - the API's name
+    schedulerName: str = ""  # noqa: N815 - the API's name
+    hostNetwork: bool = False  # noqa: N815 - the API's name
+    overhead: dict[str, str] = {}
+
+
+class PodStatus(msgspec.Struct, gc=False):
+    """A pod's status."""
+
+    phase: str = "Pending"
+    podIP: str = ""  # noqa: N815 - the API's name
+
+
+class Pod(msgspec.Struct, gc=False):
+    """A pod."""
+
+    metadata: Metadata
+    spec: PodSpec
+    status: PodStatus = msgspec.field(default_factory=PodStatus)
+
+    @property
+    def path(self) -> str:
+        """Where the API server keeps it."""
+        return f"/api/v1/namespaces/{self.metadata.namespace}/pods/{self.metadata.name}"
+
+    @property
+    def ended(self) -> bool:
+        """Whether it holds no resources any more."""
+        return self.status.phase in ("Succeeded", "Failed")
+
+
+class NodeSpec(msgspec.Struct, gc=False):
+    """A node's specification."""
+
+    providerID: str = ""  # noqa: N815 - the API's name
+
+
+class NodeStatus(msgspec.Struct, gc=False):
+    """A node's status."""
+
+    allocatable: dict[str, str] = {}
+
+
+class Node(msgspec.Struct, gc=False):
+    """A node."""
+
+    metadata: Metadata
+    spec: NodeSpec = msgspec.field(default_factory=NodeSpec)
+    status: NodeStatus = msgspec.field(default_factory=NodeStatus)
+
+
+class ServiceAccount(msgspec.Struct, gc=False):
+    """A service account."""
+
+    metadata: Metadata
+
+
+def pod_requests(pod: Pod) -> Resources:
+    """Return what a pod holds of its node: its containers' sum, at least each init container, and one pod.
+
+    Init containers that restart always (sidecars) count with the containers; the largest of the others counts
+    beside the sidecars started before it, as in `k8s.io/component-helpers/resource`.
+    """
+    sidecars: Resources = {}
+    starting: list[Resources] = []
+    for container in pod.spec.initContainers:
+        requests = parse_resources(container.resources.requests)
+        if container.restartPolicy == "Always":
+            sidecars = total([sidecars, requests])
+            starting.append(sidecars)
+        else:
+            starting.append(total([sidecars, requests]))
+    running = total([sidecars, *(parse_resources(each.resources.requests) for each in pod.spec.containers)])
+    return total(
+        [
+            maximum([running, *starting]),
+            parse_resources(pod.spec.overhead),
+            {"pods": parse_resources({"n": 1})["n"]},
+        ]
+    )

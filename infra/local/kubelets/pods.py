@@ -1,0 +1,213 @@
+"""Pods on simulated nodes: admitted or refused, running after a moment, ended with grace.
+
+Level based: every change of a pod is looked at from the start, so a restarted simulator or API server changes
+nothing. Pods whose image is to be executed are handed to `execution`; all others run in name only: their
+status says what a kubelet's would.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from infra.local.kubelets.addresses import AddressPool
+from infra.local.kubelets.api_client import ApiClient, ignoring, persist
+from infra.local.kubelets.clock import timestamp
+from infra.local.kubelets.fitting import admit
+from infra.local.kubelets.objects import Pod, pod_requests
+from infra.local.kubelets.reflector import Reflector
+from infra.local.kubelets.registry import ManagedNode, Registry, Tasks
+
+log = logging.getLogger(__name__)
+
+PODS_PATH = "/api/v1/pods"
+
+
+class Execution(Protocol):
+    """Where pods that are really executed go."""
+
+    def wants(self, pod: Pod) -> bool: ...
+
+    async def start(self, pod: Pod, ip: str, host_ip: str) -> None: ...
+
+    async def stop(self, uid: str, grace_seconds: float) -> None: ...
+
+
+class Pods:
+    """All pods bound to nodes of ours.
+
+    Args:
+        start_seconds: from the binding to Running.
+        stop_seconds: the longest that a simulated pod takes to end, whatever its grace period.
+    """
+
+    def __init__(
+        self,
+        api: ApiClient,
+        registry: Registry,
+        execution: Execution,
+        addresses: AddressPool,
+        *,
+        start_seconds: float,
+        stop_seconds: float,
+    ) -> None:
+        self._api = api
+        self._registry = registry
+        self._execution = execution
+        self._addresses = addresses
+        self._start_seconds = start_seconds
+        self._stop_seconds = stop_seconds
+        self._started: set[str] = set()
+        self._stopping: set[str] = set()
+        self._tasks = Tasks()
+        self.on_gone: Callable[[Pod], None] = lambda pod: None
+        self.bound = Reflector(
+            api, PODS_PATH, Pod, field_selector="spec.nodeName!=", on_change=self.look, on_delete=self._gone
+        )
+        registry.on_added = self._rescan
+
+    def look(self, pod: Pod) -> None:
+        """Bring one pod on."""
+        if pod.status.podIP and not pod.spec.hostNetwork:
+            self._addresses.hold(pod.status.podIP)
+        node = self._registry.get(pod.spec.nodeName)
+        if node is None:
+            return
+        uid = pod.metadata.uid
+        if pod.metadata.deletionTimestamp is not None:
+            if uid not in self._stopping:
+                self._stopping.add(uid)
+                self._tasks.start(self._stop(pod), f"end of {pod.path}")
+        elif pod.ended:
+            node.held.pop(uid, None)
+        elif uid not in self._started:
+            self._started.add(uid)
+            self._tasks.start(self._start(pod, node), f"start of {pod.path}")
+
+    def _rescan(self, node_name: str) -> None:
+        for pod in self.bound:
+            if pod.spec.nodeName == node_name:
+                self.look(pod)
+
+    async def _start(self, pod: Pod, node: ManagedNode) -> None:
+        requests = pod_requests(pod)
+        executed = self._execution.wants(pod)
+        if pod.status.phase == "Running":
+            node.held[pod.metadata.uid] = requests
+            if executed:
+                await self._execution.start(pod, pod.status.podIP, node.ip)
+            return
+        others = [held for uid, held in node.held.items() if uid != pod.metadata.uid]
+        refused = admit(requests, others, node.allocatable)
+        if refused is not None:
+            log.warning("node %s refuses %s: %s", node.name, pod.path, refused.message)
+            status = {
+                "phase": "Failed",
+                "reason": refused.reason,
+                "message": refused.message,
+                "startTime": timestamp(),
+            }
+            await self._write(pod, status)
+            return
+        node.held[pod.metadata.uid] = requests
+        ip = node.ip if pod.spec.hostNetwork or node.fargate else self._addresses.take(node.cidr)
+        if executed:
+            await self._execution.start(pod, ip, node.ip)
+            return
+        await asyncio.sleep(self._start_seconds)
+        if pod.metadata.uid not in self._stopping:
+            await self._write(pod, running_status(pod, ip, node.ip))
+
+    async def _write(self, pod: Pod, status: dict[str, Any]) -> None:
+        body = {"metadata": {"uid": pod.metadata.uid}, "status": status}
+        await persist(lambda: ignoring(self._api.patch(f"{pod.path}/status", body), 404, 409))
+
+    async def _stop(self, pod: Pod) -> None:
+        grace = float(pod.metadata.deletionGracePeriodSeconds or 0)
+        uid = pod.metadata.uid
+        if self._execution.wants(pod):
+            await self._execution.stop(uid, grace)
+        elif not pod.ended:
+            await asyncio.sleep(min(grace, self._stop_seconds))
+        if pod.metadata.finalizers and not pod.ended:
+            # Whoever holds the pod (a Job) waits for its outcome before letting it go.
+            await self._write(pod, {"phase": "Failed"})
+        await self._remove(pod)
+
+    async def _remove(self, pod: Pod) -> None:
+        body = {"gracePeriodSeconds": 0, "preconditions": {"uid": pod.metadata.uid}}
+        await persist(lambda: ignoring(self._api.delete(pod.path, body), 404, 409))
+
+    async def remove_all(self, node_name: str) -> None:
+        """Delete the pods of a node that is gone, without grace."""
+        for pod in self.bound:
+            if pod.spec.nodeName == node_name:
+                await self._execution.stop(pod.metadata.uid, 0)
+                await self._remove(pod)
+
+    def _gone(self, pod: Pod) -> None:
+        uid = pod.metadata.uid
+        self._started.discard(uid)
+        self._stopping.discard(uid)
+        if (node := self._registry.get(pod.spec.nodeName)) is not None:
+            node.held.pop(uid, None)
+        if pod.status.podIP and not pod.spec.hostNetwork:
+            self._addresses.release(pod.status.podIP)
+        if self._execution.wants(pod):
+            # Somebody deleted it without grace: the process must not outlive the object.
+            self._tasks.start(self._execution.stop(uid, 0), f"end of {pod.path}")
+        self.on_gone(pod)
+
+
+def pod_conditions(now: str, *, ready: bool, initialized: bool = True) -> list[dict[str, str]]:
+    """Return the conditions that a kubelet writes."""
+    states = [
+        ("PodReadyToStartContainers", True),
+        ("Initialized", initialized),
+        ("Ready", ready),
+        ("ContainersReady", ready),
+    ]
+    return [
+        {"type": kind, "status": "True" if holds else "False", "lastTransitionTime": now}
+        for kind, holds in states
+    ]
+
+
+def running_status(pod: Pod, ip: str, host_ip: str) -> dict[str, Any]:
+    """Return the status of a pod whose containers all run and are ready."""
+    now = timestamp()
+    return {
+        "phase": "Running",
+        "podIP": ip,
+        "podIPs": [{"ip": ip}],
+        "hostIP": host_ip,
+        "hostIPs": [{"ip": host_ip}],
+        "startTime": now,
+        "conditions": pod_conditions(now, ready=True),
+        "initContainerStatuses": [
+            _container_status(each.name, each.image, {"terminated": _completed(now)})
+            if each.restartPolicy != "Always"
+            else _container_status(each.name, each.image, {"running": {"startedAt": now}})
+            for each in pod.spec.initContainers
+        ],
+        "containerStatuses": [
+            _container_status(each.name, each.image, {"running": {"startedAt": now}})
+            for each in pod.spec.containers
+        ],
+    }
+
+
+def _container_status(name: str, image: str, state: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "name": name,
+        "image": image,
+        "imageID": image,
+        "ready": True,
+        "started": "running" in state,
+        "restartCount": 0,
+        "state": state,
+    }
+
+
+def _completed(now: str) -> dict[str, Any]:
+    return {"exitCode": 0, "reason": "Completed", "startedAt": now, "finishedAt": now}

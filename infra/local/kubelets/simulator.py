@@ -1,0 +1,112 @@
+"""All parts of the simulated data plane, started in order and followed until told to end.
+
+Order: the proxy first (the API server may call webhooks of the cluster at once), then the collections, then
+    the webhook, then what acts. A file `ready` in the directory says that all of it stands.
+"""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from infra.local.kubelets.addresses import AddressPool, reserved_network
+from infra.local.kubelets.api_client import ApiClient
+from infra.local.kubelets.cloud import Cloud
+from infra.local.kubelets.cluster import Cluster
+from infra.local.kubelets.execution import Executor
+from infra.local.kubelets.fargate import Fargate
+from infra.local.kubelets.instances import Instances
+from infra.local.kubelets.objects import Node, ServiceAccount
+from infra.local.kubelets.pods import Pods
+from infra.local.kubelets.reflector import Reflector
+from infra.local.kubelets.registry import Registry
+from infra.local.kubelets.service_proxy import ServiceProxy
+from infra.local.kubelets.webhook import Webhook
+
+log = logging.getLogger(__name__)
+
+READY_FILE = "ready"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the environment decides; times in seconds.
+
+    Attributes:
+        boot_seconds: from an instance's launch to its registration; also a Fargate pod's wait for its node.
+        pod_start_seconds: from a pod's binding to Running, for pods that are not executed.
+        pod_stop_seconds: the longest that such a pod takes to end.
+        executed_images: repositories whose containers are executed.
+    """
+
+    kubeconfig: Path
+    aws_endpoint: str
+    region: str
+    directory: Path
+    proxy_socket: Path
+    boot_seconds: float = 2.0
+    fargate_boot_seconds: float = 1.0
+    pod_start_seconds: float = 0.2
+    pod_stop_seconds: float = 1.0
+    executed_images: Sequence[str] = ()
+
+
+async def simulate(settings: Settings) -> None:
+    """Run until cancelled."""
+    with reserved_network() as shift:
+        log.info("pods are reached on this machine in 127.0.0.0/8, second octet plus %d", shift)
+        await _simulate(settings)
+
+
+async def _simulate(settings: Settings) -> None:
+    api = ApiClient.from_kubeconfig(settings.kubeconfig)
+    cloud = Cloud(settings.aws_endpoint, settings.region)
+    cluster = Cluster(cloud, api.server)
+    registry = Registry(api)
+    addresses = AddressPool()
+    executor = Executor(api, registry, settings.directory, settings.executed_images)
+    pods = Pods(
+        api,
+        registry,
+        executor,
+        addresses,
+        start_seconds=settings.pod_start_seconds,
+        stop_seconds=settings.pod_stop_seconds,
+    )
+    # The nodes report their deletions to `instances`, which is made after them.
+    nodes: Reflector[Node] = Reflector(
+        api,
+        "/api/v1/nodes",
+        Node,
+        on_delete=lambda node: instances.node_deleted(node),  # noqa: PLW0108 - bound later
+    )
+    instances = Instances(
+        api, cloud, cluster, registry, nodes=nodes, pods=pods, boot_seconds=settings.boot_seconds
+    )
+    fargate = Fargate(
+        api, cloud, cluster, registry, nodes=nodes, pool=addresses, boot_seconds=settings.fargate_boot_seconds
+    )
+    accounts = Reflector(api, "/api/v1/serviceaccounts", ServiceAccount)
+    proxy = ServiceProxy(api, settings.proxy_socket)
+    webhook = Webhook(api, cluster, accounts, settings.region, settings.directory)
+    reflectors: list[Reflector[Any]] = [nodes, pods.bound, fargate.claimed, accounts]
+    await proxy.start()
+    try:
+        async with asyncio.TaskGroup() as group:
+            for reflector in reflectors:
+                group.create_task(reflector.run())
+            group.create_task(cluster.run())
+            for reflector in reflectors:
+                await reflector.synced.wait()
+            await webhook.start()
+            fargate.adopt()
+            group.create_task(instances.run())
+            log.info("ready")
+            (settings.directory / READY_FILE).touch()
+    finally:
+        await executor.stop_all()
+        await webhook.stop()
+        await proxy.stop()
+        await api.close()

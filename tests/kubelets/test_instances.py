@@ -1,0 +1,123 @@
+"""Instances of the local AWS become Nodes of the real cluster and go with their instance."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.kubelets.world import World
+
+pytestmark = pytest.mark.cluster
+
+
+def test_an_instance_with_a_bootstrap_becomes_a_ready_node_as_its_kubelet_makes_it(world: World) -> None:
+    instance = world.launch(
+        world.bootstrap(
+            "--node-labels=karpenter.sh/capacity-type=spot,team=blue "
+            "--register-with-taints=dedicated=blue:NoSchedule"
+        )
+    )
+
+    node = world.ready_node(instance)
+
+    zone = instance["Placement"]["AvailabilityZone"]
+    assert node["spec"]["providerID"] == f"aws:///{zone}/{instance['InstanceId']}"
+    assert (
+        node["metadata"]["labels"].items()
+        >= {
+            "karpenter.sh/capacity-type": "spot",
+            "team": "blue",
+            "kubernetes.io/hostname": instance["PrivateDnsName"],
+            "kubernetes.io/arch": "amd64",
+            "kubernetes.io/os": "linux",
+            "node.kubernetes.io/instance-type": "t3a.large",
+            "topology.kubernetes.io/zone": zone,
+            "topology.kubernetes.io/region": "us-east-1",
+        }.items()
+    )
+    assert node["spec"]["taints"] == [{"key": "dedicated", "value": "blue", "effect": "NoSchedule"}]
+    # t3a.large: 3 interfaces of 12 addresses; 2 vCPU reserve 70m.
+    assert node["status"]["capacity"]["pods"] == "35"
+    assert node["status"]["allocatable"]["cpu"] == "1930m"
+    lease = f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{instance['PrivateDnsName']}"
+    assert world.api.wait(lease)["spec"]["holderIdentity"] == instance["PrivateDnsName"]
+    world.aws.client("ec2").terminate_instances(InstanceIds=[instance["InstanceId"]])
+
+
+def test_a_terminated_instance_takes_its_node_and_its_pods_with_it(world: World, namespace: str) -> None:
+    instance = world.launch(world.bootstrap())
+    node = world.ready_node(instance)["metadata"]["name"]
+    world.api.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "inhabitant", "namespace": namespace},
+            "spec": {"nodeName": node, "containers": [{"name": "main", "image": "pause"}]},
+        }
+    )
+    pod = f"/api/v1/namespaces/{namespace}/pods/inhabitant"
+    world.api.wait(pod, lambda found: found["status"]["phase"] == "Running")
+
+    world.aws.client("ec2").terminate_instances(InstanceIds=[instance["InstanceId"]])
+
+    world.api.wait_gone(f"/api/v1/nodes/{node}")
+    world.api.wait_gone(pod)
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ("no bootstrap", "no bootstrap found"),
+        ("a label kubelets may not set", "kubelet refuses --node-labels node-role.kubernetes.io/x"),
+        ("a wrong CA", "its cluster CA is no certificate"),
+        ("another cluster", "knows no cluster 'elsewhere'"),
+        ("a role without access", "has no access entry and no line in aws-auth"),
+    ],
+)
+def test_what_keeps_a_real_instance_out_keeps_this_one_out_and_is_logged(
+    world: World, fault: str, message: str
+) -> None:
+    user_data = {
+        "no bootstrap": "#!/bin/sh\necho hello\n",
+        "a label kubelets may not set": world.bootstrap("--node-labels=node-role.kubernetes.io/x=y"),
+        "a wrong CA": world.bootstrap(authority="bm9uZQ=="),
+        "another cluster": "#!/bin/sh\n/etc/eks/bootstrap.sh elsewhere\n",
+        "a role without access": world.bootstrap(),
+    }[fault]
+    instance = world.launch(user_data, profile="strangers" if "role" in fault else "nodes")
+
+    log = world.kubelets.directory / "kubelets.log"
+    world.api.wait(
+        lambda: [
+            line
+            for line in log.read_text().splitlines()
+            if instance["InstanceId"] in line and message in line
+        ],
+        what=f"{message!r} about {instance['InstanceId']} in the log",
+    )
+    # By instance, not by name: an address, and so a name, may have been another instance's before.
+    joined = {node["spec"].get("providerID", "") for node in world.api.list("/api/v1/nodes")}
+    assert not any(provider_id.endswith(instance["InstanceId"]) for provider_id in joined)
+    world.aws.client("ec2").terminate_instances(InstanceIds=[instance["InstanceId"]])
+
+
+def test_a_node_whose_role_is_mapped_later_joins_then(world: World) -> None:
+    instance = world.launch(world.bootstrap(), profile="latecomers")
+    log = world.kubelets.directory / "kubelets.log"
+    world.api.wait(
+        lambda: f"{instance['InstanceId']} is not authorized" in log.read_text(), what="the refusal"
+    )
+
+    entry = (
+        "- rolearn: arn:aws:iam::123456789012:role/latecomer\n  groups: [system:bootstrappers, system:nodes]\n"
+    )
+    config = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "aws-auth", "namespace": "kube-system"},
+        "data": {"mapRoles": entry},
+    }
+    world.api.apply(config)
+
+    world.ready_node(instance)
+    world.api.delete("/api/v1/namespaces/kube-system/configmaps/aws-auth")
+    world.aws.client("ec2").terminate_instances(InstanceIds=[instance["InstanceId"]])
