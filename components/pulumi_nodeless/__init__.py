@@ -1,0 +1,97 @@
+"""Pulumi components: an EKS cluster without node groups, and the provisioner that runs in it.
+
+`Environment` is the whole; the others are its parts, each usable alone. Names are imported when they are
+first asked for: the pure helpers beside the components need no cloud SDK and start without one.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pulumi_nodeless.arguments import ArgumentError
+    from pulumi_nodeless.capacity import Capacity, CapacityArgs
+    from pulumi_nodeless.cluster import Cluster, ClusterArgs
+    from pulumi_nodeless.controller import Controller, ControllerArgs
+    from pulumi_nodeless.environment import Environment, EnvironmentArgs, ExistingClusterArgs
+    from pulumi_nodeless.fargate import (
+        FargateProfiles,
+        FargateProfilesArgs,
+        PodExecutionRole,
+        PodExecutionRoleArgs,
+    )
+    from pulumi_nodeless.identity import (
+        ControllerIdentity,
+        ControllerIdentityArgs,
+        NodeAccess,
+        NodeAccessArgs,
+        NodeIdentity,
+        NodeIdentityArgs,
+    )
+    from pulumi_nodeless.network import Network, NetworkArgs
+    from pulumi_nodeless.pools import NodeTemplateArgs, ProvisionerArgs
+    from pulumi_nodeless.teardown import TeardownGuard, TeardownGuardArgs
+
+_HOMES = {
+    "ArgumentError": "arguments",
+    "Capacity": "capacity",
+    "CapacityArgs": "capacity",
+    "Cluster": "cluster",
+    "ClusterArgs": "cluster",
+    "Controller": "controller",
+    "ControllerArgs": "controller",
+    "ControllerIdentity": "identity",
+    "ControllerIdentityArgs": "identity",
+    "Environment": "environment",
+    "EnvironmentArgs": "environment",
+    "ExistingClusterArgs": "environment",
+    "FargateProfiles": "fargate",
+    "FargateProfilesArgs": "fargate",
+    "Network": "network",
+    "NetworkArgs": "network",
+    "NodeAccess": "identity",
+    "NodeAccessArgs": "identity",
+    "NodeIdentity": "identity",
+    "NodeIdentityArgs": "identity",
+    "NodeTemplateArgs": "pools",
+    "PodExecutionRole": "fargate",
+    "PodExecutionRoleArgs": "fargate",
+    "ProvisionerArgs": "pools",
+    "TeardownGuard": "teardown",
+    "TeardownGuardArgs": "teardown",
+}
+
+__all__ = [
+    "ArgumentError",
+    "Capacity",
+    "CapacityArgs",
+    "Cluster",
+    "ClusterArgs",
+    "Controller",
+    "ControllerArgs",
+    "ControllerIdentity",
+    "ControllerIdentityArgs",
+    "Environment",
+    "EnvironmentArgs",
+    "ExistingClusterArgs",
+    "FargateProfiles",
+    "FargateProfilesArgs",
+    "Network",
+    "NetworkArgs",
+    "NodeAccess",
+    "NodeAccessArgs",
+    "NodeIdentity",
+    "NodeIdentityArgs",
+    "NodeTemplateArgs",
+    "PodExecutionRole",
+    "PodExecutionRoleArgs",
+    "ProvisionerArgs",
+    "TeardownGuard",
+    "TeardownGuardArgs",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        message = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(message)
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

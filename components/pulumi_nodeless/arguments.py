@@ -1,0 +1,132 @@
+"""Reading a component's arguments: unknown names, wrong kinds and bad values, all reported at once.
+
+Arguments reach a component as a plain dictionary, from Python as well as from other languages, where
+whole numbers arrive as floats and nothing has been checked but the presence of required names. Every
+component turns its dictionary into a frozen dataclass with the reader below, so that a fault is named
+before the first resource is registered. Values that the engine does not know yet (`pulumi.Output`)
+pass unchecked. What the values mean is the business of the components' own modules.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+import pulumi
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One fault of a component's arguments."""
+
+    path: str
+    """Path of the argument, for example `provisioners[0].name`."""
+    message: str
+    """What is wrong, with the value."""
+    hint: str = ""
+    """What to write instead."""
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}" + (f" (hint: {self.hint})" if self.hint else "")
+
+
+class ArgumentError(ValueError):
+    """A component was given arguments it cannot work with; `problems` holds every fault found."""
+
+    def __init__(self, component: str, problems: Sequence[Problem]) -> None:
+        self.component = component
+        self.problems = tuple(problems)
+        lines = "\n".join(f"  {problem}" for problem in self.problems)
+        super().__init__(f"{component}: {len(self.problems)} invalid argument(s)\n{lines}")
+
+
+class ArgumentReader:
+    """Reads one dictionary of arguments, collecting problems until `check` raises them."""
+
+    def __init__(self, component: str, args: Mapping[str, Any], shape: type, path: str = "") -> None:
+        self.component = component
+        self.problems: list[Problem] = []
+        self._args = args
+        self._prefix = f"{path}." if path else ""
+        known = tuple(shape.__annotations__)
+        for name in args:
+            if name not in known:
+                close = get_close_matches(name, known, 1)
+                hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(sorted(known))}"
+                self.report(name, "no such argument", hint)
+        for name in sorted(getattr(shape, "__required_keys__", ())):
+            if args.get(name) is None:
+                self.report(name, "required argument is missing")
+
+    def report(self, name: str, message: str, hint: str = "") -> None:
+        """Records a problem of the argument `name`."""
+        self.problems.append(Problem(f"{self._prefix}{name}", message, hint))
+
+    def check(self) -> None:
+        """Raises `ArgumentError` when any problem was recorded."""
+        if self.problems:
+            raise ArgumentError(self.component, self.problems)
+
+    def value(self, name: str, default: Any = None) -> Any:
+        """The argument as given: a plain value, or an output that is not known yet."""
+        given = self._args.get(name)
+        return default if given is None else given
+
+    def text(self, name: str, default: str = "") -> str:
+        """A plain text."""
+        given = self.value(name, default)
+        if isinstance(given, str):
+            return given
+        self.report(name, f"expected text, got {type(given).__name__}", _plain_hint(given))
+        return default
+
+    def choice(self, name: str, allowed: Sequence[str], default: str) -> str:
+        """A plain text out of a closed list."""
+        given = self.text(name, default)
+        if given not in allowed:
+            self.report(name, f"{given!r} is not one of {', '.join(allowed)}")
+        return given
+
+    def integer(self, name: str, default: int, minimum: int, maximum: int) -> int:
+        """A plain whole number within bounds; other languages send 2 as 2.0."""
+        given = self.value(name, default)
+        if isinstance(given, bool) or not isinstance(given, int | float) or given != int(given):
+            self.report(name, f"expected a whole number, got {given!r}", _plain_hint(given))
+            return default
+        if not minimum <= given <= maximum:
+            self.report(name, f"{int(given)} is not between {minimum} and {maximum}")
+        return int(given)
+
+    def flag(self, name: str, default: bool) -> bool:
+        """A plain truth value."""
+        given = self.value(name, default)
+        if isinstance(given, bool):
+            return given
+        self.report(name, f"expected true or false, got {given!r}", _plain_hint(given))
+        return default
+
+    def texts(self, name: str, default: Sequence[str] = ()) -> tuple[str, ...]:
+        """A plain list of texts."""
+        given = self.value(name, default)
+        if isinstance(given, str) or not isinstance(given, Sequence):
+            self.report(name, f"expected a list, got {type(given).__name__}", _plain_hint(given))
+            return tuple(default)
+        if not all(isinstance(item, str) for item in given):
+            self.report(name, f"expected a list of texts, got {list(given)!r}")
+        return tuple(given)
+
+    def mapping(self, name: str) -> dict[str, Any]:
+        """A map from names to values; the values may be outputs."""
+        given = self.value(name, {})
+        if not isinstance(given, Mapping):
+            self.report(name, f"expected a map, got {type(given).__name__}", _plain_hint(given))
+            return {}
+        return dict(given)
+
+
+def _plain_hint(given: object) -> str:
+    if isinstance(given, pulumi.Output):
+        return (
+            "this value shapes the resources, so it must be known before they are: pass it from configuration"
+        )
+    return ""

@@ -1,0 +1,58 @@
+"""How a VPC's address range is split into subnets: plain arithmetic, no resources.
+
+The layout does not depend on how many zones are in use: a stack that grows from two zones to three
+adds subnets and moves none. The range is cut into eight equal slices. Slices 0 to 5 are the private
+subnets of up to six zones, for nodes and Fargate pods, since the VPC CNI gives every pod an address of
+its subnet. Slices 6 and 7 hold eight small public subnets each, for NAT gateways and load balancers.
+
+    10.0.0.0/16:  private 10.0.0.0/19, 10.0.32.0/19, ...   public 10.0.192.0/22, 10.0.196.0/22, ...
+"""
+
+from dataclasses import dataclass
+from ipaddress import IPv4Network
+
+MAXIMUM_ZONES = 6
+"""Zones the layout has room for; no AWS region has more."""
+_PRIVATE_BITS = 3
+_PUBLIC_BITS = 6
+_FIRST_PUBLIC = MAXIMUM_ZONES << (_PUBLIC_BITS - _PRIVATE_BITS)
+_LARGEST_PREFIX = 16
+_SMALLEST_PREFIX = 28 - _PUBLIC_BITS
+"""A subnet of AWS has at least 16 addresses (/28), a VPC at most 65,536 (/16)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ZoneSubnets:
+    """The address ranges of one zone."""
+
+    private: str
+    public: str
+
+
+def parse_vpc_cidr(cidr: str) -> IPv4Network:
+    """Reads the address range of a VPC.
+
+    Raises:
+        ValueError: it is not an IPv4 network address between /16 and /22.
+    """
+    network = IPv4Network(cidr)
+    if not _LARGEST_PREFIX <= network.prefixlen <= _SMALLEST_PREFIX:
+        bounds = f"/{_LARGEST_PREFIX} to /{_SMALLEST_PREFIX}"
+        message = f"{cidr} has a prefix of /{network.prefixlen}, allowed are {bounds}"
+        raise ValueError(message)
+    return network
+
+
+def split(cidr: str, zones: int) -> tuple[ZoneSubnets, ...]:
+    """The subnets of the first `zones` zones of a VPC.
+
+    Raises:
+        ValueError: the range or the number of zones is out of bounds.
+    """
+    if not 1 <= zones <= MAXIMUM_ZONES:
+        message = f"{zones} zones asked for, the layout has room for 1 to {MAXIMUM_ZONES}"
+        raise ValueError(message)
+    network = parse_vpc_cidr(cidr)
+    private = list(network.subnets(prefixlen_diff=_PRIVATE_BITS))
+    public = list(network.subnets(prefixlen_diff=_PUBLIC_BITS))
+    return tuple(ZoneSubnets(str(private[i]), str(public[_FIRST_PUBLIC + i])) for i in range(zones))

@@ -1,0 +1,215 @@
+"""The EKS cluster: pulumi-eks without node groups, and its own security group made discoverable.
+
+Builds on `pulumi_eks.Cluster` and takes care of what it leaves open for a cluster without nodes: no
+default node group, no extra security groups, an OpenID Connect provider for service accounts, CoreDNS
+left to the Fargate component, and in ConfigMap modes the role mappings of nodes and Fargate, since a
+managed `aws-auth` replaces the entries that EKS would write.
+
+Exactly one security group carries the discovery tag: the one EKS makes for the cluster, in which the
+control plane, Fargate pods and nodes already trust each other. pulumi-eks cannot tag that one, so it is
+tagged by a resource of its own.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NotRequired, TypedDict
+
+import pulumi
+import pulumi_aws as aws
+import pulumi_eks as eks
+
+from pulumi_nodeless import names
+from pulumi_nodeless.arguments import ArgumentReader
+from pulumi_nodeless.kubeconfig import kubeconfig, region_of
+
+API = "API"
+API_AND_CONFIG_MAP = "API_AND_CONFIG_MAP"
+CONFIG_MAP = "CONFIG_MAP"
+AUTHENTICATION_MODES = (API, API_AND_CONFIG_MAP, CONFIG_MAP)
+_NODE_GROUPS = ("system:bootstrappers", "system:nodes")
+
+
+class ClusterArgs(TypedDict):
+    """What a cluster is made of."""
+
+    cluster_name: str
+    """Name of the cluster."""
+    vpc_id: pulumi.Input[str]
+    """VPC the cluster lives in."""
+    private_subnet_ids: pulumi.Input[Sequence[pulumi.Input[str]]]
+    """Subnets of nodes and Fargate pods, in two zones at least."""
+    public_subnet_ids: NotRequired[pulumi.Input[Sequence[pulumi.Input[str]]]]
+    """Subnets of internet-facing load balancers."""
+    kubernetes_version: NotRequired[str]
+    """Kubernetes version, for example 1.33. Default: the newest that EKS offers when it is made."""
+    authentication_mode: NotRequired[str]
+    """API, API_AND_CONFIG_MAP or CONFIG_MAP. Default API_AND_CONFIG_MAP."""
+    node_role_arn: NotRequired[pulumi.Input[str]]
+    """Role of the nodes; needed in ConfigMap modes."""
+    pod_execution_role_arn: NotRequired[pulumi.Input[str]]
+    """Pod execution role of Fargate; needed in ConfigMap modes."""
+    endpoint_public_access: NotRequired[bool]
+    """Whether the API server answers outside the VPC too. Default true."""
+    public_access_cidrs: NotRequired[Sequence[str]]
+    """Addresses that may reach the public endpoint. Default: all."""
+    log_types: NotRequired[Sequence[str]]
+    """Control plane logs to keep: api, audit, authenticator, controllerManager, scheduler. Default none."""
+    tags: NotRequired[Mapping[str, str]]
+    """Tags of every resource of the cluster."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterOptions:
+    """The arguments of a cluster, checked and with defaults."""
+
+    cluster_name: str
+    kubernetes_version: str | None
+    authentication_mode: str
+    endpoint_public_access: bool
+    public_access_cidrs: tuple[str, ...]
+    log_types: tuple[str, ...]
+    tags: dict[str, str]
+
+    @classmethod
+    def read(cls, args: ClusterArgs) -> "ClusterOptions":
+        """Checks the arguments.
+
+        Raises:
+            ArgumentError: with every fault found.
+        """
+        reader = ArgumentReader("Cluster", args, ClusterArgs)
+        options = cls(
+            cluster_name=reader.text("cluster_name"),
+            kubernetes_version=reader.text("kubernetes_version") or None,
+            authentication_mode=reader.choice(
+                "authentication_mode", AUTHENTICATION_MODES, API_AND_CONFIG_MAP
+            ),
+            endpoint_public_access=reader.flag("endpoint_public_access", True),
+            public_access_cidrs=reader.texts("public_access_cidrs"),
+            log_types=reader.texts("log_types"),
+            tags=reader.mapping("tags"),
+        )
+        if options.cluster_name and not names.valid_cluster_name(options.cluster_name):
+            reader.report(
+                "cluster_name", f"{options.cluster_name!r} is no name that EKS accepts", "my-cluster"
+            )
+        if options.public_access_cidrs and not options.endpoint_public_access:
+            reader.report("public_access_cidrs", "given although the public endpoint is off")
+        if options.authentication_mode != API:
+            for role in ("node_role_arn", "pod_execution_role_arn"):
+                if reader.value(role) is None:
+                    reader.report(
+                        role, f"needed in mode {options.authentication_mode}: it goes into aws-auth"
+                    )
+        reader.check()
+        return options
+
+
+class Cluster(pulumi.ComponentResource):
+    """An EKS cluster without node groups, ready for nodes that nobody declared."""
+
+    cluster_name: pulumi.Output[str]
+    """Name of the cluster, known once it exists."""
+    arn: pulumi.Output[str]
+    """ARN of the cluster."""
+    endpoint: pulumi.Output[str]
+    """URL of the API server."""
+    certificate_authority: pulumi.Output[str]
+    """CA bundle of the API server, PEM in base64."""
+    security_group_id: pulumi.Output[str]
+    """The security group EKS made, the only one with the discovery tag."""
+    oidc_provider_arn: pulumi.Output[str]
+    """IAM OpenID Connect provider for service accounts."""
+    oidc_issuer: pulumi.Output[str]
+    """Issuer of service account tokens, without https://."""
+    kubeconfig: pulumi.Output[Any]
+    """Kubeconfig that authenticates with the AWS command line; a secret."""
+
+    def __init__(self, name: str, args: ClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("nodeless:index:Cluster", name, {}, opts)
+        options = ClusterOptions.read(args)
+        self._eks = eks.Cluster(
+            f"{name}-eks",
+            name=options.cluster_name,
+            version=options.kubernetes_version,
+            vpc_id=args["vpc_id"],
+            private_subnet_ids=args["private_subnet_ids"],
+            public_subnet_ids=args.get("public_subnet_ids"),
+            skip_default_node_group=True,
+            skip_default_security_groups=True,
+            create_oidc_provider=True,
+            authentication_mode=eks.AuthenticationMode(options.authentication_mode),
+            role_mappings=_role_mappings(options.authentication_mode, args),
+            bootstrap_self_managed_addons=False,
+            # CoreDNS has to wait for its Fargate profile, which pulumi-eks does not know here.
+            coredns_addon_options=eks.CoreDnsAddonOptionsArgs(enabled=False),
+            endpoint_private_access=True,
+            endpoint_public_access=options.endpoint_public_access,
+            public_access_cidrs=list(options.public_access_cidrs) or None,
+            enabled_cluster_log_types=list(options.log_types) or None,
+            tags=options.tags,
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+        made = self._eks.eks_cluster
+        self.cluster_name = made.apply(lambda cluster: cluster.name)
+        self.arn = made.apply(lambda cluster: cluster.arn)
+        self.endpoint = made.apply(lambda cluster: cluster.endpoint)
+        self.certificate_authority = made.apply(_certificate_authority)
+        self.security_group_id = made.apply(_security_group)
+        self.oidc_provider_arn = self._eks.oidc_provider_arn
+        self.oidc_issuer = self._eks.oidc_issuer.apply(lambda issuer: issuer.removeprefix("https://"))
+        self.kubeconfig = pulumi.Output.secret(
+            pulumi.Output.all(self.endpoint, self.certificate_authority, self.arn).apply(
+                lambda known: kubeconfig(
+                    cluster=options.cluster_name,
+                    endpoint=known[0],
+                    certificate_authority=known[1],
+                    region=region_of(known[2]),
+                )
+            )
+        )
+        aws.ec2.Tag(
+            f"{name}-discovery",
+            resource_id=self.security_group_id,
+            key=names.DISCOVERY_TAG,
+            value=options.cluster_name,
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+        self.register_outputs(
+            {
+                "clusterName": self.cluster_name,
+                "arn": self.arn,
+                "endpoint": self.endpoint,
+                "certificateAuthority": self.certificate_authority,
+                "securityGroupId": self.security_group_id,
+                "oidcProviderArn": self.oidc_provider_arn,
+                "oidcIssuer": self.oidc_issuer,
+                "kubeconfig": self.kubeconfig,
+            }
+        )
+
+
+def _role_mappings(mode: str, args: ClusterArgs) -> list[eks.RoleMappingArgs] | None:
+    """Entries of aws-auth for nodes and for Fargate; none where access entries do the work alone."""
+    if mode == API:
+        return None
+    return [
+        eks.RoleMappingArgs(
+            role_arn=args["node_role_arn"],
+            username="system:node:{{EC2PrivateDNSName}}",
+            groups=list(_NODE_GROUPS),
+        ),
+        eks.RoleMappingArgs(
+            role_arn=args["pod_execution_role_arn"],
+            username="system:node:{{SessionName}}",
+            groups=[*_NODE_GROUPS, "system:node-proxier"],
+        ),
+    ]
+
+
+def _certificate_authority(cluster: aws.eks.Cluster) -> pulumi.Output[str]:
+    return cluster.certificate_authority.apply(lambda authority: str(authority.data))
+
+
+def _security_group(cluster: aws.eks.Cluster) -> pulumi.Output[str]:
+    return cluster.vpc_config.apply(lambda config: str(config.cluster_security_group_id))

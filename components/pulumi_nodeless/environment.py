@@ -1,0 +1,388 @@
+"""A whole environment: network, cluster, identities, Fargate, controller, guard and a first pool.
+
+Composes the other components and decides their order; nothing is computed here. With `existing_cluster`
+network and cluster are left out and taken from plain values. Nothing here constructs an AWS provider: it
+comes with the options. The Kubernetes provider is made here, from the cluster's kubeconfig, because only
+here both ends are at hand.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NotRequired, TypedDict
+
+import pulumi
+import pulumi_kubernetes as k8s
+
+from pulumi_nodeless.arguments import ArgumentReader
+from pulumi_nodeless.capacity import Capacity
+from pulumi_nodeless.cluster import API_AND_CONFIG_MAP, AUTHENTICATION_MODES, Cluster, ClusterArgs
+from pulumi_nodeless.controller import NAME, Controller, ControllerArgs
+from pulumi_nodeless.fargate import DEFAULT_PROFILES, FargateProfileArgs, FargateProfiles, PodExecutionRole
+from pulumi_nodeless.identity import ControllerIdentity, NodeAccess, NodeIdentity
+from pulumi_nodeless.kubeconfig import kubeconfig, region_of
+from pulumi_nodeless.network import Network, NetworkArgs
+from pulumi_nodeless.pools import NodeTemplateArgs, ProvisionerArgs
+from pulumi_nodeless.teardown import TeardownGuard
+
+
+class ExistingClusterArgs(TypedDict):
+    """A cluster that is there already, by plain values."""
+
+    arn: str
+    """ARN of the cluster."""
+    endpoint: str
+    """URL of its API server."""
+    certificate_authority: str
+    """CA bundle of its API server, PEM in base64."""
+    oidc_provider_arn: str
+    """Its IAM OpenID Connect provider."""
+    oidc_issuer: str
+    """Its issuer, with or without https://."""
+    vpc_id: str
+    """Its VPC."""
+    private_subnet_ids: Sequence[str]
+    """Private subnets, which carry the discovery tag."""
+    security_group_id: str
+    """The one security group that carries the discovery tag."""
+
+
+class EnvironmentArgs(TypedDict):
+    """What an environment is made of."""
+
+    cluster_name: str
+    """Name of the cluster."""
+    kubernetes_version: NotRequired[str]
+    """Kubernetes version, for example 1.33. Default: the newest that EKS offers when the cluster is made."""
+    vpc_cidr: NotRequired[str]
+    """Address range of the VPC, between /16 and /22. Default 10.0.0.0/16."""
+    zone_count: NotRequired[int]
+    """How many availability zones to use. Default 3."""
+    availability_zones: NotRequired[Sequence[str]]
+    """Names of the zones to use, instead of the first of the region."""
+    nat_gateways: NotRequired[str]
+    """`single` or `per-zone`. Default single."""
+    authentication_mode: NotRequired[str]
+    """API, API_AND_CONFIG_MAP or CONFIG_MAP. Default API_AND_CONFIG_MAP."""
+    endpoint_public_access: NotRequired[bool]
+    """Whether the API server answers outside the VPC too. Default true."""
+    public_access_cidrs: NotRequired[Sequence[str]]
+    """Addresses that may reach the public endpoint. Default: all."""
+    controller_namespace: NotRequired[str]
+    """Namespace of the controller. Default karpenter."""
+    controller_image: NotRequired[str]
+    """Image of the controller, best by digest."""
+    controller_replicas: NotRequired[int]
+    """Replicas of the controller. Default 2."""
+    controller_log_level: NotRequired[str]
+    """debug, info, warn or error. Default info."""
+    controller_settings: NotRequired[Mapping[str, pulumi.Input[str]]]
+    """Further keys of the ConfigMap karpenter-global-settings."""
+    controller_environment: NotRequired[Mapping[str, pulumi.Input[str]]]
+    """Further environment variables of the controller."""
+    fargate_profiles: NotRequired[Sequence[FargateProfileArgs]]
+    """Fargate profiles, when they are not the default ones."""
+    node_templates: NotRequired[Sequence[NodeTemplateArgs]]
+    """How nodes are made. Default: one named `default`, by the discovery tag."""
+    provisioners: NotRequired[Sequence[ProvisionerArgs]]
+    """Which nodes may be made. Default: one named `default`, with current c, m and r instances."""
+    teardown_timeout_minutes: NotRequired[int]
+    """How long destruction waits for the controller to give its nodes back. Default 30."""
+    existing_cluster: NotRequired[ExistingClusterArgs]
+    """A cluster to install into, instead of making network and cluster."""
+    tags: NotRequired[Mapping[str, str]]
+    """Tags of every AWS resource of the environment, and of what the controller makes."""
+
+
+DEFAULT_NODE_TEMPLATES: Final[Sequence[NodeTemplateArgs]] = ({"name": "default"},)
+DEFAULT_PROVISIONERS: Final[Sequence[ProvisionerArgs]] = (
+    {
+        "name": "default",
+        "node_template": "default",
+        "requirements": [
+            {"key": "karpenter.k8s.aws/instance-category", "operator": "In", "values": ["c", "m", "r"]},
+            {"key": "karpenter.k8s.aws/instance-generation", "operator": "Gt", "values": ["2"]},
+        ],
+    },
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFacts:
+    """What the rest of an environment has to know about a cluster, whoever made it."""
+
+    name: pulumi.Input[str]
+    arn: pulumi.Input[str]
+    endpoint: pulumi.Input[str]
+    oidc_provider_arn: pulumi.Input[str]
+    oidc_issuer: pulumi.Input[str]
+    vpc_id: pulumi.Input[str]
+    private_subnet_ids: pulumi.Input[Sequence[pulumi.Input[str]]]
+    public_subnet_ids: pulumi.Input[Sequence[pulumi.Input[str]]]
+    security_group_id: pulumi.Input[str]
+    kubeconfig: pulumi.Output[Any]
+    made: tuple[pulumi.Resource, ...]
+    """Resources that the controller cannot work without."""
+
+
+class Environment(pulumi.ComponentResource):
+    """An EKS cluster whose nodes come and go with the pods that need them."""
+
+    cluster_name: pulumi.Output[str]
+    """Name of the cluster."""
+    cluster_endpoint: pulumi.Output[str]
+    """URL of the API server."""
+    kubeconfig: pulumi.Output[Any]
+    """Kubeconfig that authenticates with the AWS command line; a secret."""
+    vpc_id: pulumi.Output[str]
+    """Id of the VPC."""
+    private_subnet_ids: pulumi.Output[Sequence[str]]
+    """Subnets of nodes and Fargate pods."""
+    public_subnet_ids: pulumi.Output[Sequence[str]]
+    """Subnets of internet-facing load balancers."""
+    cluster_security_group_id: pulumi.Output[str]
+    """The security group of nodes and control plane."""
+    node_role_arn: pulumi.Output[str]
+    """Role of the nodes."""
+    node_role_name: pulumi.Output[str]
+    """Name of the nodes' role."""
+    instance_profile_name: pulumi.Output[str]
+    """Instance profile of the nodes."""
+    controller_role_arn: pulumi.Output[str]
+    """Role of the controller."""
+    pod_execution_role_arn: pulumi.Output[str]
+    """Role of Fargate pods."""
+    oidc_provider_arn: pulumi.Output[str]
+    """IAM OpenID Connect provider of the cluster."""
+    controller_namespace: pulumi.Output[str]
+    """Namespace of the controller."""
+    controller_service_account: pulumi.Output[str]
+    """Service account of the controller."""
+    fargate_profile_names: pulumi.Output[Sequence[str]]
+    """Names of the Fargate profiles."""
+    provisioner_names: pulumi.Output[Sequence[str]]
+    """Names of the pools."""
+
+    def __init__(self, name: str, args: EnvironmentArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("nodeless:index:Environment", name, {}, opts)
+        reader = ArgumentReader("Environment", args, EnvironmentArgs)
+        cluster_name = reader.text("cluster_name")
+        mode = reader.choice("authentication_mode", AUTHENTICATION_MODES, API_AND_CONFIG_MAP)
+        namespace = reader.text("controller_namespace", NAME)
+        minutes = reader.integer("teardown_timeout_minutes", 30, 1, 24 * 60)
+        tags = reader.mapping("tags")
+        reader.check()
+        self._name, self._args, self._tags = name, args, tags
+        child = pulumi.ResourceOptions(parent=self)
+
+        nodes = NodeIdentity(f"{name}-nodes", {"cluster_name": cluster_name, "tags": tags}, child)
+        execution = PodExecutionRole(
+            f"{name}-pod-execution", {"cluster_name": cluster_name, "tags": tags}, child
+        )
+        cluster = (
+            _existing(cluster_name, args["existing_cluster"])
+            if args.get("existing_cluster")
+            else self._cluster(cluster_name, mode, nodes, execution)
+        )
+        access = NodeAccess(
+            f"{name}-access",
+            {
+                "cluster_name": cluster.name,
+                "node_role_arn": nodes.role_arn,
+                "authentication_mode": mode,
+                "tags": tags,
+            },
+            child,
+        )
+        identity = ControllerIdentity(
+            f"{name}-identity",
+            {
+                "cluster_name": cluster_name,
+                "oidc_provider_arn": cluster.oidc_provider_arn,
+                "oidc_issuer": cluster.oidc_issuer,
+                "node_role_arn": nodes.role_arn,
+                "namespace": namespace,
+                "service_account": NAME,
+                "tags": tags,
+            },
+            child,
+        )
+        fargate = FargateProfiles(
+            f"{name}-fargate",
+            {
+                "cluster_name": cluster.name,
+                "pod_execution_role_arn": execution.role_arn,
+                "subnet_ids": cluster.private_subnet_ids,
+                "profiles": reader.value("fargate_profiles") or profiles_for(namespace),
+                "tags": tags,
+            },
+            pulumi.ResourceOptions(parent=self, depends_on=[execution]),
+        )
+        provider = k8s.Provider(
+            f"{name}-kubernetes",
+            kubeconfig=cluster.kubeconfig.apply(_to_json),
+            # A changed kubeconfig is not another cluster.
+            cluster_identifier=cluster.arn,
+            enable_server_side_apply=True,
+            opts=child,
+        )
+        in_cluster = pulumi.ResourceOptions(parent=self, providers=[provider])
+        foundations: list[pulumi.Resource] = [*cluster.made, nodes, execution, access, identity, fargate]
+        controller = Controller(
+            f"{name}-controller",
+            self._controller_args(cluster, nodes, identity, namespace),
+            pulumi.ResourceOptions.merge(in_cluster, pulumi.ResourceOptions(depends_on=foundations)),
+        )
+        guard = TeardownGuard(
+            f"{name}-teardown",
+            {"namespace": controller.namespace, "timeout_minutes": minutes},
+            pulumi.ResourceOptions.merge(
+                in_cluster, pulumi.ResourceOptions(depends_on=[*foundations, controller])
+            ),
+        )
+        capacity = Capacity(
+            f"{name}-capacity",
+            {
+                "cluster_name": cluster_name,
+                "node_templates": reader.value("node_templates", DEFAULT_NODE_TEMPLATES),
+                "provisioners": reader.value("provisioners", DEFAULT_PROVISIONERS),
+                "timeout_minutes": minutes,
+            },
+            pulumi.ResourceOptions.merge(
+                in_cluster, pulumi.ResourceOptions(depends_on=[*foundations, controller, guard])
+            ),
+        )
+        self.cluster_name = pulumi.Output.from_input(cluster.name)
+        self.cluster_endpoint = pulumi.Output.from_input(cluster.endpoint)
+        self.kubeconfig = cluster.kubeconfig
+        self.vpc_id = pulumi.Output.from_input(cluster.vpc_id)
+        self.private_subnet_ids = _texts(cluster.private_subnet_ids)
+        self.public_subnet_ids = _texts(cluster.public_subnet_ids)
+        self.cluster_security_group_id = pulumi.Output.from_input(cluster.security_group_id)
+        self.node_role_arn = nodes.role_arn
+        self.node_role_name = nodes.role_name
+        self.instance_profile_name = nodes.instance_profile_name
+        self.controller_role_arn = identity.role_arn
+        self.pod_execution_role_arn = execution.role_arn
+        self.oidc_provider_arn = pulumi.Output.from_input(cluster.oidc_provider_arn)
+        self.controller_namespace = controller.namespace
+        self.controller_service_account = controller.service_account
+        self.fargate_profile_names = fargate.profile_names
+        self.provisioner_names = capacity.provisioner_names
+        self.register_outputs(self.outputs())
+
+    def outputs(self) -> dict[str, pulumi.Output[Any]]:
+        """Every output by its name in other languages: what a stack exports."""
+        return {
+            "clusterName": self.cluster_name,
+            "clusterEndpoint": self.cluster_endpoint,
+            "kubeconfig": self.kubeconfig,
+            "vpcId": self.vpc_id,
+            "privateSubnetIds": self.private_subnet_ids,
+            "publicSubnetIds": self.public_subnet_ids,
+            "clusterSecurityGroupId": self.cluster_security_group_id,
+            "nodeRoleArn": self.node_role_arn,
+            "nodeRoleName": self.node_role_name,
+            "instanceProfileName": self.instance_profile_name,
+            "controllerRoleArn": self.controller_role_arn,
+            "podExecutionRoleArn": self.pod_execution_role_arn,
+            "oidcProviderArn": self.oidc_provider_arn,
+            "controllerNamespace": self.controller_namespace,
+            "controllerServiceAccount": self.controller_service_account,
+            "fargateProfileNames": self.fargate_profile_names,
+            "provisionerNames": self.provisioner_names,
+        }
+
+    def _cluster(
+        self, cluster_name: str, mode: str, nodes: NodeIdentity, execution: PodExecutionRole
+    ) -> ClusterFacts:
+        """Makes network and cluster."""
+        network_args: NetworkArgs = {"cluster_name": cluster_name, "tags": self._tags}
+        if "vpc_cidr" in self._args:
+            network_args["cidr"] = self._args["vpc_cidr"]
+        for key in ("zone_count", "availability_zones", "nat_gateways"):
+            if key in self._args:
+                network_args[key] = self._args[key]
+        network = Network(f"{self._name}-network", network_args, pulumi.ResourceOptions(parent=self))
+        cluster_args: ClusterArgs = {
+            "cluster_name": cluster_name,
+            "vpc_id": network.vpc_id,
+            "private_subnet_ids": network.private_subnet_ids,
+            "public_subnet_ids": network.public_subnet_ids,
+            "authentication_mode": mode,
+            "node_role_arn": nodes.role_arn,
+            "pod_execution_role_arn": execution.role_arn,
+            "tags": self._tags,
+        }
+        for name in ("kubernetes_version", "endpoint_public_access", "public_access_cidrs"):
+            if name in self._args:
+                cluster_args[name] = self._args[name]
+        cluster = Cluster(f"{self._name}-cluster", cluster_args, pulumi.ResourceOptions(parent=self))
+        return ClusterFacts(
+            name=cluster.cluster_name,
+            arn=cluster.arn,
+            endpoint=cluster.endpoint,
+            oidc_provider_arn=cluster.oidc_provider_arn,
+            oidc_issuer=cluster.oidc_issuer,
+            vpc_id=network.vpc_id,
+            private_subnet_ids=network.private_subnet_ids,
+            public_subnet_ids=network.public_subnet_ids,
+            security_group_id=cluster.security_group_id,
+            kubeconfig=cluster.kubeconfig,
+            made=(network, cluster),
+        )
+
+    def _controller_args(
+        self, cluster: ClusterFacts, nodes: NodeIdentity, identity: ControllerIdentity, namespace: str
+    ) -> ControllerArgs:
+        args: ControllerArgs = {
+            "cluster_name": self._args["cluster_name"],
+            "cluster_endpoint": cluster.endpoint,
+            "role_arn": identity.role_arn,
+            "default_instance_profile": nodes.instance_profile_name,
+            "namespace": namespace,
+            "aws_tags": self._tags,
+        }
+        for name in ("image", "replicas", "log_level", "settings", "environment"):
+            if f"controller_{name}" in self._args:
+                args[name] = self._args[f"controller_{name}"]  # type: ignore[literal-required]
+        return args
+
+
+def profiles_for(namespace: str) -> list[FargateProfileArgs]:
+    """The default Fargate profiles, the first of them for the controller's namespace."""
+    own: FargateProfileArgs = {"name": DEFAULT_PROFILES[0]["name"], "selectors": [{"namespace": namespace}]}
+    return [own, *DEFAULT_PROFILES[1:]]
+
+
+def _existing(cluster_name: str, args: ExistingClusterArgs) -> ClusterFacts:
+    reader = ArgumentReader("Environment", args, ExistingClusterArgs, "existing_cluster")
+    reader.check()
+    document = kubeconfig(
+        cluster=cluster_name,
+        endpoint=args["endpoint"],
+        certificate_authority=args["certificate_authority"],
+        region=region_of(args["arn"]),
+    )
+    return ClusterFacts(
+        name=cluster_name,
+        arn=args["arn"],
+        endpoint=args["endpoint"],
+        oidc_provider_arn=args["oidc_provider_arn"],
+        oidc_issuer=args["oidc_issuer"],
+        vpc_id=args["vpc_id"],
+        private_subnet_ids=args["private_subnet_ids"],
+        public_subnet_ids=[],
+        security_group_id=args["security_group_id"],
+        kubeconfig=pulumi.Output.secret(document),
+        made=(),
+    )
+
+
+def _texts(values: pulumi.Input[Sequence[pulumi.Input[str]]]) -> pulumi.Output[Sequence[str]]:
+    known: pulumi.Output[Any] = pulumi.Output.from_input(values)
+    return known
+
+
+def _to_json(document: Any) -> str:
+    return json.dumps(document)

@@ -1,0 +1,185 @@
+"""Fargate for what must run before the first node exists: the controller itself and CoreDNS.
+
+`PodExecutionRole` stands before the cluster, as its aws-auth may have to name it; `FargateProfiles` comes
+after it. Profiles take private subnets only, and match by label where a whole namespace would drag in
+workloads that belong on nodes. EKS carries out one profile operation at a time, so they form a chain.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NotRequired, TypedDict
+
+import pulumi
+import pulumi_aws as aws
+
+from pulumi_nodeless import names, policies
+from pulumi_nodeless.arguments import ArgumentReader
+from pulumi_nodeless.ordering import child_after
+
+MAXIMUM_SELECTORS: Final = 5
+"""Selectors EKS allows in one profile."""
+
+
+class PodExecutionRoleArgs(TypedDict):
+    """Whose Fargate pods get a role."""
+
+    cluster_name: str
+    """Name of the cluster; only its profiles may use the role."""
+    tags: NotRequired[Mapping[str, str]]
+    """Tags of the role."""
+
+
+class PodExecutionRole(pulumi.ComponentResource):
+    """The role with which Fargate pulls images and registers its nodes."""
+
+    role_arn: pulumi.Output[str]
+    """ARN of the role."""
+
+    def __init__(
+        self, name: str, args: PodExecutionRoleArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("nodeless:index:PodExecutionRole", name, {}, opts)
+        reader = ArgumentReader("PodExecutionRole", args, PodExecutionRoleArgs)
+        cluster, tags = reader.text("cluster_name"), reader.mapping("tags")
+        reader.check()
+        invoke = pulumi.InvokeOutputOptions(parent=self)
+        partition = aws.get_partition_output(opts=invoke).partition
+        trust = pulumi.Output.all(
+            partition,
+            aws.get_region_output(opts=invoke).region,
+            aws.get_caller_identity_output(opts=invoke).account_id,
+        ).apply(lambda known: json.dumps(policies.pod_execution_trust(known[0], known[1], known[2], cluster)))
+        role = aws.iam.Role(
+            f"{name}-role",
+            name=names.pod_execution_role(cluster),
+            description=f"Fargate pods of EKS cluster {cluster}",
+            assume_role_policy=trust,
+            tags=tags,
+            opts=pulumi.ResourceOptions(parent=self, delete_before_replace=True),
+        )
+        aws.iam.RolePolicyAttachment(
+            f"{name}-{policies.POD_EXECUTION_MANAGED_POLICY}",
+            role=role.name,
+            policy_arn=partition.apply(
+                lambda part: policies.managed_policy_arn(policies.POD_EXECUTION_MANAGED_POLICY, part)
+            ),
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+        self.role_arn = role.arn
+        self.register_outputs({"roleArn": self.role_arn})
+
+
+class FargateSelectorArgs(TypedDict):
+    """Which pods a profile takes."""
+
+    namespace: str
+    """Their namespace."""
+    labels: NotRequired[Mapping[str, str]]
+    """Labels they all carry."""
+
+
+class FargateProfileArgs(TypedDict):
+    """One Fargate profile."""
+
+    name: str
+    """Name of the profile; not `eks`, and not beginning with `eks-`."""
+    selectors: Sequence[FargateSelectorArgs]
+    """Pods it takes, one to five selectors; a profile without any would take none."""
+
+
+class FargateProfilesArgs(TypedDict):
+    """Which pods of which cluster run on Fargate."""
+
+    cluster_name: pulumi.Input[str]
+    """Name of the cluster."""
+    pod_execution_role_arn: pulumi.Input[str]
+    """Role with which Fargate pulls images."""
+    subnet_ids: pulumi.Input[Sequence[pulumi.Input[str]]]
+    """Private subnets; Fargate refuses one with a route to an internet gateway."""
+    profiles: NotRequired[Sequence[FargateProfileArgs]]
+    """Profiles to make, in order. Default: `karpenter` for the controller, `kube-system` for CoreDNS and the
+    load balancer controller."""
+    manage_coredns: NotRequired[bool]
+    """Whether to install CoreDNS as an EKS add-on that runs on Fargate. Default true."""
+    tags: NotRequired[Mapping[str, str]]
+    """Tags of profiles and add-on."""
+
+
+DEFAULT_PROFILES: Final[Sequence[FargateProfileArgs]] = (
+    {"name": "karpenter", "selectors": [{"namespace": "karpenter"}]},
+    {
+        "name": "kube-system",
+        "selectors": [
+            {"namespace": "kube-system", "labels": {"k8s-app": "kube-dns"}},
+            {
+                "namespace": "kube-system",
+                "labels": {"app.kubernetes.io/name": "aws-load-balancer-controller"},
+            },
+        ],
+    },
+)
+
+
+class FargateProfiles(pulumi.ComponentResource):
+    """Fargate profiles, and CoreDNS on them."""
+
+    profile_names: pulumi.Output[Sequence[str]]
+    """Names of the profiles."""
+
+    def __init__(
+        self, name: str, args: FargateProfilesArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("nodeless:index:FargateProfiles", name, {}, opts)
+        reader = ArgumentReader("FargateProfiles", args, FargateProfilesArgs)
+        specs = reader.value("profiles", DEFAULT_PROFILES)
+        tags, coredns = reader.mapping("tags"), reader.flag("manage_coredns", True)
+        _check_profiles(reader, specs)
+        reader.check()
+        made: list[aws.eks.FargateProfile] = []
+        for spec in specs:
+            made.append(
+                aws.eks.FargateProfile(
+                    f"{name}-{spec['name']}",
+                    cluster_name=args["cluster_name"],
+                    fargate_profile_name=spec["name"],
+                    pod_execution_role_arn=args["pod_execution_role_arn"],
+                    selectors=[
+                        aws.eks.FargateProfileSelectorArgs(
+                            namespace=selector["namespace"], labels=selector.get("labels")
+                        )
+                        for selector in spec["selectors"]
+                    ],
+                    subnet_ids=args["subnet_ids"],
+                    tags=tags,
+                    opts=child_after(self, opts, made[-1:], delete_before_replace=True),
+                )
+            )
+        if coredns:
+            aws.eks.Addon(
+                f"{name}-coredns",
+                cluster_name=args["cluster_name"],
+                addon_name="coredns",
+                configuration_values=json.dumps({"computeType": "Fargate"}),
+                resolve_conflicts_on_create="OVERWRITE",
+                resolve_conflicts_on_update="OVERWRITE",
+                tags=tags,
+                # A pod made before its profile is active stays pending for ever.
+                opts=pulumi.ResourceOptions(parent=self, depends_on=made),
+            )
+        self.profile_names = pulumi.Output.all(*[profile.fargate_profile_name for profile in made])
+        self.register_outputs({"profileNames": self.profile_names})
+
+
+def _check_profiles(reader: ArgumentReader, specs: Sequence[Mapping[str, Any]]) -> None:
+    for index, spec in enumerate(specs):
+        profile = ArgumentReader("", spec, FargateProfileArgs, f"profiles[{index}]")
+        name = profile.text("name")
+        if name == "eks" or name.startswith("eks-"):
+            profile.report("name", f"{name!r} is reserved by EKS")
+        selectors = profile.value("selectors", ())
+        if not 1 <= len(selectors) <= MAXIMUM_SELECTORS:
+            profile.report("selectors", f"{len(selectors)} given, a profile has 1 to {MAXIMUM_SELECTORS}")
+        for number, selector in enumerate(selectors):
+            each = ArgumentReader("", selector, FargateSelectorArgs, f"profiles[{index}].selectors[{number}]")
+            profile.problems.extend(each.problems)
+        reader.problems.extend(profile.problems)

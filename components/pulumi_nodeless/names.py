@@ -1,0 +1,60 @@
+"""The physical names that other systems rely on, and the keys they are found by.
+
+Most resources leave their physical name to the engine. The ones here are written down elsewhere: node
+templates name the instance profile, runbooks and policies name the roles, selectors name the discovery
+tag. They follow the names of Karpenter's installation guide. A name longer than its service allows is
+shortened and ends with a digest of the full one, so that two long names never meet.
+"""
+
+import re
+from hashlib import sha256
+
+DISCOVERY_TAG = "karpenter.sh/discovery"
+"""Tag of the subnets and the one security group that node templates select; its value is the cluster."""
+TEARDOWN_FINALIZER = "nodeless.dev/teardown"
+TEARDOWN_LABEL = "nodeless.dev/teardown"
+TEARDOWN_GUARD = "nodeless-teardown"
+
+ROLE_LIMIT = 64
+POLICY_LIMIT = 128
+INSTANCE_PROFILE_LIMIT = 128
+_DIGEST_LENGTH = 8
+_CLUSTER_NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,99}")
+
+
+def valid_cluster_name(name: str) -> bool:
+    """Whether EKS accepts the name: a letter or digit, then up to 99 letters, digits, `-` or `_`."""
+    return _CLUSTER_NAME.fullmatch(name) is not None
+
+
+def shorten(name: str, limit: int) -> str:
+    """The name itself, or its beginning and a digest of the whole when it is longer than `limit`."""
+    if len(name) <= limit:
+        return name
+    digest = sha256(name.encode()).hexdigest()[:_DIGEST_LENGTH]
+    return f"{name[: limit - _DIGEST_LENGTH - 1]}-{digest}"
+
+
+def node_role(cluster: str) -> str:
+    """The role that nodes assume."""
+    return shorten(f"KarpenterNodeRole-{cluster}", ROLE_LIMIT)
+
+
+def instance_profile(cluster: str) -> str:
+    """The instance profile that holds the node role."""
+    return shorten(f"KarpenterNodeInstanceProfile-{cluster}", INSTANCE_PROFILE_LIMIT)
+
+
+def controller_role(cluster: str) -> str:
+    """The role that the controller's service account assumes."""
+    return shorten(f"KarpenterControllerRole-{cluster}", ROLE_LIMIT)
+
+
+def controller_policy(cluster: str) -> str:
+    """The managed policy of the controller's role."""
+    return shorten(f"KarpenterControllerPolicy-{cluster}", POLICY_LIMIT)
+
+
+def pod_execution_role(cluster: str) -> str:
+    """The role that Fargate uses to pull images and to register its nodes; one for each cluster."""
+    return shorten(f"AmazonEKSFargatePodExecutionRole-{cluster}", ROLE_LIMIT)

@@ -1,0 +1,245 @@
+"""The network of an environment: a VPC with a private and a public subnet in every zone.
+
+Private subnets hold nodes and Fargate pods and reach the internet through NAT; public ones hold the NAT
+gateways and internet-facing load balancers. The private subnets carry the discovery tag that node
+templates select by. Address arithmetic is `cidr`'s. Security groups are not made here: the one that nodes
+use comes with the cluster (`cluster`).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import NotRequired, TypedDict
+
+import pulumi
+import pulumi_aws as aws
+
+from pulumi_nodeless import cidr, names
+from pulumi_nodeless.arguments import ArgumentReader
+
+NAT_SINGLE = "single"
+NAT_PER_ZONE = "per-zone"
+_EVERYWHERE = "0.0.0.0/0"
+
+
+class NetworkArgs(TypedDict):
+    """What a network is made of."""
+
+    cluster_name: str
+    """Name of the cluster whose nodes live in the private subnets: the value of their discovery tag."""
+    cidr: NotRequired[str]
+    """Address range of the VPC, between /16 and /22. Default 10.0.0.0/16."""
+    zone_count: NotRequired[int]
+    """How many availability zones to use, from 2 to 6. Default 3. Growing it moves no subnet."""
+    availability_zones: NotRequired[Sequence[str]]
+    """Names of the zones to use, instead of the first `zone_count` of the region."""
+    nat_gateways: NotRequired[str]
+    """`single` (one for all zones, cheaper) or `per-zone` (survives the loss of a zone). Default single."""
+    tags: NotRequired[Mapping[str, str]]
+    """Tags of every resource of the network."""
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkOptions:
+    """The arguments of a network, checked and with defaults."""
+
+    cluster_name: str
+    cidr: str
+    zone_count: int
+    availability_zones: tuple[str, ...]
+    nat_gateways: str
+    tags: dict[str, str]
+
+    @classmethod
+    def read(cls, args: NetworkArgs) -> "NetworkOptions":
+        """Checks the arguments.
+
+        Raises:
+            ArgumentError: with every fault found.
+        """
+        reader = ArgumentReader("Network", args, NetworkArgs)
+        zones = reader.texts("availability_zones")
+        if zones and not 2 <= len(set(zones)) == len(zones) <= cidr.MAXIMUM_ZONES:
+            reader.report(
+                "availability_zones", f"{list(zones)} are not 2 to {cidr.MAXIMUM_ZONES} different zones"
+            )
+        address_range = reader.text("cidr", "10.0.0.0/16")
+        try:
+            cidr.parse_vpc_cidr(address_range)
+        except ValueError as error:
+            reader.report("cidr", str(error), "for example 10.0.0.0/16")
+        options = cls(
+            cluster_name=reader.text("cluster_name"),
+            cidr=address_range,
+            zone_count=len(zones) or reader.integer("zone_count", 3, 2, cidr.MAXIMUM_ZONES),
+            availability_zones=zones,
+            nat_gateways=reader.choice("nat_gateways", (NAT_SINGLE, NAT_PER_ZONE), NAT_SINGLE),
+            tags=reader.mapping("tags"),
+        )
+        reader.check()
+        return options
+
+
+class Network(pulumi.ComponentResource):
+    """A VPC whose private subnets hold nodes and Fargate pods."""
+
+    vpc_id: pulumi.Output[str]
+    """Id of the VPC."""
+    private_subnet_ids: pulumi.Output[Sequence[str]]
+    """Ids of the private subnets, one for each zone."""
+    public_subnet_ids: pulumi.Output[Sequence[str]]
+    """Ids of the public subnets, one for each zone."""
+    availability_zones: pulumi.Output[Sequence[str]]
+    """Names of the zones in use."""
+
+    def __init__(self, name: str, args: NetworkArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        super().__init__("nodeless:index:Network", name, {}, opts)
+        self._name = name
+        self._options = options = NetworkOptions.read(args)
+        self._child = pulumi.ResourceOptions(parent=self)
+        zones = self._zones()
+        subnets = cidr.split(options.cidr, options.zone_count)
+        self._vpc = aws.ec2.Vpc(
+            f"{name}-vpc",
+            cidr_block=options.cidr,
+            enable_dns_hostnames=True,
+            enable_dns_support=True,
+            tags=self._tags("vpc"),
+            opts=self._child,
+        )
+        gateway = aws.ec2.InternetGateway(
+            f"{name}-internet", vpc_id=self._vpc.id, tags=self._tags("internet"), opts=self._child
+        )
+        public_table = self._route_table("public")
+        self._route("public", public_table, gateway=gateway)
+        public = [
+            self._subnet(f"public-{index}", zone, ranges.public, public_table, public=True)
+            for index, (zone, ranges) in enumerate(zip(zones, subnets, strict=True))
+        ]
+        gateways = self._nat_gateways(public, gateway)
+        private_tables = [self._route_table(f"private-{index}") for index in range(len(zones))]
+        for index, table in enumerate(private_tables):
+            self._route(f"private-{index}", table, nat=gateways[index % len(gateways)])
+        private = [
+            self._subnet(f"private-{index}", zone, ranges.private, private_tables[index], public=False)
+            for index, (zone, ranges) in enumerate(zip(zones, subnets, strict=True))
+        ]
+        self._storage_endpoint([public_table, *private_tables])
+        self.vpc_id = self._vpc.id
+        self.private_subnet_ids = pulumi.Output.all(*[subnet.id for subnet in private])
+        self.public_subnet_ids = pulumi.Output.all(*[subnet.id for subnet in public])
+        self.availability_zones = pulumi.Output.all(*zones)
+        self.register_outputs(
+            {
+                "vpcId": self.vpc_id,
+                "privateSubnetIds": self.private_subnet_ids,
+                "publicSubnetIds": self.public_subnet_ids,
+                "availabilityZones": self.availability_zones,
+            }
+        )
+
+    def _zones(self) -> list[pulumi.Output[str]]:
+        if self._options.availability_zones:
+            return [pulumi.Output.from_input(zone) for zone in self._options.availability_zones]
+        # Local and wavelength zones need opting in and cannot hold a control plane.
+        found = aws.get_availability_zones_output(
+            state="available",
+            filters=[
+                aws.GetAvailabilityZonesFilterArgs(name="opt-in-status", values=["opt-in-not-required"]),
+            ],
+            opts=pulumi.InvokeOutputOptions(parent=self),
+        )
+        return [found.names.apply(partial(nth_zone, i)) for i in range(self._options.zone_count)]
+
+    def _tags(self, suffix: str) -> dict[str, str]:
+        return {**self._options.tags, "Name": f"{self._options.cluster_name}-{suffix}"}
+
+    def _route_table(self, suffix: str) -> aws.ec2.RouteTable:
+        return aws.ec2.RouteTable(
+            f"{self._name}-{suffix}-routes", vpc_id=self._vpc.id, tags=self._tags(suffix), opts=self._child
+        )
+
+    def _route(
+        self,
+        suffix: str,
+        table: aws.ec2.RouteTable,
+        gateway: aws.ec2.InternetGateway | None = None,
+        nat: aws.ec2.NatGateway | None = None,
+    ) -> None:
+        aws.ec2.Route(
+            f"{self._name}-{suffix}-default",
+            route_table_id=table.id,
+            destination_cidr_block=_EVERYWHERE,
+            gateway_id=gateway.id if gateway else None,
+            nat_gateway_id=nat.id if nat else None,
+            opts=self._child,
+        )
+
+    def _subnet(
+        self, suffix: str, zone: pulumi.Output[str], block: str, table: aws.ec2.RouteTable, *, public: bool
+    ) -> aws.ec2.Subnet:
+        role = (
+            {"kubernetes.io/role/elb": "1"}
+            if public
+            else {"kubernetes.io/role/internal-elb": "1", names.DISCOVERY_TAG: self._options.cluster_name}
+        )
+        shared = {f"kubernetes.io/cluster/{self._options.cluster_name}": "shared"}
+        subnet = aws.ec2.Subnet(
+            f"{self._name}-{suffix}",
+            vpc_id=self._vpc.id,
+            cidr_block=block,
+            availability_zone=zone,
+            map_public_ip_on_launch=True if public else None,
+            tags={**self._tags(suffix), **role, **shared},
+            opts=self._child,
+        )
+        aws.ec2.RouteTableAssociation(
+            f"{self._name}-{suffix}-routes", route_table_id=table.id, subnet_id=subnet.id, opts=self._child
+        )
+        return subnet
+
+    def _nat_gateways(
+        self, public: Sequence[aws.ec2.Subnet], gateway: aws.ec2.InternetGateway
+    ) -> list[aws.ec2.NatGateway]:
+        count = 1 if self._options.nat_gateways == NAT_SINGLE else len(public)
+        made = []
+        for index in range(count):
+            address = aws.ec2.Eip(
+                f"{self._name}-nat-{index}", domain="vpc", tags=self._tags(f"nat-{index}"), opts=self._child
+            )
+            made.append(
+                aws.ec2.NatGateway(
+                    f"{self._name}-nat-{index}",
+                    allocation_id=address.id,
+                    subnet_id=public[index].id,
+                    tags=self._tags(f"nat-{index}"),
+                    # Without the internet gateway a NAT gateway fails to become available.
+                    opts=pulumi.ResourceOptions(parent=self, depends_on=[gateway]),
+                )
+            )
+        return made
+
+    def _storage_endpoint(self, tables: Sequence[aws.ec2.RouteTable]) -> None:
+        """S3 without NAT charges: container layers come from there."""
+        region = aws.get_region_output(opts=pulumi.InvokeOutputOptions(parent=self)).region
+        aws.ec2.VpcEndpoint(
+            f"{self._name}-s3",
+            vpc_id=self._vpc.id,
+            service_name=pulumi.Output.format("com.amazonaws.{0}.s3", region),
+            vpc_endpoint_type="Gateway",
+            route_table_ids=[table.id for table in tables],
+            tags=self._tags("s3"),
+            opts=self._child,
+        )
+
+
+def nth_zone(index: int, zones: Sequence[str]) -> str:
+    """One of a region's zones.
+
+    Raises:
+        ValueError: the region has fewer.
+    """
+    if index >= len(zones):
+        message = f"the region has {len(zones)} usable zones, more were asked for (hint: lower zoneCount)"
+        raise ValueError(message)
+    return zones[index]

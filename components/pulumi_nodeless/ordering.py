@@ -1,0 +1,36 @@
+"""Order between components: the dependencies given to a component, for its children.
+
+The engine orders resources; `depends_on` of a component says nothing about what is inside it. Components
+whose children have to wait hand their own dependencies on with this function.
+"""
+
+from collections.abc import Sequence
+
+import pulumi
+
+
+def child_after(
+    parent: pulumi.Resource,
+    opts: pulumi.ResourceOptions | None,
+    also: Sequence[pulumi.Resource] = (),
+    *,
+    delete_timeout: str | None = None,
+    delete_before_replace: bool | None = None,
+) -> pulumi.ResourceOptions:
+    """Options of a child that waits for what its component waits for, and for `also`.
+
+    Args:
+        parent: the component.
+        opts: the options the component was made with.
+        also: resources of the component itself that come before the child.
+        delete_timeout: how long its deletion may take, as `30m`.
+        delete_before_replace: whether the old object has to go before the new one comes.
+    """
+    own = pulumi.ResourceOptions(
+        parent=parent,
+        depends_on=list(also),
+        delete_before_replace=delete_before_replace,
+        custom_timeouts=pulumi.CustomTimeouts(delete=delete_timeout) if delete_timeout else None,
+    )
+    given = opts.depends_on if opts is not None else None
+    return pulumi.ResourceOptions.merge(own, pulumi.ResourceOptions(depends_on=given))

@@ -1,0 +1,155 @@
+"""IAM documents as plain data: who may assume a role, and what the controller may do.
+
+Pure functions from names and ARNs to policy documents; `identity` and `fargate` attach them. The
+controller's document has the statements of Karpenter's v0.27 installation guide, with four changes:
+`iam:PassRole` is bound to EC2 and to one role, termination asks for the cluster's tag as well as for the
+pool's, instance status and network interfaces may be read (teardown waits for interfaces to go), and
+instance profiles may be looked up so that a missing one is reported by name.
+"""
+
+from typing import Any, Final
+
+Document = dict[str, Any]
+
+VERSION: Final = "2012-10-17"
+NODE_MANAGED_POLICIES: Final = (
+    "AmazonEKSWorkerNodePolicy",
+    "AmazonEKS_CNI_Policy",
+    "AmazonEC2ContainerRegistryReadOnly",
+    "AmazonSSMManagedInstanceCore",
+)
+POD_EXECUTION_MANAGED_POLICY: Final = "AmazonEKSFargatePodExecutionRolePolicy"
+MANAGED_POLICY_LIMIT: Final = 6144
+"""Characters IAM allows in a managed policy, white space left out."""
+
+DISCOVERY_ACTIONS: Final = (
+    "ec2:DescribeAvailabilityZones",
+    "ec2:DescribeImages",
+    "ec2:DescribeInstanceStatus",
+    "ec2:DescribeInstanceTypeOfferings",
+    "ec2:DescribeInstanceTypes",
+    "ec2:DescribeInstances",
+    "ec2:DescribeLaunchTemplates",
+    "ec2:DescribeNetworkInterfaces",
+    "ec2:DescribeSecurityGroups",
+    "ec2:DescribeSpotPriceHistory",
+    "ec2:DescribeSubnets",
+    "pricing:GetProducts",
+    "ssm:GetParameter",
+)
+LAUNCH_ACTIONS: Final = (
+    "ec2:CreateFleet",
+    "ec2:CreateLaunchTemplate",
+    "ec2:CreateTags",
+    "ec2:DeleteLaunchTemplate",
+    "ec2:RunInstances",
+)
+
+
+def managed_policy_arn(name: str, partition: str) -> str:
+    """ARN of a policy that AWS manages."""
+    return f"arn:{partition}:iam::aws:policy/{name}"
+
+
+def cluster_arn(partition: str, region: str, account: str, cluster: str) -> str:
+    """ARN of an EKS cluster."""
+    return f"arn:{partition}:eks:{region}:{account}:cluster/{cluster}"
+
+
+def node_trust(dns_suffix: str) -> Document:
+    """EC2 may assume the node role."""
+    return _document(
+        {
+            "Effect": "Allow",
+            "Principal": {"Service": f"ec2.{dns_suffix}"},
+            "Action": "sts:AssumeRole",
+        }
+    )
+
+
+def pod_execution_trust(partition: str, region: str, account: str, cluster: str) -> Document:
+    """Fargate may assume the pod execution role, for profiles of this one cluster."""
+    return _document(
+        {
+            "Effect": "Allow",
+            "Principal": {"Service": "eks-fargate-pods.amazonaws.com"},
+            "Action": "sts:AssumeRole",
+            "Condition": {
+                "ArnLike": {
+                    "aws:SourceArn": f"arn:{partition}:eks:{region}:{account}:fargateprofile/{cluster}/*"
+                }
+            },
+        }
+    )
+
+
+def service_account_trust(provider_arn: str, issuer: str, namespace: str, service_account: str) -> Document:
+    """One service account of one cluster may assume the role with its token, and nobody else.
+
+    Args:
+        provider_arn: ARN of the IAM OpenID Connect provider of the cluster.
+        issuer: the cluster's issuer; condition keys want it without scheme, so `https://` is taken off.
+        namespace: namespace of the service account.
+        service_account: name of the service account.
+    """
+    bare = issuer.removeprefix("https://").rstrip("/")
+    return _document(
+        {
+            "Effect": "Allow",
+            "Principal": {"Federated": provider_arn},
+            "Action": "sts:AssumeRoleWithWebIdentity",
+            "Condition": {
+                "StringEquals": {
+                    f"{bare}:aud": "sts.amazonaws.com",
+                    f"{bare}:sub": f"system:serviceaccount:{namespace}:{service_account}",
+                }
+            },
+        }
+    )
+
+
+def controller_policy(
+    *, partition: str, region: str, account: str, dns_suffix: str, cluster: str, node_role_arn: str
+) -> Document:
+    """What the controller may do in AWS."""
+    return _document(
+        {
+            "Sid": "Karpenter",
+            "Effect": "Allow",
+            "Action": sorted(DISCOVERY_ACTIONS + LAUNCH_ACTIONS),
+            "Resource": "*",
+        },
+        {
+            "Sid": "ConditionalEC2Termination",
+            "Effect": "Allow",
+            "Action": "ec2:TerminateInstances",
+            "Resource": "*",
+            "Condition": {
+                "StringLike": {"ec2:ResourceTag/karpenter.sh/provisioner-name": "*"},
+                "StringEquals": {f"ec2:ResourceTag/kubernetes.io/cluster/{cluster}": "owned"},
+            },
+        },
+        {
+            "Sid": "PassNodeIAMRole",
+            "Effect": "Allow",
+            "Action": "iam:PassRole",
+            "Resource": node_role_arn,
+            "Condition": {"StringEquals": {"iam:PassedToService": f"ec2.{dns_suffix}"}},
+        },
+        {
+            "Sid": "InstanceProfileLookup",
+            "Effect": "Allow",
+            "Action": "iam:GetInstanceProfile",
+            "Resource": f"arn:{partition}:iam::{account}:instance-profile/*",
+        },
+        {
+            "Sid": "EKSClusterEndpointLookup",
+            "Effect": "Allow",
+            "Action": "eks:DescribeCluster",
+            "Resource": cluster_arn(partition, region, account, cluster),
+        },
+    )
+
+
+def _document(*statements: Document) -> Document:
+    return {"Version": VERSION, "Statement": list(statements)}

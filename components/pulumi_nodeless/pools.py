@@ -1,0 +1,171 @@
+"""Pools and node templates as typed arguments, and the manifests that follow from them.
+
+Pure: `capacity` makes the resources. The argument types are dictionaries with documented fields, so that
+every language sees the same names. The functions turn them into the wire form of `karpenter.sh/v1alpha5`
+Provisioner and `karpenter.k8s.aws/v1alpha1` AWSNodeTemplate. Whether the values make sense to the
+controller is decided by its admission rules, which the API server applies.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NotRequired, TypedDict
+
+PROVISIONER_API: Final = "karpenter.sh/v1alpha5"
+NODE_TEMPLATE_API: Final = "karpenter.k8s.aws/v1alpha1"
+
+
+class RequirementArgs(TypedDict):
+    """One constraint on the nodes of a pool."""
+
+    key: str
+    """Label the constraint is about, for example `karpenter.k8s.aws/instance-category`."""
+    operator: str
+    """In, NotIn, Exists, DoesNotExist, Gt or Lt."""
+    values: NotRequired[Sequence[str]]
+    """Values to compare with; none for Exists and DoesNotExist, exactly one for Gt and Lt."""
+
+
+class TaintArgs(TypedDict):
+    """A taint that the nodes of a pool carry."""
+
+    key: str
+    """Key of the taint."""
+    effect: str
+    """NoSchedule, PreferNoSchedule or NoExecute."""
+    value: NotRequired[str]
+    """Value of the taint."""
+
+
+class ProvisionerArgs(TypedDict):
+    """A pool: which nodes may be made, for which pods, and when they go."""
+
+    name: str
+    """Name of the Provisioner."""
+    node_template: str
+    """Name of the AWSNodeTemplate that says how its nodes are made."""
+    requirements: NotRequired[Sequence[RequirementArgs]]
+    """Constraints on its nodes."""
+    labels: NotRequired[Mapping[str, str]]
+    """Labels of its nodes."""
+    annotations: NotRequired[Mapping[str, str]]
+    """Annotations of its nodes."""
+    taints: NotRequired[Sequence[TaintArgs]]
+    """Taints of its nodes: only pods that tolerate all of them are considered."""
+    startup_taints: NotRequired[Sequence[TaintArgs]]
+    """Taints that something else takes off once the node is ready for work."""
+    limits: NotRequired[Mapping[str, str]]
+    """Most that all its nodes together may hold, by resource: `cpu`, `memory`, ..."""
+    weight: NotRequired[int]
+    """From 1 to 100: pools of higher weight are tried first."""
+    ttl_seconds_after_empty: NotRequired[int]
+    """Seconds after which a node without workload pods is removed; not together with consolidation."""
+    ttl_seconds_until_expired: NotRequired[int]
+    """Seconds after which a node is replaced."""
+    consolidation: NotRequired[bool]
+    """Whether nodes are replaced by cheaper ones when their pods allow it."""
+
+
+class BlockDeviceArgs(TypedDict):
+    """An EBS volume of each node."""
+
+    device_name: str
+    """Device the volume is attached as, for example /dev/xvda."""
+    volume_size: NotRequired[str]
+    """Size as a quantity, for example 50Gi."""
+    volume_type: NotRequired[str]
+    """gp3, gp2, io1, io2, st1, sc1 or standard."""
+    encrypted: NotRequired[bool]
+    """Whether the volume is encrypted."""
+    delete_on_termination: NotRequired[bool]
+    """Whether the volume goes with its instance."""
+
+
+class NodeTemplateArgs(TypedDict):
+    """How the nodes of a pool are made in EC2."""
+
+    name: str
+    """Name of the AWSNodeTemplate."""
+    subnet_selector: NotRequired[Mapping[str, str]]
+    """Tags that its subnets carry; by default the discovery tag of the cluster."""
+    security_group_selector: NotRequired[Mapping[str, str]]
+    """Tags that its security groups carry; by default the discovery tag of the cluster."""
+    ami_family: NotRequired[str]
+    """AL2, Bottlerocket, Ubuntu or Custom."""
+    ami_selector: NotRequired[Mapping[str, str]]
+    """Which images to use instead of the newest of the family."""
+    instance_profile: NotRequired[str]
+    """Instance profile, when it is not the controller's default."""
+    user_data: NotRequired[str]
+    """User data that is merged with the family's own."""
+    tags: NotRequired[Mapping[str, str]]
+    """Tags of instances, volumes and launch templates."""
+    block_devices: NotRequired[Sequence[BlockDeviceArgs]]
+    """EBS volumes, when they are not the family's default."""
+    detailed_monitoring: NotRequired[bool]
+    """Whether CloudWatch gets figures every minute."""
+
+
+def provisioner_spec(args: Mapping[str, Any]) -> dict[str, Any]:
+    """The `spec` of a Provisioner; whole numbers may arrive as floats and leave as integers."""
+    spec: dict[str, Any] = {"providerRef": {"name": args["node_template"]}}
+    if requirements := args.get("requirements"):
+        spec["requirements"] = [_without_none(dict(requirement)) for requirement in requirements]
+    for name, field in (
+        ("labels", "labels"),
+        ("annotations", "annotations"),
+        ("taints", "taints"),
+        ("startup_taints", "startupTaints"),
+    ):
+        if value := args.get(name):
+            spec[field] = dict(value) if isinstance(value, Mapping) else [dict(item) for item in value]
+    if limits := args.get("limits"):
+        spec["limits"] = {"resources": dict(limits)}
+    for name, field in (
+        ("weight", "weight"),
+        ("ttl_seconds_after_empty", "ttlSecondsAfterEmpty"),
+        ("ttl_seconds_until_expired", "ttlSecondsUntilExpired"),
+    ):
+        if (number := args.get(name)) is not None:
+            spec[field] = int(number)
+    if (consolidation := args.get("consolidation")) is not None:
+        spec["consolidation"] = {"enabled": consolidation}
+    return spec
+
+
+def node_template_spec(args: Mapping[str, Any], discovery: Mapping[str, str]) -> dict[str, Any]:
+    """The `spec` of an AWSNodeTemplate.
+
+    Args:
+        args: a `NodeTemplateArgs`.
+        discovery: the tags to select by where `args` has no selector.
+    """
+    spec: dict[str, Any] = {
+        "subnetSelector": dict(args.get("subnet_selector") or discovery),
+        "securityGroupSelector": dict(args.get("security_group_selector") or discovery),
+    }
+    for name, field in (
+        ("ami_family", "amiFamily"),
+        ("ami_selector", "amiSelector"),
+        ("instance_profile", "instanceProfile"),
+        ("user_data", "userData"),
+        ("tags", "tags"),
+        ("detailed_monitoring", "detailedMonitoring"),
+    ):
+        if (value := args.get(name)) is not None:
+            spec[field] = dict(value) if isinstance(value, Mapping) else value
+    if devices := args.get("block_devices"):
+        spec["blockDeviceMappings"] = [_block_device(device) for device in devices]
+    return spec
+
+
+def _block_device(device: Mapping[str, Any]) -> dict[str, Any]:
+    volume = {
+        "volumeSize": device.get("volume_size"),
+        "volumeType": device.get("volume_type"),
+        "encrypted": device.get("encrypted"),
+        "deleteOnTermination": device.get("delete_on_termination"),
+    }
+    return {"deviceName": device["device_name"], "ebs": _without_none(volume)}
+
+
+def _without_none(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}

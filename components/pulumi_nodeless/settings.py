@@ -1,0 +1,80 @@
+"""The controller's two ConfigMaps as data: its settings and its logging.
+
+Pure: `controller` puts the results into ConfigMaps. Keys and defaults are those of Karpenter v0.27's
+`karpenter-global-settings` and `config-logging`, so that a user's knowledge of them stays true. What the
+keys mean to the controller is documented with the controller's own settings.
+"""
+
+import json
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any, Final
+
+GLOBAL_SETTINGS: Final = "karpenter-global-settings"
+LOGGING: Final = "config-logging"
+LOG_LEVELS: Final = ("debug", "info", "warn", "error")
+
+DEFAULT_SETTINGS: Final[Mapping[str, str]] = {
+    "aws.enableENILimitedPodDensity": "true",
+    "aws.enablePodENI": "false",
+    "aws.interruptionQueueName": "",
+    "aws.isolatedVPC": "false",
+    "aws.nodeNameConvention": "ip-name",
+    "aws.vmMemoryOverheadPercent": "0.075",
+    "batchIdleDuration": "1s",
+    "batchMaxDuration": "10s",
+    "featureGates.driftEnabled": "false",
+}
+FIXED_SETTINGS: Final = ("aws.clusterName", "aws.clusterEndpoint", "aws.defaultInstanceProfile")
+"""Settings that the component knows best: they follow from its other arguments."""
+
+
+def global_settings(
+    cluster: str, endpoint: Any, instance_profile: Any, overrides: Mapping[str, Any], tags: Mapping[str, str]
+) -> dict[str, Any]:
+    """Data of the settings ConfigMap; `endpoint`, `instance_profile` and override values may be outputs.
+
+    Args:
+        cluster: name of the cluster, for discovery and tags.
+        endpoint: URL of the API server that nodes join.
+        instance_profile: the profile of node templates that name none.
+        overrides: settings of the user, by key.
+        tags: tags for everything the controller makes in AWS.
+    """
+    data: dict[str, Any] = dict(DEFAULT_SETTINGS)
+    if tags:
+        data["aws.tags"] = json.dumps(dict(tags), sort_keys=True)
+    data.update(overrides)
+    data.update(zip(FIXED_SETTINGS, (cluster, endpoint, instance_profile), strict=True))
+    return dict(sorted(data.items()))
+
+
+def logging_settings(level: str) -> dict[str, str]:
+    """Data of the logging ConfigMap: the level of the controller and of its webhook server."""
+    encoder = {
+        "timeKey": "time",
+        "levelKey": "level",
+        "nameKey": "logger",
+        "callerKey": "caller",
+        "messageKey": "message",
+        "stacktraceKey": "stacktrace",
+        "levelEncoder": "capital",
+        "timeEncoder": "iso8601",
+    }
+    zap = {
+        "level": level,
+        "development": False,
+        "disableStacktrace": True,
+        "disableCaller": True,
+        "sampling": {"initial": 100, "thereafter": 100},
+        "outputPaths": ["stdout"],
+        "errorOutputPaths": ["stderr"],
+        "encoding": "console",
+        "encoderConfig": encoder,
+    }
+    return {"loglevel.webhook": "error", "zap-logger-config": json.dumps(zap, indent=2)}
+
+
+def checksum(data: Mapping[str, str]) -> str:
+    """Digest of a ConfigMap's data: on the pod template, it restarts the pods when a setting changes."""
+    return sha256(json.dumps(dict(data), sort_keys=True).encode()).hexdigest()

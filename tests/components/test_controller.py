@@ -1,0 +1,211 @@
+"""The controller's objects: names, order and least rights."""
+
+from typing import Any
+
+import pytest
+
+from nodeless.api.crds import all_crds
+from tests.components.recorder import Recorder
+
+DEPLOYMENT = "kubernetes:apps/v1:Deployment"
+ADMISSION = "admissionregistration.k8s.io/v1"
+MUTATING = f"kubernetes:{ADMISSION}:MutatingWebhookConfiguration"
+VALIDATING = f"kubernetes:{ADMISSION}:ValidatingWebhookConfiguration"
+CLUSTER_ROLE = "kubernetes:rbac.authorization.k8s.io/v1:ClusterRole"
+ROLE = "kubernetes:rbac.authorization.k8s.io/v1:Role"
+
+OBJECTS = [
+    ("core/v1:Namespace", None, "karpenter"),
+    ("policy/v1:PodDisruptionBudget", "karpenter", "karpenter"),
+    ("core/v1:ServiceAccount", "karpenter", "karpenter"),
+    ("core/v1:Secret", "karpenter", "karpenter-cert"),
+    ("core/v1:ConfigMap", "karpenter", "config-logging"),
+    ("core/v1:ConfigMap", "karpenter", "karpenter-global-settings"),
+    ("core/v1:Service", "karpenter", "karpenter"),
+    ("apps/v1:Deployment", "karpenter", "karpenter"),
+    ("rbac.authorization.k8s.io/v1:ClusterRole", None, "karpenter"),
+    ("rbac.authorization.k8s.io/v1:ClusterRole", None, "karpenter-core"),
+    ("rbac.authorization.k8s.io/v1:ClusterRole", None, "karpenter-admin"),
+    ("rbac.authorization.k8s.io/v1:ClusterRoleBinding", None, "karpenter"),
+    ("rbac.authorization.k8s.io/v1:ClusterRoleBinding", None, "karpenter-core"),
+    ("rbac.authorization.k8s.io/v1:Role", "karpenter", "karpenter"),
+    ("rbac.authorization.k8s.io/v1:Role", "kube-system", "karpenter-dns"),
+    ("rbac.authorization.k8s.io/v1:RoleBinding", "karpenter", "karpenter"),
+    ("rbac.authorization.k8s.io/v1:RoleBinding", "kube-system", "karpenter-dns"),
+    (f"{ADMISSION}:MutatingWebhookConfiguration", None, "defaulting.webhook.karpenter.sh"),
+    (
+        "admissionregistration.k8s.io/v1:MutatingWebhookConfiguration",
+        None,
+        "defaulting.webhook.karpenter.k8s.aws",
+    ),
+    (
+        "admissionregistration.k8s.io/v1:ValidatingWebhookConfiguration",
+        None,
+        "validation.webhook.karpenter.sh",
+    ),
+    (
+        "admissionregistration.k8s.io/v1:ValidatingWebhookConfiguration",
+        None,
+        "validation.webhook.karpenter.k8s.aws",
+    ),
+    (
+        "admissionregistration.k8s.io/v1:ValidatingWebhookConfiguration",
+        None,
+        "validation.webhook.config.karpenter.sh",
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "namespace", "name"), OBJECTS)
+def test_objects_have_the_charts_names(
+    environment: Recorder, kind: str, namespace: str | None, name: str
+) -> None:
+    metadata = environment.one(f"kubernetes:{kind}", name).inputs["metadata"]
+    assert metadata.get("namespace") == namespace
+
+
+def test_definitions_are_the_controllers_own_unchanged(environment: Recorder) -> None:
+    made = {
+        each.inputs["metadata"]["name"]: each.inputs
+        for each in environment.of("kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition")
+    }
+    own = {each["metadata"]["name"]: each for each in all_crds()}
+    assert set(made) == set(own)
+    assert {"provisioners.karpenter.sh", "awsnodetemplates.karpenter.k8s.aws"} <= set(own)
+    for name, definition in own.items():
+        assert made[name]["spec"] == definition["spec"]
+
+
+def pod(environment: Recorder) -> dict[str, Any]:
+    spec: dict[str, Any] = environment.one(DEPLOYMENT).inputs["spec"]["template"]["spec"]
+    return spec
+
+
+def test_two_replicas_spread_and_are_never_disrupted_together(environment: Recorder) -> None:
+    assert environment.one(DEPLOYMENT).inputs["spec"]["replicas"] == 2
+    spread = pod(environment)["topologySpreadConstraints"][0]
+    assert (spread["topologyKey"], spread["whenUnsatisfiable"]) == (
+        "topology.kubernetes.io/zone",
+        "ScheduleAnyway",
+    )
+    budget = environment.one("kubernetes:policy/v1:PodDisruptionBudget").inputs["spec"]
+    assert budget["maxUnavailable"] == 1
+    labels = environment.one(DEPLOYMENT).inputs["spec"]["template"]["metadata"]["labels"]
+    assert budget["selector"]["matchLabels"] == labels
+    assert environment.one("kubernetes:core/v1:Service").inputs["spec"]["selector"] == labels
+
+
+def test_the_container_runs_with_least_privilege_and_fixed_size(environment: Recorder) -> None:
+    spec = pod(environment)
+    (container,) = spec["containers"]
+    assert spec["securityContext"]["runAsNonRoot"] is True
+    assert spec["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "runAsNonRoot": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    figures = {"cpu": "1", "memory": "1Gi"}
+    assert container["resources"] == {"requests": figures, "limits": figures}
+
+
+def test_the_pod_is_as_the_controller_expects_it(environment: Recorder) -> None:
+    (container,) = pod(environment)["containers"]
+    assert (container["name"], container["command"], container["args"]) == (
+        "controller",
+        ["nodeless"],
+        ["run"],
+    )
+    assert {each["name"]: each["containerPort"] for each in container["ports"]} == {
+        "https-webhook": 8443,
+        "http-metrics": 8080,
+        "http": 8081,
+    }
+    fields = {
+        each["name"]: each["valueFrom"]["fieldRef"]["fieldPath"]
+        for each in container["env"]
+        if "valueFrom" in each
+    }
+    assert fields == {
+        "SYSTEM_NAMESPACE": "metadata.namespace",
+        "POD_NAME": "metadata.name",
+        "POD_IP": "status.podIP",
+    }
+    assert {"name": "CONFIG_LOGGING_NAME", "value": "config-logging"} in container["env"]
+    assert container["readinessProbe"]["httpGet"] == {"path": "/readyz", "port": "http"}
+    assert container["livenessProbe"]["httpGet"] == {"path": "/healthz", "port": "http"}
+    assert pod(environment)["serviceAccountName"] == "karpenter"
+
+
+def test_the_pods_wait_for_all_they_use_and_for_fargate(environment: Recorder) -> None:
+    behind = environment.everything_behind(environment.one(DEPLOYMENT))
+    for kind, _, name in OBJECTS:
+        if not kind.endswith(":Deployment") and name != "karpenter-admin":
+            assert environment.one(f"kubernetes:{kind}", name).urn in behind, name
+    for profile in environment.of("aws:eks/fargateProfile:FargateProfile"):
+        assert profile.urn in behind
+
+
+def test_webhooks_are_made_before_pods_and_after_what_nobody_could_check_yet(environment: Recorder) -> None:
+    webhooks = environment.of(MUTATING) + environment.of(VALIDATING)
+    assert len(webhooks) == 5
+    settings = environment.one("kubernetes:core/v1:ConfigMap", "karpenter-global-settings")
+    for each in webhooks:
+        assert settings.urn in each.dependencies
+        assert environment.one(DEPLOYMENT).urn not in environment.everything_behind(each)
+
+
+def test_pools_fail_closed_and_settings_fail_open(environment: Recorder) -> None:
+    for each in environment.of(MUTATING) + environment.of(VALIDATING):
+        (webhook,) = each.inputs["webhooks"]
+        settings = each.inputs["metadata"]["name"] == "validation.webhook.config.karpenter.sh"
+        assert webhook["failurePolicy"] == ("Ignore" if settings else "Fail")
+        assert "caBundle" not in webhook["clientConfig"], "the controller's to fill in"
+        assert webhook["clientConfig"]["service"]["name"] == "karpenter"
+        assert webhook["clientConfig"]["service"]["namespace"] == "karpenter"
+    own = environment.one(VALIDATING, "validation.webhook.config.karpenter.sh").inputs["webhooks"][0]
+    labels = own["objectSelector"]["matchLabels"]
+    for name in ("karpenter-global-settings", "config-logging"):
+        map_labels = environment.one("kubernetes:core/v1:ConfigMap", name).inputs["metadata"]["labels"]
+        assert labels.items() <= map_labels.items()
+    guard = environment.one("kubernetes:core/v1:ConfigMap", "nodeless-teardown").inputs["metadata"]["labels"]
+    assert not labels.items() <= guard.items(), "the guard must be released even when no webhook answers"
+
+
+def granted(role: dict[str, Any]) -> set[tuple[str, str, str, str]]:
+    return {
+        (group, resource, verb, name)
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+        for name in rule.get("resourceNames") or [""]
+    }
+
+
+def test_the_controller_has_no_more_rights_than_it_uses(environment: Recorder) -> None:
+    everywhere = granted(environment.one(CLUSTER_ROLE, "karpenter-core").inputs) | granted(
+        environment.one(CLUSTER_ROLE, "karpenter").inputs
+    )
+    assert not any("*" in part for right in everywhere for part in right)
+    assert not any(resource in ("secrets", "configmaps", "leases") for _, resource, _, _ in everywhere)
+    assert ("", "pods", "delete", "") not in everywhere
+    assert ("", "pods/eviction", "create", "") in everywhere
+    for verb in ("get", "list", "watch", "create", "patch", "delete"):
+        assert ("", "nodes", verb, "") in everywhere
+        assert ("karpenter.sh", "nodeclaims", verb, "") in everywhere
+    written = {name for _, resource, verb, name in everywhere if "webhook" in resource and verb == "update"}
+    assert written == {name for kind, _, name in OBJECTS if "Webhook" in kind}
+    local = granted(environment.one(ROLE, "karpenter").inputs)
+    assert {name for _, resource, _, name in local if resource == "secrets"} == {"karpenter-cert"}
+    changed = {name for _, resource, verb, name in local if resource == "configmaps" and verb == "patch"}
+    assert changed == {"nodeless-teardown"}
+
+
+def test_service_ports_lead_to_the_container(environment: Recorder) -> None:
+    ports = environment.one("kubernetes:core/v1:Service").inputs["spec"]["ports"]
+    assert {(each["name"], each["port"], each["targetPort"]) for each in ports} == {
+        ("http-metrics", 8080, "http-metrics"),
+        ("https-webhook", 443, "https-webhook"),
+    }

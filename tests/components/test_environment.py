@@ -1,0 +1,292 @@
+"""The whole environment as the program of infra/ registers it."""
+
+import json
+from typing import Any
+
+import pytest
+
+from pulumi_nodeless.network import nth_zone
+from tests.components.conftest import CONFIG, program
+from tests.components.recorder import ISSUER, Recorder, Registered, run
+
+DISCOVERY = "karpenter.sh/discovery"
+GUARD = "nodeless-teardown"
+CONFIG_MAP = "kubernetes:core/v1:ConfigMap"
+PROVISIONER = "kubernetes:karpenter.sh/v1alpha5:Provisioner"
+NODE_TEMPLATE = "kubernetes:karpenter.k8s.aws/v1alpha1:AWSNodeTemplate"
+DEPLOYMENT = "kubernetes:apps/v1:Deployment"
+
+
+def with_tag(recorder: Recorder, key: str) -> list[Registered]:
+    return [each for each in recorder.custom() if key in (each.inputs.get("tags") or {})]
+
+
+def test_every_input_is_one_that_the_sdk_knows(environment: Recorder) -> None:
+    assert environment.faults == []
+    assert len(list(environment.custom())) > 60
+
+
+def test_no_resource_uses_a_default_provider(environment: Recorder) -> None:
+    providers = {
+        f"{each.token.partition(':')[0]}: {each.provider.split('::')[-2]}"
+        for each in environment.custom()
+        if not each.token.startswith("pulumi:providers:")
+    }
+    assert providers == {"aws: aws", "kubernetes: nodeless-kubernetes"}
+
+
+def test_every_resource_has_a_component_above_it(environment: Recorder) -> None:
+    above = {
+        each.name
+        for each in environment.resources.values()
+        if each.parent.split("::")[2:3] == ["pulumi:pulumi:Stack"]
+    }
+    assert above == {"aws", "nodeless"}
+
+
+def test_exactly_one_security_group_can_be_discovered(environment: Recorder) -> None:
+    tagged = with_tag(environment, DISCOVERY)
+    assert {each.token for each in tagged} == {"aws:ec2/subnet:Subnet"}
+    (tag,) = environment.of("aws:ec2/tag:Tag")
+    assert tag.inputs == {"resourceId": "sg-cluster", "key": DISCOVERY, "value": "demo"}
+    cluster = environment.one("eks:index:Cluster").inputs
+    assert cluster["skipDefaultSecurityGroups"] is True
+    assert DISCOVERY not in json.dumps(cluster)
+
+
+def test_nodes_and_fargate_live_in_private_subnets_only(environment: Recorder) -> None:
+    subnets = environment.of("aws:ec2/subnet:Subnet")
+    private = {each.name for each in subnets if DISCOVERY in each.inputs["tags"]}
+    assert private == {f"nodeless-network-private-{index}" for index in range(3)}
+    assert not any(each.inputs.get("mapPublicIpOnLaunch") for each in subnets if each.name in private)
+    for profile in environment.of("aws:eks/fargateProfile:FargateProfile"):
+        assert set(profile.inputs["subnetIds"]) == {f"{name}-id" for name in private}
+    routes = {each.name: each.inputs for each in environment.of("aws:ec2/route:Route")}
+    assert all("gatewayId" not in routes[f"{name}-default"] for name in private)
+
+
+def test_subnets_and_load_balancers_find_each_other(environment: Recorder) -> None:
+    tags = {each.name: each.inputs["tags"] for each in environment.of("aws:ec2/subnet:Subnet")}
+    assert tags["nodeless-network-public-0"]["kubernetes.io/role/elb"] == "1"
+    assert tags["nodeless-network-private-0"]["kubernetes.io/role/internal-elb"] == "1"
+
+
+def test_the_controllers_role_trusts_its_service_account_alone(environment: Recorder) -> None:
+    role = next(
+        each for each in environment.of("aws:iam/role:Role") if "ControllerRole" in each.inputs["name"]
+    )
+    (statement,) = json.loads(role.inputs["assumeRolePolicy"])["Statement"]
+    assert statement["Condition"] == {
+        "StringEquals": {
+            f"{ISSUER}:aud": "sts.amazonaws.com",
+            f"{ISSUER}:sub": "system:serviceaccount:karpenter:karpenter",
+        }
+    }
+    account = environment.one("kubernetes:core/v1:ServiceAccount").inputs["metadata"]
+    assert (account["namespace"], account["name"]) == ("karpenter", "karpenter")
+    assert account["annotations"]["eks.amazonaws.com/role-arn"].endswith(f"role/{role.inputs['name']}")
+
+
+def test_fixed_names_are_those_of_the_articles(environment: Recorder) -> None:
+    roles = {each.inputs["name"] for each in environment.of("aws:iam/role:Role")}
+    assert roles == {
+        "KarpenterNodeRole-demo",
+        "KarpenterControllerRole-demo",
+        "AmazonEKSFargatePodExecutionRole-demo",
+    }
+    assert environment.one("aws:iam/instanceProfile:InstanceProfile").inputs["name"] == (
+        "KarpenterNodeInstanceProfile-demo"
+    )
+    assert environment.one("aws:iam/policy:Policy").inputs["name"] == "KarpenterControllerPolicy-demo"
+    fixed = environment.of("aws:iam/role:Role") + environment.of("aws:eks/fargateProfile:FargateProfile")
+    assert all(each.delete_before_replace for each in fixed)
+
+
+def test_nodes_may_join_by_access_entry_and_by_aws_auth(environment: Recorder) -> None:
+    entry = environment.one("aws:eks/accessEntry:AccessEntry").inputs
+    assert entry["type"] == "EC2_LINUX"
+    assert entry["principalArn"].endswith("role/KarpenterNodeRole-demo")
+    cluster = environment.one("eks:index:Cluster").inputs
+    assert cluster["authenticationMode"] == "API_AND_CONFIG_MAP"
+    assert {each["username"]: each["groups"] for each in cluster["roleMappings"]} == {
+        "system:node:{{EC2PrivateDNSName}}": ["system:bootstrappers", "system:nodes"],
+        "system:node:{{SessionName}}": ["system:bootstrappers", "system:nodes", "system:node-proxier"],
+    }
+
+
+@pytest.mark.parametrize(("mode", "entries", "mappings"), [("API", 1, 0), ("CONFIG_MAP", 0, 2)])
+def test_the_authentication_mode_decides_how_nodes_join(mode: str, entries: int, mappings: int) -> None:
+    recorder = run(program, config={**CONFIG, "nodeless:authenticationMode": mode})
+    assert len(recorder.of("aws:eks/accessEntry:AccessEntry")) == entries
+    assert len(recorder.one("eks:index:Cluster").inputs.get("roleMappings") or []) == mappings
+
+
+def test_fargate_takes_controller_and_dns_but_no_workloads(environment: Recorder) -> None:
+    profiles = {
+        each.inputs["fargateProfileName"]: each
+        for each in environment.of("aws:eks/fargateProfile:FargateProfile")
+    }
+    deployment = environment.one(DEPLOYMENT).inputs
+    assert profiles["karpenter"].inputs["selectors"] == [{"namespace": deployment["metadata"]["namespace"]}]
+    assert {"namespace": "kube-system", "labels": {"k8s-app": "kube-dns"}} in (
+        profiles["kube-system"].inputs["selectors"]
+    )
+    assert profiles["karpenter"].urn in profiles["kube-system"].dependencies, "one operation at a time"
+    dns = environment.one("aws:eks/addon:Addon")
+    assert json.loads(dns.inputs["configurationValues"]) == {"computeType": "Fargate"}
+    assert profiles["kube-system"].urn in dns.dependencies
+
+
+def test_the_guard_outlives_nothing_that_the_controller_needs(environment: Recorder) -> None:
+    guard = environment.one(CONFIG_MAP, GUARD)
+    assert guard.inputs["metadata"]["finalizers"] == ["nodeless.dev/teardown"]
+    assert guard.inputs["metadata"]["labels"] == {"nodeless.dev/teardown": "guard"}
+    assert guard.delete_timeout == "30m"
+    assert_depends_on_all_but(environment, guard, {PROVISIONER, NODE_TEMPLATE})
+
+
+@pytest.mark.parametrize("token", [PROVISIONER, NODE_TEMPLATE])
+def test_pools_go_before_all_that_the_controller_needs(environment: Recorder, token: str) -> None:
+    pool = environment.one(token)
+    assert pool.delete_timeout == "30m"
+    assert_depends_on_all_but(environment, pool, {PROVISIONER, NODE_TEMPLATE})
+    assert environment.one(CONFIG_MAP, GUARD).urn in environment.everything_behind(pool)
+
+
+def assert_depends_on_all_but(environment: Recorder, dependent: Registered, exempt: set[str]) -> None:
+    """Only the user's own resources, or such that serve nobody at teardown, may go earlier or together."""
+    needed = {
+        each.urn for each in environment.custom() if each.token not in exempt and each.urn != dependent.urn
+    }
+    missing = {environment.resources[urn].name for urn in needed - environment.everything_behind(dependent)}
+    assert missing == set()
+
+
+def test_a_pool_goes_before_its_node_template(environment: Recorder) -> None:
+    assert environment.one(NODE_TEMPLATE).urn in environment.one(PROVISIONER).dependencies
+
+
+def test_the_first_pool_is_the_articles(environment: Recorder) -> None:
+    assert environment.one(PROVISIONER).inputs["spec"] == {
+        "providerRef": {"name": "default"},
+        "requirements": [
+            {"key": "karpenter.k8s.aws/instance-category", "operator": "In", "values": ["c", "m", "r"]},
+            {"key": "karpenter.k8s.aws/instance-generation", "operator": "Gt", "values": ["2"]},
+        ],
+    }
+    assert environment.one(NODE_TEMPLATE).inputs["spec"] == {
+        "subnetSelector": {DISCOVERY: "demo"},
+        "securityGroupSelector": {DISCOVERY: "demo"},
+    }
+
+
+def test_the_first_pool_can_be_left_out() -> None:
+    recorder = run(program, config={**CONFIG, "nodeless:defaultPool": "false"})
+    assert recorder.of(PROVISIONER) == recorder.of(NODE_TEMPLATE) == []
+    assert recorder.one(CONFIG_MAP, GUARD)
+
+
+def test_settings_follow_from_the_resources_made(environment: Recorder) -> None:
+    data = environment.one(CONFIG_MAP, "karpenter-global-settings").inputs["data"]
+    assert data["aws.clusterName"] == environment.one("eks:index:Cluster").inputs["name"]
+    assert data["aws.clusterEndpoint"] == "https://ABC.gr7.us-east-1.eks.amazonaws.com"
+    assert data["aws.defaultInstanceProfile"] == "KarpenterNodeInstanceProfile-demo"
+
+
+def test_a_changed_setting_restarts_the_pods(environment: Recorder) -> None:
+    changed = run(program, config={**CONFIG, "nodeless:controllerSettings": '{"batchMaxDuration": "30s"}'})
+
+    def checksum(recorder: Recorder) -> str:
+        template = recorder.one(DEPLOYMENT).inputs["spec"]["template"]
+        return str(template["metadata"]["annotations"]["checksum/settings"])
+
+    assert checksum(environment) != checksum(changed)
+    data = changed.one(CONFIG_MAP, "karpenter-global-settings").inputs["data"]
+    assert data["batchMaxDuration"] == "30s"
+
+
+def test_the_users_environment_variables_reach_the_container() -> None:
+    variables = '{"AWS_ENDPOINT_URL": "http://127.0.0.1:5000"}'
+    recorder = run(program, config={**CONFIG, "nodeless:controllerEnvironment": variables})
+    (container,) = recorder.one(DEPLOYMENT).inputs["spec"]["template"]["spec"]["containers"]
+    assert {"name": "AWS_ENDPOINT_URL", "value": "http://127.0.0.1:5000"} in container["env"]
+
+
+def test_the_kubernetes_provider_gets_the_clusters_kubeconfig(environment: Recorder) -> None:
+    provider = environment.one("pulumi:providers:kubernetes").inputs
+    assert provider["enableServerSideApply"] == "true"
+    document = json.loads(provider["kubeconfig"])
+    assert document["clusters"][0]["cluster"]["server"] == "https://ABC.gr7.us-east-1.eks.amazonaws.com"
+    assert provider["clusterIdentifier"].endswith("cluster/demo")
+
+
+def test_growing_by_a_zone_only_adds(environment: Recorder) -> None:
+    grown = run(program, config={**CONFIG, "nodeless:zoneCount": "4"})
+    network = {urn for urn in environment.resources if "nodeless-network" in urn}
+    assert network < {urn for urn in grown.resources if "nodeless-network" in urn}
+    for urn in network:
+        before, after = environment.resources[urn], grown.resources[urn]
+        if before.token != "aws:ec2/vpcEndpoint:VpcEndpoint":
+            assert before.inputs == after.inputs, before.name
+
+
+def test_one_nat_gateway_for_each_zone_when_asked_for() -> None:
+    recorder = run(program, config={**CONFIG, "nodeless:natGateways": "per-zone"})
+    assert len(recorder.of("aws:ec2/natGateway:NatGateway")) == 3
+    used = {each.inputs.get("natGatewayId") for each in recorder.of("aws:ec2/route:Route")}
+    assert len(used - {None}) == 3
+
+
+def test_more_zones_than_the_region_has_are_refused() -> None:
+    with pytest.raises(ValueError, match="the region has 4 usable zones"):
+        nth_zone(4, ["us-east-1a", "us-east-1b", "us-east-1c", "us-east-1d"])
+
+
+class Unknowing(Recorder):
+    """A first preview: providers know nothing yet of what they will make."""
+
+    def new_resource(self, args: Any) -> tuple[str | None, dict[str, Any]]:
+        super().new_resource(args)
+        return None, {}
+
+
+def test_a_first_preview_passes_with_nothing_known() -> None:
+    recorder = run(program, config=CONFIG, recorder=Unknowing(), preview=True)
+    assert recorder.faults == []
+    assert recorder.one(PROVISIONER).inputs["spec"]["providerRef"] == {"name": "default"}
+    names = [each.inputs["metadata"]["name"] for each in recorder.of("kubernetes:core/v1:ConfigMap")]
+    assert all(isinstance(name, str) for name in names)
+
+
+def test_an_existing_cluster_is_used_instead_of_a_new_one() -> None:
+    def existing() -> None:
+        import pulumi  # noqa: PLC0415 - the SDKs are slow to import
+        import pulumi_aws as aws  # noqa: PLC0415
+
+        from pulumi_nodeless import Environment  # noqa: PLC0415
+
+        Environment(
+            "apps",
+            {
+                "cluster_name": "demo",
+                "authentication_mode": "API",
+                "existing_cluster": {
+                    "arn": "arn:aws:eks:eu-west-1:123456789012:cluster/demo",
+                    "endpoint": "https://abc.eks",
+                    "certificate_authority": "Q0E=",
+                    "oidc_provider_arn": "arn:aws:iam::123456789012:oidc-provider/x",
+                    "oidc_issuer": "https://oidc.example/id/1",
+                    "vpc_id": "vpc-1",
+                    "private_subnet_ids": ["subnet-1", "subnet-2"],
+                    "security_group_id": "sg-1",
+                },
+            },
+            pulumi.ResourceOptions(providers=[aws.Provider("aws", region="eu-west-1")]),
+        )
+
+    recorder = run(existing)
+    assert recorder.faults == []
+    assert recorder.of("eks:index:Cluster") == recorder.of("aws:ec2/vpc:Vpc") == []
+    for profile in recorder.of("aws:eks/fargateProfile:FargateProfile"):
+        assert profile.inputs["subnetIds"] == ["subnet-1", "subnet-2"]
+    assert recorder.one(DEPLOYMENT)

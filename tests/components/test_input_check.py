@@ -1,0 +1,54 @@
+"""The checker of resource inputs finds the mistakes it is there for, and nothing else."""
+
+import pytest
+
+from tests.components.input_check import UnknownTokenError, check_inputs
+
+PROFILE = {
+    "clusterName": "demo",
+    "podExecutionRoleArn": "arn",
+    "selectors": [{"namespace": "karpenter"}],
+    "subnetIds": ["subnet-1"],
+}
+
+
+def test_right_inputs_pass() -> None:
+    assert check_inputs("aws:eks/fargateProfile:FargateProfile", PROFILE) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (
+            {"clusterNam": "demo"},
+            "FargateProfile.clusterNam: no such input on FargateProfileArgs (did you mean clusterName?)",
+        ),
+        (
+            {"selectors": [{}]},
+            "FargateProfile.selectors[0].namespace: required input of FargateProfileSelectorArgs is missing",
+        ),
+        (
+            {"selectors": [{"namespace": "a", "label": {}}]},
+            "FargateProfile.selectors[0].label: no such input on FargateProfileSelectorArgs "
+            "(did you mean labels?)",
+        ),
+        ({"subnetIds": "subnet-1"}, "FargateProfile.subnetIds: expected a list, got str"),
+        ({"tags": {"a": 1.0}}, "FargateProfile.tags.a: expected str, got 1.0"),
+        (
+            {"podExecutionRoleArn": None},
+            "FargateProfile.podExecutionRoleArn: required input of FargateProfileArgs is missing",
+        ),
+    ],
+)
+def test_a_mistake_is_named_with_its_path(change: dict[str, object], told: str) -> None:
+    assert check_inputs("aws:eks/fargateProfile:FargateProfile", {**PROFILE, **change}) == [told]
+
+
+def test_a_value_outside_an_enumeration_is_named() -> None:
+    (told,) = check_inputs("eks:index:Cluster", {"authenticationMode": "APIX"})
+    assert told.startswith("Cluster.authenticationMode: 'APIX' is not one of")
+
+
+def test_a_token_that_no_sdk_knows_is_refused() -> None:
+    with pytest.raises(UnknownTokenError):
+        check_inputs("aws:eks/fargatProfile:FargatProfile", {})

@@ -1,0 +1,41 @@
+"""The package's face: exported names, and components that other languages can use."""
+
+import importlib
+import json
+
+import pulumi_nodeless
+
+COMPONENTS = [
+    "Capacity",
+    "Cluster",
+    "Controller",
+    "ControllerIdentity",
+    "Environment",
+    "FargateProfiles",
+    "Network",
+    "NodeAccess",
+    "NodeIdentity",
+    "PodExecutionRole",
+    "TeardownGuard",
+]
+
+
+def test_every_exported_name_is_there() -> None:
+    assert pulumi_nodeless.__all__ == sorted(pulumi_nodeless.__all__)
+    for name in pulumi_nodeless.__all__:
+        assert getattr(pulumi_nodeless, name).__name__ == name
+
+
+def test_components_have_a_schema_for_other_languages() -> None:
+    host = importlib.import_module("pulumi.provider.experimental.component")
+    classes = [getattr(pulumi_nodeless, name) for name in COMPONENTS]
+    schema = json.loads(host.ComponentProvider(classes, "nodeless", None, "0.1.0").schema)
+    resources = schema["resources"]
+    assert set(resources) == {f"nodeless:index:{name}" for name in COMPONENTS}
+    network = resources["nodeless:index:Network"]
+    assert network["inputProperties"]["zoneCount"]["type"] == "integer"
+    assert "clusterName" in network["requiredInputs"]
+    for name, resource in resources.items():
+        for field in resource["inputProperties"] | resource["properties"]:
+            described = (resource["inputProperties"] | resource["properties"])[field]
+            assert described.get("description"), f"{name}.{field} has no description"
