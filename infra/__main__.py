@@ -1,0 +1,50 @@
+"""The full environment on AWS, from a stack's configuration.
+
+Reads every key that Pulumi.yaml declares and hands it to `pulumi_nodeless.Environment`. Defaults live with
+the component and are repeated in Pulumi.yaml for its readers; a key that is not set is not handed on.
+"""
+
+from typing import Any
+
+import pulumi
+import pulumi_aws as aws
+
+from pulumi_nodeless import Environment, EnvironmentArgs
+
+
+def environment_args(config: pulumi.Config) -> EnvironmentArgs:
+    """The environment's arguments as configured."""
+    given: dict[str, Any] = {
+        "kubernetes_version": config.get("kubernetesVersion") or None,
+        "vpc_cidr": config.get("vpcCidr"),
+        "zone_count": config.get_int("zoneCount"),
+        "availability_zones": config.get_object("availabilityZones") or None,
+        "nat_gateways": config.get("natGateways"),
+        "authentication_mode": config.get("authenticationMode"),
+        "endpoint_public_access": config.get_bool("endpointPublicAccess"),
+        "public_access_cidrs": config.get_object("publicAccessCidrs") or None,
+        "controller_image": config.get("controllerImage"),
+        "controller_replicas": config.get_int("controllerReplicas"),
+        "controller_log_level": config.get("controllerLogLevel"),
+        "controller_settings": config.get_object("controllerSettings"),
+        "controller_environment": config.get_object("controllerEnvironment"),
+        "teardown_timeout_minutes": config.get_int("teardownTimeoutMinutes"),
+        "tags": config.get_object("tags"),
+    }
+    if config.get_bool("defaultPool") is False:
+        given.update(node_templates=[], provisioners=[])
+    args: EnvironmentArgs = {"cluster_name": config.get("clusterName") or f"nodeless-{pulumi.get_stack()}"}
+    for name, value in given.items():
+        if value is not None:
+            args[name] = value  # type: ignore[literal-required]  # the names above are EnvironmentArgs'
+    return args
+
+
+provider = aws.Provider("aws", region=pulumi.Config("aws").require("region"))
+environment = Environment(
+    "nodeless",
+    environment_args(pulumi.Config("nodeless")),
+    pulumi.ResourceOptions(providers=[provider]),
+)
+for name, output in environment.outputs().items():
+    pulumi.export(name, output)
