@@ -1,0 +1,76 @@
+"""The functions of the AWS package that programs call while they run, also in a preview."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from infra.local.pulumi.aws.clients import AwsClients
+from infra.local.pulumi.resources import Inputs, Outputs
+
+#: Each partition's domain for service principals and endpoints.
+_DNS_SUFFIXES = {"aws": "amazonaws.com", "aws-cn": "amazonaws.com.cn", "aws-us-gov": "amazonaws.com"}
+
+
+def availability_zones(backend: AwsClients, arguments: Inputs) -> Outputs:
+    """`getAvailabilityZones`: names in alphabetical order, as the real function gives them."""
+    wanted = [{"Name": item["name"], "Values": list(item["values"])} for item in arguments.get("filters", [])]
+    if "state" in arguments:
+        wanted.append({"Name": "state", "Values": [arguments["state"]]})
+    reply = backend.ec2.describe_availability_zones(
+        Filters=wanted, AllAvailabilityZones=bool(arguments.get("allAvailabilityZones", False))
+    )
+    zones: list[Mapping[str, Any]] = sorted(reply["AvailabilityZones"], key=lambda zone: zone["ZoneName"])
+    excluded = set(arguments.get("excludeNames", []))
+    kept = [zone for zone in zones if zone["ZoneName"] not in excluded]
+    return {
+        "id": backend.region,
+        "names": [zone["ZoneName"] for zone in kept],
+        "zoneIds": [zone["ZoneId"] for zone in kept],
+        "groupNames": sorted({zone.get("GroupName", backend.region) for zone in kept}),
+        "region": backend.region,
+    }
+
+
+def caller_identity(backend: AwsClients, arguments: Inputs) -> Outputs:
+    """`getCallerIdentity`."""
+    caller = backend.caller()
+    return {
+        "id": caller["Account"],
+        "accountId": caller["Account"],
+        "arn": caller["Arn"],
+        "userId": caller["UserId"],
+    }
+
+
+def partition(backend: AwsClients, arguments: Inputs) -> Outputs:
+    """`getPartition`."""
+    name = backend.partition
+    suffix = _DNS_SUFFIXES[name]
+    return {
+        "id": name,
+        "partition": name,
+        "dnsSuffix": suffix,
+        "reverseDnsPrefix": ".".join(reversed(suffix.split("."))),
+    }
+
+
+def region(backend: AwsClients, arguments: Inputs) -> Outputs:
+    """`getRegion`; `region` is the name since version 7 of the package, `name` before."""
+    name = str(arguments.get("region") or arguments.get("name") or backend.region)
+    return {
+        "id": name,
+        "region": name,
+        "name": name,
+        "description": name,
+        "endpoint": f"ec2.{name}.{_DNS_SUFFIXES[backend.partition]}",
+    }
+
+
+#: Function by token.
+FUNCTIONS: Mapping[str, Callable[[AwsClients, Inputs], Outputs]] = {
+    "aws:index/getAvailabilityZones:getAvailabilityZones": availability_zones,
+    "aws:index/getCallerIdentity:getCallerIdentity": caller_identity,
+    "aws:index/getPartition:getPartition": partition,
+    "aws:index/getRegion:getRegion": region,
+}

@@ -1,0 +1,107 @@
+"""What Pulumi's inputs say about Kubernetes objects: identity, and which change needs a new object.
+
+Pure; the calls stand in `kubernetes.provider`, the waiting in `kubernetes.waiting`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from infra.local.pulumi import wire
+from infra.local.pulumi.resources import Checked, Difference, Fault, Inputs, Proposal
+
+#: As the real provider marks objects whose name it made up.
+AUTONAMED = "pulumi.com/autonamed"
+
+#: Fields that Kubernetes refuses to change, by kind; a change of one replaces the object.
+_IMMUTABLE: Mapping[str, tuple[str, ...]] = {
+    "Deployment": ("spec.selector",),
+    "DaemonSet": ("spec.selector",),
+    "ReplicaSet": ("spec.selector",),
+    "StatefulSet": (
+        "spec.selector",
+        "spec.serviceName",
+        "spec.podManagementPolicy",
+        "spec.volumeClaimTemplates",
+    ),
+    "Job": ("spec.selector", "spec.template", "spec.completions"),
+    "Service": ("spec.clusterIP", "spec.type"),
+    "PersistentVolumeClaim": ("spec.accessModes", "spec.storageClassName", "spec.volumeName"),
+    "RoleBinding": ("roleRef",),
+    "ClusterRoleBinding": ("roleRef",),
+    "Secret": ("type",),
+    "StorageClass": ("provisioner", "parameters", "reclaimPolicy", "volumeBindingMode"),
+    "CustomResourceDefinition": ("spec.group", "spec.scope", "spec.names.plural"),
+}
+_IDENTITY = ("apiVersion", "kind", "metadata.name", "metadata.namespace")
+#: Groups that the API server serves by itself: a kind unknown there will not appear later.
+_BUILT_IN_SUFFIX = ".k8s.io"
+
+
+def check(token: str, inputs: Inputs, proposal: Proposal) -> Checked:
+    """The inputs with a name, and what is wrong with them without asking the server."""
+    if "apiVersion" not in inputs or "kind" not in inputs or token.endswith("Patch"):
+        return Checked(dict(inputs), (Fault("", unknown_type(token)),))
+    named = dict(inputs)
+    metadata = dict(inputs.get("metadata") or {})
+    if wire.is_unknown(inputs.get("metadata")) and not isinstance(inputs.get("metadata"), Mapping):
+        return Checked(named)
+    if "name" not in metadata and "generateName" not in metadata:
+        old = proposal.olds.get("metadata", {})
+        before = old.get("name") if AUTONAMED in (old.get("annotations") or {}) else None
+        metadata["name"] = before or proposal.physical_name(8)
+        metadata["annotations"] = dict(metadata.get("annotations") or {}) | {AUTONAMED: "true"}
+    named["metadata"] = metadata
+    return Checked(named)
+
+
+def compare(old: Inputs, new: Inputs) -> Difference:
+    """What separates two sets of inputs; replaced by name, kind, or a field that cannot change."""
+    changed = tuple(key for key in sorted(old.keys() | new.keys()) if old.get(key) != new.get(key))
+    immutable = _IMMUTABLE.get(str(new.get("kind")), ())
+    replaces = [path for path in (*_IDENTITY, *immutable) if _differs(old, new, path)]
+    if _is_immutable(old) and any(_differs(old, new, key) for key in ("data", "stringData", "binaryData")):
+        replaces.append("data")
+    autonamed = AUTONAMED in (new.get("metadata", {}).get("annotations") or {})
+    same_place = not any(path in replaces for path in _IDENTITY)
+    return Difference(changed, tuple(replaces), delete_first=bool(replaces) and same_place and not autonamed)
+
+
+def identity(obj: Mapping[str, Any], *, namespaced: bool) -> str:
+    """`namespace/name`, or the name alone: the id as the real provider gives it."""
+    metadata = obj["metadata"]
+    name = str(metadata["name"])
+    return f"{metadata.get('namespace') or 'default'}/{name}" if namespaced else name
+
+
+def is_built_in(api_version: str) -> bool:
+    """Whether the group belongs to Kubernetes itself rather than to a CustomResourceDefinition."""
+    group = api_version.partition("/")[0] if "/" in api_version else ""
+    return "." not in group or group.endswith(_BUILT_IN_SUFFIX)
+
+
+def unknown_type(token: str) -> str:
+    """The message about a type that is not a Kubernetes object."""
+    return (
+        f"resource type {token} is not known to the local cluster"
+        "\nhint: objects of every kind the API server serves work; lists, patches, Helm and YAML files do not"
+    )
+
+
+def _differs(old: Inputs, new: Inputs, path: str) -> bool:
+    before, after = _at(old, path), _at(new, path)
+    if path == "metadata.namespace":
+        return (before or "default") != (after or "default")
+    return bool(before != after)
+
+
+def _at(obj: Inputs, path: str) -> Any:
+    found: Any = obj
+    for key in path.split("."):
+        found = found.get(key) if isinstance(found, Mapping) else None
+    return found
+
+
+def _is_immutable(inputs: Inputs) -> bool:
+    return inputs.get("kind") in {"ConfigMap", "Secret"} and bool(inputs.get("immutable"))

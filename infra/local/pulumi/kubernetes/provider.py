@@ -1,0 +1,177 @@
+"""The attached provider of package `kubernetes`: server-side apply on the local control plane.
+
+It serves one cluster, the local control plane. The kubeconfig that a program makes
+signs in by `aws eks get-token`, as on EKS; that needs the AWS command line and gives a
+token only EKS understands. Where the kubeconfig's endpoint is that of the control plane,
+this provider signs in with the control plane's own administrator certificate instead. The
+program and its kubeconfig output stay as they are on AWS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+import yaml
+
+from infra.local.kubernetes_api import ApiError, KubernetesApi, UnknownKind
+from infra.local.pulumi import wire
+from infra.local.pulumi.kubernetes import objects, waiting
+from infra.local.pulumi.provider import Provider
+from infra.local.pulumi.resources import (
+    Change,
+    Checked,
+    Difference,
+    Fault,
+    Inputs,
+    Outputs,
+    Proposal,
+    ResourceFailed,
+)
+
+#: Owner of the fields that a program sets.
+FIELD_MANAGER = "pulumi-kubernetes"
+_CONFIGURATION = frozenset({"kubeconfig", "enableServerSideApply", "clusterIdentifier", "version"})
+
+
+class KubernetesEndpoint(Protocol):
+    """The little this package needs of a control plane."""
+
+    @property
+    def endpoint(self) -> str:
+        """URL of the API server."""
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The administrator's kubeconfig."""
+
+
+class KubernetesProvider(Provider):
+    """Carries out the package `kubernetes` on the local control plane."""
+
+    package = "kubernetes"
+
+    def __init__(self, control_plane: KubernetesEndpoint) -> None:
+        super().__init__()
+        self._control_plane = control_plane
+        self._api = KubernetesApi.from_kubeconfig(control_plane.kubeconfig)
+
+    def close(self) -> None:
+        """Close the connections to the API server."""
+        self._api.close()
+
+    def check_configuration(self, inputs: Inputs) -> Checked:
+        faults = [
+            Fault(key, "this input of the kubernetes provider is not carried out locally")
+            for key in inputs
+            if key not in _CONFIGURATION
+        ]
+        return Checked(dict(inputs), tuple(faults))
+
+    def compare_configuration(self, old: Inputs, new: Inputs) -> Difference:
+        difference = super().compare_configuration(old, new)
+        # As the real provider: another cluster means other objects; the identifier settles which it is.
+        moved = "clusterIdentifier" if "clusterIdentifier" in new else "kubeconfig"
+        other = moved in difference.changed and (
+            moved == "clusterIdentifier" or _server(old.get("kubeconfig")) != _server(new.get("kubeconfig"))
+        )
+        return Difference(difference.changed, (moved,) if other else ())
+
+    def configure(self, inputs: Inputs) -> None:
+        kubeconfig = inputs.get("kubeconfig")
+        if kubeconfig is None:
+            raise ResourceFailed(
+                "the kubernetes provider has no kubeconfig"
+                "\nhint: pass an explicit provider; the user's own clusters are never touched from here"
+            )
+        if wire.is_unknown(kubeconfig):
+            return  # a preview before the cluster exists
+        server = _server(kubeconfig)
+        if server is None or _address(server) != _address(self._control_plane.endpoint):
+            raise ResourceFailed(
+                f"the kubeconfig points to {server}, not to the local control plane"
+                f" {self._control_plane.endpoint}\nhint: was the control plane started anew on another port?"
+            )
+
+    def check(self, token: str, inputs: Inputs, proposal: Proposal) -> Checked:
+        checked = objects.check(token, inputs, proposal)
+        if checked.faults or not objects.is_built_in(str(inputs["apiVersion"])):
+            return checked
+        try:
+            self._api.path(str(inputs["apiVersion"]), str(inputs["kind"]))
+        except UnknownKind:
+            return Checked(checked.inputs, (Fault("", objects.unknown_type(token)),))
+        return checked
+
+    def compare(self, token: str, old: Inputs, new: Inputs) -> Difference:
+        return objects.compare(old, new)
+
+    def foresee(self, token: str, inputs: Inputs) -> Outputs:
+        return dict(inputs) | {"status": wire.UNKNOWN}
+
+    def create(self, token: str, inputs: Inputs, timeout: float) -> tuple[str, Outputs]:
+        obj = wire.without_none(inputs)
+        path = waiting.served(self._api, obj, self.cancelled)
+        return self._apply(obj, path, inputs, timeout)
+
+    def read(self, token: str, identity: str, inputs: Inputs) -> Outputs | None:
+        namespace, _, name = identity.rpartition("/")
+        try:
+            path = self._api.path(inputs["apiVersion"], inputs["kind"], namespace or None, name)
+        except UnknownKind:
+            return None
+        found = self._api.find(path)
+        return None if found is None else _outputs(found)
+
+    def update(self, token: str, identity: str, change: Change, timeout: float) -> Outputs:
+        obj = wire.without_none(change.new)
+        path = waiting.served(self._api, obj, self.cancelled)
+        return self._apply(obj, path, change.new, timeout)[1]
+
+    def delete(self, token: str, identity: str, inputs: Inputs, state: Inputs, timeout: float) -> None:
+        namespace, _, name = identity.rpartition("/")
+        try:
+            path = self._api.path(inputs["apiVersion"], inputs["kind"], namespace or None, name)
+        except UnknownKind:
+            return  # its definition is gone, and with it all objects of the kind
+        waiting.delete(self._api, path, self._patience(timeout))
+
+    def _apply(self, obj: Outputs, path: str, inputs: Inputs, timeout: float) -> tuple[str, Outputs]:
+        try:
+            applied = self._api.apply(obj, field_manager=FIELD_MANAGER, force=False)
+        except ApiError as error:
+            raise ResourceFailed(f"{obj['kind']} {obj['metadata']['name']}: {error.message}") from error
+        identity = objects.identity(applied, namespaced="namespace" in applied["metadata"])
+        try:
+            made = waiting.ready(self._api, path, applied, self._patience(timeout))
+        except ResourceFailed as error:
+            raise ResourceFailed(str(error), identity, inputs, _outputs(applied)) from error
+        return identity, _outputs(made)
+
+    def _patience(self, timeout: float) -> waiting.Patience:
+        return waiting.Patience(self.cancelled, timeout or waiting.DEFAULT_SECONDS)
+
+
+def _outputs(obj: Mapping[str, Any]) -> Outputs:
+    """The live object without the bookkeeping of server-side apply."""
+    metadata = {key: value for key, value in obj["metadata"].items() if key != "managedFields"}
+    return dict(obj) | {"metadata": metadata}
+
+
+def _server(kubeconfig: Any) -> str | None:
+    """The API server of a kubeconfig's current context, or of its only cluster."""
+    if kubeconfig is None or wire.is_unknown(kubeconfig):
+        return None
+    config = yaml.safe_load(kubeconfig) if isinstance(kubeconfig, str) else kubeconfig
+    clusters = {one["name"]: one["cluster"] for one in config.get("clusters") or []}
+    contexts = {one["name"]: one["context"] for one in config.get("contexts") or []}
+    current = contexts.get(config.get("current-context", ""), {}).get("cluster")
+    chosen: Mapping[str, Any] = clusters.get(current) or next(iter(clusters.values()), {})
+    return chosen.get("server")
+
+
+def _address(url: str) -> tuple[str | None, int | None]:
+    parts = urlsplit(url)
+    return parts.hostname, parts.port

@@ -1,0 +1,184 @@
+"""When an object counts as made, and when as gone, as the real Kubernetes provider sees it.
+
+A Deployment has to be rolled out, a CustomResourceDefinition has to be served; other
+kinds are ready when the API server has taken them. An object is gone when it cannot
+be found any more, so finalizers hold a destroy until whoever put them there is done.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from infra.local.kubernetes_api import ApiError, ApiUnreachable, KubernetesApi, Object, UnknownKind
+from infra.local.pulumi.resources import Cancelled, ResourceFailed
+
+#: The real provider's patience with objects that become ready or go away.
+DEFAULT_SECONDS = 600.0
+#: How long a kind may take to be served once its CustomResourceDefinition exists.
+_KIND_SECONDS = 60.0
+_POLL_SECONDS = 0.1
+#: Kinds that own no other objects, so that it makes no difference who goes first. They are not deleted in
+#: the foreground: that waits for the garbage collector, which can stall for more than a minute while the
+#: kinds of deleted CustomResourceDefinitions vanish under it (seen with kube-controller-manager 1.36).
+_OWN_NOTHING = frozenset(
+    {
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "ConfigMap",
+        "CustomResourceDefinition",
+        "MutatingWebhookConfiguration",
+        "Namespace",
+        "PodDisruptionBudget",
+        "Role",
+        "RoleBinding",
+        "Secret",
+        "ServiceAccount",
+        "ValidatingWebhookConfiguration",
+    }
+)
+#: Annotation with which a program says that it does not want to wait.
+_SKIP = "pulumi.com/skipAwait"
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long to wait, in seconds, and who may end it before."""
+
+    cancelled: threading.Event
+    seconds: float = DEFAULT_SECONDS
+
+    def until(self, look: Callable[[], str | None]) -> None:
+        """Wait until `look` gives None; what it gives until then says what is missing.
+
+        Raises:
+            ResourceFailed: The time is over.
+            Cancelled: The operation is stopped.
+        """
+        deadline = time.monotonic() + self.seconds
+        missing: str | None = "not looked at yet"
+        while True:
+            try:
+                missing = look()
+            except ApiUnreachable as error:
+                missing = str(error)
+            if missing is None:
+                return
+            if time.monotonic() > deadline:
+                raise ResourceFailed(f"{missing} (waited {self.seconds:g} s)")
+            if self.cancelled.wait(_POLL_SECONDS):
+                raise Cancelled(f"stopped while waiting: {missing}")
+
+
+def ready(api: KubernetesApi, path: str, applied: Object, patience: Patience) -> Object:
+    """The object once it is ready; at once for kinds that need no waiting."""
+    look = _READY.get(str(applied["kind"]))
+    annotations = applied["metadata"].get("annotations") or {}
+    if look is None or annotations.get(_SKIP) == "true":
+        return applied
+    last: list[Object] = [applied]
+
+    def missing() -> str | None:
+        last[0] = api.get(path)
+        return look(api, last[0])
+
+    patience.until(missing)
+    return last[0]
+
+
+def served(api: KubernetesApi, obj: Mapping[str, Any], cancelled: threading.Event) -> str:
+    """The path of an object, once its kind is served: a definition takes a moment to take effect."""
+    path: list[str] = []
+
+    def missing() -> str | None:
+        try:
+            path.append(api.path_of(obj))
+        except UnknownKind as error:
+            return str(error)
+        return None
+
+    Patience(cancelled, _KIND_SECONDS).until(missing)
+    return path[0]
+
+
+def delete(api: KubernetesApi, path: str, patience: Patience) -> None:
+    """Delete, what it owns first, and wait until nothing, or another object of that name, is there."""
+    found = api.find(path)
+    if found is None:
+        return
+    uid = found["metadata"]["uid"]
+    try:
+        owns_nothing = found["kind"] in _OWN_NOTHING
+        api.delete(path, propagation="Background" if owns_nothing else "Foreground", uid=uid, missing_ok=True)
+    except ApiError as error:
+        if error.status != 409:  # 409: another object bears the name by now, ours is gone
+            raise
+
+    def missing() -> str | None:
+        left = api.find(path)
+        if left is None or left["metadata"]["uid"] != uid:
+            return None
+        finalizers = ", ".join(left["metadata"].get("finalizers") or [])
+        held = f", held by finalizers {finalizers}" if finalizers else ""
+        return f"{left['kind']} {left['metadata']['name']} is still there{held}"
+
+    patience.until(missing)
+
+
+def _definition(api: KubernetesApi, obj: Object) -> str | None:
+    conditions = {one["type"]: one for one in obj.get("status", {}).get("conditions") or []}
+    refused = conditions.get("NamesAccepted", {})
+    if refused.get("status") == "False":
+        raise ResourceFailed(f"names of {obj['metadata']['name']} are refused: {refused.get('message')}")
+    if conditions.get("Established", {}).get("status") == "True":
+        return None
+    return f"CustomResourceDefinition {obj['metadata']['name']} is not established"
+
+
+def _deployment(api: KubernetesApi, obj: Object) -> str | None:
+    status, metadata = obj.get("status") or {}, obj["metadata"]
+    wanted = obj["spec"].get("replicas", 1)
+    seen = int(status.get("observedGeneration", 0)) >= int(metadata["generation"])
+    counts = [status.get(key, 0) for key in ("updatedReplicas", "availableReplicas", "replicas")]
+    if seen and all(count == wanted for count in counts):
+        return None
+    available = status.get("availableReplicas", 0)
+    line = (
+        f"Deployment {metadata['namespace']}/{metadata['name']}: {available} of {wanted} replicas available"
+    )
+    reasons = [
+        f"{one['type']}: {one.get('message', '')}"
+        for one in status.get("conditions") or []
+        if one["status"] == ("True" if one["type"] == "ReplicaFailure" else "False")
+    ]
+    return "; ".join([line, *reasons, *_pod_reasons(api, obj)])
+
+
+def _pod_reasons(api: KubernetesApi, deployment: Object) -> list[str]:
+    """Why the pods are not ready, each reason once."""
+    labels = deployment["spec"]["selector"].get("matchLabels") or {}
+    selector = ",".join(f"{key}={value}" for key, value in labels.items())
+    path = api.path("v1", "Pod", deployment["metadata"]["namespace"])
+    reasons: dict[str, None] = {}
+    for pod in api.list(path, label_selector=selector):
+        status = pod.get("status") or {}
+        for condition in status.get("conditions") or []:
+            if condition["type"] == "PodScheduled" and condition["status"] == "False":
+                reasons[str(condition.get("message", "pod is not scheduled"))] = None
+        for container in status.get("containerStatuses") or []:
+            waiting = container.get("state", {}).get("waiting") or {}
+            if waiting:
+                reasons[
+                    f"{container['name']}: {waiting.get('reason')} {waiting.get('message', '')}".strip()
+                ] = None
+    return list(reasons)
+
+
+#: What is missing for an object of a kind to be ready; None when nothing is.
+_READY: Mapping[str, Callable[[KubernetesApi, Object], str | None]] = {
+    "CustomResourceDefinition": _definition,
+    "Deployment": _deployment,
+}

@@ -1,0 +1,268 @@
+"""aws:* on the real engine: made, left alone, changed, replaced, and gone."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pulumi
+import pulumi_aws as aws_sdk
+import pytest
+
+from infra.local.aws import LocalAws
+from infra.local.pulumi import ResourceStep, StackFailed
+from tests.local_pulumi.conftest import Shop
+from tests.local_pulumi.programs import network, on_aws
+
+pytestmark = pytest.mark.cluster
+
+TRUST = json.dumps(
+    {
+        "Version": "2012-10-17",
+        "Statement": [
+            {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"Service": "ec2.amazonaws.com"}}
+        ],
+    }
+)
+
+
+def vpcs(aws: LocalAws) -> dict[str, str]:
+    found: list[dict[str, Any]] = aws.client("ec2").describe_vpcs()["Vpcs"]
+    return {vpc["VpcId"]: vpc["CidrBlock"] for vpc in found if not vpc.get("IsDefault")}
+
+
+def test_what_is_made_stands_in_the_cloud_and_a_second_run_changes_nothing(shop: Shop, aws: LocalAws) -> None:
+    shop.program = network
+    assert shop.stack.up()["create"] == 5
+    made = shop.stack.outputs()["vpc"]
+    assert vpcs(aws) == {made: "10.0.0.0/16"}
+    ec2 = aws.client("ec2")
+    names = ec2.describe_vpc_attribute(VpcId=made, Attribute="enableDnsHostnames")
+    assert names["EnableDnsHostnames"]["Value"] is True
+    filters = [{"Name": "vpc-id", "Values": [made]}]
+    subnets = {s["CidrBlock"]: s for s in ec2.describe_subnets(Filters=filters)["Subnets"]}
+    assert {block: s["MapPublicIpOnLaunch"] for block, s in subnets.items()} == {
+        "10.0.0.0/24": True,
+        "10.0.1.0/24": False,
+    }
+
+    assert shop.another().up() == {"same": 5}
+
+
+def test_a_preview_with_unknown_ids_creates_nothing(shop: Shop, aws: LocalAws) -> None:
+    shop.program = network
+    before = len(aws.calls())
+    assert shop.stack.preview()["create"] == 5
+    assert [call["action"] for call in aws.calls()[before:] if call["action"].startswith("Create")] == []
+    assert vpcs(aws) == {}
+
+
+def test_a_changed_tag_is_an_update_in_place(shop: Shop, aws: LocalAws) -> None:
+    shop.program = lambda: network(team="a", keep="yes")
+    shop.stack.up()
+    made = shop.stack.outputs()["vpc"]
+    shop.program = lambda: network(team="b")
+    assert shop.stack.up() == {"same": 4, "update": 1}
+    assert shop.stack.outputs()["vpc"] == made
+    tags = aws.client("ec2").describe_vpcs(VpcIds=[made])["Vpcs"][0]["Tags"]
+    assert {tag["Key"]: tag["Value"] for tag in tags} == {"team": "b"}
+
+
+def test_an_address_range_cannot_change_so_the_network_is_replaced(shop: Shop, aws: LocalAws) -> None:
+    shop.program = network
+    shop.stack.up()
+    old = shop.stack.outputs()["vpc"]
+    shop.program = lambda: network("10.9.0.0/16")
+    assert shop.stack.up()["replace"] == 3
+    new = shop.stack.outputs()["vpc"]
+    assert new != old
+    assert vpcs(aws) == {new: "10.9.0.0/16"}
+
+
+def test_a_role_with_a_name_is_deleted_before_its_successor_is_made(shop: Shop, aws: LocalAws) -> None:
+    def role(path: str) -> None:
+        aws_sdk.iam.Role("node", name="shop-node", path=path, assume_role_policy=TRUST, opts=on_aws())
+
+    shop.program = lambda: role("/one/")
+    shop.stack.up()
+    shop.program = lambda: role("/two/")
+    steps: list[ResourceStep] = []
+    shop.stack.up(steps.append)
+    order = [step.operation for step in steps if step.done and step.type == "aws:iam/role:Role"]
+    assert order.index("delete-replaced") < order.index("create-replacement")
+    assert aws.client("iam").get_role(RoleName="shop-node")["Role"]["Path"] == "/two/"
+
+
+def test_a_resource_without_a_name_keeps_the_name_made_up_for_it(shop: Shop, aws: LocalAws) -> None:
+    def role(description: str) -> None:
+        made = aws_sdk.iam.Role("node", assume_role_policy=TRUST, description=description, opts=on_aws())
+        pulumi.export("name", made.name)
+
+    shop.program = lambda: role("first")
+    shop.stack.up()
+    name = shop.stack.outputs()["name"]
+    assert name.startswith("node-")
+    shop.program = lambda: role("second")
+    assert shop.stack.up()["update"] == 1
+    assert shop.stack.outputs()["name"] == name
+    assert aws.client("iam").get_role(RoleName=name)["Role"]["Description"] == "second"
+
+
+def test_after_a_failure_in_the_middle_the_next_run_goes_on(shop: Shop, aws: LocalAws) -> None:
+    def program(policy: str) -> None:
+        options = on_aws()
+        role = aws_sdk.iam.Role("node", name="shop-node", assume_role_policy=TRUST, opts=options)
+        attachment = aws_sdk.iam.RolePolicyAttachment(
+            "policy", role=role.name, policy_arn=f"arn:aws:iam::aws:policy/{policy}", opts=options
+        )
+        aws_sdk.iam.InstanceProfile(
+            "profile",
+            name="shop-profile",
+            role=role.name,
+            opts=pulumi.ResourceOptions.merge(options, pulumi.ResourceOptions(depends_on=[attachment])),
+        )
+
+    shop.program = lambda: program("NoSuchPolicy")
+    with pytest.raises(StackFailed) as failure:
+        shop.stack.up()
+    first_line = str(failure.value).splitlines()[0]
+    assert "aws:iam/rolePolicyAttachment:RolePolicyAttachment 'policy'" in first_line
+    assert "NoSuchPolicy" in first_line or "NoSuchEntity" in first_line
+
+    shop.program = lambda: program("AmazonEKSWorkerNodePolicy")
+    changes = shop.stack.up()
+    assert changes["create"] == 2, "the role was there already, only the rest is made"
+    profile = aws.client("iam").get_instance_profile(InstanceProfileName="shop-profile")["InstanceProfile"]
+    assert [role["RoleName"] for role in profile["Roles"]] == ["shop-node"]
+
+
+def test_destroy_takes_dependents_first_and_leaves_the_cloud_empty(shop: Shop, aws: LocalAws) -> None:
+    def program() -> None:
+        options = on_aws()
+        vpc = aws_sdk.ec2.Vpc("net", cidr_block="10.0.0.0/16", opts=options)
+        gateway = aws_sdk.ec2.InternetGateway("gateway", vpc_id=vpc.id, opts=options)
+        subnet = aws_sdk.ec2.Subnet("subnet", vpc_id=vpc.id, cidr_block="10.0.0.0/24", opts=options)
+        address = aws_sdk.ec2.Eip("address", domain="vpc", opts=options)
+        nat = aws_sdk.ec2.NatGateway("nat", allocation_id=address.id, subnet_id=subnet.id, opts=options)
+        table = aws_sdk.ec2.RouteTable("table", vpc_id=vpc.id, opts=options)
+        everywhere = "0.0.0.0/0"
+        aws_sdk.ec2.Route(
+            "out",
+            route_table_id=table.id,
+            destination_cidr_block=everywhere,
+            nat_gateway_id=nat.id,
+            opts=options,
+        )
+        aws_sdk.ec2.RouteTableAssociation("uses", route_table_id=table.id, subnet_id=subnet.id, opts=options)
+        group = aws_sdk.ec2.SecurityGroup(
+            "group",
+            vpc_id=vpc.id,
+            ingress=[{"protocol": "tcp", "from_port": 443, "to_port": 443, "cidr_blocks": [everywhere]}],
+            egress=[{"protocol": "-1", "from_port": 0, "to_port": 0, "cidr_blocks": [everywhere]}],
+            opts=options,
+        )
+        aws_sdk.ec2.SecurityGroupRule(
+            "within",
+            type="ingress",
+            security_group_id=group.id,
+            protocol="tcp",
+            from_port=8443,
+            to_port=8443,
+            source_security_group_id=group.id,
+            opts=options,
+        )
+        aws_sdk.ec2.Tag("mark", resource_id=group.id, key="karpenter.sh/discovery", value="x", opts=options)
+        pulumi.export("gateway", gateway.id)
+
+    shop.program = program
+    shop.stack.up()
+    ec2 = aws.client("ec2")
+    assert shop.another().up() == {"same": 13}
+    group = ec2.describe_security_groups(Filters=[{"Name": "tag:karpenter.sh/discovery", "Values": ["x"]}])
+    rules = group["SecurityGroups"][0]
+    assert sorted(rule["FromPort"] for rule in rules["IpPermissions"]) == [443, 8443]
+    assert len(rules["IpPermissionsEgress"]) == 1
+
+    steps: list[ResourceStep] = []
+    shop.stack.destroy(steps.append)
+    ends = [step.name for step in steps if step.done]
+    assert ends.index("out") < ends.index("nat") < ends.index("address")
+    assert ends.index("subnet") < ends.index("net")
+    assert vpcs(aws) == {}
+    assert ec2.describe_addresses()["Addresses"] == []
+    assert ec2.describe_internet_gateways(InternetGatewayIds=[])["InternetGateways"] == []
+    assert shop.stack.outputs() == {}
+
+
+def test_an_unknown_type_fails_and_is_named(shop: Shop) -> None:
+    shop.program = lambda: aws_sdk.s3.Bucket("bucket", opts=on_aws()) and None
+    with pytest.raises(
+        StackFailed, match=r"(?s)^preview failed: aws:s3/bucket:Bucket 'bucket': .*aws:s3/bucket:Bucket"
+    ):
+        shop.stack.preview()
+
+
+def test_an_input_that_would_be_ignored_is_refused(shop: Shop) -> None:
+    def program() -> None:
+        aws_sdk.ec2.Vpc("net", cidr_block="10.0.0.0/16", ipv4_ipam_pool_id="pool", opts=on_aws())
+
+    shop.program = program
+    with pytest.raises(StackFailed, match="ipv4IpamPoolId"):
+        shop.stack.up()
+
+
+def test_an_error_of_the_program_names_the_line_it_comes_from(shop: Shop) -> None:
+    def program() -> None:
+        raise ValueError("no zones left")
+
+    shop.program = program
+    with pytest.raises(StackFailed) as failure:
+        shop.stack.up()
+    assert str(failure.value).splitlines()[0] == "up failed: the program failed: no zones left"
+    assert "test_aws_resources.py" in str(failure.value)
+
+
+def test_functions_answer_while_the_program_runs(shop: Shop) -> None:
+    def program() -> None:
+        options = pulumi.InvokeOptions(provider=on_aws().provider)
+        zones = aws_sdk.get_availability_zones(state="available", opts=options)
+        pulumi.export("zones", zones.names)
+        pulumi.export("account", aws_sdk.get_caller_identity(opts=options).account_id)
+        pulumi.export("partition", aws_sdk.get_partition(opts=options).partition)
+        pulumi.export("region", aws_sdk.get_region(opts=options).region)
+
+    shop.program = program
+    shop.stack.up()
+    outputs = shop.stack.outputs()
+    assert outputs["zones"][:2] == ["us-east-1a", "us-east-1b"]
+    assert (outputs["account"], outputs["partition"], outputs["region"]) == (
+        "123456789012",
+        "aws",
+        "us-east-1",
+    )
+
+
+def test_what_somebody_deleted_is_made_again_after_a_refresh(shop: Shop, aws: LocalAws) -> None:
+    def program() -> None:
+        aws_sdk.iam.Role("node", name="shop-node", assume_role_policy=TRUST, opts=on_aws())
+
+    shop.program = program
+    shop.stack.up()
+    aws.client("iam").delete_role(RoleName="shop-node")
+    shop.stack.refresh()
+    assert shop.stack.up()["create"] == 1
+    assert aws.client("iam").get_role(RoleName="shop-node")
+
+
+def test_nothing_is_left_running(shop: Shop, no_threads_left: None) -> None:
+    shop.program = network
+    shop.stack.preview()
+
+
+def test_configuration_reaches_the_program(shop: Shop) -> None:
+    shop.program = lambda: pulumi.export("colour", pulumi.Config("shop").require("colour"))
+    shop.stack.up()
+    assert shop.stack.outputs()["colour"] == "red"
+    blue = shop.another(colour="blue")
+    blue.up()
+    assert blue.outputs()["colour"] == "blue"

@@ -1,0 +1,222 @@
+"""kubernetes:* on the real engine and the real API server."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+
+import pulumi
+import pulumi_kubernetes as k8s
+import pytest
+
+from infra.local.control_plane import ControlPlane
+from infra.local.kubernetes_api import KubernetesApi
+from infra.local.pulumi import StackFailed
+from tests.local_pulumi.conftest import Shop
+from tests.local_pulumi.programs import in_cluster
+from tests.local_pulumi.ready_pods import ReadyPods
+
+pytestmark = pytest.mark.cluster
+
+SETTINGS = "/api/v1/namespaces/default/configmaps/settings"
+
+
+@pytest.fixture(autouse=True)
+def emptied(api: KubernetesApi) -> Iterator[None]:
+    yield
+    api.delete(SETTINGS, missing_ok=True)
+
+
+def settings(control_plane: ControlPlane, name: str = "settings", **data: str) -> None:
+    k8s.core.v1.ConfigMap(
+        "settings", metadata={"name": name, "namespace": "default"}, data=data, opts=in_cluster(control_plane)
+    )
+
+
+def deployment(control_plane: ControlPlane, label: str = "web", timeout: str | None = None) -> None:
+    timeouts = pulumi.CustomTimeouts(create=timeout, update=timeout)
+    k8s.apps.v1.Deployment(
+        "web",
+        metadata={"name": "web", "namespace": "default"},
+        spec={
+            "replicas": 1,
+            "selector": {"match_labels": {"app": label}},
+            "template": {
+                "metadata": {"labels": {"app": label}},
+                "spec": {"containers": [{"name": "web", "image": "registry.invalid/web"}]},
+            },
+        },
+        opts=in_cluster(control_plane, custom_timeouts=timeouts),
+    )
+
+
+def test_objects_are_applied_left_alone_changed_and_gone(
+    shop: Shop, control_plane: ControlPlane, api: KubernetesApi
+) -> None:
+    shop.program = lambda: settings(control_plane, colour="red", size="9")
+    shop.stack.up()
+    assert api.get(SETTINGS)["data"] == {"colour": "red", "size": "9"}
+    assert shop.stack.up() == {"same": 3}
+
+    shop.program = lambda: settings(control_plane, colour="blue")
+    assert shop.stack.up()["update"] == 1
+    assert api.get(SETTINGS)["data"] == {"colour": "blue"}, "a key that is no longer given goes away"
+
+    shop.stack.destroy()
+    assert api.find(SETTINGS) is None
+
+
+def test_another_name_is_another_object(shop: Shop, control_plane: ControlPlane, api: KubernetesApi) -> None:
+    shop.program = lambda: settings(control_plane, colour="red")
+    shop.stack.up()
+    shop.program = lambda: settings(control_plane, name="renamed", colour="red")
+    assert shop.stack.up()["replace"] == 1
+    assert api.find(SETTINGS) is None
+    assert api.get("/api/v1/namespaces/default/configmaps/renamed")["data"] == {"colour": "red"}
+
+
+def test_a_preview_applies_nothing(shop: Shop, control_plane: ControlPlane, api: KubernetesApi) -> None:
+    shop.program = lambda: settings(control_plane, colour="red")
+    assert shop.stack.preview()["create"] == 3
+    assert api.find(SETTINGS) is None
+
+
+def test_a_misspelt_field_is_refused_by_the_server(shop: Shop, control_plane: ControlPlane) -> None:
+    def program() -> None:
+        k8s.apiextensions.CustomResource(
+            "web",
+            api_version="v1",
+            kind="Service",
+            metadata={"name": "web", "namespace": "default"},
+            spec={"prts": []},
+            opts=in_cluster(control_plane),
+        )
+
+    shop.program = program
+    with pytest.raises(StackFailed, match=r"^up failed: kubernetes:v1:Service 'web': .*spec.prts"):
+        shop.stack.up()
+
+
+def test_a_deployment_is_made_when_its_pods_are_available(
+    shop: Shop, control_plane: ControlPlane, api: KubernetesApi
+) -> None:
+    shop.program = lambda: deployment(control_plane)
+    with ReadyPods(api):
+        shop.stack.up()
+        assert api.get("/apis/apps/v1/namespaces/default/deployments/web")["status"]["availableReplicas"] == 1
+        shop.program = lambda: deployment(control_plane, label="shop")
+        assert shop.stack.up()["replace"] == 1, "a selector cannot change"
+        shop.stack.destroy()
+    assert api.list("/api/v1/namespaces/default/pods") == [], "deleted in the foreground"
+
+
+def test_a_deployment_that_does_not_start_says_why_and_is_gone_on_with(
+    shop: Shop, control_plane: ControlPlane, api: KubernetesApi
+) -> None:
+    shop.program = lambda: deployment(control_plane, timeout="2s")
+    with pytest.raises(StackFailed) as failure:
+        shop.stack.up()
+    first_line = str(failure.value).splitlines()[0]
+    assert "Deployment 'web'" in first_line
+    assert "0 of 1 replicas available" in first_line
+    assert "no nodes available to schedule pods" in first_line
+
+    shop.program = lambda: deployment(control_plane, timeout="30s")
+    with ReadyPods(api):
+        assert shop.stack.up()["update"] == 1, "it was recorded, so it is updated and not made twice"
+        shop.stack.destroy()
+
+
+def test_a_new_kind_is_waited_for_and_a_finalizer_holds_destroy(
+    shop: Shop, control_plane: ControlPlane, api: KubernetesApi
+) -> None:
+    def program() -> None:
+        options = in_cluster(control_plane)
+        schema = {
+            "type": "object",
+            "properties": {"spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}},
+        }
+        definition = k8s.apiextensions.v1.CustomResourceDefinition(
+            "definition",
+            metadata={"name": "lamps.shop.example"},
+            spec={
+                "group": "shop.example",
+                "scope": "Cluster",
+                "names": {"plural": "lamps", "singular": "lamp", "kind": "Lamp"},
+                "versions": [
+                    {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+                ],
+            },
+            opts=options,
+        )
+        k8s.apiextensions.CustomResource(
+            "lamp",
+            api_version="shop.example/v1",
+            kind="Lamp",
+            metadata={"name": "one", "finalizers": ["shop.example/hold"]},
+            spec={"watts": 40},
+            opts=pulumi.ResourceOptions.merge(options, pulumi.ResourceOptions(depends_on=[definition])),
+        )
+
+    lamp = "/apis/shop.example/v1/lamps/one"
+    shop.program = program
+    shop.stack.up()
+    assert api.get(lamp)["spec"] == {"watts": 40}
+
+    released: list[float] = []
+
+    def release() -> None:
+        api.wait(lamp, lambda found: bool(found and found["metadata"].get("deletionTimestamp")), timeout=60)
+        released.append(time.monotonic())
+        api.patch(lamp, {"metadata": {"finalizers": None}})
+
+    releasing = threading.Thread(target=release)
+    releasing.start()
+    shop.stack.destroy()
+    releasing.join()
+    assert released
+    assert api.find("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/lamps.shop.example") is None
+
+
+def test_an_unknown_kind_fails_and_is_named(shop: Shop, control_plane: ControlPlane) -> None:
+    def program() -> None:
+        k8s.apiextensions.CustomResource(
+            "odd",
+            api_version="apps/v1",
+            kind="Oddity",
+            metadata={"name": "odd"},
+            opts=in_cluster(control_plane),
+        )
+
+    shop.program = program
+    with pytest.raises(StackFailed, match="kubernetes:apps/v1:Oddity"):
+        shop.stack.up()
+
+
+def test_a_kubeconfig_of_another_cluster_is_refused(shop: Shop, control_plane: ControlPlane) -> None:
+    text = control_plane.kubeconfig.read_text().replace(control_plane.endpoint, "https://cluster.example:443")
+
+    def program() -> None:
+        provider = k8s.Provider("cluster", kubeconfig=text)
+        k8s.core.v1.Namespace("shop", opts=pulumi.ResourceOptions(provider=provider))
+
+    shop.program = program
+    with pytest.raises(StackFailed, match="not to the local control plane"):
+        shop.stack.up()
+
+
+def test_a_secret_stays_out_of_the_state_in_clear(shop: Shop, control_plane: ControlPlane) -> None:
+    def program() -> None:
+        k8s.core.v1.Secret(
+            "password",
+            metadata={"name": "password", "namespace": "default"},
+            string_data={"password": pulumi.Output.secret("hunter-two")},
+            opts=in_cluster(control_plane),
+        )
+
+    shop.program = program
+    shop.stack.up()
+    state = "".join(file.read_text() for file in shop.stack.project.state.rglob("*.json"))
+    assert "password" in state
+    assert "hunter-two" not in state

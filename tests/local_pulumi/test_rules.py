@@ -1,0 +1,137 @@
+"""What follows from inputs alone: values on the wire, names, and which change replaces."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from google.protobuf import json_format, struct_pb2
+
+from infra.local.pulumi import wire
+from infra.local.pulumi.aws.provider import RESOURCES
+from infra.local.pulumi.eks.cluster import refuse
+from infra.local.pulumi.kubernetes import objects
+from infra.local.pulumi.progress import Progress
+from infra.local.pulumi.resources import Proposal, ResourceFailed
+
+SIGNATURE = "4dabf18193072939515e22adb298388d"
+OUTPUT = "d0e6a833031e9bbcd3f4e8bde6ca49a4"
+PROPOSAL = Proposal("web", {}, bytes(range(32)))
+
+
+def received(**properties: Any) -> dict[str, Any]:
+    struct = struct_pb2.Struct()
+    json_format.ParseDict(properties, struct)
+    return wire.plain(struct)
+
+
+def test_values_arrive_as_a_person_would_write_them() -> None:
+    assert received(port=443, share=0.5, tags={"a": ["b", 2]}) == {
+        "port": 443,
+        "share": 0.5,
+        "tags": {"a": ["b", 2]},
+    }
+    assert isinstance(received(port=443)["port"], int)
+
+
+def test_secrets_and_outputs_are_unwrapped_and_unknown_ones_stay_unknown() -> None:
+    assert received(a=wire.secret({"b": 1})) == {"a": {"b": 1}}
+    assert received(a={SIGNATURE: OUTPUT, "value": [wire.secret("x")], "dependencies": []}) == {"a": ["x"]}
+    unknown = received(a={"b": [{SIGNATURE: OUTPUT}]})
+    assert wire.is_unknown(unknown)
+    assert not wire.is_unknown(received(a={"b": [1]}))
+
+
+def test_a_reference_becomes_the_id() -> None:
+    assert received(role=wire.reference("urn:pulumi:x", "node")) == {"role": "node"}
+
+
+@pytest.mark.parametrize(
+    ("token", "key", "replaces"),
+    [
+        ("aws:ec2/vpc:Vpc", "cidrBlock", True),
+        ("aws:ec2/vpc:Vpc", "enableDnsHostnames", False),
+        ("aws:ec2/subnet:Subnet", "availabilityZone", True),
+        ("aws:ec2/subnet:Subnet", "mapPublicIpOnLaunch", False),
+        ("aws:ec2/route:Route", "natGatewayId", False),
+        ("aws:ec2/natGateway:NatGateway", "subnetId", True),
+        ("aws:ec2/securityGroup:SecurityGroup", "description", True),
+        ("aws:ec2/securityGroup:SecurityGroup", "ingress", False),
+        ("aws:iam/role:Role", "name", True),
+        ("aws:iam/role:Role", "assumeRolePolicy", False),
+        ("aws:iam/policy:Policy", "policy", False),
+        ("aws:eks/cluster:Cluster", "roleArn", True),
+        ("aws:eks/cluster:Cluster", "version", False),
+        ("aws:eks/fargateProfile:FargateProfile", "selectors", True),
+        ("aws:eks/addon:Addon", "configurationValues", False),
+    ],
+)
+def test_which_change_replaces(token: str, key: str, replaces: bool) -> None:
+    difference = RESOURCES[token].compare({key: "old"}, {key: "new"})
+    assert difference.changed == (key,)
+    assert difference.replaces == ((key,) if replaces else ())
+
+
+def test_the_old_one_goes_first_only_where_it_bears_the_name() -> None:
+    role = RESOURCES["aws:iam/role:Role"]
+    assert role.compare({"name": "a", "path": "/x/"}, {"name": "a", "path": "/y/"}).delete_first
+    assert not role.compare({"name": "a"}, {"name": "b"}).delete_first
+    made_up = {"name": "a-1", "__defaults": ["name"]}
+    assert not role.compare(made_up | {"path": "/x/"}, made_up | {"path": "/y/"}).delete_first
+
+
+def test_a_misspelt_input_is_named_with_what_was_meant_and_a_missing_one_too() -> None:
+    checked = RESOURCES["aws:ec2/vpc:Vpc"].check({"cidrBlok": "10.0.0.0/16"}, PROPOSAL)
+    assert [(fault.path, "cidrBlock" in fault.reason) for fault in checked.faults] == [
+        ("cidrBlok", True),
+        ("cidrBlock", False),
+    ]
+
+
+def test_an_object_without_a_name_gets_one_and_keeps_it() -> None:
+    inputs = {"apiVersion": "v1", "kind": "ConfigMap"}
+    first = objects.check("kubernetes:core/v1:ConfigMap", inputs, PROPOSAL).inputs
+    assert first["metadata"]["name"] == "web-00010203"
+    again = objects.check("kubernetes:core/v1:ConfigMap", inputs, Proposal("web", first, bytes(32)))
+    assert again.inputs["metadata"]["name"] == "web-00010203"
+
+
+@pytest.mark.parametrize(
+    ("kind", "old", "new", "replaces"),
+    [
+        ("ConfigMap", {"data": {"a": "1"}}, {"data": {"a": "2"}}, ()),
+        ("ConfigMap", {"immutable": True, "data": {"a": "1"}}, {"immutable": True, "data": {}}, ("data",)),
+        ("Deployment", {"spec": {"replicas": 1}}, {"spec": {"replicas": 2}}, ()),
+        ("Deployment", {"spec": {"selector": {}}}, {"spec": {"selector": {"a": 1}}}, ("spec.selector",)),
+        ("ClusterRoleBinding", {"roleRef": {"name": "a"}}, {"roleRef": {"name": "b"}}, ("roleRef",)),
+        ("Role", {"metadata": {"namespace": "default"}}, {"metadata": {}}, ()),
+        ("Role", {"metadata": {"namespace": "a"}}, {"metadata": {"namespace": "b"}}, ("metadata.namespace",)),
+    ],
+)
+def test_which_change_of_an_object_replaces(
+    kind: str, old: dict[str, Any], new: dict[str, Any], replaces: tuple[str, ...]
+) -> None:
+    difference = objects.compare({"kind": kind} | old, {"kind": kind} | new)
+    assert difference.replaces == replaces
+    assert difference.changed
+
+
+@pytest.mark.parametrize("token", ["kubernetes:helm.sh/v3:Release", "kubernetes:core/v1:ConfigMapPatch"])
+def test_what_is_no_object_is_refused_by_name(token: str) -> None:
+    faults = objects.check(token, {"apiVersion": "v1"}, PROPOSAL).faults
+    assert token in faults[0].reason
+
+
+def test_a_cluster_that_needs_node_groups_is_refused_with_every_reason() -> None:
+    given = {"skipDefaultNodeGroup": True, "skipDefaultSecurityGroups": True}
+    refuse(given)
+    with pytest.raises(ResourceFailed, match=r"instanceType.*skipDefaultNodeGroup"):
+        refuse({"instanceType": "m5.large", "skipDefaultSecurityGroups": True})
+
+
+def test_the_cause_comes_before_what_follows_from_it() -> None:
+    urn = "urn:pulumi:local::shop::aws:ec2/vpc:Vpc::net"
+    stack = "urn:pulumi:local::shop::pulumi:pulumi:Stack::shop-local"
+    progress = Progress()
+    progress.errors += [(stack, "update failed"), (urn, "  * creating urn:x: no room")]
+    assert progress.causes() == ["aws:ec2/vpc:Vpc 'net': no room"]
