@@ -1,0 +1,16 @@
+"""The labs of the articles, run on a running environment: each an end-to-end test and a chapter of the demo.
+
+- `picture`: nodes and pods at one moment, with prices
+- `timeline`: when what happened, from the controller's log
+- `run`: what a lab may do, what it promised, what it found
+- `introducing_karpenter`, `nodeless_series`, `fewest_nodes`: the labs
+"""
+
+from infra.local.labs.fewest_nodes import FewestNodes
+from infra.local.labs.introducing_karpenter import IntroducingKarpenter
+from infra.local.labs.nodeless_series import NodelessSeries
+from infra.local.labs.run import Lab, LabResult, run_lab
+
+LABS: tuple[type[Lab], ...] = (IntroducingKarpenter, NodelessSeries, FewestNodes)
+
+__all__ = ["LABS", "Lab", "LabResult", "run_lab"]
