@@ -107,7 +107,10 @@ def test_a_node_whose_role_is_mapped_later_joins_then(world: World) -> None:
         lambda: f"{instance['InstanceId']} is not authorized" in log.read_text(), what="the refusal"
     )
 
-    entry = "- rolearn: arn:aws:iam::123456789012:role/latecomer\n  groups: [system:bootstrappers, system:nodes]\n"
+    entry = (
+        "- rolearn: arn:aws:iam::123456789012:role/latecomer\n"
+        "  groups: [system:bootstrappers, system:nodes]\n"
+    )
     config = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
