@@ -38,7 +38,7 @@ from nodeless.model.pools import AWS_NODE_TEMPLATE, PROVISIONER, Pool, Reference
 from nodeless.model.requirements import Requirement, Requirements
 from nodeless.model.resources import PODS, parse_resources
 from nodeless.model.snapshot import Snapshot
-from nodeless.solve import Policy, solve
+from nodeless.solve import FEWEST_NODES, Policy, solve
 
 SIZE = "example.com/size"
 DEFAULT = f"{PROVISIONER}/default"
@@ -290,7 +290,7 @@ def plan(*things: object, types: tuple[InstanceType, ...] = FAMILY, policy: Poli
         things = (*things, pool())
     seen = snapshot(*things)
     catalog: Catalog = dict.fromkeys(seen.pools, types)
-    return solve(seen, catalog, policy or Policy(), NOW)
+    return solve(seen, catalog, policy or Policy(packing=FEWEST_NODES), NOW)
 
 
 def new_types(result: Plan) -> list[str]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nodeless.solve import Policy, solve
+from nodeless.solve import FEWEST_NODES, Policy, solve
 from tests.solve.problems import FOLDER, available, load, read_json
 
 pytestmark = pytest.mark.skipif(not available(), reason="the folder of packing problems is not there")
@@ -10,7 +10,7 @@ pytestmark = pytest.mark.skipif(not available(), reason="the folder of packing p
 
 def plan_of(name):
     problem = load(name)
-    return solve(problem.snapshot, problem.catalog, Policy(), now=0.0)
+    return solve(problem.snapshot, problem.catalog, Policy(packing=FEWEST_NODES), now=0.0)
 
 
 def test_five_pods_of_one_cpu_get_one_2xlarge_and_leave_the_medium_alone():

@@ -30,6 +30,7 @@ from nodeless.api.unsupported import unsupported
 from nodeless.api.validation import require_valid, subject_of
 from nodeless.model.labels import EC2_NODE_CLASS_NAME, PROVISIONER_NAME
 from nodeless.model.labels import NODE_POOL as NODE_POOL_NAME
+from nodeless.model.packing import PACKING_ANNOTATION
 from nodeless.model.pools import (
     AWS_NODE_TEMPLATE,
     EC2_NODE_CLASS,
@@ -95,6 +96,7 @@ def _read_provisioner(manifest: Mapping[str, Any]) -> tuple[Pool, NodeClass | No
         finalizers=metadata.finalizers,
         status_resources=parse_resources(status.resources if status else None),
         conditions=read_conditions(status.conditions if status else None),
+        packing=metadata.annotations.get(PACKING_ANNOTATION),
     )
     return pool, inline
 
@@ -146,6 +148,7 @@ def _read_node_pool(manifest: Mapping[str, Any]) -> Pool:
         status_nodes=status.nodes,
         status_node_class_generation=status.node_class_observed_generation or 0,
         conditions=read_conditions(status.conditions),
+        packing=metadata.annotations.get(PACKING_ANNOTATION),
     )
 
 

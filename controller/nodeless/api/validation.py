@@ -11,13 +11,14 @@ from typing import Any
 from nodeless.api.advice import suspicions
 from nodeless.api.aws_rules import node_template_errors
 from nodeless.api.ec2_rules import ec2_node_class_errors
-from nodeless.api.errors import ABSENT, FieldError, InvalidObject, in_order
+from nodeless.api.errors import ABSENT, FieldError, InvalidObject, at, in_order
 from nodeless.api.kinds import ALL, AWS_NODE_TEMPLATE, EC2_NODE_CLASS, NODE_POOL, PROVISIONER, Kind
 from nodeless.api.names import label_object_name_defect, object_name_defect
 from nodeless.api.node_pool_rules import node_pool_errors
 from nodeless.api.provisioner_rules import provisioner_errors
 from nodeless.api.structure import structural_errors
 from nodeless.api.suggestions import did_you_mean
+from nodeless.model.packing import PACKING_ANNOTATION, PACKINGS
 
 
 def validate(manifest: Any, old: Any = None) -> list[FieldError]:
@@ -38,6 +39,7 @@ def validate(manifest: Any, old: Any = None) -> list[FieldError]:
     errors = [
         *structural_errors(manifest, kind),
         *_name_errors(manifest, kind),
+        *_annotation_errors(manifest, kind),
         *_rule_errors(manifest, kind, old),
     ]
     return in_order([*_without_echoes(errors), *suspicions(manifest)]) if errors else []
@@ -65,7 +67,13 @@ def leaves_spec_alone(manifest: Any, old: Any) -> bool:
         return False
     metadata = manifest.get("metadata")
     deleted = isinstance(metadata, Mapping) and metadata.get("deletionTimestamp") is not None
-    return deleted or manifest.get("spec") == old.get("spec")
+    return deleted or (manifest.get("spec") == old.get("spec") and _packing_of(manifest) == _packing_of(old))
+
+
+def _packing_of(manifest: Mapping[str, Any]) -> Any:
+    metadata = manifest.get("metadata")
+    annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
+    return annotations.get(PACKING_ANNOTATION) if isinstance(annotations, Mapping) else None
 
 
 def require_valid(manifest: Mapping[str, Any], kind: Kind) -> None:
@@ -111,6 +119,18 @@ def _name_errors(manifest: Mapping[str, Any], kind: Kind) -> Iterator[FieldError
         yield FieldError("metadata.name", name, defect)
     if isinstance(prefix, str) and prefix and (defect := defect_of(prefix, prefix=True)):
         yield FieldError("metadata.generateName", prefix, defect)
+
+
+def _annotation_errors(manifest: Mapping[str, Any], kind: Kind) -> Iterator[FieldError]:
+    """Annotations of ours on a pool itself; those of others are nobody's business."""
+    metadata = manifest.get("metadata")
+    annotations = metadata.get("annotations") if isinstance(metadata, Mapping) else None
+    if kind not in (PROVISIONER, NODE_POOL) or not isinstance(annotations, Mapping):
+        return
+    packing = annotations.get(PACKING_ANNOTATION)
+    if packing is not None and packing not in PACKINGS:
+        path = at("metadata.annotations", PACKING_ANNOTATION)
+        yield FieldError(path, packing, "is no packing", f"use {' or '.join(PACKINGS)}")
 
 
 def _without_echoes(errors: list[FieldError]) -> list[FieldError]:

@@ -156,7 +156,9 @@ class Controller:
         process, client = self._process, self._client
         cluster = Cluster()
         hands = Hands(client, cloud, cluster, leadership, self._recorder, self._metrics, process.namespace)
-        provisioning = Provisioning(cluster, cloud, hands, self._recorder, self._metrics, settings)
+        provisioning = Provisioning(
+            cluster, cloud, hands, self._recorder, self._metrics, settings, process.packing
+        )
         launcher = Launcher(hands, cloud, cluster, self._recorder, self._metrics, provisioning.pods_of)
         claims = ClaimLoop(cluster, hands, launcher, self._metrics)
         pools = PoolLoop(client, cluster, cloud, hands, self._recorder, self._metrics)

@@ -27,7 +27,7 @@ from nodeless.model.instance_types import InstanceType
 from nodeless.model.instructions import CreateClaim, PublishEvent
 from nodeless.model.plan import Plan, Refusal
 from nodeless.model.snapshot import Snapshot
-from nodeless.solve import Policy, pods_to_place, solve
+from nodeless.solve import LOWEST_PRICE, pods_to_place, solve
 from nodeless.state import PoolUnusable, usable
 from nodeless.watch import ApiError, ApiUnavailable
 
@@ -48,6 +48,7 @@ class Provisioning:
         recorder: Recorder,
         metrics: Metrics,
         settings: GlobalSettings,
+        packing: str = LOWEST_PRICE,
     ) -> None:
         self._cluster = cluster
         self._cloud = cloud
@@ -56,6 +57,7 @@ class Provisioning:
         self._metrics = metrics
         self._batcher = Batcher(settings.batch_idle_seconds, settings.batch_max_seconds)
         self._nomination = max(2 * settings.batch_max_seconds, _SHORTEST_NOMINATION)
+        self._policy = settings.solver.policy(packing)
         self._planned: dict[str, tuple[str, ...]] = {}
         self._leaving: set[str] = set()
         #: What keeps pools from being used, by pool, as it was logged: each cause is logged once.
@@ -116,7 +118,9 @@ class Provisioning:
         if snapshot.teardown or not pods_to_place(snapshot):
             return None
         catalog, problems = await self._catalog(snapshot)
-        plan = await asyncio.to_thread(solve, snapshot, catalog, Policy(pool_problems=problems), now)
+        plan = await asyncio.to_thread(
+            solve, snapshot, catalog, replace(self._policy, pool_problems=problems), now
+        )
         self._metrics.scheduling_seconds.observe(time.perf_counter() - started)
         self._metrics.plan_cost.set(plan.cost_per_hour)
         self._metrics.pending_pods.set(len(plan.refusals))

@@ -15,6 +15,8 @@ from urllib.parse import urlsplit
 
 import structlog
 
+from nodeless.app.solver_settings import SolverSettings
+from nodeless.model.packing import LOWEST_PRICE, packing_defect
 from nodeless.watch import ApiClient, ApiError
 
 SETTINGS_NAME = "karpenter-global-settings"
@@ -50,6 +52,7 @@ class ProcessSettings:
     leader_elect: bool = True
     region: str = ""
     log_level: str = ""
+    packing: str = LOWEST_PRICE
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "ProcessSettings":
@@ -88,7 +91,10 @@ class ProcessSettings:
             leader_elect=flag("LEADER_ELECT", True),
             region=environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION") or "",
             log_level=environment.get("LOG_LEVEL", ""),
+            packing=environment.get("NODELESS_PACKING") or LOWEST_PRICE,
         )
+        if defect := packing_defect(settings.packing):
+            faults.append(f"environment variable NODELESS_PACKING={settings.packing!r} {defect}")
         if faults:
             raise SettingsError(faults)
         return settings
@@ -110,6 +116,7 @@ class GlobalSettings:
     node_name_convention: str = "ip-name"
     interruption_queue_name: str = ""
     tags: Mapping[str, str] = field(default_factory=dict)
+    solver: SolverSettings = field(default_factory=SolverSettings)
 
     @classmethod
     def from_config_map(cls, data: Mapping[str, str]) -> "GlobalSettings":
@@ -128,6 +135,7 @@ class GlobalSettings:
             node_name_convention=data.get("aws.nodeNameConvention") or "ip-name",
             interruption_queue_name=data.get("aws.interruptionQueueName", ""),
             tags=reader.tags("aws.tags"),
+            solver=SolverSettings.read(data, reader.fault),
         )
         if reader.faults:
             raise SettingsError(reader.faults)
@@ -141,14 +149,15 @@ class _Reader:
         self._data = data
         self.faults: list[str] = []
 
-    def _fault(self, key: str, problem: str, hint: str) -> None:
+    def fault(self, key: str, problem: str, hint: str) -> None:
+        """Remember what is wrong with the value of a key."""
         value = self._data.get(key)
         self.faults.append(f"ConfigMap {SETTINGS_NAME}, key {key}={value!r}: {problem}; hint: {hint}")
 
     def required(self, key: str) -> str:
         value = self._data.get(key, "")
         if not value:
-            self._fault(key, "is required", "the name of the EKS cluster")
+            self.fault(key, "is required", "the name of the EKS cluster")
         return value
 
     def duration(self, key: str, default: float) -> float:
@@ -157,18 +166,18 @@ class _Reader:
         text = self._data[key]
         parts = _DURATION_PART.findall(text)
         if not parts or "".join(number + unit for number, unit in parts) != text:
-            self._fault(key, "is no duration", "write for example 10s or 1m30s")
+            self.fault(key, "is no duration", "write for example 10s or 1m30s")
             return default
         seconds = sum(float(number) * _DURATION_UNITS[unit] for number, unit in parts)
         if seconds <= 0:
-            self._fault(key, "must be positive", "write for example 1s")
+            self.fault(key, "must be positive", "write for example 1s")
             return default
         return seconds
 
     def boolean(self, key: str, default: bool) -> bool:
         text = self._data.get(key, "")
         if text and text not in _BOOLEANS:
-            self._fault(key, "is neither true nor false", "write true or false")
+            self.fault(key, "is neither true nor false", "write true or false")
         return _BOOLEANS.get(text, default)
 
     def fraction(self, key: str, default: float) -> float:
@@ -180,14 +189,14 @@ class _Reader:
         except ValueError:
             value = -1.0
         if not 0 <= value < 1:
-            self._fault(key, "must be a fraction from 0 to below 1", "0.075 stands for 7.5 percent")
+            self.fault(key, "must be a fraction from 0 to below 1", "0.075 stands for 7.5 percent")
             return default
         return value
 
     def url(self, key: str) -> str:
         text = self._data.get(key, "")
         if text and not urlsplit(text).hostname:
-            self._fault(key, "is no absolute URL", "write https://HOST")
+            self.fault(key, "is no absolute URL", "write https://HOST")
         return text
 
     def tags(self, key: str) -> dict[str, str]:
@@ -199,7 +208,7 @@ class _Reader:
         except ValueError:
             value = None
         if not isinstance(value, dict) or not all(isinstance(v, str) for v in value.values()):
-            self._fault(key, "is no JSON object of strings", 'write {"team": "platform"}')
+            self.fault(key, "is no JSON object of strings", 'write {"team": "platform"}')
             return {}
         return value
 

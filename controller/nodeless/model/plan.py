@@ -75,6 +75,15 @@ class Plan:
     placements: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Pod key to the name of the existing node or of the in-flight claim where there is room."""
     refusals: tuple[Refusal, ...] = ()
+    lower_bound: float | None = None
+    """US dollars an hour that no plan for the same pods can go below; None: not computed."""
+
+    @property
+    def gap(self) -> float | None:
+        """By how much of its cost the plan may be above the cheapest one, 0 to 1; None: not known."""
+        if self.lower_bound is None:
+            return None
+        return max(0.0, 1 - self.lower_bound / self.cost_per_hour) if self.cost_per_hour > 0 else 0.0
 
     @property
     def cost_per_hour(self) -> float:

@@ -97,6 +97,8 @@ class Pool:
     status_node_class_generation: int = 0
     """Generation of the node class that its status is about."""
     conditions: tuple[Condition, ...] = ()
+    packing: str | None = None
+    """How its new nodes are chosen (`model.packing`); None: as the settings say."""
 
     @property
     def key(self) -> str:

@@ -5,7 +5,8 @@ of the work.
 """
 
 from nodeless.solve.eligibility import pods_to_place
-from nodeless.solve.policy import FEWEST_NODES, Policy
+from nodeless.solve.policy import FEWEST_NODES, LOWEST_PRICE, Policy
+from nodeless.solve.pricing import PriceAdjustment
 from nodeless.solve.solver import solve
 
-__all__ = ["FEWEST_NODES", "Policy", "pods_to_place", "solve"]
+__all__ = ["FEWEST_NODES", "LOWEST_PRICE", "Policy", "PriceAdjustment", "pods_to_place", "solve"]

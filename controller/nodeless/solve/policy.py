@@ -3,27 +3,43 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-FEWEST_NODES = "fewest-nodes"
-PACKINGS = (FEWEST_NODES,)
+from nodeless.model.packing import FEWEST_NODES, LOWEST_PRICE, packing_defect
+from nodeless.solve.pricing import PriceAdjustment
+
+__all__ = ["DEFAULT_TIME_BOX", "FEWEST_NODES", "LOWEST_PRICE", "Policy"]
+
+#: Seconds that the search for a cheaper plan may take on top of the floor plan.
+DEFAULT_TIME_BOX = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How to pack, and what is known to be wrong with pools.
+    """How to pack, what things cost, and what is known to be wrong with pools.
 
     Raises:
-        ValueError: an unknown packing, or no room for an alternative.
+        ValueError: an unknown packing, a negative amount, or no room for an alternative.
     """
 
-    packing: str = FEWEST_NODES
-    """`fewest-nodes`: as few nodes as first-fit decreasing finds, each then as cheap as its pods allow."""
+    packing: str = LOWEST_PRICE
+    """`lowest-price` or `fewest-nodes` (`model.packing`); a pool's annotation goes before."""
     max_alternatives: int = 60
     """How many instance types a planned node keeps (AWS's limit of overrides that Karpenter sends)."""
     pool_problems: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Pool key to why the pool cannot be used now, for example a node class without subnets."""
+    node_fee: float = 0.0
+    """US dollars an hour that every node costs besides its instance: agents and volumes billed by node."""
+    price_adjustments: tuple[PriceAdjustment, ...] = ()
+    """Discounts, surcharges and commitments, applied to list prices in their order."""
+    time_box: float = DEFAULT_TIME_BOX
+    """Seconds that the search for a cheaper plan may take (`budget` says how); 0: the floor plan only."""
 
     def __post_init__(self) -> None:
-        if self.packing not in PACKINGS:
-            raise ValueError(f"unknown packing {self.packing!r}; hint: use one of {', '.join(PACKINGS)}")
+        defect = packing_defect(self.packing)
+        if defect:
+            raise ValueError(f"packing {self.packing!r} {defect}")
         if self.max_alternatives < 1:
             raise ValueError(f"max_alternatives is {self.max_alternatives}; hint: use 1 or more")
+        for name in ("node_fee", "time_box"):
+            amount = getattr(self, name)
+            if not 0 <= amount < float("inf"):
+                raise ValueError(f"{name} is {amount}; hint: use 0 or more")

@@ -54,6 +54,7 @@ from nodeless.solve.ordering import place_all, queue
 from nodeless.solve.packing import Packing
 from nodeless.solve.policy import Policy
 from nodeless.solve.pool_table import PoolTable
+from nodeless.solve.pricing import priced
 from nodeless.solve.profiles import Mark, Profile, Profiles
 from nodeless.solve.refusing import refuse
 from nodeless.solve.topology import Topology
@@ -85,7 +86,8 @@ def solve(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: float) -> P
     classes, refusals = _classes(groups, profiles, axis)
     if not classes:
         return Plan(refusals=_by_pod(refusals))
-    tables = _tables(snapshot, catalog, _in_order(snapshot), axis)
+    pools = _in_order(snapshot)
+    tables = _tables(snapshot, priced(catalog, pools, policy.price_adjustments, policy.node_fee), pools, axis)
     by_pool = {table.pool.key: table for table in tables}
     usable = [table for table in tables if table.pool.key not in policy.pool_problems]
     slots = existing_slots(snapshot, by_pool, axis)
