@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import ssl
 import tempfile
 from collections.abc import Mapping
@@ -71,6 +72,21 @@ class ApiUnreachable(ConnectionError):
 
 
 @dataclass(frozen=True, slots=True)
+class Answer:
+    """What the API server said to one request.
+
+    Attributes:
+        status: HTTP code.
+        content: The decoded JSON document, or the text where it is not JSON.
+        warnings: What kubectl prints beside it, from deprecations and admission webhooks.
+    """
+
+    status: int
+    content: Any
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Identity:
     """What a client shows the API server: a certificate with its key (PEM), a token, or nothing."""
 
@@ -91,25 +107,13 @@ class Connection:
             maxsize=16, ssl_context=_tls(authority, identity), retries=False, cert_reqs="CERT_REQUIRED"
         )
 
-    def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        body: Any = None,
-        query: Mapping[str, Any] | None = None,
-        content_type: str = "application/json",
-        timeout: float = 60.0,
-    ) -> Any:
+    def request(self, method: str, path: str, **options: Any) -> Any:
         """Send one request.
 
         Args:
             method: HTTP method.
             path: Path below the endpoint, with its leading slash.
-            body: A JSON document.
-            query: Parameters; those that are None are left out.
-            content_type: Of the body.
-            timeout: Seconds for the whole answer to begin.
+            options: As for `exchange`.
 
         Returns:
             The decoded JSON answer, or the text where the answer is not JSON.
@@ -118,24 +122,53 @@ class Connection:
             ApiError: The server refused.
             ApiUnreachable: No answer.
         """
+        answer = self.exchange(method, path, **options)
+        if answer.status >= 400:
+            raise ApiError(method, path, answer.status, answer.content)
+        return answer.content
+
+    def exchange(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Any = None,
+        query: Mapping[str, Any] | None = None,
+        content_type: str = "application/json",
+        accept: str = "application/json, */*",
+        timeout: float = 60.0,
+    ) -> Answer:
+        """Send one request; a refusal is an answer like any other.
+
+        Args:
+            method: HTTP method.
+            path: Path below the endpoint, with its leading slash.
+            body: A JSON document, or bytes that are sent as they are.
+            query: Parameters; those that are None are left out.
+            content_type: Of the body.
+            accept: Which form of the answer is wanted.
+            timeout: Seconds for the whole answer to begin.
+
+        Raises:
+            ApiUnreachable: No answer.
+        """
         parameters = {name: _text(value) for name, value in (query or {}).items() if value is not None}
         url = f"{self.endpoint}{path}" + (f"?{urlencode(parameters)}" if parameters else "")
-        headers = {"Accept": "application/json, */*", "User-Agent": "nodeless-local"}
+        headers = {"Accept": accept, "User-Agent": "nodeless-local"}
         token = self._token()
         if token:
             headers["Authorization"] = f"Bearer {token}"
         data = None
         if body is not None:
             headers["Content-Type"] = content_type
-            data = json.dumps(body).encode()
+            data = body if isinstance(body, bytes) else json.dumps(body).encode()
         try:
             answer = self._pool.request(method, url, body=data, headers=headers, timeout=timeout)
         except urllib3.exceptions.HTTPError as error:
             raise ApiUnreachable(self.endpoint, method, path, error) from error
         content = _decoded(answer.data, answer.headers.get("Content-Type", ""))
-        if answer.status >= 400:
-            raise ApiError(method, path, answer.status, content)
-        return content
+        warnings = tuple(_warning(each) for each in answer.headers.getlist("Warning"))
+        return Answer(answer.status, content, warnings)
 
     def with_identity(self, identity: Identity) -> Connection:
         """The same server, seen as someone else."""
@@ -203,6 +236,12 @@ def _decoded(data: bytes, content_type: str) -> Any:
     kind = content_type.partition(";")[0].strip()
     is_json = kind == "application/json" or kind.endswith("+json")
     return json.loads(data) if is_json else data.decode(errors="replace")
+
+
+def _warning(header: str) -> str:
+    """The text of `299 - "text"` (RFC 7234, section 5.5)."""
+    quoted = header.partition('"')[2].rpartition('"')[0]
+    return re.sub(r"\\(.)", r"\1", quoted)
 
 
 def _text(value: Any) -> str:

@@ -69,6 +69,13 @@ def established(crd: dict[str, Any] | None) -> bool:
 
 @pytest.fixture
 def configurations(api: KubernetesApi, namespace: str) -> Iterator[list[str]]:
+    """The webhook configurations of an installation in the test's namespace."""
+    with configured(api, namespace) as paths:
+        yield paths
+
+
+@contextmanager
+def configured(api: KubernetesApi, namespace: str) -> Iterator[list[str]]:
     """The five webhook configurations as an installation makes them: without path and CA bundle."""
     made = [
         configuration(kind, f"{verb}.webhook.{group}", group, namespace)
@@ -202,6 +209,26 @@ def serving(
 ) -> Iterator[Serving]:
     """Our server behind Service `karpenter` of the test's namespace, known to all five configurations."""
     monkeypatch.setitem(os.environ, "KUBECONFIG", str(control_plane.kubeconfig))
+    with served(control_plane, api, namespace) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def admission(control_plane: ControlPlane, api: KubernetesApi, definitions: None) -> Iterator[Serving]:
+    """The same once for a whole module, whose tests leave nothing behind (dry runs)."""
+    made = api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": "test-"}})
+    namespace = made["metadata"]["name"]
+    api.wait(f"/api/v1/namespaces/{namespace}/serviceaccounts/default")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(os.environ, "KUBECONFIG", str(control_plane.kubeconfig))
+        with configured(api, namespace), served(control_plane, api, namespace) as server:
+            yield server
+    api.delete(f"/api/v1/namespaces/{namespace}")
+
+
+@contextmanager
+def served(control_plane: ControlPlane, api: KubernetesApi, namespace: str) -> Iterator[Serving]:
+    """A server that the API server asks; the configurations must be there."""
     ports = [{"name": "https-webhook", "port": 443, "targetPort": 8443}]
     api.create(
         {

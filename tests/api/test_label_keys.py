@@ -6,28 +6,10 @@ import pytest
 
 from nodeless.api.requirement_rules import is_restricted
 from nodeless.api.suggestions import well_known_twin
-
-VERDICTS = [
-    ("example.com/x", False),
-    ("noslash", False),
-    ("node.kubernetes.io/x", False),
-    ("kops.k8s.io/x", False),
-    ("topology.k8s.aws/zone-id", False),
-    ("node.k8s.aws/instance-type", False),
-    ("karpenter.sh/capacity-type", False),
-    ("sub.node.kubernetes.io/x", True),
-    ("notkubernetes.io/x", True),
-    ("karpenter.k8s.aws/instance-ami-id", True),
-    ("node-restriction.kubernetes.io/x", True),
-    ("kubelet.kubernetes.io/x", True),
-    ("extensions.karpenter.sh/x", True),
-    ("kubernetes.io/hostname", True),
-    ("karpenter.sh/emptiness-timestamp", True),
-    ("karpenter.sh/nodepool", True),
-]
+from tests.api.provisioner_rows import KEY_VERDICTS
 
 
-@pytest.mark.parametrize(("key", "restricted"), VERDICTS)
+@pytest.mark.parametrize(("key", "restricted"), KEY_VERDICTS)
 def test_domains_of_kubernetes_and_karpenter_are_restricted(key: str, restricted: bool) -> None:
     assert is_restricted(key) is restricted
 

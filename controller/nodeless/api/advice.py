@@ -11,6 +11,7 @@ from nodeless.api.advice_v1 import ec2_node_class_advice, node_pool_advice
 from nodeless.api.errors import ABSENT, FieldError, at
 from nodeless.api.kinds import AWS_NODE_TEMPLATE, EC2_NODE_CLASS, NODE_POOL, PROVISIONER
 from nodeless.api.requirement_advice import limit_advice, requirement_advice, tag_advice, warning
+from nodeless.api.settings_advice import annotation_advice, kubelet_advice, volume_advice
 
 
 def suspicions(manifest: Mapping[str, Any]) -> Iterator[FieldError]:
@@ -33,6 +34,8 @@ def _provisioner(spec: Mapping[str, Any]) -> Iterator[FieldError]:
     limits = spec.get("limits")
     resources = limits.get("resources") if isinstance(limits, Mapping) else None
     yield from limit_advice(resources, "spec.limits.resources")
+    yield from annotation_advice(spec.get("annotations"), "spec.annotations")
+    yield from kubelet_advice(spec.get("kubeletConfiguration"), "spec.kubeletConfiguration")
     consolidation = spec.get("consolidation")
     consolidates = isinstance(consolidation, Mapping) and bool(consolidation.get("enabled"))
     if spec.get("ttlSecondsAfterEmpty") is None and not consolidates:
@@ -55,3 +58,4 @@ def _aws_settings(settings: Mapping[str, Any], path: str) -> Iterator[FieldError
                 message = "holds a placeholder that nothing has filled in"
                 yield warning(at(at(path, name), str(key)), value, message, "run it through envsubst")
     yield from tag_advice(settings.get("tags"), at(path, "tags"))
+    yield from volume_advice(settings.get("blockDeviceMappings"), at(path, "blockDeviceMappings"))

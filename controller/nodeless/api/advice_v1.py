@@ -7,6 +7,7 @@ from typing import Any
 from nodeless.api.errors import FieldError, at
 from nodeless.api.node_pool import DEFAULT_BUDGET
 from nodeless.api.requirement_advice import limit_advice, requirement_advice, tag_advice, warning
+from nodeless.api.settings_advice import annotation_advice, kubelet_advice, volume_advice
 from nodeless.api.unsupported import unsupported
 
 _NOT_ACTED_ON = "is stored, but not acted on yet"
@@ -19,6 +20,9 @@ def node_pool_advice(manifest: Mapping[str, Any], spec: Mapping[str, Any]) -> It
     yield from limit_advice(spec.get("limits"), "spec.limits")
     template = spec.get("template")
     inner = template.get("spec") if isinstance(template, Mapping) else None
+    metadata = template.get("metadata") if isinstance(template, Mapping) else None
+    if isinstance(metadata, Mapping):
+        yield from annotation_advice(metadata.get("annotations"), "spec.template.metadata.annotations")
     if isinstance(inner, Mapping):
         yield from requirement_advice(inner.get("requirements"), "spec.template.spec.requirements")
         period = inner.get("terminationGracePeriod")
@@ -36,6 +40,8 @@ def ec2_node_class_advice(manifest: Mapping[str, Any], spec: Mapping[str, Any]) 
     for fault in unsupported(manifest):
         yield replace(fault, warning=True)
     yield from tag_advice(spec.get("tags"), "spec.tags")
+    yield from kubelet_advice(spec.get("kubelet"), "spec.kubelet")
+    yield from volume_advice(spec.get("blockDeviceMappings"), "spec.blockDeviceMappings")
     for name, alone in (
         ("subnetSelectorTerms", ("id",)),
         ("securityGroupSelectorTerms", ("id", "name")),

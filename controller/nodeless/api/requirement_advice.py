@@ -26,6 +26,8 @@ _NEEDS_NO_VALUES = (EXISTS, DOES_NOT_EXIST)
 _RESOURCES = ("cpu", "memory", "ephemeral-storage", "pods", "nodes")
 #: With fewer types to choose from, spot capacity is interrupted more often than it needs to be.
 _FEW_TYPES = 5
+#: Tags of one resource (EC2 User Guide, tag restrictions).
+_MOST_TAGS = 50
 
 
 def requirement_advice(requirements: Any, path: str) -> Iterator[FieldError]:
@@ -62,6 +64,9 @@ def limit_advice(limits: Any, path: str) -> Iterator[FieldError]:
 
 def tag_advice(tags: Any, path: str) -> Iterator[FieldError]:
     """Tags that EC2 refuses."""
+    if isinstance(tags, Mapping) and len(tags) > _MOST_TAGS:
+        message = f"has {len(tags)} tags: EC2 allows {_MOST_TAGS}, some of which are the controller's own"
+        yield warning(path, ABSENT, message)
     for key in tags if isinstance(tags, Mapping) else ():
         if str(key).lower().startswith("aws:"):
             yield warning(at(path, str(key)), ABSENT, "is reserved: EC2 refuses tags that start with aws:")

@@ -1,0 +1,52 @@
+"""The API server asked what it would do, without doing it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from infra.local.kubernetes_api import KubernetesApi
+from nodeless.api.kinds import KIND_OF_NAME
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a user is told: the refusal (empty when there is none) and the warnings; and the object stored."""
+
+    refusal: str
+    warnings: tuple[str, ...]
+    stored: dict[str, Any]
+
+    @property
+    def told(self) -> str:
+        return "\n".join([self.refusal, *self.warnings])
+
+
+def asked_to_create(api: KubernetesApi, manifest: dict[str, Any], *, dry_run: bool = True) -> Verdict:
+    """The verdict on a new object, unknown fields refused as kubectl has it."""
+    query = {"fieldValidation": "Strict", "dryRun": "All" if dry_run else None}
+    path = KIND_OF_NAME[manifest["kind"]].path()
+    answer = api.connection.exchange("POST", path, body=manifest, query=query)
+    return _verdict(answer.status, answer.content, answer.warnings)
+
+
+def asked_to_apply(api: KubernetesApi, manifest: dict[str, Any], *, dry_run: bool = True) -> Verdict:
+    """The verdict on `kubectl apply --server-side`."""
+    query = {
+        "fieldValidation": "Strict",
+        "fieldManager": "kubectl",
+        "force": True,
+        "dryRun": "All" if dry_run else None,
+    }
+    path = KIND_OF_NAME[manifest["kind"]].path(manifest["metadata"]["name"])
+    answer = api.connection.exchange(
+        "PATCH", path, body=manifest, query=query, content_type="application/apply-patch+yaml"
+    )
+    return _verdict(answer.status, answer.content, answer.warnings)
+
+
+def _verdict(status: int, content: Any, warnings: tuple[str, ...]) -> Verdict:
+    if status < 400:
+        return Verdict("", warnings, content)
+    message = content.get("message", "") if isinstance(content, dict) else str(content)
+    return Verdict(f"{status}: {message}", warnings, {})
