@@ -262,8 +262,8 @@ def claim_for(planned: PlannedNode, **fields: object) -> Claim:
 
 
 def flatten(things: Iterable[object]) -> list[object]:
-    """Things, and the members of lists of things."""
-    return [one for thing in things for one in (thing if isinstance(thing, list) else [thing])]
+    """Things, and the members of lists of things, however deep."""
+    return [one for thing in things for one in (flatten(thing) if isinstance(thing, list) else [thing])]
 
 
 def snapshot(*things: object) -> Snapshot:

@@ -5,7 +5,7 @@ distinct shapes, not with the number of pods.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,6 +62,10 @@ class PodClass:
     """The rules without wishes."""
     adds: tuple[Tally, ...] = ()
     """Where these count for others."""
+
+    def without_preferred_terms(self) -> "PodClass":
+        """The class as it is when preferred node affinity has no influence."""
+        return replace(self, demand=Demand(self.demand.required, ()))
 
 
 def group(pods: Iterable[Pod], mark: Callable[[Pod], Mark]) -> dict[tuple[PodShape, Mark], tuple[str, ...]]:

@@ -32,6 +32,8 @@ class Policy:
     """Discounts, surcharges and commitments, applied to list prices in their order."""
     time_box: float = DEFAULT_TIME_BOX
     """Seconds that the search for a cheaper plan may take (`budget` says how); 0: the floor plan only."""
+    ignore_preferences: bool = False
+    """Whether wishes have no influence: preferred node and pod (anti-)affinity, ScheduleAnyway."""
 
     def __post_init__(self) -> None:
         defect = packing_defect(self.packing)

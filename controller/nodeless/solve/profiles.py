@@ -27,9 +27,10 @@ class Profile:
 
 
 class Profiles:
-    """The profiles of the pods of one solve."""
+    """The profiles of the pods of one solve; without `wishes` only what is required makes rules."""
 
-    def __init__(self, snapshot: Snapshot, batch: Mapping[str, Pod]) -> None:
+    def __init__(self, snapshot: Snapshot, batch: Mapping[str, Pod], *, wishes: bool = True) -> None:
+        self._wishes = wishes
         #: Pods that run and stay: they count, and their anti-affinity repels.
         self.staying = tuple(_staying(snapshot, batch)) if _matters(snapshot, batch.values()) else None
         """None: no pod has rules."""
@@ -75,6 +76,8 @@ class Profiles:
                 continue
             seen.add((id(pod.shape), mark))
             rules = rules_of(pod.shape, pod.namespace, self._labels(mark))
+            if isinstance(rules, Rules) and not self._wishes:
+                rules = rules.hard()
             declared[pod.shape, mark] = rules
             if isinstance(rules, Rules):
                 self._tallies.update(dict.fromkeys((*rules.tallies(), *carried(pod.shape, pod.namespace))))

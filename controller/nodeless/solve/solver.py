@@ -77,13 +77,15 @@ def solve(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: float) -> P
     batch = {pod.key: pod for pod in pods_to_place(snapshot)}
     if not batch:
         return Plan()
-    profiles = Profiles(snapshot, batch)
+    profiles = Profiles(snapshot, batch, wishes=not policy.ignore_preferences)
     groups = group(batch.values(), profiles.mark)
     shapes = [shape for shape, _ in groups]
     axis = Axis(
         requested_names(shapes) | requested_names(daemon.shape for daemon in snapshot.daemon_sets.values())
     )
     classes, refusals = _classes(groups, profiles, axis)
+    if policy.ignore_preferences:
+        classes = [pods.without_preferred_terms() for pods in classes]
     if not classes:
         return Plan(refusals=_by_pod(refusals))
     pools = _in_order(snapshot)

@@ -1,0 +1,193 @@
+"""Pod affinity and anti-affinity: the acceptance rows AF-01 to AF-17, each with its identifier."""
+
+from itertools import permutations
+
+import pytest
+
+from nodeless.model.labels import ARCH, HOSTNAME, ZONE
+from nodeless.model.pods import LabelSelector, PodAffinityTerm
+from nodeless.model.snapshot import Snapshot
+from tests.solve.catalogues import after_pass, fixture_type, planned, skew, template, waiting, with_more
+from tests.solve.factories import beside, claim_for, domains, needs, pods, selecting, spread, term
+
+EMPTY = Snapshot()
+ZONES = ("z1", "z2", "z3")
+MATES = PodAffinityTerm(HOSTNAME, selecting(team="x"))
+
+
+def pinned(zone, **fields):
+    return pods(1, name=f"in-{zone}", labels={"app": "x"}, selector={ZONE: zone}, **fields)
+
+
+def node_of(seen, name, namespace="default"):
+    return seen.pods[f"{namespace}/{name}"].node_name
+
+
+def test_af_01_a_pod_finds_its_target_among_spread_pods():
+    seen = after_pass(
+        EMPTY,
+        pods(10, "100m", spread=(spread(HOSTNAME),)),
+        pods(1, "100m", name="target"),
+        pods(1, "100m", name="friend", affinity=(beside(HOSTNAME, "target"),)),
+    )
+    assert not waiting(seen)
+    assert node_of(seen, "friend-0") == node_of(seen, "target-0")
+
+
+@pytest.mark.parametrize("key", [HOSTNAME, ZONE])
+@pytest.mark.parametrize("zone", [None, "z3"])
+def test_af_02_pods_that_want_each_other_share_one_domain(key, zone):
+    terms = (term(needs(ZONE, "In", zone)),) if zone else ()
+    seen = after_pass(EMPTY, pods(3, "100m", affinity=(beside(key),), required_terms=terms))
+    assert skew(seen, key) == (3,)
+    assert zone is None or domains(seen, ZONE) == {"z3": 3}
+
+
+def test_af_03_what_does_not_fit_beside_the_others_waits():
+    seen = after_pass(EMPTY, pods(10, "100m", affinity=(beside(HOSTNAME),)))
+    assert skew(seen, HOSTNAME) == (5,)
+    assert len(waiting(seen)) == 5
+
+
+@pytest.mark.parametrize("order", [("a", "b"), ("b", "a")])
+@pytest.mark.parametrize("passes", [1, 2])
+def test_af_04_a_pod_avoids_another_whichever_comes_first(order, passes):
+    known = {
+        "a": pods(1, "100m", name="a"),
+        "b": pods(1, "100m", name="b", anti_affinity=(beside(HOSTNAME, "a"),)),
+    }
+    batches = [[known[name]] for name in order] if passes == 2 else [[known[name] for name in order]]
+    seen = EMPTY
+    for batch in batches:
+        seen = after_pass(seen, batch)
+    assert not waiting(seen)
+    assert node_of(seen, "a-0") != node_of(seen, "b-0")
+
+
+def test_af_05_a_pod_that_avoids_every_zone_in_use_waits():
+    loner = pods(1, name="loner", anti_affinity=(beside(ZONE, "x"),))
+    assert waiting(after_pass(EMPTY, [pinned(zone) for zone in ZONES], loner)) == ["loner-0"]
+
+
+def carriers(weight=None):
+    avoid = (beside(ZONE, "web", weight=weight),)
+    return [pinned(zone, anti_affinity=avoid) for zone in ZONES]
+
+
+def test_af_06_pods_that_avoid_another_keep_it_out():
+    assert waiting(after_pass(EMPTY, carriers(), pods(1))) == ["web-0"]
+
+
+def test_af_07_pods_that_run_keep_it_out_too():
+    seen = after_pass(EMPTY, carriers())
+    assert not waiting(seen)
+    assert waiting(after_pass(seen, pods(1))) == ["web-0"]
+
+
+@pytest.mark.parametrize("passes", [1, 2])
+def test_af_08_what_is_only_preferred_keeps_nobody_out(passes):
+    seen = after_pass(EMPTY, carriers(weight=10)) if passes == 2 else EMPTY
+    more = [pods(1)] if passes == 2 else [carriers(weight=10), pods(1)]
+    assert not waiting(after_pass(seen, more))
+
+
+def test_af_09_a_pod_avoids_an_architecture():
+    seen = after_pass(
+        EMPTY,
+        pods(1, "2", name="target", selector={ARCH: "arm64"}),
+        pods(1, "1", name="loner", anti_affinity=(beside(ARCH, "target"),)),
+    )
+    labels = {name: seen.nodes[node_of(seen, name)].labels[ARCH] for name in ("target-0", "loner-0")}
+    assert labels == {"target-0": "arm64", "loner-0": "amd64"}
+
+
+def test_af_10_pods_that_avoid_each_other_get_all_zones_in_one_pass_and_no_more():
+    seen = after_pass(EMPTY, pods(3, anti_affinity=(beside(ZONE),)))
+    assert skew(seen, ZONE) == (1, 1, 1)
+    fourth = pods(1, name="fourth", labels={"app": "web"}, anti_affinity=(beside(ZONE),))
+    seen = after_pass(seen, fourth)
+    assert waiting(seen) == ["fourth-0"]
+
+
+@pytest.mark.parametrize("passes", [2, 3])
+def test_af_10_one_pass_after_the_other_never_puts_two_in_a_zone(passes):
+    seen = EMPTY
+    for number in range(passes + 2):
+        more = pods(1, name=f"p{number}", labels={"app": "web"}, anti_affinity=(beside(ZONE),))
+        seen = after_pass(seen, more)
+        assert skew(seen, ZONE) == (1,) * min(number + 1, 3)
+
+
+def test_af_11_pods_follow_a_target_of_the_same_batch_into_its_zone():
+    seen = after_pass(
+        EMPTY,
+        pods(1, name="target", labels={"app": "web"}, selector={ZONE: "z1"}),
+        pods(10, name="friend", labels={"app": "web"}, affinity=(beside(ZONE),)),
+    )
+    assert domains(seen, ZONE) == {"z1": 11}
+
+
+@pytest.mark.parametrize("order", tuple(permutations(("db", "web", "cache", "ui"))))
+def test_af_12_a_chain_is_placed_in_one_pass_in_any_order(order):
+    wants = {"web": "db", "cache": "web", "ui": "cache"}
+    batch = [
+        pods(1, "100m", name=name, affinity=(beside(HOSTNAME, wants[name]),) if name in wants else ())
+        for name in order
+    ]
+    seen = after_pass(EMPTY, batch)
+    assert not waiting(seen)
+    assert len(seen.nodes) == 1
+
+
+def test_af_13_affinity_to_nobody_keeps_pods_pending():
+    result = planned(with_more(EMPTY, template(), pods(10, affinity=(beside(ZONE, "nobody"),))))
+    assert not result.new_nodes
+    assert {refusal.code for refusal in result.refusals} == {"PodAffinity"}
+
+
+@pytest.mark.parametrize(
+    ("scope", "left"),
+    [
+        pytest.param({}, ["friend-0"], id="AF-14"),
+        pytest.param({"namespace_selector": LabelSelector()}, [], id="AF-15"),
+        pytest.param({"namespaces": ("other",)}, [], id="listed"),
+        pytest.param({"namespaces": ("third",)}, ["friend-0"], id="not-listed"),
+    ],
+)
+def test_af_14_and_15_namespaces_decide_who_is_meant(scope, left):
+    seen = after_pass(
+        EMPTY,
+        pods(1, "100m", name="target", namespace="other"),
+        pods(1, "100m", name="friend", affinity=(beside(HOSTNAME, "target", **scope),)),
+    )
+    assert waiting(seen) == left
+    assert left or node_of(seen, "friend-0") == node_of(seen, "target-0", "other")
+
+
+def test_af_16_empty_lists_of_terms_ask_for_nothing():
+    assert not waiting(after_pass(EMPTY, pods(2, affinity=(), anti_affinity=())))
+
+
+def test_af_17_a_second_pass_before_anything_is_bound_plans_the_same_node():
+    before = with_more(EMPTY, template(), pods(2, "100m", affinity=(beside(ZONE),)))
+    (new,) = planned(before).new_nodes
+    again = planned(with_more(before, claim_for(new)))
+    assert not again.new_nodes
+    assert set(again.placements.values()) == {"default-aaaaa"}
+
+
+def test_two_groups_that_want_each_other_are_placed_together():
+    seen = after_pass(
+        EMPTY,
+        pods(2, "100m", name="left", labels={"team": "x"}, affinity=(MATES,)),
+        pods(2, "100m", name="right", labels={"team": "x"}, affinity=(MATES,)),
+    )
+    assert not waiting(seen)
+    assert len(seen.nodes) == 1
+
+
+def test_a_group_goes_where_the_largest_part_of_it_fits():
+    types = (fixture_type("few", 4, 4, pods=2), fixture_type("many", 8, 16, pods=20))
+    seen = after_pass(EMPTY, pods(8, "500m", affinity=(beside(HOSTNAME),)), types=types)
+    assert not waiting(seen)
+    assert skew(seen, HOSTNAME) == (8,)
