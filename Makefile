@@ -32,6 +32,7 @@ check: $(STAMP) ## format, lint, types, layers, generated files
 	@$(VENV)/bin/mypy
 	@$(VENV)/bin/lint-imports
 	@$(PYTHON) -m nodeless crds controller/crds --check
+	@$(PYTHON) -m pulumi_nodeless generate --check
 
 bench: setup ## print the figures: decision time, time to the first node, memory
 	@$(PYTHON) -m infra.local bench $(ARGS)

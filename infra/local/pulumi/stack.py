@@ -7,6 +7,7 @@ in the folder, so another process may go on with the same stack.
 
 from __future__ import annotations
 
+import os
 import runpy
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -61,6 +62,7 @@ class Stack:
         config: Mapping[str, str] | None = None,
         root: Path = ROOT,
         program: Callable[[], None] | None = None,
+        plugins: Path | None = None,
     ) -> None:
         """Prepare the stack's folder; nothing is started yet.
 
@@ -72,10 +74,12 @@ class Stack:
             config: `namespace:key` -> text, laid over those settings; JSON text for objects.
             root: The Pulumi project; this checkout by default.
             program: Instead of the project's `__main__.py`.
+            plugins: Folder with further providers, as programs named `pulumi-resource-<package>`.
         """
         self.name = stack
         self._control_plane = control_plane
         self._aws = aws
+        self._plugins = plugins
         self.project = Project.prepare(directory.absolute(), root, stack, config or {})
         self._program = InlineProgram(program or self._run_main)
         self._engine: automation.PulumiCommand | None = None
@@ -144,7 +148,8 @@ class Stack:
                 served = AttachedProvider(provider)
                 closing.callback(served.stop)
                 ports.append(f"{provider.package}:{served.port}")
-            yield {"PULUMI_DEBUG_PROVIDERS": ",".join(ports)}
+            search = {"PATH": f"{self._plugins}:{os.environ['PATH']}"} if self._plugins else {}
+            yield {"PULUMI_DEBUG_PROVIDERS": ",".join(ports)} | search
 
     @contextmanager
     def _workspace(self, environment: Mapping[str, str] | None = None) -> Iterator[automation.Stack]:

@@ -1,0 +1,40 @@
+"""The package's schema: what other languages see of the components.
+
+Derived from the components' classes and documented argument types by Pulumi's own analyzer, the same that
+answers `GetSchema` in the component host, so that file and host cannot disagree. A change of it is a change
+of the package's interface.
+"""
+
+import json
+from importlib.metadata import version
+from typing import Any
+
+import pulumi
+from pulumi.provider.experimental.component import ComponentProvider
+
+import pulumi_nodeless
+
+#: Name of the package, and first part of every type token.
+PACKAGE = "nodeless"
+
+
+def components() -> list[type[pulumi.ComponentResource]]:
+    """The components that the package exports, by name."""
+    exported = (getattr(pulumi_nodeless, name) for name in pulumi_nodeless.__all__)
+    return [each for each in exported if issubclass(each, pulumi.ComponentResource)]
+
+
+def package_version() -> str:
+    """Version of the installed distribution."""
+    return version("pulumi-nodeless")
+
+
+def package_schema() -> dict[str, Any]:
+    """The package's schema as Pulumi's code generators read it.
+
+    Returns:
+        The document that https://www.pulumi.com/docs/iac/extending-pulumi/schema/ describes.
+    """
+    provider = ComponentProvider(components(), PACKAGE, None, package_version())
+    schema: dict[str, Any] = json.loads(provider.schema or "{}")
+    return schema

@@ -1,0 +1,140 @@
+"""The components as programs in other languages use them: served by the component host to the real engine.
+
+The host is the package's own `components/__main__.py`, started as the engine starts it. The program here
+registers remote components by type token with plain values, which is all that a TypeScript, Go or YAML
+program does.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pulumi
+import pulumi_aws as aws_sdk
+import pytest
+import yaml
+
+from infra.local.aws import LocalAws
+from infra.local.control_plane import ControlPlane
+from infra.local.pulumi import ResourceStep, Stack, StackFailed
+from infra.local.pulumi.project import ROOT
+from tests.local_pulumi.conftest import Shop
+
+pytestmark = pytest.mark.cluster
+
+EXAMPLE = ROOT / "examples" / "yaml" / "Pulumi.yaml"
+
+
+@pytest.fixture
+def plugins(tmp_path: Path) -> Path:
+    """A folder with the component host as a program that the engine finds by its name."""
+    folder = tmp_path / "plugins"
+    folder.mkdir()
+    program = folder / "pulumi-resource-nodeless"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{ROOT / "components"}" "$@"\n')
+    program.chmod(0o755)
+    return folder
+
+
+def network(**properties: Any) -> None:
+    class Network(pulumi.ComponentResource):
+        vpcId: pulumi.Output[str]  # noqa: N815 - the output's name in the schema
+
+    options = pulumi.ResourceOptions(providers=[aws_sdk.Provider("aws", region="us-east-1")])
+    made = Network("nodeless:index:Network", "net", {**properties, "vpcId": None}, options, remote=True)
+    pulumi.export("vpc", made.vpcId)
+
+
+def test_a_network_from_another_language_is_made_once_and_destroyed_whole(
+    shop: Shop, plugins: Path, aws: LocalAws
+) -> None:
+    # Whole numbers travel as floating point ones.
+    shop.program = lambda: network(clusterName="shop", zoneCount=2.0, cidr="10.9.0.0/16")
+    stack = shop.stack = shop.another(plugins=plugins)
+
+    made = stack.up()
+
+    assert set(made) == {"create"}
+    [vpc] = [vpc for vpc in aws.client("ec2").describe_vpcs()["Vpcs"] if not vpc.get("IsDefault")]
+    assert vpc["CidrBlock"] == "10.9.0.0/16"
+    assert stack.outputs()["vpc"] == vpc["VpcId"]
+    assert stack.up() == {"same": made["create"]}
+
+
+def test_a_wrong_argument_from_another_language_is_named_before_anything_is_made(
+    shop: Shop, plugins: Path, aws: LocalAws
+) -> None:
+    shop.program = lambda: network(clusterName="shop", natGateways="many", cidr="10.9.0.0/28")
+    stack = shop.stack = shop.another(plugins=plugins)
+
+    with pytest.raises(StackFailed) as failed:
+        stack.up()
+
+    assert "nat_gateways: 'many' is not one of" in str(failed.value)
+    assert "cidr: " in str(failed.value)
+    assert [vpc for vpc in aws.client("ec2").describe_vpcs()["Vpcs"] if not vpc.get("IsDefault")] == []
+
+
+def test_the_yaml_example_previews_as_a_whole_environment(shop: Shop, plugins: Path) -> None:
+    example = yaml.safe_load(EXAMPLE.read_text())
+
+    def program() -> None:
+        options = pulumi.ResourceOptions(providers=[aws_sdk.Provider("aws", region="us-east-1")])
+        for name, resource in example["resources"].items():
+            pulumi.ComponentResource(resource["type"], name, resource["properties"], options, remote=True)
+
+    shop.program = program
+    stack = shop.another(plugins=plugins)
+    changes = stack.preview()
+
+    assert set(changes) == {"create"}
+    assert changes["create"] > 80
+
+
+def test_the_examples_use_inputs_and_outputs_that_the_schema_has() -> None:
+    schema = yaml.safe_load((ROOT / "components" / "schema.json").read_text())
+    example = yaml.safe_load(EXAMPLE.read_text())
+    environment = example["resources"]["environment"]
+    known = schema["resources"][environment["type"]]
+    script = (ROOT / "examples" / "typescript" / "index.ts").read_text()
+    for inputs, outputs in (
+        (
+            environment["properties"],
+            re.findall(r"\{environment\.(\w+)\}", " ".join(example["outputs"].values())),
+        ),
+        (re.findall(r"^    (\w+):", script, re.MULTILINE), re.findall(r"= environment\.(\w+);", script)),
+    ):
+        assert set(inputs) <= set(known["inputProperties"])
+        assert set(known["requiredInputs"]) <= set(inputs)
+        assert outputs
+        assert set(outputs) <= set(known["properties"])
+
+
+def test_the_example_with_an_existing_cluster_previews_without_making_one(
+    tmp_path: Path, control_plane: ControlPlane, aws: LocalAws
+) -> None:
+    authority = base64.b64encode(control_plane.certificate_authority.read_bytes()).decode()
+    config = {"endpoint": control_plane.endpoint, "certificateAuthority": authority}
+    stack = Stack(
+        tmp_path,
+        control_plane,
+        aws,
+        config={f"existing-cluster:{key}": value for key, value in config.items()},
+        root=ROOT / "examples" / "python-existing-cluster",
+    )
+    steps: list[ResourceStep] = []
+
+    stack.preview(steps.append)
+
+    kinds = {step.type for step in steps}
+    assert "kubernetes:karpenter.sh/v1alpha5:Provisioner" in kinds
+    assert not {"aws:ec2/vpc:Vpc", "eks:index:Cluster", "aws:eks/cluster:Cluster"} & kinds
+
+
+def test_the_package_folder_is_what_the_engine_looks_for() -> None:
+    plugin = yaml.safe_load((Path(ROOT) / "components" / "PulumiPlugin.yaml").read_text())
+    assert plugin["runtime"]["name"] == "python"
