@@ -16,8 +16,16 @@ from nodeless.solve.pool_table import PoolTable, Terms
 class OpenedNode:
     """A node of a pool while it is being filled."""
 
-    def __init__(self, table: PoolTable, types: Mask) -> None:
+    def __init__(self, table: PoolTable, types: Mask, possible: Mask | None = None) -> None:
+        """A node without pods.
+
+        Args:
+            table: Its pool.
+            types: The types that it may become while it is filled.
+            possible: All that could hold what it is opened for; None: the same types.
+        """
         self.table = table
+        self._possible = types if possible is None else possible
         self.terms: Terms = table.start
         self.types = np.flatnonzero(types)
         #: Rows of the pool's types that can still hold the node.
@@ -40,7 +48,9 @@ class OpenedNode:
             return 0
         self.terms = terms
         self.used = self.used + pods.requests * take
-        self.ports.extend(pods.shape.host_ports)
+        if pods.shape.host_ports:
+            self.ports.extend(pods.shape.host_ports)
+            self._possible = self._possible & self.table.free_ports(pods.shape.host_ports)
         self._keep(counts >= take)
         return take
 
@@ -56,6 +66,16 @@ class OpenedNode:
             return float("inf")
         rows = self.types[self._counts(pods, terms) > 0]
         return float(terms.prices[rows].min(initial=np.inf))
+
+    def widen(self) -> None:
+        """Take back types that were set aside while the node was filled, where they hold its pods.
+
+        No limit is touched: the types are no larger than the largest that was kept.
+        """
+        types = self._possible & self.terms.types & (self.table.room >= self.used).all(axis=1)
+        types &= (self.table.limited <= self.charge()).all(axis=1)
+        types[self.types] = True
+        self.types = np.flatnonzero(types)
 
     def restrict(self, types: Mask) -> None:
         """Give up the types outside the mask; some must stay."""

@@ -20,6 +20,7 @@ from nodeless.solve.opened import OpenedNode
 from nodeless.solve.placing import Ground, Placing
 from nodeless.solve.pool_table import PoolTable
 from nodeless.solve.relaxing import attempts
+from nodeless.solve.targets import Targets
 from nodeless.solve.topology import Topology
 
 
@@ -27,11 +28,16 @@ class Packing:
     """The new nodes of one solve, filled class by class."""
 
     def __init__(
-        self, tables: Sequence[PoolTable], budgets: Budgets, topology: Topology, resources: int
+        self,
+        tables: Sequence[PoolTable],
+        budgets: Budgets,
+        topology: Topology,
+        targets: Targets,
+        resources: int,
     ) -> None:
         #: Usable pools, in the order in which they are tried.
         self._tables = tuple(tables)
-        self._ground = Ground(OpenNodes(resources, topology), budgets, topology)
+        self._ground = Ground(OpenNodes(resources, topology), budgets, topology, targets)
 
     @property
     def nodes(self) -> Sequence[OpenedNode]:
@@ -39,6 +45,7 @@ class Packing:
 
     def place(self, pods: PodClass, waiting: Sequence[str]) -> Sequence[str]:
         """Place what can be placed of a class; returns the pods that are left."""
+        self._ground.targets.begin(pods)
         for attempt in attempts(pods, self._tables):
             if not waiting:
                 break

@@ -21,6 +21,7 @@ from nodeless.solve.opened import OpenedNode
 from nodeless.solve.pool_table import PoolTable
 from nodeless.solve.relaxing import Attempt
 from nodeless.solve.sharing import ENDLESS, Option
+from nodeless.solve.targets import Targets
 from nodeless.solve.topology import Topology
 
 
@@ -31,6 +32,7 @@ class Ground:
     open: OpenNodes
     budgets: Budgets
     topology: Topology
+    targets: Targets
     bound: dict[tuple[Wish, tuple[str, ...], Option], Wish | None] = field(default_factory=dict)
     """Wishes with domains added; None where they contradict."""
 
@@ -198,7 +200,8 @@ class Placing:
                 self._open.refresh()
                 types = holds & self._ground.budgets.affordable(table)
             if types.any():
-                node = OpenedNode(table, types)
+                kept = self._ground.targets.types(table, self._pods, terms, counts, types, want)
+                node = OpenedNode(table, kept, types)
                 self._open.append(node)
                 self._ground.budgets.opened(node)
                 return self._wishes[index]

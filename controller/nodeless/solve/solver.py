@@ -57,6 +57,7 @@ from nodeless.solve.pool_table import PoolTable
 from nodeless.solve.pricing import priced
 from nodeless.solve.profiles import Mark, Profile, Profiles
 from nodeless.solve.refusing import refuse
+from nodeless.solve.targets import Targets
 from nodeless.solve.topology import Topology
 from nodeless.solve.type_table import TypeTable
 
@@ -96,8 +97,11 @@ def solve(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: float) -> P
     topology = Topology(snapshot, profiles, slots, usable)
     existing = Existing(slots, len(axis), topology)
     budgets = Budgets(snapshot, by_pool)
-    packing = Packing(usable, budgets, topology, len(axis))
+    targets = Targets(usable, classes, policy.packing)
+    packing = Packing(usable, budgets, topology, targets, len(axis))
     placements, left = place_all(queue(classes, topology.keys), existing, packing)
+    for node in packing.nodes:
+        node.widen()
     for pods, keys in left:
         refusals.extend(refuse(pods, keys, tables, budgets, policy.pool_problems, topology))
     return Plan(
