@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from nodeless import __version__
+from nodeless.app.flags import spelled_out, with_flags
 from nodeless.app.offline import offline
 
 app = typer.Typer(
@@ -22,14 +23,26 @@ app = typer.Typer(
 app.add_typer(offline)
 
 
-@app.command()
-def run() -> None:
-    """Run one replica of the controller (settings come from the environment and the cluster)."""
+@app.callback(invoke_without_command=True)
+def options(
+    show_version: Annotated[
+        bool, typer.Option("--version", help="Print the version and leave.", is_eager=True)
+    ] = False,
+) -> None:
+    """What stands before the commands."""
+    if show_version:
+        typer.echo(__version__)
+        raise typer.Exit
+
+
+def run(flags: dict[str, str]) -> None:
+    """Run one replica of the controller: settings come from flags, the environment and the cluster."""
     # Imported here: the other commands need neither AWS nor the cluster.
     from nodeless.admission import WebhookPortTakenError  # noqa: PLC0415
     from nodeless.app.controller import LeadershipLostError, run_controller  # noqa: PLC0415
     from nodeless.app.probes import PortTakenError  # noqa: PLC0415
-    from nodeless.app.settings import ProcessSettings, SettingsError  # noqa: PLC0415
+    from nodeless.app.process_settings import ProcessSettings  # noqa: PLC0415
+    from nodeless.app.settings import SettingsError  # noqa: PLC0415
     from nodeless.watch import ApiError, ApiUnavailable  # noqa: PLC0415
 
     expected = (
@@ -41,7 +54,7 @@ def run() -> None:
         LeadershipLostError,
     )
     try:
-        asyncio.run(run_controller(ProcessSettings.from_environment()))
+        asyncio.run(run_controller(ProcessSettings.from_environment(flags=flags)))
     except expected as error:
         _fail(str(error))
     except BaseExceptionGroup as group:
@@ -49,6 +62,9 @@ def run() -> None:
         if unknown is not None:
             raise
         _fail("; ".join(str(error) for error in _leaves(known)))
+
+
+app.command(name="run")(with_flags(run))
 
 
 @app.command()
@@ -97,4 +113,4 @@ def _leaves(error: BaseException | None) -> list[BaseException]:
 
 def main() -> None:
     """Entry point."""
-    app()
+    app(args=spelled_out(sys.argv[1:]))

@@ -24,13 +24,15 @@ from nodeless.app.collector import Collector
 from nodeless.app.hands import GUARD_NAME, Hands, NotLeadingError
 from nodeless.app.launcher import Launcher
 from nodeless.app.leadership import LEASE_NAME, Leadership
+from nodeless.app.live_settings import read_global_settings
 from nodeless.app.logs import logger
 from nodeless.app.metrics import Metrics
 from nodeless.app.pool_loop import PoolLoop
 from nodeless.app.probes import health_application, metrics_application, serve
+from nodeless.app.process_settings import ProcessSettings
 from nodeless.app.provisioning import Provisioning
 from nodeless.app.recorder import Recorder
-from nodeless.app.settings import GlobalSettings, ProcessSettings, read_global_settings, settings_faults
+from nodeless.app.settings import GlobalSettings, settings_faults
 from nodeless.app.waiting import synced
 from nodeless.cloud import CloudError, CloudProvider
 from nodeless.cloud.aws import AwsProvider, AwsSettings
@@ -67,7 +69,7 @@ class Controller:
             ):
                 runner = await serve(application, process.bind_address, port, purpose)
                 stack.push_async_callback(runner.cleanup)
-            settings = await read_global_settings(self._client, process.namespace)
+            settings, _ = await read_global_settings(self._client, process.namespace, process.given)
             async with asyncio.TaskGroup() as group:
                 background = [group.create_task(self._recorder.run(), name="events")]
                 if process.webhook_enabled:
@@ -156,9 +158,7 @@ class Controller:
         process, client = self._process, self._client
         cluster = Cluster()
         hands = Hands(client, cloud, cluster, leadership, self._recorder, self._metrics, process.namespace)
-        provisioning = Provisioning(
-            cluster, cloud, hands, self._recorder, self._metrics, settings, process.packing
-        )
+        provisioning = Provisioning(cluster, cloud, hands, self._recorder, self._metrics, settings)
         launcher = Launcher(hands, cloud, cluster, self._recorder, self._metrics, provisioning.pods_of)
         claims = ClaimLoop(cluster, hands, launcher, self._metrics)
         pools = PoolLoop(client, cluster, cloud, hands, self._recorder, self._metrics)

@@ -17,6 +17,7 @@ from nodeless.app.metrics import Metrics
 from nodeless.app.recorder import Recorder
 from nodeless.app.relaunch_guard import RelaunchGuard
 from nodeless.app.settings import GlobalSettings
+from nodeless.app.solver_settings import policy_of
 from nodeless.cloud import CloudError, CloudProvider
 from nodeless.explain import events as texts
 from nodeless.explain import stages
@@ -27,7 +28,7 @@ from nodeless.model.instance_types import InstanceType
 from nodeless.model.instructions import CreateClaim, PublishEvent
 from nodeless.model.plan import Plan, Refusal
 from nodeless.model.snapshot import Snapshot
-from nodeless.solve import LOWEST_PRICE, pods_to_place, solve
+from nodeless.solve import pods_to_place, solve
 from nodeless.state import PoolUnusable, usable
 from nodeless.watch import ApiError, ApiUnavailable
 
@@ -48,7 +49,6 @@ class Provisioning:
         recorder: Recorder,
         metrics: Metrics,
         settings: GlobalSettings,
-        packing: str = LOWEST_PRICE,
     ) -> None:
         self._cluster = cluster
         self._cloud = cloud
@@ -57,7 +57,7 @@ class Provisioning:
         self._metrics = metrics
         self._batcher = Batcher(settings.batch_idle_seconds, settings.batch_max_seconds)
         self._nomination = max(2 * settings.batch_max_seconds, _SHORTEST_NOMINATION)
-        self._policy = settings.solver.policy(packing)
+        self._policy = policy_of(settings)
         self._planned: dict[str, tuple[str, ...]] = {}
         self._leaving: set[str] = set()
         #: What keeps pools from being used, by pool, as it was logged: each cause is logged once.

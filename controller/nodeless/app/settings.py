@@ -1,32 +1,30 @@
-"""Settings: the process's environment and the ConfigMap `karpenter-global-settings`.
+"""The settings that the ConfigMap `karpenter-global-settings` holds, in one table.
 
-Keys, defaults and validation are Karpenter v0.27's; all faults are told at once, each
-with its key and value.
+Keys, defaults and validation are Karpenter v0.27's. Karpenter v1 knows the same settings as flags and
+environment variables: these are read too, and mean the same. What is given closest to the process counts:
+a flag, then a variable, then the ConfigMap, then the default. All faults are told at once, each with where
+it stands, its value and what to write.
+
+To add a setting, add its line to `GlobalSettings`.
 """
 
-import asyncio
-import json
-import os
-import re
-import socket
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from urllib.parse import urlsplit
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
 
-import structlog
+from nodeless.app.given import NOTHING_GIVEN, Given
+from nodeless.app.setting_values import UnusableValue, boolean, duration, fraction, one_of, tags, text, url
+from nodeless.app.solver_settings import adjustments, amount, packing
+from nodeless.model.packing import LOWEST_PRICE
 
-from nodeless.app.solver_settings import SolverSettings
-from nodeless.model.packing import LOWEST_PRICE, packing_defect
-from nodeless.watch import ApiClient, ApiError
+if TYPE_CHECKING:
+    from nodeless.solve import PriceAdjustment
 
 SETTINGS_NAME = "karpenter-global-settings"
-_POLL_SECONDS = 0.5
-_DURATION_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
-_DURATION_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)")
-_BOOLEANS = {
-    **dict.fromkeys(("1", "t", "T", "TRUE", "true", "True"), True),
-    **dict.fromkeys(("0", "f", "F", "FALSE", "false", "False"), False),
-}
+#: Karpenter v1 names its feature gates in one variable: `Drift=true,SpotToSpotConsolidation=false`.
+FEATURE_GATES = "FEATURE_GATES"
+_SETTING = "setting"
 
 
 class SettingsError(Exception):
@@ -38,202 +36,192 @@ class SettingsError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessSettings:
-    """What the environment of the process says."""
+class Setting:
+    """One line of the table."""
 
-    namespace: str
-    identity: str
-    bind_address: str = "0.0.0.0"
-    webhook_port: int = 8443
-    metrics_port: int = 8080
-    health_port: int = 8081
-    service: str = "karpenter"
-    webhook_enabled: bool = True
-    leader_elect: bool = True
-    region: str = ""
-    log_level: str = ""
-    packing: str = LOWEST_PRICE
+    key: str
+    """In the ConfigMap."""
+    read: Callable[[str], Any]
+    """Makes the value of a text; raises UnusableValue."""
+    default: str
+    """As it would be written."""
+    variable: str
+    """Karpenter v1's environment variable; empty where v1 has none. The flag has the same words."""
+    meaning: str
+    live: bool = True
+    """Whether a change takes effect without a restart."""
+    required: bool = False
+    gate: str = ""
+    """Its name in FEATURE_GATES."""
 
-    @classmethod
-    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "ProcessSettings":
-        """Read the environment. Raises SettingsError."""
-        faults: list[str] = []
 
-        def port(name: str, default: int) -> int:
-            text = environment.get(name, "")
-            if not text:
-                return default
-            if text.isdigit() and int(text) < 65536:
-                return int(text)
-            faults.append(f"environment variable {name}={text!r} is no port; hint: a number below 65536")
-            return default
-
-        def flag(name: str, default: bool) -> bool:
-            text = environment.get(name, "")
-            if text and text not in _BOOLEANS:
-                faults.append(f"environment variable {name}={text!r} is neither true nor false")
-            return _BOOLEANS.get(text, default)
-
-        namespace = environment.get("SYSTEM_NAMESPACE", "")
-        if not namespace:
-            faults.append(
-                "environment variable SYSTEM_NAMESPACE is not set; hint: the controller's namespace"
-            )
-        settings = cls(
-            namespace=namespace,
-            identity=environment.get("POD_NAME") or f"{socket.gethostname()}-{os.getpid()}",
-            bind_address=environment.get("POD_IP") or "0.0.0.0",
-            webhook_port=port("WEBHOOK_PORT", 8443),
-            metrics_port=port("METRICS_PORT", 8080),
-            health_port=port("HEALTH_PROBE_PORT", 8081),
-            service=environment.get("KARPENTER_SERVICE") or "karpenter",
-            webhook_enabled=not flag("DISABLE_WEBHOOK", False),
-            leader_elect=flag("LEADER_ELECT", True),
-            region=environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION") or "",
-            log_level=environment.get("LOG_LEVEL", ""),
-            packing=environment.get("NODELESS_PACKING") or LOWEST_PRICE,
-        )
-        if defect := packing_defect(settings.packing):
-            faults.append(f"environment variable NODELESS_PACKING={settings.packing!r} {defect}")
-        if faults:
-            raise SettingsError(faults)
-        return settings
+def _setting(
+    key: str, read: Callable[[str], Any], default: str, variable: str, meaning: str, **more: Any
+) -> Any:
+    metadata = {_SETTING: Setting(key, read, default, variable, meaning, **more)}
+    value = read(default)
+    if isinstance(value, dict):
+        return field(default_factory=lambda: dict(value), metadata=metadata, hash=False)
+    return field(default=value, metadata=metadata)
 
 
 @dataclass(frozen=True, slots=True)
 class GlobalSettings:
-    """What the ConfigMap says. Durations in seconds."""
+    """The table: a field for each setting. Durations are in seconds."""
 
-    cluster_name: str
-    cluster_endpoint: str = ""
-    default_instance_profile: str = ""
-    batch_max_seconds: float = 10.0
-    batch_idle_seconds: float = 1.0
-    vm_memory_overhead_percent: float = 0.075
-    enable_pod_eni: bool = False
-    enable_eni_limited_pod_density: bool = True
-    isolated_vpc: bool = False
-    node_name_convention: str = "ip-name"
-    interruption_queue_name: str = ""
-    tags: Mapping[str, str] = field(default_factory=dict)
-    solver: SolverSettings = field(default_factory=SolverSettings)
+    # fmt: off
+    cluster_name: str = _setting(
+        "aws.clusterName", text, "", "CLUSTER_NAME",
+        "Name of the EKS cluster: for discovery, tags and the nodes' start", live=False, required=True)
+    cluster_endpoint: str = _setting(
+        "aws.clusterEndpoint", url, "", "CLUSTER_ENDPOINT",
+        "URL of the API server that nodes join; empty: EKS is asked", live=False)
+    default_instance_profile: str = _setting(
+        "aws.defaultInstanceProfile", text, "", "",
+        "Instance profile of node classes that name none")
+    batch_max_seconds: float = _setting(
+        "batchMaxDuration", duration, "10s", "BATCH_MAX_DURATION",
+        "Longest time that pending pods are collected before they are planned")
+    batch_idle_seconds: float = _setting(
+        "batchIdleDuration", duration, "1s", "BATCH_IDLE_DURATION",
+        "Silence after which they are planned")
+    drift_enabled: bool = _setting(
+        "featureGates.driftEnabled", boolean, "false", "",
+        "Replace nodes that no longer are as their pool and node class want them", gate="Drift")
+    vm_memory_overhead_percent: float = _setting(
+        "aws.vmMemoryOverheadPercent", fraction, "0.075", "VM_MEMORY_OVERHEAD_PERCENT",
+        "Fraction of an instance's memory that its hypervisor takes, where it was not measured")
+    enable_pod_eni: bool = _setting(
+        "aws.enablePodENI", boolean, "false", "",
+        "Count branch network interfaces (vpc.amazonaws.com/pod-eni) as a resource of nodes", live=False)
+    enable_eni_limited_pod_density: bool = _setting(
+        "aws.enableENILimitedPodDensity", boolean, "true", "",
+        "Pods on a node are limited by its network interfaces; false: 110 on each")
+    isolated_vpc: bool = _setting(
+        "aws.isolatedVPC", boolean, "false", "ISOLATED_VPC",
+        "No way to the Pricing API: on-demand prices are the bundled ones", live=False)
+    node_name_convention: str = _setting(
+        "aws.nodeNameConvention", one_of("ip-name", "resource-name"), "ip-name", "",
+        "What names of nodes are made of: the address, or the instance's id", live=False)
+    interruption_queue_name: str = _setting(
+        "aws.interruptionQueueName", text, "", "INTERRUPTION_QUEUE",
+        "SQS queue of interruption notices; empty: none are read", live=False)
+    tags: Mapping[str, str] = _setting(
+        "aws.tags", tags, "{}", "",
+        "Tags of everything that is made in AWS, as a JSON object")
+    packing: str = _setting(
+        "nodeless.packing", packing, LOWEST_PRICE, "NODELESS_PACKING",
+        "How nodes are chosen, unless their pool says: lowest-price or fewest-nodes")
+    node_fee: float = _setting(
+        "nodeless.nodeFee", amount, "0", "",
+        "Dollars an hour that every node costs besides its instance (agents, volumes)")
+    time_box: float = _setting(
+        "nodeless.timeBox", amount, "1", "",
+        "Seconds that a pass may search for a cheaper plan; 0: none")
+    price_adjustments: tuple["PriceAdjustment", ...] = _setting(
+        "nodeless.priceAdjustments", adjustments, "[]", "",
+        "Prices that differ from AWS's list (discounts, commitments), as a JSON list")
+    # fmt: on
 
     @classmethod
-    def from_config_map(cls, data: Mapping[str, str]) -> "GlobalSettings":
-        """Parse the ConfigMap's data. Raises SettingsError with every fault."""
-        reader = _Reader(data)
-        settings = cls(
-            cluster_name=reader.required("aws.clusterName"),
-            cluster_endpoint=reader.url("aws.clusterEndpoint"),
-            default_instance_profile=data.get("aws.defaultInstanceProfile", ""),
-            batch_max_seconds=reader.duration("batchMaxDuration", 10.0),
-            batch_idle_seconds=reader.duration("batchIdleDuration", 1.0),
-            vm_memory_overhead_percent=reader.fraction("aws.vmMemoryOverheadPercent", 0.075),
-            enable_pod_eni=reader.boolean("aws.enablePodENI", False),
-            enable_eni_limited_pod_density=reader.boolean("aws.enableENILimitedPodDensity", True),
-            isolated_vpc=reader.boolean("aws.isolatedVPC", False),
-            node_name_convention=data.get("aws.nodeNameConvention") or "ip-name",
-            interruption_queue_name=data.get("aws.interruptionQueueName", ""),
-            tags=reader.tags("aws.tags"),
-            solver=SolverSettings.read(data, reader.fault),
-        )
-        if reader.faults:
-            raise SettingsError(reader.faults)
+    def from_config_map(cls, data: Mapping[str, str], given: Given = NOTHING_GIVEN) -> "GlobalSettings":
+        """Read the ConfigMap's data. Raises SettingsError with every fault."""
+        settings, faults = read_settings(data, given)
+        if faults:
+            raise SettingsError([str(fault) for fault in faults])
         return settings
 
 
-class _Reader:
-    """Reads typed values and keeps the faults."""
+SETTINGS: Mapping[str, Setting] = {each.name: each.metadata[_SETTING] for each in fields(GlobalSettings)}
+"""The table by field of `GlobalSettings`."""
 
-    def __init__(self, data: Mapping[str, str]) -> None:
-        self._data = data
-        self.faults: list[str] = []
 
-    def fault(self, key: str, problem: str, hint: str) -> None:
-        """Remember what is wrong with the value of a key."""
-        value = self._data.get(key)
-        self.faults.append(f"ConfigMap {SETTINGS_NAME}, key {key}={value!r}: {problem}; hint: {hint}")
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A setting whose value cannot be used; `where` is the place and the value as its text."""
 
-    def required(self, key: str) -> str:
-        value = self._data.get(key, "")
-        if not value:
-            self.fault(key, "is required", "the name of the EKS cluster")
-        return value
+    key: str
+    where: str
+    problem: str
+    hint: str
 
-    def duration(self, key: str, default: float) -> float:
-        if key not in self._data:
-            return default
-        text = self._data[key]
-        parts = _DURATION_PART.findall(text)
-        if not parts or "".join(number + unit for number, unit in parts) != text:
-            self.fault(key, "is no duration", "write for example 10s or 1m30s")
-            return default
-        seconds = sum(float(number) * _DURATION_UNITS[unit] for number, unit in parts)
-        if seconds <= 0:
-            self.fault(key, "must be positive", "write for example 1s")
-            return default
-        return seconds
+    def __str__(self) -> str:
+        return f"{self.where}: {self.problem}; hint: {self.hint}"
 
-    def boolean(self, key: str, default: bool) -> bool:
-        text = self._data.get(key, "")
-        if text and text not in _BOOLEANS:
-            self.fault(key, "is neither true nor false", "write true or false")
-        return _BOOLEANS.get(text, default)
 
-    def fraction(self, key: str, default: float) -> float:
-        text = self._data.get(key, "")
-        if not text:
-            return default
+def read_settings(
+    data: Mapping[str, str], given: Given = NOTHING_GIVEN, last: GlobalSettings | None = None
+) -> tuple[GlobalSettings, tuple[Fault, ...]]:
+    """All settings, and the faults of those that cannot be used.
+
+    Args:
+        data: The ConfigMap's data.
+        given: Flags and environment, which go before it.
+        last: Where a value that cannot be used is taken from; without it, the default.
+    """
+    values: dict[str, Any] = {}
+    faults: list[Fault] = []
+    gates = _gates(given, faults)
+    for name, setting in SETTINGS.items():
+        value, where = _spelled(setting, data, given, gates)
         try:
-            value = float(text)
-        except ValueError:
-            value = -1.0
-        if not 0 <= value < 1:
-            self.fault(key, "must be a fraction from 0 to below 1", "0.075 stands for 7.5 percent")
-            return default
-        return value
+            if setting.required and not value:
+                raise UnusableValue("is required", "the name of the EKS cluster")
+            values[name] = setting.read(value)
+        except UnusableValue as error:
+            faults.append(Fault(setting.key, where, error.problem, error.hint))
+            values[name] = setting.read(setting.default) if last is None else getattr(last, name)
+    return GlobalSettings(**values), tuple(faults)
 
-    def url(self, key: str) -> str:
-        text = self._data.get(key, "")
-        if text and not urlsplit(text).hostname:
-            self.fault(key, "is no absolute URL", "write https://HOST")
-        return text
 
-    def tags(self, key: str) -> dict[str, str]:
-        text = self._data.get(key, "")
-        if not text:
-            return {}
-        try:
-            value = json.loads(text)
-        except ValueError:
-            value = None
-        if not isinstance(value, dict) or not all(isinstance(v, str) for v in value.values()):
-            self.fault(key, "is no JSON object of strings", 'write {"team": "platform"}')
-            return {}
-        return value
+def overriding(setting: Setting, given: Given) -> str:
+    """The flag or variable that decides a setting whatever the ConfigMap says; empty when none does."""
+    if setting.variable and (found := given.get(setting.variable)):
+        return found.name
+    gates = given.get(FEATURE_GATES)
+    return gates.name if gates and setting.gate in _gates(given, []) else ""
+
+
+def unknown_keys(data: Mapping[str, str]) -> tuple[str, ...]:
+    """Keys that mean nothing, each with the key that may have been meant."""
+    known = [setting.key for setting in SETTINGS.values()]
+    return tuple(
+        key + "".join(f" (did you mean {near}?)" for near in difflib.get_close_matches(key, known, 1))
+        for key in sorted(data)
+        if key not in known
+    )
+
+
+def _spelled(
+    setting: Setting, data: Mapping[str, str], given: Given, gates: Mapping[str, str]
+) -> tuple[str, str]:
+    """The text of a setting, and words for where it stands."""
+    found = given.get(setting.variable) if setting.variable else None
+    if found is not None:
+        return found.text, str(found)
+    if setting.gate in gates:
+        return gates[setting.gate], f"{given.get(FEATURE_GATES)}, gate {setting.gate}"
+    value = data.get(setting.key)
+    where = f"ConfigMap {SETTINGS_NAME}, key {setting.key}={value!r}"
+    # A duration that is there but empty is a mistake, as it is to Karpenter; elsewhere it means "not set".
+    if value is None or (not value and setting.read is not duration):
+        return setting.default, where
+    return value, where
+
+
+def _gates(given: Given, faults: list[Fault]) -> dict[str, str]:
+    found = given.get(FEATURE_GATES)
+    gates: dict[str, str] = {}
+    for part in found.text.split(",") if found else ():
+        name, separator, value = part.strip().partition("=")
+        if not name:
+            continue
+        if not separator:
+            faults.append(Fault(FEATURE_GATES, f"{found}, gate {name}", "has no value", f"write {name}=true"))
+        gates[name] = value
+    return gates
 
 
 def settings_faults(data: Mapping[str, str]) -> list[str]:
     """What is wrong with the data of the settings' ConfigMap; empty when it can be used."""
-    try:
-        GlobalSettings.from_config_map(data)
-    except SettingsError as error:
-        return error.faults
-    return []
-
-
-async def read_global_settings(client: ApiClient, namespace: str) -> GlobalSettings:
-    """Wait for the ConfigMap and parse it. Raises SettingsError, ApiError, ApiUnavailable."""
-    log = structlog.get_logger().bind(logger="settings")
-    waiting = False
-    while True:
-        try:
-            config_map = await client.get(f"/api/v1/namespaces/{namespace}/configmaps/{SETTINGS_NAME}")
-            return GlobalSettings.from_config_map(config_map.get("data") or {})
-        except ApiError as error:
-            if error.status != 404:
-                raise
-        if not waiting:
-            log.info(f"waiting for ConfigMap {namespace}/{SETTINGS_NAME}")
-            waiting = True
-        await asyncio.sleep(_POLL_SECONDS)
+    return [str(fault) for fault in read_settings(data)[1]]

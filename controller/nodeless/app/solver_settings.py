@@ -1,108 +1,80 @@
-"""The settings of the solver: keys `nodeless.*` of the ConfigMap `karpenter-global-settings`.
+"""Readers of the solver's settings, and the policy that they make.
 
-| key | meaning | default |
-|---|---|---|
-| `nodeless.packing` | `lowest-price` or `fewest-nodes` | `NODELESS_PACKING`, else `lowest-price` |
-| `nodeless.nodeFee` | US dollars an hour that every node costs besides its instance | 0 |
-| `nodeless.timeBox` | seconds for the search of a cheaper plan; 0: none | 1 |
-| `nodeless.priceAdjustments` | a JSON list of adjustments | `[]` |
-
-An adjustment is an object with any of `pools`, `instanceTypes` and `capacityTypes` (lists of
+An adjustment of prices is an object with any of `pools`, `instanceTypes` and `capacityTypes` (lists of
 strings that select; `*` is a wildcard in instance types) and either `price`, or `percent` and
 `dollars` (`solve.pricing`), for example `[{"capacityTypes": ["on-demand"], "percent": -28}]`.
 """
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
+from nodeless.app.setting_values import UnusableValue
 from nodeless.model.packing import packing_defect
-from nodeless.solve import Policy, PriceAdjustment
-from nodeless.solve.policy import DEFAULT_TIME_BOX
 
-PACKING = "nodeless.packing"
-NODE_FEE = "nodeless.nodeFee"
-TIME_BOX = "nodeless.timeBox"
-ADJUSTMENTS = "nodeless.priceAdjustments"
+if TYPE_CHECKING:
+    # The solver's arrays take long to load: the command line shows its help without them.
+    from nodeless.app.settings import GlobalSettings
+    from nodeless.solve import Policy, PriceAdjustment
+
 _LISTS = {"pools": "pools", "instanceTypes": "instance_types", "capacityTypes": "capacity_types"}
 _NUMBERS = ("percent", "dollars", "price")
 _EXAMPLE = 'write for example [{"instanceTypes": ["m5.*"], "percent": -20}]'
 
-Fault = Callable[[str, str, str], None]
-"""Takes the key of a setting, what is wrong with it, and what to do."""
+
+def policy_of(settings: "GlobalSettings") -> "Policy":
+    """The policy of every pass."""
+    from nodeless.solve import Policy  # noqa: PLC0415
+
+    return Policy(
+        packing=settings.packing,
+        node_fee=settings.node_fee,
+        time_box=settings.time_box,
+        price_adjustments=settings.price_adjustments,
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class SolverSettings:
-    """What the ConfigMap says about planning; `packing` None: it says nothing."""
-
-    packing: str | None = None
-    node_fee: float = 0.0
-    time_box: float = DEFAULT_TIME_BOX
-    price_adjustments: tuple[PriceAdjustment, ...] = ()
-
-    @classmethod
-    def read(cls, data: Mapping[str, str], fault: Fault) -> "SolverSettings":
-        """Read the keys that are there; what cannot be used is told to `fault` and left at its default."""
-        packing = data.get(PACKING) or None
-        if packing is not None and (defect := packing_defect(packing)):
-            problem, _, hint = defect.partition("; hint: ")
-            fault(PACKING, problem, hint)
-            packing = None
-        return cls(
-            packing,
-            _amount(data, NODE_FEE, 0.0, fault),
-            _amount(data, TIME_BOX, DEFAULT_TIME_BOX, fault),
-            _adjustments(data, fault),
-        )
-
-    def policy(self, packing: str) -> Policy:
-        """The policy of every pass; `packing` is what the environment says."""
-        return Policy(
-            packing=self.packing or packing,
-            node_fee=self.node_fee,
-            time_box=self.time_box,
-            price_adjustments=self.price_adjustments,
-        )
+def packing(text: str) -> str:
+    """The name of a packing."""
+    if defect := packing_defect(text):
+        problem, _, hint = defect.partition("; hint: ")
+        raise UnusableValue(problem, hint)
+    return text
 
 
-def _amount(data: Mapping[str, str], key: str, default: float, fault: Fault) -> float:
-    text = data.get(key, "")
-    if not text:
-        return default
+def amount(text: str) -> float:
+    """A finite number from 0 on."""
     try:
-        amount = float(text)
+        number = float(text)
     except ValueError:
-        amount = -1.0
-    if not 0 <= amount < float("inf"):
-        fault(key, "is no number from 0 on", "write for example 0.01")
-        return default
-    return amount
+        number = math.nan
+    if not 0 <= number < math.inf:
+        raise UnusableValue("is no number from 0 on", "write for example 0.01")
+    return number
 
 
-def _adjustments(data: Mapping[str, str], fault: Fault) -> tuple[PriceAdjustment, ...]:
-    text = data.get(ADJUSTMENTS, "")
-    if not text:
-        return ()
+def adjustments(text: str) -> "tuple[PriceAdjustment, ...]":
+    """A JSON list of adjustments. The first that cannot be used is told with its position."""
     try:
-        listed = json.loads(text)
-    except ValueError:
+        listed = json.loads(text or "[]")
+    except (ValueError, RecursionError):
         listed = None
     if not isinstance(listed, list):
-        fault(ADJUSTMENTS, "is no JSON list", _EXAMPLE)
-        return ()
+        raise UnusableValue("is no JSON list", _EXAMPLE)
     result = []
     for position, entry in enumerate(listed):
         try:
             result.append(_adjustment(entry))
         except ValueError as error:
             problem, _, hint = str(error).partition("; hint: ")
-            fault(ADJUSTMENTS, f"entry {position}: {problem}", hint or _EXAMPLE)
+            raise UnusableValue(f"entry {position}: {problem}", hint or _EXAMPLE) from error
     return tuple(result)
 
 
-def _adjustment(entry: Any) -> PriceAdjustment:
+def _adjustment(entry: Any) -> "PriceAdjustment":
+    from nodeless.solve import PriceAdjustment  # noqa: PLC0415
+
     if not isinstance(entry, Mapping):
         raise ValueError("is no object")  # noqa: TRY004 - a fault like the others
     unknown = sorted(set(entry) - {*_LISTS, *_NUMBERS})

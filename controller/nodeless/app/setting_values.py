@@ -1,0 +1,122 @@
+"""Texts of settings as values: what each spelling means, and what is wrong with one that means nothing.
+
+The spellings are Go's, because users write these settings for Karpenter: `1m30s`, `true`, `t`.
+"""
+
+import json
+import math
+import re
+from collections.abc import Callable, Mapping
+from urllib.parse import urlsplit
+
+_DURATION_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
+_DURATION_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)")
+BOOLEANS: Mapping[str, bool] = {
+    **dict.fromkeys(("1", "t", "T", "TRUE", "true", "True"), True),
+    **dict.fromkeys(("0", "f", "F", "FALSE", "false", "False"), False),
+}
+
+
+class UnusableValue(ValueError):
+    """A text means nothing to its setting: what is wrong, and what to write instead."""
+
+    def __init__(self, problem: str, hint: str) -> None:
+        super().__init__(f"{problem}; hint: {hint}")
+        self.problem = problem
+        self.hint = hint
+
+
+def text(value: str) -> str:
+    """Any text, as it is."""
+    return value
+
+
+def boolean(value: str) -> bool:
+    """Go's spellings of true and false; an empty text is false."""
+    if value and value not in BOOLEANS:
+        raise UnusableValue("is neither true nor false", "write true or false")
+    return BOOLEANS.get(value, False)
+
+
+def duration(value: str) -> float:
+    """A positive Go duration, in seconds."""
+    parts = _DURATION_PART.findall(value)
+    if not parts or "".join(number + unit for number, unit in parts) != value:
+        raise UnusableValue("is no duration", "write for example 10s or 1m30s")
+    seconds = sum(float(number) * _DURATION_UNITS[unit] for number, unit in parts)
+    if seconds <= 0:
+        raise UnusableValue("must be positive", "write for example 1s")
+    return float(seconds)
+
+
+def fraction(value: str) -> float:
+    """A number from 0 to below 1."""
+    number = _number(value)
+    if not 0 <= number < 1:
+        raise UnusableValue("must be a fraction from 0 to below 1", "0.075 stands for 7.5 percent")
+    return number
+
+
+def count(value: str) -> int:
+    """A whole number, 0 or more."""
+    if not (value.isascii() and value.isdigit()):
+        raise UnusableValue("is no whole number", "write for example 1")
+    return int(value)
+
+
+def positive(value: str) -> int:
+    """A whole number above 0."""
+    number = count(value)
+    if number == 0:
+        raise UnusableValue("must be above 0", "write for example 200")
+    return number
+
+
+def port(value: str) -> int:
+    """A TCP port."""
+    if not (value.isascii() and value.isdigit() and int(value) < 65536):
+        raise UnusableValue("is no port", "a number below 65536")
+    return int(value)
+
+
+def url(value: str) -> str:
+    """An absolute URL with a host, or nothing."""
+    try:
+        host = urlsplit(value).hostname
+    except ValueError:
+        host = None
+    if value and not host:
+        raise UnusableValue("is no absolute URL", "write https://HOST")
+    return value
+
+
+def tags(value: str) -> Mapping[str, str]:
+    """A JSON object of strings; nothing is the empty one."""
+    if not value:
+        return {}
+    try:
+        parsed = json.loads(value)
+    except (ValueError, RecursionError):
+        parsed = None
+    if not isinstance(parsed, dict) or not all(isinstance(each, str) for each in parsed.values()):
+        raise UnusableValue("is no JSON object of strings", 'write {"team": "platform"}')
+    return parsed
+
+
+def one_of(*choices: str) -> Callable[[str], str]:
+    """A reader of one of a few words."""
+
+    def choice(value: str) -> str:
+        if value not in choices:
+            raise UnusableValue("is not known", f"use one of {', '.join(choices)}")
+        return value
+
+    return choice
+
+
+def _number(value: str) -> float:
+    try:
+        number = float(value)
+    except ValueError:
+        return math.nan
+    return number
