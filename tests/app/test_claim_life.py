@@ -36,7 +36,7 @@ async def ended(rig, claim):
     assert name not in rig.hands.instances.gone
 
 
-def test_a_pending_pod_gets_a_node_and_everybody_is_told(scene):
+def test_mc_01_a_pending_pod_gets_a_node_and_everybody_is_told(scene):
     async def scenario(rig, namespace):
         claim, node = await one_node(rig, namespace, "web")
         (instance,) = rig.network.instances().values()
@@ -60,7 +60,7 @@ def test_a_pending_pod_gets_a_node_and_everybody_is_told(scene):
     scene(scenario)
 
 
-def test_a_node_deleted_by_kubectl_is_drained_and_its_instance_terminated(scene):
+def test_tm_05_a_node_deleted_by_kubectl_is_drained_and_its_instance_terminated(scene):
     async def scenario(rig, namespace):
         claim, node = await one_node(rig, namespace, "web")
         await asyncio.to_thread(rig.api.delete, f"{NODES}/{node}")
@@ -71,7 +71,7 @@ def test_a_node_deleted_by_kubectl_is_drained_and_its_instance_terminated(scene)
     scene(scenario)
 
 
-def test_a_disruption_budget_holds_the_node_until_it_allows(scene):
+def test_tm_07_a_disruption_budget_holds_the_node_until_it_allows(scene):
     async def scenario(rig, namespace):
         claim, node = await one_node(rig, namespace, "web")
         budget = f"/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets/web"
@@ -92,7 +92,7 @@ def test_a_disruption_budget_holds_the_node_until_it_allows(scene):
     scene(scenario)
 
 
-def test_a_budget_does_not_hold_a_node_whose_machine_is_gone(scene):
+def test_tm_17_a_budget_does_not_hold_a_node_whose_machine_is_gone(scene):
     async def scenario(rig, namespace):
         claim, node = await one_node(rig, namespace, "web")
         await rig.create(a_budget("web", namespace, app="web"))
@@ -136,7 +136,7 @@ def test_a_claim_removed_by_force_during_a_drain_leaves_no_node_behind(scene):
     scene(scenario)
 
 
-def test_an_empty_node_ends_after_its_pools_time(scene):
+def test_em_03_an_empty_node_ends_after_its_pools_time(scene):
     async def scenario(rig, namespace):
         pool = a_provisioner(ttlSecondsAfterEmpty=1)
         claim, node = await one_node(rig, namespace, "web", pool=pool)

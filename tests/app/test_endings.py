@@ -60,7 +60,7 @@ def test_the_guard_holds_until_pools_claims_instances_and_templates_are_gone(sce
     scene(scenario)
 
 
-def test_an_instance_without_claim_is_terminated_and_all_others_are_spared(scene, monkeypatch):
+def test_mc_10_mc_11_an_instance_without_claim_is_terminated_and_all_others_are_spared(scene, monkeypatch):
     monkeypatch.setattr("nodeless.lifecycle.collection.INSTANCE_GRACE", -60.0)
     monkeypatch.setattr("nodeless.lifecycle.collection.CLAIM_GRACE", -60.0)
 
@@ -79,7 +79,7 @@ def test_an_instance_without_claim_is_terminated_and_all_others_are_spared(scene
     scene(scenario)
 
 
-def test_a_claim_whose_instance_vanished_ends_and_its_pods_get_another_node(scene, monkeypatch):
+def test_mc_06_mc_16_a_claim_whose_instance_vanished_ends_and_its_pods_get_another_node(scene, monkeypatch):
     monkeypatch.setattr("nodeless.lifecycle.collection.CLAIM_GRACE", -60.0)
 
     async def scenario(rig, namespace):

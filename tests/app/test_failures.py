@@ -104,7 +104,7 @@ def test_a_missing_security_group_is_told_to_pod_pool_and_template_and_cured_by_
 
 
 @cluster_test
-def test_sold_out_capacity_is_told_to_the_pod_and_had_once_it_is_there(scene, aws):
+def test_mc_02_sold_out_capacity_is_told_to_the_pod_and_had_once_it_is_there(scene, aws):
     aws.set_faults(capacity=[{"instanceType": "m5.large"}, {"instanceType": "m5.xlarge"}])
     now = [time.time()]
 

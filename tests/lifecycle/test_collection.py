@@ -17,7 +17,7 @@ def cluster(*events):
     return snapshot
 
 
-def test_an_instance_that_no_claim_knows_is_terminated_and_its_node_deleted():
+def test_mc_10_an_instance_that_no_claim_knows_is_terminated_and_its_node_deleted():
     snapshot = cluster(NodeSeen(a_node("gone")))
     ended = collect(snapshot, [an_instance("gone")], NOW + 31, NOW + 31)
     assert ended == (
@@ -26,7 +26,7 @@ def test_an_instance_that_no_claim_knows_is_terminated_and_its_node_deleted():
     )
 
 
-def test_a_young_instance_is_spared():
+def test_mc_10_a_young_instance_is_spared():
     assert collect(Snapshot(), [an_instance()], NOW + 29, NOW + 29) == ()
 
 
@@ -42,20 +42,20 @@ def test_a_second_instance_of_a_claim_is_ended():
     assert ended == (TerminateInstance("instance:i-double", "", "i-double"),)
 
 
-def test_a_claim_whose_instance_vanished_is_deleted():
+def test_mc_06_a_claim_whose_instance_vanished_is_deleted():
     ended = collect(cluster(ClaimSeen(a_launched_claim())), [], NOW + 11, NOW + 11)
     assert ended[-1] == DeleteClaim("claim:default-abcde", "default-abcde", "garbage_collected")
 
 
-def test_a_listing_older_than_the_launch_proves_nothing():
+def test_mc_06_a_listing_older_than_the_launch_proves_nothing():
     assert collect(cluster(ClaimSeen(a_launched_claim())), [], NOW + 9, NOW + 60) == ()
 
 
-def test_a_ready_node_proves_that_its_instance_lives():
+def test_mc_16_a_ready_node_proves_that_its_instance_lives():
     snapshot = cluster(ClaimSeen(a_launched_claim()), NodeSeen(a_node()))
     assert collect(snapshot, [], NOW + 60, NOW + 60) == ()
 
 
-def test_nothing_happens_when_claims_and_instances_agree():
+def test_mc_06_nothing_happens_when_claims_and_instances_agree():
     assert collect(cluster(ClaimSeen(a_launched_claim())), [an_instance()], NOW + 60, NOW + 60) == ()
     assert Snapshot().claims == Map()

@@ -19,14 +19,14 @@ def marked(at=NOW):
     return a_node(annotations={EMPTINESS_TIMESTAMP: format_time(at)})
 
 
-def test_a_node_without_pods_is_marked_with_the_time():
+def test_nd_04_a_node_without_pods_is_marked_with_the_time():
     (update,) = instructions().instructions
     assert isinstance(update, UpdateNode)
     assert update.annotations == {EMPTINESS_TIMESTAMP: format_time(NOW)}
     assert update.stage == "added TTL to empty node"
 
 
-def test_daemons_static_pods_and_finished_pods_do_not_keep_a_node():
+def test_nd_06_daemons_static_pods_and_finished_pods_do_not_keep_a_node():
     pods = [a_pod("aws-node", owners=DAEMON), a_pod("done", phase="Succeeded"), a_pod("static", mirror=True)]
     assert len(instructions(pods=pods).instructions) == 1
 
@@ -35,24 +35,24 @@ def test_a_terminating_pod_keeps_it():
     assert instructions(pods=[a_pod(deletion_timestamp=NOW)]).instructions == ()
 
 
-def test_a_node_on_which_pods_are_expected_is_left_alone():
+def test_nd_07_a_node_on_which_pods_are_expected_is_left_alone():
     outcome = instructions(nominated_until=NOW + 20)
     assert outcome.instructions == ()
     assert outcome.again_at == NOW + 20
 
 
-def test_work_takes_the_mark_away():
+def test_nd_06_work_takes_the_mark_away():
     (update,) = instructions(marked(), [a_pod()]).instructions
     assert update.annotations == {EMPTINESS_TIMESTAMP: None}
 
 
-def test_nothing_ends_before_the_ttl():
+def test_em_01_nothing_ends_before_the_ttl():
     outcome = instructions(marked(), now=NOW + 29)
     assert outcome.instructions == ()
     assert outcome.again_at == NOW + 30
 
 
-def test_the_claim_is_deleted_after_the_ttl_with_an_event_that_says_why():
+def test_em_01_the_claim_is_deleted_after_the_ttl_with_an_event_that_says_why():
     event, deletion = instructions(marked(), now=NOW + 30).instructions
     assert isinstance(event, PublishEvent)
     assert "empty for 30 s" in event.message

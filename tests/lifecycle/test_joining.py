@@ -28,7 +28,7 @@ def test_a_new_claim_is_launched():
     assert step(ClaimView(claim), NOW).instructions == (LaunchInstance(f"claim:{claim.name}", claim),)
 
 
-def test_a_claim_without_instance_for_five_minutes_is_given_up_with_an_event():
+def test_mc_14_a_claim_without_instance_for_five_minutes_is_given_up_with_an_event():
     event, deletion = step(ClaimView(a_claim()), NOW + 5 * MINUTE + 1).instructions
     assert isinstance(event, PublishEvent)
     assert event.type == "Warning"
@@ -44,13 +44,13 @@ def test_an_instance_that_has_not_joined_is_waited_for():
     assert outcome.again_at is not None
 
 
-def test_an_instance_that_never_joins_is_given_up_after_fifteen_minutes():
+def test_mc_05_an_instance_that_never_joins_is_given_up_after_fifteen_minutes():
     event, deletion = step(ClaimView(a_launched_claim()), NOW + 15 * MINUTE + 1).instructions
     assert "has not joined" in event.message
     assert deletion == DeleteClaim("claim:default-abcde", "default-abcde", "liveness")
 
 
-def test_a_node_that_joins_gets_labels_owner_and_finalizer_and_loses_the_unregistered_taint():
+def test_mc_03_a_node_that_joins_gets_labels_owner_and_finalizer_and_loses_the_unregistered_taint():
     claim = a_launched_claim(labels={"team": "web"}, taints=(Taint("dedicated", "NoSchedule", "web"),))
     update, event, status = step(ClaimView(claim, a_joining_node(taints=(UNREGISTERED,))), NOW).instructions
     assert event.reason == "Registered"
@@ -82,7 +82,7 @@ def registered_claim(**fields):
     return a_launched_claim(conditions=conditions(LAUNCHED, REGISTERED_CONDITION), **fields)
 
 
-def test_a_ready_complete_node_becomes_initialised():
+def test_mc_04_nd_01_a_ready_complete_node_becomes_initialised():
     node = a_node(labels={REGISTERED: "true"})
     view = ClaimView(registered_claim(requests={"cpu": 1000}), node)
     update, event, status = step(view, NOW).instructions
@@ -101,7 +101,7 @@ def reason_for_waiting(claim, node):
     return condition.reason
 
 
-def test_a_node_waits_for_ready_for_startup_taints_and_for_its_resources():
+def test_mc_04_nd_02_nd_03_a_node_waits_for_ready_for_startup_taints_and_for_its_resources():
     node = a_node(labels={REGISTERED: "true"})
     startup = Taint("cilium", "NoExecute")
     assert reason_for_waiting(registered_claim(), replace(node, ready=False)) == "NodeNotReady"

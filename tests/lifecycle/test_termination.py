@@ -39,11 +39,11 @@ def test_a_node_deleted_by_kubectl_takes_its_claim_along():
     assert outcome.instructions == (DeleteClaim("claim:default-abcde", "default-abcde", "node_deleted"),)
 
 
-def test_the_node_of_a_deleted_claim_is_deleted_and_held_by_its_finalizer():
+def test_mc_07_the_node_of_a_deleted_claim_is_deleted_and_held_by_its_finalizer():
     assert kinds(step(ClaimView(DELETED, a_node()), NOW)) == [DeleteNode]
 
 
-def test_a_deleted_node_is_cordoned_and_its_pods_are_evicted_before_anything_else():
+def test_tm_03_a_deleted_node_is_cordoned_and_its_pods_are_evicted_before_anything_else():
     outcome = step(ClaimView(DELETED, DELETED_NODE, (a_pod("a"), a_pod("b"))), NOW)
     (cordon,) = of_kind(outcome, UpdateNode)
     assert cordon.unschedulable
@@ -57,7 +57,7 @@ def test_evictions_carry_the_uid_so_that_a_successor_of_the_same_name_is_safe():
     assert eviction.uid == "uid-a"
 
 
-def test_a_drain_that_nobody_can_finish_asks_whether_the_machine_still_lives():
+def test_tm_17_a_drain_that_nobody_can_finish_asks_whether_the_machine_still_lives():
     """Its kubelet is silent: a budget or a stuck pod must not keep a node without machine for ever."""
     silent = replace(CORDONED, ready=False)
     assert of_kind(step(ClaimView(DELETED, silent, (a_pod("a"),)), NOW), LookForInstance)
@@ -66,7 +66,7 @@ def test_a_drain_that_nobody_can_finish_asks_whether_the_machine_still_lives():
     assert [removal.kind for removal in of_kind(gone, RemoveFinalizer)] == ["Node", "NodeClaim"]
 
 
-def test_critical_pods_go_last():
+def test_tm_08_critical_pods_go_last():
     critical = a_pod("dns", priority_class="system-cluster-critical")
     first = step(ClaimView(DELETED, CORDONED, (a_pod("a"), critical)), NOW)
     assert [eviction.name for eviction in of_kind(first, EvictPod)] == ["a"]
@@ -74,21 +74,21 @@ def test_critical_pods_go_last():
     assert [eviction.name for eviction in of_kind(then, EvictPod)] == ["dns"]
 
 
-def test_pods_already_leaving_are_waited_for_but_not_evicted_again():
+def test_tm_10_pods_already_leaving_are_waited_for_but_not_evicted_again():
     leaving = a_pod("a", deletion_timestamp=NOW + 30)
     outcome = step(ClaimView(DELETED, CORDONED, (leaving,)), NOW)
     assert not of_kind(outcome, EvictPod)
     assert not of_kind(outcome, TerminateInstance)
 
 
-def test_daemons_finished_and_stuck_pods_hold_nothing_back():
+def test_tm_04_tm_06_daemons_finished_and_stuck_pods_hold_nothing_back():
     tolerant = a_pod("daemon", owners=DAEMON)
     tolerant = replace(tolerant, shape=replace(tolerant.shape, tolerations=(Toleration(operator="Exists"),)))
     pods = (tolerant, a_pod("done", phase="Failed"), a_pod("stuck", deletion_timestamp=NOW - 61))
     assert of_kind(step(ClaimView(DELETED, CORDONED, pods), NOW), TerminateInstance)
 
 
-def test_finalizers_stay_until_the_instance_is_gone():
+def test_tm_01_finalizers_stay_until_the_instance_is_gone():
     before = step(ClaimView(DELETED, CORDONED), NOW)
     assert not of_kind(before, RemoveFinalizer)
     after = step(ClaimView(DELETED, CORDONED, instance_gone=True), NOW)
