@@ -48,6 +48,7 @@ CORE_RULES: Final[tuple[Rule, ...]] = (
     Rule(("karpenter.sh",), ("nodeclaims/status", "nodeclaims/finalizers"), ("patch", "update")),
     Rule(("",), ("nodes",), (*READ, "create", "patch", "delete")),
     Rule(("",), ("pods", "persistentvolumes", "persistentvolumeclaims", "namespaces"), READ),
+    Rule(("",), ("pods",), ("delete",)),
     Rule(("",), ("pods/eviction",), ("create",)),
     Rule(("", "events.k8s.io"), ("events",), ("create", "patch")),
     Rule(("apps",), ("daemonsets", "deployments", "replicasets", "statefulsets"), READ),

@@ -2,7 +2,8 @@
 
 from immutables import Map
 
-from nodeless.lifecycle import collect
+from nodeless.api.reading import read_broken_claim
+from nodeless.lifecycle import ClaimView, collect, step
 from nodeless.model.events import ClaimSeen, NodeSeen
 from nodeless.model.instructions import DeleteClaim, DeleteNode, TerminateInstance
 from nodeless.model.snapshot import Snapshot
@@ -59,3 +60,15 @@ def test_mc_16_a_ready_node_proves_that_its_instance_lives():
 def test_mc_06_nothing_happens_when_claims_and_instances_agree():
     assert collect(cluster(ClaimSeen(a_launched_claim())), [an_instance()], NOW + 60, NOW + 60) == ()
     assert Snapshot().claims == Map()
+
+
+def test_a_claim_that_cannot_be_read_keeps_its_instance_and_is_kept():
+    manifest = {
+        "metadata": {"name": "default-abcde", "uid": "u", "labels": {"karpenter.sh/nodepool": "default"}},
+        "spec": {"requirements": "none"},
+        "status": {"providerID": "aws:///us-east-1a/i-default-abcde"},
+    }
+    broken = read_broken_claim(manifest, "spec.requirements is no list")
+    assert collect(cluster(ClaimSeen(broken)), [an_instance()], NOW + 60, NOW + 60) == ()
+    assert collect(cluster(ClaimSeen(broken)), [], NOW + 60, NOW + 60) == ()
+    assert step(ClaimView(broken, a_node()), NOW + 1e9).instructions == ()

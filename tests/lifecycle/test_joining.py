@@ -63,6 +63,21 @@ def test_mc_03_a_node_that_joins_gets_labels_owner_and_finalizer_and_loses_the_u
     assert status.node_name == "node-default-abcde"
 
 
+def test_mc_12_a_node_that_joins_without_the_unregistered_taint_is_adopted_with_a_warning():
+    _, *told, _ = step(ClaimView(a_launched_claim(), a_joining_node()), NOW).instructions
+    assert [event.reason for event in told] == ["Registered", "UnregisteredTaintMissing"]
+
+
+def test_mc_13_taints_are_not_synced_to_a_node_that_says_so():
+    claim = a_launched_claim(taints=(Taint("dedicated", "NoSchedule", "web"),))
+    for value, expected in (("true", ()), ("false", claim.taints)):
+        node = replace(
+            a_joining_node(taints=(UNREGISTERED,)), labels={"karpenter.sh/do-not-sync-taints": value}
+        )
+        update, *_ = step(ClaimView(claim, node), NOW).instructions
+        assert update.taints == expected
+
+
 def test_a_taint_that_the_kubelet_registered_already_is_not_doubled():
     dedicated = Taint("dedicated", "NoSchedule", "web")
     claim = a_launched_claim(taints=(dedicated,))

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from nodeless.api.times import format_time
 from nodeless.lifecycle import step_pool, step_teardown
 from nodeless.model.events import ClaimSeen, PoolSeen
 from nodeless.model.instructions import (
@@ -13,6 +14,7 @@ from nodeless.model.instructions import (
     RemoveFinalizer,
     TerminateEverything,
 )
+from nodeless.model.labels import TERMINATION_TIMESTAMP
 from nodeless.model.snapshot import Snapshot
 from nodeless.state import apply
 from tests.factories import NOW, a_launched_claim, a_pool
@@ -58,4 +60,7 @@ def test_teardown_takes_pools_then_claims_then_instances_and_templates():
 
 def test_teardown_waits_for_what_is_leaving():
     leaving = cluster(ClaimSeen(a_launched_claim(deletion_timestamp=NOW)))
-    assert step_teardown(leaving) == ()
+    (deadline,) = step_teardown(leaving)
+    assert deadline.annotations == {TERMINATION_TIMESTAMP: format_time(NOW + 600)}
+    bounded = a_launched_claim(deletion_timestamp=NOW, annotations=dict(deadline.annotations))
+    assert step_teardown(cluster(ClaimSeen(bounded))) == ()

@@ -6,6 +6,7 @@ from nodeless.model.pods import HostPort
 from nodeless.model.requirements import Requirement
 from nodeless.model.taints import Taint
 from nodeless.watch.decoding import decode_daemon_set, decode_node, decode_pod
+from nodeless.watch.kinds import watched_kinds
 
 MIB = 1024**2
 
@@ -122,3 +123,19 @@ def test_a_daemon_set_arrives_with_the_shape_of_its_pods():
     daemon_set = decode_daemon_set(json.dumps(document).encode())
     assert daemon_set.key == "kube-system/aws-node"
     assert dict(daemon_set.shape.requests) == {"cpu": 50, "pods": 1}
+
+
+def test_a_claim_that_cannot_be_read_is_seen_all_the_same():
+    """Its instance must not pass for one without a claim: that would end it without a drain."""
+    claims = next(kind for kind in watched_kinds(lambda *_: None) if kind.name == "nodeclaims")
+    manifest = {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodeClaim",
+        "metadata": {"name": "default-abcde", "uid": "u", "labels": {"karpenter.sh/nodepool": "default"}},
+        "spec": {"requirements": "none"},
+        "status": {"providerID": "aws:///us-east-1a/i-1"},
+    }
+    key, (seen,) = claims.decode(json.dumps(manifest).encode())
+    assert key == "default-abcde"
+    assert seen.claim.provider_id == "aws:///us-east-1a/i-1"
+    assert "requirements" in seen.claim.invalid

@@ -25,9 +25,6 @@ def node_pool_advice(manifest: Mapping[str, Any], spec: Mapping[str, Any]) -> It
         yield from annotation_advice(metadata.get("annotations"), "spec.template.metadata.annotations")
     if isinstance(inner, Mapping):
         yield from requirement_advice(inner.get("requirements"), "spec.template.spec.requirements")
-        period = inner.get("terminationGracePeriod")
-        if period is not None:
-            yield warning("spec.template.spec.terminationGracePeriod", period, _NOT_ACTED_ON)
     disruption = spec.get("disruption")
     budgets = disruption.get("budgets") if isinstance(disruption, Mapping) else None
     for position, budget in enumerate(budgets if isinstance(budgets, list) else ()):

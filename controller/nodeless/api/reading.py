@@ -10,10 +10,10 @@ from nodeless.api.kinds import NODE_CLAIM
 from nodeless.api.metadata import Metadata, read_metadata
 from nodeless.api.node_claim import NodeClaim, NodeClaimSpec, NodeClaimStatus
 from nodeless.api.reading_node_classes import read_node_class
-from nodeless.api.reading_parts import read_conditions, read_requirement, read_taints
+from nodeless.api.reading_parts import conditions_of, read_conditions, read_requirement, read_taints
 from nodeless.api.reading_pools import read_pool
 from nodeless.api.structure import structural_errors
-from nodeless.api.times import parse_life_span
+from nodeless.api.times import parse_life_span, parse_time
 from nodeless.api.validation import subject_of
 from nodeless.model.labels import NODE_POOL, PROVISIONER_NAME
 from nodeless.model.nodes import Claim
@@ -22,7 +22,7 @@ from nodeless.model.pools import PROVISIONER as PROVISIONER_KIND
 from nodeless.model.requirements import Requirements
 from nodeless.model.resources import parse_resources
 
-__all__ = ["read_claim", "read_node_class", "read_pool"]
+__all__ = ["read_broken_claim", "read_claim", "read_node_class", "read_pool"]
 
 
 def read_claim(manifest: Mapping[str, Any]) -> Claim:
@@ -56,11 +56,37 @@ def read_claim(manifest: Mapping[str, Any]) -> Claim:
         deletion_timestamp=metadata.deletion_timestamp,
         finalizers=metadata.finalizers,
         conditions=read_conditions(status.conditions),
+        last_pod_event=parse_time(status.last_pod_event_time) if status.last_pod_event_time else None,
         provider_id=status.provider_id or "",
         node_name=status.node_name or "",
         image_id=status.image_id or "",
         capacity=parse_resources(status.capacity),
         allocatable=parse_resources(status.allocatable),
+    )
+
+
+def read_broken_claim(manifest: Mapping[str, Any], problem: str) -> Claim:
+    """What is certain of a NodeClaim that cannot be read: which one it is, and which instance is its own.
+
+    As long as it is known, the instance is not taken for one without a claim.
+    """
+    metadata = read_metadata(manifest)
+    status = manifest.get("status")
+    provider_id = status.get("providerID") if isinstance(status, Mapping) else None
+    return Claim(
+        name=metadata.name,
+        pool=_pool_of(metadata),
+        node_class=Reference("", ""),
+        uid=metadata.uid,
+        resource_version=metadata.resource_version,
+        labels=metadata.labels,
+        annotations=metadata.annotations,
+        created_at=metadata.created_at,
+        deletion_timestamp=metadata.deletion_timestamp,
+        finalizers=metadata.finalizers,
+        conditions=conditions_of(manifest),
+        provider_id=provider_id if isinstance(provider_id, str) else "",
+        invalid=problem,
     )
 
 

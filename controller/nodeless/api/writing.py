@@ -56,6 +56,7 @@ def claim_status(claim: Claim) -> dict[str, Any]:
         "capacity": format_resources(claim.capacity),
         "allocatable": format_resources(claim.allocatable),
         "conditions": conditions_to_api(claim.conditions),
+        "lastPodEventTime": format_time(claim.last_pod_event) if claim.last_pod_event is not None else "",
     }
     return {name: value for name, value in status.items() if value}
 

@@ -133,11 +133,12 @@ class ClaimLoop:
         view = self._view(snapshot, claim)
         gone = view.instance_gone
         decided = step(view, wall_clock())
-        for instruction in decided.instructions:
-            if isinstance(instruction, LaunchInstance):
-                await self._launch(instruction.claim)
-            else:
-                await self._hands.carry_out((instruction,))
+        launches = [each.claim for each in decided.instructions if isinstance(each, LaunchInstance)]
+        await self._hands.carry_out(
+            each for each in decided.instructions if not isinstance(each, LaunchInstance)
+        )
+        for launched in launches:
+            await self._launch(launched)
         if decided.again_at is not None:
             self._queue.add_in(key, decided.again_at - wall_clock())
         if not gone and claim.name in self._hands.instances.gone:

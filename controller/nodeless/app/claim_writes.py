@@ -3,6 +3,7 @@
 Each answer of the API server enters the snapshot at once.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from nodeless.api.kinds import NODE_CLAIM
@@ -60,8 +61,21 @@ class ClaimWriter:
         )
         return self._seen(await self._client.patch(f"{path}/status", {"status": claim_status(launched)}))
 
+    async def annotate(self, name: str, annotations: Mapping[str, str | None]) -> None:
+        """Merge annotations into the claim; a claim that is gone needs none."""
+        try:
+            body = {"metadata": {"annotations": dict(annotations)}}
+            self._seen(await self._client.patch(NODE_CLAIM.path(name), body))
+        except ApiError as error:
+            if error.status != 404:
+                raise
+
     async def set_conditions(
-        self, name: str, conditions: tuple[Condition, ...], node_name: str | None = None
+        self,
+        name: str,
+        conditions: tuple[Condition, ...],
+        node_name: str | None = None,
+        last_pod_event: float | None = None,
     ) -> None:
         """Merge conditions into the claim's status; a claim that is gone needs none."""
         claim = self._cluster.snapshot.claims.get(name)
@@ -71,6 +85,7 @@ class ClaimWriter:
             claim,
             conditions=_merged(claim.conditions, conditions),
             node_name=claim.node_name if node_name is None else node_name,
+            last_pod_event=claim.last_pod_event if last_pod_event is None else last_pod_event,
         )
         if changed == claim:
             return

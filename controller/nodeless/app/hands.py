@@ -6,12 +6,14 @@ call raises, and whoever gave the instruction tries again later with fresh eyes.
 
 import time
 from collections.abc import Iterable
+from itertools import groupby
 from typing import Any
 
 from nodeless.api.kinds import KIND_OF_NAME, NODE_CLAIM
 from nodeless.api.reading import read_claim
 from nodeless.app.claim_writes import ClaimWriter
 from nodeless.app.cluster import Cluster
+from nodeless.app.evictions import Evictions
 from nodeless.app.instances import Instances
 from nodeless.app.leadership import Leadership
 from nodeless.app.logs import logger
@@ -47,6 +49,7 @@ class Hands:
     ) -> None:
         self.claims = ClaimWriter(client, cluster)
         self.instances = Instances(cloud, cluster)
+        self.evictions = Evictions(client, recorder)
         self._client = client
         self._cloud = cloud
         self._cluster = cluster
@@ -63,9 +66,17 @@ class Hands:
             NotLeadingError: The lease is lost; this process must end.
             ApiError, ApiUnavailable, CloudError, StillThereError: The rest was not carried out; try later.
         """
-        for instruction in instructions:
+        for leaving, group in groupby(
+            instructions, lambda each: isinstance(each, do.EvictPod | do.DeletePod)
+        ):
             self.assert_leading()
-            await self._carry_out(instruction)
+            if leaving:
+                some = [each for each in group if isinstance(each, do.EvictPod | do.DeletePod)]
+                await self.evictions.carry_out(some)
+                continue
+            for instruction in group:
+                self.assert_leading()
+                await self._carry_out(instruction)
 
     def assert_leading(self) -> None:
         """Raises NotLeadingError when the lease is not held."""
@@ -76,8 +87,10 @@ class Hands:
         match instruction:
             case do.CreateClaim(_, claim):
                 await self.claims.create(claim)
-            case do.UpdateClaimStatus(_, name, conditions, node_name):
-                await self.claims.set_conditions(name, conditions, node_name)
+            case do.UpdateClaimStatus(_, name, conditions, node_name, last_pod_event):
+                await self.claims.set_conditions(name, conditions, node_name, last_pod_event)
+            case do.AnnotateClaim(_, name, annotations):
+                await self.claims.annotate(name, annotations)
             case do.AddFinalizer(_, kind, name, finalizer):
                 await self._edit_finalizers(_path(kind, name), finalizer, present=True)
             case do.RemoveFinalizer(_, kind, name, finalizer):
@@ -88,8 +101,8 @@ class Hands:
                 await self._delete_node(name, reason)
             case do.DeleteClaim(_, name, reason):
                 await self._delete_claim(name, reason)
-            case do.EvictPod():
-                await self._evict(instruction)
+            case do.EvictPod() | do.DeletePod():
+                await self.evictions.carry_out((instruction,))
             case do.TerminateInstance() | do.LookForInstance() | do.TerminateEverything():
                 await self.instances.carry_out(instruction)
             case do.DeletePool(_, pool):
@@ -186,45 +199,6 @@ class Hands:
             self._cluster.handle(ClaimSeen(read_claim(document)))
         self._metrics.nodes_terminated.labels(reason, claim.pool.name).inc()
         self._log.info("deleting claim", claim=name, reason=reason, node=claim.node_name)
-
-    async def _evict(self, eviction: do.EvictPod) -> None:
-        path = f"/api/v1/namespaces/{eviction.namespace}/pods/{eviction.name}/eviction"
-        body = {
-            "apiVersion": "policy/v1",
-            "kind": "Eviction",
-            "metadata": {"name": eviction.name, "namespace": eviction.namespace},
-            "deleteOptions": {"preconditions": {"uid": eviction.uid}},
-        }
-        pod = f"{eviction.namespace}/{eviction.name}"
-        try:
-            await self._client.create(path, body)
-        except ApiError as error:
-            if error.status == 429:
-                self._refused_eviction(eviction, error)
-            elif error.status not in (404, 409):
-                raise
-            return
-        self._log.info("evicted pod", pod=pod, node=eviction.node_name)
-        self._recorder.publish(
-            do.PublishEvent(
-                eviction.cause,
-                "Pod",
-                eviction.name,
-                "Normal",
-                "Evicted",
-                f"evicted from node {eviction.node_name}",
-                eviction.namespace,
-                eviction.uid,
-            )
-        )
-
-    def _refused_eviction(self, eviction: do.EvictPod, error: ApiError) -> None:
-        causes = error.details.get("causes") or [{}]
-        budget = causes[0].get("message") or error.message
-        message = f"cannot evict pod {eviction.namespace}/{eviction.name}: {budget}"
-        self._recorder.publish(
-            do.PublishEvent(eviction.cause, "Node", eviction.node_name, "Warning", "FailedDraining", message)
-        )
 
 
 def _path(kind: str, name: str) -> str:

@@ -58,6 +58,7 @@ def _claims_without_instance(
         launched = claim.condition(LAUNCHED)
         if (
             claim.deletion_timestamp is not None
+            or claim.invalid
             or launched is None
             or launched.status != "True"
             or claim.provider_id in live

@@ -13,7 +13,13 @@ from nodeless.model.instructions import (
     UpdateClaimStatus,
     UpdateNode,
 )
-from nodeless.model.labels import INITIALIZED, REGISTERED, TERMINATION_FINALIZER, UNREGISTERED_TAINT
+from nodeless.model.labels import (
+    DO_NOT_SYNC_TAINTS,
+    INITIALIZED,
+    REGISTERED,
+    TERMINATION_FINALIZER,
+    UNREGISTERED_TAINT,
+)
 from nodeless.model.nodes import (
     INITIALIZED_CONDITION,
     LAUNCHED,
@@ -90,6 +96,8 @@ def step_registration(view: ClaimView, now: float) -> Step:
             )
         )
         instructions.append(_told(claim, node, "Registered", f"joined as the node of claim {claim.name}"))
+        if not any(taint.key == UNREGISTERED_TAINT for taint in node.taints):
+            instructions.append(_without_taint(claim, node))
     conditions = changed_condition(claim, REGISTERED_CONDITION, "True", now)
     instructions.append(UpdateClaimStatus(cause_of(claim), claim.name, conditions, node_name=node.name))
     return Step(tuple(instructions), now + LOOK_AGAIN)
@@ -98,8 +106,20 @@ def step_registration(view: ClaimView, now: float) -> Step:
 def _registered_taints(claim: Claim, node: Node) -> tuple[Taint, ...]:
     """The node's taints without the unregistered one, and those of the claim that it lacks."""
     kept = tuple(taint for taint in node.taints if taint.key != UNREGISTERED_TAINT)
+    if node.labels.get(DO_NOT_SYNC_TAINTS) == "true":
+        return kept
     wanted = (*claim.taints, *claim.startup_taints)
     return kept + tuple(taint for taint in wanted if not any(taint.matches(other) for other in kept))
+
+
+def _without_taint(claim: Claim, node: Node) -> PublishEvent:
+    message = (
+        f"joined without the taint {UNREGISTERED_TAINT}: pods may have come before its labels were known"
+        "; hint: give the kubelet --register-with-taints in the user data"
+    )
+    return PublishEvent(
+        cause_of(claim), "Node", node.name, "Warning", "UnregisteredTaintMissing", message, uid=node.uid
+    )
 
 
 def step_vanished_node(view: ClaimView, now: float) -> Step:

@@ -6,8 +6,11 @@ pool, claim, instance and launch template is gone, while controller, roles and n
 still stand.
 """
 
+from nodeless.api.times import format_time
+from nodeless.lifecycle.draining import deadline_of
 from nodeless.model.instructions import (
     AddFinalizer,
+    AnnotateClaim,
     DeleteClaim,
     DeleteLaunchTemplates,
     DeletePool,
@@ -16,12 +19,14 @@ from nodeless.model.instructions import (
     RemoveFinalizer,
     TerminateEverything,
 )
-from nodeless.model.labels import TERMINATION_FINALIZER
+from nodeless.model.labels import TERMINATION_FINALIZER, TERMINATION_TIMESTAMP
 from nodeless.model.pools import Pool
 from nodeless.model.snapshot import Snapshot
 from nodeless.state.usage import pool_members
 
 TEARDOWN = "teardown"
+#: Seconds that the drain of a node may take while a stack is destroyed; then its pods are deleted.
+TEARDOWN_DRAIN = 600.0
 
 
 def step_pool(snapshot: Snapshot, pool: Pool) -> tuple[Instruction, ...]:
@@ -42,18 +47,34 @@ def step_pool(snapshot: Snapshot, pool: Pool) -> tuple[Instruction, ...]:
     return (RemoveFinalizer(cause, pool.reference.kind, pool.name, TERMINATION_FINALIZER),)
 
 
+def _deadlines(snapshot: Snapshot) -> tuple[Instruction, ...]:
+    """A destruction must end: no budget and no annotation holds a drain for ever."""
+    instructions = []
+    for name, claim in sorted(snapshot.claims.items()):
+        if claim.deletion_timestamp is None:
+            continue
+        latest, present = claim.deletion_timestamp + TEARDOWN_DRAIN, deadline_of(claim)
+        if present is None or present > latest:
+            stamp = {TERMINATION_TIMESTAMP: format_time(latest)}
+            instructions.append(AnnotateClaim(TEARDOWN, name, stamp))
+    return tuple(instructions)
+
+
 def step_teardown(snapshot: Snapshot) -> tuple[Instruction, ...]:
     """What the guard's deletion asks for: pools first, then stray claims, then what no object knows."""
+    deadlines = _deadlines(snapshot)
     if snapshot.pools:
-        return tuple(
+        ending = tuple(
             DeletePool(TEARDOWN, pool.reference)
             for _, pool in sorted(snapshot.pools.items())
             if pool.deletion_timestamp is None
         )
+        return ending + deadlines
     if snapshot.claims:
-        return tuple(
+        deletions = tuple(
             DeleteClaim(TEARDOWN, name, TEARDOWN)
             for name, claim in sorted(snapshot.claims.items())
             if claim.deletion_timestamp is None
         )
+        return deletions + deadlines
     return (TerminateEverything(TEARDOWN), DeleteLaunchTemplates(TEARDOWN), ReleaseGuard(TEARDOWN))

@@ -1,6 +1,9 @@
-"""The order of the stages: ending goes before joining, joining before emptiness."""
+"""The order of the stages: ending goes before joining, joining before the rules of a working node."""
+
+from collections.abc import Iterable
 
 from nodeless.lifecycle.emptiness import step_emptiness
+from nodeless.lifecycle.expiration import step_expiration
 from nodeless.lifecycle.joining import (
     step_initialization,
     step_launch,
@@ -22,15 +25,35 @@ def step(view: ClaimView, now: float) -> Step:
     if node is not None and node.deletion_timestamp is not None:
         # Deleted by kubectl or another tool: the claim ends with its node, by the same road.
         return Step((DeleteClaim(cause_of(claim), claim.name, "node_deleted"),))
+    if claim.invalid:
+        # Nothing is decided about what cannot be read; it stays as it is.
+        return Step()
+    expiration = step_expiration(view, now)
+    if any(isinstance(each, DeleteClaim) for each in expiration.instructions):
+        return expiration
+    return _together((expiration, _step_living(view, now)))
+
+
+def _step_living(view: ClaimView, now: float) -> Step:
+    claim = view.claim
     if not claim.is_true(LAUNCHED):
         return step_launch(view, now)
     if not claim.is_true(REGISTERED_CONDITION):
         return step_registration(view, now)
-    if node is None:
+    if view.node is None:
         return step_vanished_node(view, now)
     if not claim.is_true(INITIALIZED_CONDITION):
         return step_initialization(view, now)
     return step_emptiness(view, now)
+
+
+def _together(steps: Iterable[Step]) -> Step:
+    """All their instructions in order; the earliest time counts."""
+    some = tuple(steps)
+    times = [each.again_at for each in some if each.again_at is not None]
+    return Step(
+        tuple(instruction for each in some for instruction in each.instructions), min(times, default=None)
+    )
 
 
 def step_orphan(node: Node) -> Step:

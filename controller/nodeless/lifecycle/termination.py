@@ -1,13 +1,22 @@
-"""The end of a claim: node deleted, cordoned, drained; instance terminated; finalizers off.
+"""The end of a claim: node deleted, cordoned, drained; volumes detached; instance terminated; finalizers off.
 
 The instance goes before the Node object and the Node before the claim, so that as long
-as anything can cost money there is an object that says so.
+as anything can cost money there is an object that says so. Whom a drain concerns stands in
+`draining`.
 """
 
+from nodeless.api.times import format_time
+from nodeless.lifecycle.draining import (
+    DISRUPTED,
+    deadline_of,
+    first_generation,
+    holds_back,
+    requests_to_leave,
+)
 from nodeless.lifecycle.view import ClaimView, Step, cause_of, changed_condition
 from nodeless.model.instructions import (
+    AnnotateClaim,
     DeleteNode,
-    EvictPod,
     Instruction,
     LookForInstance,
     PublishEvent,
@@ -16,24 +25,23 @@ from nodeless.model.instructions import (
     UpdateClaimStatus,
     UpdateNode,
 )
-from nodeless.model.labels import EXCLUDE_BALANCERS, TERMINATION_FINALIZER
+from nodeless.model.labels import EXCLUDE_BALANCERS, TERMINATION_FINALIZER, TERMINATION_TIMESTAMP
 from nodeless.model.nodes import DRAINED, INSTANCE_TERMINATING, Claim, Node
 from nodeless.model.pods import Pod
-from nodeless.model.taints import Taint, untolerated
 
 #: How often a drain or a termination is looked at when no event wakes it.
 DRAIN_AGAIN = 1.0
 TERMINATE_AGAIN = 5.0
-#: A pod this long past the end of its grace period holds nothing back (its kubelet is gone).
-STUCK_AFTER = 60.0
-
-_CORDON = Taint("node.kubernetes.io/unschedulable", "NoSchedule")
-_CRITICAL = ("system-cluster-critical", "system-node-critical")
+#: A NodePool's drain takes at least so long: pods that the scheduler is binding meanwhile are seen.
+SHORTEST_DRAIN = 5.0
 
 
 def step_termination(view: ClaimView, now: float) -> Step:
     """The next step to the end of a claim that has been deleted."""
     claim, node = view.claim, view.node
+    stamp = _deadline_to_stamp(claim, now)
+    if stamp:
+        return Step(stamp, now)
     if node is None:
         return _terminate(view, now)
     if node.deletion_timestamp is None:
@@ -41,35 +49,46 @@ def step_termination(view: ClaimView, now: float) -> Step:
     if view.instance_gone:
         return _terminate(view, now)
     cordon = _cordon(claim, node)
-    waiting = tuple(pod for pod in view.pods if _holds_back(pod, now))
+    waiting = tuple(pod for pod in view.pods if holds_back(claim, pod, now))
     if waiting:
         return _drain(view, cordon, waiting, now)
+    if not first_generation(claim) and now < node.deletion_timestamp + SHORTEST_DRAIN:
+        return Step(cordon, node.deletion_timestamp + SHORTEST_DRAIN)
     drained = changed_condition(claim, DRAINED, "True", now)
     ended = _terminate(view, now)
     status = (UpdateClaimStatus(cause_of(claim), claim.name, drained),) if drained else ()
     return Step(cordon + status + ended.instructions, ended.again_at)
 
 
-def _cordon(claim: Claim, node: Node) -> tuple[Instruction, ...]:
-    if node.unschedulable and EXCLUDE_BALANCERS in node.labels:
+def _deadline_to_stamp(claim: Claim, now: float) -> tuple[Instruction, ...]:
+    """The drain's deadline goes onto the claim; an earlier one that stands there already counts."""
+    if claim.termination_grace_period is None:
         return ()
-    labels = {EXCLUDE_BALANCERS: "karpenter"}
-    return (UpdateNode(cause_of(claim), node.name, labels=labels, unschedulable=True, stage="cordoned node"),)
+    deadline = (claim.deletion_timestamp or now) + claim.termination_grace_period
+    present = deadline_of(claim)
+    if present is not None and present <= deadline:
+        return ()
+    return (AnnotateClaim(cause_of(claim), claim.name, {TERMINATION_TIMESTAMP: format_time(deadline)}),)
 
 
-def _holds_back(pod: Pod, now: float) -> bool:
-    """Whether a drain waits for the pod: not finished, not static, not a daemon's, not stuck."""
-    if pod.terminal or pod.owned_by_node or untolerated((_CORDON,), pod.shape.tolerations) is None:
-        return False
-    return pod.deletion_timestamp is None or now <= pod.deletion_timestamp + STUCK_AFTER
+def _cordon(claim: Claim, node: Node) -> tuple[Instruction, ...]:
+    """No new pods, no traffic from load balancers: as each API generation marks it."""
+    cause, labels = cause_of(claim), {EXCLUDE_BALANCERS: "karpenter"}
+    if first_generation(claim):
+        if node.unschedulable and EXCLUDE_BALANCERS in node.labels:
+            return ()
+        return (UpdateNode(cause, node.name, labels=labels, unschedulable=True, stage="cordoned node"),)
+    if any(taint.matches(DISRUPTED) for taint in node.taints) and EXCLUDE_BALANCERS in node.labels:
+        return ()
+    others = tuple(taint for taint in node.taints if not taint.matches(DISRUPTED))
+    return (UpdateNode(cause, node.name, labels=labels, taints=(*others, DISRUPTED), stage="tainted node"),)
 
 
 def _drain(view: ClaimView, cordon: tuple[Instruction, ...], waiting: tuple[Pod, ...], now: float) -> Step:
     claim, node = view.claim, view.node
     assert node is not None  # noqa: S101 - only nodes are drained
     cause = cause_of(claim)
-    staying = [pod for pod in waiting if pod.deletion_timestamp is None]
-    ordinary = [pod for pod in staying if pod.priority_class not in _CRITICAL]
+    asked, protected = requests_to_leave(claim, node, waiting, now)
     message = f"waiting for {len(waiting)} pods to leave: {_listed(waiting)}"
     draining = changed_condition(claim, DRAINED, "Unknown", now, reason="Draining", message=message)
     status: tuple[Instruction, ...] = ()
@@ -78,14 +97,14 @@ def _drain(view: ClaimView, cordon: tuple[Instruction, ...], waiting: tuple[Pod,
             UpdateClaimStatus(cause, claim.name, draining),
             PublishEvent(cause, "Node", node.name, "Normal", "Draining", message, uid=node.uid),
         )
-    evictions = tuple(
-        EvictPod(cause, pod.namespace, pod.name, pod.uid, node.name) for pod in ordinary or staying
-    )
+    if protected:
+        held = f"cannot drain: {'; '.join(protected[:5])}"
+        status += (PublishEvent(cause, "Node", node.name, "Warning", "FailedDraining", held, uid=node.uid),)
     if node.ready:
-        return Step(cordon + status + evictions, now + DRAIN_AGAIN)
+        return Step((*cordon, *status, *asked), now + DRAIN_AGAIN)
     # Perhaps there is no machine any more on which anything could end: then no pod and no budget holds it.
     look = LookForInstance(cause, claim.name, claim.instance_id)
-    return Step((*cordon, *status, *evictions, look), now + TERMINATE_AGAIN)
+    return Step((*cordon, *status, *asked, look), now + TERMINATE_AGAIN)
 
 
 def _listed(pods: tuple[Pod, ...]) -> str:

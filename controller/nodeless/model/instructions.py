@@ -36,6 +36,16 @@ class UpdateClaimStatus:
     name: str
     conditions: tuple[Condition, ...] = ()
     node_name: str | None = None
+    last_pod_event: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotateClaim:
+    """Merge annotations into a claim; None removes one."""
+
+    cause: str
+    name: str
+    annotations: Mapping[str, str | None] = field(hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +104,18 @@ class EvictPod:
     namespace: str
     name: str
     uid: str
+    node_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeletePod:
+    """Past disruption budgets, because the time for its drain is over; with the uid as precondition."""
+
+    cause: str
+    namespace: str
+    name: str
+    uid: str
+    grace_seconds: int
     node_name: str
 
 
@@ -162,12 +184,14 @@ Instruction = (
     CreateClaim
     | LaunchInstance
     | UpdateClaimStatus
+    | AnnotateClaim
     | AddFinalizer
     | RemoveFinalizer
     | UpdateNode
     | DeleteNode
     | DeleteClaim
     | EvictPod
+    | DeletePod
     | TerminateInstance
     | LookForInstance
     | TerminateEverything

@@ -12,13 +12,18 @@ from nodeless.model.resources import Resources
 from nodeless.model.taints import Taint
 
 __all__ = [
+    "CONSOLIDATABLE",
+    "DISRUPTION_REASON",
     "DRAINED",
+    "DRIFTED",
     "EMPTY",
+    "EXPIRED",
     "INITIALIZED_CONDITION",
     "INSTANCE_TERMINATING",
     "LAUNCHED",
     "READY",
     "REGISTERED_CONDITION",
+    "VOLUMES_DETACHED",
     "Claim",
     "Condition",
     "Instance",
@@ -30,7 +35,12 @@ REGISTERED_CONDITION = "Registered"
 INITIALIZED_CONDITION = "Initialized"
 EMPTY = "Empty"
 DRAINED = "Drained"
+VOLUMES_DETACHED = "VolumesDetached"
 INSTANCE_TERMINATING = "InstanceTerminating"
+CONSOLIDATABLE = "Consolidatable"
+DRIFTED = "Drifted"
+EXPIRED = "Expired"
+DISRUPTION_REASON = "DisruptionReason"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +74,10 @@ class Claim:
     """Seconds of life that its pool meant for it when it was made; None: no end."""
     termination_grace_period: int | None = None
     """Longest time in seconds that its drain may take; None: as long as it takes."""
+    last_pod_event: float | None = None
+    """When a pod was last bound to its node, ended or left."""
+    invalid: str = ""
+    """Why the object cannot be read: then little more than its metadata is known, and nothing ends it."""
 
     def condition(self, type_: str) -> Condition | None:
         return next((condition for condition in self.conditions if condition.type == type_), None)

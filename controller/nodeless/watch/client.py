@@ -167,8 +167,17 @@ class ApiClient:
     async def patch(self, path: str, body: Any, *, content_type: str = MERGE_PATCH, **query: str) -> Json:
         return await self.request("PATCH", path, body, content_type=content_type, query=query)
 
-    async def delete(self, path: str, *, uid: str | None = None, propagation: str | None = None) -> Json:
+    async def delete(
+        self,
+        path: str,
+        *,
+        uid: str | None = None,
+        propagation: str | None = None,
+        grace_seconds: int | None = None,
+    ) -> Json:
         options: Json = {"kind": "DeleteOptions", "apiVersion": "v1"}
+        if grace_seconds is not None:
+            options["gracePeriodSeconds"] = grace_seconds
         if uid is not None:
             options["preconditions"] = {"uid": uid}
         if propagation is not None:

@@ -36,7 +36,7 @@ def watched_kinds(report_invalid: Report) -> tuple[Watched, ...]:
             )
             for kind in (AWS_NODE_TEMPLATE, EC2_NODE_CLASS)
         ),
-        Watched("nodeclaims", NODE_CLAIM.path(), _claim, events.ClaimGone),
+        Watched("nodeclaims", NODE_CLAIM.path(), _claim_decoder(report_invalid), events.ClaimGone),
     )
 
 
@@ -55,9 +55,20 @@ def _daemon_set(raw: bytes) -> tuple[str, tuple[events.Event, ...]]:
     return daemon_set.key, (events.DaemonSetSeen(daemon_set),)
 
 
-def _claim(raw: bytes) -> tuple[str, tuple[events.Event, ...]]:
-    claim = reading.read_claim(msgspec.json.decode(raw))
-    return claim.name, (events.ClaimSeen(claim),)
+def _claim_decoder(report_invalid: Report) -> Decode:
+    """A claim that cannot be read is still seen: its instance must not pass for one without a claim."""
+
+    def decode(raw: bytes) -> tuple[str, tuple[events.Event, ...]]:
+        manifest = msgspec.json.decode(raw)
+        try:
+            claim = reading.read_claim(manifest)
+        except (InvalidObject, ValueError) as error:
+            if isinstance(error, InvalidObject):
+                report_invalid(manifest, error)
+            claim = reading.read_broken_claim(manifest, str(error))
+        return claim.name, (events.ClaimSeen(claim),)
+
+    return decode
 
 
 def _pool_decoder(report_invalid: Report) -> Decode:
