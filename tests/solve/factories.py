@@ -5,6 +5,7 @@ z2, on-demand in z1, z2 and z3, spot at half price.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from immutables import Map
 
@@ -38,6 +39,7 @@ from nodeless.model.pools import AWS_NODE_TEMPLATE, PROVISIONER, Pool, Reference
 from nodeless.model.requirements import Requirement, Requirements
 from nodeless.model.resources import PODS, parse_resources
 from nodeless.model.snapshot import Snapshot
+from nodeless.model.volumes import CsiNode, StorageClass, Volume, VolumeClaim
 from nodeless.solve import FEWEST_NODES, Policy, solve
 
 SIZE = "example.com/size"
@@ -187,7 +189,8 @@ def carried_out(seen: Snapshot, result: Plan, types: Iterable[InstanceType] = FA
         )
         places.update(dict.fromkeys(new.pods, name))
     moved = [running(pod, places[key]) if key in places else pod for key, pod in seen.pods.items()]
-    return snapshot(moved, list(nodes.values()), list(seen.pools.values()), list(seen.daemon_sets.values()))
+    after = snapshot(moved, list(nodes.values()))
+    return replace(seen, pods=after.pods, pods_of_node=after.pods_of_node, nodes=after.nodes)
 
 
 def domains(seen: Snapshot, key: str, app: str = "web") -> dict[str, int]:
@@ -281,6 +284,10 @@ def snapshot(*things: object) -> Snapshot:
         claims=Map({thing.name: thing for thing in flat if isinstance(thing, Claim)}),
         pools=Map({thing.key: thing for thing in flat if isinstance(thing, Pool)}),
         daemon_sets=Map({thing.key: thing for thing in flat if isinstance(thing, DaemonSet)}),
+        volume_claims=Map({thing.key: thing for thing in flat if isinstance(thing, VolumeClaim)}),
+        volumes=Map({thing.name: thing for thing in flat if isinstance(thing, Volume)}),
+        storage_classes=Map({thing.name: thing for thing in flat if isinstance(thing, StorageClass)}),
+        csi_nodes=Map({thing.name: thing for thing in flat if isinstance(thing, CsiNode)}),
     )
 
 

@@ -151,7 +151,7 @@ SELECTOR = LabelSelector((("app", "web"),))
 @pytest.mark.parametrize(
     ("shape", "code"),
     [
-        ({"claims": ("data",)}, "VolumeNotPlanned"),
+        ({"claims": ("data",)}, "VolumeClaimNotFound"),
         (
             {"required_terms": (term(needs("a", "In", "x"), needs("a", "In", "y")),)},
             "RequirementsContradict",

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from nodeless.model.nodes import Claim, Node
 from nodeless.model.pods import DaemonSet, Pod
 from nodeless.model.pools import NodeClass, Pool
+from nodeless.model.volumes import CsiNode, StorageClass, Volume, VolumeClaim
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,46 @@ class DaemonSetGone:
 
 
 @dataclass(frozen=True, slots=True)
+class VolumeClaimSeen:
+    claim: VolumeClaim
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeClaimGone:
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeSeen:
+    volume: Volume
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeGone:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class StorageClassSeen:
+    storage_class: StorageClass
+
+
+@dataclass(frozen=True, slots=True)
+class StorageClassGone:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class CsiNodeSeen:
+    node: CsiNode
+
+
+@dataclass(frozen=True, slots=True)
+class CsiNodeGone:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Nominated:
     """Pods are expected on a claim or node until a time."""
 
@@ -94,6 +135,16 @@ class GuardGone:
     key: str
 
 
+StorageEvent = (
+    VolumeClaimSeen
+    | VolumeClaimGone
+    | VolumeSeen
+    | VolumeGone
+    | StorageClassSeen
+    | StorageClassGone
+    | CsiNodeSeen
+    | CsiNodeGone
+)
 Event = (
     PodSeen
     | PodGone
@@ -107,6 +158,7 @@ Event = (
     | NodeClassGone
     | DaemonSetSeen
     | DaemonSetGone
+    | StorageEvent
     | Nominated
     | GuardSeen
     | GuardGone

@@ -42,6 +42,8 @@ class InstanceType:
     capacity: Resources = field(hash=False)
     overhead: Resources = field(hash=False)
     offerings: tuple[Offering, ...] = ()
+    volume_limits: Mapping[str, int] = field(default_factory=dict, hash=False)
+    """Volumes that a CSI driver can attach to it, by driver; a driver that is missing has no limit."""
 
     @property
     def allocatable(self) -> dict[str, int]:

@@ -77,6 +77,10 @@ class PodShape:
     anti_affinity: tuple[PodAffinityTerm, ...] = ()
     claims: tuple[str, ...] = ()
     """Names of the persistent volume claims that it mounts, in its namespace."""
+    ephemeral_volumes: tuple[tuple[str, str | None], ...] = ()
+    """(volume, storage class) of generic ephemeral volumes, each with a claim named `<pod>-<volume>`."""
+    volume_terms: tuple[NodeSelectorTerm, ...] = ()
+    """Alternatives: where all its volumes can be reached; known once its claims are looked up."""
 
 
 @dataclass(frozen=True, slots=True)

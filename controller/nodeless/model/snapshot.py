@@ -13,6 +13,7 @@ from immutables import Map
 from nodeless.model.nodes import Claim, Node
 from nodeless.model.pods import DaemonSet, Pod
 from nodeless.model.pools import NodeClass, Pool
+from nodeless.model.volumes import CsiNode, StorageClass, Volume, VolumeClaim
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,14 @@ class Snapshot:
     """By key, `AWSNodeTemplate/default`; an inline provider is `Provisioner/<name>`."""
     daemon_sets: Map[str, DaemonSet] = Map()
     """By `namespace/name`."""
+    volume_claims: Map[str, VolumeClaim] = Map()
+    """By `namespace/name`."""
+    volumes: Map[str, Volume] = Map()
+    """By name."""
+    storage_classes: Map[str, StorageClass] = Map()
+    """By name."""
+    csi_nodes: Map[str, CsiNode] = Map()
+    """By the name of their node."""
     nominations: Map[str, float] = Map()
     """Claim or node name to the time until which pods are expected on it."""
     teardown: bool = False

@@ -2,8 +2,7 @@
 
 Required node affinity terms are alternatives: a node must satisfy the node selector and
 any one of them. Preferred terms are wishes. What other pods mean to a pod is the subject of
-`rules`. Persistent volume claims are refused: a node made without regard to them might stay
-empty.
+`rules`; where its volumes can be reached is found by `volumes` and holds with any of its terms.
 
 Labels that are asked for are checked expression by expression, not only after merging: a
 merged requirement cannot say "exists, and is not x", which is what two expressions may say.
@@ -16,7 +15,7 @@ from nodeless.model.pods import NodeSelectorTerm, PodShape
 from nodeless.model.requirements import IN, Conflict, Requirement, Requirements
 
 NAMESPACE_SELECTOR = "NamespaceSelectorNotPlanned"
-VOLUME_NOT_PLANNED = "VolumeNotPlanned"
+VOLUME_UNREACHABLE = "VolumeUnreachable"
 MATCH_FIELDS = "MatchFieldsNotPlanned"
 CONTRADICTION = "RequirementsContradict"
 
@@ -50,9 +49,6 @@ class Demand:
 
 def demand_of(shape: PodShape) -> Demand | Unplannable:
     """The demand of a shape, or why it cannot be planned."""
-    unplannable = _not_planned(shape)
-    if unplannable is not None:
-        return unplannable
     selector = tuple(Requirement.of(key, IN, (value,)) for key, value in shape.node_selector)
     usable = [term.expressions for term in shape.required_terms if _matches_something(term)]
     if shape.required_terms and not usable:
@@ -65,6 +61,9 @@ def demand_of(shape: PodShape) -> Demand | Unplannable:
     consistent = tuple(wish for wish in wishes if isinstance(wish, Wish))
     if not consistent:
         return Unplannable(CONTRADICTION, f"the pod contradicts itself: {wishes[0]}")
+    reaching = _reaching(consistent, shape.volume_terms)
+    if isinstance(reaching, Unplannable):
+        return reaching
     preferred = sorted(
         (
             (weight, term.expressions)
@@ -73,7 +72,7 @@ def demand_of(shape: PodShape) -> Demand | Unplannable:
         ),
         key=lambda entry: -entry[0],
     )
-    return Demand(consistent, tuple(preferred))
+    return Demand(reaching, tuple(preferred))
 
 
 def wish_of(expressions: tuple[Requirement, ...]) -> Wish | Conflict:
@@ -103,11 +102,16 @@ def _matches_something(term: NodeSelectorTerm) -> bool:
     return bool(term.expressions) and not term.match_fields
 
 
-def _not_planned(shape: PodShape) -> Unplannable | None:
-    if shape.claims:
+def _reaching(
+    wishes: tuple[Wish, ...], terms: tuple[NodeSelectorTerm, ...]
+) -> tuple[Wish, ...] | Unplannable:
+    """Each wish with each place where the volumes can be reached, contradictions left out."""
+    if not terms:
+        return wishes
+    both = [wish_of((*wish.expressions, *term.expressions)) for wish in wishes for term in terms]
+    consistent = tuple(wish for wish in both if isinstance(wish, Wish))
+    if not consistent:
         return Unplannable(
-            VOLUME_NOT_PLANNED,
-            f"persistent volume claim {shape.claims[0]} may bind the pod to a zone, which is not planned "
-            "yet; hint: use capacity that is not provisioned here, or a volume without claim",
+            VOLUME_UNREACHABLE, f"a volume of the pod cannot be reached where it must run: {both[0]}"
         )
-    return None
+    return consistent

@@ -16,11 +16,12 @@ from nodeless.model.requirements import Requirement, Requirements
 from nodeless.model.resources import total
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.taints import Taint, untolerated
-from nodeless.solve.classes import Amounts, Axis
+from nodeless.solve.classes import UNBOUNDED, Amounts, Axis
 from nodeless.solve.constraints import daemon_alternatives
 from nodeless.solve.eligibility import claims_by_provider_id, leaving, managed
-from nodeless.solve.outlook import expected_allocatable, outlook, pool_of_node, surely
+from nodeless.solve.outlook import expected_allocatable, outlook, pool_of_node, surely, type_named
 from nodeless.solve.pool_table import PoolTable, prefers_only
+from nodeless.solve.volumes import Volumes, attachable
 
 #: The label by which EKS marks Fargate's nodes; each holds the one pod that it was made for.
 COMPUTE_TYPE = "eks.amazonaws.com/compute-type"
@@ -76,7 +77,9 @@ class Slot:
         return frozenset(values)
 
 
-def existing_slots(snapshot: Snapshot, tables: Mapping[str, PoolTable], axis: Axis) -> list[Slot]:
+def existing_slots(
+    snapshot: Snapshot, tables: Mapping[str, PoolTable], axis: Axis, volumes: Volumes
+) -> list[Slot]:
     """Every node and claim that may take pods, in the order of use."""
     claims = claims_by_provider_id(snapshot)
     slots = []
@@ -85,7 +88,7 @@ def existing_slots(snapshot: Snapshot, tables: Mapping[str, PoolTable], axis: Ax
         seen.add(node.provider_id)
         claim = claims.get(node.provider_id)
         if _takes_pods(node, claim):
-            slots.append(_node_slot(snapshot, node, claim, tables, axis))
+            slots.append(_node_slot(snapshot, node, claim, tables, axis, volumes))
     for claim in snapshot.claims.values():
         appeared = claim.provider_id and claim.provider_id in seen
         if claim.deletion_timestamp is None and not appeared:
@@ -109,7 +112,12 @@ def _takes_pods(node: Node, claim: Claim | None) -> bool:
 
 
 def _node_slot(
-    snapshot: Snapshot, node: Node, claim: Claim | None, tables: Mapping[str, PoolTable], axis: Axis
+    snapshot: Snapshot,
+    node: Node,
+    claim: Claim | None,
+    tables: Mapping[str, PoolTable],
+    axis: Axis,
+    volumes: Volumes,
 ) -> Slot:
     pods = [pod for pod in snapshot.pods_on(node.name) if not pod.terminal]
     pool = claim.pool if claim is not None else pool_of_node(node)
@@ -123,8 +131,22 @@ def _node_slot(
         allocatable.update({name: amount for name, amount in expected.items() if not allocatable.get(name)})
     shapes = [pod.shape for pod in pods] + _daemons_to_come(snapshot, labels, taints, pods)
     requested = total(dict(shape.requests) for shape in shapes)
+    attaching = attachable(_volume_limits(snapshot, node, tables.get(str(pool))), axis.names, int(UNBOUNDED))
+    if attaching:
+        allocatable.update(attaching)
+        requested.update(volumes.attached(pods))
     ports = tuple(port for shape in shapes for port in shape.host_ports)
     return Slot(node.name, rank, labels, (), taints, axis.row(allocatable) - axis.row(requested), ports)
+
+
+def _volume_limits(snapshot: Snapshot, node: Node, table: PoolTable | None) -> Mapping[str, int]:
+    """By driver: what the node says, and what its type says of drivers that have not come up on it yet."""
+    said = snapshot.csi_nodes.get(node.name)
+    published = dict(said.limits) if said is not None else {}
+    kind = type_named(node.instance_type, table)
+    expected = kind.volume_limits if kind is not None else {}
+    limits = {driver: limit for driver, limit in expected.items() if driver not in published}
+    return {**limits, **{driver: limit for driver, limit in published.items() if limit is not None}}
 
 
 def _lasting_taints(snapshot: Snapshot, node: Node, claim: Claim | None) -> tuple[Taint, ...]:

@@ -9,8 +9,9 @@ from nodeless.model.nodes import Claim, Node
 from nodeless.model.pools import NODE_POOL_KIND, PROVISIONER, Reference
 from nodeless.model.requirements import Requirement, Requirements
 from nodeless.model.resources import Resources, maximum
-from nodeless.solve.classes import Amounts, Axis
+from nodeless.solve.classes import UNBOUNDED, Amounts, Axis
 from nodeless.solve.pool_table import PoolTable
+from nodeless.solve.volumes import attachable
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,10 +34,11 @@ def outlook(claim: Claim, table: PoolTable | None, axis: Axis) -> Outlook | None
     """What pods may count on, daemons taken off; None when neither claim nor catalogue tell."""
     rows = _rows(claim, table)
     if table is None or not rows:
-        return Outlook((), axis.row(claim.allocatable)) if claim.allocatable else None
+        return Outlook((), _allocatable(claim, {}, axis)) if claim.allocatable else None
     possible = tuple(_labels(claim, table.table.types[row]) for row in rows)
     if claim.allocatable and len(rows) == 1:
-        return Outlook(possible, axis.row(claim.allocatable) - table.daemons[rows[0]])
+        limits = table.table.types[rows[0]].volume_limits
+        return Outlook(possible, _allocatable(claim, limits, axis) - table.daemons[rows[0]])
     free: Amounts = table.room[rows].min(axis=0)
     return Outlook(possible, free)
 
@@ -45,7 +47,7 @@ def expected_allocatable(node: Node, claim: Claim | None, table: PoolTable | Non
     """What a node that still boots will allocate: its claim knows, or its type does."""
     if claim is not None and claim.allocatable:
         return claim.allocatable
-    kind = _type_named(node.instance_type, table)
+    kind = type_named(node.instance_type, table)
     return kind.allocatable if kind is not None else {}
 
 
@@ -69,6 +71,10 @@ def surely(expression: Requirement, label: Requirement | None) -> bool:
         return False
     plain = replace(label, min_values=None)
     return plain.intersect(replace(expression, min_values=None)) == plain
+
+
+def _allocatable(claim: Claim, volume_limits: Mapping[str, int], axis: Axis) -> Amounts:
+    return axis.row({**claim.allocatable, **attachable(volume_limits, axis.names, int(UNBOUNDED))})
 
 
 def _rows(claim: Claim, table: PoolTable | None) -> list[int]:
@@ -98,7 +104,8 @@ def _labels(claim: Claim, kind: InstanceType) -> Requirements:
     return Requirements([*others.values(), *offered])
 
 
-def _type_named(name: str, table: PoolTable | None) -> InstanceType | None:
+def type_named(name: str, table: PoolTable | None) -> InstanceType | None:
+    """The type of a pool's catalogue that a node says it is."""
     if table is None:
         return None
     return next((kind for kind in table.table.types if kind.name == name), None)

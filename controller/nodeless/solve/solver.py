@@ -23,7 +23,7 @@ Method: first-fit decreasing over classes (`packing`); no bound on the optimum i
 array form a placement is one integer division: floor(room[t, r] / q_c[r]) per remaining type,
 least over r, largest over t.
 
-Order of work: `eligibility` (which pods), `constraints` and `classes` (what they ask for),
+Order of work: `eligibility` (which pods), `volumes`, `constraints` and `classes` (what they ask for),
 `type_table` and `pool_table` (what is for sale), `existing` and `filling` (room that is there),
 `packing`, `opened` and `limits` (new nodes), `refusing` (why not).
 
@@ -35,11 +35,11 @@ cheapest of which is bought.
 Deterministic: same arguments, same plan to the bit, whatever the order of any mapping.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from nodeless.model.instance_types import Catalog
 from nodeless.model.plan import Alternative, Plan, PlannedNode, Refusal
-from nodeless.model.pods import PodShape
+from nodeless.model.pods import Pod, PodShape
 from nodeless.model.pools import Pool
 from nodeless.model.requirements import Requirements
 from nodeless.model.snapshot import Snapshot
@@ -60,6 +60,7 @@ from nodeless.solve.refusing import refuse
 from nodeless.solve.targets import Targets
 from nodeless.solve.topology import Topology
 from nodeless.solve.type_table import TypeTable
+from nodeless.solve.volumes import Volumes
 
 
 def solve(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: float) -> Plan:
@@ -75,16 +76,18 @@ def solve(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: float) -> P
         A plan in which every eligible pod is placed once or refused once, with its reason.
     """
     del now
-    batch = {pod.key: pod for pod in pods_to_place(snapshot)}
+    volumes = Volumes(snapshot)
+    batch, refusals = _settled(volumes, pods_to_place(snapshot))
     if not batch:
-        return Plan()
+        return Plan(refusals=_by_pod(refusals))
     profiles = Profiles(snapshot, batch, wishes=not policy.ignore_preferences)
     groups = group(batch.values(), profiles.mark)
     shapes = [shape for shape, _ in groups]
     axis = Axis(
         requested_names(shapes) | requested_names(daemon.shape for daemon in snapshot.daemon_sets.values())
     )
-    classes, refusals = _classes(groups, profiles, axis)
+    classes, unplannable = _classes(groups, profiles, axis)
+    refusals.extend(unplannable)
     if policy.ignore_preferences:
         classes = [pods.without_preferred_terms() for pods in classes]
     if not classes:
@@ -93,7 +96,7 @@ def solve(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: float) -> P
     tables = _tables(snapshot, priced(catalog, pools, policy.price_adjustments, policy.node_fee), pools, axis)
     by_pool = {table.pool.key: table for table in tables}
     usable = [table for table in tables if table.pool.key not in policy.pool_problems]
-    slots = existing_slots(snapshot, by_pool, axis)
+    slots = existing_slots(snapshot, by_pool, axis, volumes)
     topology = Topology(snapshot, profiles, slots, usable)
     existing = Existing(slots, len(axis), topology)
     budgets = Budgets(snapshot, by_pool)
@@ -109,6 +112,19 @@ def solve(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: float) -> P
         placements=dict(sorted(placements.items())),
         refusals=_by_pod(refusals),
     )
+
+
+def _settled(volumes: Volumes, pods: Iterable[Pod]) -> tuple[dict[str, Pod], list[Refusal]]:
+    """The pods with their volumes looked up, by key, and the refusals where volumes forbid a plan."""
+    batch: dict[str, Pod] = {}
+    refusals: list[Refusal] = []
+    for pod in pods:
+        settled = volumes.settle(pod)
+        if isinstance(settled, Unplannable):
+            refusals.append(Refusal(pod.key, settled.code, (), settled.message))
+        else:
+            batch[pod.key] = settled
+    return batch, refusals
 
 
 def _classes(
@@ -141,7 +157,7 @@ def _classes(
 
 
 def _asked(shape: PodShape) -> object:
-    return shape.node_selector, shape.required_terms, shape.preferred_terms
+    return shape.node_selector, shape.required_terms, shape.preferred_terms, shape.volume_terms
 
 
 def _in_order(snapshot: Snapshot) -> list[Pool]:

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from nodeless.model.instance_types import InstanceType, Offering
 from nodeless.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, WELL_KNOWN, ZONE
 from nodeless.model.requirements import Requirement, Requirements
-from nodeless.solve.classes import Amounts, Axis, Mask
+from nodeless.solve.classes import UNBOUNDED, Amounts, Axis, Mask
+from nodeless.solve.volumes import attachable
 
 Prices = NDArray[np.float64]
 _OFFERED = frozenset((ZONE, CAPACITY_TYPE))
@@ -26,7 +27,12 @@ class TypeTable:
     def __init__(self, types: Sequence[InstanceType], axis: Axis) -> None:
         self.types: tuple[InstanceType, ...] = tuple(sorted(types, key=lambda kind: kind.name))
         self.axis = axis
-        self.capacity: Amounts = axis.table([kind.capacity for kind in self.types])
+        self.capacity: Amounts = axis.table(
+            [
+                {**kind.capacity, **attachable(kind.volume_limits, axis.names, int(UNBOUNDED))}
+                for kind in self.types
+            ]
+        )
         self.allocatable: Amounts = self.capacity - axis.table([kind.overhead for kind in self.types])
         self._values: dict[str, tuple[list[Requirement | None], NDArray[np.intp]]] = {}
         self._allowed: dict[tuple[Requirement, bool], Mask] = {}

@@ -1,7 +1,6 @@
 """One event, one new snapshot."""
 
 from dataclasses import replace
-from typing import TypeVar
 
 from immutables import Map
 
@@ -10,11 +9,11 @@ from nodeless.model.nodes import Claim, Node
 from nodeless.model.pods import Pod
 from nodeless.model.pools import NodeClass, Pool
 from nodeless.model.snapshot import Snapshot
+from nodeless.state.entries import without
+from nodeless.state.storage import apply_storage
 
-Value = TypeVar("Value")
 
-
-def apply(snapshot: Snapshot, event: events.Event) -> Snapshot:  # noqa: PLR0911 - one return a kind of event
+def apply(snapshot: Snapshot, event: events.Event) -> Snapshot:  # noqa: PLR0911, PLR0912 - a branch a kind
     """The snapshot after an event."""
     match event:
         case events.PodSeen(pod):
@@ -32,16 +31,16 @@ def apply(snapshot: Snapshot, event: events.Event) -> Snapshot:  # noqa: PLR0911
         case events.PoolSeen(pool, inline_class):
             return _put_pool(snapshot, pool, inline_class)
         case events.PoolGone(key):
-            classes = _without(snapshot.node_classes, key)
-            return replace(snapshot, pools=_without(snapshot.pools, key), node_classes=classes)
+            classes = without(snapshot.node_classes, key)
+            return replace(snapshot, pools=without(snapshot.pools, key), node_classes=classes)
         case events.NodeClassSeen(node_class):
             return replace(snapshot, node_classes=snapshot.node_classes.set(node_class.key, node_class))
         case events.NodeClassGone(key):
-            return replace(snapshot, node_classes=_without(snapshot.node_classes, key))
+            return replace(snapshot, node_classes=without(snapshot.node_classes, key))
         case events.DaemonSetSeen(daemon_set):
             return replace(snapshot, daemon_sets=snapshot.daemon_sets.set(daemon_set.key, daemon_set))
         case events.DaemonSetGone(key):
-            return replace(snapshot, daemon_sets=_without(snapshot.daemon_sets, key))
+            return replace(snapshot, daemon_sets=without(snapshot.daemon_sets, key))
         case events.Nominated(name, until):
             if name not in snapshot.claims and name not in snapshot.nodes:
                 # Gone meanwhile: nothing would ever remove the entry.
@@ -52,10 +51,8 @@ def apply(snapshot: Snapshot, event: events.Event) -> Snapshot:  # noqa: PLR0911
             return replace(snapshot, teardown=deleting)
         case events.GuardGone():
             return replace(snapshot, teardown=False)
-
-
-def _without(entries: Map[str, Value], key: str) -> Map[str, Value]:
-    return entries.delete(key) if key in entries else entries
+        case _:
+            return apply_storage(snapshot, event)
 
 
 def _put_pod(snapshot: Snapshot, pod: Pod) -> Snapshot:
@@ -79,7 +76,7 @@ def _unbind(bound: Map[str, frozenset[str]], pod: Pod) -> Map[str, frozenset[str
     if not pod.node_name:
         return bound
     left = bound.get(pod.node_name, frozenset()) - {pod.key}
-    return bound.set(pod.node_name, left) if left else _without(bound, pod.node_name)
+    return bound.set(pod.node_name, left) if left else without(bound, pod.node_name)
 
 
 def _reindex(
@@ -106,8 +103,8 @@ def _put_node(snapshot: Snapshot, node: Node) -> Snapshot:
 
 def _drop_node(snapshot: Snapshot, name: str) -> Snapshot:
     index = _reindex(snapshot.node_names, snapshot.nodes, name, None)
-    nominations = _without(snapshot.nominations, name)
-    return replace(snapshot, nodes=_without(snapshot.nodes, name), node_names=index, nominations=nominations)
+    nominations = without(snapshot.nominations, name)
+    return replace(snapshot, nodes=without(snapshot.nodes, name), node_names=index, nominations=nominations)
 
 
 def _put_claim(snapshot: Snapshot, claim: Claim) -> Snapshot:
@@ -117,13 +114,13 @@ def _put_claim(snapshot: Snapshot, claim: Claim) -> Snapshot:
 
 def _drop_claim(snapshot: Snapshot, name: str) -> Snapshot:
     index = _reindex(snapshot.claim_names, snapshot.claims, name, None)
-    nominations = _without(snapshot.nominations, name)
+    nominations = without(snapshot.nominations, name)
     return replace(
-        snapshot, claims=_without(snapshot.claims, name), claim_names=index, nominations=nominations
+        snapshot, claims=without(snapshot.claims, name), claim_names=index, nominations=nominations
     )
 
 
 def _put_pool(snapshot: Snapshot, pool: Pool, inline_class: NodeClass | None) -> Snapshot:
     classes = snapshot.node_classes
-    classes = classes.set(pool.key, inline_class) if inline_class is not None else _without(classes, pool.key)
+    classes = classes.set(pool.key, inline_class) if inline_class is not None else without(classes, pool.key)
     return replace(snapshot, pools=snapshot.pools.set(pool.key, pool), node_classes=classes)

@@ -96,9 +96,9 @@ def shape_of(spec: documents.PodSpec) -> model.PodShape:
     shape = model.PodShape(
         requests=tuple(sorted(pod_requests(spec).items())),
         node_selector=tuple(sorted(spec.nodeSelector.items())),
-        required_terms=tuple(_term(term) for term in required.nodeSelectorTerms) if required else (),
+        required_terms=tuple(selector_term(term) for term in required.nodeSelectorTerms) if required else (),
         preferred_terms=tuple(
-            (preferred.weight, _term(preferred.preference))
+            (preferred.weight, selector_term(preferred.preference))
             for preferred in node_affinity.preferredDuringSchedulingIgnoredDuringExecution
         ),
         tolerations=tuple(Toleration(t.key, t.operator, t.value, t.effect) for t in spec.tolerations),
@@ -115,6 +115,11 @@ def shape_of(spec: documents.PodSpec) -> model.PodShape:
             volume.persistentVolumeClaim.claimName
             for volume in spec.volumes
             if volume.persistentVolumeClaim is not None
+        ),
+        ephemeral_volumes=tuple(
+            (volume.name, volume.ephemeral.volumeClaimTemplate.spec.storageClassName)
+            for volume in spec.volumes
+            if volume.ephemeral is not None and volume.ephemeral.volumeClaimTemplate is not None
         ),
     )
     if len(_shapes) >= _MOST_SHAPES:
@@ -152,7 +157,8 @@ def _container_requests(resources: documents.ResourceRequirements) -> dict[str, 
     return parse_resources({**resources.limits, **resources.requests})
 
 
-def _term(term: documents.NodeSelectorTerm) -> model.NodeSelectorTerm:
+def selector_term(term: documents.NodeSelectorTerm) -> model.NodeSelectorTerm:
+    """One node selector term, of a pod's affinity or of a volume's."""
     return model.NodeSelectorTerm(
         tuple(Requirement.of(e.key, e.operator, e.values) for e in term.matchExpressions),
         match_fields=bool(term.matchFields),

@@ -123,10 +123,23 @@ class ClaimSource(msgspec.Struct):
     claimName: str = ""
 
 
+class ClaimSpec(msgspec.Struct):
+    storageClassName: str | None = None
+    volumeName: str = ""
+
+
+class ClaimTemplate(msgspec.Struct):
+    spec: ClaimSpec = msgspec.field(default_factory=ClaimSpec)
+
+
+class EphemeralSource(msgspec.Struct):
+    volumeClaimTemplate: ClaimTemplate | None = None
+
+
 class Volume(msgspec.Struct):
     name: str = ""
     persistentVolumeClaim: ClaimSource | None = None
-    ephemeral: dict[str, object] | None = None
+    ephemeral: EphemeralSource | None = None
 
 
 class PodSpec(msgspec.Struct):

@@ -14,6 +14,12 @@ from nodeless.model import events
 from nodeless.model.pools import NodeClass, Pool, Reference
 from nodeless.watch.decoding import decode_daemon_set, decode_node, decode_pod
 from nodeless.watch.reflector import Watched
+from nodeless.watch.storage import (
+    decode_csi_node,
+    decode_storage_class,
+    decode_volume,
+    decode_volume_claim,
+)
 
 Report = Callable[[dict[str, Any], InvalidObject], None]
 """Told of a user's object that cannot be read, with what is wrong with it."""
@@ -37,6 +43,27 @@ def watched_kinds(report_invalid: Report) -> tuple[Watched, ...]:
             for kind in (AWS_NODE_TEMPLATE, EC2_NODE_CLASS)
         ),
         Watched("nodeclaims", NODE_CLAIM.path(), _claim_decoder(report_invalid), events.ClaimGone),
+        *_storage_kinds(),
+    )
+
+
+def _storage_kinds() -> tuple[Watched, ...]:
+    """What tells where a pod's volumes can be reached, and how many a node can attach."""
+    return (
+        Watched(
+            "persistentvolumeclaims",
+            "/api/v1/persistentvolumeclaims",
+            _volume_claim,
+            events.VolumeClaimGone,
+        ),
+        Watched("persistentvolumes", "/api/v1/persistentvolumes", _volume, events.VolumeGone),
+        Watched(
+            "storageclasses",
+            "/apis/storage.k8s.io/v1/storageclasses",
+            _storage_class,
+            events.StorageClassGone,
+        ),
+        Watched("csinodes", "/apis/storage.k8s.io/v1/csinodes", _csi_node, events.CsiNodeGone),
     )
 
 
@@ -69,6 +96,26 @@ def _claim_decoder(report_invalid: Report) -> Decode:
         return claim.name, (events.ClaimSeen(claim),)
 
     return decode
+
+
+def _volume_claim(raw: bytes) -> tuple[str, tuple[events.Event, ...]]:
+    claim = decode_volume_claim(raw)
+    return claim.key, (events.VolumeClaimSeen(claim),)
+
+
+def _volume(raw: bytes) -> tuple[str, tuple[events.Event, ...]]:
+    volume = decode_volume(raw)
+    return volume.name, (events.VolumeSeen(volume),)
+
+
+def _storage_class(raw: bytes) -> tuple[str, tuple[events.Event, ...]]:
+    storage_class = decode_storage_class(raw)
+    return storage_class.name, (events.StorageClassSeen(storage_class),)
+
+
+def _csi_node(raw: bytes) -> tuple[str, tuple[events.Event, ...]]:
+    node = decode_csi_node(raw)
+    return node.name, (events.CsiNodeSeen(node),)
 
 
 def _pool_decoder(report_invalid: Report) -> Decode:

@@ -1,0 +1,22 @@
+"""The controller may do what it does: what it watches, it may list and watch."""
+
+from nodeless.watch import watched_kinds
+from pulumi_nodeless.rbac import CLOUD_RULES, CORE_RULES
+
+
+def group_and_resource(path: str) -> tuple[str, str]:
+    """Of `/api/v1/pods` and `/apis/apps/v1/daemonsets`."""
+    parts = path.strip("/").split("/")
+    return ("", parts[2]) if parts[0] == "api" else (parts[1], parts[3])
+
+
+def test_every_kind_that_the_controller_watches_is_granted() -> None:
+    granted = {
+        (group, resource)
+        for rule in (*CORE_RULES, *CLOUD_RULES)
+        if {"list", "watch"} <= set(rule.verbs)
+        for group in rule.groups
+        for resource in rule.resources
+    }
+    watched = {group_and_resource(kind.path) for kind in watched_kinds(lambda *_: None)}
+    assert watched <= granted
