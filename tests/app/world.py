@@ -256,14 +256,14 @@ class Rig(SimpleNamespace):
 
 
 @asynccontextmanager
-async def a_rig(client, api, network, namespace, *, cloud=None, act=True, clock=time.time):
+async def a_rig(client, api, network, namespace, *, cloud=None, act=True, clock=time.time, record=None):
     """All parts of a leader, its loops running (unless `act` is false: then only the watches)."""
     cluster, metrics = Cluster(), Metrics()
     cloud = cloud or AwsProvider(AWS_SETTINGS, structlog.get_logger(), clock=clock)
     settings = GlobalSettings(CLUSTER, batch_idle_seconds=0.1, batch_max_seconds=1.0)
     recorder = Recorder(client, "test")
     hands = Hands(client, cloud, cluster, None, recorder, metrics, namespace)
-    provisioning = Provisioning(cluster, cloud, hands, recorder, metrics, settings)
+    provisioning = Provisioning(cluster, cloud, hands, recorder, metrics, settings, record=record)
     launcher = Launcher(hands, cloud, cluster, recorder, metrics, provisioning.pods_of)
     claims = ClaimLoop(cluster, hands, launcher, metrics)
     pools = PoolLoop(client, cluster, cloud, hands, recorder, metrics)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from nodeless import __version__
+from nodeless.app.commands.situations import situations
 from nodeless.app.flags import spelled_out, with_flags
 from nodeless.app.offline import offline
 
@@ -21,6 +22,7 @@ app = typer.Typer(
 
 
 app.add_typer(offline)
+app.add_typer(situations)
 
 
 @app.callback(invoke_without_command=True)

@@ -13,14 +13,17 @@ import asyncio
 import contextlib
 import signal
 from collections.abc import Coroutine
+from pathlib import Path
 from typing import Any
 
 from nodeless.admission import AdmissionServer, Certificates
 from nodeless.api.errors import InvalidObject
 from nodeless.app import logs
+from nodeless.app.aws_settings import aws_settings
 from nodeless.app.claim_loop import ClaimLoop
 from nodeless.app.cluster import Cluster
 from nodeless.app.collector import Collector
+from nodeless.app.decision_files import DecisionFiles
 from nodeless.app.hands import GUARD_NAME, Hands, NotLeadingError
 from nodeless.app.launcher import Launcher
 from nodeless.app.leadership import LEASE_NAME, Leadership
@@ -35,7 +38,7 @@ from nodeless.app.recorder import Recorder
 from nodeless.app.settings import GlobalSettings, settings_faults
 from nodeless.app.waiting import synced
 from nodeless.cloud import CloudError, CloudProvider
-from nodeless.cloud.aws import AwsProvider, AwsSettings
+from nodeless.cloud.aws import AwsProvider
 from nodeless.model.instructions import PublishEvent
 from nodeless.watch import ApiClient, ApiError, watched_kinds
 from nodeless.watch.kinds import watched_guard
@@ -119,7 +122,8 @@ class Controller:
         raise LeadershipLostError
 
     async def _act(self, settings: GlobalSettings, leadership: Leadership | None) -> None:
-        cloud = AwsProvider(self._aws_settings(settings, await self._cluster_dns()), log=logger("aws"))
+        told = aws_settings(settings, self._process.region, await self._cluster_dns())
+        cloud = AwsProvider(told, log=logger("aws"))
         try:
             async with asyncio.TaskGroup() as group:
                 # Side by side: pods that wait are told what keeps the cloud from being used.
@@ -158,7 +162,9 @@ class Controller:
         process, client = self._process, self._client
         cluster = Cluster()
         hands = Hands(client, cloud, cluster, leadership, self._recorder, self._metrics, process.namespace)
-        provisioning = Provisioning(cluster, cloud, hands, self._recorder, self._metrics, settings)
+        decisions = process.decisions_folder
+        record = DecisionFiles(Path(decisions), process.decisions_kept).record if decisions else None
+        provisioning = Provisioning(cluster, cloud, hands, self._recorder, self._metrics, settings, record)
         launcher = Launcher(hands, cloud, cluster, self._recorder, self._metrics, provisioning.pods_of)
         claims = ClaimLoop(cluster, hands, launcher, self._metrics)
         pools = PoolLoop(client, cluster, cloud, hands, self._recorder, self._metrics)
@@ -183,19 +189,6 @@ class Controller:
         )
         if self._recorder.publish(event):
             self._log.error(f"{manifest['kind']}/{name} cannot be used: {error}")
-
-    def _aws_settings(self, settings: GlobalSettings, cluster_dns: str) -> AwsSettings:
-        return AwsSettings(
-            cluster_name=settings.cluster_name,
-            cluster_endpoint=settings.cluster_endpoint,
-            region=self._process.region,
-            default_instance_profile=settings.default_instance_profile,
-            vm_memory_overhead_percent=settings.vm_memory_overhead_percent,
-            tags=dict(settings.tags),
-            cluster_dns=cluster_dns,
-            eni_limited_pod_density=settings.enable_eni_limited_pod_density,
-            isolated_vpc=settings.isolated_vpc,
-        )
 
 
 async def run_controller(process: ProcessSettings) -> None:

@@ -34,6 +34,16 @@ def configure(level: str = "", *, terminal: bool | None = None) -> None:
     )
 
 
+def only_errors() -> None:
+    """For commands: nothing but errors, on stderr, so that stdout holds data alone."""
+    structlog.configure(
+        processors=[structlog.dev.ConsoleRenderer(colors=False)],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=False,
+    )
+
+
 def logger(name: str) -> Any:
     """A logger that says which part speaks."""
     return structlog.get_logger().bind(logger=name)

@@ -80,6 +80,10 @@ class ProcessSettings:
         "LOG_OUTPUT_PATHS", text, "", "Where logs go, before what the ConfigMap says: stdout, stderr, files")
     region: str = _setting(
         "AWS_REGION", text, "", "Region of the cluster", flag=False, fallback="AWS_DEFAULT_REGION")
+    decisions_folder: str = _setting(
+        "NODELESS_DECISIONS", text, "", "Folder in which each pass leaves its decision, for nodeless replay")
+    decisions_kept: int = _setting(
+        "NODELESS_DECISIONS_KEPT", positive, "100", "How many decisions stay there")
     # fmt: on
     given: Given = NOTHING_GIVEN
     """What all of this was read from; other settings are in it too."""

@@ -7,6 +7,7 @@ so nothing is launched twice.
 
 import asyncio
 import time
+from collections.abc import Callable
 from dataclasses import replace
 
 from nodeless.app.batcher import Batcher
@@ -14,6 +15,7 @@ from nodeless.app.cluster import Cluster
 from nodeless.app.hands import Hands, wall_clock
 from nodeless.app.logs import logger
 from nodeless.app.metrics import Metrics
+from nodeless.app.pool_catalogs import pool_catalogs
 from nodeless.app.recorder import Recorder
 from nodeless.app.relaunch_guard import RelaunchGuard
 from nodeless.app.settings import GlobalSettings
@@ -21,6 +23,7 @@ from nodeless.app.solver_settings import policy_of
 from nodeless.cloud import CloudError, CloudProvider
 from nodeless.explain import events as texts
 from nodeless.explain import stages
+from nodeless.explain.decisions import Situation
 from nodeless.launch.claims import claims_for
 from nodeless.model import events
 from nodeless.model.events import Event
@@ -29,13 +32,14 @@ from nodeless.model.instructions import CreateClaim, PublishEvent
 from nodeless.model.plan import Plan, Refusal
 from nodeless.model.snapshot import Snapshot
 from nodeless.solve import pods_to_place, solve
-from nodeless.state import PoolUnusable, usable
 from nodeless.watch import ApiError, ApiUnavailable
 
 #: Pending pods are planned again this often (Karpenter's pod trigger).
 RETRY_SECONDS = 10.0
 #: Karpenter nominates for twice the longest batch window, at least ten seconds.
 _SHORTEST_NOMINATION = 10.0
+Record = Callable[[Situation, Plan], object]
+"""Told of every decision, in a worker thread."""
 
 
 class Provisioning:
@@ -49,12 +53,14 @@ class Provisioning:
         recorder: Recorder,
         metrics: Metrics,
         settings: GlobalSettings,
+        record: Record | None = None,
     ) -> None:
         self._cluster = cluster
         self._cloud = cloud
         self._hands = hands
         self._recorder = recorder
         self._metrics = metrics
+        self._record = record
         self._batcher = Batcher(settings.batch_idle_seconds, settings.batch_max_seconds)
         self._nomination = max(2 * settings.batch_max_seconds, _SHORTEST_NOMINATION)
         self._policy = policy_of(settings)
@@ -118,9 +124,10 @@ class Provisioning:
         if snapshot.teardown or not pods_to_place(snapshot):
             return None
         catalog, problems = await self._catalog(snapshot)
-        plan = await asyncio.to_thread(
-            solve, snapshot, catalog, replace(self._policy, pool_problems=problems), now
-        )
+        policy = replace(self._policy, pool_problems=problems)
+        plan = await asyncio.to_thread(solve, snapshot, catalog, policy, now)
+        if self._record is not None:
+            await asyncio.to_thread(self._record, Situation(snapshot, catalog, policy, now), plan)
         self._metrics.scheduling_seconds.observe(time.perf_counter() - started)
         self._metrics.plan_cost.set(plan.cost_per_hour)
         self._metrics.pending_pods.set(len(plan.refusals))
@@ -134,17 +141,10 @@ class Provisioning:
         self, snapshot: Snapshot
     ) -> tuple[dict[str, tuple[InstanceType, ...]], dict[str, str]]:
         """Types of each usable pool; and what is wrong with the others."""
-        catalog: dict[str, tuple[InstanceType, ...]] = {}
-        problems: dict[str, str] = {}
-        for key, pool in sorted(snapshot.pools.items()):
-            if pool.deletion_timestamp is not None:
-                continue
-            try:
-                catalog[key] = await self._cloud.catalog(*usable(snapshot, pool.reference, pool.node_class))
-            except (PoolUnusable, CloudError) as error:
-                problems[key] = str(error)
-                if problems[key] != self._problems.get(key):
-                    self._log.error(f"pool {key} cannot be used: {error}")
+        catalog, problems = await pool_catalogs(self._cloud, snapshot)
+        for key, problem in problems.items():
+            if problem != self._problems.get(key):
+                self._log.error(f"pool {key} cannot be used: {problem}")
         self._problems = problems
         return catalog, problems
 

@@ -1,0 +1,19 @@
+"""The AWS provider's settings out of the controller's."""
+
+from nodeless.app.settings import GlobalSettings
+from nodeless.cloud.aws import AwsSettings
+
+
+def aws_settings(settings: GlobalSettings, region: str, cluster_dns: str) -> AwsSettings:
+    """What the provider must be told; an empty `region` is found by boto3."""
+    return AwsSettings(
+        cluster_name=settings.cluster_name,
+        cluster_endpoint=settings.cluster_endpoint,
+        region=region,
+        default_instance_profile=settings.default_instance_profile,
+        vm_memory_overhead_percent=settings.vm_memory_overhead_percent,
+        tags=dict(settings.tags),
+        cluster_dns=cluster_dns,
+        eni_limited_pod_density=settings.enable_eni_limited_pod_density,
+        isolated_vpc=settings.isolated_vpc,
+    )

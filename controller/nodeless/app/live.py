@@ -1,0 +1,133 @@
+"""A situation out of a running cluster, for commands: read once, then let go.
+
+The same code as the controller's reads the cluster and the cloud, so that a plan made of the
+situation is the plan that the controller would make.
+"""
+
+import asyncio
+import contextlib
+import os
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from nodeless.app.aws_settings import aws_settings
+from nodeless.app.cluster import Cluster
+from nodeless.app.given import Given
+from nodeless.app.hands import GUARD_NAME
+from nodeless.app.pool_catalogs import pool_catalogs
+from nodeless.app.settings import SETTINGS_NAME, GlobalSettings, SettingsError
+from nodeless.app.solver_settings import policy_of
+from nodeless.cloud import CloudError
+from nodeless.cloud.aws import AwsProvider
+from nodeless.explain.decisions import Situation
+from nodeless.model.instance_types import Catalog
+from nodeless.model.snapshot import Snapshot
+from nodeless.solve import Policy
+from nodeless.watch import ApiClient, ApiError, ApiUnavailable, watched_kinds
+from nodeless.watch.kinds import watched_guard
+
+#: Seconds for the first list of every kind.
+PATIENCE = 60.0
+#: Time in which a watch that fails is tried again before its problem is told.
+_GRACE = 10.0
+
+Offline = Callable[[Snapshot], tuple[Catalog, dict[str, str]]]
+"""What pools may buy where the cloud cannot be asked."""
+
+
+class ClusterUnreadable(Exception):
+    """The cluster cannot be read; the text says what was in the way."""
+
+
+async def live_situation(
+    namespace: str, region: str, remark: Callable[[str], None], offline: Offline | None = None
+) -> Situation:
+    """Read cluster and cloud once.
+
+    Args:
+        namespace: Where the controller and its settings are.
+        region: AWS region; empty: as boto3 finds it.
+        remark: Told of what could not be had.
+        offline: Used instead of the cloud when that cannot be asked.
+
+    Raises:
+        ApiUnavailable, ApiError: The API server cannot be reached, or refuses.
+        ClusterUnreadable: A kind cannot be listed.
+        CloudError: The cloud cannot be asked, and there is no `offline`.
+    """
+    client = await ApiClient.connect()
+    try:
+        snapshot = await _snapshot(client, namespace, remark)
+        settings = await _settings(client, namespace, remark)
+    finally:
+        await client.close()
+    now = time.time()
+    try:
+        if settings is None:
+            raise CloudError(f"ConfigMap {namespace}/{SETTINGS_NAME} does not tell the cluster's name")
+        catalog, problems = await _asked(snapshot, settings, region)
+    except CloudError as error:
+        if offline is None:
+            raise
+        remark(f"the cloud cannot be asked, the bundled catalogue is used: {error}")
+        catalog, problems = offline(snapshot)
+    policy = policy_of(settings) if settings is not None else Policy()
+    return Situation(snapshot, catalog, replace(policy, pool_problems=problems), now)
+
+
+def use_kubeconfig(path: str) -> None:
+    """Which kubeconfig to use: the one given, else $KUBECONFIG, else the user's own if there is one."""
+    usual = Path.home() / ".kube" / "config"
+    if path:
+        os.environ["KUBECONFIG"] = path
+    elif not os.environ.get("KUBECONFIG") and usual.exists():
+        os.environ["KUBECONFIG"] = str(usual)
+
+
+async def _snapshot(client: ApiClient, namespace: str, remark: Callable[[str], None]) -> Snapshot:
+    cluster = Cluster()
+
+    def invalid(manifest: dict[str, Any], error: Exception) -> None:
+        remark(f"{manifest.get('kind')}/{manifest['metadata']['name']} cannot be used: {error}")
+
+    kinds = (*watched_kinds(invalid), watched_guard(namespace, GUARD_NAME))
+    watches = asyncio.create_task(cluster.run(client, kinds))
+    listed = asyncio.ensure_future(cluster.synced())
+    try:
+        for patience in (_GRACE, PATIENCE - _GRACE):
+            await asyncio.wait({watches, listed}, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+            if listed.done():
+                return cluster.snapshot
+            if cluster.problems():
+                raise ClusterUnreadable("; ".join(cluster.problems()))
+        raise ClusterUnreadable(f"not every kind was listed within {PATIENCE:.0f} s")
+    finally:
+        for task in (watches, listed):
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+
+async def _settings(
+    client: ApiClient, namespace: str, remark: Callable[[str], None]
+) -> GlobalSettings | None:
+    try:
+        document = await client.get(f"/api/v1/namespaces/{namespace}/configmaps/{SETTINGS_NAME}")
+        return GlobalSettings.from_config_map(document.get("data") or {}, Given(dict(os.environ), {}))
+    except (ApiError, ApiUnavailable, SettingsError) as error:
+        remark(f"settings not known: {error}")
+        return None
+
+
+async def _asked(snapshot: Snapshot, settings: GlobalSettings, region: str) -> tuple[Catalog, dict[str, str]]:
+    cloud = AwsProvider(aws_settings(settings, region, ""), log=structlog.get_logger().bind(logger="aws"))
+    try:
+        await cloud.start()
+        return await pool_catalogs(cloud, snapshot)
+    finally:
+        await cloud.close()

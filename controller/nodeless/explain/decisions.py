@@ -1,0 +1,96 @@
+"""Decisions as files: what a solve was given, and what it answered.
+
+A file without an answer is a saved situation (`nodeless snapshot`); one with it can be
+repeated (`nodeless replay`): the same release gives the same plan, to the bit.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from nodeless.model.instance_types import Catalog
+from nodeless.model.plan import Plan
+from nodeless.model.snapshot import Snapshot
+from nodeless.solve import Policy, solve
+from nodeless.state.documents import catalog_document, read_catalog, read_snapshot, snapshot_document
+from nodeless.state.saving import SavedFormatError, built, plain
+
+FORMAT = "nodeless/situation"
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """The four arguments of a solve."""
+
+    snapshot: Snapshot
+    catalog: Catalog
+    policy: Policy
+    now: float
+
+    def plan(self) -> Plan:
+        return solve(self.snapshot, self.catalog, self.policy, self.now)
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A situation as it was read from a file, with the plan that was made of it if there was one."""
+
+    situation: Situation
+    plan: Plan | None = None
+    release: str = ""
+    """The release of nodeless that wrote the file."""
+
+
+def write(situation: Situation, release: str, plan: Plan | None = None) -> bytes:
+    """A file's content: one JSON object, in a stable order, the large tables last."""
+    document = {
+        "format": FORMAT,
+        "version": VERSION,
+        "release": release,
+        "now": situation.now,
+        "policy": plain(situation.policy),
+        **({} if plan is None else {"plan": plain(plan)}),
+        "snapshot": snapshot_document(situation.snapshot),
+        "catalog": catalog_document(situation.catalog),
+    }
+    return msgspec.json.encode(document) + b"\n"
+
+
+def read(content: bytes) -> Saved:
+    """What a file holds. Raises SavedFormatError."""
+    try:
+        document = msgspec.json.decode(content)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise SavedFormatError(f"not JSON: {error}; hint: make the file with `nodeless snapshot`") from None
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise SavedFormatError("not a saved situation; hint: make the file with `nodeless snapshot`")
+    if document.get("version") != VERSION:
+        raise SavedFormatError(
+            f"version {document.get('version')!r} is not known, this release reads version {VERSION}; "
+            f"hint: use the release that wrote the file ({document.get('release')})"
+        )
+    plan = document.get("plan")
+    situation = Situation(
+        read_snapshot(_object(document, "snapshot")),
+        read_catalog(_object(document, "catalog")),
+        built(Policy, document.get("policy", {}), "policy"),
+        built(float, document.get("now"), "now"),
+    )
+    return Saved(
+        situation, None if plan is None else built(Plan, plan, "plan"), str(document.get("release") or "")
+    )
+
+
+def same_plan(left: Plan, right: Plan) -> bool:
+    """Whether two plans are equal to the bit."""
+    return bool(plain(left) == plain(right))
+
+
+def _object(document: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = document.get(key)
+    if not isinstance(value, dict):
+        raise SavedFormatError(f"{key} is missing; hint: the file was edited or cut off")
+    return value

@@ -1,0 +1,109 @@
+"""Saved situations: what is read back is what was written, and so is the plan that is made of it."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nodeless.explain.decisions import Situation, read, same_plan, write
+from nodeless.explain.differences import differences
+from nodeless.model.pods import Pod
+from nodeless.solve import Policy
+from nodeless.state.saving import SavedFormatError, built, plain
+from tests.factories import a_claim, a_launched_claim, a_node, a_pool, conditions
+from tests.solve.factories import FAMILY, claim, daemon, node, pods, pool, running, snapshot
+from tests.solve.worlds import DAEMONS, TYPES, existing_things, pools_of, workloads
+
+
+def a_situation(*things: object, types: object = FAMILY, **policy: object) -> Situation:
+    seen = snapshot(*things)
+    return Situation(seen, dict.fromkeys(seen.pools, types), Policy(**policy), 1_700_000_000.123456)
+
+
+@given(workloads(), pools_of(), existing_things(), DAEMONS)
+@settings(max_examples=25, deadline=None)
+def test_any_situation_comes_back_as_it_was(
+    work: list[Pod], pools: list[object], existing: list[object], daemons: list[object]
+) -> None:
+    situation = a_situation(work, pools, existing, daemons, types=TYPES)
+    plan = situation.plan()
+    content = write(situation, "1.2.3", plan)
+    saved = read(content)
+
+    assert saved.situation == situation
+    assert saved.plan == plan
+    assert same_plan(saved.situation.plan(), plan)
+    assert write(saved.situation, "1.2.3", saved.plan) == content
+
+
+def test_equal_shapes_types_and_catalogues_are_written_once_and_are_one_object_again() -> None:
+    situation = a_situation(pods(50), pool("a"), pool("b"))
+    content = write(situation, "")
+    saved = read(content).situation
+
+    assert content.count(b'"2xlarge"') == 2  # its name, and the label that says the same
+    assert saved.catalog["Provisioner/a"] is saved.catalog["Provisioner/b"]
+    assert len({id(pod.shape) for pod in saved.snapshot.pods.values()}) == 1
+
+
+def test_everything_that_a_claim_a_node_and_a_pool_know_is_kept() -> None:
+    given_claim = a_launched_claim(annotations={"a": "b"}, expire_after=3600, node_name="n")
+    given_node = a_node(unschedulable=True, deletion_timestamp=1.5)
+    given_pool = a_pool(
+        weight=7, limits={"cpu": 1000}, status_resources={"cpu": 5}, conditions=conditions("Ready")
+    )
+    for value in (given_claim, given_node, given_pool, a_claim("other")):
+        assert built(type(value), plain(value)) == value
+
+
+def test_what_is_at_its_default_takes_no_room() -> None:
+    assert plain(pods(1)[0]).keys() == {"uid", "namespace", "name", "shape", "labels", "unschedulable"}
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"", "not JSON"),
+        (b"[1, 2]", "not a saved situation"),
+        (b"apiVersion: v1", "not JSON"),
+        (b'{"format": "nodeless/situation", "version": 7}', "version 7 is not known"),
+    ],
+)
+def test_what_is_no_saved_situation_is_told(content: bytes, told: str) -> None:
+    with pytest.raises(SavedFormatError, match=told):
+        read(content)
+
+
+@given(st.data())
+@settings(max_examples=40, deadline=None)
+def test_a_file_with_damage_is_refused_or_read_but_never_breaks(data: st.DataObject) -> None:
+    content = bytearray(write(a_situation(pods(2), pool(), node("n1"), running(pods(1)[0], "n1")), ""))
+    start = data.draw(st.integers(0, len(content) - 1))
+    content[start : start + data.draw(st.integers(1, 9))] = data.draw(st.binary(max_size=4))
+    try:
+        read(bytes(content))
+    except SavedFormatError as error:
+        assert "hint: " in str(error)
+
+
+def test_a_plan_with_another_node_differs_by_two_lines() -> None:
+    situation = a_situation(pods(3), pool())
+    before, after = situation.plan(), replace(situation, snapshot=snapshot(pods(9), pool())).plan()
+
+    lines = differences(before, after)
+
+    assert differences(before, before) == ()
+    assert [line[0] for line in lines[:2]] == ["-", "+"]
+    assert lines[0].startswith("- node of Provisioner/default: ")
+    assert "cost: " in lines[-1]
+
+
+def test_placements_and_refusals_that_changed_are_told() -> None:
+    with_room = a_situation(pods(1), pods(1, "64", name="huge"), pool(), node("n1")).plan()
+    without = a_situation(pods(1), pods(1, "1", name="huge"), pool(), claim("c1"), daemon()).plan()
+
+    text = "\n".join(differences(with_room, without))
+
+    assert "- default/web-0 on n1" in text
+    assert "- default/huge-0 refused: Provisioner/default: cpu: 64 requested" in text
