@@ -20,6 +20,8 @@ def environment_args(config: pulumi.Config) -> EnvironmentArgs:
         "zone_count": config.get_int("zoneCount"),
         "availability_zones": config.get_object("availabilityZones") or None,
         "nat_gateways": config.get("natGateways"),
+        "service_endpoints": config.get_bool("serviceEndpoints") or None,
+        "intra_subnets": config.get_bool("intraSubnets"),
         "authentication_mode": config.get("authenticationMode"),
         "endpoint_public_access": config.get_bool("endpointPublicAccess"),
         "public_access_cidrs": config.get_object("publicAccessCidrs") or None,

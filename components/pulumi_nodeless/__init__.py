@@ -8,11 +8,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pulumi_nodeless.adopted_network import AdoptedNetwork, AdoptedNetworkArgs
     from pulumi_nodeless.arguments import ArgumentError
     from pulumi_nodeless.capacity import Capacity, CapacityArgs
     from pulumi_nodeless.cluster import Cluster, ClusterArgs
     from pulumi_nodeless.controller import Controller, ControllerArgs
-    from pulumi_nodeless.environment import Environment, EnvironmentArgs, ExistingClusterArgs
+    from pulumi_nodeless.environment import Environment
+    from pulumi_nodeless.environment_args import EnvironmentArgs, ExistingClusterArgs, ExistingVpcArgs
     from pulumi_nodeless.fargate import (
         FargateProfiles,
         FargateProfilesArgs,
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     from pulumi_nodeless.teardown import TeardownGuard, TeardownGuardArgs
 
 _HOMES = {
+    "AdoptedNetwork": "adopted_network",
+    "AdoptedNetworkArgs": "adopted_network",
     "ArgumentError": "arguments",
     "Capacity": "capacity",
     "CapacityArgs": "capacity",
@@ -42,8 +46,9 @@ _HOMES = {
     "ControllerIdentity": "identity",
     "ControllerIdentityArgs": "identity",
     "Environment": "environment",
-    "EnvironmentArgs": "environment",
-    "ExistingClusterArgs": "environment",
+    "EnvironmentArgs": "environment_args",
+    "ExistingClusterArgs": "environment_args",
+    "ExistingVpcArgs": "environment_args",
     "FargateProfiles": "fargate",
     "FargateProfilesArgs": "fargate",
     "Network": "network",
@@ -61,6 +66,8 @@ _HOMES = {
 }
 
 __all__ = [
+    "AdoptedNetwork",
+    "AdoptedNetworkArgs",
     "ArgumentError",
     "Capacity",
     "CapacityArgs",
@@ -73,6 +80,7 @@ __all__ = [
     "Environment",
     "EnvironmentArgs",
     "ExistingClusterArgs",
+    "ExistingVpcArgs",
     "FargateProfiles",
     "FargateProfilesArgs",
     "Network",

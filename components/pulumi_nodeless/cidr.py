@@ -3,9 +3,11 @@
 The layout does not depend on how many zones are in use: a stack that grows from two zones to three
 adds subnets and moves none. The range is cut into eight equal slices. Slices 0 to 5 are the private
 subnets of up to six zones, for nodes and Fargate pods, since the VPC CNI gives every pod an address of
-its subnet. Slices 6 and 7 hold eight small public subnets each, for NAT gateways and load balancers.
+its subnet. Slice 6 holds small public subnets, for NAT gateways and load balancers, slice 7 small ones
+without a way to the internet, for databases and the like.
 
     10.0.0.0/16:  private 10.0.0.0/19, 10.0.32.0/19, ...   public 10.0.192.0/22, 10.0.196.0/22, ...
+                  intra 10.0.224.0/22, 10.0.228.0/22, ...
 """
 
 from dataclasses import dataclass
@@ -14,10 +16,11 @@ from ipaddress import IPv4Network
 MAXIMUM_ZONES = 6
 """Zones the layout has room for; no AWS region has more."""
 _PRIVATE_BITS = 3
-_PUBLIC_BITS = 6
-_FIRST_PUBLIC = MAXIMUM_ZONES << (_PUBLIC_BITS - _PRIVATE_BITS)
+_SMALL_BITS = 6
+_FIRST_PUBLIC = MAXIMUM_ZONES << (_SMALL_BITS - _PRIVATE_BITS)
+_FIRST_INTRA = (MAXIMUM_ZONES + 1) << (_SMALL_BITS - _PRIVATE_BITS)
 _LARGEST_PREFIX = 16
-_SMALLEST_PREFIX = 28 - _PUBLIC_BITS
+_SMALLEST_PREFIX = 28 - _SMALL_BITS
 """A subnet of AWS has at least 16 addresses (/28), a VPC at most 65,536 (/16)."""
 
 
@@ -27,6 +30,7 @@ class ZoneSubnets:
 
     private: str
     public: str
+    intra: str
 
 
 def parse_vpc_cidr(cidr: str) -> IPv4Network:
@@ -54,5 +58,8 @@ def split(cidr: str, zones: int) -> tuple[ZoneSubnets, ...]:
         raise ValueError(message)
     network = parse_vpc_cidr(cidr)
     private = list(network.subnets(prefixlen_diff=_PRIVATE_BITS))
-    public = list(network.subnets(prefixlen_diff=_PUBLIC_BITS))
-    return tuple(ZoneSubnets(str(private[i]), str(public[_FIRST_PUBLIC + i])) for i in range(zones))
+    small = list(network.subnets(prefixlen_diff=_SMALL_BITS))
+    return tuple(
+        ZoneSubnets(str(private[i]), str(small[_FIRST_PUBLIC + i]), str(small[_FIRST_INTRA + i]))
+        for i in range(zones)
+    )

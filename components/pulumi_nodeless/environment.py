@@ -7,92 +7,25 @@ here both ends are at hand.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NotRequired, TypedDict
+from typing import Any, Final
 
 import pulumi
 import pulumi_kubernetes as k8s
 
+from pulumi_nodeless.adopted_network import AdoptedNetwork
 from pulumi_nodeless.arguments import ArgumentReader
 from pulumi_nodeless.capacity import Capacity
 from pulumi_nodeless.cluster import API_AND_CONFIG_MAP, AUTHENTICATION_MODES, Cluster, ClusterArgs
 from pulumi_nodeless.controller import NAME, Controller, ControllerArgs
+from pulumi_nodeless.environment_args import EnvironmentArgs, ExistingClusterArgs, check_network
 from pulumi_nodeless.fargate import DEFAULT_PROFILES, FargateProfileArgs, FargateProfiles, PodExecutionRole
 from pulumi_nodeless.identity import ControllerIdentity, NodeAccess, NodeIdentity
 from pulumi_nodeless.kubeconfig import kubeconfig, region_of
 from pulumi_nodeless.network import Network, NetworkArgs
 from pulumi_nodeless.pools import NodeTemplateArgs, ProvisionerArgs
 from pulumi_nodeless.teardown import TeardownGuard
-
-
-class ExistingClusterArgs(TypedDict):
-    """A cluster that is there already, by plain values."""
-
-    arn: str
-    """ARN of the cluster."""
-    endpoint: str
-    """URL of its API server."""
-    certificate_authority: str
-    """CA bundle of its API server, PEM in base64."""
-    oidc_provider_arn: str
-    """Its IAM OpenID Connect provider."""
-    oidc_issuer: str
-    """Its issuer, with or without https://."""
-    vpc_id: str
-    """Its VPC."""
-    private_subnet_ids: Sequence[str]
-    """Private subnets, which carry the discovery tag."""
-    security_group_id: str
-    """The one security group that carries the discovery tag."""
-
-
-class EnvironmentArgs(TypedDict):
-    """What an environment is made of."""
-
-    cluster_name: str
-    """Name of the cluster."""
-    kubernetes_version: NotRequired[str]
-    """Kubernetes version, for example 1.33. Default: the newest that EKS offers when the cluster is made."""
-    vpc_cidr: NotRequired[str]
-    """Address range of the VPC, between /16 and /22. Default 10.0.0.0/16."""
-    zone_count: NotRequired[int]
-    """How many availability zones to use. Default 3."""
-    availability_zones: NotRequired[Sequence[str]]
-    """Names of the zones to use, instead of the first of the region."""
-    nat_gateways: NotRequired[str]
-    """`single` or `per-zone`. Default single."""
-    authentication_mode: NotRequired[str]
-    """API, API_AND_CONFIG_MAP or CONFIG_MAP. Default API_AND_CONFIG_MAP."""
-    endpoint_public_access: NotRequired[bool]
-    """Whether the API server answers outside the VPC too. Default true."""
-    public_access_cidrs: NotRequired[Sequence[str]]
-    """Addresses that may reach the public endpoint. Default: all."""
-    controller_namespace: NotRequired[str]
-    """Namespace of the controller. Default karpenter."""
-    controller_image: NotRequired[str]
-    """Image of the controller, best by digest."""
-    controller_replicas: NotRequired[int]
-    """Replicas of the controller. Default 2."""
-    controller_log_level: NotRequired[str]
-    """debug, info, warn or error. Default info."""
-    controller_settings: NotRequired[Mapping[str, pulumi.Input[str]]]
-    """Further keys of the ConfigMap karpenter-global-settings."""
-    controller_environment: NotRequired[Mapping[str, pulumi.Input[str]]]
-    """Further environment variables of the controller."""
-    fargate_profiles: NotRequired[Sequence[FargateProfileArgs]]
-    """Fargate profiles, when they are not the default ones."""
-    node_templates: NotRequired[Sequence[NodeTemplateArgs]]
-    """How nodes are made. Default: one named `default`, by the discovery tag."""
-    provisioners: NotRequired[Sequence[ProvisionerArgs]]
-    """Which nodes may be made. Default: one named `default`, with current c, m and r instances."""
-    teardown_timeout_minutes: NotRequired[int]
-    """How long destruction waits for the controller to give its nodes back. Default 30."""
-    existing_cluster: NotRequired[ExistingClusterArgs]
-    """A cluster to install into, instead of making network and cluster."""
-    tags: NotRequired[Mapping[str, str]]
-    """Tags of every AWS resource of the environment, and of what the controller makes."""
-
 
 DEFAULT_NODE_TEMPLATES: Final[Sequence[NodeTemplateArgs]] = ({"name": "default"},)
 DEFAULT_PROVISIONERS: Final[Sequence[ProvisionerArgs]] = (
@@ -171,6 +104,7 @@ class Environment(pulumi.ComponentResource):
         namespace = reader.text("controller_namespace", NAME)
         minutes = reader.integer("teardown_timeout_minutes", 30, 1, 24 * 60)
         tags = reader.mapping("tags")
+        check_network(reader, args)
         reader.check()
         self._name, self._args, self._tags = name, args, tags
         child = pulumi.ResourceOptions(parent=self)
@@ -297,13 +231,7 @@ class Environment(pulumi.ComponentResource):
         self, cluster_name: str, mode: str, nodes: NodeIdentity, execution: PodExecutionRole
     ) -> ClusterFacts:
         """Makes network and cluster."""
-        network_args: NetworkArgs = {"cluster_name": cluster_name, "tags": self._tags}
-        if "vpc_cidr" in self._args:
-            network_args["cidr"] = self._args["vpc_cidr"]
-        for key in ("zone_count", "availability_zones", "nat_gateways"):
-            if key in self._args:
-                network_args[key] = self._args[key]
-        network = Network(f"{self._name}-network", network_args, pulumi.ResourceOptions(parent=self))
+        network = self._network(cluster_name)
         cluster_args: ClusterArgs = {
             "cluster_name": cluster_name,
             "vpc_id": network.vpc_id,
@@ -331,6 +259,19 @@ class Environment(pulumi.ComponentResource):
             kubeconfig=cluster.kubeconfig,
             made=(network, cluster),
         )
+
+    def _network(self, cluster_name: str) -> Network | AdoptedNetwork:
+        """Makes a network, or takes the one that is there."""
+        name, child = f"{self._name}-network", pulumi.ResourceOptions(parent=self)
+        if "existing_vpc" in self._args:
+            return AdoptedNetwork(name, {"cluster_name": cluster_name, **self._args["existing_vpc"]}, child)
+        args: NetworkArgs = {"cluster_name": cluster_name, "tags": self._tags}
+        if "vpc_cidr" in self._args:
+            args["cidr"] = self._args["vpc_cidr"]
+        for key in ("zone_count", "availability_zones", "nat_gateways", "service_endpoints", "intra_subnets"):
+            if key in self._args:
+                args[key] = self._args[key]
+        return Network(name, args, child)
 
     def _controller_args(
         self, cluster: ClusterFacts, nodes: NodeIdentity, identity: ControllerIdentity, namespace: str

@@ -58,3 +58,17 @@ def controller_policy(cluster: str) -> str:
 def pod_execution_role(cluster: str) -> str:
     """The role that Fargate uses to pull images and to register its nodes; one for each cluster."""
     return shorten(f"AmazonEKSFargatePodExecutionRole-{cluster}", ROLE_LIMIT)
+
+
+def private_subnet_tags(cluster: str) -> dict[str, str]:
+    """Tags by which nodes and internal load balancers find their subnets."""
+    return {"kubernetes.io/role/internal-elb": "1", DISCOVERY_TAG: cluster, **_shared(cluster)}
+
+
+def public_subnet_tags(cluster: str) -> dict[str, str]:
+    """Tags by which internet-facing load balancers find their subnets."""
+    return {"kubernetes.io/role/elb": "1", **_shared(cluster)}
+
+
+def _shared(cluster: str) -> dict[str, str]:
+    return {f"kubernetes.io/cluster/{cluster}": "shared"}

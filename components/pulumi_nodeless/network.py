@@ -1,15 +1,16 @@
 """The network of an environment: a VPC with a private and a public subnet in every zone.
 
 Private subnets hold nodes and Fargate pods and reach the internet through NAT; public ones hold the NAT
-gateways and internet-facing load balancers. The private subnets carry the discovery tag that node
-templates select by. Address arithmetic is `cidr`'s. Security groups are not made here: the one that nodes
-use comes with the cluster (`cluster`).
+gateways and internet-facing load balancers; intra subnets, when asked for, have no way to the internet. The
+private subnets carry the discovery tag that node templates select by. Without NAT the AWS services that a
+cluster needs are reached by endpoints inside the VPC. Address arithmetic is `cidr`'s. The security group
+that nodes use comes with the cluster (`cluster`); a VPC that is there already is `adopted_network`'s.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NotRequired, TypedDict
+from typing import Final, NotRequired, TypedDict
 
 import pulumi
 import pulumi_aws as aws
@@ -17,9 +18,23 @@ import pulumi_aws as aws
 from pulumi_nodeless import cidr, names
 from pulumi_nodeless.arguments import ArgumentReader
 
+NAT_NONE = "none"
 NAT_SINGLE = "single"
 NAT_PER_ZONE = "per-zone"
 _EVERYWHERE = "0.0.0.0/0"
+PRIVATE_SERVICES: Final = (
+    "ec2",
+    "ecr.api",
+    "ecr.dkr",
+    "eks",
+    "elasticloadbalancing",
+    "logs",
+    "sqs",
+    "ssm",
+    "sts",
+)
+"""What nodes, Fargate pods and the controller call in a VPC without a way out; S3 has an endpoint anyway.
+Source: https://docs.aws.amazon.com/eks/latest/userguide/private-clusters.html"""
 
 
 class NetworkArgs(TypedDict):
@@ -34,7 +49,13 @@ class NetworkArgs(TypedDict):
     availability_zones: NotRequired[Sequence[str]]
     """Names of the zones to use, instead of the first `zone_count` of the region."""
     nat_gateways: NotRequired[str]
-    """`single` (one for all zones, cheaper) or `per-zone` (survives the loss of a zone). Default single."""
+    """`single` (one for all zones, cheaper), `per-zone` (survives the loss of a zone) or `none` (no way from
+    private subnets to the internet). Default single."""
+    service_endpoints: NotRequired[bool]
+    """Whether AWS services that a cluster needs are reached inside the VPC, by interface endpoints, which are
+    billed by the hour. Default: only without NAT gateways."""
+    intra_subnets: NotRequired[bool]
+    """Whether each zone gets a small subnet without a way to the internet too. Default false."""
     tags: NotRequired[Mapping[str, str]]
     """Tags of every resource of the network."""
 
@@ -48,6 +69,8 @@ class NetworkOptions:
     zone_count: int
     availability_zones: tuple[str, ...]
     nat_gateways: str
+    service_endpoints: bool
+    intra_subnets: bool
     tags: dict[str, str]
 
     @classmethod
@@ -68,12 +91,15 @@ class NetworkOptions:
             cidr.parse_vpc_cidr(address_range)
         except ValueError as error:
             reader.report("cidr", str(error), "for example 10.0.0.0/16")
+        nat = reader.choice("nat_gateways", (NAT_SINGLE, NAT_PER_ZONE, NAT_NONE), NAT_SINGLE)
         options = cls(
             cluster_name=reader.text("cluster_name"),
             cidr=address_range,
             zone_count=len(zones) or reader.integer("zone_count", 3, 2, cidr.MAXIMUM_ZONES),
             availability_zones=zones,
-            nat_gateways=reader.choice("nat_gateways", (NAT_SINGLE, NAT_PER_ZONE), NAT_SINGLE),
+            nat_gateways=nat,
+            service_endpoints=reader.flag("service_endpoints", nat == NAT_NONE),
+            intra_subnets=reader.flag("intra_subnets", False),
             tags=reader.mapping("tags"),
         )
         reader.check()
@@ -89,6 +115,8 @@ class Network(pulumi.ComponentResource):
     """Ids of the private subnets, one for each zone."""
     public_subnet_ids: pulumi.Output[Sequence[str]]
     """Ids of the public subnets, one for each zone."""
+    intra_subnet_ids: pulumi.Output[Sequence[str]]
+    """Ids of the subnets without a way to the internet; none unless asked for."""
     availability_zones: pulumi.Output[Sequence[str]]
     """Names of the zones in use."""
 
@@ -112,28 +140,44 @@ class Network(pulumi.ComponentResource):
         )
         public_table = self._route_table("public")
         self._route("public", public_table, gateway=gateway)
+        placed = list(enumerate(zip(zones, subnets, strict=True)))
         public = [
-            self._subnet(f"public-{index}", zone, ranges.public, public_table, public=True)
-            for index, (zone, ranges) in enumerate(zip(zones, subnets, strict=True))
+            self._subnet(f"public-{index}", zone, ranges.public, public_table, self._role(public=True))
+            for index, (zone, ranges) in placed
         ]
         gateways = self._nat_gateways(public, gateway)
         private_tables = [self._route_table(f"private-{index}") for index in range(len(zones))]
         for index, table in enumerate(private_tables):
-            self._route(f"private-{index}", table, nat=gateways[index % len(gateways)])
+            if gateways:
+                self._route(f"private-{index}", table, nat=gateways[index % len(gateways)])
         private = [
-            self._subnet(f"private-{index}", zone, ranges.private, private_tables[index], public=False)
-            for index, (zone, ranges) in enumerate(zip(zones, subnets, strict=True))
+            self._subnet(
+                f"private-{index}", zone, ranges.private, private_tables[index], self._role(public=False)
+            )
+            for index, (zone, ranges) in placed
         ]
-        self._storage_endpoint([public_table, *private_tables])
+        tables = [public_table, *private_tables]
+        intra: list[aws.ec2.Subnet] = []
+        if options.intra_subnets:
+            tables.append(self._route_table("intra"))
+            intra = [
+                self._subnet(f"intra-{index}", zone, ranges.intra, tables[-1], {})
+                for index, (zone, ranges) in placed
+            ]
+        self._storage_endpoint(tables)
+        if options.service_endpoints:
+            self._service_endpoints(private)
         self.vpc_id = self._vpc.id
         self.private_subnet_ids = pulumi.Output.all(*[subnet.id for subnet in private])
         self.public_subnet_ids = pulumi.Output.all(*[subnet.id for subnet in public])
+        self.intra_subnet_ids = pulumi.Output.all(*[subnet.id for subnet in intra])
         self.availability_zones = pulumi.Output.all(*zones)
         self.register_outputs(
             {
                 "vpcId": self.vpc_id,
                 "privateSubnetIds": self.private_subnet_ids,
                 "publicSubnetIds": self.public_subnet_ids,
+                "intraSubnetIds": self.intra_subnet_ids,
                 "availabilityZones": self.availability_zones,
             }
         )
@@ -175,22 +219,26 @@ class Network(pulumi.ComponentResource):
             opts=self._child,
         )
 
+    def _role(self, *, public: bool) -> dict[str, str]:
+        if public:
+            return names.public_subnet_tags(self._options.cluster_name)
+        return names.private_subnet_tags(self._options.cluster_name)
+
     def _subnet(
-        self, suffix: str, zone: pulumi.Output[str], block: str, table: aws.ec2.RouteTable, *, public: bool
+        self,
+        suffix: str,
+        zone: pulumi.Output[str],
+        block: str,
+        table: aws.ec2.RouteTable,
+        role: Mapping[str, str],
     ) -> aws.ec2.Subnet:
-        role = (
-            {"kubernetes.io/role/elb": "1"}
-            if public
-            else {"kubernetes.io/role/internal-elb": "1", names.DISCOVERY_TAG: self._options.cluster_name}
-        )
-        shared = {f"kubernetes.io/cluster/{self._options.cluster_name}": "shared"}
         subnet = aws.ec2.Subnet(
             f"{self._name}-{suffix}",
             vpc_id=self._vpc.id,
             cidr_block=block,
             availability_zone=zone,
-            map_public_ip_on_launch=True if public else None,
-            tags={**self._tags(suffix), **role, **shared},
+            map_public_ip_on_launch=True if suffix.startswith("public") else None,
+            tags={**self._tags(suffix), **role},
             opts=self._child,
         )
         aws.ec2.RouteTableAssociation(
@@ -201,7 +249,7 @@ class Network(pulumi.ComponentResource):
     def _nat_gateways(
         self, public: Sequence[aws.ec2.Subnet], gateway: aws.ec2.InternetGateway
     ) -> list[aws.ec2.NatGateway]:
-        count = 1 if self._options.nat_gateways == NAT_SINGLE else len(public)
+        count = {NAT_NONE: 0, NAT_SINGLE: 1, NAT_PER_ZONE: len(public)}[self._options.nat_gateways]
         made = []
         for index in range(count):
             address = aws.ec2.Eip(
@@ -231,6 +279,34 @@ class Network(pulumi.ComponentResource):
             tags=self._tags("s3"),
             opts=self._child,
         )
+
+    def _service_endpoints(self, subnets: Sequence[aws.ec2.Subnet]) -> None:
+        """AWS services inside the VPC, for everything that has an address of it."""
+        region = aws.get_region_output(opts=pulumi.InvokeOutputOptions(parent=self)).region
+        group = aws.ec2.SecurityGroup(
+            f"{self._name}-endpoints",
+            vpc_id=self._vpc.id,
+            description=f"AWS services inside the VPC of {self._options.cluster_name}",
+            ingress=[
+                aws.ec2.SecurityGroupIngressArgs(
+                    protocol="tcp", from_port=443, to_port=443, cidr_blocks=[self._options.cidr]
+                )
+            ],
+            tags=self._tags("endpoints"),
+            opts=self._child,
+        )
+        for service in PRIVATE_SERVICES:
+            aws.ec2.VpcEndpoint(
+                f"{self._name}-{service.replace('.', '-')}",
+                vpc_id=self._vpc.id,
+                service_name=pulumi.Output.format("com.amazonaws.{0}.{1}", region, service),
+                vpc_endpoint_type="Interface",
+                subnet_ids=[subnet.id for subnet in subnets],
+                security_group_ids=[group.id],
+                private_dns_enabled=True,
+                tags=self._tags(service.replace(".", "-")),
+                opts=self._child,
+            )
 
 
 def nth_zone(index: int, zones: Sequence[str]) -> str:

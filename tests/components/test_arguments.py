@@ -20,7 +20,7 @@ def faults(read: Any, args: dict[str, Any]) -> dict[str, str]:
 def test_every_fault_is_named_with_its_path() -> None:
     told = faults(
         NetworkOptions.read,
-        {"cidr": "10.0.0.0/8", "zone_count": 9, "nat_gateways": "none", "zonecount": 2},
+        {"cidr": "10.0.0.0/8", "zone_count": 9, "nat_gateways": "many", "zonecount": 2},
     )
     assert set(told) == {"cluster_name", "cidr", "zone_count", "nat_gateways", "zonecount"}
     assert "did you mean zone_count?" in told["zonecount"]

@@ -42,7 +42,7 @@ def test_a_vpc_is_split_into_subnets(block: str, zones: int, private: list[str],
 def test_subnets_never_overlap_and_stay_when_zones_are_added(prefix: int, zones: int) -> None:
     block = IPv4Network(f"10.0.0.0/{prefix}")
     subnets = cidr.split(str(block), zones)
-    ranges = [IPv4Network(each) for zone in subnets for each in (zone.private, zone.public)]
+    ranges = [IPv4Network(each) for zone in subnets for each in (zone.private, zone.public, zone.intra)]
     assert not any(one.overlaps(other) for one, other in combinations(ranges, 2))
     assert all(each.subnet_of(block) and each.prefixlen <= 28 for each in ranges)
     assert cidr.split(str(block), cidr.MAXIMUM_ZONES)[:zones] == subnets

@@ -6,6 +6,7 @@ import json
 import pulumi_nodeless
 
 COMPONENTS = [
+    "AdoptedNetwork",
     "Capacity",
     "Cluster",
     "Controller",

@@ -1,0 +1,82 @@
+"""A VPC that is there already, made fit for a cluster: its subnets get the tags that everything looks for.
+
+Nothing but tags is made, and nothing but these tags goes when the component is destroyed. What makes a
+network from nothing is `network`; both give the same outputs.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NotRequired, TypedDict
+
+import pulumi
+import pulumi_aws as aws
+
+from pulumi_nodeless import names
+from pulumi_nodeless.arguments import ArgumentReader
+
+
+class AdoptedNetworkArgs(TypedDict):
+    """Which subnets of which VPC a cluster may use."""
+
+    cluster_name: str
+    """Name of the cluster: the value of the discovery tag."""
+    vpc_id: str
+    """The VPC."""
+    private_subnet_ids: Sequence[str]
+    """Subnets of nodes and Fargate pods, in two zones at least; without a route to an internet gateway."""
+    public_subnet_ids: NotRequired[Sequence[str]]
+    """Subnets of internet-facing load balancers. Default none."""
+
+
+class AdoptedNetwork(pulumi.ComponentResource):
+    """The subnets of an existing VPC, tagged for a cluster."""
+
+    vpc_id: pulumi.Output[str]
+    """Id of the VPC."""
+    private_subnet_ids: pulumi.Output[Sequence[str]]
+    """Ids of the private subnets, once they carry their tags."""
+    public_subnet_ids: pulumi.Output[Sequence[str]]
+    """Ids of the public subnets, once they carry their tags."""
+
+    def __init__(
+        self, name: str, args: AdoptedNetworkArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("nodeless:index:AdoptedNetwork", name, {}, opts)
+        self._name = name
+        reader = ArgumentReader("AdoptedNetwork", args, AdoptedNetworkArgs)
+        cluster = reader.text("cluster_name")
+        private, public = reader.texts("private_subnet_ids"), reader.texts("public_subnet_ids")
+        if len(set(private)) < 2 and not reader.problems:
+            reader.report(
+                "private_subnet_ids", f"{list(private)} are too few", "EKS needs subnets in two zones"
+            )
+        for both in sorted(set(private) & set(public)):
+            reader.report("public_subnet_ids", f"{both} is given as a private subnet, too")
+        reader.check()
+        self.vpc_id = pulumi.Output.from_input(args["vpc_id"])
+        self.private_subnet_ids = self._tagged(private, names.private_subnet_tags(cluster))
+        self.public_subnet_ids = self._tagged(public, names.public_subnet_tags(cluster))
+        self.register_outputs(
+            {
+                "vpcId": self.vpc_id,
+                "privateSubnetIds": self.private_subnet_ids,
+                "publicSubnetIds": self.public_subnet_ids,
+            }
+        )
+
+    def _tagged(self, subnets: Sequence[str], tags: Mapping[str, str]) -> pulumi.Output[Sequence[str]]:
+        """The subnets' ids; known when the tags are there, so that what looks for them comes later."""
+        made = [
+            aws.ec2.Tag(
+                f"{self._name}-{subnet}-{key.rpartition('/')[2]}",
+                resource_id=subnet,
+                key=key,
+                value=value,
+                opts=pulumi.ResourceOptions(parent=self),
+            )
+            for subnet in subnets
+            for key, value in sorted(tags.items())
+        ]
+        ids: pulumi.Output[Sequence[str]] = pulumi.Output.all(*[tag.resource_id for tag in made]).apply(
+            lambda known: list(dict.fromkeys(known))
+        )
+        return ids

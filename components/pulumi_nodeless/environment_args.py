@@ -1,0 +1,116 @@
+"""The arguments of a whole environment, and which of them contradict each other."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final, NotRequired, TypedDict
+
+import pulumi
+
+from pulumi_nodeless.arguments import ArgumentReader
+from pulumi_nodeless.fargate import FargateProfileArgs
+from pulumi_nodeless.pools import NodeTemplateArgs, ProvisionerArgs
+
+
+class ExistingClusterArgs(TypedDict):
+    """A cluster that is there already, by plain values."""
+
+    arn: str
+    """ARN of the cluster."""
+    endpoint: str
+    """URL of its API server."""
+    certificate_authority: str
+    """CA bundle of its API server, PEM in base64."""
+    oidc_provider_arn: str
+    """Its IAM OpenID Connect provider."""
+    oidc_issuer: str
+    """Its issuer, with or without https://."""
+    vpc_id: str
+    """Its VPC."""
+    private_subnet_ids: Sequence[str]
+    """Private subnets, which carry the discovery tag."""
+    security_group_id: str
+    """The one security group that carries the discovery tag."""
+
+
+class ExistingVpcArgs(TypedDict):
+    """A VPC that is there already, to put the cluster in."""
+
+    vpc_id: str
+    """The VPC."""
+    private_subnet_ids: Sequence[str]
+    """Subnets of nodes and Fargate pods, in two zones at least."""
+    public_subnet_ids: NotRequired[Sequence[str]]
+    """Subnets of internet-facing load balancers. Default none."""
+
+
+class EnvironmentArgs(TypedDict):
+    """What an environment is made of."""
+
+    cluster_name: str
+    """Name of the cluster."""
+    kubernetes_version: NotRequired[str]
+    """Kubernetes version, for example 1.33. Default: the newest that EKS offers when the cluster is made."""
+    vpc_cidr: NotRequired[str]
+    """Address range of the VPC, between /16 and /22. Default 10.0.0.0/16."""
+    zone_count: NotRequired[int]
+    """How many availability zones to use. Default 3."""
+    availability_zones: NotRequired[Sequence[str]]
+    """Names of the zones to use, instead of the first of the region."""
+    nat_gateways: NotRequired[str]
+    """`single`, `per-zone` or `none`. Default single."""
+    service_endpoints: NotRequired[bool]
+    """Whether AWS services are reached by endpoints inside the VPC. Default: only without NAT gateways."""
+    intra_subnets: NotRequired[bool]
+    """Whether each zone gets a small subnet without a way to the internet too. Default false."""
+    existing_vpc: NotRequired[ExistingVpcArgs]
+    """A VPC to put the cluster in, instead of making a network; its subnets are tagged."""
+    authentication_mode: NotRequired[str]
+    """API, API_AND_CONFIG_MAP or CONFIG_MAP. Default API_AND_CONFIG_MAP."""
+    endpoint_public_access: NotRequired[bool]
+    """Whether the API server answers outside the VPC too. Default true."""
+    public_access_cidrs: NotRequired[Sequence[str]]
+    """Addresses that may reach the public endpoint. Default: all."""
+    controller_namespace: NotRequired[str]
+    """Namespace of the controller. Default karpenter."""
+    controller_image: NotRequired[str]
+    """Image of the controller, best by digest."""
+    controller_replicas: NotRequired[int]
+    """Replicas of the controller. Default 2."""
+    controller_log_level: NotRequired[str]
+    """debug, info, warn or error. Default info."""
+    controller_settings: NotRequired[Mapping[str, pulumi.Input[str]]]
+    """Further keys of the ConfigMap karpenter-global-settings."""
+    controller_environment: NotRequired[Mapping[str, pulumi.Input[str]]]
+    """Further environment variables of the controller."""
+    fargate_profiles: NotRequired[Sequence[FargateProfileArgs]]
+    """Fargate profiles, when they are not the default ones."""
+    node_templates: NotRequired[Sequence[NodeTemplateArgs]]
+    """How nodes are made. Default: one named `default`, by the discovery tag."""
+    provisioners: NotRequired[Sequence[ProvisionerArgs]]
+    """Which nodes may be made. Default: one named `default`, with current c, m and r instances."""
+    teardown_timeout_minutes: NotRequired[int]
+    """How long destruction waits for the controller to give its nodes back. Default 30."""
+    existing_cluster: NotRequired[ExistingClusterArgs]
+    """A cluster to install into, instead of making network and cluster."""
+    tags: NotRequired[Mapping[str, str]]
+    """Tags of every AWS resource of the environment, and of what the controller makes."""
+
+
+#: Arguments that say how a network is made, and so contradict one that is there.
+_NETWORK_ARGUMENTS: Final = (
+    "vpc_cidr",
+    "zone_count",
+    "availability_zones",
+    "nat_gateways",
+    "service_endpoints",
+    "intra_subnets",
+)
+
+
+def check_network(reader: ArgumentReader, args: EnvironmentArgs) -> None:
+    """Reports arguments that contradict each other about the network."""
+    for given in ("existing_vpc", "existing_cluster"):
+        if given not in args:
+            continue
+        for name in (*_NETWORK_ARGUMENTS, *(("existing_vpc",) if given == "existing_cluster" else ())):
+            if name in args:
+                reader.report(name, f"says how to make what {given} brings", f"leave it or {given} out")

@@ -1,0 +1,133 @@
+"""Networks with and without a way to the internet, and those that are there already."""
+
+from typing import Any
+
+import pulumi_aws as aws
+import pytest
+from pulumi import ResourceOptions
+
+from pulumi_nodeless import AdoptedNetwork, ArgumentError, Environment, Network
+from pulumi_nodeless.network import PRIVATE_SERVICES
+from tests.components.recorder import Recorder, run
+
+DISCOVERY = "karpenter.sh/discovery"
+
+
+def options() -> ResourceOptions:
+    return ResourceOptions(providers=[aws.Provider("aws", region="us-east-1")])
+
+
+def network(**arguments: Any) -> Recorder:
+    return run(lambda: Network("net", {"cluster_name": "shop", **arguments}, options()))  # type: ignore[typeddict-item]
+
+
+def endpoints(recorder: Recorder, kind: str) -> list[str]:
+    found = [each.inputs for each in recorder.of("aws:ec2/vpcEndpoint:VpcEndpoint")]
+    return [each["serviceName"] for each in found if each["vpcEndpointType"] == kind]
+
+
+def test_without_nat_private_subnets_reach_aws_services_by_endpoints_alone() -> None:
+    made = network(nat_gateways="none")
+
+    assert made.faults == []
+    assert made.of("aws:ec2/natGateway:NatGateway") == made.of("aws:ec2/eip:Eip") == []
+    assert [route.name for route in made.of("aws:ec2/route:Route")] == ["net-public-default"]
+    assert set(endpoints(made, "Interface")) == {
+        f"com.amazonaws.us-east-1.{service}" for service in PRIVATE_SERVICES
+    }
+    (group,) = made.of("aws:ec2/securityGroup:SecurityGroup")
+    (rule,) = group.inputs["ingress"]
+    assert (rule["fromPort"], rule["toPort"], rule["cidrBlocks"]) == (443, 443, ["10.0.0.0/16"])
+    assert DISCOVERY not in group.inputs["tags"]
+
+
+def test_with_nat_only_the_free_endpoint_is_made() -> None:
+    made = network(nat_gateways="per-zone", zone_count=2)
+
+    assert len(made.of("aws:ec2/natGateway:NatGateway")) == 2
+    assert endpoints(made, "Interface") == []
+    assert endpoints(made, "Gateway") == ["com.amazonaws.us-east-1.s3"]
+
+
+def test_intra_subnets_have_no_route_out_and_are_not_for_nodes() -> None:
+    made = network(intra_subnets=True, zone_count=2)
+
+    intra = [each for each in made.of("aws:ec2/subnet:Subnet") if "-intra-" in each.name]
+    assert [each.inputs["cidrBlock"] for each in intra] == ["10.0.224.0/22", "10.0.228.0/22"]
+    assert all(set(each.inputs["tags"]) == {"Name"} for each in intra)
+    assert not [each for each in made.of("aws:ec2/route:Route") if "intra" in each.name]
+
+
+def test_an_existing_vpc_gets_tags_and_nothing_else() -> None:
+    made = run(
+        lambda: AdoptedNetwork(
+            "net",
+            {
+                "cluster_name": "shop",
+                "vpc_id": "vpc-1",
+                "private_subnet_ids": ["subnet-a", "subnet-b"],
+                "public_subnet_ids": ["subnet-c"],
+            },
+            options(),
+        )
+    )
+
+    assert {each.token for each in made.custom()} == {"pulumi:providers:aws", "aws:ec2/tag:Tag"}
+    tags = {(each.inputs["resourceId"], each.inputs["key"]) for each in made.of("aws:ec2/tag:Tag")}
+    assert {key for subnet, key in tags if subnet == "subnet-a"} == {
+        DISCOVERY,
+        "kubernetes.io/cluster/shop",
+        "kubernetes.io/role/internal-elb",
+    }
+    assert {key for subnet, key in tags if subnet == "subnet-c"} == {
+        "kubernetes.io/cluster/shop",
+        "kubernetes.io/role/elb",
+    }
+
+
+def test_an_environment_in_an_existing_vpc_makes_no_network() -> None:
+    made = run(
+        lambda: Environment(
+            "nodeless",
+            {
+                "cluster_name": "shop",
+                "existing_vpc": {"vpc_id": "vpc-1", "private_subnet_ids": ["subnet-a", "subnet-b"]},
+            },
+            options(),
+        )
+    )
+
+    assert made.faults == []
+    assert not [each for each in made.custom() if each.token in {"aws:ec2/vpc:Vpc", "aws:ec2/subnet:Subnet"}]
+    cluster = made.one("eks:index:Cluster").inputs
+    assert cluster["vpcId"] == "vpc-1"
+    assert cluster["privateSubnetIds"] == ["subnet-a", "subnet-b"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"private_subnet_ids": ["subnet-a"]}, "private_subnet_ids: .* too few .*two zones"),
+        (
+            {"private_subnet_ids": ["subnet-a", "subnet-b"], "public_subnet_ids": ["subnet-b"]},
+            "public_subnet_ids: subnet-b is given as a private subnet, too",
+        ),
+    ],
+)
+def test_subnets_that_cannot_hold_a_cluster_are_refused(arguments: dict[str, Any], told: str) -> None:
+    with pytest.raises(ArgumentError, match=told):
+        run(
+            lambda: AdoptedNetwork("net", {"cluster_name": "shop", "vpc_id": "vpc-1", **arguments}, options())
+        )
+
+
+def test_arguments_that_contradict_an_existing_vpc_are_named_before_anything_is_made() -> None:
+    arguments: Any = {
+        "cluster_name": "shop",
+        "zone_count": 2,
+        "vpc_cidr": "10.1.0.0/16",
+        "existing_vpc": {"vpc_id": "vpc-1", "private_subnet_ids": ["subnet-a", "subnet-b"]},
+    }
+    with pytest.raises(ArgumentError) as refused:
+        run(lambda: Environment("nodeless", arguments, options()))
+    assert [problem.path for problem in refused.value.problems] == ["vpc_cidr", "zone_count"]

@@ -1,0 +1,64 @@
+"""Networks of other shapes than the demo's, made by the real engine."""
+
+from __future__ import annotations
+
+import pulumi
+import pytest
+
+from infra.local.aws import LocalAws
+from pulumi_nodeless import AdoptedNetwork, Network
+from tests.local_pulumi.conftest import Shop
+from tests.local_pulumi.programs import on_aws
+
+pytestmark = pytest.mark.cluster
+
+
+def providers() -> pulumi.ResourceOptions:
+    provider = on_aws().provider
+    assert provider is not None
+    return pulumi.ResourceOptions(providers=[provider])
+
+
+def test_a_network_without_a_way_out_is_made_once_and_goes_whole(shop: Shop, aws: LocalAws) -> None:
+    def program() -> None:
+        Network(
+            "net",
+            {"cluster_name": "shop", "zone_count": 2, "nat_gateways": "none", "intra_subnets": True},
+            providers(),
+        )
+
+    shop.program = program
+    made = shop.stack.up()
+
+    ec2 = aws.client("ec2")
+    assert len(ec2.describe_vpc_endpoints()["VpcEndpoints"]) == 10
+    assert ec2.describe_nat_gateways()["NatGateways"] == []
+    assert shop.stack.up() == {"same": made["create"]}
+
+    shop.stack.destroy()
+    assert [vpc for vpc in ec2.describe_vpcs()["Vpcs"] if not vpc.get("IsDefault")] == []
+
+
+def test_an_adopted_network_keeps_its_subnets_and_loses_only_its_tags(shop: Shop, aws: LocalAws) -> None:
+    ec2 = aws.client("ec2")
+    vpc = ec2.create_vpc(CidrBlock="10.7.0.0/16")["Vpc"]["VpcId"]
+    subnets = [
+        ec2.create_subnet(VpcId=vpc, CidrBlock=f"10.7.{index}.0/24", AvailabilityZone=f"us-east-1{zone}")[
+            "Subnet"
+        ]["SubnetId"]
+        for index, zone in enumerate("ab")
+    ]
+    ec2.create_tags(Resources=[subnets[0]], Tags=[{"Key": "owner", "Value": "us"}])
+    shop.program = lambda: AdoptedNetwork(
+        "net", {"cluster_name": "shop", "vpc_id": vpc, "private_subnet_ids": subnets}, providers()
+    )
+
+    def tags(subnet: str) -> dict[str, str]:
+        [found] = ec2.describe_subnets(SubnetIds=[subnet])["Subnets"]
+        return {tag["Key"]: tag["Value"] for tag in found.get("Tags", [])}
+
+    shop.stack.up()
+    assert tags(subnets[1])["karpenter.sh/discovery"] == "shop"
+    shop.stack.destroy()
+    assert tags(subnets[0]) == {"owner": "us"}
+    assert tags(subnets[1]) == {}
