@@ -36,6 +36,7 @@ Deterministic: same arguments, same plan to the bit, whatever the order of any m
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from nodeless.model.instance_types import Catalog
 from nodeless.model.plan import Alternative, Plan, PlannedNode, Refusal
@@ -45,6 +46,7 @@ from nodeless.model.requirements import Requirements
 from nodeless.model.snapshot import Snapshot
 from nodeless.solve.classes import Axis, PodClass, group, requested_names, requests_of
 from nodeless.solve.constraints import Demand, Unplannable, demand_of
+from nodeless.solve.daemons import as_they_run
 from nodeless.solve.eligibility import POOL_KEYS, pods_to_place
 from nodeless.solve.existing import existing_slots
 from nodeless.solve.filling import Existing
@@ -60,7 +62,7 @@ from nodeless.solve.refusing import refuse
 from nodeless.solve.targets import Targets
 from nodeless.solve.topology import Topology
 from nodeless.solve.type_table import TypeTable
-from nodeless.solve.volumes import Volumes
+from nodeless.solve.volumes import Volumes, without_attachments
 
 
 def solve(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: float) -> Plan:
@@ -76,6 +78,7 @@ def solve(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: float) -> P
         A plan in which every eligible pod is placed once or refused once, with its reason.
     """
     del now
+    snapshot = replace(snapshot, daemon_sets=as_they_run(snapshot))
     volumes = Volumes(snapshot)
     batch, refusals = _settled(volumes, pods_to_place(snapshot))
     if not batch:
@@ -187,7 +190,7 @@ def _planned(node: OpenedNode, policy: Policy) -> PlannedNode:
         pool=table.pool.reference,
         node_class=table.pool.node_class,
         requirements=requirements,
-        requests=table.table.axis.resources(node.used + table.daemons[rows[0]]),
+        requests=without_attachments(table.table.axis.resources(node.used + table.daemons[rows[0]])),
         pods=tuple(sorted(node.pods)),
         alternatives=tuple(
             Alternative(

@@ -183,6 +183,11 @@ def attachable(driver_limits: Mapping[str, int], names: Iterable[str], endless: 
     return {name: limits.get(name, endless) for name in names if name.startswith(attachments(""))}
 
 
+def without_attachments(resources: Resources) -> dict[str, int]:
+    """What is asked of the cloud: attachments are a matter of the node's drivers."""
+    return {name: amount for name, amount in resources.items() if not name.startswith(attachments(""))}
+
+
 def _default_class(classes: Iterable[StorageClass]) -> StorageClass | None:
     """The newest of the classes that are the default; of equal age the first by name."""
     defaults = (kind for kind in classes if kind.default)

@@ -183,6 +183,12 @@ def test_vo_07_a_limit_of_the_type_divides_a_hundred_pods_among_ten_nodes():
     assert [len(new.pods) for new in result.new_nodes] == [10] * 10
 
 
+def test_vo_07_what_is_asked_of_the_cloud_names_no_attachments():
+    wanted = stateful(1)
+    (new,) = plan(wanted, claims_of(wanted), storage_class()).new_nodes
+    assert new.requests == {"cpu": 100, "pods": 1}
+
+
 def test_vo_07_claims_of_their_own_do_not_make_classes_of_their_own():
     """Members of a StatefulSet share nodes though no two of them mount the same claim."""
     wanted = stateful(100)
