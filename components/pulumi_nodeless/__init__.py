@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         NodeIdentity,
         NodeIdentityArgs,
     )
+    from pulumi_nodeless.interruption import InterruptionQueue, InterruptionQueueArgs
     from pulumi_nodeless.network import Network, NetworkArgs
     from pulumi_nodeless.pools import NodeTemplateArgs, ProvisionerArgs
     from pulumi_nodeless.teardown import TeardownGuard, TeardownGuardArgs
@@ -51,6 +52,8 @@ _HOMES = {
     "ExistingVpcArgs": "environment_args",
     "FargateProfiles": "fargate",
     "FargateProfilesArgs": "fargate",
+    "InterruptionQueue": "interruption",
+    "InterruptionQueueArgs": "interruption",
     "Network": "network",
     "NetworkArgs": "network",
     "NodeAccess": "identity",
@@ -83,6 +86,8 @@ __all__ = [
     "ExistingVpcArgs",
     "FargateProfiles",
     "FargateProfilesArgs",
+    "InterruptionQueue",
+    "InterruptionQueueArgs",
     "Network",
     "NetworkArgs",
     "NodeAccess",

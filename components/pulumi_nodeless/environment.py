@@ -21,7 +21,8 @@ from pulumi_nodeless.cluster import API_AND_CONFIG_MAP, AUTHENTICATION_MODES, Cl
 from pulumi_nodeless.controller import NAME, Controller, ControllerArgs
 from pulumi_nodeless.environment_args import EnvironmentArgs, ExistingClusterArgs, check_network
 from pulumi_nodeless.fargate import DEFAULT_PROFILES, FargateProfileArgs, FargateProfiles, PodExecutionRole
-from pulumi_nodeless.identity import ControllerIdentity, NodeAccess, NodeIdentity
+from pulumi_nodeless.identity import ControllerIdentity, ControllerIdentityArgs, NodeAccess, NodeIdentity
+from pulumi_nodeless.interruption import InterruptionQueue
 from pulumi_nodeless.kubeconfig import kubeconfig, region_of
 from pulumi_nodeless.network import Network, NetworkArgs
 from pulumi_nodeless.pools import NodeTemplateArgs, ProvisionerArgs
@@ -103,6 +104,7 @@ class Environment(pulumi.ComponentResource):
         mode = reader.choice("authentication_mode", AUTHENTICATION_MODES, API_AND_CONFIG_MAP)
         namespace = reader.text("controller_namespace", NAME)
         minutes = reader.integer("teardown_timeout_minutes", 30, 1, 24 * 60)
+        with_queue = reader.flag("interruption_queue", True)
         tags = reader.mapping("tags")
         check_network(reader, args)
         reader.check()
@@ -128,19 +130,23 @@ class Environment(pulumi.ComponentResource):
             },
             child,
         )
-        identity = ControllerIdentity(
-            f"{name}-identity",
-            {
-                "cluster_name": cluster_name,
-                "oidc_provider_arn": cluster.oidc_provider_arn,
-                "oidc_issuer": cluster.oidc_issuer,
-                "node_role_arn": nodes.role_arn,
-                "namespace": namespace,
-                "service_account": NAME,
-                "tags": tags,
-            },
-            child,
+        queue = (
+            InterruptionQueue(f"{name}-interruption", {"cluster_name": cluster_name, "tags": tags}, child)
+            if with_queue
+            else None
         )
+        identity_args: ControllerIdentityArgs = {
+            "cluster_name": cluster_name,
+            "oidc_provider_arn": cluster.oidc_provider_arn,
+            "oidc_issuer": cluster.oidc_issuer,
+            "node_role_arn": nodes.role_arn,
+            "namespace": namespace,
+            "service_account": NAME,
+            "tags": tags,
+        }
+        if queue is not None:
+            identity_args["interruption_queue_arn"] = queue.queue_arn
+        identity = ControllerIdentity(f"{name}-identity", identity_args, child)
         fargate = FargateProfiles(
             f"{name}-fargate",
             {
@@ -162,9 +168,10 @@ class Environment(pulumi.ComponentResource):
         )
         in_cluster = pulumi.ResourceOptions(parent=self, providers=[provider])
         foundations: list[pulumi.Resource] = [*cluster.made, nodes, execution, access, identity, fargate]
+        foundations += [queue] if queue is not None else []
         controller = Controller(
             f"{name}-controller",
-            self._controller_args(cluster, nodes, identity, namespace),
+            self._controller_args(cluster, nodes, identity, namespace, queue),
             pulumi.ResourceOptions.merge(in_cluster, pulumi.ResourceOptions(depends_on=foundations)),
         )
         guard = TeardownGuard(
@@ -274,7 +281,12 @@ class Environment(pulumi.ComponentResource):
         return Network(name, args, child)
 
     def _controller_args(
-        self, cluster: ClusterFacts, nodes: NodeIdentity, identity: ControllerIdentity, namespace: str
+        self,
+        cluster: ClusterFacts,
+        nodes: NodeIdentity,
+        identity: ControllerIdentity,
+        namespace: str,
+        queue: InterruptionQueue | None,
     ) -> ControllerArgs:
         args: ControllerArgs = {
             "cluster_name": self._args["cluster_name"],
@@ -287,6 +299,9 @@ class Environment(pulumi.ComponentResource):
         for name in ("image", "replicas", "log_level", "settings", "environment"):
             if f"controller_{name}" in self._args:
                 args[name] = self._args[f"controller_{name}"]  # type: ignore[literal-required]
+        if queue is not None:
+            # A queue of the user's own wins.
+            args["settings"] = {"aws.interruptionQueueName": queue.queue_name, **args.get("settings", {})}
         return args
 
 

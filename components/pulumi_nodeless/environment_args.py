@@ -81,6 +81,8 @@ class EnvironmentArgs(TypedDict):
     """Further keys of the ConfigMap karpenter-global-settings."""
     controller_environment: NotRequired[Mapping[str, pulumi.Input[str]]]
     """Further environment variables of the controller."""
+    interruption_queue: NotRequired[bool]
+    """Whether AWS's warnings about instances reach the controller through a queue. Default true."""
     fargate_profiles: NotRequired[Sequence[FargateProfileArgs]]
     """Fargate profiles, when they are not the default ones."""
     node_templates: NotRequired[Sequence[NodeTemplateArgs]]

@@ -122,6 +122,8 @@ class ControllerIdentityArgs(TypedDict):
     """The cluster's issuer, with or without https://."""
     node_role_arn: pulumi.Input[str]
     """The one role that the controller may pass to instances."""
+    interruption_queue_arn: NotRequired[pulumi.Input[str]]
+    """The queue of warnings that the controller may read. Default: none."""
     namespace: NotRequired[str]
     """Namespace of the service account. Default karpenter."""
     service_account: NotRequired[str]
@@ -167,7 +169,7 @@ class ControllerIdentity(pulumi.ComponentResource):
             f"{name}-policy",
             name=names.controller_policy(cluster),
             description=f"What the node provisioner of EKS cluster {cluster} may do",
-            policy=self._policy(cluster, args["node_role_arn"]),
+            policy=self._policy(cluster, args["node_role_arn"], args.get("interruption_queue_arn", "")),
             tags=tags,
             opts=fixed,
         )
@@ -181,7 +183,9 @@ class ControllerIdentity(pulumi.ComponentResource):
             {"roleArn": self.role_arn, "roleName": self.role_name, "policyArn": self.policy_arn}
         )
 
-    def _policy(self, cluster: str, node_role_arn: pulumi.Input[str]) -> pulumi.Output[str]:
+    def _policy(
+        self, cluster: str, node_role_arn: pulumi.Input[str], queue_arn: pulumi.Input[str]
+    ) -> pulumi.Output[str]:
         invoke = pulumi.InvokeOutputOptions(parent=self)
         partition = aws.get_partition_output(opts=invoke)
         known = pulumi.Output.all(
@@ -190,6 +194,7 @@ class ControllerIdentity(pulumi.ComponentResource):
             aws.get_region_output(opts=invoke).region,
             aws.get_caller_identity_output(opts=invoke).account_id,
             node_role_arn,
+            queue_arn,
         )
 
         return known.apply(
@@ -201,6 +206,7 @@ class ControllerIdentity(pulumi.ComponentResource):
                     account=parts[3],
                     cluster=cluster,
                     node_role_arn=parts[4],
+                    interruption_queue_arn=parts[5],
                 )
             )
         )

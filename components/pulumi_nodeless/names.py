@@ -18,6 +18,7 @@ TEARDOWN_GUARD = "nodeless-teardown"
 ROLE_LIMIT = 64
 POLICY_LIMIT = 128
 INSTANCE_PROFILE_LIMIT = 128
+QUEUE_LIMIT = 80
 _DIGEST_LENGTH = 8
 _CLUSTER_NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,99}")
 
@@ -58,6 +59,11 @@ def controller_policy(cluster: str) -> str:
 def pod_execution_role(cluster: str) -> str:
     """The role that Fargate uses to pull images and to register its nodes; one for each cluster."""
     return shorten(f"AmazonEKSFargatePodExecutionRole-{cluster}", ROLE_LIMIT)
+
+
+def interruption_queue(cluster: str) -> str:
+    """The SQS queue of warnings about instances; it bears the cluster's name alone."""
+    return shorten(cluster, QUEUE_LIMIT)
 
 
 def private_subnet_tags(cluster: str) -> dict[str, str]:

@@ -7,6 +7,7 @@ pool's, instance status and network interfaces may be read (teardown waits for i
 instance profiles may be looked up so that a missing one is reported by name.
 """
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 Document = dict[str, Any]
@@ -44,6 +45,9 @@ LAUNCH_ACTIONS: Final = (
     "ec2:DeleteLaunchTemplate",
     "ec2:RunInstances",
 )
+
+
+QUEUE_ACTIONS: Final = ("sqs:DeleteMessage", "sqs:GetQueueUrl", "sqs:ReceiveMessage")
 
 
 def managed_policy_arn(name: str, partition: str) -> str:
@@ -108,10 +112,45 @@ def service_account_trust(provider_arn: str, issuer: str, namespace: str, servic
     )
 
 
+def interruption_queue_policy(queue_arn: str, rule_arns: Sequence[str]) -> Document:
+    """EventBridge may fill the queue through these rules; nobody may use it without TLS."""
+    return _document(
+        {
+            "Sid": "EventBridge",
+            "Effect": "Allow",
+            "Principal": {"Service": "events.amazonaws.com"},
+            "Action": "sqs:SendMessage",
+            "Resource": queue_arn,
+            "Condition": {"ArnEquals": {"aws:SourceArn": sorted(rule_arns)}},
+        },
+        {
+            "Sid": "DenyHTTP",
+            "Effect": "Deny",
+            "Principal": "*",
+            "Action": "sqs:*",
+            "Resource": queue_arn,
+            "Condition": {"Bool": {"aws:SecureTransport": "false"}},
+        },
+    )
+
+
 def controller_policy(
-    *, partition: str, region: str, account: str, dns_suffix: str, cluster: str, node_role_arn: str
+    *,
+    partition: str,
+    region: str,
+    account: str,
+    dns_suffix: str,
+    cluster: str,
+    node_role_arn: str,
+    interruption_queue_arn: str = "",
 ) -> Document:
-    """What the controller may do in AWS."""
+    """What the controller may do in AWS; with a queue, that it may read and empty it."""
+    queue = {
+        "Sid": "InterruptionQueue",
+        "Effect": "Allow",
+        "Action": list(QUEUE_ACTIONS),
+        "Resource": interruption_queue_arn,
+    }
     return _document(
         {
             "Sid": "Karpenter",
@@ -148,6 +187,7 @@ def controller_policy(
             "Action": "eks:DescribeCluster",
             "Resource": cluster_arn(partition, region, account, cluster),
         },
+        *([queue] if interruption_queue_arn else []),
     )
 
 

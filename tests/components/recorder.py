@@ -25,6 +25,8 @@ ARN_KINDS = {
     "aws:iam/role:Role": "arn:aws:iam::{account}:role/{name}",
     "aws:iam/policy:Policy": "arn:aws:iam::{account}:policy/{name}",
     "aws:iam/instanceProfile:InstanceProfile": "arn:aws:iam::{account}:instance-profile/{name}",
+    "aws:sqs/queue:Queue": "arn:aws:sqs:us-east-1:{account}:{name}",
+    "aws:cloudwatch/eventRule:EventRule": "arn:aws:events:us-east-1:{account}:rule/{name}",
 }
 FUNCTIONS = {
     "aws:index/getAvailabilityZones:getAvailabilityZones": {
@@ -100,7 +102,10 @@ class Recorder(sdk_mocks.Mocks):
             self.faults += check_inputs(args.typ, inputs)
         state = dict(inputs)
         if pattern := ARN_KINDS.get(args.typ):
-            state["arn"] = pattern.format(account=ACCOUNT, name=inputs["name"])
+            state["arn"] = pattern.format(account=ACCOUNT, name=inputs.get("name", args.name))
+            state.setdefault("name", args.name)
+        if args.typ == "aws:sqs/queue:Queue":
+            state["url"] = f"https://sqs.us-east-1.amazonaws.com/{ACCOUNT}/{inputs['name']}"
         if args.typ == "eks:index:Cluster":
             return None, self._cluster(args.name, inputs)
         return (f"{args.name}-id" if args.custom else None), state

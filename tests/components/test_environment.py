@@ -7,7 +7,7 @@ import pytest
 
 from pulumi_nodeless.network import nth_zone
 from tests.components.conftest import CONFIG, program
-from tests.components.recorder import ISSUER, Recorder, Registered, run
+from tests.components.recorder import ACCOUNT, ISSUER, Recorder, Registered, run
 
 DISCOVERY = "karpenter.sh/discovery"
 GUARD = "nodeless-teardown"
@@ -290,3 +290,40 @@ def test_an_existing_cluster_is_used_instead_of_a_new_one() -> None:
     for profile in recorder.of("aws:eks/fargateProfile:FargateProfile"):
         assert profile.inputs["subnetIds"] == ["subnet-1", "subnet-2"]
     assert recorder.one(DEPLOYMENT)
+
+
+def test_warnings_about_instances_reach_the_controller_through_one_queue(environment: Recorder) -> None:
+    queue = environment.one("aws:sqs/queue:Queue")
+    assert (queue.inputs["name"], queue.inputs["messageRetentionSeconds"]) == ("demo", 300)
+    assert queue.inputs["sqsManagedSseEnabled"] is True
+    arn = f"arn:aws:sqs:us-east-1:{ACCOUNT}:demo"
+    rules = {each.name: each for each in environment.of("aws:cloudwatch/eventRule:EventRule")}
+    patterns = [json.loads(each.inputs["eventPattern"])["detail-type"][0] for each in rules.values()]
+    assert sorted(patterns) == [
+        "AWS Health Event",
+        "EC2 Instance Rebalance Recommendation",
+        "EC2 Instance State-change Notification",
+        "EC2 Spot Instance Interruption Warning",
+    ]
+    targets = environment.of("aws:cloudwatch/eventTarget:EventTarget")
+    assert {each.inputs["arn"] for each in targets} == {arn}
+    assert len(targets) == len(rules)
+    fill, deny = json.loads(environment.one("aws:sqs/queuePolicy:QueuePolicy").inputs["policy"])["Statement"]
+    assert fill["Principal"] == {"Service": "events.amazonaws.com"}
+    assert fill["Condition"]["ArnEquals"]["aws:SourceArn"] == [
+        f"arn:aws:events:us-east-1:{ACCOUNT}:rule/{name}" for name in sorted(rules)
+    ]
+    assert (deny["Effect"], deny["Condition"]) == ("Deny", {"Bool": {"aws:SecureTransport": "false"}})
+    settings = environment.one(CONFIG_MAP, "karpenter-global-settings").inputs["data"]
+    assert settings["aws.interruptionQueueName"] == "demo"
+    policy = json.loads(environment.one("aws:iam/policy:Policy").inputs["policy"])
+    (granted,) = [each for each in policy["Statement"] if each["Sid"] == "InterruptionQueue"]
+    assert granted["Resource"] == arn
+
+
+def test_without_the_queue_nothing_speaks_of_it() -> None:
+    recorder = run(program, config={**CONFIG, "nodeless:interruptionQueue": "false"})
+    assert not [each for each in recorder.custom() if "sqs" in each.token or "cloudwatch" in each.token]
+    settings = recorder.one(CONFIG_MAP, "karpenter-global-settings").inputs["data"]
+    assert settings["aws.interruptionQueueName"] == ""
+    assert "sqs:" not in recorder.one("aws:iam/policy:Policy").inputs["policy"]

@@ -266,3 +266,44 @@ def test_configuration_reaches_the_program(shop: Shop) -> None:
     blue = shop.another(colour="blue")
     blue.up()
     assert blue.outputs()["colour"] == "blue"
+
+
+def test_a_queue_is_filled_by_its_rules_and_changes_in_place(shop: Shop, aws: LocalAws) -> None:
+    def program(retention: int, detail_type: str) -> None:
+        options = on_aws()
+        queue = aws_sdk.sqs.Queue("q", name="shop", message_retention_seconds=retention, opts=options)
+        pattern = json.dumps({"source": ["aws.ec2"], "detail-type": [detail_type]})
+        rule = aws_sdk.cloudwatch.EventRule("r", event_pattern=pattern, opts=options)
+        aws_sdk.cloudwatch.EventTarget("t", rule=rule.name, arn=queue.arn, opts=options)
+        aws_sdk.sqs.QueuePolicy("p", queue_url=queue.url, policy=queue.arn.apply(_may_fill), opts=options)
+        pulumi.export("url", queue.url)
+
+    shop.program = lambda: program(300, "A")
+    shop.stack.up()
+    assert shop.another().up() == {"same": 6}
+    url = shop.stack.outputs()["url"]
+    shop.program = lambda: program(600, "B")
+    assert shop.stack.up() == {"same": 4, "update": 2}
+    sqs = aws.client("sqs")
+    names = ["MessageRetentionPeriod", "Policy"]
+    attributes = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=names)["Attributes"]
+    assert attributes["MessageRetentionPeriod"] == "600"
+    assert json.loads(attributes["Policy"])["Statement"][0]["Action"] == "sqs:SendMessage"
+    for kind in ("A", "B"):
+        entry = {"Source": "aws.ec2", "DetailType": kind, "Detail": "{}"}
+        aws.client("events").put_events(Entries=[entry])
+    received = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10)["Messages"]
+    assert [json.loads(each["Body"])["detail-type"] for each in received] == ["B"]
+    shop.stack.destroy()
+    assert "QueueUrls" not in sqs.list_queues()
+    assert aws.client("events").list_rules()["Rules"] == []
+
+
+def _may_fill(queue: str) -> str:
+    statement = {
+        "Effect": "Allow",
+        "Principal": {"Service": "events.amazonaws.com"},
+        "Action": "sqs:SendMessage",
+        "Resource": queue,
+    }
+    return json.dumps({"Version": "2012-10-17", "Statement": [statement]})

@@ -16,4 +16,5 @@ def aws_settings(settings: GlobalSettings, region: str, cluster_dns: str) -> Aws
         cluster_dns=cluster_dns,
         eni_limited_pod_density=settings.enable_eni_limited_pod_density,
         isolated_vpc=settings.isolated_vpc,
+        interruption_queue=settings.interruption_queue_name,
     )

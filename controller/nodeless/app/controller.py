@@ -25,6 +25,7 @@ from nodeless.app.cluster import Cluster
 from nodeless.app.collector import Collector
 from nodeless.app.decision_files import DecisionFiles
 from nodeless.app.hands import GUARD_NAME, Hands, NotLeadingError
+from nodeless.app.interruption import InterruptionLoop
 from nodeless.app.launcher import Launcher
 from nodeless.app.leadership import LEASE_NAME, Leadership
 from nodeless.app.live_settings import read_global_settings
@@ -169,11 +170,12 @@ class Controller:
         claims = ClaimLoop(cluster, hands, launcher, self._metrics)
         pools = PoolLoop(client, cluster, cloud, hands, self._recorder, self._metrics)
         collector = Collector(cluster, cloud, hands)
+        interruption = InterruptionLoop(cluster, cloud, hands, self._metrics)
         kinds = (*watched_kinds(self._report_invalid), watched_guard(process.namespace, GUARD_NAME))
         async with asyncio.TaskGroup() as group:
             group.create_task(cluster.run(client, kinds), name="watches")
             await synced(cluster, self._recorder)
-            for loop in (provisioning, claims, pools, collector):
+            for loop in (provisioning, claims, pools, collector, interruption):
                 group.create_task(loop.run(), name=type(loop).__name__)
 
     def _report_invalid(self, manifest: dict[str, Any], error: InvalidObject) -> None:

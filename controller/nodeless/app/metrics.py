@@ -81,6 +81,30 @@ class Metrics:
             "leader_election_master_status", "1 while this replica leads", ["name"], registry=registry
         )
 
+        self.interruption_received = Gauge(
+            "karpenter_interruption_received_messages",
+            "Messages of the interruption queue, by kind",
+            ["message_type"],
+            registry=registry,
+        )
+        self.interruption_deleted = Gauge(
+            "karpenter_interruption_deleted_messages",
+            "Messages deleted from the interruption queue",
+            registry=registry,
+        )
+        self.interruption_latency = Histogram(
+            "karpenter_interruption_message_latency_time_seconds",
+            "From an event to the handling of its message",
+            buckets=_BUCKETS,
+            registry=registry,
+        )
+        self.interruption_actions = Gauge(
+            "karpenter_interruption_actions_performed",
+            "Warned instances of ours by what was done",
+            ["action_type"],
+            registry=registry,
+        )
+
     def show_pools(self, snapshot: Snapshot, pools: Iterable[Pool]) -> None:
         """Set the usage and limit series; those of pools that are gone disappear."""
         self.usage.clear()

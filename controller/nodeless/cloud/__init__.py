@@ -13,10 +13,13 @@ Errors::
     └── LaunchFailed           the request itself is refused; `reason` says why, waiting alone does not help
 """
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from nodeless.launch.resolved import Image, ResolvedNodeClass, Subnet
+from nodeless.launch.unavailable import OfferingKey
 from nodeless.model.instance_types import InstanceType
+from nodeless.model.interruptions import Interruption
 from nodeless.model.nodes import Claim, Instance
 from nodeless.model.pools import NodeClass, Pool, Reference
 
@@ -144,6 +147,23 @@ class CloudProvider(Protocol):
 
     async def terminate(self, instance_id: str) -> bool:
         """End an instance: True when it is shutting down, terminated or not there."""
+
+    @property
+    def warns(self) -> bool:
+        """Whether there is a queue of warnings, so that `interruptions` may be called."""
+
+    async def interruptions(self) -> tuple[Interruption, ...]:
+        """Wait for warnings about instances, some 20 seconds at most; a warning comes again until forgotten.
+
+        Raises:
+            CloudError: There is no such queue.
+        """
+
+    async def forget_interruptions(self, handled: Sequence[Interruption]) -> int:
+        """Have warnings not come again; the number of those that the cloud has dropped."""
+
+    def avoid(self, offerings: Sequence[OfferingKey]) -> None:
+        """Leave offerings alone for the next minutes, as if a launch had found them sold out."""
 
     async def delete_launch_templates(self) -> int:
         """Delete all launch templates that were made for this cluster, and say how many."""

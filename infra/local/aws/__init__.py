@@ -21,8 +21,12 @@ What is put right, and in which module:
   (`images`);
 * all of EKS: the cluster's real endpoint, CA and issuer, its security group, add-ons, access entries, Pod
   Identity, Fargate profiles with their checks (`eks_clusters`, `eks_access`, `eks_addons`, `eks_fargate`);
+* sqs.SetQueueAttributes keeps the queue's policy (`queues`);
 * sts.AssumeRoleWithWebIdentity: the token and the role's trust are verified; GetCallerIdentity
   (`web_identity`).
+
+Warnings about instances (spot interruption and others) are sent to the event bus on demand, and an
+interrupted spot instance goes (`interruptions`).
 
 What still differs from AWS:
 

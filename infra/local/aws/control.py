@@ -11,6 +11,9 @@
   instances more (default 0); `throttle` is a number of calls to refuse; `unreachable` drops connections;
   `impaired` lists instance ids; `delay` maps actions to seconds by which their answers come late, after
   what was asked for has been done;
+* `POST interruptions` takes `{instanceId, kind?, state?, after?, region?}` and sends the warning to the event
+  bus: `kind` is `spot` (the default; the instance goes `after` seconds later, or 120), `rebalance`,
+  `scheduled-change`, `state-change` (to `state`) or `reservation`;
 * `POST reset` forgets everything: resources, faults, calls, the cluster.
 """
 
@@ -20,6 +23,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from infra.local.aws.interruptions import interrupt
 from infra.local.aws.moto_internals import MotoServer, WireResponse
 from infra.local.aws.state import CapacityFault, ClusterIdentity, Faults, LocalState
 
@@ -62,6 +66,8 @@ def _dispatch(
         case ("PUT", "faults"):
             state.faults = _faults(document)
             return _json(200, _faults_document(state.faults))
+        case ("POST", "interruptions"):
+            return _json(200, interrupt(state, moto, document))
         case ("POST", "reset"):
             with state.lock:
                 moto.reset()

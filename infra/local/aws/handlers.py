@@ -15,6 +15,7 @@ from infra.local.aws import (
     instance_types,
     launch_templates,
     pricing,
+    queues,
     web_identity,
 )
 from infra.local.aws.calls import Handlers
@@ -33,4 +34,5 @@ ALL: Handlers = {
     **instance_launch.HANDLERS,
     **instance_types.HANDLERS,
     **pricing.HANDLERS,
+    **queues.HANDLERS,
 }

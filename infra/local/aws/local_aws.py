@@ -165,6 +165,14 @@ class LocalAws:
         """Switch on the faults of `infra.local.aws.control`; those left out go off."""
         self.control("PUT", "faults", faults)
 
+    def interrupt(self, instance_id: str, kind: str = "spot", **details: object) -> dict[str, Any]:
+        """Send a warning about an instance (`infra.local.aws.control`), e.g. with `after=5.0` seconds.
+
+        Raises:
+            ValueError: There is no such instance, or it cannot be interrupted like that.
+        """
+        return self.control("POST", "interruptions", {"instanceId": instance_id, "kind": kind, **details})
+
     def calls(self) -> list[dict[str, Any]]:
         """The calls made so far; their fields are told in `infra.local.aws.control`."""
         return list(self.control("GET", "calls")["calls"])

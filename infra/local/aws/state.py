@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -75,6 +76,8 @@ class LocalState:
     clusters: dict[str, Any] = field(default_factory=dict)
     #: Rendered answers of calls whose answer never changes.
     rendered: dict[str, Any] = field(default_factory=dict)
+    #: What is to happen later: ends of interrupted instances.
+    timers: list[threading.Timer] = field(default_factory=list)
     #: Serialises launches, deletions and the EKS records.
     lock: threading.RLock = field(default_factory=threading.RLock)
     _numbers: itertools.count[int] = field(default_factory=itertools.count)
@@ -82,6 +85,15 @@ class LocalState:
     def number(self) -> int:
         """A number never given before."""
         return next(self._numbers)
+
+    def later(self, seconds: float, action: Callable[[], None]) -> None:
+        """Do something after so many seconds, unless everything is forgotten before."""
+        timer = threading.Timer(seconds, action)
+        timer.daemon = True
+        with self.lock:
+            self.timers = [each for each in self.timers if each.is_alive()]
+            self.timers.append(timer)
+            timer.start()
 
     def record(self, entry: dict[str, Any]) -> None:
         self.calls.append(entry)
@@ -96,6 +108,9 @@ class LocalState:
 
     def reset(self) -> None:
         with self.lock:
+            for timer in self.timers:
+                timer.cancel()
+            self.timers.clear()
             self.faults = Faults()
             self.cluster = None
             self.calls.clear()

@@ -7,6 +7,7 @@ that runs from the first `warm` to `close`. A standby replica calls neither.
 
 import asyncio
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import structlog
@@ -21,6 +22,7 @@ from nodeless.cloud.aws.instance_profiles import InstanceProfiles
 from nodeless.cloud.aws.instance_records import read_instance
 from nodeless.cloud.aws.instance_types import InstanceTypes
 from nodeless.cloud.aws.instances import Instances
+from nodeless.cloud.aws.interruption_queue import InterruptionQueue
 from nodeless.cloud.aws.launch_templates import LaunchTemplates
 from nodeless.cloud.aws.launching import Launcher, Order, type_named
 from nodeless.cloud.aws.pricing import Pricing
@@ -30,7 +32,9 @@ from nodeless.cloud.aws.session import AwsSession
 from nodeless.cloud.aws.settings import AwsSettings
 from nodeless.cloud.aws.subnets import Subnets
 from nodeless.launch.claims import labels_of
+from nodeless.launch.unavailable import OfferingKey
 from nodeless.model.instance_types import InstanceType
+from nodeless.model.interruptions import Interruption
 from nodeless.model.nodes import Claim, Instance
 from nodeless.model.pools import NodeClass, Pool, Reference
 from nodeless.model.resources import PODS
@@ -61,6 +65,8 @@ class AwsProvider:
         self._templates = LaunchTemplates(self._session, clock, settings.cluster_name)
         self._instances = Instances(self._session, settings.cluster_name)
         self._launcher = Launcher(self._session, settings, self._templates, self._instances, clock)
+        name = settings.interruption_queue
+        self._queue = InterruptionQueue(self._session, name) if name else None
         self._warmed: dict[str, tuple[Pool, NodeClass]] = {}
         self._keeper: asyncio.Task[None] | None = None
         self._ahead: asyncio.Task[None] | None = None
@@ -148,6 +154,23 @@ class AwsProvider:
     async def terminate(self, instance_id: str) -> bool:
         """See the Protocol."""
         return await self._instances.terminate(instance_id)
+
+    @property
+    def warns(self) -> bool:
+        """See the Protocol."""
+        return self._queue is not None
+
+    async def interruptions(self) -> tuple[Interruption, ...]:
+        """See the Protocol."""
+        return () if self._queue is None else await self._queue.receive()
+
+    async def forget_interruptions(self, handled: Sequence[Interruption]) -> int:
+        """See the Protocol."""
+        return 0 if self._queue is None else await self._queue.delete(handled)
+
+    def avoid(self, offerings: Sequence[OfferingKey]) -> None:
+        """See the Protocol."""
+        self._catalogs.mark(tuple(offerings))
 
     async def delete_launch_templates(self) -> int:
         """See the Protocol."""

@@ -81,6 +81,32 @@ class AwsSession:
         """Run a blocking function in a worker thread."""
         return await asyncio.get_running_loop().run_in_executor(self._executor, function)
 
+    async def run_detached(self, function: Callable[[], T]) -> T:
+        """Run a function that blocks for long in a thread of its own, for which nothing waits at the end."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+
+        def settle(result: T | None, error: Exception | None) -> None:
+            if future.done():
+                return
+            if error is None:
+                future.set_result(cast("T", result))
+            else:
+                future.set_exception(error)
+
+        def work() -> None:
+            result, failure = None, None
+            try:
+                result = function()
+            except Exception as error:  # handed to whoever waits
+                failure = error
+            # The loop may have ended meanwhile: then nobody waits.
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(settle, result, failure)
+
+        threading.Thread(target=work, name="aws-detached", daemon=True).start()
+        return await future
+
     async def call(self, service: str, method: str, request: Mapping[str, Any]) -> dict[str, Any]:
         """One call of a kept client, e.g. `call("ec2", "create_fleet", {...})`.
 

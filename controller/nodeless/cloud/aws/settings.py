@@ -27,3 +27,5 @@ class AwsSettings:
     eni_limited_pod_density: bool = True
     isolated_vpc: bool = False
     """No route to the Pricing API: on-demand prices stay the bundled ones."""
+    interruption_queue: str = ""
+    """Name of the SQS queue with warnings about instances; empty: there is none."""

@@ -24,6 +24,18 @@ _CONFIG = Config(
 )
 
 
+#: Codes for what does not exist that do not say so by `NotFound`.
+_GONE = frozenset(
+    {
+        "AWS.SimpleQueueService.NonExistentQueue",
+        "InvalidAllocationID",
+        "NatGatewayNotFound",
+        "NoSuchEntity",
+        "QueueDoesNotExist",
+    }
+)
+
+
 class AwsEndpoint(Protocol):
     """An AWS to talk to."""
 
@@ -70,6 +82,14 @@ class AwsClients:
     def eks(self) -> Any:
         return self.client("eks")
 
+    @property
+    def sqs(self) -> Any:
+        return self.client("sqs")
+
+    @property
+    def events(self) -> Any:
+        return self.client("events")
+
     def caller(self) -> Mapping[str, str]:
         """Account, ARN and user id of the credentials."""
         if self._identity is None:
@@ -98,7 +118,7 @@ def error_code(error: ClientError) -> str:
 def is_gone(error: ClientError) -> bool:
     """Whether the error says that what was asked for does not exist."""
     code = error_code(error)
-    return "NotFound" in code or code in {"NoSuchEntity", "NatGatewayNotFound", "InvalidAllocationID"}
+    return "NotFound" in code or code in _GONE
 
 
 def unless_gone(call: Callable[..., Any], **arguments: Any) -> Any:

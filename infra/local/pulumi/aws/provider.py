@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from infra.local.pulumi.aws import eks, eks_cluster, iam, network, routing, security_groups
+from infra.local.pulumi.aws import eks, eks_cluster, iam, messaging, network, routing, security_groups
 from infra.local.pulumi.aws.clients import AwsClients, AwsEndpoint
 from infra.local.pulumi.aws.functions import FUNCTIONS
 from infra.local.pulumi.provider import Provider
@@ -43,6 +43,10 @@ RESOURCES: dict[str, Resource[AwsClients]] = {
         iam.RolePolicyAttachment(),
         iam.InstanceProfile(),
         iam.OpenIdConnectProvider(),
+        messaging.Queue(),
+        messaging.QueuePolicy(),
+        messaging.EventRule(),
+        messaging.EventTarget(),
         eks_cluster.Cluster(),
         eks.FargateProfile(),
         eks.AccessEntry(),

@@ -1,0 +1,89 @@
+"""The loop over the cloud's warnings about instances: nodes are drained before their machine goes.
+
+A message is deleted once it is handled, also when it cannot be read; one whose handling
+failed comes again. What keeps the queue from being read is said once for each cause, and
+tried again: nodes are still made and unmade meanwhile.
+"""
+
+import asyncio
+
+from nodeless.app.cluster import Cluster
+from nodeless.app.hands import Hands, wall_clock
+from nodeless.app.logs import logger
+from nodeless.app.metrics import Metrics
+from nodeless.cloud import CloudError, CloudProvider
+from nodeless.lifecycle.interruption import claims_by_instance, interrupted
+from nodeless.model.interruptions import Interruption
+from nodeless.model.nodes import Claim
+from nodeless.watch import ApiError, ApiUnavailable
+
+_FIRST_DELAY = 5.0
+_LONGEST_DELAY = 60.0
+
+
+class InterruptionLoop:
+    """Reads warnings and carries out what follows."""
+
+    def __init__(self, cluster: Cluster, cloud: CloudProvider, hands: Hands, metrics: Metrics) -> None:
+        self._cluster = cluster
+        self._cloud = cloud
+        self._hands = hands
+        self._metrics = metrics
+        self._said = ""
+        self._delay = _FIRST_DELAY
+        self._log = logger("interruption")
+
+    async def run(self) -> None:
+        """Work until cancelled; without a queue there is nothing to do."""
+        while self._cloud.warns:
+            try:
+                await self.handle_once()
+            except CloudError as error:
+                if str(error) != self._said:
+                    self._said = str(error)
+                    self._log.error(f"interruption messages cannot be read: {error}")
+                await asyncio.sleep(self._delay)
+                self._delay = min(2 * self._delay, _LONGEST_DELAY)
+                continue
+            if self._said:
+                self._log.info("interruption messages are read again")
+            self._said, self._delay = "", _FIRST_DELAY
+
+    async def handle_once(self) -> None:
+        """Wait for messages, handle and delete them.
+
+        Raises:
+            CloudError: The queue cannot be used.
+            NotLeadingError: The lease is lost; this process must end.
+        """
+        messages = await self._cloud.interruptions()
+        if not messages:
+            return
+        claims = claims_by_instance(self._cluster.snapshot)
+        handled = await asyncio.gather(*(self._handle(message, claims) for message in messages))
+        done = [message for message, ok in zip(messages, handled, strict=True) if ok]
+        if done:
+            deleted = await self._cloud.forget_interruptions(done)
+            self._metrics.interruption_deleted.inc(deleted)
+
+    async def _handle(self, message: Interruption, claims: dict[str, Claim]) -> bool:
+        """Whether the message may be deleted."""
+        self._metrics.interruption_received.labels(message.kind.value).inc()
+        if message.problem:
+            self._log.warning(f"message thrown away: {message.problem}")
+        if message.sent_at is not None:
+            self._metrics.interruption_latency.observe(max(0.0, wall_clock() - message.sent_at))
+        reaction = interrupted(self._cluster.snapshot, claims, message)
+        # First, and whether or not the rest succeeds: no replacement may go to the pool that runs dry.
+        self._cloud.avoid(reaction.offerings)
+        if reaction.instructions:
+            ids = ", ".join(message.instance_ids)
+            self._log.info("interruption", kind=message.kind.value, instances=ids, draining=reaction.drained)
+        try:
+            await self._hands.carry_out(reaction.instructions)
+        except (ApiError, ApiUnavailable, CloudError) as error:
+            self._log.warning(f"interruption not handled, it comes again: {error}")
+            return False
+        self._metrics.interruption_actions.labels("CordonAndDrain").inc(reaction.drained)
+        self._metrics.interruption_actions.labels("NoAction").inc(reaction.ignored)
+        return True
