@@ -9,6 +9,7 @@ import typer
 
 from nodeless import __version__
 from nodeless.app.commands.situations import situations
+from nodeless.app.commands.sweeping import sweeping
 from nodeless.app.flags import spelled_out, with_flags
 from nodeless.app.offline import offline
 
@@ -23,6 +24,7 @@ app = typer.Typer(
 
 app.add_typer(offline)
 app.add_typer(situations)
+app.add_typer(sweeping)
 
 
 @app.callback(invoke_without_command=True)

@@ -47,13 +47,13 @@ class LaunchTemplates:
         """
         now = self._clock()
         unused = [
-            name for name in await self._names() if now - self._used.setdefault(name, now) >= UNUSED_SECONDS
+            name for name in await self.names() if now - self._used.setdefault(name, now) >= UNUSED_SECONDS
         ]
         return await self._delete(unused)
 
     async def delete_all(self) -> int:
         """Delete all of this cluster's templates; their number."""
-        return await self._delete(await self._names())
+        return await self._delete(await self.names())
 
     async def _create(self, request: Mapping[str, Any]) -> str:
         try:
@@ -63,7 +63,8 @@ class LaunchTemplates:
                 raise
         return str(request["LaunchTemplateName"])
 
-    async def _names(self) -> list[str]:
+    async def names(self) -> list[str]:
+        """Names of all of this cluster's templates."""
         request = {
             "Filters": [{"Name": f"tag:{MANAGED_TEMPLATE_TAG}", "Values": [self._cluster]}],
             "MaxResults": 200,

@@ -1,0 +1,92 @@
+"""`nodeless sweep`: end what a controller that is gone left in AWS."""
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nodeless.app.commands.terms import refuse, remark
+from nodeless.explain.words import count
+
+if TYPE_CHECKING:
+    from nodeless.cloud.aws.leftovers import Leftovers
+
+sweeping = typer.Typer()
+
+#: Seconds between two looks while instances are going.
+_LOOK_AGAIN = 5.0
+
+
+@sweeping.command()
+def sweep(
+    cluster: Annotated[str, typer.Option(help="Name of the cluster whose nodes are to go")],
+    yes: Annotated[bool, typer.Option("--yes", help="Do it; without, only say what is there")] = False,
+    region: Annotated[
+        str, typer.Option(help="AWS region [default: as boto3 finds it]", envvar="AWS_REGION")
+    ] = "",
+    timeout: Annotated[float, typer.Option(help="Seconds to wait until everything is gone")] = 600.0,
+) -> None:
+    """End the instances of a cluster whose controller is gone, without draining, and what belongs to them.
+
+    Finds by the controller's own tags: instances, interfaces that the VPC CNI left, launch templates. Run it
+    when `pulumi destroy` cannot go on because the controller is dead: while a controller runs it would only
+    launch again. Exit code 1 when something is (still) there.
+    """
+    # Imported here: the other commands do not need AWS.
+    from nodeless.cloud import CloudError  # noqa: PLC0415
+
+    try:
+        left = asyncio.run(_sweep(cluster, yes, region, timeout))
+    except CloudError as error:
+        refuse(str(error))
+    if left:
+        raise typer.Exit(1)
+
+
+async def _sweep(cluster: str, yes: bool, region: str, patience: float) -> "Leftovers":
+    from nodeless.cloud.aws.leftovers import Sweeper  # noqa: PLC0415
+    from nodeless.cloud.aws.session import AwsSession  # noqa: PLC0415
+
+    session = AwsSession(region)
+    sweeper = Sweeper(session, time.time, cluster)
+    deadline = time.monotonic() + patience
+    try:
+        found = await sweeper.find()
+        _show(cluster, found)
+        if found and not yes:
+            remark("nothing was changed; hint: --yes ends and deletes all of it")
+            return found
+        while found and time.monotonic() < deadline:
+            await sweeper.remove(found)
+            found = await sweeper.find()
+            if found.instances:
+                remark(f"waiting for {count(len(found.instances), 'instance')} to go")
+                await asyncio.sleep(_LOOK_AGAIN)
+        if found:
+            remark(f"after {patience:.0f} s there is still: {_summary(found)}; hint: run it again")
+        elif yes:
+            remark(f"nothing of cluster {cluster} is left")
+    finally:
+        await session.close()
+    return found
+
+
+def _show(cluster: str, found: "Leftovers") -> None:
+    if not found:
+        typer.echo(f"cluster {cluster}: nothing is left")
+        return
+    typer.echo(f"cluster {cluster}: {_summary(found)}")
+    for instance, described in sorted(found.instances.items()):
+        typer.echo(f"  {instance}  {described}")
+    for name in (*found.interfaces, *found.templates):
+        typer.echo(f"  {name}")
+
+
+def _summary(found: "Leftovers") -> str:
+    parts = (
+        (found.instances, "instance"),
+        (found.interfaces, "network interface"),
+        (found.templates, "launch template"),
+    )
+    return ", ".join(count(len(some), word) for some, word in parts if some)
