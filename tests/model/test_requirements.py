@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodeless.model.labels import ZONE
+from nodeless.model.labels import ARCH, ZONE
 from nodeless.model.requirements import Requirement, Requirements
 
 VALUES = ("0", "1", "2", "7", "9", "10", "a", "b", "x", "1_0")
@@ -30,28 +30,38 @@ ANY = st.composite(requirements_of)()
 @pytest.mark.parametrize(
     ("left", "right", "both"),
     [
-        (requirement("In", "A", "B"), requirement("NotIn", "B"), requirement("In", "A")),
-        (requirement("NotIn", "A"), requirement("NotIn", "B"), requirement("NotIn", "A", "B")),
-        (requirement("Exists"), requirement("In", "A"), requirement("In", "A")),
-        (requirement("Exists"), requirement("DoesNotExist"), requirement("DoesNotExist")),
-        (requirement("Gt", "1"), requirement("In", "1", "2", "9"), requirement("In", "2", "9")),
-        (requirement("Gt", "9"), requirement("Lt", "1"), requirement("DoesNotExist")),
-        (requirement("In", "x"), requirement("Gt", "1"), requirement("DoesNotExist")),
+        pytest.param(
+            requirement("In", "A", "B"), requirement("NotIn", "B"), requirement("In", "A"), id="RQ-01"
+        ),
+        pytest.param(
+            requirement("NotIn", "A"), requirement("NotIn", "B"), requirement("NotIn", "A", "B"), id="RQ-02"
+        ),
+        pytest.param(requirement("Exists"), requirement("In", "A"), requirement("In", "A"), id="RQ-03-In"),
+        pytest.param(
+            requirement("Exists"),
+            requirement("DoesNotExist"),
+            requirement("DoesNotExist"),
+            id="RQ-03-DoesNotExist",
+        ),
+        pytest.param(
+            requirement("Gt", "1"), requirement("In", "1", "2", "9"), requirement("In", "2", "9"), id="RQ-04"
+        ),
+        pytest.param(requirement("Gt", "9"), requirement("Lt", "1"), requirement("DoesNotExist"), id="RQ-05"),
+        pytest.param(requirement("In", "x"), requirement("Gt", "1"), requirement("DoesNotExist"), id="RQ-06"),
     ],
-    ids=str,
 )
 def test_meeting_keeps_what_both_allow(left, right, both):
     assert left.intersect(right) == both
     assert right.intersect(left) == both
 
 
-def test_the_stricter_minimum_of_distinct_values_stays():
+def test_rq_15_the_stricter_minimum_of_distinct_values_stays():
     two = Requirement.of(KEY, "Exists", min_values=2)
     five = Requirement.of(KEY, "In", ["a"], min_values=5)
     assert two.intersect(five).min_values == 5
 
 
-def test_equal_inclusive_bounds_leave_one_number_and_are_written_as_two_entries():
+def test_rq_16_equal_inclusive_bounds_leave_one_number_and_are_written_as_two_entries():
     both = requirement("Gte", "5").intersect(requirement("Lte", "5"))
     assert [value for value in ("4", "5", "6") if both.allows(value)] == ["5"]
     assert both.to_api() == [
@@ -63,18 +73,20 @@ def test_equal_inclusive_bounds_leave_one_number_and_are_written_as_two_entries(
 @pytest.mark.parametrize(
     ("node", "pod", "compatible"),
     [
-        (("In", "A"), ("NotIn", "A"), False),
-        (("In", "A"), ("NotIn", "B"), True),
-        (("DoesNotExist",), ("NotIn", "A"), True),
-        (("DoesNotExist",), ("DoesNotExist",), True),
-        (("DoesNotExist",), ("Exists",), False),
-        (("DoesNotExist",), ("In", "A"), False),
-        (("DoesNotExist",), ("Gt", "1"), False),
-        (("DoesNotExist",), ("Lt", "1"), False),
-        (("NotIn", "A"), ("DoesNotExist",), True),
-        (("Exists",), ("DoesNotExist",), False),
-        (("Gt", "1"), ("DoesNotExist",), False),
-        (("Gt", "1"), ("Lt", "9"), True),
+        pytest.param(("In", "A"), ("NotIn", "A"), False, id="RQ-07: In and NotIn, no"),
+        pytest.param(("In", "A"), ("NotIn", "B"), True, id="RQ-07: In and NotIn, yes"),
+        pytest.param(("DoesNotExist",), ("NotIn", "A"), True, id="RQ-08: DoesNotExist and NotIn, yes"),
+        pytest.param(
+            ("DoesNotExist",), ("DoesNotExist",), True, id="RQ-08: DoesNotExist and DoesNotExist, yes"
+        ),
+        pytest.param(("DoesNotExist",), ("Exists",), False, id="RQ-08: DoesNotExist and Exists, no"),
+        pytest.param(("DoesNotExist",), ("In", "A"), False, id="RQ-08: DoesNotExist and In, no"),
+        pytest.param(("DoesNotExist",), ("Gt", "1"), False, id="RQ-08: DoesNotExist and Gt, no"),
+        pytest.param(("DoesNotExist",), ("Lt", "1"), False, id="RQ-08: DoesNotExist and Lt, no"),
+        pytest.param(("NotIn", "A"), ("DoesNotExist",), True, id="NotIn and DoesNotExist, yes"),
+        pytest.param(("Exists",), ("DoesNotExist",), False, id="Exists and DoesNotExist, no"),
+        pytest.param(("Gt", "1"), ("DoesNotExist",), False, id="Gt and DoesNotExist, no"),
+        pytest.param(("Gt", "1"), ("Lt", "9"), True, id="Gt and Lt, yes"),
     ],
 )
 def test_a_pod_goes_with_a_node_that_defines_the_label(node, pod, compatible):
@@ -92,21 +104,31 @@ def test_a_pod_goes_with_a_node_that_defines_the_label(node, pod, compatible):
         (("DoesNotExist",), True),
     ],
 )
-def test_a_label_of_ones_own_must_be_defined_unless_absence_will_do(pod, compatible):
+def test_rq_09_a_label_of_ones_own_must_be_defined_unless_absence_will_do(pod, compatible):
     assert (Requirements().incompatible(Requirements([requirement(*pod)])) is None) is compatible
 
 
-def test_a_new_node_may_leave_the_zone_open_and_an_existing_one_may_not():
+def test_rq_10_and_rq_11_a_new_node_may_leave_the_zone_open_and_an_existing_one_may_not():
     pod = Requirements([requirement("In", "z1", key=ZONE)])
     assert Requirements().incompatible(pod) is None
     assert Requirements().incompatible(pod, may_be_undefined=frozenset()) is not None
 
 
-def test_older_spellings_of_a_key_mean_the_stable_one():
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [("zone", ZONE), ("arch", ARCH), ("example.com/arch", ARCH), ("example.com/team", None), ("", None)],
+)
+def test_rq_12_a_mistyped_key_gets_a_hint(key, meant):
+    pod = Requirements([requirement("In", "x", key=key)])
+    message = str(Requirements().incompatible(pod))
+    assert message.endswith(f"hint: did you mean {meant}?" if meant else "the label is not defined")
+
+
+def test_rq_13_older_spellings_of_a_key_mean_the_stable_one():
     assert Requirement.of("failure-domain.beta.kubernetes.io/zone", "In", ["z1"]).key == ZONE
 
 
-def test_long_lists_are_shortened_in_messages():
+def test_rq_14_long_lists_are_shortened_in_messages():
     assert str(requirement("In", *"gfedcba")) == f"{KEY} In [a, b, c, d, e and 2 others]"
 
 

@@ -77,7 +77,7 @@ def test_a_node_whose_claim_is_deleting_is_passed_over():
     assert not plan(node("one"), going, pods(1)).placements
 
 
-def test_labels_of_nodes_must_be_there_even_well_known_ones():
+def test_rq_11_labels_of_nodes_must_be_there_even_well_known_ones():
     unlabelled = node("one", labels={})
     assert not plan(unlabelled, pods(1, selector={ZONE: "z1"})).placements
     assert used(plan(node("two"), pods(1, selector={ZONE: "z1"}))) == ["two"]

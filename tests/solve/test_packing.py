@@ -98,7 +98,7 @@ def test_pods_that_select_different_nodes_get_different_nodes(first, second):
         assert all(node.requirements[key].values == {value} for key, value in wanted.items())
 
 
-def test_an_older_spelling_of_the_zone_label_selects_the_zone():
+def test_rq_13_an_older_spelling_of_the_zone_label_selects_the_zone():
     result = plan(pods(1, selector={"failure-domain.beta.kubernetes.io/zone": "z3"}))
     assert result.new_nodes[0].alternatives[0].offering.zone == "z3"
 

@@ -5,7 +5,6 @@ first at the latest. Only pods not seen in this window extend it.
 """
 
 import asyncio
-import time
 
 
 class Batcher:
@@ -26,10 +25,11 @@ class Batcher:
     async def wait(self) -> int:
         """Wait for a window to open and to close; gives the number of triggers in it."""
         await self._changed.wait()
-        opened = time.monotonic()
+        clock = asyncio.get_running_loop().time
+        opened = clock()
         while True:
             self._changed.clear()
-            left = opened + self._max - time.monotonic()
+            left = opened + self._max - clock()
             try:
                 await asyncio.wait_for(self._changed.wait(), min(self._idle, max(left, 0.0)))
             except TimeoutError:

@@ -161,6 +161,13 @@ def _stricter(left: int | None, right: int | None, choose: Callable[[int, int], 
     return choose(left, right)
 
 
+def likely_key(key: str) -> str | None:
+    """The well-known key that a mistyped one may stand for: it contains it, or ends in the same name."""
+    name = key.rpartition("/")[2]
+    candidates = (known for known in WELL_KNOWN if key in known or known.rpartition("/")[2] == name)
+    return min(candidates, key=lambda known: (len(known), known), default=None) if key else None
+
+
 @dataclass(frozen=True, slots=True)
 class Conflict:
     """Why two requirement sets do not go together: the first key that contradicts."""
@@ -171,7 +178,9 @@ class Conflict:
 
     def __str__(self) -> str:
         if self.offered is None:
-            return f"{self.wanted} is asked for, but the label is not defined"
+            meant = likely_key(self.key)
+            hint = f"; hint: did you mean {meant}?" if meant else ""
+            return f"{self.wanted} is asked for, but the label is not defined{hint}"
         return f"{self.wanted} does not overlap with {self.offered}"
 
 

@@ -1,0 +1,105 @@
+"""When passes start: rows PE-15 to PE-18, on a clock that jumps."""
+
+import asyncio
+from contextlib import suppress
+
+from nodeless.app.batcher import Batcher
+from nodeless.app.cluster import Cluster
+from nodeless.app.metrics import Metrics
+from nodeless.app.provisioning import Provisioning
+from nodeless.app.settings import GlobalSettings
+from nodeless.model import events
+from tests.factories import a_pending_pod
+from tests.virtual_time import run_in_virtual_time
+
+
+def window(triggers):
+    """When a window of one second of silence, ten at most, closes; `triggers` are (time, uid)."""
+
+    async def scenario():
+        batcher = Batcher(idle_seconds=1.0, max_seconds=10.0)
+        loop = asyncio.get_running_loop()
+        for at, uid in triggers:
+            loop.call_at(at, batcher.trigger, uid)
+        await batcher.wait()
+        return loop.time()
+
+    return round(run_in_virtual_time(scenario()), 3)
+
+
+def test_pe_15_one_trigger_starts_a_pass_a_second_later():
+    assert window([(0.0, "one")]) == 1.0
+
+
+def test_pe_15_triggers_without_end_start_a_pass_after_ten_seconds():
+    assert window([(0.5 * i, f"pod-{i}") for i in range(100)]) == 10.0
+
+
+def test_pe_18_a_pod_seen_again_does_not_extend_the_window_and_a_new_one_does():
+    assert window([(0.0, "one"), (0.5, "one"), (0.9, "one")]) == 1.0
+    assert window([(0.0, "one"), (0.5, "one"), (0.9, "two")]) == 1.9
+
+
+class Passes(Provisioning):
+    """The loop of passes, with the times at which they start instead of plans."""
+
+    def __init__(self, cluster):
+        nothing = None
+        super().__init__(cluster, nothing, nothing, nothing, Metrics(), GlobalSettings("demo"))
+        self.started = []
+
+    async def plan_once(self):
+        self.started.append(round(asyncio.get_running_loop().time()))
+
+
+def passes(seconds, scenario):
+    async def watched():
+        cluster = Cluster()
+        loop = Passes(cluster)
+        running = asyncio.create_task(loop.run())
+        await scenario(cluster)
+        await asyncio.sleep(seconds)
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+        return loop.started
+
+    return run_in_virtual_time(watched())
+
+
+def test_pe_17_a_pod_that_stays_pending_is_planned_every_ten_seconds():
+    async def one_pod(cluster):
+        cluster.handle(events.PodSeen(a_pending_pod()))
+
+    assert passes(35, one_pod) == [1, 11, 21, 31]
+
+
+def test_pe_17_a_pod_that_found_its_place_is_planned_no_more():
+    async def bound_soon(cluster):
+        cluster.handle(events.PodSeen(a_pending_pod()))
+        await asyncio.sleep(5)
+        cluster.handle(events.PodSeen(a_pending_pod(node_name="there")))
+
+    assert passes(35, bound_soon) == [1]
+
+
+def test_pe_16_nothing_is_planned_before_every_kind_has_been_listed():
+    """`Controller` starts the loop of passes once this wait is over."""
+
+    class Listing:
+        def __init__(self):
+            self.synced = asyncio.Event()
+
+    async def scenario():
+        cluster = Cluster()
+        cluster._reflectors = [Listing(), Listing()]
+        cluster._started.set()
+        waiting = asyncio.create_task(cluster.synced())
+        cluster._reflectors[0].synced.set()
+        await asyncio.sleep(60)
+        early = waiting.done()
+        cluster._reflectors[1].synced.set()
+        await waiting
+        return early
+
+    assert run_in_virtual_time(scenario()) is False
