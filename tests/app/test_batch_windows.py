@@ -83,7 +83,7 @@ def test_pe_17_a_pod_that_found_its_place_is_planned_no_more():
     assert passes(35, bound_soon) == [1]
 
 
-def test_pe_16_nothing_is_planned_before_every_kind_has_been_listed():
+def test_pe_16_and_st_11_nothing_is_planned_before_every_kind_has_been_listed():
     """`Controller` starts the loop of passes once this wait is over."""
 
     class Listing:
