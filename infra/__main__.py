@@ -30,6 +30,7 @@ def environment_args(config: pulumi.Config) -> EnvironmentArgs:
         "controller_log_level": config.get("controllerLogLevel"),
         "controller_settings": config.get_object("controllerSettings"),
         "controller_environment": config.get_object("controllerEnvironment"),
+        "controller_permissions": config.get("controllerPermissions"),
         "interruption_queue": config.get_bool("interruptionQueue"),
         "teardown_timeout_minutes": config.get_int("teardownTimeoutMinutes"),
         "tags": config.get_object("tags"),

@@ -144,6 +144,8 @@ class Environment(pulumi.ComponentResource):
             "service_account": NAME,
             "tags": tags,
         }
+        if "controller_permissions" in args:
+            identity_args["permissions"] = args["controller_permissions"]
         if queue is not None:
             identity_args["interruption_queue_arn"] = queue.queue_arn
         identity = ControllerIdentity(f"{name}-identity", identity_args, child)

@@ -81,6 +81,8 @@ class EnvironmentArgs(TypedDict):
     """Further keys of the ConfigMap karpenter-global-settings."""
     controller_environment: NotRequired[Mapping[str, pulumi.Input[str]]]
     """Further environment variables of the controller."""
+    controller_permissions: NotRequired[str]
+    """`guide` (the policy of Karpenter's v0.27 guide, the default) or `scoped` (by the cluster's tags)."""
     interruption_queue: NotRequired[bool]
     """Whether AWS's warnings about instances reach the controller through a queue. Default true."""
     fargate_profiles: NotRequired[Sequence[FargateProfileArgs]]

@@ -8,7 +8,7 @@ needs both. Policy documents come from `policies`, names from `names`.
 import json
 from collections.abc import Mapping
 from functools import partial
-from typing import NotRequired, TypedDict
+from typing import Final, NotRequired, TypedDict
 
 import pulumi
 import pulumi_aws as aws
@@ -16,6 +16,10 @@ import pulumi_aws as aws
 from pulumi_nodeless import names, policies
 from pulumi_nodeless.arguments import ArgumentReader
 from pulumi_nodeless.cluster import API_AND_CONFIG_MAP, AUTHENTICATION_MODES, CONFIG_MAP
+from pulumi_nodeless.scoped_policy import scoped_controller_policy
+
+GUIDE: Final = "guide"
+_POLICIES: Final = {GUIDE: policies.controller_policy, "scoped": scoped_controller_policy}
 
 
 class NodeIdentityArgs(TypedDict):
@@ -124,6 +128,8 @@ class ControllerIdentityArgs(TypedDict):
     """The one role that the controller may pass to instances."""
     interruption_queue_arn: NotRequired[pulumi.Input[str]]
     """The queue of warnings that the controller may read. Default: none."""
+    permissions: NotRequired[str]
+    """`guide` (the policy of Karpenter's v0.27 guide, the default) or `scoped` (by the cluster's tags)."""
     namespace: NotRequired[str]
     """Namespace of the service account. Default karpenter."""
     service_account: NotRequired[str]
@@ -150,6 +156,7 @@ class ControllerIdentity(pulumi.ComponentResource):
         cluster, tags = reader.text("cluster_name"), reader.mapping("tags")
         namespace = reader.text("namespace", "karpenter")
         service_account = reader.text("service_account", "karpenter")
+        self._make_policy = _POLICIES[reader.choice("permissions", tuple(_POLICIES), GUIDE)]
         reader.check()
         fixed = pulumi.ResourceOptions(parent=self, delete_before_replace=True)
         trust = pulumi.Output.all(args["oidc_provider_arn"], args["oidc_issuer"]).apply(
@@ -199,7 +206,7 @@ class ControllerIdentity(pulumi.ComponentResource):
 
         return known.apply(
             lambda parts: json.dumps(
-                policies.controller_policy(
+                self._make_policy(
                     partition=parts[0],
                     dns_suffix=parts[1],
                     region=parts[2],

@@ -2,9 +2,10 @@
 
 Pure functions from names and ARNs to policy documents; `identity` and `fargate` attach them. The
 controller's document has the statements of Karpenter's v0.27 installation guide, with four changes:
-`iam:PassRole` is bound to EC2 and to one role, termination asks for the cluster's tag as well as for the
-pool's, instance status and network interfaces may be read (teardown waits for interfaces to go), and
-instance profiles may be looked up so that a missing one is reported by name.
+`iam:PassRole` is bound to EC2 and to one role, termination asks for the cluster's tag and for the tag that
+pools of both generations put on their instances, instance profiles may be looked up so that a missing one
+is reported by name, and `ec2:DescribeAvailabilityZones`, which the controller never calls, is left out.
+`scoped_policy` has the narrower alternative.
 """
 
 from collections.abc import Sequence
@@ -24,14 +25,11 @@ MANAGED_POLICY_LIMIT: Final = 6144
 """Characters IAM allows in a managed policy, white space left out."""
 
 DISCOVERY_ACTIONS: Final = (
-    "ec2:DescribeAvailabilityZones",
     "ec2:DescribeImages",
-    "ec2:DescribeInstanceStatus",
     "ec2:DescribeInstanceTypeOfferings",
     "ec2:DescribeInstanceTypes",
     "ec2:DescribeInstances",
     "ec2:DescribeLaunchTemplates",
-    "ec2:DescribeNetworkInterfaces",
     "ec2:DescribeSecurityGroups",
     "ec2:DescribeSpotPriceHistory",
     "ec2:DescribeSubnets",
@@ -62,7 +60,7 @@ def cluster_arn(partition: str, region: str, account: str, cluster: str) -> str:
 
 def node_trust(dns_suffix: str) -> Document:
     """EC2 may assume the node role."""
-    return _document(
+    return document(
         {
             "Effect": "Allow",
             "Principal": {"Service": f"ec2.{dns_suffix}"},
@@ -73,7 +71,7 @@ def node_trust(dns_suffix: str) -> Document:
 
 def pod_execution_trust(partition: str, region: str, account: str, cluster: str) -> Document:
     """Fargate may assume the pod execution role, for profiles of this one cluster."""
-    return _document(
+    return document(
         {
             "Effect": "Allow",
             "Principal": {"Service": "eks-fargate-pods.amazonaws.com"},
@@ -97,7 +95,7 @@ def service_account_trust(provider_arn: str, issuer: str, namespace: str, servic
         service_account: name of the service account.
     """
     bare = issuer.removeprefix("https://").rstrip("/")
-    return _document(
+    return document(
         {
             "Effect": "Allow",
             "Principal": {"Federated": provider_arn},
@@ -114,7 +112,7 @@ def service_account_trust(provider_arn: str, issuer: str, namespace: str, servic
 
 def interruption_queue_policy(queue_arn: str, rule_arns: Sequence[str]) -> Document:
     """EventBridge may fill the queue through these rules; nobody may use it without TLS."""
-    return _document(
+    return document(
         {
             "Sid": "EventBridge",
             "Effect": "Allow",
@@ -151,7 +149,7 @@ def controller_policy(
         "Action": list(QUEUE_ACTIONS),
         "Resource": interruption_queue_arn,
     }
-    return _document(
+    return document(
         {
             "Sid": "Karpenter",
             "Effect": "Allow",
@@ -164,7 +162,7 @@ def controller_policy(
             "Action": "ec2:TerminateInstances",
             "Resource": "*",
             "Condition": {
-                "StringLike": {"ec2:ResourceTag/karpenter.sh/provisioner-name": "*"},
+                "StringLike": {"ec2:ResourceTag/karpenter.sh/nodepool": "*"},
                 "StringEquals": {f"ec2:ResourceTag/kubernetes.io/cluster/{cluster}": "owned"},
             },
         },
@@ -191,5 +189,6 @@ def controller_policy(
     )
 
 
-def _document(*statements: Document) -> Document:
+def document(*statements: Document) -> Document:
+    """A policy document of these statements."""
     return {"Version": VERSION, "Statement": list(statements)}

@@ -20,7 +20,7 @@ from nodeless.launch.kubelet_arguments import (
 from nodeless.launch.resolved import Image, ResolvedNodeClass
 from nodeless.launch.tags import specifications, template_tags
 from nodeless.launch.user_data import encoded, user_data
-from nodeless.model.labels import CAPACITY_TYPE
+from nodeless.model.labels import CAPACITY_TYPE, SPOT
 from nodeless.model.nodes import Claim
 from nodeless.model.pools import BlockDevice, NodeClass, Pool, kubelet_of
 
@@ -85,7 +85,7 @@ def launch_template(
         "UserData": encoded(user_data(node_class.ami_family, bootstrap)),
         "BlockDeviceMappings": _block_devices(node_class),
         "MetadataOptions": _metadata_options(node_class, ipv6=bootstrap.ipv6),
-        "TagSpecifications": specifications(tags, "network-interface"),
+        "TagSpecifications": specifications(tags, "network-interface", *_requests(capacity_type)),
     }
     request = {
         "LaunchTemplateData": {key: value for key, value in data.items() if value},
@@ -93,6 +93,11 @@ def launch_template(
     }
     name = NAME_PREFIX + _digest(request)
     return LaunchTemplate(name, {"LaunchTemplateName": name, **request})
+
+
+def _requests(capacity_type: str) -> tuple[str, ...]:
+    """Spot instances come with a request, which a policy may demand to be tagged."""
+    return ("spot-instances-request",) if capacity_type == SPOT else ()
 
 
 def _digest(request: Mapping[str, Any]) -> str:

@@ -1,0 +1,113 @@
+"""The controller's policy bound to the tags of its cluster: what bears none of them it cannot touch.
+
+In the manner of Karpenter v1's policies, without what the controller never does. Every instance, volume,
+interface, fleet, spot request and launch template that it makes is tagged in the request that makes it;
+the conditions demand these tags and tagging as part of such a request only. Pure; `policies` has the other
+documents.
+"""
+
+from typing import Any, Final
+
+from pulumi_nodeless.policies import QUEUE_ACTIONS, Document, cluster_arn, document
+
+READ_ACTIONS: Final = (
+    "ec2:DescribeImages",
+    "ec2:DescribeInstanceTypeOfferings",
+    "ec2:DescribeInstanceTypes",
+    "ec2:DescribeInstances",
+    "ec2:DescribeLaunchTemplates",
+    "ec2:DescribeSecurityGroups",
+    "ec2:DescribeSpotPriceHistory",
+    "ec2:DescribeSubnets",
+)
+_TAGGED: Final = (
+    "fleet",
+    "instance",
+    "launch-template",
+    "network-interface",
+    "spot-instances-request",
+    "volume",
+)
+_SELECTED: Final = ("security-group", "subnet")
+_POOL_TAG: Final = "karpenter.sh/nodepool"
+
+
+def scoped_controller_policy(
+    *,
+    partition: str,
+    region: str,
+    account: str,
+    dns_suffix: str,
+    cluster: str,
+    node_role_arn: str,
+    interruption_queue_arn: str = "",
+) -> Document:
+    """What the controller may do in AWS, by tags; with a queue, that it may read and empty it."""
+    ec2 = f"arn:{partition}:ec2:{region}"
+    made = [f"{ec2}:{account}:{kind}/*" for kind in _TAGGED]
+    owned = f"kubernetes.io/cluster/{cluster}"
+    requested = {
+        "StringEquals": {f"aws:RequestTag/{owned}": "owned", "aws:RequestTag/eks:eks-cluster-name": cluster},
+        "StringLike": {f"aws:RequestTag/{_POOL_TAG}": "*"},
+    }
+    ours = {
+        "StringEquals": {f"aws:ResourceTag/{owned}": "owned"},
+        "StringLike": {f"aws:ResourceTag/{_POOL_TAG}": "*"},
+    }
+    created = {
+        **requested["StringEquals"],
+        "ec2:CreateAction": ["CreateFleet", "CreateLaunchTemplate", "RunInstances"],
+    }
+    launch = ["ec2:CreateFleet", "ec2:RunInstances"]
+    statements: list[dict[str, Any]] = [
+        _allow(
+            "UseWhatNodeClassesSelect",
+            launch,
+            [f"{ec2}::image/*", f"{ec2}::snapshot/*", *(f"{ec2}:{account}:{kind}/*" for kind in _SELECTED)],
+        ),
+        _allow("UseOwnLaunchTemplates", launch, f"{ec2}:{account}:launch-template/*", ours),
+        _allow("MakeWithTags", [*launch, "ec2:CreateLaunchTemplate"], made, requested),
+        _allow(
+            "TagWhatIsMade",
+            "ec2:CreateTags",
+            made,
+            {"StringEquals": created, "StringLike": requested["StringLike"]},
+        ),
+        _allow(
+            "EndWhatIsOwn",
+            ["ec2:DeleteLaunchTemplate", "ec2:TerminateInstances"],
+            [f"{ec2}:{account}:{kind}/*" for kind in ("instance", "launch-template")],
+            ours,
+        ),
+        _allow(
+            "PassNodeIAMRole",
+            "iam:PassRole",
+            node_role_arn,
+            {"StringEquals": {"iam:PassedToService": f"ec2.{dns_suffix}"}},
+        ),
+        _allow("ReadInRegion", list(READ_ACTIONS), "*", {"StringEquals": {"aws:RequestedRegion": region}}),
+        _allow(
+            "ReadImageParameters",
+            "ssm:GetParameter",
+            f"arn:{partition}:ssm:{region}::parameter/aws/service/*",
+        ),
+        _allow("ReadPrices", "pricing:GetProducts", "*"),
+        _allow(
+            "InstanceProfileLookup",
+            "iam:GetInstanceProfile",
+            f"arn:{partition}:iam::{account}:instance-profile/*",
+        ),
+        _allow(
+            "EKSClusterEndpointLookup",
+            "eks:DescribeCluster",
+            cluster_arn(partition, region, account, cluster),
+        ),
+    ]
+    if interruption_queue_arn:
+        statements.append(_allow("InterruptionQueue", list(QUEUE_ACTIONS), interruption_queue_arn))
+    return document(*statements)
+
+
+def _allow(sid: str, actions: Any, resources: Any, condition: Any = None) -> Document:
+    statement: Document = {"Sid": sid, "Effect": "Allow", "Action": actions, "Resource": resources}
+    return statement if condition is None else {**statement, "Condition": condition}

@@ -1,0 +1,135 @@
+"""The policies of the component grant what the controller calls, all of it, and nothing else."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from infra.local.aws import LocalAws
+from nodeless.cloud.aws import AwsProvider
+from nodeless.model.pools import EC2_NODE_CLASS, NODE_POOL_KIND, Reference, SelectorTerm
+from pulumi_nodeless.policies import controller_policy
+from pulumi_nodeless.scoped_policy import scoped_controller_policy
+from tests.cloud.authorization import ACCOUNT, REGION, Need, Needs, allowed_by, granted_actions
+from tests.cloud.conftest import SETTINGS, World, a_provider
+from tests.cloud.test_provider import NODE_CLASS, the_claim, the_pool
+
+ROLE = f"arn:aws:iam::{ACCOUNT}:role/nodes"
+ARGUMENTS: dict[str, Any] = {
+    "partition": "aws",
+    "region": REGION,
+    "account": ACCOUNT,
+    "dns_suffix": "amazonaws.com",
+    "cluster": "demo",
+    "node_role_arn": ROLE,
+    "interruption_queue_arn": f"arn:aws:sqs:{REGION}:{ACCOUNT}:demo",
+}
+POLICIES = [controller_policy, scoped_controller_policy]
+#: EC2 allows these to nobody by themselves: they come with a launch.
+IMPLIED = {"ec2:RunInstances", "ec2:CreateTags", "iam:PassRole"}
+SELECTED = replace(NODE_CLASS, images=(SelectorTerm(names=("amazon-eks-node-*",)),))
+OF_ROLE = replace(NODE_CLASS, reference=Reference(EC2_NODE_CLASS, "of-role"), role="nodes")
+SPOTTY = replace(the_pool(capacity_types=("spot",)), reference=Reference(NODE_POOL_KIND, "spotty"))
+
+
+@pytest.fixture
+def controller(aws: LocalAws, world: World, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A user of its own for the provider, so that its calls are told from the test's; gives back its ARN."""
+    iam = aws.client("iam")
+    arn = str(iam.create_user(UserName="controller")["User"]["Arn"])
+    key = iam.create_access_key(UserName="controller")["AccessKey"]
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", key["AccessKeyId"])
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", key["SecretAccessKey"])
+    return arn
+
+
+@asynccontextmanager
+async def a_fresh_provider(aws: LocalAws, world: World) -> AsyncIterator[AwsProvider]:
+    """One that knows nothing yet and has everything to find: the cluster's endpoint, the queue's messages."""
+    aws.set_cluster(endpoint="https://demo.example", certificate_authority_data="Q0E=", issuer="https://i")
+    role = aws.client("iam").get_role(RoleName="nodes")["Role"]["Arn"]
+    aws.client("eks").create_cluster(
+        name="demo", roleArn=role, resourcesVpcConfig={"subnetIds": world.subnets}
+    )
+    url = aws.client("sqs").create_queue(QueueName="demo")["QueueUrl"]
+    aws.client("sqs").send_message(QueueUrl=url, MessageBody=json.dumps({"source": "nobody"}))
+    settings = replace(SETTINGS, cluster_endpoint="", interruption_queue="demo")
+    async with a_provider(settings=settings) as provider:
+        provider._types._cache.forget()
+        yield provider
+
+
+async def a_life(provider: AwsProvider, aws: LocalAws) -> Needs:
+    """Start, pools of both generations, launches, look-ups, warnings, the end; what these calls need."""
+    await provider.start()
+    made = []
+    for number, (pool, node_class) in enumerate(
+        ((the_pool(), SELECTED), (SPOTTY, OF_ROLE), (the_pool(), NODE_CLASS))
+    ):
+        await provider.warm(pool, node_class)
+        claim = replace(the_claim(f"claim-{number}", pool), pool=pool.reference)
+        made.append(await provider.launch(claim, pool, node_class))
+    assert [each.capacity_type for each in made] == ["on-demand", "spot", "on-demand"]
+    assert len(await provider.instances()) == 3
+    assert await provider.forget_interruptions(await provider.interruptions()) == 1
+    await asyncio.gather(*(provider.find(each.id) for each in made))
+    needs = Needs(aws.client("ec2"), ROLE)
+    assert all(await asyncio.gather(*(provider.terminate(each.id) for each in made)))
+    assert await provider.delete_launch_templates() == 3
+    return needs
+
+
+async def test_both_policies_grant_every_call_and_grant_nothing_that_is_never_called(
+    aws: LocalAws, world: World, controller: str
+) -> None:
+    aws.forget_calls()
+    async with a_fresh_provider(aws, world) as provider:
+        needs = await a_life(provider, aws)
+    calls = [call for call in aws.calls() if call["principal"] == controller]
+    assert {call.get("error") for call in calls} <= {None, "DryRunOperation"}
+    needed = {need for call in calls for need in needs.of(call)}
+    assert {need.action for need in needed} >= IMPLIED
+    for make in POLICIES:
+        policy = make(**ARGUMENTS)
+        assert [need for need in needed if not allowed_by(policy, need)] == [], make.__name__
+        assert granted_actions(policy) == {need.action for need in needed}, make.__name__
+        used = {sid for need in needed for sid in allowed_by(policy, need)}
+        assert used == {statement["Sid"] for statement in policy["Statement"]}, make.__name__
+
+
+@pytest.mark.parametrize("make", POLICIES)
+def test_instances_of_others_may_not_be_ended(make: Any) -> None:
+    policy = make(**ARGUMENTS)
+    instance = f"arn:aws:ec2:{REGION}:{ACCOUNT}:instance/i-1"
+    for tags in ({}, {"kubernetes.io/cluster/other": "owned", "karpenter.sh/nodepool": "default"}):
+        context = {f"{service}:ResourceTag/{k}": v for service in ("aws", "ec2") for k, v in tags.items()}
+        assert allowed_by(policy, Need("ec2:TerminateInstances", instance, context)) == []
+
+
+def test_the_scoped_policy_makes_nothing_without_tags_and_tags_nothing_that_stands() -> None:
+    policy = scoped_controller_policy(**ARGUMENTS)
+    for kind in ("fleet", "instance", "volume", "network-interface", "launch-template"):
+        resource = f"arn:aws:ec2:{REGION}:{ACCOUNT}:{kind}/*"
+        assert allowed_by(policy, Need("ec2:RunInstances", resource)) == []
+        tags = {
+            "aws:RequestTag/kubernetes.io/cluster/demo": "owned",
+            "aws:RequestTag/eks:eks-cluster-name": "demo",
+            "aws:RequestTag/karpenter.sh/nodepool": "default",
+        }
+        assert allowed_by(policy, Need("ec2:RunInstances", resource, tags)) == ["MakeWithTags"]
+        assert allowed_by(policy, Need("ec2:CreateTags", resource, tags)) == []
+        elsewhere = tags | {"aws:RequestTag/eks:eks-cluster-name": "other"}
+        assert allowed_by(policy, Need("ec2:RunInstances", resource, elsewhere)) == []
+
+
+@pytest.mark.parametrize("make", POLICIES)
+def test_only_the_nodes_role_may_be_passed_and_only_to_ec2(make: Any) -> None:
+    policy = make(**ARGUMENTS)
+    to_ec2 = {"iam:PassedToService": "ec2.amazonaws.com"}
+    assert allowed_by(policy, Need("iam:PassRole", ROLE, to_ec2)) == ["PassNodeIAMRole"]
+    assert allowed_by(policy, Need("iam:PassRole", ROLE, {"iam:PassedToService": "x"})) == []
+    assert allowed_by(policy, Need("iam:PassRole", f"{ROLE}-admin", to_ec2)) == []
