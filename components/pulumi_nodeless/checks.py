@@ -1,0 +1,117 @@
+"""What every stack with nodeless should hold to, as pure functions over the resources that it registers.
+
+`policy/` wraps them in a Pulumi policy pack; the tests run them on the stacks of this repository. A check
+takes what the engine knows of all resources and names those that break it. Values that are not known yet
+(in a preview) are passed over.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from pulumi_nodeless.names import DISCOVERY_TAG
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One resource as the engine sees it."""
+
+    type: str
+    """Type token, for example `aws:ec2/subnet:Subnet`."""
+    name: str
+    """Logical name."""
+    properties: Mapping[str, Any]
+    """Inputs by their names on the wire (camelCase)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A resource that breaks a check."""
+
+    resource: str
+    """Logical name, or the empty text when it is about the stack as a whole."""
+    message: str
+    """What is wrong, and what to do."""
+
+
+Check: TypeAlias = Callable[[Sequence[Resource]], Iterator[Violation]]
+
+_NODE_CLASSES: Final = ("AWSNodeTemplate", "EC2NodeClass")
+
+
+def one_discoverable_security_group(resources: Sequence[Resource]) -> Iterator[Violation]:
+    """Exactly one security group carries the discovery tag: with two, load balancers find none to open."""
+    tagged = [each.name for each in resources if each.type.endswith(":SecurityGroup") and _discoverable(each)]
+    tagged += [
+        each.name
+        for each in resources
+        if each.type == "aws:ec2/tag:Tag"
+        and each.properties.get("key") == DISCOVERY_TAG
+        and str(each.properties.get("resourceId", "")).startswith("sg-")
+    ]
+    for name in tagged[1:]:
+        yield Violation(
+            name, f"a second security group with the tag {DISCOVERY_TAG}; hint: tag the cluster's alone"
+        )
+
+
+def discoverable_subnets(resources: Sequence[Resource]) -> Iterator[Violation]:
+    """Subnets for nodes carry the discovery tag, public ones do not."""
+    subnets = [each for each in resources if each.type == "aws:ec2/subnet:Subnet"]
+    if subnets and not any(_discoverable(each) for each in subnets):
+        yield Violation("", f"no subnet carries the tag {DISCOVERY_TAG}; hint: tag the private subnets")
+    for each in subnets:
+        if _discoverable(each) and each.properties.get("mapPublicIpOnLaunch") is True:
+            yield Violation(each.name, f"a public subnet has {DISCOVERY_TAG}; hint: tag private ones only")
+
+
+def no_public_endpoint(resources: Sequence[Resource]) -> Iterator[Violation]:
+    """The API server answers inside the VPC only."""
+    for each in resources:
+        if each.type == "eks:index:Cluster" and each.properties.get("endpointPublicAccess", True) is True:
+            yield Violation(
+                each.name, "its API server answers from the internet; hint: set endpointPublicAccess to false"
+            )
+
+
+def encrypted_volumes(resources: Sequence[Resource]) -> Iterator[Violation]:
+    """Volumes of nodes are encrypted; a mapping that does not say is what the account's default makes it."""
+    for each in _node_classes(resources):
+        for index, mapping in enumerate(each.properties["spec"].get("blockDeviceMappings") or ()):
+            if mapping.get("ebs", {}).get("encrypted") is not True:
+                path = f"spec.blockDeviceMappings[{index}].ebs.encrypted"
+                yield Violation(each.name, f"{path} is not true; hint: set it")
+
+
+def token_bound_metadata(resources: Sequence[Resource]) -> Iterator[Violation]:
+    """Instance metadata is served to session tokens only (IMDSv2)."""
+    for each in _node_classes(resources):
+        options = each.properties["spec"].get("metadataOptions")
+        # A block of v1alpha1 that leaves the member out means EC2's own default: optional.
+        unsaid = "optional" if each.type.endswith(":AWSNodeTemplate") else "required"
+        tokens = options.get("httpTokens", unsaid) if isinstance(options, Mapping) else "required"
+        if tokens != "required":
+            yield Violation(each.name, f"spec.metadataOptions.httpTokens is {tokens!r}; hint: write required")
+
+
+ALWAYS: Final[Mapping[str, Check]] = {
+    "one-discoverable-security-group": one_discoverable_security_group,
+    "discoverable-subnets": discoverable_subnets,
+    "encrypted-volumes": encrypted_volumes,
+    "token-bound-metadata": token_bound_metadata,
+}
+"""Checks by name that every stack passes."""
+PRODUCTION: Final[Mapping[str, Check]] = {"no-public-endpoint": no_public_endpoint}
+"""Checks by name that production stacks pass, too."""
+
+
+def _discoverable(resource: Resource) -> bool:
+    tags = resource.properties.get("tags")
+    return isinstance(tags, Mapping) and DISCOVERY_TAG in tags
+
+
+def _node_classes(resources: Sequence[Resource]) -> Iterator[Resource]:
+    for each in resources:
+        kind = each.type.rpartition(":")[2]
+        if kind in _NODE_CLASSES and isinstance(each.properties.get("spec"), Mapping):
+            yield each

@@ -1,0 +1,43 @@
+"""The policy pack: `pulumi up --policy-pack policy`. What it checks is `pulumi_nodeless.checks`.
+
+Stacks whose name begins with `prod` pass the checks for production, too.
+"""
+
+from collections.abc import Callable
+
+import pulumi
+from pulumi_policy import (
+    EnforcementLevel,
+    PolicyPack,
+    ReportViolation,
+    StackValidationArgs,
+    StackValidationPolicy,
+)
+
+from pulumi_nodeless.checks import ALWAYS, PRODUCTION, Check, Resource
+
+
+def policy(name: str, check: Check) -> StackValidationPolicy:
+    """One check as a policy of the pack."""
+
+    def validate(args: StackValidationArgs, report: ReportViolation) -> None:
+        resources = [Resource(each.resource_type, each.name, each.props) for each in args.resources]
+        urns: dict[str, str] = {each.name: each.urn for each in args.resources}
+        for violation in check(resources):
+            report(violation.message, urns.get(violation.resource))
+
+    return StackValidationPolicy(name=name, description=_first_line(check), validate=validate)
+
+
+def _first_line(check: Callable[..., object]) -> str:
+    return (check.__doc__ or "").partition("\n")[0]
+
+
+checks = dict(ALWAYS)
+if pulumi.get_stack().startswith("prod"):
+    checks |= PRODUCTION
+PolicyPack(
+    name="nodeless",
+    enforcement_level=EnforcementLevel.MANDATORY,
+    policies=[policy(name, check) for name, check in checks.items()],
+)
