@@ -17,6 +17,7 @@ from nodeless.api.conversion_classes import ClassContext, convert_settings, kube
 from nodeless.api.defaulting import default
 from nodeless.api.errors import ABSENT, FieldError
 from nodeless.api.kinds import AWS_NODE_TEMPLATE, EC2_NODE_CLASS, NODE_POOL, PROVISIONER
+from nodeless.api.nulls import without_nulls
 from nodeless.api.requirements_v1 import in_aws_domain, in_core_domain
 
 Manifest = dict[str, Any]
@@ -47,7 +48,7 @@ def convert_to_v1(manifests: Iterable[Mapping[str, Any]], context: ClassContext 
         context: Settings of the controller that v1 has no counterpart for.
     """
     result, known = Conversion(), context or ClassContext()
-    given = list(manifests)
+    given = [without_nulls(each) for each in manifests]
     templates = {_name(each): each for each in given if AWS_NODE_TEMPLATE.describes(each)}
     kubelets = _kubelets_by_template(each for each in given if PROVISIONER.describes(each))
     for name, template in templates.items():

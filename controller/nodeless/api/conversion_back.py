@@ -7,6 +7,7 @@ from typing import Any
 from nodeless.api.conversion import Conversion
 from nodeless.api.errors import ABSENT, FieldError, at
 from nodeless.api.kinds import AWS_NODE_TEMPLATE, EC2_NODE_CLASS, NODE_POOL, PROVISIONER
+from nodeless.api.nulls import without_nulls
 from nodeless.api.times import parse_life_span
 
 _METADATA = ("name", "generateName", "labels", "annotations", "finalizers")
@@ -31,7 +32,7 @@ def convert_to_v1alpha5(manifests: Iterable[Mapping[str, Any]]) -> Conversion:
     Args:
         manifests: Valid objects; other kinds are not looked at.
     """
-    result, given = Conversion(), list(manifests)
+    result, given = Conversion(), [without_nulls(each) for each in manifests]
     kubelets: dict[str, Any] = {}
     for manifest in given:
         if EC2_NODE_CLASS.describes(manifest):

@@ -14,6 +14,8 @@ from nodeless.api.schedules import schedule_defect
 from nodeless.api.taint_rules import duplicate_taints
 from nodeless.model.labels import CAPACITY_TYPE, canonical_key
 
+#: What the scale subresource can carry.
+_MOST_REPLICAS = 2**31 - 1
 _TEMPLATE = "spec.template.spec"
 _CAPACITY_TYPES = ("on-demand", "spot", "reserved")
 _NEW_POOL = "make a new NodePool, and delete this one when its nodes have moved"
@@ -33,6 +35,9 @@ def node_pool_errors(manifest: Mapping[str, Any], old: Any = None) -> Iterator[F
         if isinstance(requirement, Mapping):
             yield from _requirement_errors(requirement, at(f"{_TEMPLATE}.requirements", position))
     yield from duplicate_taints(inner, _TEMPLATE)
+    replicas = spec.get("replicas")
+    if isinstance(replicas, int) and replicas > _MOST_REPLICAS:
+        yield FieldError("spec.replicas", replicas, f"must be at most {_MOST_REPLICAS}")
     budgets = _member(spec, "disruption").get("budgets")
     for position, budget in enumerate(budgets if isinstance(budgets, list) else ()):
         schedule = budget.get("schedule") if isinstance(budget, Mapping) else None

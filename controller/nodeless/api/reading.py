@@ -9,6 +9,7 @@ from nodeless.api.errors import ABSENT, FieldError, InvalidObject
 from nodeless.api.kinds import NODE_CLAIM
 from nodeless.api.metadata import Metadata, read_metadata
 from nodeless.api.node_claim import NodeClaim, NodeClaimSpec, NodeClaimStatus
+from nodeless.api.nulls import without_nulls
 from nodeless.api.reading_node_classes import read_node_class
 from nodeless.api.reading_parts import conditions_of, read_conditions, read_requirement, read_taints
 from nodeless.api.reading_pools import read_pool
@@ -31,6 +32,7 @@ def read_claim(manifest: Mapping[str, Any]) -> Claim:
     Raises:
         InvalidObject: Its form is broken; the API server lets no such object in.
     """
+    manifest = without_nulls(manifest)
     if errors := structural_errors(manifest, NODE_CLAIM):
         raise InvalidObject(subject_of(manifest), errors)
     document = msgspec.convert(manifest, NodeClaim)

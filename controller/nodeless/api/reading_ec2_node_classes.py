@@ -11,7 +11,8 @@ from nodeless.api.ec2_selectors import AmiTerm, SecurityGroupTerm, SubnetTerm
 from nodeless.api.errors import InvalidObject
 from nodeless.api.kinds import EC2_NODE_CLASS
 from nodeless.api.metadata import read_metadata
-from nodeless.api.reading_parts import read_conditions, read_kubelet, without_nulls
+from nodeless.api.nulls import without_nulls
+from nodeless.api.reading_parts import read_conditions, read_kubelet
 from nodeless.api.unsupported import unsupported
 from nodeless.api.validation import require_valid, subject_of
 from nodeless.model.pools import EC2_NODE_CLASS as EC2_NODE_CLASS_KIND
@@ -27,10 +28,11 @@ def read_ec2_node_class(manifest: Mapping[str, Any]) -> NodeClass:
     Raises:
         InvalidObject: It breaks rules, or wants what the controller cannot do; all of it is named.
     """
+    manifest = without_nulls(manifest)
     require_valid(manifest, EC2_NODE_CLASS)
     if refused := unsupported(manifest):
         raise InvalidObject(subject_of(manifest), refused)
-    document = msgspec.convert(without_nulls(manifest), Ec2NodeClass)
+    document = msgspec.convert(manifest, Ec2NodeClass)
     metadata, spec = read_metadata(manifest), document.spec
     status = document.status or Ec2NodeClassStatus()
     alias = next((term.alias for term in spec.ami_selector_terms if term.alias), "")

@@ -72,12 +72,3 @@ def read_kubelet(kubelet: KubeletConfiguration | Ec2Kubelet | None) -> Kubelet:
 
 def _as_spelled(values: Mapping[str, Quantity] | Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
     return tuple((name, str(value)) for name, value in sorted((values or {}).items()))
-
-
-def without_nulls(value: Any) -> Any:
-    """A document in which members that are null are left out, as the API server reads them."""
-    if isinstance(value, Mapping):
-        return {name: without_nulls(member) for name, member in value.items() if member is not None}
-    if isinstance(value, list):
-        return [without_nulls(member) for member in value]
-    return value

@@ -16,6 +16,7 @@ from nodeless.api.defaulting import default
 from nodeless.api.errors import ABSENT, FieldError, InvalidObject
 from nodeless.api.kinds import NODE_POOL, PROVISIONER
 from nodeless.api.metadata import read_metadata
+from nodeless.api.nulls import without_nulls
 from nodeless.api.provisioner import Provisioner
 from nodeless.api.reading_node_classes import read_inline_class
 from nodeless.api.reading_parts import (
@@ -23,7 +24,6 @@ from nodeless.api.reading_parts import (
     read_kubelet,
     read_requirement,
     read_taints,
-    without_nulls,
 )
 from nodeless.api.times import parse_life_span
 from nodeless.api.unsupported import unsupported
@@ -63,6 +63,7 @@ def read_pool(manifest: Mapping[str, Any]) -> tuple[Pool, NodeClass | None]:
 
 
 def _read_provisioner(manifest: Mapping[str, Any]) -> tuple[Pool, NodeClass | None]:
+    manifest = without_nulls(manifest)
     require_valid(manifest, PROVISIONER)
     provisioner = msgspec.convert(default(manifest), Provisioner)
     metadata, spec = read_metadata(manifest), provisioner.spec
@@ -102,11 +103,12 @@ def _read_provisioner(manifest: Mapping[str, Any]) -> tuple[Pool, NodeClass | No
 
 
 def _read_node_pool(manifest: Mapping[str, Any]) -> Pool:
+    manifest = without_nulls(manifest)
     require_valid(manifest, NODE_POOL)
     if refused := unsupported(manifest):
         raise InvalidObject(subject_of(manifest), refused)
     metadata = read_metadata(manifest)
-    document = msgspec.convert(without_nulls(manifest), v1.NodePool)
+    document = msgspec.convert(manifest, v1.NodePool)
     spec, template = document.spec, document.spec.template
     inner = template.spec
     given = template.metadata or v1.TemplateMetadata()

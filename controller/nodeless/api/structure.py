@@ -16,6 +16,7 @@ from nodeless.api.common import ObjectMeta
 from nodeless.api.crds import schema
 from nodeless.api.errors import ABSENT, FieldError, at
 from nodeless.api.kinds import Kind
+from nodeless.api.nulls import without_nulls
 from nodeless.api.schema import Schema, schema_of
 from nodeless.api.suggestions import did_you_mean
 from nodeless.api.times import parse_time
@@ -45,7 +46,7 @@ def check(value: Any, wanted: Schema, path: str) -> Iterator[FieldError]:
     faults = list(_check_form(value, wanted, path))
     yield from faults
     if VALIDATIONS in wanted and not faults:
-        yield from broken_rules(value, wanted[VALIDATIONS], path)
+        yield from broken_rules(without_nulls(value), wanted[VALIDATIONS], path)
 
 
 def _check_form(value: Any, wanted: Schema, path: str) -> Iterator[FieldError]:
@@ -69,7 +70,8 @@ def _check_form(value: Any, wanted: Schema, path: str) -> Iterator[FieldError]:
 
 def _check_object(value: Mapping[Any, Any], wanted: Schema, path: str) -> Iterator[FieldError]:
     properties: Mapping[str, Schema] = wanted.get("properties", {})
-    yield from _check_length(value, wanted.get("minProperties"), wanted.get("maxProperties"), path)
+    given = [name for name, member in value.items() if member is not None]
+    yield from _check_length(given, wanted.get("minProperties"), wanted.get("maxProperties"), path)
     for name, member in value.items():
         where = at(path, str(name))
         if not isinstance(name, str):
@@ -78,7 +80,8 @@ def _check_object(value: Mapping[Any, Any], wanted: Schema, path: str) -> Iterat
             if member is not None:
                 yield from check(member, properties[name], where)
         elif "additionalProperties" in wanted:
-            yield from check(member, wanted["additionalProperties"], where)
+            if member is not None:
+                yield from check(member, wanted["additionalProperties"], where)
         elif properties and not wanted.get("x-kubernetes-preserve-unknown-fields"):
             yield FieldError(where, member, "is no known field", did_you_mean(name, properties))
     for name in wanted.get("required", ()):
@@ -86,9 +89,7 @@ def _check_object(value: Mapping[Any, Any], wanted: Schema, path: str) -> Iterat
             yield FieldError(at(path, name), ABSENT, "is required", _missing_hint(name, value))
 
 
-def _check_length(
-    value: Mapping[Any, Any] | list[Any], least: int | None, most: int | None, path: str
-) -> Iterator[FieldError]:
+def _check_length(value: list[Any], least: int | None, most: int | None, path: str) -> Iterator[FieldError]:
     if least is not None and len(value) < least:
         yield FieldError(path, ABSENT, f"has {len(value)} items; at least {least} are needed")
     if most is not None and len(value) > most:

@@ -13,8 +13,10 @@ from nodeless.api.aws_rules import node_template_errors
 from nodeless.api.ec2_rules import ec2_node_class_errors
 from nodeless.api.errors import ABSENT, FieldError, InvalidObject, at, in_order
 from nodeless.api.kinds import ALL, AWS_NODE_TEMPLATE, EC2_NODE_CLASS, NODE_POOL, PROVISIONER, Kind
+from nodeless.api.metadata_rules import metadata_errors
 from nodeless.api.names import label_object_name_defect, object_name_defect
 from nodeless.api.node_pool_rules import node_pool_errors
+from nodeless.api.nulls import without_nulls
 from nodeless.api.provisioner_rules import provisioner_errors
 from nodeless.api.structure import structural_errors
 from nodeless.api.suggestions import did_you_mean
@@ -36,18 +38,19 @@ def validate(manifest: Any, old: Any = None) -> list[FieldError]:
     kind = kind_of(manifest)
     if kind is None:
         return [_unknown_kind(manifest)]
+    meant = without_nulls(manifest)
     errors = [
         *structural_errors(manifest, kind),
-        *_name_errors(manifest, kind),
-        *_annotation_errors(manifest, kind),
-        *_rule_errors(manifest, kind, old),
+        *_metadata_errors(meant, kind),
+        *_annotation_errors(meant, kind),
+        *_rule_errors(meant, kind, old),
     ]
-    return in_order([*_without_echoes(errors), *suspicions(manifest)]) if errors else []
+    return in_order([*_without_echoes(errors), *suspicions(meant)]) if errors else []
 
 
 def advice(manifest: Any) -> list[FieldError]:
     """What is legal in an object, but probably not meant."""
-    return [] if kind_of(manifest) is None else in_order(suspicions(manifest))
+    return [] if kind_of(manifest) is None else in_order(suspicions(without_nulls(manifest)))
 
 
 def warnings(manifest: Any) -> list[str]:
@@ -108,7 +111,7 @@ def _rule_errors(manifest: Mapping[str, Any], kind: Kind, old: Any) -> Iterator[
         yield from ec2_node_class_errors(manifest)
 
 
-def _name_errors(manifest: Mapping[str, Any], kind: Kind) -> Iterator[FieldError]:
+def _metadata_errors(manifest: Mapping[str, Any], kind: Kind) -> Iterator[FieldError]:
     metadata = manifest.get("metadata")
     metadata = metadata if isinstance(metadata, Mapping) else {}
     name, prefix = metadata.get("name"), metadata.get("generateName")
@@ -119,6 +122,7 @@ def _name_errors(manifest: Mapping[str, Any], kind: Kind) -> Iterator[FieldError
         yield FieldError("metadata.name", name, defect)
     if isinstance(prefix, str) and prefix and (defect := defect_of(prefix, prefix=True)):
         yield FieldError("metadata.generateName", prefix, defect)
+    yield from metadata_errors(metadata)
 
 
 def _annotation_errors(manifest: Mapping[str, Any], kind: Kind) -> Iterator[FieldError]:

@@ -1,0 +1,48 @@
+"""Rules for `metadata`, as the API server has them for every kind: a file was checked by nobody.
+
+The object's own name is a matter of its kind (`validation`).
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from nodeless.api.errors import ABSENT, FieldError, at
+from nodeless.api.names import label_value_defects, qualified_name_defects
+
+#: Bytes of all annotations together (Kubernetes, `TotalAnnotationSizeLimitB`).
+_MOST_ANNOTATION_BYTES = 256 * 1024
+_EXCLUSIVE = ("orphan", "foregroundDeletion")
+
+
+def metadata_errors(metadata: Mapping[str, Any]) -> Iterator[FieldError]:
+    """The faults of labels, annotations and finalizers; members of a wrong type are `structure`'s."""
+    for key, value in _members(metadata, "labels"):
+        where = at("metadata.labels", key)
+        for defect in qualified_name_defects(key):
+            yield FieldError(where, key, defect)
+        for defect in label_value_defects(value) if isinstance(value, str) else ():
+            yield FieldError(where, value, defect)
+    size = 0
+    for key, value in _members(metadata, "annotations"):
+        size += len(key.encode(errors="replace")) + len(str(value).encode(errors="replace"))
+        for defect in qualified_name_defects(key.lower()):
+            yield FieldError(at("metadata.annotations", key), key, defect)
+    if size > _MOST_ANNOTATION_BYTES:
+        message = f"holds {size} bytes; the API server stores at most {_MOST_ANNOTATION_BYTES}"
+        yield FieldError("metadata.annotations", ABSENT, message)
+    yield from _finalizer_errors(metadata.get("finalizers"))
+
+
+def _finalizer_errors(finalizers: Any) -> Iterator[FieldError]:
+    listed = [each for each in finalizers if isinstance(each, str)] if isinstance(finalizers, list) else []
+    for position, finalizer in enumerate(listed):
+        for defect in qualified_name_defects(finalizer):
+            yield FieldError(at("metadata.finalizers", position), finalizer, defect)
+    if all(name in listed for name in _EXCLUSIVE):
+        yield FieldError("metadata.finalizers", listed, f"cannot hold both {' and '.join(_EXCLUSIVE)}")
+
+
+def _members(metadata: Mapping[str, Any], name: str) -> list[tuple[str, Any]]:
+    members = metadata.get(name)
+    found = members.items() if isinstance(members, Mapping) else ()
+    return [(key, value) for key, value in found if isinstance(key, str)]
