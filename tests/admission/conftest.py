@@ -17,6 +17,7 @@ from infra.local.control_plane import ControlPlane
 from infra.local.kubernetes_api import ApiError, KubernetesApi
 from nodeless.admission import AdmissionServer, Certificates
 from nodeless.api.crds import all_crds
+from nodeless.app.surroundings import SurroundingsWatch
 from nodeless.watch import ApiClient
 from tests.api.manifests import article, provisioner
 from tests.control_plane.connect_proxy import ConnectProxy
@@ -186,14 +187,16 @@ class Serving:
     async def _serve(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         client = await ApiClient.connect()
-        certificates = Certificates(client, self.namespace)
+        certificates, around = Certificates(client, self.namespace), SurroundingsWatch(client)
         try:
-            async with AdmissionServer("127.0.0.1", 0, certificates) as server:
+            server = AdmissionServer("127.0.0.1", 0, certificates, look_around=around.current)
+            async with asyncio.TaskGroup() as group, server:
                 self.port, self.bundle = server.port, certificates.bundle
-                keeping = asyncio.create_task(certificates.keep())
+                background = [group.create_task(work) for work in (certificates.keep(), around.run())]
                 self._started.set()
                 await self._stop.wait()
-                keeping.cancel()
+                for task in background:
+                    task.cancel()
         finally:
             await client.close()
 

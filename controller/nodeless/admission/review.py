@@ -16,7 +16,8 @@ from nodeless.admission.access import Json
 from nodeless.admission.config_maps import SettingsCheck, config_map_faults
 from nodeless.api.defaulting import default, missing_requirements
 from nodeless.api.errors import FieldError, InvalidObject
-from nodeless.api.validation import breaks_schema, leaves_spec_alone, subject_of, validate, warnings
+from nodeless.api.surroundings import NOTHING_KNOWN, Surroundings, advice_around
+from nodeless.api.validation import breaks_schema, leaves_spec_alone, subject_of, validate
 
 REVIEW_VERSION = "admission.k8s.io/v1"
 
@@ -52,14 +53,15 @@ def review_default(request: Json) -> Json:
     return allow(request, patch=default_patch(manifest) if isinstance(manifest, Mapping) else [])
 
 
-def review_validate(request: Json) -> Json:
+def review_validate(request: Json, around: Surroundings = NOTHING_KNOWN) -> Json:
     """Refuse an object with faults, all of them in one message; pass on warnings about any other."""
     if _never_refused(request):
         return allow(request)
     manifest = request.get("object")
     if errors := validate(manifest):
         return deny(request, manifest, errors)
-    return allow(request, warnings=warnings(manifest))
+    told = [str(each).removeprefix("warning: ") for each in advice_around(manifest, around)]
+    return allow(request, warnings=told)
 
 
 def review_config_map(request: Json, check_settings: SettingsCheck | None = None) -> Json:

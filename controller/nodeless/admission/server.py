@@ -23,6 +23,7 @@ from nodeless.admission.review import (
     review_default,
     review_validate,
 )
+from nodeless.api.surroundings import Surroundings
 from nodeless.model.labels import AWS_GROUP, CORE_GROUP
 
 #: A review holds two objects of at most 1.5 MiB each (etcd's limit), and a little around them.
@@ -30,6 +31,8 @@ _LARGEST_BODY = 8 * 1024 * 1024
 _GRACE_SECONDS = 5.0
 
 Review = Callable[[Json], Json]
+LookAround = Callable[[], Surroundings]
+"""Gives what is known of types and pools at once: nothing is fetched while a user waits."""
 
 
 class WebhookPortTakenError(OSError):
@@ -52,12 +55,13 @@ class AdmissionServer:
         certificates: Certificates,
         *,
         check_settings: SettingsCheck | None = None,
+        look_around: LookAround | None = None,
     ) -> None:
         self.port = port
         self._host = host
         self._certificates = certificates
         self._runner = web.AppRunner(
-            application(check_settings), access_log=None, shutdown_timeout=_GRACE_SECONDS
+            application(check_settings, look_around), access_log=None, shutdown_timeout=_GRACE_SECONDS
         )
 
     async def __aenter__(self) -> Self:
@@ -98,12 +102,24 @@ class AdmissionServer:
         await asyncio.sleep(0)  # lets the loop close what was aborted
 
 
-def application(check_settings: SettingsCheck | None = None) -> web.Application:
+def application(
+    check_settings: SettingsCheck | None = None, look_around: LookAround | None = None
+) -> web.Application:
     """The paths that are served; any other is a mistake in a webhook configuration."""
+
+    def validated(request: Json) -> Json:
+        if look_around is not None:
+            try:
+                return review_validate(request, look_around())
+            except Exception:
+                # Warnings are a courtesy: whatever is wrong with them, the verdict does not wait for it.
+                structlog.get_logger().bind(logger="webhook").exception("cannot look around")
+        return review_validate(request)
+
     app = web.Application(client_max_size=_LARGEST_BODY)
     for group in (CORE_GROUP, AWS_GROUP):
         app.router.add_post(f"/default/{group}", _handler(review_default))
-        app.router.add_post(f"/validate/{group}", _handler(review_validate))
+        app.router.add_post(f"/validate/{group}", _handler(validated))
     app.router.add_post(
         f"/validate/config.{CORE_GROUP}", _handler(lambda request: review_config_map(request, check_settings))
     )

@@ -24,8 +24,20 @@ _OTHER_NAMES = {
 _NEEDS_NO_VALUES = (EXISTS, DOES_NOT_EXIST)
 #: Resources that nodes have and that carry no domain (those of device plugins do).
 _RESOURCES = ("cpu", "memory", "ephemeral-storage", "pods", "nodes")
+#: Resources of the device plugins that instance types are made for.
+_DEVICES = (
+    "nvidia.com/gpu",
+    "amd.com/gpu",
+    "habana.ai/gaudi",
+    "aws.amazon.com/neuron",
+    "aws.amazon.com/neuroncore",
+    "aws.amazon.com/neurondevice",
+    "vpc.amazonaws.com/efa",
+    "vpc.amazonaws.com/pod-eni",
+    "vpc.amazonaws.com/PrivateIPv4Address",
+)
 #: With fewer types to choose from, spot capacity is interrupted more often than it needs to be.
-_FEW_TYPES = 5
+FEW_TYPES = 5
 #: Tags of one resource (EC2 User Guide, tag restrictions).
 _MOST_TAGS = 50
 
@@ -45,10 +57,10 @@ def _few_types(seen: Mapping[str, Requirement], path: str) -> Iterator[FieldErro
     types, capacity = seen.get(INSTANCE_TYPE), seen.get(CAPACITY_TYPE)
     if types is None or types.complement or not types.values:
         return
-    if capacity is not None and capacity.allows(SPOT) and len(types.values) < _FEW_TYPES:
+    if capacity is not None and capacity.allows(SPOT) and len(types.values) < FEW_TYPES:
         names = ", ".join(sorted(types.values))
         message = f"leaves {len(types.values)} instance types for spot ({names})"
-        yield warning(path, ABSENT, message, f"allow {_FEW_TYPES} or more: fewer interruptions, lower prices")
+        yield warning(path, ABSENT, message, f"allow {FEW_TYPES} or more: fewer interruptions, lower prices")
 
 
 def limit_advice(limits: Any, path: str) -> Iterator[FieldError]:
@@ -57,9 +69,17 @@ def limit_advice(limits: Any, path: str) -> Iterator[FieldError]:
         where = at(path, str(name))
         if str(amount).startswith("-"):
             yield warning(where, amount, "is negative: nothing will ever be launched")
-        if isinstance(name, str) and "/" not in name and name not in _RESOURCES:
-            hint = did_you_mean(name, _RESOURCES, f"known: {', '.join(_RESOURCES)}")
+        if isinstance(name, str) and not _may_exist(name):
+            hint = did_you_mean(name, (*_RESOURCES, *_DEVICES), f"known: {', '.join(_RESOURCES)}")
             yield warning(where, amount, "limits nothing: no node has such a resource", hint)
+
+
+def _may_exist(resource: str) -> bool:
+    """Whether nodes may have a resource: a known one, or one of a device plugin that we do not know."""
+    domain, slash, _ = resource.partition("/")
+    if not slash:
+        return resource in _RESOURCES or resource.startswith("hugepages-")
+    return resource in _DEVICES or all(domain != known.partition("/")[0] for known in _DEVICES)
 
 
 def tag_advice(tags: Any, path: str) -> Iterator[FieldError]:

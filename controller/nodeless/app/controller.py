@@ -37,6 +37,7 @@ from nodeless.app.process_settings import ProcessSettings
 from nodeless.app.provisioning import Provisioning
 from nodeless.app.recorder import Recorder
 from nodeless.app.settings import GlobalSettings, settings_faults
+from nodeless.app.surroundings import SurroundingsWatch
 from nodeless.app.waiting import synced
 from nodeless.cloud import CloudError, CloudProvider
 from nodeless.cloud.aws import AwsProvider
@@ -94,13 +95,16 @@ class Controller:
 
     async def _serve_webhook(self) -> None:
         certificates = Certificates(self._client, self._process.namespace, self._process.service)
+        surroundings = SurroundingsWatch(self._client)
         server = AdmissionServer(
             self._process.bind_address,
             self._process.webhook_port,
             certificates,
             check_settings=settings_faults,
+            look_around=surroundings.current,
         )
-        async with server:
+        async with asyncio.TaskGroup() as group, server:
+            group.create_task(surroundings.run(), name="surroundings")
             self._webhook_ready = True
             self._log.info("webhook is serving", port=self._process.webhook_port)
             await certificates.keep()

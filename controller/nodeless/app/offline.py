@@ -4,6 +4,7 @@ Data goes to stdout, remarks to stderr. Exit code 0: all is well; 1: something i
 could not be converted; 2: a file cannot be read.
 """
 
+import contextlib
 import json
 import sys
 from collections.abc import Iterator
@@ -16,9 +17,12 @@ import yaml
 from nodeless.api.conversion import Conversion, convert_to_v1
 from nodeless.api.conversion_back import convert_to_v1alpha5
 from nodeless.api.conversion_classes import ClassContext
-from nodeless.api.errors import FieldError
+from nodeless.api.errors import FieldError, InvalidObject
 from nodeless.api.kinds import AWS_NODE_TEMPLATE, EC2_NODE_CLASS, NODE_POOL, PROVISIONER
-from nodeless.api.validation import advice, kind_of, subject_of, validate
+from nodeless.api.reading import read_pool
+from nodeless.api.surroundings import Surroundings, advice_around
+from nodeless.api.validation import kind_of, subject_of, validate
+from nodeless.app.bundled_types import bundled_types
 
 offline = typer.Typer()
 _STDIN = "-"
@@ -33,7 +37,9 @@ def validate_files(files: Files, output: Output = "text") -> None:
     """Check manifests as the webhook and the API server do; exit 1 when one is invalid."""
     _require(output in ("text", "json"), f"--output {output!r} is not known; hint: text or json")
     results: list[dict[str, Any]] = []
-    for file, manifest in _documents(files):
+    documents = list(_documents(files))
+    around = _surroundings([manifest for _, manifest in documents])
+    for file, manifest in documents:
         if kind_of(manifest) is None and not _is_ours(manifest):
             results.append(
                 {"file": file, "object": subject_of(manifest), "result": "passed over", "faults": []}
@@ -41,7 +47,7 @@ def validate_files(files: Files, output: Output = "text") -> None:
             continue
         faults = validate(manifest)
         invalid = any(not fault.warning for fault in faults)
-        listed = faults if invalid else advice(manifest)
+        listed = faults if invalid else advice_around(manifest, around)
         result = "invalid" if invalid else "valid"
         entry: dict[str, Any] = {"file": file, "object": subject_of(manifest), "result": result}
         results.append(entry | {"faults": [_fault(fault) for fault in listed]})
@@ -90,6 +96,17 @@ def convert_files(
         _remark(f"{subject}: not converted: {loss}")
     if failed or result.losses:
         raise typer.Exit(1)
+
+
+def _surroundings(manifests: list[Any]) -> Surroundings:
+    """The pools of the files are each other's neighbours, as they would be in a cluster."""
+    pools = {}
+    for manifest in manifests:
+        if PROVISIONER.describes(manifest) or NODE_POOL.describes(manifest):
+            with contextlib.suppress(InvalidObject):
+                pool, _ = read_pool(manifest)
+                pools[pool.key] = pool
+    return Surroundings(bundled_types(), pools)
 
 
 def _documents(files: list[str]) -> Iterator[tuple[str, Any]]:

@@ -32,10 +32,7 @@ def watched_kinds(report_invalid: Report) -> tuple[Watched, ...]:
         Watched("pods", "/api/v1/pods", _pod, events.PodGone),
         Watched("nodes", "/api/v1/nodes", _node, events.NodeGone),
         Watched("daemonsets", "/apis/apps/v1/daemonsets", _daemon_set, events.DaemonSetGone),
-        *(
-            Watched(kind.plural, kind.path(), _pool_decoder(report_invalid), events.PoolGone, optional=True)
-            for kind in (PROVISIONER, NODE_POOL)
-        ),
+        *watched_pools(report_invalid),
         *(
             Watched(
                 kind.plural, kind.path(), _class_decoder(report_invalid), events.NodeClassGone, optional=True
@@ -64,6 +61,14 @@ def _storage_kinds() -> tuple[Watched, ...]:
             events.StorageClassGone,
         ),
         Watched("csinodes", "/apis/storage.k8s.io/v1/csinodes", _csi_node, events.CsiNodeGone),
+    )
+
+
+def watched_pools(report_invalid: Report) -> tuple[Watched, ...]:
+    """The pools of both generations alone."""
+    return tuple(
+        Watched(kind.plural, kind.path(), _pool_decoder(report_invalid), events.PoolGone, optional=True)
+        for kind in (PROVISIONER, NODE_POOL)
     )
 
 

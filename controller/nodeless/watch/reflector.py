@@ -14,6 +14,7 @@ import asyncio
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 import structlog
@@ -71,10 +72,16 @@ class _Restart(Exception):
     """The list must start anew."""
 
 
+def _drop(_logger: Any, _method: str, _line: Any) -> Any:
+    raise structlog.DropEvent
+
+
 class Reflector:
     """One running sync: `handle` gets each event, in order; `synced` is set after the first list."""
 
-    def __init__(self, client: ApiClient, watched: Watched, handle: Callable[[Event], None]) -> None:
+    def __init__(
+        self, client: ApiClient, watched: Watched, handle: Callable[[Event], None], *, quiet: bool = False
+    ) -> None:
         self.watched = watched
         self.synced = asyncio.Event()
         self.problem: str | None = None
@@ -85,7 +92,9 @@ class Reflector:
         self._absent = 0
         self._envelope = msgspec.json.Decoder(_Envelope)
         self._bookmark = msgspec.json.Decoder(_Bookmark)
-        self._log = structlog.get_logger().bind(logger="watch").bind(kind=watched.name)
+        # A second watch of one kind leaves it to the first to speak.
+        log = structlog.get_logger() if not quiet else structlog.wrap_logger(None, processors=[_drop])
+        self._log = log.bind(logger="watch").bind(kind=watched.name)
 
     async def run(self) -> None:
         """Sync until cancelled. Problems are logged once each, and cured by trying again."""
