@@ -17,6 +17,16 @@ class Offering:
     price: float
     available: bool = True
 
+    @property
+    def for_sale(self) -> bool:
+        """Whether it can be bought: available, at a price that is one."""
+        return self.available and self.priced
+
+    @property
+    def priced(self) -> bool:
+        """Whether the price is one: a number, not negative, not infinite."""
+        return isinstance(self.price, int | float) and 0 <= self.price < float("inf")
+
     def allowed_by(self, requirements: Requirements) -> bool:
         """Whether requirements on zone and capacity type allow it."""
         return _allows(requirements, ZONE, self.zone) and _allows(
@@ -52,9 +62,7 @@ class InstanceType:
     def cheapest(self, requirements: Requirements) -> Offering | None:
         """The cheapest available offering that the requirements allow (ties: zone, capacity type)."""
         allowed = [
-            offering
-            for offering in self.offerings
-            if offering.available and offering.allowed_by(requirements)
+            offering for offering in self.offerings if offering.for_sale and offering.allowed_by(requirements)
         ]
         return min(
             allowed,

@@ -81,6 +81,8 @@ class PodShape:
     """(volume, storage class) of generic ephemeral volumes, each with a claim named `<pod>-<volume>`."""
     volume_terms: tuple[NodeSelectorTerm, ...] = ()
     """Alternatives: where all its volumes can be reached; known once its claims are looked up."""
+    invalid: str = ""
+    """Why what it asks for cannot be read; then nothing else is known of it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ them, `Requirements`, holds one per key; adding to a key intersects. An absent k
 allows anything.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -20,6 +21,7 @@ GT = "Gt"
 LT = "Lt"
 GTE = "Gte"
 LTE = "Lte"
+_INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 OPERATORS = (IN, NOT_IN, EXISTS, DOES_NOT_EXIST, GT, LT, GTE, LTE)
 
 
@@ -56,13 +58,13 @@ class Requirement:
             case "DoesNotExist":
                 return cls(key, False, min_values=min_values)
             case "Gt":
-                return cls(key, True, minimum=int(listed[0]) + 1, min_values=min_values)
+                return cls(key, True, minimum=_bound(key, operator, listed) + 1, min_values=min_values)
             case "Gte":
-                return cls(key, True, minimum=int(listed[0]), min_values=min_values)
+                return cls(key, True, minimum=_bound(key, operator, listed), min_values=min_values)
             case "Lt":
-                return cls(key, True, maximum=int(listed[0]) - 1, min_values=min_values)
+                return cls(key, True, maximum=_bound(key, operator, listed) - 1, min_values=min_values)
             case "Lte":
-                return cls(key, True, maximum=int(listed[0]), min_values=min_values)
+                return cls(key, True, maximum=_bound(key, operator, listed), min_values=min_values)
         raise ValueError(f"unknown operator {operator!r} for {key}; hint: use one of {', '.join(OPERATORS)}")
 
     def allows(self, value: str) -> bool:
@@ -153,6 +155,13 @@ class Requirement:
         if self.maximum is not None:
             text += f" <={self.maximum}"
         return text
+
+
+def _bound(key: str, operator: str, values: tuple[str, ...]) -> int:
+    """The one integer of a bound, of 64 bits as in Kubernetes. Raises ValueError."""
+    if len(values) == 1 and _INTEGER.fullmatch(values[0]):
+        return int(values[0])
+    raise ValueError(f"{operator} for {key} has the values {list(values)}; hint: give one whole number")
 
 
 def _stricter(left: int | None, right: int | None, choose: Callable[[int, int], int]) -> int | None:

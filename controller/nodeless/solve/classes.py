@@ -21,7 +21,14 @@ Mask = NDArray[np.bool_]
 
 #: Stands for "as many as you like" where a class asks for nothing.
 UNBOUNDED = np.int64(2**40)
+#: A petabyte and more: no node has that much of anything, and sums of thousands of it fit 64 bits.
+_LARGEST = 2**50
 _ANY_ADDRESS = ("", "0.0.0.0", "::")
+
+
+def bounded(amount: int) -> int:
+    """An amount that can be computed with; what is beyond any node is as good as infinite."""
+    return min(max(amount, -_LARGEST), _LARGEST)
 
 
 class Axis:
@@ -36,11 +43,11 @@ class Axis:
 
     def row(self, resources: Resources) -> Amounts:
         """The amounts of a resource mapping; a resource that nobody asks for is dropped."""
-        return np.array([resources.get(name, 0) for name in self.names], dtype=np.int64)
+        return np.array([bounded(resources.get(name, 0)) for name in self.names], dtype=np.int64)
 
     def table(self, many: Sequence[Resources]) -> Amounts:
         """One row for each mapping; shape (len(many), len(names))."""
-        rows = [[resources.get(name, 0) for name in self.names] for resources in many]
+        rows = [[bounded(resources.get(name, 0)) for name in self.names] for resources in many]
         return np.array(rows, dtype=np.int64).reshape(len(many), len(self.names))
 
     def resources(self, row: Amounts) -> dict[str, int]:

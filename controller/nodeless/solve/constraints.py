@@ -13,10 +13,12 @@ from dataclasses import dataclass
 
 from nodeless.model.pods import NodeSelectorTerm, PodShape
 from nodeless.model.requirements import IN, Conflict, Requirement, Requirements
+from nodeless.model.resources import format_amount
 
 NAMESPACE_SELECTOR = "NamespaceSelectorNotPlanned"
 VOLUME_UNREACHABLE = "VolumeUnreachable"
 MATCH_FIELDS = "MatchFieldsNotPlanned"
+INVALID = "InvalidPod"
 CONTRADICTION = "RequirementsContradict"
 
 
@@ -49,6 +51,9 @@ class Demand:
 
 def demand_of(shape: PodShape) -> Demand | Unplannable:
     """The demand of a shape, or why it cannot be planned."""
+    fault = shape.invalid or _fault_of_requests(shape)
+    if fault:
+        return Unplannable(INVALID, f"the pod cannot be read: {fault}")
     selector = tuple(Requirement.of(key, IN, (value,)) for key, value in shape.node_selector)
     usable = [term.expressions for term in shape.required_terms if _matches_something(term)]
     if shape.required_terms and not usable:
@@ -73,6 +78,17 @@ def demand_of(shape: PodShape) -> Demand | Unplannable:
         key=lambda entry: -entry[0],
     )
     return Demand(reaching, tuple(preferred))
+
+
+def _fault_of_requests(shape: PodShape) -> str:
+    return next(
+        (
+            f"it requests {format_amount(name, amount)} of {name}"
+            for name, amount in shape.requests
+            if amount < 0
+        ),
+        "",
+    )
 
 
 def wish_of(expressions: tuple[Requirement, ...]) -> Wish | Conflict:

@@ -17,7 +17,7 @@ from nodeless.solve.classes import Amounts, Mask
 from nodeless.solve.eligibility import claims_by_provider_id, leaving
 from nodeless.solve.opened import OpenedNode
 from nodeless.solve.outlook import charged_capacity, pool_of_node
-from nodeless.solve.pool_table import NODES, PoolTable
+from nodeless.solve.pool_table import NODES, PoolTable, bounded_limit
 
 
 class Budgets:
@@ -27,7 +27,7 @@ class Budgets:
         used = _capacity_by_pool(snapshot, tables)
         self._left: dict[str, Amounts] = {}
         for key, table in tables.items():
-            spent = [_amount(used.get(key, []), name) for name in table.limit_names]
+            spent = [bounded_limit(_amount(used.get(key, []), name)) for name in table.limit_names]
             self._left[key] = table.limits - np.array(spent, dtype=np.int64)
         self._opened: dict[str, list[OpenedNode]] = {}
 

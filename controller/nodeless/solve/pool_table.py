@@ -14,12 +14,13 @@ from nodeless.model.pods import DaemonSet, HostPort
 from nodeless.model.pools import PROVISIONER, Pool
 from nodeless.model.requirements import Conflict, Requirement, Requirements
 from nodeless.model.taints import Taint, TaintEffect, Toleration, untolerated
-from nodeless.solve.classes import Amounts, Mask, PodClass, how_many, ports_conflict, requests_of
+from nodeless.solve.classes import Amounts, Mask, PodClass, bounded, how_many, ports_conflict, requests_of
 from nodeless.solve.constraints import Wish, daemon_alternatives
 from nodeless.solve.type_table import Prices, TypeTable
 
 #: The limit that counts nodes instead of a resource.
 NODES = "nodes"
+_LARGEST_LIMIT = 2**61
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,7 +55,9 @@ class PoolTable:
         """The terms of a node without pods."""
         limits = pool.limits or {}
         self.limit_names = tuple(sorted(limits))
-        self.limits: Amounts = np.array([limits[name] for name in self.limit_names], dtype=np.int64)
+        self.limits: Amounts = np.array(
+            [bounded_limit(limits[name]) for name in self.limit_names], dtype=np.int64
+        )
         self.limited: Amounts = self._limited_capacity()
         """What each type counts against the limits; shape (types, limits)."""
 
@@ -154,7 +157,7 @@ class PoolTable:
 
     def _limited_capacity(self) -> Amounts:
         rows = [
-            [1 if name == NODES else kind.capacity.get(name, 0) for name in self.limit_names]
+            [1 if name == NODES else bounded(kind.capacity.get(name, 0)) for name in self.limit_names]
             for kind in self.table.types
         ]
         return np.array(rows, dtype=np.int64).reshape(len(self.table), len(self.limit_names))
@@ -173,6 +176,11 @@ def offered_requirements(pool: Pool) -> Requirements:
     if not any(requirement.key == other for requirement in labels):
         labels.append(Requirement(other, False))
     return Requirements(labels)
+
+
+def bounded_limit(amount: int) -> int:
+    """A limit, or what counts against one, as 64 bits can hold it with room for a difference."""
+    return min(max(amount, -_LARGEST_LIMIT), _LARGEST_LIMIT)
 
 
 def prefers_only(taint: Taint) -> bool:

@@ -98,6 +98,9 @@ def _repriced(
     matching = [adjustment for adjustment in adjustments if adjustment.concerns(pool, kind.name)]
     offerings = []
     for offering in kind.offerings:
+        if not offering.priced:
+            offerings.append(offering)
+            continue
         paid = offering
         for adjustment in matching:
             paid = adjustment.apply(paid)

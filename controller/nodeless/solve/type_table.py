@@ -18,6 +18,8 @@ from nodeless.solve.classes import UNBOUNDED, Amounts, Axis, Mask
 from nodeless.solve.volumes import attachable
 
 Prices = NDArray[np.float64]
+#: Stands for the price of what has none and so cannot be bought.
+_UNPRICED = 1e9
 _OFFERED = frozenset((ZONE, CAPACITY_TYPE))
 
 
@@ -118,8 +120,8 @@ class TypeTable:
         for row, kind in enumerate(self.types):
             for offering in kind.offerings:
                 place = (row, zone_index[offering.zone], kind_index[offering.capacity_type])
-                sold[place] = min(sold[place], offering.price)
-                if offering.available:
+                sold[place] = min(sold[place], offering.price if offering.priced else _UNPRICED)
+                if offering.for_sale:
                     prices[place] = min(prices[place], offering.price)
         return zones, kinds, prices, sold
 

@@ -9,7 +9,7 @@ from nodeless.model import pods as model
 from nodeless.model.labels import DO_NOT_DISRUPT, DO_NOT_EVICT
 from nodeless.model.nodes import Node
 from nodeless.model.requirements import Requirement
-from nodeless.model.resources import PODS, add, maximum, parse_resources
+from nodeless.model.resources import PODS, add, format_amount, maximum, parse_resources
 from nodeless.model.taints import Taint, Toleration
 from nodeless.watch import documents
 
@@ -25,7 +25,7 @@ _shapes: dict[model.PodShape, model.PodShape] = {}
 
 
 def decode_pod(raw: bytes) -> model.Pod:
-    """A pod from its JSON. Raises msgspec.DecodeError, QuantityError."""
+    """A pod from its JSON. Raises msgspec.DecodeError."""
     document = _POD.decode(raw)
     metadata, spec, status = document.metadata, document.spec, document.status
     annotations = metadata.annotations
@@ -89,11 +89,24 @@ def decode_node(raw: bytes) -> Node:
 
 
 def shape_of(spec: documents.PodSpec) -> model.PodShape:
-    """What of a pod's spec decides where it can run; one shared instance for equal specs."""
+    """What of a pod's spec decides where it can run; one shared instance for equal specs.
+
+    A spec that says what cannot be read (an operator of a later Kubernetes, say) gives an invalid shape.
+    """
+    try:
+        shape = _read_shape(spec)
+    except ValueError as error:
+        shape = model.PodShape(requests=((PODS, 1),), invalid=str(error))
+    if len(_shapes) >= _MOST_SHAPES:
+        _shapes.clear()
+    return _shapes.setdefault(shape, shape)
+
+
+def _read_shape(spec: documents.PodSpec) -> model.PodShape:
     affinity = spec.affinity or documents.Affinity()
     node_affinity = affinity.nodeAffinity or documents.NodeAffinity()
     required = node_affinity.requiredDuringSchedulingIgnoredDuringExecution
-    shape = model.PodShape(
+    return model.PodShape(
         requests=tuple(sorted(pod_requests(spec).items())),
         node_selector=tuple(sorted(spec.nodeSelector.items())),
         required_terms=tuple(selector_term(term) for term in required.nodeSelectorTerms) if required else (),
@@ -122,9 +135,6 @@ def shape_of(spec: documents.PodSpec) -> model.PodShape:
             if volume.ephemeral is not None and volume.ephemeral.volumeClaimTemplate is not None
         ),
     )
-    if len(_shapes) >= _MOST_SHAPES:
-        _shapes.clear()
-    return _shapes.setdefault(shape, shape)
 
 
 def pod_requests(spec: documents.PodSpec) -> dict[str, int]:
@@ -154,7 +164,11 @@ def pod_requests(spec: documents.PodSpec) -> dict[str, int]:
 
 
 def _container_requests(resources: documents.ResourceRequirements) -> dict[str, int]:
-    return parse_resources({**resources.limits, **resources.requests})
+    amounts = parse_resources({**resources.limits, **resources.requests})
+    for name, amount in amounts.items():
+        if amount < 0:
+            raise ValueError(f"it requests {format_amount(name, amount)} of {name}")
+    return amounts
 
 
 def selector_term(term: documents.NodeSelectorTerm) -> model.NodeSelectorTerm:
