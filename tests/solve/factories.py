@@ -255,12 +255,15 @@ def claim(name: str, *types: str, pool_name: str = "default", **fields: object) 
     )
 
 
-def claim_for(planned: PlannedNode, **fields: object) -> Claim:
+def claim_for(planned: PlannedNode, name: str = "default-aaaaa", **fields: object) -> Claim:
     """The claim that a planned node becomes: its requirements, and its types by name."""
     names = (alternative.instance_type for alternative in planned.alternatives)
     types = needs(INSTANCE_TYPE, "In", *names)
     return claim(
-        "default-aaaaa", requirements=Requirements([*planned.requirements.values(), types]), **fields
+        name,
+        pool_name=planned.pool.name,
+        requirements=Requirements([*planned.requirements.values(), types]),
+        **fields,
     )
 
 

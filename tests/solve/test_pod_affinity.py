@@ -7,8 +7,9 @@ import pytest
 from nodeless.model.labels import ARCH, HOSTNAME, ZONE
 from nodeless.model.pods import LabelSelector, PodAffinityTerm
 from nodeless.model.snapshot import Snapshot
-from tests.solve.catalogues import after_pass, fixture_type, planned, skew, template, waiting, with_more
+from tests.solve.acceptance.catalogues import a_type
 from tests.solve.factories import beside, claim_for, domains, needs, pods, selecting, spread, term
+from tests.solve.passes import after_pass, planned, skew, template, waiting, with_more
 
 EMPTY = Snapshot()
 ZONES = ("z1", "z2", "z3")
@@ -187,7 +188,22 @@ def test_two_groups_that_want_each_other_are_placed_together():
 
 
 def test_a_group_goes_where_the_largest_part_of_it_fits():
-    types = (fixture_type("few", 4, 4, pods=2), fixture_type("many", 8, 16, pods=20))
+    types = (a_type("few", pods=2), a_type("many", 8, "16Gi", pods=20))
     seen = after_pass(EMPTY, pods(8, "500m", affinity=(beside(HOSTNAME),)), types=types)
     assert not waiting(seen)
     assert skew(seen, HOSTNAME) == (8,)
+
+
+def test_pods_that_want_one_host_and_shun_each_others_zone_are_placed_once():
+    both = {"affinity": (beside(HOSTNAME),), "anti_affinity": (beside(ZONE),)}
+    seen = after_pass(EMPTY, pods(3, "100m", **both))
+    assert skew(seen, ZONE) == (1,)
+    assert len(waiting(seen)) == 2
+
+
+def test_a_group_starts_on_an_open_node_when_no_limit_allows_a_larger_one():
+    types = (a_type("default"),)
+    own = template(limits={"cpu": "4"})
+    first = pods(1, "2500m", name="first")
+    seen = after_pass(EMPTY, own, first, pods(3, affinity=(beside(HOSTNAME),)), types=types)
+    assert skew(seen, HOSTNAME) == (1,)

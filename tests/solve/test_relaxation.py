@@ -5,8 +5,8 @@ import pytest
 from nodeless.model.labels import ARCH, HOSTNAME, ZONE
 from nodeless.model.snapshot import Snapshot
 from nodeless.solve import Policy
-from tests.solve.catalogues import after_pass, planned, skew, template, waiting, with_more
 from tests.solve.factories import beside, domains, needs, pods, spread, term
+from tests.solve.passes import after_pass, planned, skew, template, waiting, with_more
 
 EMPTY = Snapshot()
 

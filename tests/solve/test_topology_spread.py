@@ -7,16 +7,16 @@ import pytest
 from nodeless.model.labels import ARCH, CAPACITY_TYPE, HOSTNAME, ON_DEMAND, PROVISIONER_NAME, SPOT, ZONE
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.taints import Taint
-from tests.solve.catalogues import (
+from tests.solve.acceptance.catalogues import a_type
+from tests.solve.factories import LabelSelector, domains, needs, node, pods, running, selecting, spread, term
+from tests.solve.passes import (
     after_pass,
-    fixture_type,
     skew,
     template,
     waiting,
     with_more,
     without,
 )
-from tests.solve.factories import LabelSelector, domains, needs, node, pods, running, selecting, spread, term
 
 EMPTY = Snapshot()
 ZONES = (spread(ZONE),)
@@ -278,7 +278,27 @@ def test_tp_26_nodes_that_the_selector_excludes_are_domains_if_affinity_is_ignor
 
 
 def test_a_type_without_spot_in_a_zone_is_no_obstacle_to_both_constraints():
-    types = (fixture_type("default", offered=(("z1", SPOT), ("z2", ON_DEMAND))),)
+    types = (a_type("default", sold=(("z1", SPOT), ("z2", ON_DEMAND))),)
     constraints = (spread(ZONE), spread(CAPACITY_TYPE))
     seen = after_pass(EMPTY, pods(6, "100m", spread=constraints), types=types)
     assert skew(seen, ZONE) == skew(seen, CAPACITY_TYPE) == (3, 3)
+
+
+def test_pods_on_a_node_that_may_take_no_part_raise_no_minimum():
+    somewhere = pods(1, "2500m", name="somewhere", labels={"app": "web"}, selector={CAPACITY_TYPE: ON_DEMAND})
+    in_z1 = pods(2, "2", selector={ZONE: "z1"}, spread=(spread(CAPACITY_TYPE),))
+    seen = after_pass(EMPTY, somewhere, in_z1, types=(a_type("default"),))
+    kinds = [
+        seen.nodes[pod.node_name].capacity_type
+        for pod in seen.pods.values()
+        if pod.node_name and pod.name.startswith("web")
+    ]
+    assert len(kinds) == len(set(kinds))
+
+
+def test_a_domain_whose_nodes_would_lack_another_constraints_label_plays_no_part():
+    racked = node("racked", labels={RACK: "r1", ARCH: "amd64"}, provider_id="")
+    old = [running(pod, "racked") for pod in pods(2, "100m", name="old", labels={"app": "web"})]
+    constraints = (spread(RACK, "nobody"), spread(ARCH))
+    seen = after_pass(EMPTY, racked, old, pods(1, "100m", spread=constraints))
+    assert not waiting(seen)

@@ -21,6 +21,8 @@ class Counter:
     def __init__(self, slots: int) -> None:
         self.domains: dict[str, int] = {}
         """Pods by the value of the topology key; the hostname's are in `slots` and `nodes`."""
+        self.unsure: dict[str, int] = {}
+        """Those of them on nodes that may turn out to take no part: they fill, but raise no minimum."""
         self.slots: Amounts = np.zeros(slots, dtype=np.int64)
         self.nodes = Growing()
         self.total = 0
@@ -31,6 +33,16 @@ class Counter:
         for domain in domains:
             self.domains[domain] = self.domains.get(domain, 0) + number
             self.total += number
+
+    def doubt(self, domain: str, number: int) -> None:
+        """Of the pods of a domain so many more (or fewer) may turn out not to count."""
+        self.unsure[domain] = self.unsure.get(domain, 0) + number
+
+    def least(self, domains: Iterable[str]) -> int:
+        """Pods that surely are in the emptiest of some domains."""
+        return min(
+            (self.domains.get(domain, 0) - self.unsure.get(domain, 0) for domain in domains), default=0
+        )
 
 
 class Counters:

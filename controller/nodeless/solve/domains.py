@@ -14,6 +14,7 @@ from nodeless.model.snapshot import Snapshot
 from nodeless.model.taints import Taint, untolerated
 from nodeless.solve.constraints import Wish, wish_of
 from nodeless.solve.existing import Slot
+from nodeless.solve.partaking import NodeOutlook, takes_part
 from nodeless.solve.pool_table import PoolTable, prefers_only
 from nodeless.solve.rules import NodeFilter
 
@@ -82,12 +83,8 @@ class Domains:
     def _may_come(self, key: str, value: str, nodes: NodeFilter | None) -> bool:
         domain = Requirement.of(key, IN, (value,))
         wishes = [wish_of((*expressions, domain)) for expressions in (nodes.alternatives if nodes else ((),))]
-        tolerations = nodes.tolerations if nodes else None
         return any(
-            (tolerations is None or table.refuses(tolerations, soft=True) is None) and _makes(table, wish)
-            for table in self._tables
-            for wish in wishes
-            if isinstance(wish, Wish)
+            _makes(table, wish, nodes) for table in self._tables for wish in wishes if isinstance(wish, Wish)
         )
 
 
@@ -105,9 +102,12 @@ def values_of(table: PoolTable, key: str) -> set[str]:
     return values
 
 
-def _makes(table: PoolTable, wish: Wish) -> bool:
+def _makes(table: PoolTable, wish: Wish, nodes: NodeFilter | None) -> bool:
+    """Whether a pool could make a node that a wish asks for and that is one of the filter's."""
     terms = table.grow(table.start, wish)
-    return not isinstance(terms, Conflict) and bool(terms.types.any())
+    if isinstance(terms, Conflict) or not terms.types.any():
+        return False
+    return nodes is None or takes_part(nodes, NodeOutlook(table, terms.requirements)) is not False
 
 
 def _passes(nodes: NodeFilter, place: Place) -> bool:

@@ -12,6 +12,7 @@ from nodeless.solve.classes import Amounts, Mask, PodClass
 from nodeless.solve.constraints import Wish
 from nodeless.solve.growing import Growing
 from nodeless.solve.opened import OpenedNode
+from nodeless.solve.partaking import NodeOutlook
 from nodeless.solve.sharing import Option
 from nodeless.solve.topology import Topology
 
@@ -52,7 +53,9 @@ class OpenNodes:
         if count:
             node.pods.extend(waiting[:count])
             self._describe(index)
-            self._topology.count_on_node(pods.adds, index, node.terms.requirements, count)
+            self._topology.count_on_node(
+                pods.adds, index, NodeOutlook(node.table, node.terms.requirements), count
+            )
         return count
 
     def roomy(self, requests: Amounts) -> Mask:

@@ -123,25 +123,36 @@ class Placing:
 
     def _gather(self, chosen: Sequence[int], waiting: Sequence[str]) -> int:
         """As many as possible on one node: the first that holds all, else the one that holds most."""
+        most = {index: self._alone(index, len(waiting)) for index in chosen}
         best: tuple[int, int | None, int] = (0, None, 0)
         host = self._topology.counters.on_nodes(self._rules, len(self._open))
         for index, option in self._candidates(chosen):
             if self._open.nodes[index].table in self._tables:
-                limit = ENDLESS if host is None else int(host[index])
+                limit = most[option] if host is None else min(most[option], int(host[index]))
                 held = min(limit, self._open.nodes[index].capacity(self._pods, self._wishes[option]))
-                best = max(best, (min(held, len(waiting)), index, option), key=lambda entry: entry[0])
-        if best[0] < len(waiting) and self._largest_fresh(chosen) > best[0]:
-            return self._into_fresh_nodes(chosen, waiting, len(waiting), most=1)
+                best = max(best, (held, index, option), key=lambda entry: entry[0])
         count, at, option = best
+        fresh = {index: min(most[index], self._largest_fresh(index)) for index in chosen}
+        for size in sorted(set(fresh.values()), reverse=True) if count < len(waiting) else ():
+            if size <= count:
+                break
+            largest = [index for index in chosen if fresh[index] == size]
+            placed = self._into_fresh_nodes(largest, waiting, size, most=1)
+            if placed:
+                return placed
         if at is None:
             return 0
         return self._open.put(at, self._pods, self._wishes[option], waiting, count)
 
-    def _largest_fresh(self, chosen: Sequence[int]) -> int:
+    def _alone(self, index: int, want: int) -> int:
+        """How many pods the rules let into one option when all others get none."""
+        shares = self._topology.shares(self._rules, self._keys, [self._options[index]], [want], want)
+        return sum(number for _, number in shares)
+
+    def _largest_fresh(self, index: int) -> int:
         counts = [
             int(fresh[1].max())
             for table in self._tables
-            for index in chosen
             if (fresh := table.fresh(self._pods, self._wishes[index])) is not None
         ]
         return min(max(counts, default=0), self._topology.counters.on_fresh(self._rules))

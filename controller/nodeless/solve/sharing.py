@@ -9,8 +9,8 @@ so the batch needs no step for each pod: L is the least level with sum x_i(L) >=
 highest that is allowed. What is left at the last level goes to the first domains in order.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 #: Room without end.
 ENDLESS = 2**40
@@ -32,14 +32,21 @@ class Limit:
     floor: int
     """The emptiest domain is taken to hold at most so many."""
     max_skew: int
+    unsure: Mapping[str, int] = field(default_factory=dict)
+    """Pods of `counts` that raise no minimum."""
+
+    def emptiest(self, domains: Iterable[str]) -> int:
+        """Pods that surely are in the emptiest of some domains."""
+        return min(
+            [self.floor, *(self.counts.get(other, 0) - self.unsure.get(other, 0) for other in domains)]
+        )
 
     def left(self, option: Option) -> int:
         """How many more pods go into an option's domain now; without the label nothing is counted."""
         value = option[self.at]
         if value is None:
             return ENDLESS
-        emptiest = min([self.floor, *(self.counts.get(other, 0) for other in self.universe)])
-        return emptiest + self.max_skew - self.counts.get(value, 0)
+        return self.emptiest(self.universe) + self.max_skew - self.counts.get(value, 0)
 
     def held(self, option: Option) -> int:
         return self.counts.get(option[self.at] or "", 0)
@@ -86,10 +93,9 @@ def _level(
         want,
         [limit.counts.get(value, 0) for value in values],
         [min(ENDLESS, sum(room[i] for i in groups[value])) for value in values],
-        lowest_closed=min(
-            [limit.floor, *(limit.counts.get(value, 0) for value in limit.universe if value not in groups)]
-        ),
+        lowest_closed=limit.emptiest(value for value in limit.universe if value not in groups),
         max_skew=limit.max_skew,
+        unsure=[limit.unsure.get(value, 0) for value in values],
     )
     return [(groups[value], number) for value, number in zip(values, numbers, strict=True) if number]
 
@@ -119,7 +125,13 @@ def _one_by_one(
 
 
 def level(
-    want: int, counts: Sequence[int], room: Sequence[int], *, lowest_closed: int, max_skew: int
+    want: int,
+    counts: Sequence[int],
+    room: Sequence[int],
+    *,
+    lowest_closed: int,
+    max_skew: int,
+    unsure: Sequence[int] = (),
 ) -> list[int]:
     """Pods for each domain.
 
@@ -129,13 +141,21 @@ def level(
         room: The most that each may get.
         lowest_closed: The least count of the domains that get none (`ENDLESS`: there are none).
         max_skew: How far above the emptiest domain any may end.
+        unsure: Pods of each count that raise no minimum; more than `max_skew` keep it down for good.
 
     Returns:
         A number for each domain, in total at most `want`.
     """
     if not counts or want <= 0:
         return [0] * len(counts)
-    reach = min(lowest_closed, *(count + more for count, more in zip(counts, room, strict=True)))
+    doubts = unsure or [0] * len(counts)
+    reach = min(
+        lowest_closed,
+        *(
+            count - doubt + (more if doubt <= max_skew else 0)
+            for count, more, doubt in zip(counts, room, doubts, strict=True)
+        ),
+    )
     top = min(reach + max_skew, max(counts) + want)
 
     def at(height: int) -> list[int]:

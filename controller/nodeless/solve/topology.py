@@ -10,11 +10,12 @@ pass counts on it.
 from collections.abc import Iterable, Mapping, Sequence
 
 from nodeless.model.labels import HOSTNAME
-from nodeless.model.requirements import Requirement, Requirements
+from nodeless.model.requirements import Requirements
 from nodeless.model.snapshot import Snapshot
 from nodeless.solve.counting import Counters
 from nodeless.solve.domains import Domains, places_of
 from nodeless.solve.existing import Slot
+from nodeless.solve.partaking import NodeOutlook, takes_part
 from nodeless.solve.pool_table import PoolTable
 from nodeless.solve.profiles import Profiles
 from nodeless.solve.rules import NodeFilter, Rules, Spread, Tally
@@ -33,7 +34,9 @@ class Topology:
         self.counters = Counters(profiles.tallies, len(slots))
         places = places_of(snapshot, slots, self.keys) if profiles.tallies else {}
         self.domains = Domains(tables, places)
-        self._filters: dict[tuple[NodeFilter, Requirements], bool] = {}
+        self._verdicts: dict[tuple[NodeFilter, NodeOutlook], bool | None] = {}
+        #: By open node: pods counted there though it may turn out to take no part.
+        self._unsettled: dict[int, list[tuple[Tally, str, int]]] = {}
         for pod in profiles.staying or ():
             place = places.get(pod.node_name)
             if place is None:
@@ -82,21 +85,51 @@ class Topology:
                 if len(values) == 1 or tally.repels:
                     counter.add(sorted(values), number)
 
-    def count_on_node(
-        self, adds: Sequence[Tally], index: int, requirements: Requirements, number: int
-    ) -> None:
-        """Pods were placed on a node that this solve opened, whose requirements determine its domains."""
+    def count_on_node(self, adds: Sequence[Tally], index: int, node: NodeOutlook, number: int) -> None:
+        """Pods were placed on a node that this solve opened, and may have narrowed it."""
+        self._settle(index, node)
         for tally in adds:
-            if tally.nodes is not None and not self._may_pass(tally.nodes, requirements):
+            part = self._takes_part(tally.nodes, node)
+            if part is False:
                 continue
             counter = self.counters[tally]
+            domain = _single(node.requirements, tally.key)
             if tally.key == HOSTNAME:
                 counter.nodes.add(index, number)
                 counter.total += number
+            elif domain is not None:
+                counter.add((domain,), number)
             else:
-                label = requirements.get(tally.key)
-                if label is not None and not label.complement and len(label.values) == 1:
-                    counter.add(label.values, number)
+                continue
+            if part is None:
+                self._unsettled.setdefault(index, []).append((tally, domain or "", number))
+                counter.doubt(domain or "", number)
+
+    def _settle(self, index: int, node: NodeOutlook) -> None:
+        """Decide about pods on a node of which it was not sure whether it takes part."""
+        still = []
+        for tally, domain, number in self._unsettled.pop(index, ()):
+            part = self._takes_part(tally.nodes, node)
+            if part is None:
+                still.append((tally, domain, number))
+                continue
+            counter = self.counters[tally]
+            counter.doubt(domain, -number)
+            if not part and tally.key == HOSTNAME:
+                counter.nodes.add(index, -number)
+                counter.total -= number
+            elif not part:
+                counter.add((domain,), -number)
+        if still:
+            self._unsettled[index] = still
+
+    def _takes_part(self, nodes: NodeFilter | None, node: NodeOutlook) -> bool | None:
+        if nodes is None:
+            return True
+        memo = (nodes, node)
+        if memo not in self._verdicts:
+            self._verdicts[memo] = takes_part(nodes, node)
+        return self._verdicts[memo]
 
     def shares(
         self,
@@ -139,8 +172,7 @@ class Topology:
         universe = self.domains.universe(spread.tally.key, spread.tally.nodes)
         if len(universe) < spread.min_domains:
             return 0
-        counts = self.counters[spread.tally].domains
-        return min((counts.get(value, 0) for value in universe), default=0)
+        return self.counters[spread.tally].least(universe)
 
     def _lets_in(self, rules: Rules, at: Mapping[str, int], option: Option) -> bool:
         """Whether the rules allow one pod there, as things stand."""
@@ -181,6 +213,7 @@ class Topology:
                         universe,
                         floor,
                         spread.max_skew,
+                        self.counters[spread.tally].unsure,
                     )
                 )
         for anti in rules.anti_affinity:
@@ -189,16 +222,10 @@ class Topology:
                 limits.append(Limit(at[anti.tally.key], counts, (), 0, 1))
         return limits
 
-    def _may_pass(self, nodes: NodeFilter, requirements: Requirements) -> bool:
-        memo = (nodes, requirements)
-        if memo not in self._filters:
-            self._filters[memo] = any(
-                all(_may_hold(expression, requirements) for expression in expressions)
-                for expressions in nodes.alternatives
-            )
-        return self._filters[memo]
 
-
-def _may_hold(expression: Requirement, requirements: Requirements) -> bool:
-    label = requirements.get(expression.key)
-    return label is None or label.overlaps(expression)
+def _single(requirements: Requirements, key: str) -> str | None:
+    """The one value that a label must have, or None."""
+    label = requirements.get(key)
+    if label is None or label.complement or len(label.values) != 1:
+        return None
+    return next(iter(label.values))
