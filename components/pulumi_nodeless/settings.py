@@ -50,7 +50,7 @@ def global_settings(
 
 
 def logging_settings(level: str) -> dict[str, str]:
-    """Data of the logging ConfigMap: the level of the controller and of its webhook server."""
+    """Data of the logging ConfigMap: the level of the controller and of its webhook server, lines as JSON."""
     encoder = {
         "timeKey": "time",
         "levelKey": "level",
@@ -69,7 +69,7 @@ def logging_settings(level: str) -> dict[str, str]:
         "sampling": {"initial": 100, "thereafter": 100},
         "outputPaths": ["stdout"],
         "errorOutputPaths": ["stderr"],
-        "encoding": "console",
+        "encoding": "json",
         "encoderConfig": encoder,
     }
     return {"loglevel.webhook": "error", "zap-logger-config": json.dumps(zap, indent=2)}

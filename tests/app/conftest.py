@@ -11,6 +11,7 @@ from infra.local.aws import LocalAws
 from infra.local.kubernetes_api import ApiError
 from nodeless.api.crds import all_crds
 from nodeless.watch import ApiClient
+from tests.app.process import Replicas, a_cluster, settings
 from tests.app.world import CLAIMS, NODES, POOLS, TEMPLATES, Network, a_rig
 
 
@@ -81,6 +82,17 @@ def scene(on_cluster, api, definitions, network, namespace):
         return on_cluster(on_rig)
 
     yield run
+    clear(api, namespace)
+
+
+@pytest.fixture
+def replicas(control_plane, api, aws, network, namespace, definitions, tmp_path) -> Iterator[Replicas]:
+    """Start replicas by identity; all are killed and everything they made is removed afterwards."""
+    a_cluster(control_plane, aws, network)
+    api.create(settings(namespace))
+    started = Replicas(control_plane, aws, namespace, tmp_path)
+    yield started
+    started.end()
     clear(api, namespace)
 
 

@@ -1,131 +1,14 @@
 """`nodeless run` as a process: how it starts, what it says when it cannot, how it ends, who takes over."""
 
-import base64
-import json
-import os
 import signal
 import socket
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-from tests.app.conftest import clear
-from tests.app.world import CLAIMS, CLUSTER, NODES, Kubelets, a_pod, a_provisioner, a_template
+from tests.app.process import environment, leads, lease_path, refused, settings
+from tests.app.world import CLAIMS, NODES, Kubelets, a_pod, a_provisioner, a_template
 
 pytestmark = pytest.mark.cluster
-NODELESS = Path(sys.executable).with_name("nodeless")
-LEASE = "karpenter-leader-election"
-TRUST = json.dumps(
-    {
-        "Version": "2012-10-17",
-        "Statement": [
-            {"Effect": "Allow", "Principal": {"Service": "eks.amazonaws.com"}, "Action": "sts:AssumeRole"}
-        ],
-    }
-)
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def environment(control_plane, aws, namespace, identity="first", **more):
-    return {
-        **os.environ,
-        **aws.environment(),
-        "KUBECONFIG": str(control_plane.kubeconfig),
-        "SYSTEM_NAMESPACE": namespace,
-        "POD_NAME": identity,
-        "POD_IP": "127.0.0.1",
-        "METRICS_PORT": str(free_port()),
-        "HEALTH_PROBE_PORT": str(free_port()),
-        "DISABLE_WEBHOOK": "true",
-        **more,
-    }
-
-
-def settings(namespace, **data):
-    return {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": "karpenter-global-settings", "namespace": namespace},
-        "data": {
-            "aws.clusterName": CLUSTER,
-            "aws.clusterEndpoint": "https://demo.example",
-            "aws.defaultInstanceProfile": "nodes",
-            "batchIdleDuration": "100ms",
-            **data,
-        },
-    }
-
-
-def refused(env):
-    """The one line that a process leaves that cannot start."""
-    ended = subprocess.run(
-        [NODELESS, "run"], env=env, capture_output=True, text=True, timeout=60, check=False
-    )
-    assert ended.returncode == 2, ended.stderr
-    (line,) = ended.stderr.splitlines()
-    assert line.startswith("nodeless: ")
-    return line
-
-
-@pytest.fixture
-def replicas(control_plane, api, aws, network, namespace, definitions, tmp_path):
-    """Start replicas by identity; all are killed and everything they made is removed afterwards."""
-    role = aws.client("iam").create_role(RoleName="cluster", AssumeRolePolicyDocument=TRUST)["Role"]["Arn"]
-    aws.set_cluster(
-        endpoint=control_plane.endpoint,
-        certificate_authority_data=base64.b64encode(
-            control_plane.certificate_authority.read_bytes()
-        ).decode(),
-        issuer=control_plane.issuer,
-    )
-    subnets = [
-        s["SubnetId"]
-        for s in network.ec2.describe_subnets(Filters=[{"Name": "vpc-id", "Values": [network.vpc]}])[
-            "Subnets"
-        ]
-    ]
-    aws.client("eks").create_cluster(name=CLUSTER, roleArn=role, resourcesVpcConfig={"subnetIds": subnets})
-    api.create(settings(namespace))
-    started = []
-
-    def start(identity):
-        log = (tmp_path / f"{identity}.log").open("w")
-        process = subprocess.Popen(
-            [NODELESS, "run"],
-            env=environment(control_plane, aws, namespace, identity),
-            stdout=log,
-            stderr=subprocess.STDOUT,
-        )
-        log.close()
-        process.log = tmp_path / f"{identity}.log"
-        started.append(process)
-        return process
-
-    yield start
-    for process in started:
-        process.kill()
-        process.wait(timeout=10)
-    clear(api, namespace)
-
-
-def lease_path(namespace):
-    return f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{LEASE}"
-
-
-def leads(api, namespace, identity):
-    api.wait(
-        lease_path(namespace),
-        lambda lease: lease is not None and lease["spec"].get("holderIdentity") == identity,
-        timeout=40,
-        what=f"{identity} to lead",
-    )
 
 
 def test_sigterm_releases_the_lease_and_ends_in_order(replicas, api, namespace):

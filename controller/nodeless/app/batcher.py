@@ -16,6 +16,10 @@ class Batcher:
         self._seen: set[str] = set()
         self._changed = asyncio.Event()
 
+    def use(self, idle_seconds: float, max_seconds: float) -> None:
+        """Have other periods, from the next silence or window on."""
+        self._idle, self._max = idle_seconds, max_seconds
+
     def trigger(self, uid: str) -> None:
         """A pod needs capacity."""
         if uid not in self._seen:

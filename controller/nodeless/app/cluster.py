@@ -32,7 +32,7 @@ class Cluster:
         self._listeners: list[Listener] = []
         self._gone: set[str] = set()
         self._gone_order: deque[str] = deque()
-        self._reflectors: list[Reflector] = []
+        self._reflectors: list[Reflector[Event]] = []
         self._started = asyncio.Event()
         self._log = structlog.get_logger().bind(logger="cluster")
 

@@ -28,7 +28,8 @@ from nodeless.app.hands import GUARD_NAME, Hands, NotLeadingError
 from nodeless.app.interruption import InterruptionLoop
 from nodeless.app.launcher import Launcher
 from nodeless.app.leadership import LEASE_NAME, Leadership
-from nodeless.app.live_settings import read_global_settings
+from nodeless.app.live_logging import LiveLogging
+from nodeless.app.live_settings import Faults, LiveSettings, read_global_settings
 from nodeless.app.logs import logger
 from nodeless.app.metrics import Metrics
 from nodeless.app.pool_loop import PoolLoop
@@ -36,13 +37,13 @@ from nodeless.app.probes import health_application, metrics_application, serve
 from nodeless.app.process_settings import ProcessSettings
 from nodeless.app.provisioning import Provisioning
 from nodeless.app.recorder import Recorder
-from nodeless.app.settings import GlobalSettings, settings_faults
+from nodeless.app.settings import SETTINGS_NAME, settings_faults
 from nodeless.app.surroundings import SurroundingsWatch
 from nodeless.app.waiting import synced
 from nodeless.cloud import CloudError, CloudProvider
 from nodeless.cloud.aws import AwsProvider
 from nodeless.model.instructions import PublishEvent
-from nodeless.watch import ApiClient, ApiError, watched_kinds
+from nodeless.watch import ApiClient, ApiError, Reflector, watched_config_map, watched_kinds
 from nodeless.watch.kinds import watched_guard
 
 _CLOUD_RETRY_SECONDS = 5.0
@@ -74,14 +75,43 @@ class Controller:
             ):
                 runner = await serve(application, process.bind_address, port, purpose)
                 stack.push_async_callback(runner.cleanup)
-            settings, _ = await read_global_settings(self._client, process.namespace, process.given)
+            logging = LiveLogging(self._complain)
+            await logging.read(self._client, process.namespace, process.logging_name)
+            started, data = await read_global_settings(self._client, process.namespace, process.given)
+            settings = LiveSettings(started, data, process.given, self._complain)
             async with asyncio.TaskGroup() as group:
-                background = [group.create_task(self._recorder.run(), name="events")]
+                background = [
+                    group.create_task(self._recorder.run(), name="events"),
+                    group.create_task(self._follow(SETTINGS_NAME, settings), name="settings"),
+                    group.create_task(self._follow(process.logging_name, logging), name="logging"),
+                ]
                 if process.webhook_enabled:
                     background.append(group.create_task(self._serve_webhook(), name="webhook"))
                 await self._releasing(self._lead(settings))
                 for task in background:
                     task.cancel()
+
+    async def _follow(self, name: str, live: LiveSettings | LiveLogging) -> None:
+        """Keep what a ConfigMap says current."""
+        watched = watched_config_map(self._process.namespace, name)
+        await Reflector(self._client, watched, live.handle).run()
+
+    def _complain(self, name: str, uid: str, faults: Faults) -> None:
+        """Say on a ConfigMap what is wrong with it, and show it in the metrics."""
+        self._metrics.show_setting_faults(name, faults)
+        for key in sorted(faults):
+            self._recorder.publish(
+                PublishEvent(
+                    "settings",
+                    "ConfigMap",
+                    name,
+                    "Warning",
+                    "InvalidSetting",
+                    f"{faults[key]}; the last good value stays in force",
+                    self._process.namespace,
+                    uid,
+                )
+            )
 
     def _unready(self) -> str | None:
         return None if self._webhook_ready else "the webhook is not serving yet"
@@ -109,7 +139,7 @@ class Controller:
             self._log.info("webhook is serving", port=self._process.webhook_port)
             await certificates.keep()
 
-    async def _lead(self, settings: GlobalSettings) -> None:
+    async def _lead(self, settings: LiveSettings) -> None:
         leadership = self._leadership if self._process.leader_elect else None
         if leadership is not None:
             await leadership.acquire()
@@ -126,9 +156,10 @@ class Controller:
         await leadership.hold()
         raise LeadershipLostError
 
-    async def _act(self, settings: GlobalSettings, leadership: Leadership | None) -> None:
-        told = aws_settings(settings, self._process.region, await self._cluster_dns())
-        cloud = AwsProvider(told, log=logger("aws"))
+    async def _act(self, settings: LiveSettings, leadership: Leadership | None) -> None:
+        region, cluster_dns = self._process.region, await self._cluster_dns()
+        cloud = AwsProvider(aws_settings(settings.current, region, cluster_dns), log=logger("aws"))
+        settings.listen(lambda current: cloud.use(aws_settings(current, region, cluster_dns)))
         try:
             async with asyncio.TaskGroup() as group:
                 # Side by side: pods that wait are told what keeps the cloud from being used.
@@ -162,14 +193,17 @@ class Controller:
             await asyncio.sleep(_CLOUD_RETRY_SECONDS)
 
     async def _run_loops(
-        self, settings: GlobalSettings, cloud: CloudProvider, leadership: Leadership | None
+        self, settings: LiveSettings, cloud: CloudProvider, leadership: Leadership | None
     ) -> None:
         process, client = self._process, self._client
         cluster = Cluster()
         hands = Hands(client, cloud, cluster, leadership, self._recorder, self._metrics, process.namespace)
         decisions = process.decisions_folder
         record = DecisionFiles(Path(decisions), process.decisions_kept).record if decisions else None
-        provisioning = Provisioning(cluster, cloud, hands, self._recorder, self._metrics, settings, record)
+        provisioning = Provisioning(
+            cluster, cloud, hands, self._recorder, self._metrics, settings.current, record
+        )
+        settings.listen(provisioning.use)
         launcher = Launcher(hands, cloud, cluster, self._recorder, self._metrics, provisioning.pods_of)
         claims = ClaimLoop(cluster, hands, launcher, self._metrics)
         pools = PoolLoop(client, cluster, cloud, hands, self._recorder, self._metrics)
@@ -204,7 +238,7 @@ async def run_controller(process: ProcessSettings) -> None:
         SettingsError, ApiUnavailable, PortTakenError: It cannot start.
         LeadershipLostError: Another replica may act now.
     """
-    logs.configure(process.log_level)
+    logs.configure(process.log_level, outputs=process.log_output_paths)
     client = await ApiClient.connect()
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()

@@ -77,6 +77,13 @@ class Metrics:
             ["controller", "result"],
             registry=registry,
         )
+        self._faults: dict[str, set[str]] = {}
+        self.setting_faults = Gauge(
+            "nodeless_settings_invalid",
+            "1 for each key of a ConfigMap whose value cannot be used",
+            ["config_map", "key"],
+            registry=registry,
+        )
         self.leading = Gauge(
             "leader_election_master_status", "1 while this replica leads", ["name"], registry=registry
         )
@@ -104,6 +111,14 @@ class Metrics:
             ["action_type"],
             registry=registry,
         )
+
+    def show_setting_faults(self, config_map: str, keys: Iterable[str]) -> None:
+        """Show which keys of a ConfigMap cannot be used, in place of those shown before."""
+        shown, self._faults[config_map] = self._faults.get(config_map, set()), set(keys)
+        for key in shown - self._faults[config_map]:
+            self.setting_faults.remove(config_map, key)
+        for key in self._faults[config_map]:
+            self.setting_faults.labels(config_map, key).set(1)
 
     def show_pools(self, snapshot: Snapshot, pools: Iterable[Pool]) -> None:
         """Set the usage and limit series; those of pools that are gone disappear."""

@@ -72,6 +72,12 @@ class Provisioning:
         self._log = logger("provisioner")
         cluster.listen(self._on_event)
 
+    def use(self, settings: GlobalSettings) -> None:
+        """Plan by other settings from the next window on."""
+        self._batcher.use(settings.batch_idle_seconds, settings.batch_max_seconds)
+        self._nomination = max(2 * settings.batch_max_seconds, _SHORTEST_NOMINATION)
+        self._policy = policy_of(settings)
+
     def pods_of(self, claim_name: str) -> tuple[str, ...]:
         """The pods that this process plans on a claim that is known."""
         return self._planned.get(claim_name, ())

@@ -20,6 +20,7 @@ _MOST_REMEMBERED = 20_000
 #: The API server refuses longer messages.
 _LONGEST_MESSAGE = 1024
 _API_VERSIONS = {
+    "ConfigMap": "v1",
     "Pod": "v1",
     "Node": "v1",
     "NodeClaim": "karpenter.sh/v1",

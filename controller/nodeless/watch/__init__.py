@@ -6,7 +6,19 @@ JSON), `reflector` keeps one kind in sync, `decoding` turns JSON into model obje
 """
 
 from nodeless.watch.client import ApiClient, ApiError, ApiUnavailable
+from nodeless.watch.config_maps import ConfigMapEvent, ConfigMapGone, ConfigMapSeen, watched_config_map
 from nodeless.watch.kinds import watched_kinds
 from nodeless.watch.reflector import Reflector, Watched
 
-__all__ = ["ApiClient", "ApiError", "ApiUnavailable", "Reflector", "Watched", "watched_kinds"]
+__all__ = [
+    "ApiClient",
+    "ApiError",
+    "ApiUnavailable",
+    "ConfigMapEvent",
+    "ConfigMapGone",
+    "ConfigMapSeen",
+    "Reflector",
+    "Watched",
+    "watched_config_map",
+    "watched_kinds",
+]

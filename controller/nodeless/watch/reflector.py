@@ -14,7 +14,7 @@ import asyncio
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import msgspec
 import structlog
@@ -29,9 +29,12 @@ _LONGEST_DELAY = 5.0
 _ABSENT_ANSWERS = 5
 
 
+E = TypeVar("E")
+
+
 @dataclass(frozen=True)
-class Watched:
-    """A kind to keep in sync.
+class WatchedKind(Generic[E]):
+    """A kind to keep in sync, as events of type `E`.
 
     `decode` turns one object's JSON into its key and the events that say "seen"; `gone` makes the
     event that says the opposite, from the key.
@@ -39,11 +42,15 @@ class Watched:
 
     name: str
     path: str
-    decode: Callable[[bytes], tuple[str, tuple[Event, ...]]]
-    gone: Callable[[str], Event]
+    decode: Callable[[bytes], tuple[str, tuple[E, ...]]]
+    gone: Callable[[str], E]
     field_selector: str = ""
     optional: bool = False
     """A cluster may do without this kind: when it is not served, there are simply none of them."""
+
+
+Watched: TypeAlias = WatchedKind[Event]
+"""A kind that is part of the cluster's state."""
 
 
 class _Envelope(msgspec.Struct):
@@ -76,11 +83,11 @@ def _drop(_logger: Any, _method: str, _line: Any) -> Any:
     raise structlog.DropEvent
 
 
-class Reflector:
+class Reflector(Generic[E]):
     """One running sync: `handle` gets each event, in order; `synced` is set after the first list."""
 
     def __init__(
-        self, client: ApiClient, watched: Watched, handle: Callable[[Event], None], *, quiet: bool = False
+        self, client: ApiClient, watched: WatchedKind[E], handle: Callable[[E], None], *, quiet: bool = False
     ) -> None:
         self.watched = watched
         self.synced = asyncio.Event()

@@ -38,7 +38,7 @@ class Catalogs:
     """Builds each pool's catalogue and keeps the last one."""
 
     def __init__(self, settings: AwsSettings, types: InstanceTypes, pricing: Pricing, clock: Clock) -> None:
-        self._settings = settings
+        self.settings = settings
         self._types = types
         self._pricing = pricing
         self._clock = clock
@@ -58,8 +58,8 @@ class Catalogs:
             node_class.ami_family,
             kubelet_of(pool, node_class),
             node_class.block_devices,
-            self._settings.vm_memory_overhead_percent,
-            self._settings.eni_limited_pod_density,
+            self.settings.vm_memory_overhead_percent,
+            self.settings.eni_limited_pod_density,
         )
         allowed = pool.requirements.get(CAPACITY_TYPE)
         prices, _ = await asyncio.gather(

@@ -18,7 +18,7 @@ class InstanceProfiles:
 
     def __init__(self, session: AwsSession, clock: Clock, default: str) -> None:
         self._session = session
-        self._default = default
+        self.default = default
         self._roles: Cache[str] = Cache(clock, _FRESH, _USABLE)
 
     async def select(self, node_class: NodeClass) -> str:
@@ -31,8 +31,8 @@ class InstanceProfiles:
             return node_class.instance_profile
         if node_class.role:
             return await self._of_role(node_class, node_class.role)
-        if self._default:
-            return self._default
+        if self.default:
+            return self.default
         raise NodeClassUnresolved(
             node_class.reference,
             "instanceProfile",
@@ -43,11 +43,11 @@ class InstanceProfiles:
     async def _of_role(self, node_class: NodeClass, role: str) -> str:
         wanted = role.rpartition("/")[2]
         found = ""
-        if self._default:
-            found = await self._roles.get(self._default, self._fetch)
+        if self.default:
+            found = await self._roles.get(self.default, self._fetch)
             if found == wanted:
-                return self._default
-        default = f"{self._default} with role {found or '(none)'}" if self._default else "not set"
+                return self.default
+        default = f"{self.default} with role {found or '(none)'}" if self.default else "not set"
         raise NodeClassUnresolved(
             node_class.reference,
             "role",
@@ -60,7 +60,7 @@ class InstanceProfiles:
         """Name of the role of the default profile; empty when there is no such profile."""
         try:
             answer = await self._session.call(
-                "iam", "get_instance_profile", {"InstanceProfileName": self._default}
+                "iam", "get_instance_profile", {"InstanceProfileName": self.default}
             )
         except AwsCallRefused as error:
             if error.code != "NoSuchEntity":

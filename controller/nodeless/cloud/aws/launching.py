@@ -72,7 +72,7 @@ class Launcher:
         clock: Clock,
     ) -> None:
         self._session = session
-        self._settings = settings
+        self.settings = settings
         self._templates = templates
         self._instances = instances
         self._clock = clock
@@ -131,7 +131,7 @@ class Launcher:
             candidates,
             {name: overrides(candidates, subnets, types) for name, types in types_by_template.items()},
             tags,
-            token=client_token(self._settings.cluster_name, claim.name, self._attempts.get(claim.name, 0)),
+            token=client_token(self.settings.cluster_name, claim.name, self._attempts.get(claim.name, 0)),
             context=order.node_class.context,
         )
         if request is None:
@@ -176,13 +176,13 @@ class Launcher:
                 capacity_type=capacity_type,
                 cluster=order.cluster,
                 tags=self._pool_tags(order),
-                eni_limited_pod_density=self._settings.eni_limited_pod_density,
+                eni_limited_pod_density=self.settings.eni_limited_pod_density,
             )
         except UserDataError as error:
             raise LaunchFailed(order.claim.name, "UserDataInvalid", str(error)) from error
 
     def _pool_tags(self, order: Order) -> dict[str, str]:
-        return pool_tags(self._settings.cluster_name, order.pool, order.node_class, self._settings.tags)
+        return pool_tags(self.settings.cluster_name, order.pool, order.node_class, self.settings.tags)
 
     async def _recover(self, order: Order, prepared: _Prepared, error: AwsCallRefused) -> Instance | None:
         """What follows from a refused call: the instance found after all, None to try again, or an error."""

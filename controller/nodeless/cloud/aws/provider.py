@@ -53,11 +53,12 @@ class AwsProvider:
         self._session = AwsSession(settings.region)
         self._cluster = ClusterFacts(self._session, settings, clock)
         self._subnets = Subnets(self._session, clock)
+        self._profiles = InstanceProfiles(self._session, clock, settings.default_instance_profile)
         self._resolver = Resolver(
             self._subnets,
             SecurityGroups(self._session, clock),
             Images(self._session, clock),
-            InstanceProfiles(self._session, clock, settings.default_instance_profile),
+            self._profiles,
         )
         self._types = InstanceTypes(self._session, clock)
         self._pricing = Pricing(self._session, clock, self._log, isolated=settings.isolated_vpc)
@@ -70,6 +71,12 @@ class AwsProvider:
         self._warmed: dict[str, tuple[Pool, NodeClass]] = {}
         self._keeper: asyncio.Task[None] | None = None
         self._ahead: asyncio.Task[None] | None = None
+
+    def use(self, settings: AwsSettings) -> None:
+        """Have other settings from the next call on; the cluster, its region and its prices stay."""
+        self._profiles.default = settings.default_instance_profile
+        self._catalogs.settings = settings
+        self._launcher.settings = settings
 
     @property
     def region(self) -> str:

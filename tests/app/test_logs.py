@@ -1,0 +1,217 @@
+"""Logs: their form, who is heard, what is never shown, and the ConfigMap that changes all that."""
+
+import json
+import logging
+
+import pytest
+
+from nodeless.admission.logging_config import LEVELS, LoggingConfig, read_logging
+from nodeless.app import logs
+from nodeless.app.live_logging import LiveLogging
+from nodeless.app.logs import logger
+from nodeless.watch import ConfigMapGone, ConfigMapSeen
+from tests.app.process import leads, lines
+
+SECRET = "wJalrXUtnFEMI/K7MDENG"
+
+
+class Written:
+    """Configures logging, and gives what was written to standard output since the last look."""
+
+    def __init__(self, capsys):
+        self._capsys = capsys
+        self.start()
+
+    def start(self, level="", **options):
+        logs.configure(level, **{"terminal": False, **options})
+
+    def lines(self):
+        return self._capsys.readouterr().out.splitlines()
+
+    def json(self):
+        return [json.loads(line) for line in self.lines()]
+
+
+@pytest.fixture
+def log(capsys, monkeypatch):
+    """Configure logging as a process in a pod would, and read what was written since the last look."""
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+
+    yield Written(capsys)
+    logs.reconfigure(LoggingConfig())
+    logs.structlog.reset_defaults()
+    logging.basicConfig(force=True)
+    logging.captureWarnings(capture=False)
+
+
+def zap(**members):
+    return {"zap-logger-config": json.dumps(members)}
+
+
+def use(data):
+    config, faults = read_logging(data)
+    assert not faults
+    logs.reconfigure(config)
+
+
+def test_a_line_is_json_with_karpenters_keys(log):
+    logger("provisioner").info("found pods", count=3)
+    (line,) = log.json()
+    assert list(line) == ["level", "time", "logger", "message", "count"]
+    assert (line["level"], line["logger"], line["message"], line["count"]) == (
+        "INFO",
+        "provisioner",
+        "found pods",
+        3,
+    )
+
+
+def test_the_console_form_is_zaps(log):
+    use(zap(encoding="console"))
+    logger("provisioner").warning("found pods", count=3)
+    (line,) = log.lines()
+    time, *rest = line.split("\t")
+    assert time.endswith("Z")
+    assert rest == ["WARN", "provisioner", "found pods", '{"count": 3}']
+
+
+def test_keys_and_encoders_are_chosen_as_in_zap(log):
+    encoder = {"timeKey": "ts", "timeEncoder": "epoch", "levelEncoder": "lowercase", "messageKey": "msg"}
+    use(zap(encoding="json", encoderConfig={**encoder, "nameKey": ""}))
+    logger("provisioner").info("x")
+    (line,) = log.json()
+    assert isinstance(line.pop("ts"), float)
+    assert line == {"level": "info", "msg": "x"}
+
+
+@pytest.mark.parametrize("word", LEVELS)
+def test_lines_below_the_level_are_not_written(log, word):
+    use(zap(level=word))
+    part = logger("provisioner")
+    for method in ("debug", "info", "warning", "error"):
+        getattr(part, method)(method)
+    numbers = {"debug": 10, "info": 20, "warning": 30, "error": 40}
+    assert [line["message"] for line in log.json()] == [m for m, n in numbers.items() if n >= LEVELS[word]]
+
+
+def test_a_component_has_a_level_of_its_own_which_goes_before_zaps(log):
+    use({**zap(level="error"), "loglevel.controller": "debug"})
+    for name in ("provisioner", "webhook"):
+        logger(name).info("hello")
+    assert [line["logger"] for line in log.json()] == ["provisioner"]
+
+
+def test_what_the_process_was_told_goes_before_the_config_map(log):
+    log.start("error")
+    use({**zap(level="debug"), "loglevel.controller": "debug"})
+    logger("provisioner").warning("quiet")
+    assert log.lines() == []
+
+
+def test_a_logger_that_exists_follows_the_change(log):
+    part = logger("provisioner")
+    part.debug("before")
+    use({"loglevel.controller": "debug"})
+    part.debug("after")
+    assert [line["message"] for line in log.json()] == ["after"]
+
+
+def test_outputs_are_standard_streams_and_files(log, tmp_path, capsys):
+    use(zap(outputPaths=["stderr", str(tmp_path / "log")]))
+    logger("provisioner").info("to two places")
+    assert "to two places" in capsys.readouterr().err
+    assert json.loads((tmp_path / "log").read_text())["message"] == "to two places"
+
+
+def test_libraries_and_stack_traces_come_in_the_same_form(log):
+    try:
+        raise ValueError("broken")
+    except ValueError:
+        logging.getLogger("asyncio").exception("Task exception was never retrieved")
+        logger("webhook").exception("review failed")
+    first, second = log.json()
+    assert (first["logger"], first["level"]) == ("asyncio", "ERROR")
+    for line in (first, second):
+        assert "ValueError: broken" in line["exception"]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (f"keys: {SECRET}", "keys: (secret)"),
+        ("Authorization: Bearer eyJhbGciOi.J9.abc-_", "Authorization: Bearer (secret)"),
+        (
+            "-----BEGIN EC PRIVATE KEY-----\nMHcC\n-----END EC PRIVATE KEY-----",
+            "-----BEGIN EC PRIVATE KEY-----(secret)",
+        ),
+        ("https://sts/?X-Amz-Signature=0a1b&A=1", "https://sts/?X-Amz-Signature=(secret)&A=1"),
+    ],
+)
+@pytest.mark.parametrize("people", [False, True])
+def test_secrets_are_never_shown(log, text, shown, people, monkeypatch):
+    log.start(terminal=people)
+    logger("aws").error(f"refused: {text}", detail={"header": text})
+    written = "\n".join(log.lines())
+    assert SECRET not in written
+    assert shown.split("(")[0].rsplit("\n", 1)[-1] + "(secret)" in written
+    for leaked in ("eyJhbGciOi", "MHcC", "0a1b"):
+        assert leaked not in written
+
+
+@pytest.mark.parametrize(
+    ("data", "key", "problem"),
+    [
+        ({"loglevel.controller": "loud"}, "loglevel.controller", '"loud" is no level'),
+        ({"zap-logger-config": "{"}, "zap-logger-config", "is not JSON"),
+        (zap(encoding="xml"), "zap-logger-config", '.encoding: "xml" is not known; hint: use one of'),
+        (zap(outputPaths=[]), "zap-logger-config", ".outputPaths: [] is no list of paths"),
+        (
+            zap(outputPaths=["/no/such/folder/log"]),
+            "zap-logger-config",
+            "cannot write logs to /no/such/folder",
+        ),
+    ],
+)
+def test_a_configuration_that_cannot_be_used_is_told_once_and_leaves_what_held_before(
+    log, data, key, problem
+):
+    complaints = []
+    live = LiveLogging(lambda *told: complaints.append(told))
+    live.handle(ConfigMapSeen("config-logging", "u-1", {"loglevel.controller": "debug"}))
+    log.lines()
+    for _ in range(2):
+        live.handle(ConfigMapSeen("config-logging", "u-1", {"loglevel.controller": "debug", **data}))
+    (line,) = log.json()
+    assert problem in line["message"]
+    assert "what held before stays in force" in line["message"]
+    ((name, uid, faults),) = complaints
+    assert (name, uid, list(faults)) == ("config-logging", "u-1", [key])
+    assert logs.configuration().threshold("controller") == LEVELS["debug"]
+
+
+def test_without_the_config_map_defaults_hold(log):
+    live = LiveLogging(lambda *_told: None)
+    live.handle(ConfigMapSeen("config-logging", "u-1", {"loglevel.controller": "debug"}))
+    live.handle(ConfigMapGone("config-logging"))
+    assert logs.configuration() == LoggingConfig()
+
+
+@pytest.mark.cluster
+def test_the_process_changes_its_level_while_it_runs(replicas, api, namespace):
+    document = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "config-logging", "namespace": namespace},
+        "data": zap(level="error", encoding="json"),
+    }
+    api.create(document)
+    process = replicas("first", AWS_SESSION_TOKEN=SECRET)
+    leads(api, namespace, "first")
+    assert [line for line in lines(process) if line["level"] == "INFO"] == []
+    path = f"/api/v1/namespaces/{namespace}/configmaps/config-logging"
+    api.patch(path, {"data": {"loglevel.controller": "info"}})
+    api.wait(
+        lambda: [line for line in lines(process) if line["message"] == "logging is configured anew"],
+        what="the new level",
+    )
+    assert SECRET not in process.log.read_text()
