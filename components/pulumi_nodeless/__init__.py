@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pulumi_nodeless.interruption import InterruptionQueue, InterruptionQueueArgs
     from pulumi_nodeless.network import Network, NetworkArgs
     from pulumi_nodeless.pools import NodeTemplateArgs, ProvisionerArgs
+    from pulumi_nodeless.pools_v1 import NodeClassArgs, NodePoolArgs
     from pulumi_nodeless.teardown import TeardownGuard, TeardownGuardArgs
 
 _HOMES = {
@@ -58,8 +59,10 @@ _HOMES = {
     "NetworkArgs": "network",
     "NodeAccess": "identity",
     "NodeAccessArgs": "identity",
+    "NodeClassArgs": "pools_v1",
     "NodeIdentity": "identity",
     "NodeIdentityArgs": "identity",
+    "NodePoolArgs": "pools_v1",
     "NodeTemplateArgs": "pools",
     "PodExecutionRole": "fargate",
     "PodExecutionRoleArgs": "fargate",
@@ -92,8 +95,10 @@ __all__ = [
     "NetworkArgs",
     "NodeAccess",
     "NodeAccessArgs",
+    "NodeClassArgs",
     "NodeIdentity",
     "NodeIdentityArgs",
+    "NodePoolArgs",
     "NodeTemplateArgs",
     "PodExecutionRole",
     "PodExecutionRoleArgs",

@@ -1,33 +1,91 @@
-"""Pools and node templates as resources of the stack.
+"""Pools and node classes of either generation as resources of the stack.
 
-The manifests are computed by `pools`. The resources must depend on everything that the controller needs,
-best on the `TeardownGuard`, which does: their deletion waits until the controller has removed their nodes.
-A pool goes before its node template, without which its nodes could not be described any more.
+The manifests are computed by `pools` and `pools_v1`, and checked by the controller's own rules of admission
+before anything is registered: a preview already says what the webhook would. The resources must depend on
+everything that the controller needs, best on the `TeardownGuard`, which does: their deletion waits until the
+controller has removed their nodes. A pool goes before its node class, without which its nodes could not be
+described any more.
 """
 
-from collections.abc import Sequence
-from typing import Any, NotRequired, TypedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NotRequired, TypedDict
 
 import pulumi
 import pulumi_kubernetes as k8s
 
-from pulumi_nodeless import names, pools
+from nodeless.api.validation import validate
+from pulumi_nodeless import names, pools, pools_v1
 from pulumi_nodeless.arguments import ArgumentReader
 from pulumi_nodeless.ordering import child_after
 from pulumi_nodeless.pools import NodeTemplateArgs, ProvisionerArgs
+from pulumi_nodeless.pools_v1 import NodeClassArgs, NodePoolArgs
 
 
 class CapacityArgs(TypedDict):
     """Which pools a cluster has."""
 
     cluster_name: str
-    """Name of the cluster: the value of the discovery tag that node templates select by."""
-    node_templates: Sequence[NodeTemplateArgs]
-    """How nodes are made."""
-    provisioners: Sequence[ProvisionerArgs]
+    """Name of the cluster: the value of the discovery tag that node classes select by."""
+    node_templates: NotRequired[Sequence[NodeTemplateArgs]]
+    """How nodes of Provisioners are made."""
+    provisioners: NotRequired[Sequence[ProvisionerArgs]]
     """Which nodes may be made."""
+    node_classes: NotRequired[Sequence[NodeClassArgs]]
+    """How nodes of NodePools are made."""
+    node_pools: NotRequired[Sequence[NodePoolArgs]]
+    """Which nodes may be made, in the v1 generation."""
+    instance_profile: NotRequired[pulumi.Input[str]]
+    """Instance profile of node classes that name none."""
     timeout_minutes: NotRequired[int]
     """How long a pool's deletion waits for its nodes. Default 30."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Generation:
+    """The arguments that make pools and node classes of one generation, and what they become."""
+
+    classes: str
+    class_shape: type
+    class_kind: tuple[str, str]
+    class_resource: str
+    pools: str
+    pool_shape: type
+    pool_kind: tuple[str, str]
+    pool_resource: str
+    #: Member of a pool's arguments that names its node class.
+    reference: str
+    pool_spec: Callable[[Mapping[str, Any]], dict[str, Any]]
+
+
+#: Stands for a value that only the engine will know, while rules are checked.
+_STAND_IN: Final = "known-later"
+_GENERATIONS: Final = (
+    _Generation(
+        "node_templates",
+        NodeTemplateArgs,
+        (pools.NODE_TEMPLATE_API, "AWSNodeTemplate"),
+        "node-template",
+        "provisioners",
+        ProvisionerArgs,
+        (pools.PROVISIONER_API, "Provisioner"),
+        "provisioner",
+        "node_template",
+        pools.provisioner_spec,
+    ),
+    _Generation(
+        "node_classes",
+        NodeClassArgs,
+        (pools_v1.NODE_CLASS_API, "EC2NodeClass"),
+        "node-class",
+        "node_pools",
+        NodePoolArgs,
+        (pools_v1.NODE_POOL_API, "NodePool"),
+        "node-pool",
+        "node_class",
+        pools_v1.node_pool_spec,
+    ),
+)
 
 
 class Capacity(pulumi.ComponentResource):
@@ -35,60 +93,135 @@ class Capacity(pulumi.ComponentResource):
 
     provisioner_names: pulumi.Output[Sequence[str]]
     """Names of the Provisioners."""
+    node_pool_names: pulumi.Output[Sequence[str]]
+    """Names of the NodePools."""
 
     def __init__(self, name: str, args: CapacityArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("nodeless:index:Capacity", name, {}, opts)
+        self._name, self._given_options = name, opts
         reader = ArgumentReader("Capacity", args, CapacityArgs)
-        cluster = reader.text("cluster_name")
-        minutes = reader.integer("timeout_minutes", 30, 1, 24 * 60)
-        templates, provisioners = reader.value("node_templates", ()), reader.value("provisioners", ())
-        _check_references(reader, templates, provisioners)
-        reader.check()
-        timeout = f"{minutes}m"
-        discovery = {names.DISCOVERY_TAG: cluster}
-        made = {
-            template["name"]: k8s.apiextensions.CustomResource(
-                f"{name}-node-template-{template['name']}",
-                api_version=pools.NODE_TEMPLATE_API,
-                kind="AWSNodeTemplate",
-                metadata=k8s.meta.v1.ObjectMetaArgs(name=template["name"]),
-                spec=pools.node_template_spec(template, discovery),
-                opts=child_after(self, opts, delete_timeout=timeout),
-            )
-            for template in templates
+        self._discovery = {names.DISCOVERY_TAG: reader.text("cluster_name")}
+        self._timeout = f"{reader.integer('timeout_minutes', 30, 1, 24 * 60)}m"
+        self._profile = reader.value("instance_profile")
+        given = {
+            field: reader.value(field, ())
+            for generation in _GENERATIONS
+            for field in (generation.classes, generation.pools)
         }
-        for provisioner in provisioners:
-            k8s.apiextensions.CustomResource(
-                f"{name}-provisioner-{provisioner['name']}",
-                api_version=pools.PROVISIONER_API,
-                kind="Provisioner",
-                metadata=k8s.meta.v1.ObjectMetaArgs(name=provisioner["name"]),
-                spec=pools.provisioner_spec(provisioner),
-                opts=child_after(self, opts, [made[provisioner["node_template"]]], delete_timeout=timeout),
+        for generation in _GENERATIONS:
+            self._check(reader, generation, given[generation.classes], given[generation.pools])
+        reader.check()
+        for generation in _GENERATIONS:
+            self._make(generation, given[generation.classes], given[generation.pools])
+        self.provisioner_names = pulumi.Output.from_input([each["name"] for each in given["provisioners"]])
+        self.node_pool_names = pulumi.Output.from_input([each["name"] for each in given["node_pools"]])
+        self.register_outputs(
+            {"provisionerNames": self.provisioner_names, "nodePoolNames": self.node_pool_names}
+        )
+
+    def _make(
+        self,
+        generation: _Generation,
+        classes: Sequence[Mapping[str, Any]],
+        pool_args: Sequence[Mapping[str, Any]],
+    ) -> None:
+        made = {
+            each["name"]: self._resource(
+                generation.class_resource, generation.class_kind, each, self._class_spec(each, generation)
             )
-        self.provisioner_names = pulumi.Output.from_input([each["name"] for each in provisioners])
-        self.register_outputs({"provisionerNames": self.provisioner_names})
+            for each in classes
+        }
+        for each in pool_args:
+            self._resource(
+                generation.pool_resource,
+                generation.pool_kind,
+                each,
+                generation.pool_spec(each),
+                made[each[generation.reference]],
+            )
+
+    def _resource(
+        self,
+        resource: str,
+        kind: tuple[str, str],
+        args: Mapping[str, Any],
+        spec: Mapping[str, Any],
+        *after: pulumi.Resource,
+    ) -> pulumi.Resource:
+        return k8s.apiextensions.CustomResource(
+            f"{self._name}-{resource}-{args['name']}",
+            api_version=kind[0],
+            kind=kind[1],
+            metadata=k8s.meta.v1.ObjectMetaArgs(name=args["name"]),
+            spec=spec,
+            opts=child_after(self, self._given_options, list(after), delete_timeout=self._timeout),
+        )
+
+    def _class_spec(self, args: Mapping[str, Any], generation: _Generation) -> dict[str, Any]:
+        if generation.class_shape is NodeTemplateArgs:
+            return pools.node_template_spec(args, self._discovery)
+        return pools_v1.node_class_spec(args, self._discovery, self._profile)
+
+    def _check(
+        self,
+        reader: ArgumentReader,
+        generation: _Generation,
+        classes: Sequence[Mapping[str, Any]],
+        pool_args: Sequence[Mapping[str, Any]],
+    ) -> None:
+        """Reports faults of form, of references, and those that the controller's webhook would find."""
+        sound = _check_form(reader, generation.classes, generation.class_shape, classes)
+        for index in sound:
+            spec = self._class_spec(classes[index], generation)
+            _check_rules(
+                reader, f"{generation.classes}[{index}]", generation.class_kind, classes[index], spec
+            )
+        known = [item.get("name", "") for item in classes]
+        for index in _check_form(reader, generation.pools, generation.pool_shape, pool_args):
+            item, path = pool_args[index], f"{generation.pools}[{index}]"
+            if item[generation.reference] not in known:
+                reader.report(
+                    f"{path}.{generation.reference}",
+                    f"{item[generation.reference]!r} is not declared here",
+                    f"declared are {', '.join(known) or 'none'}",
+                )
+            _check_rules(reader, path, generation.pool_kind, item, generation.pool_spec(item))
 
 
-def _check_references(
-    reader: ArgumentReader, templates: Sequence[dict[str, Any]], provisioners: Sequence[dict[str, Any]]
+def _check_form(
+    reader: ArgumentReader, field: str, shape: type, items: Sequence[Mapping[str, Any]]
+) -> Iterator[int]:
+    """Reports unknown and missing members and names used twice; gives the positions of the others."""
+    seen: set[str] = set()
+    for index, item in enumerate(items):
+        each = ArgumentReader("", item, shape, f"{field}[{index}]")
+        if item.get("name") in seen:
+            each.report("name", f"{item['name']!r} is used twice")
+        seen.add(item.get("name", ""))
+        reader.problems.extend(each.problems)
+        if not each.problems:
+            yield index
+
+
+def _check_rules(
+    reader: ArgumentReader,
+    path: str,
+    kind: tuple[str, str],
+    args: Mapping[str, Any],
+    spec: Mapping[str, Any],
 ) -> None:
-    for field, shape, items in (
-        ("node_templates", NodeTemplateArgs, templates),
-        ("provisioners", ProvisionerArgs, provisioners),
-    ):
-        seen: set[str] = set()
-        for index, item in enumerate(items):
-            each = ArgumentReader("", item, shape, f"{field}[{index}]")
-            if item.get("name") in seen:
-                each.report("name", f"{item['name']!r} is used twice")
-            seen.add(item.get("name", ""))
-            reader.problems.extend(each.problems)
-    known = [item.get("name", "") for item in templates]
-    for index, item in enumerate(provisioners):
-        if item.get("node_template", known[:1]) not in (*known, known[:1]):
-            reader.report(
-                f"provisioners[{index}].node_template",
-                f"{item['node_template']!r} is not declared here",
-                f"declared are {', '.join(known) or 'none'}",
-            )
+    """Reports what the webhook would refuse, by the path in the manifest."""
+    manifest = {"apiVersion": kind[0], "kind": kind[1], "metadata": {"name": args["name"]}}
+    for fault in validate({**manifest, "spec": _with_stand_ins(spec)}):
+        if not fault.warning and fault.value != _STAND_IN:
+            text = str(fault).removesuffix(f"; hint: {fault.hint}")
+            reader.report(path, f"{kind[1]} {args['name']}: {text}", fault.hint)
+
+
+def _with_stand_ins(value: Any) -> Any:
+    """The value with a text wherever it is not known yet."""
+    if isinstance(value, Mapping):
+        return {key: _with_stand_ins(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_with_stand_ins(each) for each in value]
+    return _STAND_IN if isinstance(value, pulumi.Output) else value

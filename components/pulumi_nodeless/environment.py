@@ -95,7 +95,9 @@ class Environment(pulumi.ComponentResource):
     fargate_profile_names: pulumi.Output[Sequence[str]]
     """Names of the Fargate profiles."""
     provisioner_names: pulumi.Output[Sequence[str]]
-    """Names of the pools."""
+    """Names of the Provisioners."""
+    node_pool_names: pulumi.Output[Sequence[str]]
+    """Names of the NodePools."""
 
     def __init__(self, name: str, args: EnvironmentArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("nodeless:index:Environment", name, {}, opts)
@@ -105,7 +107,7 @@ class Environment(pulumi.ComponentResource):
         namespace = reader.text("controller_namespace", NAME)
         minutes = reader.integer("teardown_timeout_minutes", 30, 1, 24 * 60)
         with_queue = reader.flag("interruption_queue", True)
-        tags = reader.mapping("tags")
+        tags, v1 = reader.mapping("tags"), reader.value("node_pools", ())
         check_network(reader, args)
         reader.check()
         self._name, self._args, self._tags = name, args, tags
@@ -187,8 +189,11 @@ class Environment(pulumi.ComponentResource):
             f"{name}-capacity",
             {
                 "cluster_name": cluster_name,
-                "node_templates": reader.value("node_templates", DEFAULT_NODE_TEMPLATES),
-                "provisioners": reader.value("provisioners", DEFAULT_PROVISIONERS),
+                "node_templates": reader.value("node_templates", () if v1 else DEFAULT_NODE_TEMPLATES),
+                "provisioners": reader.value("provisioners", () if v1 else DEFAULT_PROVISIONERS),
+                "node_classes": reader.value("node_classes", ()),
+                "node_pools": v1,
+                "instance_profile": nodes.instance_profile_name,
                 "timeout_minutes": minutes,
             },
             pulumi.ResourceOptions.merge(
@@ -212,6 +217,7 @@ class Environment(pulumi.ComponentResource):
         self.controller_service_account = controller.service_account
         self.fargate_profile_names = fargate.profile_names
         self.provisioner_names = capacity.provisioner_names
+        self.node_pool_names = capacity.node_pool_names
         self.register_outputs(self.outputs())
 
     def outputs(self) -> dict[str, pulumi.Output[Any]]:
@@ -234,6 +240,7 @@ class Environment(pulumi.ComponentResource):
             "controllerServiceAccount": self.controller_service_account,
             "fargateProfileNames": self.fargate_profile_names,
             "provisionerNames": self.provisioner_names,
+            "nodePoolNames": self.node_pool_names,
         }
 
     def _cluster(

@@ -8,6 +8,7 @@ import pulumi
 from pulumi_nodeless.arguments import ArgumentReader
 from pulumi_nodeless.fargate import FargateProfileArgs
 from pulumi_nodeless.pools import NodeTemplateArgs, ProvisionerArgs
+from pulumi_nodeless.pools_v1 import NodeClassArgs, NodePoolArgs
 
 
 class ExistingClusterArgs(TypedDict):
@@ -91,6 +92,10 @@ class EnvironmentArgs(TypedDict):
     """How nodes are made. Default: one named `default`, by the discovery tag."""
     provisioners: NotRequired[Sequence[ProvisionerArgs]]
     """Which nodes may be made. Default: one named `default`, with current c, m and r instances."""
+    node_classes: NotRequired[Sequence[NodeClassArgs]]
+    """How nodes of NodePools are made. Default none."""
+    node_pools: NotRequired[Sequence[NodePoolArgs]]
+    """Which nodes may be made, in the v1 generation. With these no Provisioner is made by default."""
     teardown_timeout_minutes: NotRequired[int]
     """How long destruction waits for the controller to give its nodes back. Default 30."""
     existing_cluster: NotRequired[ExistingClusterArgs]

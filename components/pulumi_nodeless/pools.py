@@ -109,14 +109,8 @@ def provisioner_spec(args: Mapping[str, Any]) -> dict[str, Any]:
     spec: dict[str, Any] = {"providerRef": {"name": args["node_template"]}}
     if requirements := args.get("requirements"):
         spec["requirements"] = [_without_none(dict(requirement)) for requirement in requirements]
-    for name, field in (
-        ("labels", "labels"),
-        ("annotations", "annotations"),
-        ("taints", "taints"),
-        ("startup_taints", "startupTaints"),
-    ):
-        if value := args.get(name):
-            spec[field] = dict(value) if isinstance(value, Mapping) else [dict(item) for item in value]
+    spec |= {name: dict(args[name]) for name in ("labels", "annotations") if args.get(name)}
+    spec |= whole_lists(args, taints="taints", startup_taints="startupTaints")
     if limits := args.get("limits"):
         spec["limits"] = {"resources": dict(limits)}
     for name, field in (
@@ -153,11 +147,17 @@ def node_template_spec(args: Mapping[str, Any], discovery: Mapping[str, str]) ->
         if (value := args.get(name)) is not None:
             spec[field] = dict(value) if isinstance(value, Mapping) else value
     if devices := args.get("block_devices"):
-        spec["blockDeviceMappings"] = [_block_device(device) for device in devices]
+        spec["blockDeviceMappings"] = [block_device(device) for device in devices]
     return spec
 
 
-def _block_device(device: Mapping[str, Any]) -> dict[str, Any]:
+def whole_lists(args: Mapping[str, Any], **fields: str) -> dict[str, Any]:
+    """Lists of plain objects under their names in the API, those that are given and not empty."""
+    return {field: [dict(item) for item in args[name]] for name, field in fields.items() if args.get(name)}
+
+
+def block_device(device: Mapping[str, Any]) -> dict[str, Any]:
+    """An entry of `blockDeviceMappings` out of a `BlockDeviceArgs`."""
     volume = {
         "volumeSize": device.get("volume_size"),
         "volumeType": device.get("volume_type"),

@@ -1,0 +1,153 @@
+"""Pools and node classes of the v1 generation as typed arguments, and the manifests that follow from them.
+
+Pure, as `pools` is for the generation before. The functions give the wire form of `karpenter.sh/v1` NodePool
+and `karpenter.k8s.aws/v1` EC2NodeClass; the rules of admission decide whether the values make sense.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NotRequired, TypedDict
+
+from pulumi_nodeless.pools import BlockDeviceArgs, TaintArgs, block_device, whole_lists
+
+NODE_POOL_API: Final = "karpenter.sh/v1"
+NODE_CLASS_API: Final = "karpenter.k8s.aws/v1"
+_GROUP: Final = "karpenter.k8s.aws"
+
+
+class PoolRequirementArgs(TypedDict):
+    """One constraint on the nodes of a NodePool."""
+
+    key: str
+    """Label the constraint is about, for example `karpenter.k8s.aws/instance-category`."""
+    operator: str
+    """In, NotIn, Exists, DoesNotExist, Gt, Lt, Gte or Lte."""
+    values: NotRequired[Sequence[str]]
+    """Values to compare with; none for Exists and DoesNotExist, exactly one for Gt, Lt, Gte and Lte."""
+    min_values: NotRequired[int]
+    """How many different values a node's instance types must leave open."""
+
+
+class BudgetArgs(TypedDict):
+    """How many nodes may be disrupted at the same time."""
+
+    nodes: str
+    """A number of nodes, or a percentage."""
+    reasons: NotRequired[Sequence[str]]
+    """Underutilized, Empty, Drifted; by default all of them."""
+    schedule: NotRequired[str]
+    """When it begins to apply: cron, in UTC; by default always."""
+    duration: NotRequired[str]
+    """How long it applies from then, for example 8h."""
+
+
+class NodePoolArgs(TypedDict):
+    """A pool: which nodes may be made, for which pods, and when they go."""
+
+    name: str
+    """Name of the NodePool."""
+    node_class: str
+    """Name of the EC2NodeClass that says how its nodes are made."""
+    requirements: NotRequired[Sequence[PoolRequirementArgs]]
+    """Constraints on its nodes."""
+    labels: NotRequired[Mapping[str, str]]
+    """Labels of its nodes."""
+    annotations: NotRequired[Mapping[str, str]]
+    """Annotations of its nodes."""
+    taints: NotRequired[Sequence[TaintArgs]]
+    """Taints of its nodes: only pods that tolerate all of them are considered."""
+    startup_taints: NotRequired[Sequence[TaintArgs]]
+    """Taints that something else takes off once the node is ready for work."""
+    expire_after: NotRequired[str]
+    """Life span after which a node is replaced, for example 720h, or Never. Default 720h."""
+    termination_grace_period: NotRequired[str]
+    """Longest time that a drain may take, for example 1h."""
+    consolidation_policy: NotRequired[str]
+    """WhenEmpty or WhenEmptyOrUnderutilized. Default WhenEmptyOrUnderutilized."""
+    consolidate_after: NotRequired[str]
+    """How long nothing may have changed on a node before it is consolidated, or Never. Default 0s."""
+    budgets: NotRequired[Sequence[BudgetArgs]]
+    """How many nodes may be disrupted at the same time. Default 10%."""
+    limits: NotRequired[Mapping[str, str]]
+    """Most that all its nodes together may hold, by resource: `cpu`, `memory`, ..."""
+    weight: NotRequired[int]
+    """From 1 to 100: pools of higher weight are tried first."""
+
+
+class NodeClassArgs(TypedDict):
+    """How the nodes of NodePools are made in EC2."""
+
+    name: str
+    """Name of the EC2NodeClass."""
+    ami_alias: NotRequired[str]
+    """Family and version of the images, for example bottlerocket@v1.20.0. Default al2023@latest."""
+    instance_profile: NotRequired[str]
+    """Instance profile of the nodes; by default the environment's."""
+    user_data: NotRequired[str]
+    """User data that is merged with the family's own."""
+    tags: NotRequired[Mapping[str, str]]
+    """Tags of instances, volumes and launch templates."""
+    block_devices: NotRequired[Sequence[BlockDeviceArgs]]
+    """EBS volumes, when they are not the family's default."""
+    detailed_monitoring: NotRequired[bool]
+    """Whether CloudWatch gets figures every minute."""
+
+
+def node_pool_spec(args: Mapping[str, Any]) -> dict[str, Any]:
+    """The `spec` of a NodePool; whole numbers may arrive as floats and leave as integers."""
+    template: dict[str, Any] = {
+        "nodeClassRef": {"group": _GROUP, "kind": "EC2NodeClass", "name": args["node_class"]},
+        "requirements": [_requirement(each) for each in args.get("requirements") or ()],
+        **_given(args, expire_after="expireAfter", termination_grace_period="terminationGracePeriod"),
+        **whole_lists(args, taints="taints", startup_taints="startupTaints"),
+    }
+    metadata = {name: dict(args[name]) for name in ("labels", "annotations") if args.get(name)}
+    disruption = {
+        **_given(args, consolidation_policy="consolidationPolicy", consolidate_after="consolidateAfter"),
+        **whole_lists(args, budgets="budgets"),
+    }
+    spec: dict[str, Any] = {"template": {**({"metadata": metadata} if metadata else {}), "spec": template}}
+    if disruption:
+        spec["disruption"] = disruption
+    if limits := args.get("limits"):
+        spec["limits"] = dict(limits)
+    if (weight := args.get("weight")) is not None:
+        spec["weight"] = int(weight)
+    return spec
+
+
+def node_class_spec(
+    args: Mapping[str, Any], discovery: Mapping[str, str], instance_profile: Any
+) -> dict[str, Any]:
+    """The `spec` of an EC2NodeClass.
+
+    Args:
+        args: A `NodeClassArgs`.
+        discovery: The tags to select subnets and security groups by.
+        instance_profile: The one to use where `args` names none.
+    """
+    terms = [{"tags": dict(discovery)}]
+    spec: dict[str, Any] = {
+        "amiSelectorTerms": [{"alias": args.get("ami_alias") or "al2023@latest"}],
+        "instanceProfile": args.get("instance_profile") or instance_profile,
+        "subnetSelectorTerms": terms,
+        "securityGroupSelectorTerms": terms,
+        **_given(args, user_data="userData", detailed_monitoring="detailedMonitoring"),
+    }
+    if tags := args.get("tags"):
+        spec["tags"] = dict(tags)
+    if devices := args.get("block_devices"):
+        spec["blockDeviceMappings"] = [block_device(device) for device in devices]
+    return spec
+
+
+def _requirement(args: Mapping[str, Any]) -> dict[str, Any]:
+    made: dict[str, Any] = {"key": args["key"], "operator": args["operator"]}
+    if (values := args.get("values")) is not None:
+        made["values"] = list(values)
+    if (least := args.get("min_values")) is not None:
+        made["minValues"] = int(least)
+    return made
+
+
+def _given(args: Mapping[str, Any], **fields: str) -> dict[str, Any]:
+    return {field: args[name] for name, field in fields.items() if args.get(name) is not None}
