@@ -18,6 +18,7 @@ from infra.local.kubernetes_api import ApiError
 from nodeless.app.claim_loop import ClaimLoop
 from nodeless.app.cluster import Cluster
 from nodeless.app.collector import Collector
+from nodeless.app.disruption_loop import DisruptionLoop
 from nodeless.app.hands import GUARD_NAME, Hands
 from nodeless.app.launcher import Launcher
 from nodeless.app.metrics import Metrics
@@ -187,7 +188,9 @@ class Kubelets:
         with suppress(ApiError):
             if metadata.get("deletionTimestamp"):
                 self._api.delete(path, grace_seconds=0, uid=metadata["uid"])
-            elif not any(c["type"] == "Ready" and c["status"] == "True" for c in pod["status"]["conditions"]):
+            elif not any(
+                c["type"] == "Ready" and c["status"] == "True" for c in pod["status"].get("conditions", ())
+            ):
                 self._api.patch(path, {"status": running}, kind="strategic", subresource="status")
 
 
@@ -268,6 +271,7 @@ async def a_rig(client, api, network, namespace, *, cloud=None, act=True, clock=
     claims = ClaimLoop(cluster, hands, launcher, metrics)
     pools = PoolLoop(client, cluster, cloud, hands, recorder, metrics)
     collector = Collector(cluster, cloud, hands)
+    disruption = DisruptionLoop(cluster, cloud, hands, recorder, settings)
     kubelets = Kubelets(api, network)
     invalid = []
     kinds = (
@@ -276,7 +280,7 @@ async def a_rig(client, api, network, namespace, *, cloud=None, act=True, clock=
     )
     tasks = [
         asyncio.create_task(part.run(), name=type(part).__name__)
-        for part in (recorder, kubelets, *((provisioning, claims, pools) if act else ()))
+        for part in (recorder, kubelets, *((provisioning, claims, pools, disruption) if act else ()))
     ]
     tasks.append(asyncio.create_task(cluster.run(client, kinds)))
     try:

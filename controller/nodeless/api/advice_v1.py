@@ -5,12 +5,9 @@ from dataclasses import replace
 from typing import Any
 
 from nodeless.api.errors import FieldError, at
-from nodeless.api.node_pool import DEFAULT_BUDGET
 from nodeless.api.requirement_advice import limit_advice, requirement_advice, tag_advice, warning
 from nodeless.api.settings_advice import annotation_advice, kubelet_advice, volume_advice
 from nodeless.api.unsupported import unsupported
-
-_NOT_ACTED_ON = "is stored, but not acted on yet"
 
 
 def node_pool_advice(manifest: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[FieldError]:
@@ -25,11 +22,6 @@ def node_pool_advice(manifest: Mapping[str, Any], spec: Mapping[str, Any]) -> It
         yield from annotation_advice(metadata.get("annotations"), "spec.template.metadata.annotations")
     if isinstance(inner, Mapping):
         yield from requirement_advice(inner.get("requirements"), "spec.template.spec.requirements")
-    disruption = spec.get("disruption")
-    budgets = disruption.get("budgets") if isinstance(disruption, Mapping) else None
-    for position, budget in enumerate(budgets if isinstance(budgets, list) else ()):
-        if isinstance(budget, Mapping) and budget.get("nodes") not in (None, DEFAULT_BUDGET, "100%"):
-            yield warning(f"{at('spec.disruption.budgets', position)}.nodes", budget["nodes"], _NOT_ACTED_ON)
 
 
 def ec2_node_class_advice(manifest: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[FieldError]:

@@ -98,6 +98,7 @@ def _read_provisioner(manifest: Mapping[str, Any]) -> tuple[Pool, NodeClass | No
         status_resources=parse_resources(status.resources if status else None),
         conditions=read_conditions(status.conditions if status else None),
         packing=metadata.annotations.get(PACKING_ANNOTATION),
+        own_annotations=metadata.annotations,
     )
     return pool, inline
 
@@ -151,6 +152,7 @@ def _read_node_pool(manifest: Mapping[str, Any]) -> Pool:
         status_node_class_generation=status.node_class_observed_generation or 0,
         conditions=read_conditions(status.conditions),
         packing=metadata.annotations.get(PACKING_ANNOTATION),
+        own_annotations=metadata.annotations,
     )
 
 

@@ -12,11 +12,12 @@ from nodeless.app.keyed_queue import KeyedQueue
 from nodeless.app.launcher import Launcher, RetryLaterError
 from nodeless.app.logs import logger
 from nodeless.app.metrics import Metrics
+from nodeless.app.pod_events import PodEvents
 from nodeless.cloud import CloudError
 from nodeless.lifecycle import ClaimView, step, step_orphan
 from nodeless.model import events
 from nodeless.model.events import Event
-from nodeless.model.instructions import LaunchInstance
+from nodeless.model.instructions import LaunchInstance, UpdateClaimStatus
 from nodeless.model.labels import TERMINATION_FINALIZER
 from nodeless.model.nodes import Claim
 from nodeless.model.snapshot import Snapshot
@@ -41,6 +42,7 @@ class ClaimLoop:
         self._failures: dict[str, int] = {}
         #: When a failed launch may be tried again, by claim; other steps of the claim need not wait for it.
         self._launch_after: dict[str, float] = {}
+        self._pod_events = PodEvents()
         self._log = logger("lifecycle")
         cluster.listen(self._on_event)
 
@@ -50,6 +52,7 @@ class ClaimLoop:
                 self._queue.add(claim.name)
             case events.ClaimGone(name):
                 self._launch_after.pop(name, None)
+                self._pod_events.forget(name)
                 left = before.node_of(before.claims[name]) if name in before.claims else None
                 if left is not None:
                     self._add_node(after, left.name)
@@ -59,9 +62,11 @@ class ClaimLoop:
                 self._add_node(before, name)
             case events.PodSeen(pod):
                 known = before.pods.get(pod.key)
+                self._pod_events.seen(pod, known, after)
                 for name in {pod.node_name, known.node_name if known else ""} - {""}:
                     self._add_node(after, name)
             case events.PodGone(key) if key in before.pods:
+                self._pod_events.gone(before.pods[key], after)
                 self._add_node(after, before.pods[key].node_name)
             case events.PoolSeen(pool):
                 self._add_claims(after, lambda claim: claim.pool == pool.reference)
@@ -139,6 +144,13 @@ class ClaimLoop:
         )
         for launched in launches:
             await self._launch(launched)
+        noted, again = self._pod_events.to_write(claim, wall_clock())
+        if noted is not None:
+            await self._hands.carry_out(
+                (UpdateClaimStatus(f"claim:{claim.name}", claim.name, last_pod_event=noted),)
+            )
+        if again is not None:
+            self._queue.add_in(key, again)
         if decided.again_at is not None:
             self._queue.add_in(key, decided.again_at - wall_clock())
         if not gone and claim.name in self._hands.instances.gone:

@@ -24,6 +24,7 @@ from nodeless.app.claim_loop import ClaimLoop
 from nodeless.app.cluster import Cluster
 from nodeless.app.collector import Collector
 from nodeless.app.decision_files import DecisionFiles
+from nodeless.app.disruption_loop import DisruptionLoop
 from nodeless.app.hands import GUARD_NAME, Hands, NotLeadingError
 from nodeless.app.interruption import InterruptionLoop
 from nodeless.app.launcher import Launcher
@@ -209,11 +210,13 @@ class Controller:
         pools = PoolLoop(client, cluster, cloud, hands, self._recorder, self._metrics)
         collector = Collector(cluster, cloud, hands)
         interruption = InterruptionLoop(cluster, cloud, hands, self._metrics)
+        disruption = DisruptionLoop(cluster, cloud, hands, self._recorder, settings.current)
+        settings.listen(disruption.use)
         kinds = (*watched_kinds(self._report_invalid), watched_guard(process.namespace, GUARD_NAME))
         async with asyncio.TaskGroup() as group:
             group.create_task(cluster.run(client, kinds), name="watches")
             await synced(cluster, self._recorder)
-            for loop in (provisioning, claims, pools, collector, interruption):
+            for loop in (provisioning, claims, pools, collector, interruption, disruption):
                 group.create_task(loop.run(), name=type(loop).__name__)
 
     def _report_invalid(self, manifest: dict[str, Any], error: InvalidObject) -> None:

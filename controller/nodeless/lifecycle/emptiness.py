@@ -9,13 +9,15 @@ from nodeless.lifecycle.view import ClaimView, Step, cause_of
 from nodeless.model.instructions import DeleteClaim, PublishEvent, UpdateNode
 from nodeless.model.labels import EMPTINESS_TIMESTAMP
 from nodeless.model.nodes import Node
+from nodeless.model.pools import PROVISIONER
 
 
 def step_emptiness(view: ClaimView, now: float) -> Step:
     """Mark an empty node, unmark one that got work, end one whose time is up."""
     node, pool = view.node, view.pool
-    if node is None or pool is None or pool.invalid:
-        # Without readable rules nothing ends, and what was counted so far stands.
+    if node is None or pool is None or pool.invalid or pool.reference.kind != PROVISIONER:
+        # Without readable rules nothing ends, and what was counted so far stands. The empty nodes of a
+        # NodePool end within its budgets: room `disruption`.
         return Step()
     marked = EMPTINESS_TIMESTAMP in node.annotations
     ttl = pool.ttl_seconds_after_empty

@@ -14,9 +14,12 @@ from nodeless.model.instructions import (
     UpdateNode,
 )
 from nodeless.model.labels import (
+    DISRUPTION_REASON_ANNOTATION,
     DO_NOT_SYNC_TAINTS,
     INITIALIZED,
     REGISTERED,
+    REPLACEMENTS,
+    REPLACES,
     TERMINATION_FINALIZER,
     UNREGISTERED_TAINT,
 )
@@ -38,6 +41,8 @@ LOOK_AGAIN = 30.0
 #: A registered claim without Node: younger registrations may not have come through every watch yet.
 VANISHED_GRACE = 30.0
 
+#: Annotations that a claim does not hand on to its node.
+_OF_THE_CLAIM = frozenset((REPLACES, REPLACEMENTS, DISRUPTION_REASON_ANNOTATION))
 #: Taints that Kubernetes itself puts on a node that is still coming up.
 _EPHEMERAL_TAINTS = frozenset(
     {
@@ -88,7 +93,7 @@ def step_registration(view: ClaimView, now: float) -> Step:
                 cause_of(claim),
                 node.name,
                 labels={**claim.labels, REGISTERED: "true"},
-                annotations=dict(claim.annotations),
+                annotations=_own_annotations(claim),
                 taints=_registered_taints(claim, node),
                 add_finalizer=TERMINATION_FINALIZER,
                 owner_claim=claim,
@@ -110,6 +115,11 @@ def _registered_taints(claim: Claim, node: Node) -> tuple[Taint, ...]:
         return kept
     wanted = (*claim.taints, *claim.startup_taints)
     return kept + tuple(taint for taint in wanted if not any(taint.matches(other) for other in kept))
+
+
+def _own_annotations(claim: Claim) -> dict[str, str | None]:
+    """The claim's annotations without those that speak of the claim itself."""
+    return {key: value for key, value in claim.annotations.items() if key not in _OF_THE_CLAIM}
 
 
 def _without_taint(claim: Claim, node: Node) -> PublishEvent:

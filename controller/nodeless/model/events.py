@@ -6,6 +6,7 @@ event twice gives the same snapshot.
 
 from dataclasses import dataclass
 
+from nodeless.model.disruption import PodDisruptionBudget
 from nodeless.model.nodes import Claim, Node
 from nodeless.model.pods import DaemonSet, Pod
 from nodeless.model.pools import NodeClass, Pool
@@ -116,6 +117,16 @@ class CsiNodeGone:
 
 
 @dataclass(frozen=True, slots=True)
+class PodDisruptionBudgetSeen:
+    budget: PodDisruptionBudget
+
+
+@dataclass(frozen=True, slots=True)
+class PodDisruptionBudgetGone:
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
 class Nominated:
     """Pods are expected on a claim or node until a time."""
 
@@ -159,6 +170,8 @@ Event = (
     | DaemonSetSeen
     | DaemonSetGone
     | StorageEvent
+    | PodDisruptionBudgetSeen
+    | PodDisruptionBudgetGone
     | Nominated
     | GuardSeen
     | GuardGone

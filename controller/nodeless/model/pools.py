@@ -92,6 +92,8 @@ class Pool:
     """Longest time in seconds that the drain of a node may take; None: as long as it takes."""
     budgets: tuple[Budget, ...] = ()
     """Limits to disruption at the same time; none: no limit. One that limits nothing does not stand here."""
+    own_annotations: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Annotations of the object itself; `annotations` are those of its nodes."""
     status_nodes: int = 0
     """How many nodes its status says it has."""
     status_node_class_generation: int = 0

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from immutables import Map
 
+from nodeless.model.disruption import PodDisruptionBudget
 from nodeless.model.nodes import Claim, Node
 from nodeless.model.pods import DaemonSet, Pod
 from nodeless.model.pools import NodeClass, Pool
@@ -46,6 +47,8 @@ class Snapshot:
     """By name."""
     csi_nodes: Map[str, CsiNode] = Map()
     """By the name of their node."""
+    disruption_budgets: Map[str, PodDisruptionBudget] = Map()
+    """By `namespace/name`."""
     nominations: Map[str, float] = Map()
     """Claim or node name to the time until which pods are expected on it."""
     teardown: bool = False

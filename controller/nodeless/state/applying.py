@@ -41,6 +41,12 @@ def apply(snapshot: Snapshot, event: events.Event) -> Snapshot:  # noqa: PLR0911
             return replace(snapshot, daemon_sets=snapshot.daemon_sets.set(daemon_set.key, daemon_set))
         case events.DaemonSetGone(key):
             return replace(snapshot, daemon_sets=without(snapshot.daemon_sets, key))
+        case events.PodDisruptionBudgetSeen(budget):
+            budgets = snapshot.disruption_budgets.set(budget.key, budget)
+            return replace(snapshot, disruption_budgets=budgets)
+        case events.PodDisruptionBudgetGone(key):
+            budgets = without(snapshot.disruption_budgets, key)
+            return replace(snapshot, disruption_budgets=budgets)
         case events.Nominated(name, until):
             if name not in snapshot.claims and name not in snapshot.nodes:
                 # Gone meanwhile: nothing would ever remove the entry.

@@ -6,7 +6,7 @@ import msgspec
 
 from nodeless.api.times import parse_time
 from nodeless.model import pods as model
-from nodeless.model.labels import DO_NOT_DISRUPT, DO_NOT_EVICT
+from nodeless.model.labels import DO_NOT_DISRUPT, DO_NOT_EVICT, POD_DELETION_COST, POD_DISRUPTION_COST
 from nodeless.model.nodes import Node
 from nodeless.model.requirements import Requirement
 from nodeless.model.resources import PODS, add, format_amount, maximum, parse_resources
@@ -17,7 +17,7 @@ _POD = msgspec.json.Decoder(documents.Pod)
 _NODE = msgspec.json.Decoder(documents.Node)
 _DAEMON_SET = msgspec.json.Decoder(documents.DaemonSet)
 
-_POD_ANNOTATIONS = (DO_NOT_EVICT, DO_NOT_DISRUPT, "controller.kubernetes.io/pod-deletion-cost")
+_POD_ANNOTATIONS = (DO_NOT_EVICT, DO_NOT_DISRUPT, POD_DELETION_COST, POD_DISRUPTION_COST)
 _MIRROR = "kubernetes.io/config.mirror"
 #: Distinct pod shapes kept for sharing; a cluster has far fewer workloads than this.
 _MOST_SHAPES = 50_000
@@ -179,7 +179,8 @@ def selector_term(term: documents.NodeSelectorTerm) -> model.NodeSelectorTerm:
     )
 
 
-def _selector(selector: documents.Selector | None) -> model.LabelSelector | None:
+def label_selector(selector: documents.Selector | None) -> model.LabelSelector | None:
+    """A selector, or None where there is none (it then selects nothing)."""
     if selector is None:
         return None
     return model.LabelSelector(
@@ -193,7 +194,7 @@ def _spread(constraint: documents.SpreadConstraint) -> model.TopologySpreadConst
         constraint.topologyKey,
         constraint.maxSkew,
         constraint.whenUnsatisfiable,
-        _selector(constraint.labelSelector),
+        label_selector(constraint.labelSelector),
         constraint.minDomains,
         constraint.nodeAffinityPolicy,
         constraint.nodeTaintsPolicy,
@@ -218,9 +219,9 @@ def _pod_affinity(affinity: documents.PodAffinity | None) -> tuple[model.PodAffi
 def _affinity_term(term: documents.PodAffinityTerm, weight: int | None) -> model.PodAffinityTerm:
     return model.PodAffinityTerm(
         term.topologyKey,
-        _selector(term.labelSelector),
+        label_selector(term.labelSelector),
         tuple(term.namespaces),
-        _selector(term.namespaceSelector),
+        label_selector(term.namespaceSelector),
         weight,
     )
 

@@ -13,6 +13,7 @@ from nodeless.api.reading_parts import conditions_of
 from nodeless.model import events
 from nodeless.model.pools import NodeClass, Pool, Reference
 from nodeless.watch.decoding import decode_daemon_set, decode_node, decode_pod
+from nodeless.watch.disruption import decode_budget
 from nodeless.watch.reflector import Watched
 from nodeless.watch.storage import (
     decode_csi_node,
@@ -40,6 +41,12 @@ def watched_kinds(report_invalid: Report) -> tuple[Watched, ...]:
             for kind in (AWS_NODE_TEMPLATE, EC2_NODE_CLASS)
         ),
         Watched("nodeclaims", NODE_CLAIM.path(), _claim_decoder(report_invalid), events.ClaimGone),
+        Watched(
+            "poddisruptionbudgets",
+            "/apis/policy/v1/poddisruptionbudgets",
+            decode_budget,
+            events.PodDisruptionBudgetGone,
+        ),
         *_storage_kinds(),
     )
 

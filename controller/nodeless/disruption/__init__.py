@@ -1,0 +1,16 @@
+"""Voluntary moves: which nodes end because that is better, and what takes their place first.
+
+`disrupt(snapshot, catalog, policy, now) -> Decisions` decides; `still_right` looks at a move
+again after the wait; `begin` and `advance` carry it out in steps, with everything that a next
+leader must know on the objects themselves.
+
+Modules in the order of the work: `schedules` and `budgets` (how many at a time), `blocking`
+and `candidates` (which nodes), `simulation` (where their pods go), `room`, `replacing` and
+`consolidation` (what is cheaper), `deciding` (which move), `commands` (how it is done).
+"""
+
+from nodeless.disruption.commands import advance, begin
+from nodeless.disruption.deciding import disrupt, still_right
+from nodeless.disruption.policy import DisruptionPolicy
+
+__all__ = ["DisruptionPolicy", "advance", "begin", "disrupt", "still_right"]

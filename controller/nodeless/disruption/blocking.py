@@ -1,0 +1,44 @@
+"""Pods that keep their node from being disrupted: disruption budgets, and pods that asked for it."""
+
+from collections.abc import Iterable, Iterator
+
+from nodeless.model.disruption import PodDisruptionBudget, Verdict
+from nodeless.model.pods import Pod
+from nodeless.model.snapshot import Snapshot
+from nodeless.solve.selecting import selects
+from nodeless.state.protection import protection
+
+
+class Blocking:
+    """The budgets of a snapshot, by namespace."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._budgets: dict[str, list[PodDisruptionBudget]] = {}
+        for _, budget in sorted(snapshot.disruption_budgets.items()):
+            self._budgets.setdefault(budget.namespace, []).append(budget)
+
+    def blocked(self, pods: Iterable[Pod], now: float) -> Verdict | None:
+        """The first pod, by key, that blocks; None when the pods may be evicted."""
+        return next(self._blocks(pods, now), None)
+
+    def _blocks(self, pods: Iterable[Pod], now: float) -> Iterator[Verdict]:
+        for pod in sorted(pods, key=lambda pod: pod.key):
+            if pod.terminal or pod.deletion_timestamp is not None:
+                continue
+            annotation = protection(pod, now)
+            if annotation:
+                yield Verdict("PodProtected", f"pod {pod.key} has the annotation {annotation}")
+            if pod.owned_by_node:
+                continue
+            concerned = [
+                budget
+                for budget in self._budgets.get(pod.namespace, ())
+                if selects(budget.selector, pod.labels)
+            ]
+            if len(concerned) > 1:
+                names = ", ".join(budget.key for budget in concerned)
+                yield Verdict("SeveralBudgets", f"pod {pod.key} has several disruption budgets: {names}")
+            for budget in concerned:
+                if budget.disruptions_allowed < 1:
+                    text = f"disruption budget {budget.key} allows no eviction of pod {pod.key}"
+                    yield Verdict("BudgetExhausted", text)

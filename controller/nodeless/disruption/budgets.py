@@ -1,0 +1,82 @@
+"""How many nodes of a pool may be disrupted at the same time (v1 `disruption.budgets`).
+
+allowed = min over the budgets that apply now and name the reason (or none);
+a percentage counts the pool's initialised nodes and is rounded up;
+remaining = allowed - nodes that are on their way out or not Ready, never below 0.
+"""
+
+from dataclasses import dataclass
+
+from nodeless.disruption.schedules import parse_schedule
+from nodeless.model.nodes import INITIALIZED_CONDITION, Claim, Node
+from nodeless.model.pools import Budget, Pool
+from nodeless.model.snapshot import Snapshot
+from nodeless.solve.eligibility import leaving
+from nodeless.state.usage import pool_members
+
+#: Stands for no limit.
+UNLIMITED = 2**31
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """What a pool's budgets leave for one reason."""
+
+    nodes: int
+    allowed: int
+    disrupted: int
+
+    @property
+    def remaining(self) -> int:
+        return max(self.allowed - self.disrupted, 0)
+
+    def __str__(self) -> str:
+        limit = f"{self.disrupted} of at most {self.allowed}"
+        return f"{limit} nodes are disrupted at the moment ({self.nodes} in the pool)"
+
+
+def active(budget: Budget, now: float) -> bool:
+    """Whether a budget applies: always without a schedule, else for its duration after each strike."""
+    if not budget.schedule:
+        return True
+    try:
+        since = parse_schedule(budget.schedule).next(now - (budget.duration or 0))
+    except (ValueError, KeyError):
+        return True
+    return since is not None and since <= now
+
+
+def limit(budget: Budget, nodes: int) -> int:
+    """The number that a budget allows in a pool of so many nodes; 0 for one that cannot be read."""
+    text = budget.nodes
+    number = text.removesuffix("%")
+    if not (number.isascii() and number.isdigit()):
+        return 0
+    return -(-nodes * int(number) // 100) if text.endswith("%") else int(number)
+
+
+def allowed(pool: Pool, reason: str, nodes: int, now: float) -> int:
+    """The strictest of the budgets that apply."""
+    return min(
+        (
+            limit(budget, nodes)
+            for budget in pool.budgets
+            if (not budget.reasons or reason in budget.reasons) and active(budget, now)
+        ),
+        default=UNLIMITED,
+    )
+
+
+def allowance(snapshot: Snapshot, pool: Pool, reason: str, now: float) -> Allowance:
+    """What the pool's budgets leave now."""
+    counted = [(claim, node) for claim, node in pool_members(snapshot, pool) if _counts(claim, node)]
+    disrupted = sum(_disrupted(claim, node) for claim, node in counted)
+    return Allowance(len(counted), allowed(pool, reason, len(counted), now), disrupted)
+
+
+def _counts(claim: Claim, node: Node | None) -> bool:
+    return node is not None and (node.initialized or claim.is_true(INITIALIZED_CONDITION))
+
+
+def _disrupted(claim: Claim, node: Node | None) -> bool:
+    return leaving(node, claim) or (node is not None and not node.ready)

@@ -1,0 +1,172 @@
+"""Which nodes may be disrupted at all, what they cost, and how much it would disturb.
+
+A node whose pods are dearer to move is moved later: the order is by price saved for each
+unit of disturbance, price / (1 + sum of the pods' positive eviction costs).
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from nodeless.api.times import parse_time
+from nodeless.disruption.blocking import Blocking
+from nodeless.model.disruption import Verdict
+from nodeless.model.instance_types import Catalog
+from nodeless.model.labels import (
+    DO_NOT_DISRUPT,
+    NOT_BEFORE,
+    PAUSE,
+    POD_DELETION_COST,
+    POD_DISRUPTION_COST,
+    REPLACES,
+    SPOT,
+)
+from nodeless.model.nodes import INITIALIZED_CONDITION, Claim, Node
+from nodeless.model.pods import Pod
+from nodeless.model.pools import Pool
+from nodeless.model.snapshot import Snapshot
+from nodeless.solve.eligibility import leaving
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A node that may be disrupted."""
+
+    claim: Claim
+    node: Node
+    pool: Pool
+    pods: tuple[Pod, ...]
+    """Those that have to move, by key."""
+    price: float | None
+    """US dollars an hour; None: the catalogue does not know its offering."""
+    blocked: Verdict | None
+    """What keeps its pods from being evicted."""
+
+    @property
+    def name(self) -> str:
+        return self.claim.name
+
+    @property
+    def spot(self) -> bool:
+        return self.node.capacity_type == SPOT
+
+    @property
+    def disturbance(self) -> float:
+        return 1.0 + sum(max(eviction_cost(pod), 0.0) for pod in self.pods)
+
+    @property
+    def empty(self) -> bool:
+        """Whether no pod costs anything to move."""
+        return all(eviction_cost(pod) <= 0 for pod in self.pods)
+
+    @property
+    def ratio(self) -> float:
+        return (self.price or 0.0) / self.disturbance
+
+
+def eviction_cost(pod: Pod) -> float:
+    """1 for an ordinary pod; more or less by its deletion cost and its priority, from -10 to 10."""
+    text = pod.annotations.get(POD_DISRUPTION_COST, pod.annotations.get(POD_DELETION_COST, "0"))
+    try:
+        deletion = float(int(text))
+    except ValueError:
+        deletion = 0.0
+    return min(max(1.0 + deletion / 2**27 + pod.priority / 2**25, -10.0), 10.0)
+
+
+def candidates(
+    snapshot: Snapshot, catalog: Catalog, now: float
+) -> tuple[tuple[Candidate, ...], dict[str, Verdict]]:
+    """The candidates by name, and why each other claim is none."""
+    found: list[Candidate] = []
+    verdicts: dict[str, Verdict] = {}
+    prices = _Prices(catalog)
+    blocking = Blocking(snapshot)
+    busy = replacing(snapshot)
+    for name, claim in sorted(snapshot.claims.items()):
+        node = snapshot.node_of(claim)
+        pool = snapshot.pools.get(str(claim.pool))
+        obstacle = _obstacle(snapshot, claim, node, pool, now)
+        if obstacle is None and name in busy:
+            obstacle = Verdict("Replacing", f"it takes the place of {', '.join(busy[name])}")
+        if obstacle is not None or node is None or pool is None:
+            verdicts[name] = obstacle or Verdict("NotInitialized", "its node is not initialised")
+            continue
+        pods = tuple(snapshot.pods_on(node.name))
+        moving = tuple(pod for pod in pods if pod.occupies and pod.deletion_timestamp is None)
+        found.append(Candidate(claim, node, pool, moving, prices.of(node, pool), blocking.blocked(pods, now)))
+    return tuple(found), verdicts
+
+
+def replacing(snapshot: Snapshot) -> dict[str, tuple[str, ...]]:
+    """For each replacement, by claim name: the claims that it replaces and that still live."""
+    return {
+        name: olds
+        for name, claim in sorted(snapshot.claims.items())
+        if (olds := tuple(old for old in replaced_by(claim) if old in snapshot.claims))
+    }
+
+
+def replaced_by(claim: Claim) -> tuple[str, ...]:
+    """The claims that a claim was made to replace."""
+    return tuple(name for name in claim.annotations.get(REPLACES, "").split(",") if name)
+
+
+def _obstacle(
+    snapshot: Snapshot, claim: Claim, node: Node | None, pool: Pool | None, now: float
+) -> Verdict | None:
+    return next(_obstacles(snapshot, claim, node, pool, now), None)
+
+
+def _obstacles(
+    snapshot: Snapshot, claim: Claim, node: Node | None, pool: Pool | None, now: float
+) -> Iterator[Verdict]:
+    if claim.invalid:
+        yield Verdict("Unreadable", f"the claim cannot be read: {claim.invalid}")
+    if leaving(node, claim):
+        yield Verdict("Leaving", "it is on its way out already")
+    if node is None or not (node.initialized or claim.is_true(INITIALIZED_CONDITION)):
+        yield Verdict("NotInitialized", "its node is not initialised")
+    if pool is None or pool.invalid or pool.deletion_timestamp is not None:
+        yield Verdict("PoolUnusable", f"{claim.pool} does not exist, cannot be read or is being deleted")
+    for subject, annotations in _annotated(node, pool):
+        if annotations.get(PAUSE) == "true":
+            yield Verdict("Paused", f"{subject} has the annotation {PAUSE}=true")
+    if node is not None and node.annotations.get(DO_NOT_DISRUPT) == "true":
+        yield Verdict("NodeProtected", f"the node has the annotation {DO_NOT_DISRUPT}=true")
+    if snapshot.nominated(claim.name, now) or (node is not None and snapshot.nominated(node.name, now)):
+        yield Verdict("Nominated", "pods are expected on it")
+    again = _not_before(claim)
+    if again > now:
+        yield Verdict("CoolingDown", f"a replacement failed; it is looked at again in {again - now:.0f} s")
+
+
+def _annotated(node: Node | None, pool: Pool | None) -> Iterator[tuple[str, Mapping[str, str]]]:
+    if node is not None:
+        yield "the node", node.annotations
+    if pool is not None:
+        yield str(pool.reference), pool.own_annotations
+
+
+def _not_before(claim: Claim) -> float:
+    try:
+        return parse_time(claim.annotations.get(NOT_BEFORE, ""))
+    except ValueError:
+        return 0.0
+
+
+class _Prices:
+    """What a node costs: the price of its own offering, to be had now or not."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self._catalog = catalog
+        self._known: dict[str, dict[tuple[str, str, str], float]] = {}
+
+    def of(self, node: Node, pool: Pool) -> float | None:
+        known = self._known.get(pool.key)
+        if known is None:
+            known = self._known[pool.key] = {
+                (kind.name, offering.zone, offering.capacity_type): offering.price
+                for kind in self._catalog.get(pool.key, ())
+                for offering in kind.offerings
+            }
+        return known.get((node.instance_type, node.zone, node.capacity_type))

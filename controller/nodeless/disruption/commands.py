@@ -1,0 +1,199 @@
+"""Carrying a move out: mark, launch, wait, end. Everything stands on the objects.
+
+```
+replacements written, each annotated with the claims that it replaces   -> begin
+   nodes marked (karpenter.sh/disrupted)  -> replacements initialised   -> the old claims deleted
+                                          -> a replacement vanished, or too late -> marks off
+```
+
+A replacement carries the names of the claims that it replaces, how many replacements there
+are, and why: whoever leads next goes on from there. A marked node that no living command
+speaks of is unmarked.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from nodeless.api.times import format_time
+from nodeless.disruption.candidates import replaced_by, replacing
+from nodeless.launch.claims import claims_for
+from nodeless.lifecycle.draining import DISRUPTED
+from nodeless.lifecycle.view import changed_condition
+from nodeless.model.disruption import Move
+from nodeless.model.instructions import (
+    AnnotateClaim,
+    CreateClaim,
+    DeleteClaim,
+    Instruction,
+    PublishEvent,
+    UpdateClaimStatus,
+    UpdateNode,
+)
+from nodeless.model.labels import DISRUPTION_REASON_ANNOTATION, NOT_BEFORE, REPLACEMENTS, REPLACES
+from nodeless.model.nodes import DISRUPTION_REASON, INITIALIZED_CONDITION, Claim, Node
+from nodeless.model.plan import Plan
+from nodeless.model.pools import Pool
+from nodeless.model.snapshot import Snapshot
+
+#: A command may take so long for each candidate, within these bounds (Karpenter's queue).
+SECONDS_A_CANDIDATE = 0.08
+SHORTEST_TIMEOUT = 600.0
+LONGEST_TIMEOUT = 3600.0
+#: How long a node is left alone after its replacement failed.
+COOL_DOWN = 300.0
+
+
+def timeout(candidates: int) -> float:
+    """Seconds that a command may take with so many candidates in the queue."""
+    return min(max(SECONDS_A_CANDIDATE * candidates, SHORTEST_TIMEOUT), LONGEST_TIMEOUT)
+
+
+def begin(move: Move, snapshot: Snapshot, pools: Mapping[str, Pool], now: float) -> tuple[Instruction, ...]:
+    """The first instructions of a move: replacements first, then marks; without replacements the end."""
+    cause = f"disruption:{now:.3f}"
+    creates = claims_for(
+        Plan(new_nodes=move.replacements), pools, now, cause=cause, taken=frozenset(snapshot.claims)
+    )
+    notes = {
+        REPLACES: ",".join(move.claims),
+        REPLACEMENTS: str(len(creates)),
+        DISRUPTION_REASON_ANNOTATION: move.reason,
+    }
+    instructions: list[Instruction] = [
+        CreateClaim(cause, replace(create.claim, annotations={**create.claim.annotations, **notes}))
+        for create in creates
+    ]
+    for name in move.claims:
+        instructions += _marks(snapshot, name, move.reason, move.message, now, cause)
+    if not creates:
+        instructions += [DeleteClaim(cause, name, _metric(move.reason)) for name in move.claims]
+    return tuple(instructions)
+
+
+def _marks(
+    snapshot: Snapshot, name: str, reason: str, message: str, now: float, cause: str
+) -> list[Instruction]:
+    claim = snapshot.claims.get(name)
+    node = snapshot.node_of(claim) if claim is not None else None
+    if claim is None or node is None:
+        return []
+    marks: list[Instruction] = []
+    if not _marked(node):
+        stage = f"disrupting node: {message}" if message else "disrupting node"
+        marks.append(UpdateNode(cause, node.name, taints=(*node.taints, DISRUPTED), stage=stage))
+        text = f"{reason}: {message}" if message else reason
+        marks.append(
+            PublishEvent(cause, "Node", node.name, "Normal", "DisruptionStarted", text, uid=node.uid)
+        )
+    condition = changed_condition(claim, DISRUPTION_REASON, "True", now, reason=reason)
+    if condition:
+        marks.append(UpdateClaimStatus(cause, name, condition))
+    return marks
+
+
+def advance(snapshot: Snapshot, now: float) -> tuple[Instruction, ...]:
+    """What every command needs next, and marks off the nodes that no command speaks of."""
+    commands = _commands(snapshot)
+    busy = {old for olds in commands for old in olds}
+    instructions: list[Instruction] = []
+    for olds, replacements in sorted(commands.items()):
+        instructions += _step(snapshot, olds, replacements, len(busy), now)
+    for name, claim in sorted(snapshot.claims.items()):
+        if name not in busy and claim.deletion_timestamp is None:
+            instructions += _unmarked(snapshot, claim, now)
+    return tuple(instructions)
+
+
+def _commands(snapshot: Snapshot) -> dict[tuple[str, ...], list[Claim]]:
+    """The replacements of each set of claims of which some live and are not deleted yet."""
+    commands: dict[tuple[str, ...], list[Claim]] = {}
+    for name in replacing(snapshot):
+        claim = snapshot.claims[name]
+        olds = replaced_by(claim)
+        living = (snapshot.claims[old] for old in olds if old in snapshot.claims)
+        if any(old.deletion_timestamp is None for old in living):
+            commands.setdefault(olds, []).append(claim)
+    return commands
+
+
+def _step(
+    snapshot: Snapshot, olds: tuple[str, ...], replacements: Sequence[Claim], queued: int, now: float
+) -> list[Instruction]:
+    first = replacements[0]
+    cause, reason = f"disruption:{first.name}", first.annotations.get(DISRUPTION_REASON_ANNOTATION, "")
+    living = [
+        old for old in olds if old in snapshot.claims and snapshot.claims[old].deletion_timestamp is None
+    ]
+    present = [claim for claim in replacements if claim.deletion_timestamp is None]
+    if len(present) < _expected(first) or now - first.created_at > timeout(queued):
+        vanished = len(present) < _expected(first)
+        why = "a replacement has vanished" if vanished else f"not ready within {timeout(queued):.0f} s"
+        return _failed(snapshot, living, present, why, now, cause)
+    if not all(claim.is_true(INITIALIZED_CONDITION) for claim in present):
+        return [mark for old in living for mark in _marks(snapshot, old, reason, "", now, cause)]
+    instructions: list[Instruction] = []
+    for old in living:
+        claim = snapshot.claims[old]
+        text = f"{reason}: its replacement {first.name} is ready"
+        node = snapshot.node_of(claim)
+        if node is not None:
+            instructions.append(
+                PublishEvent(cause, "Node", node.name, "Normal", "DisruptionTerminating", text, uid=node.uid)
+            )
+        instructions.append(DeleteClaim(cause, old, _metric(reason)))
+    return instructions
+
+
+def _failed(
+    snapshot: Snapshot,
+    olds: Sequence[str],
+    present: Sequence[Claim],
+    why: str,
+    now: float,
+    cause: str,
+) -> list[Instruction]:
+    """Everything stays; the replacements that are there become nodes like any other."""
+    instructions: list[Instruction] = []
+    for old in olds:
+        claim = snapshot.claims[old]
+        node = snapshot.node_of(claim)
+        again = {NOT_BEFORE: format_time(now + COOL_DOWN)}
+        instructions.append(AnnotateClaim(cause, old, again))
+        if node is not None:
+            text = f"stays: {why}; it is looked at again in {COOL_DOWN:.0f} s"
+            instructions.append(
+                PublishEvent(cause, "Node", node.name, "Warning", "DisruptionFailed", text, uid=node.uid)
+            )
+        instructions += _unmarked(snapshot, claim, now)
+    for claim in present:
+        instructions.append(AnnotateClaim(cause, claim.name, {REPLACES: None, REPLACEMENTS: None}))
+    return instructions
+
+
+def _unmarked(snapshot: Snapshot, claim: Claim, now: float) -> list[Instruction]:
+    cause = f"disruption:{claim.name}"
+    instructions: list[Instruction] = []
+    node = snapshot.node_of(claim)
+    if node is not None and node.deletion_timestamp is None and _marked(node):
+        others = tuple(taint for taint in node.taints if not taint.matches(DISRUPTED))
+        instructions.append(
+            UpdateNode(cause, node.name, taints=others, stage="node is not disrupted any more")
+        )
+    if claim.is_true(DISRUPTION_REASON):
+        condition = changed_condition(claim, DISRUPTION_REASON, "False", now, reason="NotDisrupted")
+        instructions.append(UpdateClaimStatus(cause, claim.name, condition))
+    return instructions
+
+
+def _marked(node: Node) -> bool:
+    return any(taint.matches(DISRUPTED) for taint in node.taints)
+
+
+def _expected(claim: Claim) -> int:
+    text = claim.annotations.get(REPLACEMENTS, "1")
+    return int(text) if text.isascii() and text.isdigit() else 1
+
+
+def _metric(reason: str) -> str:
+    """The reason as Karpenter's metrics spell it."""
+    return reason.lower()

@@ -1,0 +1,234 @@
+"""Less money for the same pods: nodes that can go, nodes that can be merged, a node that can be cheaper.
+
+Problem: choose a set of candidates to end and replacements to launch so that every pod of
+the candidates has a place, the replacements surely cost less than the candidates, budgets
+hold, and the price saved for each unit of disturbance is large. Three searches, first find
+counts:
+
+1. deletions: candidates by ratio; one goes if its pods fit on nodes that stay. All that are
+   found go in one move, which is simulated once more as a whole.
+2. merges: prefixes of the candidates of a pool against the cheapest nodes for all their pods.
+3. a single replacement.
+
+`room` discards most candidates without a simulation; a trial then runs the solver on the few
+nodes that may take the pods; every move is confirmed by the solver on the whole snapshot.
+Every move lowers the price of the nodes by a fixed part at least, so that they end by
+themselves on a steady workload.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from immutables import Map
+
+from nodeless.disruption.candidates import Candidate
+from nodeless.disruption.policy import DisruptionPolicy
+from nodeless.disruption.replacing import Replacement, cheaper_replacement
+from nodeless.disruption.room import LeastPrices, Room
+from nodeless.disruption.simulation import Outcome, moved, without
+from nodeless.model.disruption import UNDERUTILIZED, Move, Verdict
+from nodeless.model.instance_types import Catalog, InstanceType
+from nodeless.model.snapshot import Snapshot
+
+_MERGE_SIZES = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 100)
+#: Trials of single replacements in one look; the next look begins where this one ended.
+_MOST_SINGLES = 200
+
+
+class Consolidation:
+    """One search. `verdicts` says why each candidate that was looked at stays."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        catalog: Catalog,
+        policy: DisruptionPolicy,
+        now: float,
+        closed: frozenset[str],
+    ) -> None:
+        self._snapshot = snapshot
+        self._catalog = catalog
+        self._policy = policy
+        self._now = now
+        self._closed = closed
+        self._cheaper: dict[tuple[str, float], tuple[InstanceType, ...]] = {}
+        self.verdicts: dict[str, Verdict] = {}
+
+    def search(self, candidates: Sequence[Candidate], left: dict[str, int]) -> Move | None:
+        """The best move among the candidates; `left`: nodes that each pool's budgets still allow."""
+        ordered = sorted(candidates, key=lambda each: (-each.ratio, each.name))
+        return self._deletions(ordered, left) or self._merges(ordered, left) or self._single(ordered, left)
+
+    def _deletions(self, ordered: Sequence[Candidate], left: dict[str, int]) -> Move | None:
+        spent = dict(left)
+        state, room = self._snapshot, Room(self._snapshot, self._closed)
+        going: list[Candidate] = []
+        #: Nodes that stay anyway: they cannot go themselves, or take pods in this move.
+        staying: dict[str, None] = {}
+        receiving: set[str] = set()
+        for candidate in ordered:
+            if spent[candidate.pool.key] <= 0 or len(going) >= self._policy.most_nodes:
+                continue
+            if candidate.node.name in receiving:
+                continue
+            homeless = room.homeless(candidate)
+            if homeless is not None:
+                self._stay(candidate, f"pod {homeless.key} has room on no other node")
+                staying[candidate.node.name] = None
+                continue
+            outcome = self._fit(state, candidate, room, staying)
+            if not outcome.placed:
+                self._stay(candidate, outcome.reason)
+                staying[candidate.node.name] = None
+                continue
+            going.append(candidate)
+            spent[candidate.pool.key] -= 1
+            state = moved(state, candidate, outcome.placements)
+            receiving |= set(outcome.placements.values())
+            staying |= dict.fromkeys(sorted(set(outcome.placements.values())))
+            room.close(candidate.node.name)
+            for pod in candidate.pods:
+                room.take(outcome.placements[pod.key], pod)
+        return self._confirmed(going)
+
+    def _fit(self, state: Snapshot, candidate: Candidate, room: Room, staying: Iterable[str]) -> Outcome:
+        """On nodes that stay anyway, so that the others remain free to go; else on any."""
+        first = room.targets(candidate, staying)
+        if first:
+            outcome = self._trial(state, candidate, first, {})
+            if outcome.placed:
+                return outcome
+        return self._trial(state, candidate, room.targets(candidate), {})
+
+    def _confirmed(self, going: list[Candidate]) -> Move | None:
+        """The move, or half of it, or a quarter: what the solver places on the whole snapshot."""
+        while going:
+            outcome = self._whole(going, {})
+            if outcome.placed:
+                return _move(going, None)
+            for candidate in going[(len(going) + 1) // 2 :] or going:
+                self._stay(candidate, outcome.reason)
+            going = going[: (len(going) + 1) // 2] if len(going) > 1 else []
+        return None
+
+    def _merges(self, ordered: Sequence[Candidate], left: dict[str, int]) -> Move | None:
+        best: Move | None = None
+        for pool in sorted({candidate.pool.key for candidate in ordered}):
+            mine = [candidate for candidate in ordered if candidate.pool.key == pool]
+            most = min(len(mine), left[pool], self._policy.most_nodes)
+            for size in (size for size in _MERGE_SIZES if size <= most):
+                found = self._replacement(mine[:size])
+                if isinstance(found, str):
+                    continue
+                move = _move(mine[:size], found)
+                if best is None or move.saving > best.saving:
+                    best = move
+        return best
+
+    def _single(self, ordered: Sequence[Candidate], left: dict[str, int]) -> Move | None:
+        room, least = Room(self._snapshot, self._closed), LeastPrices(self._catalog)
+        trials = 0
+        for candidate in _turned(ordered, int(self._now // 10) * _MOST_SINGLES):
+            if left[candidate.pool.key] <= 0:
+                continue
+            price = (candidate.price or 0.0) * (1 - self._policy.least_saving)
+            bound = least.of(candidate, room)
+            if bound >= price:
+                self._stay(
+                    candidate,
+                    f"nothing cheaper holds its pods: they cost {bound:.4f} USD/h at least"
+                    f" against {candidate.price or 0.0:.4f} USD/h now",
+                )
+                continue
+            if trials >= _MOST_SINGLES:
+                break
+            trials += 1
+            below = self._below(candidate.price or 0.0)
+            outcome = self._trial(self._snapshot, candidate, room.targets(candidate), below)
+            if not outcome.placed:
+                self._stay(candidate, f"nothing cheaper holds its pods: {outcome.reason}")
+                continue
+            found = self._replacement([candidate])
+            if isinstance(found, Replacement):
+                return _move([candidate], found)
+            self._stay(candidate, found)
+        return None
+
+    def _replacement(self, some: Sequence[Candidate]) -> Replacement | str:
+        """What would take the candidates' place, by the solver on the whole snapshot."""
+        price = sum(candidate.price or 0.0 for candidate in some)
+        outcome = self._whole(some, self._below(price))
+        if not outcome.placed:
+            return outcome.reason
+        if not outcome.new_nodes:
+            return Replacement((), 0.0, 0.0)
+        return cheaper_replacement(outcome.new_nodes, some, self._catalog, self._policy)
+
+    def _whole(self, some: Iterable[Candidate], catalog: Catalog) -> Outcome:
+        return without(self._snapshot, some, catalog, self._policy.solving, self._now, self._closed)
+
+    def _trial(
+        self, state: Snapshot, candidate: Candidate, names: Sequence[str], catalog: Catalog
+    ) -> Outcome:
+        if not candidate.pods:
+            return Outcome(True, "", (), {})
+        small = _around(state, candidate, names)
+        return without(small, [candidate], catalog, self._policy.solving, self._now)
+
+    def _below(self, price: float) -> Catalog:
+        """The types of which one costs less than a price."""
+        return {key: self._types_below(key, price) for key in self._catalog}
+
+    def _types_below(self, key: str, price: float) -> tuple[InstanceType, ...]:
+        memo = (key, price)
+        if memo not in self._cheaper:
+            self._cheaper[memo] = tuple(
+                kind
+                for kind in self._catalog[key]
+                if any(offering.available and offering.price < price for offering in kind.offerings)
+            )
+        return self._cheaper[memo]
+
+    def _stay(self, candidate: Candidate, message: str) -> None:
+        self.verdicts[candidate.name] = Verdict("Unconsolidatable", message)
+
+
+def _move(some: Sequence[Candidate], replacement: Replacement | None) -> Move:
+    names = tuple(sorted(candidate.name for candidate in some))
+    before = sum(candidate.price or 0.0 for candidate in some)
+    pods = sum(len(candidate.pods) for candidate in some)
+    nodes = replacement.nodes if replacement is not None else ()
+    after = replacement.worst if replacement is not None else 0.0
+    if nodes:
+        expected = replacement.expected if replacement is not None else 0.0
+        text = (
+            f"{len(nodes)} cheaper nodes hold the {pods} pods of {len(names)} nodes: {before:.4f} USD/h now,"
+            f" {expected:.4f} expected, {after:.4f} at most"
+        )
+    else:
+        text = f"the {pods} pods of {len(names)} nodes fit on nodes that stay: {before:.4f} USD/h less"
+    return Move(UNDERUTILIZED, names, nodes, before, after, pods, text)
+
+
+def _turned(ordered: Sequence[Candidate], by: int) -> list[Candidate]:
+    if not ordered:
+        return []
+    start = by % len(ordered) if len(ordered) > _MOST_SINGLES else 0
+    return [*ordered[start:], *ordered[:start]]
+
+
+def _around(snapshot: Snapshot, candidate: Candidate, names: Iterable[str]) -> Snapshot:
+    """A snapshot of the candidate and a few other nodes."""
+    kept = [candidate.node.name, *names]
+    nodes = {name: snapshot.nodes[name] for name in kept}
+    bound = {name: snapshot.pods_of_node[name] for name in kept if name in snapshot.pods_of_node}
+    claims = {claim.name: claim for node in nodes.values() if (claim := snapshot.claim_of(node)) is not None}
+    return replace(
+        snapshot,
+        nodes=Map(nodes),
+        node_names=Map({node.provider_id: name for name, node in nodes.items() if node.provider_id}),
+        claims=Map(claims),
+        claim_names=Map({claim.provider_id: name for name, claim in claims.items() if claim.provider_id}),
+        pods=Map({key: snapshot.pods[key] for keys in bound.values() for key in keys}),
+        pods_of_node=Map(bound),
+    )

@@ -1,0 +1,23 @@
+"""What the operator may choose about disruption."""
+
+from dataclasses import dataclass, field
+
+from nodeless.solve import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class DisruptionPolicy:
+    """How voluntary moves are judged."""
+
+    solving: Policy = field(default_factory=lambda: Policy(time_box=0.0))
+    """How the pods of nodes that end are placed."""
+    spot_to_spot: bool = False
+    """Whether a spot node may be replaced by a cheaper spot node (gate SpotToSpotConsolidation)."""
+    drift_of_provisioners: bool = False
+    """Whether drifted nodes of a Provisioner are replaced (gate driftEnabled of v0.27, off by default)."""
+    least_saving: float = 0.01
+    """Part of the price that a replacement must save; below it, moving pods is not worth it."""
+    most_nodes: int = 100
+    """Nodes that end in one move at most (Karpenter's limit)."""
+    most_trials: int = 2000
+    """Simulations in one look at most; what is left is looked at in the next one."""

@@ -1,0 +1,158 @@
+"""Replacements that are surely cheaper, whatever the cloud gives of what they ask for.
+
+The worst launch price of a type is the dearest of its available offerings in the allowed
+zones: of spot offerings where spot is allowed and to be had (the replacement is then bound
+to spot, so that a lack of spot capacity fails the launch instead of buying a dearer node),
+else of on-demand ones. With m_i the least worst price of replacement i and P the price of
+the nodes that end, a type of replacement i is kept when
+
+    worst price < m_i * P (1 - least saving) / sum_j m_j
+
+so that the sum stays below what is paid now, whichever kept types are launched; for one
+replacement this is Karpenter's rule.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from nodeless.disruption.candidates import Candidate
+from nodeless.disruption.policy import DisruptionPolicy
+from nodeless.model.instance_types import Catalog, InstanceType, Offering
+from nodeless.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, SPOT
+from nodeless.model.plan import Alternative, PlannedNode
+from nodeless.model.requirements import IN, Requirement, Requirements
+
+#: A spot node is replaced by spot only if so many types remain: the market stays wide, and moves end.
+SPOT_TO_SPOT_TYPES = 15
+
+
+@dataclass(frozen=True, slots=True)
+class Replacement:
+    """Nodes to launch, the most they can cost, and what they are expected to cost."""
+
+    nodes: tuple[PlannedNode, ...]
+    worst: float
+    expected: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Option:
+    kind: InstanceType
+    offerings: tuple[Offering, ...]
+    """Cheapest first."""
+
+    @property
+    def worst(self) -> float:
+        return self.offerings[-1].price
+
+
+def cheaper_replacement(
+    planned: Sequence[PlannedNode],
+    candidates: Sequence[Candidate],
+    catalog: Catalog,
+    policy: DisruptionPolicy,
+) -> Replacement | str:
+    """The planned nodes narrowed to what is cheaper than the candidates, or why there is nothing."""
+    price = sum(candidate.price or 0.0 for candidate in candidates)
+    limit = price * (1 - policy.least_saving)
+    types = {key: {kind.name: kind for kind in kinds} for key, kinds in _used(planned, catalog).items()}
+    options = [_options(node, types[str(node.pool)]) for node in planned]
+    if len(candidates) > 1:
+        options = [_of_other_types(some, candidates) for some in options]
+    if not all(options):
+        return "no instance type that is to be had would hold the pods"
+    least = [min(option.worst for option in some) for some in options]
+    if sum(least) >= limit:
+        return (
+            f"nothing cheaper holds its pods: at least {sum(least):.4f} USD/h against {price:.4f} USD/h now"
+            f" (a move must save {policy.least_saving:.0%})"
+        )
+    factor = limit / sum(least)
+    kept = [
+        [option for option in some if option.worst < bound * factor]
+        for some, bound in zip(options, least, strict=True)
+    ]
+    to_spot = any(option.offerings[0].capacity_type == SPOT for some in kept for option in some)
+    if to_spot and all(candidate.spot for candidate in candidates):
+        narrowed = _spot_to_spot(kept, candidates, policy)
+        if isinstance(narrowed, str):
+            return narrowed
+        kept = narrowed
+    if any(not _enough_types(node, some) for node, some in zip(planned, kept, strict=True)):
+        return "the cheaper types are fewer than the minValues of its pool"
+    nodes = tuple(_narrowed(node, some) for node, some in zip(planned, kept, strict=True))
+    worst = sum(max(option.worst for option in some) for some in kept)
+    return Replacement(nodes, worst, sum(node.price for node in nodes))
+
+
+def _used(planned: Sequence[PlannedNode], catalog: Catalog) -> dict[str, tuple[InstanceType, ...]]:
+    return {str(node.pool): tuple(catalog.get(str(node.pool), ())) for node in planned}
+
+
+def _options(node: PlannedNode, types: dict[str, InstanceType]) -> list[_Option]:
+    """The node's types with the offerings that count: all spot, or where none is to be had on-demand."""
+    possible = []
+    for alternative in node.alternatives:
+        kind = types.get(alternative.instance_type)
+        if kind is not None:
+            offerings = sorted(
+                offering
+                for offering in kind.offerings
+                if offering.available and offering.allowed_by(node.requirements)
+            )
+            possible.append((kind, offerings))
+    spot = any(offering.capacity_type == SPOT for _, offerings in possible for offering in offerings)
+    wanted = SPOT if spot else ON_DEMAND
+    return [
+        _Option(kind, tuple(sorted(some, key=lambda offering: (offering.price, offering.zone))))
+        for kind, offerings in possible
+        if (some := [offering for offering in offerings if offering.capacity_type == wanted])
+    ]
+
+
+def _of_other_types(options: list[_Option], candidates: Sequence[Candidate]) -> list[_Option]:
+    """Merging nodes into one of a type that ends is the same as keeping that one: only cheaper types help."""
+    prices = [
+        candidate.price or 0.0
+        for candidate in candidates
+        if any(option.kind.name == candidate.node.instance_type for option in options)
+    ]
+    return [option for option in options if option.worst < min(prices)] if prices else options
+
+
+def _spot_to_spot(
+    kept: list[list[_Option]], candidates: Sequence[Candidate], policy: DisruptionPolicy
+) -> list[list[_Option]] | str:
+    if not policy.spot_to_spot:
+        return "a spot node is not replaced by a spot node"
+    if len(candidates) > 1:
+        return kept
+    if min(len(some) for some in kept) < SPOT_TO_SPOT_TYPES:
+        return (
+            f"a spot node is replaced by spot only if {SPOT_TO_SPOT_TYPES} cheaper types hold its pods;"
+            f" {min(len(some) for some in kept)} do"
+        )
+    return [sorted(some, key=_by_price)[:SPOT_TO_SPOT_TYPES] for some in kept]
+
+
+def _enough_types(node: PlannedNode, options: Sequence[_Option]) -> bool:
+    requirement = node.requirements.get(INSTANCE_TYPE)
+    least = requirement.min_values if requirement is not None else None
+    return least is None or len({option.kind.name for option in options}) >= least
+
+
+def _narrowed(node: PlannedNode, options: Sequence[_Option]) -> PlannedNode:
+    kind = options[0].offerings[0].capacity_type
+    bound = Requirement.of(CAPACITY_TYPE, IN, [kind])
+    others = (each for each in node.requirements.values() if each.key != CAPACITY_TYPE)
+    return replace(
+        node,
+        requirements=Requirements([*others, bound]),
+        alternatives=tuple(
+            Alternative(option.kind.name, option.offerings[0]) for option in sorted(options, key=_by_price)
+        ),
+    )
+
+
+def _by_price(option: _Option) -> tuple[float, str]:
+    return option.offerings[0].price, option.kind.name

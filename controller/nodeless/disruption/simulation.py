@@ -1,0 +1,143 @@
+"""What if these nodes were not there? The solver's answer on the snapshot without them.
+
+First everything that waits for a place anyway is settled (`settled`): pods that are pending
+or on nodes that leave go where the solver would put them, and count there. So a simulation
+is about the pods of the nodes in question alone, and pods that nobody can place block no
+move.
+
+A node in question is marked as leaving; the solver then finds room for its pods on the
+others. Nodes that changed a short while ago (inside `consolidateAfter`) take none.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from nodeless.disruption.candidates import Candidate
+from nodeless.model.events import PodGone, PodSeen
+from nodeless.model.instance_types import Catalog
+from nodeless.model.labels import DISRUPTED_TAINT
+from nodeless.model.plan import Plan, PlannedNode
+from nodeless.model.pods import Pod
+from nodeless.model.snapshot import Snapshot
+from nodeless.model.taints import Taint
+from nodeless.solve import Policy, pods_to_place, solve
+from nodeless.solve.eligibility import leaving
+from nodeless.state import apply
+
+_LEAVING = Taint(DISRUPTED_TAINT, "NoSchedule")
+#: Pods that have waited longer for capacity which is being planned hold no move back.
+PATIENCE = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A snapshot in which everything that waits has its place or is left out."""
+
+    snapshot: Snapshot
+    expected: Mapping[str, int]
+    """Node or claim name to the number of pods that will come there."""
+    planning: int
+    """Pods for which new capacity is being planned at this moment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Where the pods of some nodes would go."""
+
+    placed: bool
+    """Whether each of them has a place, on an initialised node or a new one."""
+    reason: str
+    """Why not."""
+    new_nodes: tuple[PlannedNode, ...] = ()
+    placements: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+
+def settled(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: float) -> Settled:
+    """Give every pod that waits its place."""
+    waiting = pods_to_place(snapshot)
+    plan = solve(snapshot, catalog, policy, now) if waiting else Plan()
+    expected: dict[str, int] = {}
+    after = snapshot
+    planned = {key for node in plan.new_nodes for key in node.pods}
+    for pod in waiting:
+        place = plan.placements.get(pod.key)
+        if place is not None:
+            expected[place] = expected.get(place, 0) + 1
+        # Pods that will come to a claim keep its node from being touched; they need no room elsewhere.
+        if place is not None and place in snapshot.nodes:
+            after = apply(after, PodSeen(replace(pod, node_name=place, unschedulable=False)))
+        else:
+            after = apply(after, PodGone(pod.key))
+    fresh = sum(1 for pod in waiting if pod.key in planned and _is_fresh(snapshot, pod, now))
+    return Settled(after, expected, fresh)
+
+
+def _is_fresh(snapshot: Snapshot, pod: Pod, now: float) -> bool:
+    if not pod.node_name:
+        return now - pod.created_at < PATIENCE
+    node = snapshot.nodes.get(pod.node_name)
+    claim = snapshot.claim_of(node) if node is not None else None
+    since = claim.deletion_timestamp if claim is not None else None
+    return since is None or now - since < PATIENCE
+
+
+def without(
+    snapshot: Snapshot,
+    candidates: Iterable[Candidate],
+    catalog: Catalog,
+    policy: Policy,
+    now: float,
+    closed: frozenset[str] = frozenset(),
+) -> Outcome:
+    """Where the candidates' pods go when their nodes end.
+
+    Args:
+        snapshot: Settled.
+        candidates: The nodes in question.
+        catalog: What may be bought; empty: nothing.
+        policy: How to plan.
+        now: The time.
+        closed: Names of nodes that take no pods.
+    """
+    some = tuple(candidates)
+    moving = {pod.key for candidate in some for pod in candidate.pods}
+    plan = solve(marked(snapshot, some, closed), catalog, policy, now)
+    refused = [refusal for refusal in plan.refusals if refusal.pod in moving]
+    if refused:
+        return Outcome(False, f"pod {refused[0].pod} would have no place: {refused[0]}", (), {})
+    for key, name in sorted(plan.placements.items()):
+        node = snapshot.nodes.get(name)
+        if key in moving and (node is None or not _ready_for_pods(snapshot, name)):
+            return Outcome(False, f"pod {key} would go to {name}, which is not initialised", (), {})
+    return Outcome(True, "", plan.new_nodes, plan.placements)
+
+
+def _ready_for_pods(snapshot: Snapshot, name: str) -> bool:
+    node = snapshot.nodes[name]
+    return node.initialized or snapshot.claim_of(node) is None
+
+
+def marked(snapshot: Snapshot, candidates: Iterable[Candidate], closed: frozenset[str]) -> Snapshot:
+    """The snapshot with the candidates leaving and the closed nodes cordoned."""
+    nodes = snapshot.nodes.mutate()
+    names = set()
+    for candidate in candidates:
+        names.add(candidate.node.name)
+        node = nodes[candidate.node.name]
+        nodes[node.name] = replace(node, taints=(*node.taints, _LEAVING))
+    for name in closed - names:
+        if name in nodes:
+            nodes[name] = replace(nodes[name], unschedulable=True)
+    return replace(snapshot, nodes=nodes.finish())
+
+
+def moved(snapshot: Snapshot, candidate: Candidate, placements: Mapping[str, str]) -> Snapshot:
+    """The snapshot once a candidate's node is gone and its pods run where they were placed."""
+    after = snapshot
+    for pod in candidate.pods:
+        after = apply(after, PodSeen(replace(pod, node_name=placements[pod.key])))
+    nodes = after.nodes
+    node = nodes[candidate.node.name]
+    if not leaving(node, None):
+        nodes = nodes.set(node.name, replace(node, taints=(*node.taints, _LEAVING)))
+    return replace(after, nodes=nodes)

@@ -1,0 +1,69 @@
+"""What limits disruption, and moves: nodes that end because that is better, with what takes their place."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from nodeless.model.plan import PlannedNode
+from nodeless.model.pods import LabelSelector
+
+EXPIRED = "Expired"
+DRIFTED = "Drifted"
+EMPTY = "Empty"
+UNDERUTILIZED = "Underutilized"
+
+
+@dataclass(frozen=True, slots=True)
+class PodDisruptionBudget:
+    """A `policy/v1` PodDisruptionBudget, as the control plane counts it."""
+
+    namespace: str
+    name: str
+    selector: LabelSelector | None
+    disruptions_allowed: int = 0
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Claims that end together; their replacements must be ready before."""
+
+    reason: str
+    """Expired, Drifted, Empty or Underutilized: the reason that budgets and metrics know."""
+    claims: tuple[str, ...]
+    """Names of the claims that end, sorted."""
+    replacements: tuple[PlannedNode, ...] = ()
+    price_before: float = 0.0
+    """US dollars an hour of the claims that end."""
+    price_after: float = 0.0
+    """The most, in US dollars an hour, that the replacements can cost."""
+    evictions: int = 0
+    """Pods that have to move."""
+    message: str = ""
+
+    @property
+    def action(self) -> str:
+        return "replace" if self.replacements else "delete"
+
+    @property
+    def saving(self) -> float:
+        return self.price_before - self.price_after
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Why a claim is not disrupted: a stable `code`, and one sentence with the figures."""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decisions:
+    """The answer to one look at the cluster."""
+
+    moves: tuple[Move, ...] = ()
+    verdicts: Mapping[str, Verdict] = field(default_factory=dict, hash=False)
+    """By claim name, for every claim that is in no move."""

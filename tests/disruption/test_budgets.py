@@ -1,0 +1,113 @@
+"""Given a pool's disruption budgets, how many of its nodes may go at once, and when?"""
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodeless.disruption.budgets import UNLIMITED, active, allowance, allowed, limit
+from nodeless.disruption.schedules import parse_schedule
+from nodeless.model.pools import Budget
+from nodeless.model.taints import Taint
+from tests.disruption.world import a_node_pool, cluster, decide, node_of, only_move
+from tests.solve.factories import NOW
+
+DISRUPTED = Taint("karpenter.sh/disrupted", "NoSchedule")
+
+
+def at(text):
+    return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
+
+
+@pytest.mark.parametrize(("nodes", "gone"), [("3", 3), ("100%", 10), ("0", 0)])
+def test_dn_01_of_ten_empty_nodes_as_many_go_as_the_budget_allows(nodes, gone):
+    pool = a_node_pool(budgets=(Budget(nodes),))
+    decisions = decide(cluster(pool, [node_of(pool, f"n{number}") for number in range(10)]))
+    assert sum(len(move.claims) for move in decisions.moves) == gone
+    left = [verdict for verdict in decisions.verdicts.values() if verdict.code == "Budget"]
+    assert len(left) == 10 - gone
+    assert all("0 of at most" in verdict.message for verdict in left)
+
+
+def test_dn_02_the_strictest_budget_counts_and_one_outside_its_window_does_not():
+    closed = Budget("0", schedule="0 0 * * *", duration=3600)
+    pool = a_node_pool(budgets=(Budget("10"), Budget("2"), closed))
+    assert allowed(pool, "Empty", 20, at("2026-06-01T12:00:00")) == 2
+    assert allowed(pool, "Empty", 20, at("2026-06-01T00:30:00")) == 0
+    assert allowed(a_node_pool(), "Empty", 20, NOW) == UNLIMITED
+
+
+def test_a_budget_for_other_reasons_does_not_count():
+    pool = a_node_pool(budgets=(Budget("0", reasons=("Drifted",)), Budget("5")))
+    assert allowed(pool, "Empty", 20, NOW) == 5
+    assert allowed(pool, "Drifted", 20, NOW) == 0
+
+
+@pytest.mark.parametrize(
+    ("nodes", "total", "expected"),
+    [
+        pytest.param("15%", 10, 2, id="DN-03"),
+        ("10%", 1, 1),
+        ("0%", 10, 0),
+        ("7", 3, 7),
+        ("many", 10, 0),
+        ("-1", 10, 0),
+    ],
+)
+def test_percentages_are_rounded_up_and_what_cannot_be_read_allows_nothing(nodes, total, expected):
+    assert limit(Budget(nodes), total) == expected
+
+
+def test_dn_04_nodes_that_leave_or_are_not_ready_are_taken_off():
+    pool = a_node_pool(budgets=(Budget("3"),))
+    seen = cluster(
+        pool,
+        node_of(pool, "a"),
+        node_of(pool, "unready", node={"ready": False}),
+        node_of(pool, "deleted", deletion_timestamp=NOW),
+        node_of(pool, "marked", node={"taints": (DISRUPTED,)}),
+        node_of(pool, "other", node={"ready": False}),
+    )
+    found = allowance(seen, pool, "Empty", NOW)
+    assert (found.nodes, found.disrupted, found.remaining) == (5, 4, 0)
+
+
+def test_dn_05_nodes_that_are_not_initialised_are_not_counted():
+    pool = a_node_pool(budgets=(Budget("10%"),))
+    booting = node_of(pool, "b", conditions=(), node={"labels": {}})
+    assert allowance(cluster(pool, node_of(pool, "a"), booting), pool, "Empty", NOW).nodes == 1
+
+
+def test_a_budget_is_shared_by_all_moves_of_a_round():
+    pool = a_node_pool(budgets=(Budget("1"),))
+    seen = cluster(pool, node_of(pool, "a"), node_of(pool, "b"))
+    assert len(only_move(decide(seen)).claims) == 1
+
+
+@pytest.mark.parametrize(
+    ("schedule", "after", "strike"),
+    [
+        ("0 9 * * mon-fri", "2026-06-05T09:00:00", "2026-06-08T09:00:00"),
+        ("*/15 * * * *", "2026-06-05T09:01:00", "2026-06-05T09:15:00"),
+        ("0 0 13 * 5", "2026-06-01T00:00:00", "2026-06-05T00:00:00"),
+        ("0 0 29 2 *", "2026-06-01T00:00:00", "2028-02-29T00:00:00"),
+        ("@monthly", "2026-12-31T23:59:00", "2027-01-01T00:00:00"),
+        ("30 1,13 * jan-mar,dec *", "2026-03-31T13:30:00", "2026-12-01T01:30:00"),
+        ("0 0 ? * sun", "2026-06-05T00:00:00", "2026-06-07T00:00:00"),
+    ],
+)
+def test_a_schedule_strikes_as_cron_has_it_in_utc(schedule, after, strike):
+    assert parse_schedule(schedule).next(at(after)) == at(strike)
+
+
+def test_a_schedule_that_never_strikes_is_never_active():
+    assert parse_schedule("0 0 31 2 *").next(NOW) is None
+    assert not active(Budget("0", schedule="0 0 31 2 *", duration=60), NOW)
+
+
+@given(st.integers(0, 7 * 24 * 60))
+def test_a_budget_applies_from_its_strike_for_its_duration_and_not_a_second_longer(minutes):
+    now = at("2026-06-01T00:00:00") + 60.0 * minutes + 30
+    in_window = datetime.fromtimestamp(now, UTC).hour in (9, 10)
+    assert active(Budget("0", schedule="0 9 * * *", duration=2 * 3600), now) == in_window

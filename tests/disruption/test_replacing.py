@@ -1,0 +1,121 @@
+"""Given nodes that are expired or drifted, which one is replaced, and by what?"""
+
+from dataclasses import replace
+
+import pytest
+
+from nodeless.model.labels import CAPACITY_TYPE, DO_NOT_DISRUPT, ON_DEMAND, VOLUNTARY_DISRUPTION
+from nodeless.model.nodes import DRIFTED, Condition
+from nodeless.model.pools import Budget
+from nodeless.model.requirements import Requirements
+from tests.disruption.world import (
+    a_budget,
+    a_node_pool,
+    a_provisioner,
+    cluster,
+    decide,
+    node_of,
+    on,
+    only_move,
+)
+from tests.solve.factories import NOW, needs
+
+ON_DEMAND_ONLY = Requirements([needs(CAPACITY_TYPE, "In", ON_DEMAND)])
+POOL = a_provisioner(consolidation_enabled=False, ttl_seconds_until_expired=60, requirements=ON_DEMAND_ONLY)
+NODE_POOL = a_node_pool(consolidation_enabled=False, consolidate_after=None, requirements=ON_DEMAND_ONLY)
+
+
+def expired(name, born=NOW - 100, value="expired", kind="small"):
+    return node_of(POOL, name, kind, node={"annotations": {VOLUNTARY_DISRUPTION: value}, "created_at": born})
+
+
+def drifted(pool, name, since=NOW - 100, kind="small", **claim):
+    made, node = node_of(pool, name, kind, **claim)
+    condition = Condition(DRIFTED, "True", "AMIDrift", "image ami-1 is not selected", since)
+    return [replace(made, conditions=(*made.conditions, condition)), node]
+
+
+def test_ex_01_a_node_without_the_mark_or_with_another_one_stays():
+    assert not decide(cluster(POOL, expired("a", value="drifted"), node_of(POOL, "b"))).moves
+
+
+def test_ex_02_an_expired_empty_node_ends_and_nothing_is_launched():
+    move = only_move(decide(cluster(POOL, expired("a"))))
+    assert (move.reason, move.claims, move.replacements) == ("Expired", ("a",), ())
+
+
+def test_ex_03_of_two_expired_nodes_the_older_one_goes():
+    move = only_move(decide(cluster(POOL, expired("a", NOW - 200), expired("b", NOW - 300))))
+    assert move.claims == ("b",)
+
+
+def test_ex_04_an_expired_node_with_a_pod_is_replaced():
+    move = only_move(decide(cluster(POOL, expired("a"), on("a", cpu="500m"))))
+    assert [node.instance_type for node in move.replacements] == ["small"]
+
+
+def test_ex_06_an_expired_node_whose_pod_fits_nowhere_still_goes():
+    seen = cluster(replace(POOL, limits={"cpu": 0}), expired("a"), on("a", cpu="500m"))
+    assert only_move(decide(seen)).replacements == ()
+
+
+def test_an_expired_node_waits_while_another_one_of_its_pool_is_being_replaced():
+    new = node_of(POOL, "new", annotations={"nodeless.dev/replaces": "old"}, conditions=())
+    old = node_of(POOL, "old", node={"taints": ()})
+    decisions = decide(cluster(POOL, expired("a"), new, old))
+    assert not decisions.moves
+    assert decisions.verdicts["a"].code == "Waiting"
+
+
+def test_dr_01_drifted_nodes_of_a_provisioner_stay_while_the_gate_is_closed():
+    seen = cluster(POOL, drifted(POOL, "a"))
+    assert not decide(seen).moves
+    assert only_move(decide(seen, drift_of_provisioners=True)).reason == "Drifted"
+
+
+def test_dr_02_a_drifted_node_with_pods_is_replaced_and_one_a_round():
+    seen = cluster(POOL, drifted(POOL, "a"), on("a", cpu="500m"), drifted(POOL, "b", NOW - 200), on("b"))
+    move = only_move(decide(seen, drift_of_provisioners=True))
+    assert move.claims == ("b",)
+    assert len(move.replacements) == 1
+    empty = cluster(POOL, drifted(POOL, "a"), on("a", cpu="500m"), drifted(POOL, "c"))
+    assert only_move(decide(empty, drift_of_provisioners=True)).claims == ("c",)
+
+
+def test_dn_12_a_drifted_node_whose_pods_have_no_place_is_skipped_for_the_next_one():
+    seen = cluster(
+        NODE_POOL,
+        drifted(NODE_POOL, "a", NOW - 200, kind="2xlarge"),
+        on("a", cpu="15", shape={"selector": {"disk": "nvme"}}),
+        drifted(NODE_POOL, "b"),
+        on("b", cpu="500m"),
+    )
+    decisions = decide(seen)
+    assert only_move(decisions).claims == ("b",)
+    assert decisions.verdicts["a"].code == "NoReplacement"
+
+
+@pytest.mark.parametrize(("grace", "moves"), [(None, 0), (300, 1)])
+def test_dn_13_a_protected_pod_holds_a_drifted_node_unless_its_drain_is_bounded(grace, moves):
+    pod = on("a", cpu="500m", annotations={DO_NOT_DISRUPT: "true"})
+    seen = cluster(NODE_POOL, drifted(NODE_POOL, "a", termination_grace_period=grace), pod)
+    assert len(decide(seen).moves) == moves
+
+
+def test_dn_13_consolidation_respects_it_all_the_same():
+    pool = a_node_pool(requirements=ON_DEMAND_ONLY)
+    pod = on("a", cpu="500m", annotations={DO_NOT_DISRUPT: "true"})
+    seen = cluster(pool, node_of(pool, "a", "2xlarge", termination_grace_period=300), pod)
+    assert not decide(seen).moves
+
+
+def test_a_disruption_budget_without_an_eviction_left_holds_a_drifted_node():
+    seen = cluster(NODE_POOL, drifted(NODE_POOL, "a"), on("a", cpu="500m", app="web"), a_budget("web"))
+    assert decide(seen).verdicts["a"].code == "BudgetExhausted"
+
+
+def test_drift_keeps_to_the_pools_budget():
+    pool = replace(NODE_POOL, budgets=(Budget("0", reasons=("Drifted",)),))
+    decisions = decide(cluster(pool, drifted(pool, "a")))
+    assert not decisions.moves
+    assert decisions.verdicts["a"].code == "Budget"
