@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from nodeless import __version__
+from nodeless.app.commands.catalogue import catalogues
 from nodeless.app.commands.situations import situations
 from nodeless.app.commands.sweeping import sweeping
 from nodeless.app.flags import spelled_out, with_flags
@@ -25,6 +26,7 @@ app = typer.Typer(
 app.add_typer(offline)
 app.add_typer(situations)
 app.add_typer(sweeping)
+app.add_typer(catalogues)
 
 
 @app.callback(invoke_without_command=True)

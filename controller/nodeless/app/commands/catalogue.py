@@ -1,0 +1,45 @@
+"""`nodeless catalogue` saves what a region sells, for plans without AWS."""
+
+import asyncio
+import time
+from datetime import UTC, datetime
+from typing import Annotated
+
+import typer
+
+from nodeless.app.commands.terms import refuse
+
+catalogues = typer.Typer()
+
+
+@catalogues.command()
+def catalogue(
+    region: Annotated[str, typer.Option(help="AWS region [default: as boto3 finds it]")] = "",
+    spot: Annotated[bool, typer.Option(help="With the spot prices of this moment")] = True,
+) -> None:
+    """Save the instance types and prices of a region, for `nodeless plan --catalogue FILE`. JSON on stdout.
+
+    Needs AWS credentials with ec2:DescribeInstanceTypes, ec2:DescribeInstanceTypeOfferings,
+    ec2:DescribeSpotPriceHistory and pricing:GetProducts.
+    """
+    # Imported here: commands on files need no AWS.
+    from nodeless.app import logs  # noqa: PLC0415
+    from nodeless.app.logs import logger  # noqa: PLC0415
+    from nodeless.cloud import CloudError  # noqa: PLC0415
+    from nodeless.cloud.aws.catalogue_fetch import fetch_catalogue  # noqa: PLC0415
+    from nodeless.cloud.aws.catalogue_file import CatalogueFile, write_catalogue  # noqa: PLC0415
+    from nodeless.cloud.aws.session import AwsSession  # noqa: PLC0415
+
+    async def fetched() -> CatalogueFile:
+        session = AwsSession(region)
+        try:
+            today = datetime.now(UTC).date().isoformat()
+            return await fetch_catalogue(session, time.time, logger("aws"), today, spot=spot)
+        finally:
+            await session.close()
+
+    logs.only_errors()
+    try:
+        typer.echo(write_catalogue(asyncio.run(fetched())), nl=False)
+    except CloudError as error:
+        refuse(str(error))

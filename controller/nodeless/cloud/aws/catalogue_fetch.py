@@ -1,0 +1,34 @@
+"""A region's instance types and prices out of AWS, as a file holds them."""
+
+from typing import Any
+
+from nodeless.cloud import CloudError
+from nodeless.cloud.aws.caching import Clock
+from nodeless.cloud.aws.catalogue_file import CatalogueFile
+from nodeless.cloud.aws.instance_types import InstanceTypes
+from nodeless.cloud.aws.pricing import Pricing
+from nodeless.cloud.aws.session import AwsSession
+
+
+async def fetch_catalogue(
+    session: AwsSession, clock: Clock, log: Any, date: str, *, spot: bool
+) -> CatalogueFile:
+    """Ask EC2 and the Pricing API; every type that some zone sells.
+
+    Raises:
+        CloudError: One of them cannot be asked.
+    """
+    if not session.region:
+        raise CloudError("no AWS region is known", "set AWS_REGION or give --region")
+    known = await InstanceTypes(session, clock).known()
+    prices = await Pricing(session, clock, log).current(spot=spot)
+    facts = tuple(each for each in known.facts if known.zones.get(each.name))
+    names = {each.name for each in facts}
+    return CatalogueFile(
+        date=date,
+        region=session.region,
+        facts=facts,
+        zones={name: zones for name, zones in known.zones.items() if name in names},
+        on_demand={name: price for name, price in prices.on_demand.items() if name in names},
+        spot={key: price for key, price in (prices.spot or {}).items() if key[0] in names} if spot else {},
+    )
