@@ -9,6 +9,7 @@ import typer
 
 from nodeless import __version__
 from nodeless.app.commands.catalogue import catalogues
+from nodeless.app.commands.plan import plans
 from nodeless.app.commands.situations import situations
 from nodeless.app.commands.sweeping import sweeping
 from nodeless.app.flags import spelled_out, with_flags
@@ -26,6 +27,7 @@ app = typer.Typer(
 app.add_typer(offline)
 app.add_typer(situations)
 app.add_typer(sweeping)
+app.add_typer(plans)
 app.add_typer(catalogues)
 
 

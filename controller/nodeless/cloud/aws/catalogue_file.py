@@ -42,6 +42,8 @@ class CatalogueFile:
     on_demand: Mapping[str, float] = field(hash=False)
     spot: Mapping[tuple[str, str], float] = field(default_factory=dict, hash=False)
     """By type and zone; empty: not known."""
+    spot_percent: float | None = None
+    """Set where spot prices are no more than this share of on-demand."""
 
     @property
     def all_zones(self) -> tuple[str, ...]:
@@ -56,7 +58,7 @@ class CatalogueFile:
             for name, price in self.on_demand.items()
             for zone in self.zones.get(name, ())
         }
-        return dataclasses.replace(self, spot=spot)
+        return dataclasses.replace(self, spot=spot, spot_percent=percent)
 
 
 def write_catalogue(catalogue: CatalogueFile) -> str:

@@ -1,0 +1,176 @@
+"""What each node holds after a plan: its size, what it costs, and what every workload takes of it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from nodeless.model.instance_types import Catalog, InstanceType
+from nodeless.model.labels import CAPACITY_TYPE, NODE_POOL, PROVISIONER_NAME, ZONE
+from nodeless.model.nodes import Claim, Node
+from nodeless.model.plan import Plan, PlannedNode
+from nodeless.model.pods import Pod
+from nodeless.model.resources import PODS, Resources, subtract, total
+from nodeless.model.snapshot import Snapshot
+from nodeless.model.workloads import Workload, workload_of
+
+NEW, EXISTING, STARTING = "new", "existing", "starting"
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What the pods of one workload take of a node."""
+
+    workload: Workload
+    pods: int
+    requests: Resources = field(hash=False)
+    arriving: int = 0
+    """How many of the pods come by the plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFill:
+    """One node with what is on it; `price` in US dollars an hour, None when it is not known."""
+
+    name: str
+    state: str
+    """`new`, `existing`, or `starting` for a claim whose node has not appeared."""
+    pool: str
+    instance_type: str
+    zone: str
+    capacity_type: str
+    price: float | None
+    allocatable: Resources = field(hash=False)
+    daemons: Resources = field(hash=False)
+    """What DaemonSets take of a new node; on nodes that exist their pods are among the shares."""
+    shares: tuple[Share, ...]
+
+    @property
+    def used(self) -> dict[str, int]:
+        return total((self.daemons, *(share.requests for share in self.shares)))
+
+    @property
+    def pods(self) -> int:
+        return sum(share.pods for share in self.shares)
+
+    def fraction(self, resource: str) -> float:
+        """How full it is, 0 to 1 and above."""
+        size = self.allocatable.get(resource, 0)
+        return self.used.get(resource, 0) / size if size else 0.0
+
+
+def new_nodes(snapshot: Snapshot, catalog: Catalog, plan: Plan) -> tuple[NodeFill, ...]:
+    """The nodes to launch, in the plan's order, named `new-1` and so on."""
+    named = {key: {kind.name: kind for kind in kinds} for key, kinds in catalog.items()}
+    return tuple(
+        _new_node(snapshot, named.get(str(node.pool), {}), node, f"new-{number}")
+        for number, node in enumerate(plan.new_nodes, 1)
+    )
+
+
+def standing_nodes(snapshot: Snapshot, catalog: Catalog, plan: Plan) -> tuple[NodeFill, ...]:
+    """Nodes that exist and claims that start, by name, with the pods that the plan sends there."""
+    arriving: dict[str, list[Pod]] = {}
+    for key, name in plan.placements.items():
+        arriving.setdefault(name, []).append(snapshot.pods[key])
+    moved = {key for node in plan.new_nodes for key in node.pods} | set(plan.placements)
+    fills = []
+    for name, node in sorted(snapshot.nodes.items()):
+        claim = snapshot.claim_of(node)
+        staying = [pod for pod in snapshot.pods_on(name) if not pod.terminal and pod.key not in moved]
+        guests = [*arriving.get(name, ()), *(arriving.get(claim.name, ()) if claim else ())]
+        fills.append(_standing(node, node.labels, node.allocatable, EXISTING, catalog, staying, guests))
+    for name, claim in sorted(snapshot.claims.items()):
+        if snapshot.node_of(claim) is None and claim.deletion_timestamp is None:
+            fills.append(
+                _standing(
+                    claim, claim.labels, claim.allocatable, STARTING, catalog, (), arriving.get(name, ())
+                )
+            )
+    return tuple(fills)
+
+
+def _new_node(
+    snapshot: Snapshot, types: Mapping[str, InstanceType], node: PlannedNode, name: str
+) -> NodeFill:
+    shares = _shares((), [snapshot.pods[key] for key in node.pods])
+    kind = types.get(node.instance_type)
+    daemons = subtract(node.requests, total(share.requests for share in shares))
+    offering = node.alternatives[0].offering
+    return NodeFill(
+        name,
+        NEW,
+        str(node.pool),
+        node.instance_type,
+        offering.zone,
+        offering.capacity_type,
+        node.price,
+        {} if kind is None else kind.allocatable,
+        {resource: amount for resource, amount in daemons.items() if amount > 0},
+        shares,
+    )
+
+
+def _standing(
+    thing: Node | Claim,
+    labels: Mapping[str, str],
+    allocatable: Resources,
+    state: str,
+    catalog: Catalog,
+    staying: Iterable[Pod],
+    arriving: Iterable[Pod],
+) -> NodeFill:
+    pool = str(thing.pool) if isinstance(thing, Claim) else _pool(labels)
+    zone, capacity_type = labels.get(ZONE, ""), labels.get(CAPACITY_TYPE, "")
+    return NodeFill(
+        thing.name,
+        state,
+        pool,
+        thing.instance_type,
+        zone,
+        capacity_type,
+        _price(catalog, pool, thing.instance_type, zone, capacity_type),
+        allocatable,
+        {},
+        _shares(staying, arriving),
+    )
+
+
+def _shares(staying: Iterable[Pod], arriving: Iterable[Pod]) -> tuple[Share, ...]:
+    members: dict[Workload, list[Pod]] = {}
+    comers: dict[Workload, int] = {}
+    for pod in staying:
+        members.setdefault(workload_of(pod), []).append(pod)
+    for pod in arriving:
+        workload = workload_of(pod)
+        members.setdefault(workload, []).append(pod)
+        comers[workload] = comers.get(workload, 0) + 1
+    return tuple(
+        Share(workload, len(pods), total(_requests(pod) for pod in pods), comers.get(workload, 0))
+        for workload, pods in sorted(members.items())
+    )
+
+
+def _requests(pod: Pod) -> Resources:
+    return {PODS: 1, **pod.requests}
+
+
+def _pool(labels: Mapping[str, str]) -> str:
+    for key, kind in ((NODE_POOL, "NodePool"), (PROVISIONER_NAME, "Provisioner")):
+        if key in labels:
+            return f"{kind}/{labels[key]}"
+    return ""
+
+
+def _price(catalog: Catalog, pool: str, name: str, zone: str, capacity_type: str) -> float | None:
+    """Of the pool's own offering, else of any pool's; a node without capacity type is taken as on-demand."""
+    wanted = capacity_type or "on-demand"
+    for key in (pool, *sorted(catalog)):
+        for kind in catalog.get(key, ()):
+            if kind.name == name:
+                prices = [
+                    offering.price
+                    for offering in kind.offerings
+                    if offering.capacity_type == wanted and offering.zone == zone and offering.price > 0
+                ]
+                if prices:
+                    return min(prices)
+    return None

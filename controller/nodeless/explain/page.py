@@ -1,0 +1,181 @@
+"""The report of a plan as one HTML page that needs nothing but itself."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from html import escape
+
+from nodeless.explain.picture import colours, picture
+from nodeless.explain.report import MONTH, Launch, Report, Unplaced, where, zones
+from nodeless.explain.words import count, listed
+from nodeless.model.workloads import Workload
+
+_STYLE = """
+:root { color-scheme: light dark; --ink: #1c2430; --quiet: #67717f; --line: #e3e7ec; --paper: #ffffff;
+  --page: #f4f6f8;
+  --free: #e9edf1; --daemons: #b4bcc6; --new: #2f9e6e; --standing: #8c97a5; --starting: #d99a2b;
+  --bad: #c24141; --good: #2f7d57; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e7ebf0; --quiet: #96a1ae; --line: #2c343e;
+  --paper: #181e26;
+  --page: #10151b; --free: #28303a; --daemons: #5b6673; --bad: #ef7d7d; --good: #66c79a; } }
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--page); color: var(--ink);
+  font: 15px/1.5 system-ui, "Segoe UI", "DejaVu Sans", sans-serif; }
+main { max-width: 1180px; margin: 0 auto; padding: 40px 24px 64px; }
+h1 { font-size: 26px; margin: 0 0 4px; letter-spacing: -.01em; } h2 { font-size: 17px;
+  margin: 0 0 14px; }
+.quiet, footer { color: var(--quiet); } .quiet { margin: 0; }
+.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(170px, 1fr)); gap: 14px;
+  margin: 26px 0; }
+.card, section { background: var(--paper); border: 1px solid var(--line); border-radius: 10px; }
+.card { padding: 14px 18px; } .card b { display: block; font-size: 25px; letter-spacing: -.02em;
+  font-variant-numeric: tabular-nums; }
+.card span { color: var(--quiet); font-size: 13px; }
+section { padding: 22px 24px; margin-bottom: 18px; overflow-x: auto; }
+table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
+th { text-align: left; font-weight: 500; color: var(--quiet); font-size: 13px; }
+  th, td { padding: 7px 18px 7px 0; vertical-align: top; }
+tbody tr { border-top: 1px solid var(--line); } .number { text-align: right; }
+.legend { display: flex; flex-wrap: wrap; gap: 6px 20px; margin: 0 0 16px; padding: 0;
+  list-style: none; font-size: 13px; }
+.legend i, td i { display: inline-block; width: 11px; height: 11px; border-radius: 3px;
+  margin-right: 7px; background: var(--daemons); }
+svg.nodes { width: 100%; height: auto; display: block; } svg text { fill: var(--ink); font-size: 12px; }
+svg .type { font-weight: 600; font-size: 14px; } svg .times { fill: var(--quiet); font-weight: 500; }
+svg .place, svg .amount { fill: var(--quiet); } svg .axis { fill: var(--quiet); text-anchor: end; }
+svg .free { fill: var(--free); } svg .daemons { fill: var(--daemons); }
+svg .badge.new { fill: var(--new); } svg .badge.existing { fill: var(--standing); }
+  svg .badge.starting { fill: var(--starting); }
+.refused { border-left: 4px solid var(--bad); } .refused h2 { color: var(--bad); }
+.refused ul { margin: 0 0 14px; padding-left: 20px; } code { font-size: 13px; color: var(--quiet); }
+  .remedy { color: var(--good); }
+@media print { body { background: none; } section, .card { break-inside: avoid; } }
+"""
+
+
+def page(report: Report, at: datetime) -> str:
+    """The page.
+
+    Args:
+        report: What it tells.
+        at: When the report was made.
+    """
+    palette = colours(share.workload for node in report.nodes for share in node.shares)
+    parts = (
+        _cards(report),
+        *(_refused(group) for group in report.unplaced),
+        _nodes(report, palette),
+        _launches(report.launches),
+        _landings(report, palette),
+        _notes(report.notes),
+    )
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>nodeless plan: {escape(_headline(report))}</title>\n"
+        f"<style>{_STYLE}</style>\n</head>\n<body><main>\n"
+        f'<h1>{escape(_headline(report))}</h1>\n<p class="quiet">nodeless plan, {at:%Y-%m-%d %H:%M} UTC</p>\n'
+        + "\n".join(part for part in parts if part)
+        + "\n</main></body>\n</html>\n"
+    )
+
+
+def _headline(report: Report) -> str:
+    refused = sum(len(group.pods) for group in report.unplaced)
+    launched = sum(launch.count for launch in report.launches)
+    if not report.landings:
+        return "Nothing to plan"
+    done = f"{count(launched, 'new node')} for {count(report.pods - refused, 'pod')}"
+    return f"{done}, {refused} not placed" if refused else done
+
+
+def _cards(report: Report) -> str:
+    cost = report.cost
+    cards = [
+        (f"{cost.before:,.2f} → {cost.after:,.2f}", "USD an hour, before and after"),
+        (f"{cost.added * MONTH:+,.0f}", "USD a month"),
+        (str(sum(launch.count for launch in report.launches)), "nodes to launch"),
+        (f"{report.pods - sum(len(group.pods) for group in report.unplaced)} / {report.pods}", "pods placed"),
+    ]
+    if cost.gap is not None and cost.added > 0:
+        cards.append((f"{100 * cost.gap:.1f} %", "most that any other plan could save"))
+    inner = "".join(
+        f"<div class='card'><b>{escape(value)}</b><span>{name}</span></div>" for value, name in cards
+    )
+    return f'<div class="cards">{inner}</div>'
+
+
+def _refused(group: Unplaced) -> str:
+    names = listed([str(workload) for workload, _ in group.workloads], 3)
+    reasons = "".join(
+        f"<li>{escape(f'{listed(each.pools, 3)}: ' if each.pools else '')}{escape(each.message)} "
+        f"<code>{escape(each.code)}</code></li>"
+        for each in group.obstacles
+    )
+    fits = "".join(f'<li class="remedy">would fit: {escape(each)}</li>' for each in group.remedies)
+    title = f"{count(len(group.pods), 'pod')} of {names} not placed"
+    remedies = f"<ul>{fits}</ul>" if fits else ""
+    return f'<section class="refused"><h2>{escape(title)}</h2><ul>{reasons}</ul>{remedies}</section>'
+
+
+def _nodes(report: Report, palette: dict[Workload, str]) -> str:
+    drawn = picture(report.nodes, palette)
+    if not drawn:
+        return ""
+    entries = "".join(
+        f'<li><i style="background:{colour}"></i>{escape(str(workload))}</li>'
+        for workload, colour in palette.items()
+    )
+    daemons = "<li><i></i>DaemonSets</li>" if any(node.daemons for node in report.nodes) else ""
+    return (
+        f'<section><h2>Nodes and their fill</h2><ul class="legend">{entries}{daemons}</ul>{drawn}</section>'
+    )
+
+
+def _launches(launches: Iterable[Launch]) -> str:
+    rows = [
+        (
+            str(launch.count),
+            launch.instance_type,
+            f"{launch.capacity_type}, {zones(launch.zones)}",
+            f"{launch.price:.4f}",
+            launch.pool,
+            ", ".join(f"{each.instance_type} {each.price:.4f}" for each in launch.next_best) or "none",
+        )
+        for launch in launches
+    ]
+    heads = ("nodes", "type", "offering", "USD/h each", "pool", "next best")
+    return _section("To launch", _table(heads, rows, right=(0, 3))) if rows else ""
+
+
+def _landings(report: Report, palette: dict[Workload, str]) -> str:
+    if not report.landings:
+        return ""
+    body = "".join(
+        f'<tr><td><i style="background:{palette.get(each.workload, "transparent")}"></i>'
+        f"{escape(str(each.workload))}</td>"
+        f'<td class="number">{each.pods}</td><td>{escape(where(each.on_new) or "-")}</td>'
+        f"<td>{escape(where(each.on_standing) or '-')}</td>"
+        f'<td class="number">{each.refused or "-"}</td></tr>'
+        for each in report.landings
+    )
+    heads = "<th>workload</th><th class='number'>pods</th><th>on new nodes</th><th>on nodes that stand</th>"
+    head = f"<thead><tr>{heads}<th class='number'>not placed</th></tr></thead>"
+    return _section("Where workloads land", f"<table>{head}<tbody>{body}</tbody></table>")
+
+
+def _notes(notes: Iterable[str]) -> str:
+    items = "".join(f"<li>{escape(note)}</li>" for note in notes)
+    return f"<footer><p>What this rests on</p><ul>{items}</ul></footer>" if items else ""
+
+
+def _section(title: str, inner: str) -> str:
+    return f"<section><h2>{escape(title)}</h2>{inner}</section>"
+
+
+def _table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]], right: tuple[int, ...]) -> str:
+    def cells(tag: str, row: tuple[str, ...]) -> str:
+        kinds = (' class="number"' if number in right else "" for number in range(len(row)))
+        return "".join(f"<{tag}{kind}>{escape(text)}</{tag}>" for kind, text in zip(kinds, row, strict=True))
+
+    body = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
+    return f"<table><thead><tr>{cells('th', heads)}</tr></thead><tbody>{body}</tbody></table>"

@@ -1,0 +1,261 @@
+"""A plan as people and pipelines read it: launches, where workloads land, cost, and what is not placed.
+
+The report is data; `nodeless plan` prints it as tables, as JSON, and as a page with a picture.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from nodeless.explain.decisions import Situation
+from nodeless.explain.fill import NodeFill, new_nodes, standing_nodes
+from nodeless.explain.words import listed
+from nodeless.model.plan import Plan, PlannedNode, Refusal
+from nodeless.model.workloads import Workload, workload_of
+from nodeless.solve.pricing import priced
+from nodeless.state.saving import plain
+
+#: Hours of a month, as AWS counts them.
+MONTH = 730
+#: Types told after the one that is bought.
+NEXT = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """US dollars an hour. `lower_bound` and `gap` are about what the plan adds."""
+
+    before: float
+    added: float
+    unpriced: int = 0
+    """Nodes that stand and whose price is not known: they are not in `before`."""
+    lower_bound: float | None = None
+    gap: float | None = None
+
+    @property
+    def after(self) -> float:
+        return self.before + self.added
+
+
+@dataclass(frozen=True, slots=True)
+class NextBest:
+    """A type that would have done as well, and what it costs an hour."""
+
+    instance_type: str
+    zone: str
+    capacity_type: str
+    price: float
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """Nodes to launch that differ in nothing but their zones."""
+
+    count: int
+    pool: str
+    instance_type: str
+    zones: tuple[str, ...]
+    capacity_type: str
+    price: float
+    nodes: tuple[str, ...]
+    workloads: tuple[tuple[Workload, int], ...]
+    """What one of them holds."""
+    next_best: tuple[NextBest, ...]
+    types: int
+    """How many types would do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Landing:
+    """Where the pods of one workload come to be."""
+
+    workload: Workload
+    pods: int
+    on_new: tuple[tuple[str, int], ...]
+    on_standing: tuple[tuple[str, int], ...]
+    refused: int
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """One reason, and the pools for which it holds; no pools: for all of them."""
+
+    code: str
+    message: str
+    pools: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unplaced:
+    """Pods that get no capacity for the same reasons."""
+
+    code: str
+    pods: tuple[str, ...]
+    workloads: tuple[tuple[Workload, int], ...]
+    obstacles: tuple[Obstacle, ...]
+    remedies: tuple[str, ...] = ()
+    """The smallest changes that help, each tried by planning again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All of it."""
+
+    launches: tuple[Launch, ...]
+    landings: tuple[Landing, ...]
+    unplaced: tuple[Unplaced, ...]
+    cost: Cost
+    nodes: tuple[NodeFill, ...]
+    """New ones first, then those that stand."""
+    notes: tuple[str, ...] = ()
+    """What the plan rests on: date of prices, assumptions, changes that were asked for."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether every pod has a place."""
+        return not self.unplaced
+
+    @property
+    def pods(self) -> int:
+        """Pods that the plan is about."""
+        return sum(landing.pods for landing in self.landings)
+
+    def to_json(self) -> dict[str, Any]:
+        """The report as a JSON document; dollars an hour and, for the sums, a month."""
+        document: dict[str, Any] = plain(self)
+        cost = self.cost
+        document["cost"] = {
+            "perHour": {"before": cost.before, "added": cost.added, "after": cost.after},
+            "perMonth": {
+                "before": cost.before * MONTH,
+                "added": cost.added * MONTH,
+                "after": cost.after * MONTH,
+            },
+            "lowerBoundPerHour": cost.lower_bound,
+            "gap": cost.gap,
+            "unpricedNodes": cost.unpriced,
+        }
+        return {"complete": self.complete, **document}
+
+
+def report(situation: Situation, plan: Plan, notes: Iterable[str] = ()) -> Report:
+    """The report on a plan."""
+    snapshot, policy = situation.snapshot, situation.policy
+    catalog = priced(situation.catalog, snapshot.pools.values(), policy.price_adjustments, policy.node_fee)
+    new, standing = new_nodes(snapshot, catalog, plan), standing_nodes(snapshot, catalog, plan)
+    prices = [node.price for node in standing]
+    return Report(
+        launches=_launches(plan, new),
+        landings=_landings(situation, plan, new),
+        unplaced=unplaced(situation, plan.refusals),
+        cost=Cost(
+            before=sum(price for price in prices if price is not None),
+            added=plan.cost_per_hour,
+            unpriced=sum(price is None for price in prices),
+            lower_bound=plan.lower_bound,
+            gap=plan.gap,
+        ),
+        nodes=(*new, *standing),
+        notes=tuple(notes),
+    )
+
+
+def unplaced(situation: Situation, refusals: Iterable[Refusal]) -> tuple[Unplaced, ...]:
+    """Refusals with the same reasons together, the most pods first."""
+    groups: dict[tuple[str, tuple[Obstacle, ...]], list[str]] = {}
+    for refusal in refusals:
+        groups.setdefault((refusal.code, _obstacles(refusal)), []).append(refusal.pod)
+    made = [
+        Unplaced(code, tuple(pods), _workloads(situation, pods), obstacles)
+        for (code, obstacles), pods in groups.items()
+    ]
+    return tuple(sorted(made, key=lambda each: (-len(each.pods), each.pods)))
+
+
+def _obstacles(refusal: Refusal) -> tuple[Obstacle, ...]:
+    if refusal.message or not refusal.reasons:
+        return (Obstacle(refusal.code, refusal.message or refusal.code),)
+    pools: dict[tuple[str, str], list[str]] = {}
+    for reason in refusal.reasons:
+        pools.setdefault((reason.code, reason.message), []).append(str(reason.pool))
+    return tuple(Obstacle(code, message, tuple(names)) for (code, message), names in pools.items())
+
+
+def _workloads(situation: Situation, pods: Iterable[str]) -> tuple[tuple[Workload, int], ...]:
+    counts: dict[Workload, int] = {}
+    for key in pods:
+        workload = workload_of(situation.snapshot.pods[key])
+        counts[workload] = counts.get(workload, 0) + 1
+    return tuple(sorted(counts.items()))
+
+
+def _launches(plan: Plan, fills: tuple[NodeFill, ...]) -> tuple[Launch, ...]:
+    groups: dict[tuple[object, ...], list[tuple[PlannedNode, NodeFill]]] = {}
+    for node, fill in zip(plan.new_nodes, fills, strict=True):
+        held = tuple((share.workload, share.pods) for share in fill.shares)
+        key = (fill.pool, fill.instance_type, fill.capacity_type, fill.price, held)
+        groups.setdefault(key, []).append((node, fill))
+    return tuple(_launch(members) for members in groups.values())
+
+
+def _launch(members: list[tuple[PlannedNode, NodeFill]]) -> Launch:
+    node, fill = members[0]
+    return Launch(
+        len(members),
+        fill.pool,
+        fill.instance_type,
+        tuple(sorted({each.zone for _, each in members})),
+        fill.capacity_type,
+        node.price,
+        tuple(each.name for _, each in members),
+        tuple((share.workload, share.pods) for share in fill.shares),
+        tuple(
+            NextBest(
+                other.instance_type, other.offering.zone, other.offering.capacity_type, other.offering.price
+            )
+            for other in node.alternatives[1 : 1 + NEXT]
+        ),
+        len(node.alternatives),
+    )
+
+
+def _landings(situation: Situation, plan: Plan, fills: tuple[NodeFill, ...]) -> tuple[Landing, ...]:
+    new: dict[Workload, dict[str, int]] = {}
+    standing: dict[Workload, dict[str, int]] = {}
+    pods = situation.snapshot.pods
+    for node, fill in zip(plan.new_nodes, fills, strict=True):
+        for key in node.pods:
+            _count(new, workload_of(pods[key]), fill.name)
+    for key, name in plan.placements.items():
+        _count(standing, workload_of(pods[key]), name)
+    refused = dict(_workloads(situation, (refusal.pod for refusal in plan.refusals)))
+    return tuple(
+        Landing(
+            workload,
+            sum(new.get(workload, {}).values())
+            + sum(standing.get(workload, {}).values())
+            + refused.get(workload, 0),
+            tuple(new.get(workload, {}).items()),
+            tuple(sorted(standing.get(workload, {}).items())),
+            refused.get(workload, 0),
+        )
+        for workload in sorted({*new, *standing, *refused})
+    )
+
+
+def _count(counts: dict[Workload, dict[str, int]], workload: Workload, node: str) -> None:
+    on = counts.setdefault(workload, {})
+    on[node] = on.get(node, 0) + 1
+
+
+def where(places: tuple[tuple[str, int], ...], shown: int = 4) -> str:
+    """`new-1 (4), new-2 (3) and 2 others`."""
+    return listed([name if number == 1 else f"{name} ({number})" for name, number in places], shown)
+
+
+def zones(names: tuple[str, ...]) -> str:
+    """`us-east-1a`, or `us-east-1a, b, c` for zones of one region."""
+    first = names[0]
+    if len(names) > 1 and all(name[:-1] == first[:-1] for name in names):
+        return ", ".join((first, *(name[-1] for name in names[1:])))
+    return ", ".join(names)

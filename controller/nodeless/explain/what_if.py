@@ -1,0 +1,256 @@
+"""Changes to a situation before it is planned: `scale=deploy/web:20`, `without-type=m5.*` and the like.
+
+A change is one word and its argument. Every change selects something that is there: a name that
+matches nothing is a slip of the finger, and is told with what there is.
+"""
+
+import difflib
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from fnmatch import fnmatchcase
+
+from nodeless.explain.decisions import Situation
+from nodeless.explain.words import listed
+from nodeless.model import events
+from nodeless.model.instance_types import InstanceType, Offering
+from nodeless.model.labels import SPOT
+from nodeless.model.pods import Pod
+from nodeless.model.pools import Pool
+from nodeless.model.quantity import QuantityError
+from nodeless.model.resources import parse_resources
+from nodeless.model.workloads import SHORT_NAMES, Workload, workload_of
+from nodeless.state import apply
+
+#: More pods than any cluster has nodes for.
+MOST_PODS = 1_000_000
+
+
+class BadChange(ValueError):
+    """A change that cannot be made; the text says why and what may be written."""
+
+
+def changed(situation: Situation, change: str) -> Situation:
+    """The situation after one change. Raises BadChange."""
+    word, _, argument = change.partition("=")
+    change_of = _CHANGES.get(word)
+    if change_of is None:
+        near = difflib.get_close_matches(word, _CHANGES, 1)
+        meant = f"did you mean {near[0]}?" if near else f"one of {', '.join(_CHANGES)}"
+        raise BadChange(f"change {change!r} is not known; hint: {meant}")
+    if not argument and word != "without-spot":
+        raise BadChange(f"change {word!r} needs something to work on; hint: {_EXAMPLES[word]}")
+    return change_of(situation, argument)
+
+
+def _scale(situation: Situation, argument: str) -> Situation:
+    name, _, text = argument.rpartition(":")
+    if not name or not text.isdigit() or int(text) > MOST_PODS:
+        raise BadChange(f"scale={argument}: no number of pods; hint: {_EXAMPLES['scale']}")
+    for workload, pods in _workloads(situation, "scale", name).items():
+        situation = _scaled(situation, workload, pods, int(text))
+    return situation
+
+
+def _remove(situation: Situation, argument: str) -> Situation:
+    for workload, pods in _workloads(situation, "remove", argument).items():
+        situation = _scaled(situation, workload, pods, 0)
+    return situation
+
+
+def _scaled(situation: Situation, workload: Workload, pods: list[Pod], number: int) -> Situation:
+    """Pods that do not run go first, then the youngest; new ones are like the youngest, and pending."""
+    snapshot = situation.snapshot
+    ordered = sorted(pods, key=lambda pod: (not pod.node_name, pod.created_at, pod.key))
+    for pod in ordered[number:]:
+        snapshot = apply(snapshot, events.PodGone(pod.key))
+    pattern = ordered[-1]
+    for ordinal in range(len(ordered), number):
+        name = f"{workload.name}-as-if-{ordinal}"
+        made = replace(
+            pattern,
+            name=name,
+            uid=f"{workload.namespace}/{name}",
+            node_name="",
+            nominated_node_name="",
+            phase="Pending",
+            unschedulable=True,
+            ready=False,
+            started_at=None,
+            deletion_timestamp=None,
+        )
+        snapshot = apply(snapshot, events.PodSeen(made))
+    return replace(situation, snapshot=snapshot)
+
+
+def _without_pool(situation: Situation, argument: str) -> Situation:
+    snapshot = situation.snapshot
+    for pool in _pools(situation, "without-pool", argument):
+        snapshot = apply(snapshot, events.PoolGone(pool.key))
+    return replace(situation, snapshot=snapshot)
+
+
+def _without_node(situation: Situation, argument: str) -> Situation:
+    """The node is gone, and the pods that it ran (but for daemons') look for a place."""
+    snapshot = situation.snapshot
+    for name in _matching("without-node", argument, snapshot.nodes):
+        node = snapshot.nodes[name]
+        claim = snapshot.claim_of(node)
+        for pod in list(snapshot.pods_on(name)):
+            pending = replace(pod, node_name="", phase="Pending", unschedulable=True, ready=False)
+            moved = pod.occupies and pod.deletion_timestamp is None
+            snapshot = apply(snapshot, events.PodSeen(pending) if moved else events.PodGone(pod.key))
+        snapshot = apply(snapshot, events.NodeGone(name))
+        if claim is not None:
+            snapshot = apply(snapshot, events.ClaimGone(claim.name))
+    return replace(situation, snapshot=snapshot)
+
+
+def _without_type(situation: Situation, argument: str) -> Situation:
+    gone = set(_matching("without-type", argument, _type_names(situation)))
+    return _types(situation, lambda kind: None if kind.name in gone else kind)
+
+
+def _only_type(situation: Situation, argument: str) -> Situation:
+    kept = {
+        name for each in argument.split(",") for name in _matching("only-type", each, _type_names(situation))
+    }
+    return _types(situation, lambda kind: kind if kind.name in kept else None)
+
+
+def _without_zone(situation: Situation, argument: str) -> Situation:
+    gone = set(_matching("without-zone", argument, {offering.zone for offering in _offerings(situation)}))
+    return _offered(situation, lambda _, offering: None if offering.zone in gone else offering)
+
+
+def _without_spot(situation: Situation, _argument: str) -> Situation:
+    return _offered(situation, lambda _, offering: None if offering.capacity_type == SPOT else offering)
+
+
+def _price(situation: Situation, argument: str) -> Situation:
+    pattern, _, text = argument.rpartition(":")
+    factor, price = _read_price(argument, text)
+    names = set(_matching("price", pattern, _type_names(situation)))
+
+    def repriced(kind: InstanceType, offering: Offering) -> Offering:
+        if kind.name not in names:
+            return offering
+        return replace(offering, price=offering.price * factor if price is None else price)
+
+    return _offered(situation, repriced)
+
+
+def _read_price(argument: str, text: str) -> tuple[float, float | None]:
+    """A factor, or a price in its place."""
+    try:
+        number = float(text.removesuffix("%"))
+    except ValueError:
+        number = float("nan")
+    if text.endswith("%") and -100 <= number < float("inf"):
+        return 1 + number / 100, None
+    if not text.endswith("%") and 0 <= number < float("inf"):
+        return 1.0, number
+    raise BadChange(f"price={argument}: no price; hint: {_EXAMPLES['price']}")
+
+
+def _limit(situation: Situation, argument: str) -> Situation:
+    name, _, text = argument.partition(":")
+    resource, _, amount = text.partition("=")
+    if not resource or not amount:
+        raise BadChange(f"limit={argument}: no limit; hint: {_EXAMPLES['limit']}")
+    snapshot = situation.snapshot
+    try:
+        limit = parse_resources({resource: amount})
+    except QuantityError as error:
+        raise BadChange(f"limit={argument}: {error}") from None
+    for pool in _pools(situation, "limit", name):
+        raised = replace(pool, limits={**(pool.limits or {}), **limit})
+        snapshot = replace(snapshot, pools=snapshot.pools.set(pool.key, raised))
+    return replace(situation, snapshot=snapshot)
+
+
+_CHANGES: dict[str, Callable[[Situation, str], Situation]] = {
+    "scale": _scale,
+    "remove": _remove,
+    "without-pool": _without_pool,
+    "without-node": _without_node,
+    "without-type": _without_type,
+    "only-type": _only_type,
+    "without-zone": _without_zone,
+    "without-spot": _without_spot,
+    "price": _price,
+    "limit": _limit,
+}
+_EXAMPLES = {
+    "scale": "scale=deploy/web:20, or scale=shop/deploy/web:20 for namespace shop",
+    "remove": "remove=deploy/web",
+    "without-pool": "without-pool=default",
+    "without-node": "without-node=ip-10-0-1-2.ec2.internal",
+    "without-type": "without-type=m5.*",
+    "only-type": "only-type=m5.*,c5.*",
+    "without-zone": "without-zone=us-east-1a",
+    "price": "price=m5.large:0.05, or price=c5.*:-20%",
+    "limit": "limit=default:cpu=100",
+}
+
+
+def _workloads(situation: Situation, word: str, argument: str) -> dict[Workload, list[Pod]]:
+    parts = argument.split("/")
+    kind = SHORT_NAMES.get(parts[-2].lower(), parts[-2]) if len(parts) > 1 else ""
+    namespace = parts[-3] if len(parts) > 2 else ""
+    found: dict[Workload, list[Pod]] = {}
+    for _, pod in sorted(situation.snapshot.pods.items()):
+        if not pod.terminal:
+            found.setdefault(workload_of(pod), []).append(pod)
+    chosen = {
+        workload: pods
+        for workload, pods in found.items()
+        if workload.name == parts[-1]
+        and kind in ("", workload.kind)
+        and namespace in ("", workload.namespace)
+    }
+    if not chosen:
+        there = listed([str(workload) for workload in sorted(found)], 8) or "no workload at all"
+        raise BadChange(f"{word}={argument}: no such workload; hint: there is {there}")
+    return chosen
+
+
+def _pools(situation: Situation, word: str, argument: str) -> list[Pool]:
+    by_name = {name: pool for key, pool in situation.snapshot.pools.items() for name in (key, pool.name)}
+    names = _matching(word, argument, by_name)
+    return list({by_name[name].key: by_name[name] for name in names}.values())
+
+
+def _matching(word: str, pattern: str, names: Iterable[str]) -> list[str]:
+    known = sorted(names)
+    found = [name for name in known if fnmatchcase(name, pattern)]
+    if not found:
+        near = difflib.get_close_matches(pattern, known, 3) or known
+        raise BadChange(f"{word}={pattern}: matches nothing; hint: there is {listed(near, 8) or 'none'}")
+    return found
+
+
+def _type_names(situation: Situation) -> set[str]:
+    return {kind.name for kinds in situation.catalog.values() for kind in kinds}
+
+
+def _offerings(situation: Situation) -> Iterable[Offering]:
+    return (one for kinds in situation.catalog.values() for kind in kinds for one in kind.offerings)
+
+
+def _types(situation: Situation, change: Callable[[InstanceType], InstanceType | None]) -> Situation:
+    """Every pool's types changed or left out; pools that share their types share them still."""
+    made: dict[int, tuple[InstanceType, ...]] = {}
+    catalog = {}
+    for key, kinds in situation.catalog.items():
+        if id(kinds) not in made:
+            made[id(kinds)] = tuple(new for kind in kinds if (new := change(kind)) is not None)
+        catalog[key] = made[id(kinds)]
+    return replace(situation, catalog=catalog)
+
+
+def _offered(situation: Situation, change: Callable[[InstanceType, Offering], Offering | None]) -> Situation:
+    def offered(kind: InstanceType) -> InstanceType:
+        sold = tuple(new for one in kind.offerings if (new := change(kind, one)) is not None)
+        return kind if sold == kind.offerings else replace(kind, offerings=sold)
+
+    return _types(situation, offered)

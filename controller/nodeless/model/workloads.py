@@ -1,0 +1,49 @@
+"""Which workload a pod belongs to, as people call it."""
+
+from dataclasses import dataclass
+
+from nodeless.model.pods import Pod
+
+_HASH = "pod-template-hash"
+#: Short names as kubectl has them.
+SHORT_NAMES = {
+    "deploy": "Deployment",
+    "deployment": "Deployment",
+    "deployments": "Deployment",
+    "rs": "ReplicaSet",
+    "replicaset": "ReplicaSet",
+    "sts": "StatefulSet",
+    "statefulset": "StatefulSet",
+    "ds": "DaemonSet",
+    "daemonset": "DaemonSet",
+    "job": "Job",
+    "jobs": "Job",
+    "cj": "CronJob",
+    "cronjob": "CronJob",
+    "po": "Pod",
+    "pod": "Pod",
+    "pods": "Pod",
+}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Workload:
+    """What made a pod: a controller, or the pod itself when it stands alone."""
+
+    namespace: str
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name} ({self.kind})"
+
+
+def workload_of(pod: Pod) -> Workload:
+    """A Deployment's pods belong to it, though a ReplicaSet made them; pods without owner to themselves."""
+    owner = next((each for each in pod.owners if each.controller), None) or next(iter(pod.owners), None)
+    if owner is None:
+        return Workload(pod.namespace, "Pod", pod.name)
+    suffix = pod.labels.get(_HASH)
+    if owner.kind == "ReplicaSet" and suffix and owner.name.endswith(f"-{suffix}"):
+        return Workload(pod.namespace, "Deployment", owner.name.removesuffix(f"-{suffix}"))
+    return Workload(pod.namespace, owner.kind, owner.name)

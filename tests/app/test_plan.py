@@ -1,0 +1,307 @@
+"""`nodeless plan`, run as a user runs it: manifests in, a plan, its cost and reasons out."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from nodeless import __version__
+from nodeless.app.cli import app
+from nodeless.explain.decisions import Situation, write
+from nodeless.solve import Policy
+from tests.api.manifests import ec2_node_class, node_pool, node_template, provisioner
+from tests.solve.factories import FAMILY, node, pods, pool, running, snapshot
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "plan"
+
+
+def nodeless(*arguments, stdin=""):
+    return CliRunner().invoke(app, ["plan", *map(str, arguments)], input=stdin)
+
+
+def report(*arguments, stdin=""):
+    return json.loads(nodeless(*arguments, "--json", stdin=stdin).stdout)
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write_file(*manifests, name="given.yaml"):
+        path = tmp_path / name
+        path.write_text(yaml.safe_dump_all(manifests))
+        return path
+
+    return write_file
+
+
+def a_workload(kind="Deployment", name="web", cpu="1", namespace="shop", **spec):
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu, "memory": "1Gi"}}}
+    pod = {"containers": [container], **spec.pop("pod", {})}
+    template = {"metadata": {"labels": {"app": name}}, "spec": pod}
+    body = {"template": template, **spec}
+    if kind == "CronJob":
+        body = {"jobTemplate": {"spec": body}}
+    group = "batch/v1" if kind.endswith("Job") else "apps/v1"
+    return {
+        "apiVersion": group,
+        "kind": kind,
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": body,
+    }
+
+
+def test_the_examples_are_planned_with_exit_code_1_for_the_server_that_has_no_place():
+    result = nodeless(EXAMPLES)
+
+    assert result.exit_code == 1, result.output
+    assert "prices of us-east-1, " in result.stdout
+    assert re.search(r"shop/web \(Deployment\) +12 +new-", result.stdout)
+    assert "Not placed: 2 pods of shop/model-server (Deployment)" in result.stdout
+    assert "NodePool/general: kubernetes.io/arch In [arm64] does not overlap" in result.stdout
+    assert "Placed 24 of 26 pods." in result.stdout
+    assert not [line for line in result.stdout.splitlines() if line != line.rstrip()]
+
+
+def test_what_all_have_a_place_exits_with_0():
+    result = nodeless(EXAMPLES / "pools.yaml", EXAMPLES / "workloads.yaml")
+
+    assert result.exit_code == 0, result.output
+    assert "Not placed" not in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "number"),
+    [
+        ("Deployment", {"replicas": 3}, 3),
+        ("Deployment", {}, 1),
+        ("ReplicaSet", {"replicas": 2}, 2),
+        ("StatefulSet", {"replicas": 2}, 2),
+        ("Job", {"parallelism": 4, "completions": 2}, 2),
+        ("Job", {"suspend": True}, 0),
+        ("CronJob", {"parallelism": 5}, 5),
+    ],
+)
+def test_every_workload_becomes_its_pods(file, kind, spec, number):
+    made = report(file(provisioner(), node_template(), a_workload(kind, **spec)))
+
+    assert sum(landing["pods"] for landing in made["landings"]) == number
+    assert all(landing["workload"]["kind"] == kind for landing in made["landings"])
+
+
+def test_daemon_sets_take_their_part_of_every_new_node(file):
+    agent = a_workload("DaemonSet", "agent", cpu="700m")
+    made = report(file(provisioner(), node_template(), a_workload(), agent))
+
+    (new,) = made["nodes"]
+    assert new["daemons"]["cpu"] == 700
+
+
+@pytest.mark.parametrize("pools", [(provisioner(), node_template()), (node_pool(), ec2_node_class())])
+def test_pools_of_both_generations_make_nodes(file, pools):
+    made = report(file(*pools, a_workload(replicas=2)))
+
+    assert made["complete"]
+    assert made["launches"][0]["pool"] == f"{pools[0]['kind']}/default"
+
+
+def test_a_list_on_stdin_with_nodes_and_running_pods_is_a_cluster(file):
+    machine = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": "n1",
+            "labels": {
+                "node.kubernetes.io/instance-type": "m5.xlarge",
+                "topology.kubernetes.io/zone": "us-east-1a",
+                "karpenter.sh/capacity-type": "on-demand",
+                "karpenter.sh/provisioner-name": "default",
+                "karpenter.sh/initialized": "true",
+                "karpenter.sh/registered": "true",
+            },
+        },
+        "spec": {"providerID": "aws:///us-east-1a/i-1"},
+        "status": {"allocatable": {"cpu": "4", "memory": "14Gi", "pods": "58"}, "capacity": {"cpu": "4"}},
+    }
+    container = {"name": "c", "resources": {"requests": {"cpu": "1"}}}
+    run = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "old", "namespace": "shop"},
+        "spec": {"nodeName": "n1", "containers": [container]},
+        "status": {"phase": "Running"},
+    }
+    wanting = {**run, "metadata": {"name": "young"}, "spec": {"containers": [container]}, "status": {}}
+    listed = {"apiVersion": "v1", "kind": "List", "items": [machine, run, wanting]}
+
+    made = report("-", file(provisioner(), node_template()), stdin=yaml.safe_dump(listed))
+
+    assert made["launches"] == []
+    assert made["landings"][0]["on_standing"] == [["n1", 1]]
+    assert made["cost"]["perHour"] == {"before": 0.192, "added": 0, "after": 0.192}
+
+
+def test_pods_of_a_workload_that_are_there_are_not_made_again(file):
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-5f", "controller": True, "uid": "u"}
+    there = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": "web-5f-x",
+            "namespace": "shop",
+            "labels": {"pod-template-hash": "5f"},
+            "ownerReferences": [owner],
+        },
+        "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]},
+    }
+    made = report(file(provisioner(), node_template(), a_workload(replicas=3), there))
+
+    assert sum(landing["pods"] for landing in made["landings"]) == 3
+
+
+def test_what_is_not_in_the_files_is_assumed_and_said(file):
+    claim = {"metadata": {"name": "data"}, "spec": {"storageClassName": "gp3"}}
+    stateful = a_workload("StatefulSet", "db", replicas=2, volumeClaimTemplates=[claim])
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "db"}}
+    result = nodeless(file(node_pool(), stateful, service))
+
+    assert result.exit_code == 0, result.output
+    assert "EC2NodeClass/default of NodePool/default is not in the files" in result.stdout
+    assert "storage class gp3 is not in the files" in result.stdout
+    assert "play no part: Service (1)" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("manifest", "line", "told"),
+    [
+        (a_workload(replicas=-1), 9, "spec.replicas: -1 is no number of pods; hint: 0 to 1000000"),
+        (a_workload(replicas=10**9), 9, "is no number of pods"),
+        (a_workload(cpu="much"), 17, "containers[0].resources.requests.cpu: 'much'"),
+        (a_workload(pod={"nodeSelector": {"a": 1}}), 19, "spec.template.spec.nodeSelector"),
+        ({**a_workload(), "spec": {}}, 6, "spec.template: is required"),
+        (node_pool(weight=101), 14, "NodePool/default: spec.weight: 101"),
+        ({"kind": "Nodepool", "apiVersion": "karpenter.sh/v1"}, 1, "NodePool"),
+        ({"metadata": {}}, 1, "no Kubernetes object"),
+    ],
+)
+def test_a_fault_is_told_with_file_and_line_and_exit_code_2(file, manifest, line, told):
+    path = file(manifest)
+    result = nodeless(path)
+
+    assert result.exit_code == 2
+    found = [each for each in result.stderr.splitlines() if each.startswith(f"{path}:") and told in each]
+    assert found, result.stderr
+    assert abs(int(found[0].removeprefix(f"{path}:").split(":")[0]) - line) <= 3
+
+
+def test_every_fault_of_every_file_is_told_at_once(file):
+    first, second = file(a_workload(replicas="x")), file(a_workload(name="api", cpu="1x"), name="other.yaml")
+    broken = file(name="broken.yaml")
+    broken.write_text("a: [1,\nb: }")
+    result = nodeless(first, second, broken)
+
+    assert result.exit_code == 2
+    assert all(f"{path}:" in result.stderr for path in (first, second, broken))
+    assert "3 faults in the manifests" in result.stderr
+
+
+def test_an_object_given_twice_is_told(file):
+    result = nodeless(file(a_workload(), a_workload()))
+
+    assert (result.exit_code, "stands at" in result.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["nowhere.yaml"], "nowhere.yaml cannot be read: No such file or directory"),
+        (["--snapshot", "nowhere.json"], "nowhere.json cannot be read"),
+        ([EXAMPLES, "--snapshot", "x"], "exclude each other"),
+        ([EXAMPLES, "--zones", "eu-west-1a"], "'eu-west-1a' is no zone of the catalogue"),
+        ([EXAMPLES, "--catalogue", EXAMPLES / "pools.yaml"], "not JSON"),
+        ([EXAMPLES, "--what-if", "scael=deploy/web:3"], "did you mean scale?"),
+        ([EXAMPLES, "--what-if", "scale=deploy/wob:3"], "no such workload; hint: there is shop/nightly"),
+        ([EXAMPLES, "--what-if", "scale=deploy/web:many"], "no number of pods"),
+        ([EXAMPLES, "--what-if", "without-type=m55.*"], "matches nothing"),
+        ([EXAMPLES, "--what-if", "price=m5.large:cheap"], "no price"),
+        ([EXAMPLES, "--what-if", "limit=general:cpu=many"], "limit=general:cpu=many: "),
+    ],
+)
+def test_input_that_cannot_be_used_is_told_with_exit_code_2(arguments, told):
+    result = nodeless(*arguments)
+
+    assert result.exit_code == 2
+    assert told in result.stderr
+
+
+def types_of(made):
+    return {launch["instance_type"] for launch in made["launches"] for _ in range(launch["count"])}
+
+
+@pytest.mark.parametrize(
+    ("change", "holds"),
+    [
+        ("scale=deploy/web:20", lambda made: pods_of(made, "web") == 20),
+        ("scale=shop/deployment/web:0", lambda made: pods_of(made, "web") == 0),
+        ("remove=cronjob/nightly", lambda made: pods_of(made, "nightly") == 0),
+        ("without-pool=batch", lambda made: not made["complete"]),
+        ("without-type=*a.*", lambda made: not any("a." in name for name in types_of(made))),
+        ("only-type=m5.*", lambda made: all(name.startswith("m5.") for name in types_of(made))),
+        ("without-zone=us-east-1a", lambda made: not uses(made, "zones", "us-east-1a")),
+        ("without-spot", lambda made: not uses(made, "capacity_type", "spot") and not made["complete"]),
+        ("price=m7i.xlarge:0.001", lambda made: "m7i.xlarge" in types_of(made)),
+        ("limit=general:cpu=8", lambda made: not made["complete"]),
+    ],
+)
+def test_a_plan_can_be_made_as_if(change, holds):
+    made = report(EXAMPLES / "pools.yaml", EXAMPLES / "workloads.yaml", "--what-if", change)
+
+    assert holds(made), made
+    assert f"as if: {change}" in made["notes"]
+
+
+def pods_of(made, name):
+    return sum(each["pods"] for each in made["landings"] if each["workload"]["name"] == name)
+
+
+def uses(made, member, value):
+    return any(value in launch[member] for launch in made["launches"])
+
+
+def test_a_snapshot_is_planned_and_a_node_can_be_taken_away(tmp_path):
+    seen = snapshot(pools := pool(), node("n1"), [running(pod, "n1") for pod in pods(2, name="old")], pods(1))
+    path = tmp_path / "cluster.json"
+    path.write_bytes(write(Situation(seen, {pools.key: FAMILY}, Policy(), 0.0), __version__))
+
+    assert report("--snapshot", path)["landings"][0]["on_standing"] == [["n1", 1]]
+    without = report("--snapshot", path, "--what-if", "without-node=n1")
+    assert sum(landing["pods"] for landing in without["landings"]) == 3
+    assert len(without["launches"]) == 1
+
+
+def test_the_page_stands_alone_and_shows_every_node(tmp_path):
+    path = tmp_path / "report.html"
+    result = nodeless(EXAMPLES, "--html", path)
+    page = path.read_text()
+
+    assert f"report written to {path}" in result.stderr
+    assert "<svg" in page
+    assert "shop/web (Deployment): " in page
+    assert not re.findall(r"(?:src|href)=|url\(|@import|<script", page)
+    assert page.count("<html") == page.count("</html>") == 1
+
+
+def test_names_in_the_page_are_escaped(tmp_path, file):
+    path = tmp_path / "report.html"
+    nodeless(file(provisioner(), node_template(), a_workload(name="<b>&web")), "--html", path)
+
+    assert "<b>&web" not in path.read_text()
+    assert "&lt;b&gt;&amp;web" in path.read_text()
+
+
+def test_nothing_pending_is_no_failure(file):
+    result = nodeless(file(provisioner(), node_template()))
+
+    assert result.exit_code == 0
+    assert "Nothing to plan" in result.stdout
