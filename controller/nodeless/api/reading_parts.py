@@ -35,6 +35,7 @@ def read_conditions(conditions: Iterable[ConditionDefinition] | None) -> tuple[C
             last_transition_time=parse_time(condition.last_transition_time)
             if condition.last_transition_time
             else 0.0,
+            observed_generation=condition.observed_generation or 0,
         )
         for condition in conditions or ()
     )

@@ -71,6 +71,7 @@ def conditions_to_api(conditions: Iterable[Condition]) -> list[dict[str, Any]]:
             "message": condition.message,
             "lastTransitionTime": format_time(condition.last_transition_time),
         }
+        | ({"observedGeneration": condition.observed_generation} if condition.observed_generation else {})
         for condition in conditions
     ]
 

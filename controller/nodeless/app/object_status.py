@@ -54,7 +54,7 @@ def pool_conditions(pool: Pool, node_class: NodeClass | None, problem: str, now:
             Condition(VALIDATION_SUCCEEDED, "True"),
             _false(NODE_CLASS_READY, reason, problem) if problem else Condition(NODE_CLASS_READY, "True"),
         )
-    status = _new_conditions(pool.conditions, observed, now)
+    status = _new_conditions(pool, observed, now)
     generation = node_class.generation if node_class is not None else 0
     if pool.reference.kind == NODE_POOL_KIND and generation not in (0, pool.status_node_class_generation):
         status["nodeClassObservedGeneration"] = generation
@@ -75,7 +75,7 @@ def resolved_status(node_class: NodeClass, resolved: ResolvedNodeClass, now: flo
         ]
         status["instanceProfile"] = resolved.instance_profile
     found = [Condition(type_, "True") for type_ in (VALIDATION_SUCCEEDED, *sorted({*_CONDITION_OF.values()}))]
-    return status | _new_conditions(node_class.conditions, found, now)
+    return status | _new_conditions(node_class, found, now)
 
 
 def unresolved_status(node_class: NodeClass, error: CloudError, now: float) -> Status:
@@ -91,13 +91,13 @@ def unresolved_status(node_class: NodeClass, error: CloudError, now: float) -> S
         ]
     else:
         observed += [Condition(type_, "Unknown", "CloudUnavailable", str(error)) for type_ in types]
-    return _new_conditions(node_class.conditions, observed, now)
+    return _new_conditions(node_class, observed, now)
 
 
 def invalid_class_status(node_class: NodeClass, now: float) -> Status:
     """Why a node class cannot be used."""
     observed = (_false(VALIDATION_SUCCEEDED, "Invalid", node_class.invalid),)
-    return _new_conditions(node_class.conditions, observed, now)
+    return _new_conditions(node_class, observed, now)
 
 
 def _condition_of(what: str) -> str:
@@ -109,7 +109,7 @@ def _false(type_: str, reason: str, message: str) -> Condition:
 
 
 def _new_conditions(
-    before: tuple[Condition, ...], observed: list[Condition] | tuple[Condition, ...], now: float
+    subject: Pool | NodeClass, observed: list[Condition] | tuple[Condition, ...], now: float
 ) -> Status:
-    after = settled(before, observed, now)
-    return {} if same(before, after) else {"conditions": conditions_to_api(after)}
+    after = settled(subject.conditions, observed, now, subject.generation)
+    return {} if same(subject.conditions, after) else {"conditions": conditions_to_api(after)}

@@ -1,7 +1,7 @@
 """Conditions: what is observed about an object, and since when."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 READY = "Ready"
 VALIDATION_SUCCEEDED = "ValidationSucceeded"
@@ -10,6 +10,8 @@ SUBNETS_READY = "SubnetsReady"
 SECURITY_GROUPS_READY = "SecurityGroupsReady"
 IMAGES_READY = "AMIsReady"
 INSTANCE_PROFILE_READY = "InstanceProfileReady"
+#: Characters of a condition's message (metav1.Condition).
+_LONGEST_MESSAGE = 32_768
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +23,23 @@ class Condition:
     reason: str = ""
     message: str = ""
     last_transition_time: float = 0.0
+    observed_generation: int = 0
+    """Generation of the object that was looked at; 0 where it is not said."""
 
 
-def settled(before: Iterable[Condition], observed: Iterable[Condition], now: float) -> tuple[Condition, ...]:
+def settled(
+    before: Iterable[Condition], observed: Iterable[Condition], now: float, generation: int = 0
+) -> tuple[Condition, ...]:
     """The observed conditions and, last, Ready: true when all of them are; unknown ones make it unknown.
 
     A condition whose status has not changed keeps the time since when it holds. Conditions of other types
-    that the object had are kept.
+    that the object had are kept. A message is cut to what the API server stores.
+
+    Args:
+        before: The conditions that the object has.
+        observed: What is observed of it now.
+        now: Seconds since the epoch.
+        generation: The generation of the object that was looked at.
     """
     known = {condition.type: condition for condition in before}
     observed = tuple(observed)
@@ -43,7 +55,12 @@ def settled(before: Iterable[Condition], observed: Iterable[Condition], now: flo
         former = known.get(condition.type)
         since = former.last_transition_time if former and former.status == condition.status else now
         known[condition.type] = Condition(
-            condition.type, condition.status, condition.reason or condition.type, condition.message, since
+            condition.type,
+            condition.status,
+            condition.reason or condition.type,
+            condition.message[:_LONGEST_MESSAGE],
+            since,
+            generation,
         )
     return tuple(known[type_] for type_ in sorted(known))
 
@@ -51,10 +68,7 @@ def settled(before: Iterable[Condition], observed: Iterable[Condition], now: flo
 def same(left: Iterable[Condition], right: Iterable[Condition]) -> bool:
     """Whether two sets of conditions say the same, in any order; fractions of a second do not count."""
 
-    def plain(conditions: Iterable[Condition]) -> set[tuple[str, str, str, str, int]]:
-        return {
-            (each.type, each.status, each.reason, each.message, int(each.last_transition_time))
-            for each in conditions
-        }
+    def plain(conditions: Iterable[Condition]) -> set[Condition]:
+        return {replace(each, last_transition_time=int(each.last_transition_time)) for each in conditions}
 
     return plain(left) == plain(right)

@@ -1,0 +1,138 @@
+"""What is wrong with an object stands on the object, with the generation that was looked at."""
+
+import asyncio
+
+import pytest
+
+from nodeless.api.kinds import AWS_NODE_TEMPLATE, EC2_NODE_CLASS, NODE_POOL, PROVISIONER
+from tests.api.manifests import ec2_node_class, node_pool, node_template, provisioner, requirement
+
+pytestmark = pytest.mark.cluster
+
+GENERATIONS = {"v1alpha5": (PROVISIONER, AWS_NODE_TEMPLATE), "v1": (NODE_POOL, EC2_NODE_CLASS)}
+
+
+@pytest.fixture(params=GENERATIONS)
+def generation(request):
+    return request.param
+
+
+@pytest.fixture(autouse=True)
+def clean(api, definitions):
+    yield
+    for kind in (NODE_POOL, PROVISIONER, EC2_NODE_CLASS, AWS_NODE_TEMPLATE):
+        for found in api.list(kind.path()):
+            path = kind.path(found["metadata"]["name"])
+            api.patch(path, {"metadata": {"finalizers": None}})
+            api.delete(path, missing_ok=True)
+            api.wait_gone(path)
+
+
+def a_pool(generation, *requirements):
+    if generation == "v1":
+        return node_pool(template={"requirements": [*requirements]})
+    return provisioner(requirements=[*requirements] or None)
+
+
+def a_class(generation, **selector):
+    tags = selector or {"karpenter.sh/discovery": "demo"}
+    if generation == "v1":
+        return ec2_node_class(
+            amiSelectorTerms=[{"alias": "al2@latest"}], subnetSelectorTerms=[{"tags": tags}]
+        )
+    return node_template(subnetSelector=tags)
+
+
+def told(found, type_):
+    """Status, reason, message and observed generation of a condition."""
+    conditions = {each["type"]: each for each in ((found or {}).get("status") or {}).get("conditions") or ()}
+    condition = conditions.get(type_, {})
+    return tuple(condition.get(name) for name in ("status", "reason", "message", "observedGeneration"))
+
+
+async def stands(rig, kind, type_, status, generation=1):
+    """Wait until a condition has a status and was seen on a generation; gives back reason and message."""
+
+    def there(found):
+        given = told(found, type_)
+        return (given[0], given[3]) == (status, generation)
+
+    found = await asyncio.to_thread(rig.api.wait, kind.path("default"), there)
+    _, reason, message, _ = told(found, type_)
+    return reason, message
+
+
+def test_a_reference_to_nothing_stands_on_the_pool_until_it_is_there(scene, generation):
+    pool, node_class = GENERATIONS[generation]
+
+    async def scenario(rig, namespace):
+        await rig.create(a_pool(generation))
+        reason, message = await stands(rig, pool, "NodeClassReady", "False")
+        assert reason == "NodeClassNotFound"
+        assert f"{node_class.kind}/default" in message
+        assert (await stands(rig, pool, "Ready", "False"))[0] == "NodeClassReadyFalse"
+
+        await rig.create(a_class(generation))
+        await stands(rig, pool, "Ready", "True")
+
+    scene(scenario)
+
+
+def test_an_invalid_object_says_every_fault_until_it_is_corrected(scene, generation):
+    """Stored while no webhook was asked."""
+    pool, _ = GENERATIONS[generation]
+    faulty = {
+        "v1alpha5": [requirement("karpenter.sh/unknown", "Exists"), requirement("team", "In", "x y")],
+        "v1": [requirement("karpenter.sh/capacity-type", "In", "cheap"), requirement("team", "In", "x y")],
+    }[generation]
+
+    async def scenario(rig, namespace):
+        await rig.create(a_class(generation), a_pool(generation, *faulty))
+        _, message = await stands(rig, pool, "ValidationSucceeded", "False")
+        assert "requirements[0]" in message
+        assert "requirements[1].values[0]" in message
+        assert (await stands(rig, pool, "NodeClassReady", "Unknown"))[0] == "NotChecked"
+
+        corrected = a_pool(generation)["spec"]
+        spec = corrected if generation == "v1" else {**corrected, "requirements": None}
+        await asyncio.to_thread(rig.api.patch, pool.path("default"), {"spec": spec})
+        await stands(rig, pool, "ValidationSucceeded", "True", generation=2)
+        await stands(rig, pool, "Ready", "True", generation=2)
+
+    scene(scenario)
+
+
+def test_what_selects_nothing_stands_on_the_node_class(scene, generation):
+    _, node_class = GENERATIONS[generation]
+
+    async def scenario(rig, namespace):
+        await rig.create(a_class(generation, no="such"))
+        reason, message = await stands(rig, node_class, "SubnetsReady", "False")
+        assert reason == "NotFound"
+        assert "subnetSelector" in message
+        await stands(rig, node_class, "SecurityGroupsReady", "True")
+
+        found = a_class(generation)["spec"]
+        if generation == "v1alpha5":
+            found["subnetSelector"]["no"] = None
+        await asyncio.to_thread(rig.api.patch, node_class.path("default"), {"spec": found})
+        await stands(rig, node_class, "Ready", "True", generation=2)
+
+    scene(scenario)
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        ({"instanceStorePolicy": "RAID0"}, "spec.instanceStorePolicy"),
+        ({"associatePublicIPAddress": True}, "spec.associatePublicIPAddress"),
+    ],
+)
+def test_what_is_not_supported_is_named_on_the_condition(scene, spec, field):
+    async def scenario(rig, namespace):
+        await rig.create(ec2_node_class(**spec))
+        _, message = await stands(rig, EC2_NODE_CLASS, "ValidationSucceeded", "False")
+        assert f"{field}: " in message
+        assert "is not supported yet: no node is made" in message
+
+    scene(scenario)
