@@ -33,6 +33,8 @@ TABLE = [
     ("aws.tags", "tags", {}, '{"team": "x"}', {"team": "x"}, '["team"]'),
     ("nodeless.packing", "packing", "lowest-price", "fewest-nodes", "fewest-nodes", "tight"),
     ("nodeless.nodeFee", "node_fee", 0.0, "0.01", 0.01, "-1"),
+    ("nodeless.preferencePolicy", "preference_policy", "Respect", "Ignore", "Ignore", "Sometimes"),
+    ("nodeless.minValuesPolicy", "min_values_policy", "Strict", "BestEffort", "BestEffort", "Loose"),
     ("nodeless.timeBox", "time_box", DEFAULT_TIME_BOX, "0", 0.0, "inf"),
     ("nodeless.priceAdjustments", "price_adjustments", (), '[{"percent": -9}]', (NINE_PERCENT_LESS,), "{}"),
 ]
@@ -143,6 +145,8 @@ VERSION_ONE = [
     ("INTERRUPTION_QUEUE", "queue", "interruption_queue_name", "queue"),
     ("FEATURE_GATES", "Drift=true,Other=false", "drift_enabled", True),
     ("NODELESS_PACKING", "fewest-nodes", "packing", "fewest-nodes"),
+    ("PREFERENCE_POLICY", "Ignore", "preference_policy", "Ignore"),
+    ("MIN_VALUES_POLICY", "BestEffort", "min_values_policy", "BestEffort"),
 ]
 
 

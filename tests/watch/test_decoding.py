@@ -67,6 +67,28 @@ def test_a_limit_stands_in_for_a_missing_request():
     }
 
 
+def resized(wished, granted, *conditions, kind="containerStatuses"):
+    """CPU of a pod whose container asks for `wished` while its kubelet grants and uses `granted`."""
+    cpu = {"cpu": granted}
+    held = {"name": "c", "allocatedResources": cpu, "resources": {"requests": cpu}}
+    place = "containers" if kind == "containerStatuses" else "initContainers"
+    sidecar = {"restartPolicy": "Always"} if place == "initContainers" else {}
+    spec = {place: [container(wished, **sidecar)]}
+    return decode_pod(pod_json(spec, {kind: [held], "conditions": list(conditions)})).requests["cpu"]
+
+
+def test_a_container_that_is_resized_in_place_counts_with_the_most_of_wish_and_grant():
+    assert resized("2", "1") == 2000
+    assert resized("1", "2") == 2000
+    assert resized("2", "1", kind="initContainerStatuses") == 2000
+
+
+def test_a_resize_that_the_node_cannot_grant_does_not_count():
+    waiting = {"type": "PodResizePending", "status": "True", "reason": "Infeasible"}
+    assert resized("200", "1", waiting) == 1000
+    assert resized("200", "1", {**waiting, "reason": "Deferred"}) == 200_000
+
+
 def test_equal_specs_share_one_shape():
     spec = {"containers": [container("1")], "nodeSelector": {"a": "b"}}
     assert decode_pod(pod_json(spec)).shape is decode_pod(pod_json(spec, uid="u2")).shape

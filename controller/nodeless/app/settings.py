@@ -118,6 +118,12 @@ class GlobalSettings:
     time_box: float = _setting(
         "nodeless.timeBox", amount, "1", "",
         "Seconds that a pass may search for a cheaper plan; 0: none")
+    preference_policy: str = _setting(
+        "nodeless.preferencePolicy", one_of("Respect", "Ignore"), "Respect", "PREFERENCE_POLICY",
+        "Ignore: preferred affinities and ScheduleAnyway have no influence on plans")
+    min_values_policy: str = _setting(
+        "nodeless.minValuesPolicy", one_of("Strict", "BestEffort"), "Strict", "MIN_VALUES_POLICY",
+        "BestEffort: minValues of a NodePool are lowered where its instance types fall short")
     price_adjustments: tuple["PriceAdjustment", ...] = _setting(
         "nodeless.priceAdjustments", adjustments, "[]", "",
         "Prices that differ from AWS's list (discounts, commitments), as a JSON list")

@@ -32,6 +32,8 @@ def policy_of(settings: "GlobalSettings") -> "Policy":
         node_fee=settings.node_fee,
         time_box=settings.time_box,
         price_adjustments=settings.price_adjustments,
+        ignore_preferences=settings.preference_policy == "Ignore",
+        min_values=settings.min_values_policy,
     )
 
 

@@ -13,6 +13,7 @@ from nodeless.model.instructions import CreateClaim
 from nodeless.model.labels import (
     HOSTNAME,
     INSTANCE_TYPE,
+    MIN_VALUES_RELAXED,
     NODE_POOL,
     PROVISIONER_NAME,
     TERMINATION_FINALIZER,
@@ -84,7 +85,7 @@ def _claim(name: str, node: PlannedNode, pool: Pool, now: float) -> Claim:
         requirements=_requirements(node),
         requests=node.requests,
         labels=labels_of(node.requirements, pool),
-        annotations=dict(pool.annotations),
+        annotations={**pool.annotations, **({MIN_VALUES_RELAXED: "true"} if node.min_values_relaxed else {})},
         taints=pool.taints,
         startup_taints=pool.startup_taints,
         created_at=now,

@@ -24,6 +24,7 @@ NODE_CLAIM = "karpenter.sh/nodeclaim"
 REGISTERED = "karpenter.sh/registered"
 INITIALIZED = "karpenter.sh/initialized"
 
+MIN_VALUES_RELAXED = "karpenter.sh/nodeclaim-min-values-relaxed"
 EMPTINESS_TIMESTAMP = "karpenter.sh/emptiness-timestamp"
 DO_NOT_EVICT = "karpenter.sh/do-not-evict"
 DO_NOT_DISRUPT = "karpenter.sh/do-not-disrupt"

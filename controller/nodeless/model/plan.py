@@ -33,6 +33,9 @@ class PlannedNode:
     """Keys (`namespace/name`) of the pods meant for it, sorted."""
     alternatives: tuple[Alternative, ...]
 
+    min_values_relaxed: bool = False
+    """The pool's minValues were lowered to what the types offer."""
+
     @property
     def instance_type(self) -> str:
         return self.alternatives[0].instance_type

@@ -5,11 +5,13 @@ and host ports included, and has an available offering that the node's requireme
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nodeless.model.pods import HostPort
 from nodeless.model.requirements import Conflict
 from nodeless.solve.classes import Amounts, Mask, PodClass, how_many, ports_conflict
 from nodeless.solve.constraints import Wish
+from nodeless.solve.diversity import most_possible
 from nodeless.solve.pool_table import PoolTable, Terms
 
 
@@ -43,7 +45,7 @@ class OpenedNode:
         if isinstance(terms, Conflict):
             return 0
         counts = self._counts(pods, terms)
-        take = min(want, int(counts.max(initial=0)))
+        take = self._diverse(pods, terms, counts, min(want, int(counts.max(initial=0))))
         if take == 0:
             return 0
         self.terms = terms
@@ -57,7 +59,10 @@ class OpenedNode:
     def capacity(self, pods: PodClass, wish: Wish) -> int:
         """How many of the class the node could take."""
         terms = self.table.grow(self.terms, wish)
-        return 0 if isinstance(terms, Conflict) else int(self._counts(pods, terms).max(initial=0))
+        if isinstance(terms, Conflict):
+            return 0
+        counts = self._counts(pods, terms)
+        return self._diverse(pods, terms, counts, int(counts.max(initial=0)))
 
     def price(self, pods: PodClass, wish: Wish) -> float:
         """The lowest price of a remaining type that takes one of the class; infinite when none does."""
@@ -72,10 +77,26 @@ class OpenedNode:
 
         No limit is touched: the types are no larger than the largest that was kept.
         """
-        types = self._possible & self.terms.types & (self.table.room >= self.used).all(axis=1)
-        types &= (self.table.limited <= self.charge()).all(axis=1)
-        types[self.types] = True
-        self.types = np.flatnonzero(types)
+        self.types = np.flatnonzero(self._wide(self.terms, self.used, self.types))
+
+    def _wide(self, terms: Terms, used: Amounts, kept: NDArray[np.intp]) -> Mask:
+        """The types that hold so much and charge no more to the limits than those that are kept."""
+        types: Mask = self._possible & terms.types & (self.table.room >= used).all(axis=1)
+        types &= (self.table.limited <= self.table.limited[kept].max(axis=0)).all(axis=1)
+        types[kept] = True
+        return types
+
+    def _diverse(self, pods: PodClass, terms: Terms, counts: Amounts, take: int) -> int:
+        """How many of `take` pods leave the different types that the pool's minValues insist on."""
+        if not self.table.least:
+            return take
+
+        def possible(number: int) -> bool:
+            kept = self.types[counts >= number]
+            wide = self._wide(terms, self.used + pods.requests * number, kept)
+            return self.table.diverse(wide, terms.requirements)
+
+        return most_possible(take, possible)
 
     def restrict(self, types: Mask) -> None:
         """Give up the types outside the mask; some must stay."""

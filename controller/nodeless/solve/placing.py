@@ -213,6 +213,8 @@ class Placing:
             if types.any():
                 kept = self._ground.targets.types(table, self._pods, terms, counts, types, want)
                 node = OpenedNode(table, kept, types)
+                if table.least and not node.capacity(self._pods, self._wishes[index]):
+                    continue
                 self._open.append(node)
                 self._ground.budgets.opened(node)
                 return self._wishes[index]

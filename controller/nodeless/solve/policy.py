@@ -6,8 +6,10 @@ from dataclasses import dataclass, field
 from nodeless.model.packing import FEWEST_NODES, LOWEST_PRICE, packing_defect
 from nodeless.solve.pricing import PriceAdjustment
 
-__all__ = ["DEFAULT_TIME_BOX", "FEWEST_NODES", "LOWEST_PRICE", "Policy"]
+__all__ = ["BEST_EFFORT", "DEFAULT_TIME_BOX", "FEWEST_NODES", "LOWEST_PRICE", "STRICT", "Policy"]
 
+STRICT = "Strict"
+BEST_EFFORT = "BestEffort"
 #: Seconds that the search for a cheaper plan may take on top of the floor plan.
 DEFAULT_TIME_BOX = 1.0
 
@@ -35,10 +37,15 @@ class Policy:
     ignore_preferences: bool = False
     """Whether wishes have no influence: preferred node and pod (anti-)affinity, ScheduleAnyway."""
 
+    min_values: str = STRICT
+    """`Strict`: no node falls short of its pool's minValues; `BestEffort`: they are lowered where need be."""
+
     def __post_init__(self) -> None:
         defect = packing_defect(self.packing)
         if defect:
             raise ValueError(f"packing {self.packing!r} {defect}")
+        if self.min_values not in (STRICT, BEST_EFFORT):
+            raise ValueError(f"min_values is {self.min_values!r}; hint: use {STRICT} or {BEST_EFFORT}")
         if self.max_alternatives < 1:
             raise ValueError(f"max_alternatives is {self.max_alternatives}; hint: use 1 or more")
         for name in ("node_fee", "time_box"):

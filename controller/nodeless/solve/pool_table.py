@@ -16,6 +16,7 @@ from nodeless.model.requirements import Conflict, Requirement, Requirements
 from nodeless.model.taints import Taint, TaintEffect, Toleration, untolerated
 from nodeless.solve.classes import Amounts, Mask, PodClass, bounded, how_many, ports_conflict, requests_of
 from nodeless.solve.constraints import Wish, daemon_alternatives
+from nodeless.solve.diversity import least_values, most_possible, shortage
 from nodeless.solve.type_table import Prices, TypeTable
 
 #: The limit that counts nodes instead of a resource.
@@ -35,10 +36,17 @@ class Terms:
 class PoolTable:
     """A pool, its types as arrays, and the memory of everything asked about them in one solve."""
 
-    def __init__(self, pool: Pool, table: TypeTable, daemon_sets: Iterable[DaemonSet]) -> None:
+    def __init__(
+        self, pool: Pool, table: TypeTable, daemon_sets: Iterable[DaemonSet], *, strict: bool = True
+    ) -> None:
+        """`strict`: no node is made whose types offer fewer values than the pool's minValues."""
         self.pool = pool
         self.table = table
         self.offered = offered_requirements(pool)
+        self.wanted = least_values(self.offered)
+        """What the pool's minValues ask for."""
+        self.least = self.wanted if strict else ()
+        """What a node may not be made without."""
         self._grown: dict[tuple[Terms, Wish], Terms | Conflict] = {}
         self._interned: dict[tuple[Requirements, bytes], Terms] = {}
         self._fresh: dict[tuple[PodClass, Wish], tuple[Terms, Amounts] | None] = {}
@@ -111,7 +119,20 @@ class PoolTable:
             counts = np.minimum(counts, 1)
             usable = usable & self.free_ports(pods.shape.host_ports)
         counts = np.where(usable, counts, 0)
+        if self.least:
+            counts = np.minimum(counts, self._diverse(terms, counts))
         return (terms, counts) if counts.any() else None
+
+    def diverse(self, types: Mask, requirements: Requirements) -> bool:
+        """Whether the types offer as many different values as the pool insists on."""
+        rows = [int(row) for row in np.flatnonzero(types)]
+        return not self.least or shortage(self.table, rows, self.least, requirements) is None
+
+    def _diverse(self, terms: Terms, counts: Amounts) -> int:
+        """How many pods leave enough different types, of which each holds so many as `counts` says."""
+        return most_possible(
+            int(counts.max(initial=0)), lambda number: self.diverse(counts >= number, terms.requirements)
+        )
 
     def _grow(self, terms: Terms, wish: Wish) -> Terms | Conflict:
         conflict = terms.requirements.conflict(wish.requirements)

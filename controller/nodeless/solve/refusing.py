@@ -16,6 +16,7 @@ from nodeless.model.resources import format_amount
 from nodeless.solve.blocking import AFFINITY, ANTI_AFFINITY, SPREAD, blocked
 from nodeless.solve.classes import Mask, PodClass, how_many
 from nodeless.solve.constraints import Wish
+from nodeless.solve.diversity import shortage
 from nodeless.solve.limits import Budgets
 from nodeless.solve.pool_table import PoolTable
 from nodeless.solve.topology import Topology
@@ -29,6 +30,7 @@ REQUIREMENTS = "RequirementsConflict"
 NO_OFFERING = "NoOfferingAvailable"
 HOST_PORT = "HostPortTaken"
 RESOURCES = "InsufficientResources"
+MIN_VALUES = "MinValuesNotMet"
 LIMITS = "LimitsExceeded"
 #: From the first obstacle to the last.
 _ORDER = (
@@ -37,6 +39,7 @@ _ORDER = (
     NO_OFFERING,
     HOST_PORT,
     RESOURCES,
+    MIN_VALUES,
     LIMITS,
     AFFINITY,
     ANTI_AFFINITY,
@@ -105,6 +108,13 @@ def _obstacle(
     large_enough = usable & (how_many(table.room, pods.requests) > 0)
     if not large_enough.any():
         return RESOURCES, _too_small(pods, table, usable)
+    missing = shortage(table.table, np.flatnonzero(large_enough).tolist(), table.least, terms.requirements)
+    if missing is not None:
+        key, least, offered = missing
+        return MIN_VALUES, (
+            f"minValues of {key} is {least}, but the {int(large_enough.sum())} instance types that hold the "
+            f"pod offer {offered} of them; hint: lower it, or allow more types"
+        )
     if blocking is not None and (large_enough & budgets.affordable(table)).any():
         return blocking
     return LIMITS, _limits(table, budgets)

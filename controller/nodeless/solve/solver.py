@@ -47,6 +47,7 @@ from nodeless.model.snapshot import Snapshot
 from nodeless.solve.classes import Axis, PodClass, group, requested_names, requests_of
 from nodeless.solve.constraints import Demand, Unplannable, demand_of
 from nodeless.solve.daemons import as_they_run
+from nodeless.solve.diversity import chosen_rows, lowered
 from nodeless.solve.eligibility import POOL_KEYS, pods_to_place
 from nodeless.solve.existing import existing_slots
 from nodeless.solve.filling import Existing
@@ -54,11 +55,11 @@ from nodeless.solve.limits import Budgets
 from nodeless.solve.opened import OpenedNode
 from nodeless.solve.ordering import place_all, queue
 from nodeless.solve.packing import Packing
-from nodeless.solve.policy import Policy
+from nodeless.solve.policy import STRICT, Policy
 from nodeless.solve.pool_table import PoolTable
 from nodeless.solve.pricing import priced
 from nodeless.solve.profiles import Mark, Profile, Profiles
-from nodeless.solve.refusing import refuse
+from nodeless.solve.refusing import MIN_VALUES, refuse
 from nodeless.solve.targets import Targets
 from nodeless.solve.topology import Topology
 from nodeless.solve.type_table import TypeTable
@@ -96,7 +97,13 @@ def solve(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: float) -> P
     if not classes:
         return Plan(refusals=_by_pod(refusals))
     pools = _in_order(snapshot)
-    tables = _tables(snapshot, priced(catalog, pools, policy.price_adjustments, policy.node_fee), pools, axis)
+    tables = _tables(
+        snapshot,
+        priced(catalog, pools, policy.price_adjustments, policy.node_fee),
+        pools,
+        axis,
+        strict=policy.min_values == STRICT,
+    )
     by_pool = {table.pool.key: table for table in tables}
     usable = [table for table in tables if table.pool.key not in policy.pool_problems]
     slots = existing_slots(snapshot, by_pool, axis, volumes)
@@ -110,8 +117,12 @@ def solve(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: float) -> P
         node.widen()
     for pods, keys in left:
         refusals.extend(refuse(pods, keys, tables, budgets, policy.pool_problems, topology))
+    planned = [_planned(node, policy) for node in packing.nodes]
+    for node, made in zip(packing.nodes, planned, strict=True):
+        if made is None:
+            refusals.extend(_too_alike(node))
     return Plan(
-        new_nodes=tuple(_planned(node, policy) for node in packing.nodes),
+        new_nodes=tuple(made for made in planned if made is not None),
         placements=dict(sorted(placements.items())),
         refusals=_by_pod(refusals),
     )
@@ -169,7 +180,9 @@ def _in_order(snapshot: Snapshot) -> list[Pool]:
     return sorted(living, key=lambda pool: (-pool.weight, pool.name, pool.reference.kind))
 
 
-def _tables(snapshot: Snapshot, catalog: Catalog, pools: Sequence[Pool], axis: Axis) -> list[PoolTable]:
+def _tables(
+    snapshot: Snapshot, catalog: Catalog, pools: Sequence[Pool], axis: Axis, *, strict: bool
+) -> list[PoolTable]:
     """A table for each pool; pools with the same catalogue share the work on its types."""
     shared: dict[int, TypeTable] = {}
     tables = []
@@ -178,27 +191,35 @@ def _tables(snapshot: Snapshot, catalog: Catalog, pools: Sequence[Pool], axis: A
         table = shared.get(id(types))
         if table is None:
             table = shared[id(types)] = TypeTable(types, axis)
-        tables.append(PoolTable(pool, table, snapshot.daemon_sets.values()))
+        tables.append(PoolTable(pool, table, snapshot.daemon_sets.values(), strict=strict))
     return tables
 
 
-def _planned(node: OpenedNode, policy: Policy) -> PlannedNode:
-    table = node.table
-    rows = node.by_price()[: policy.max_alternatives]
-    requirements = _without_implied(node.terms.requirements, table.pool)
+def _planned(node: OpenedNode, policy: Policy) -> PlannedNode | None:
+    """The node as it is launched; None when what is left of its types does not meet the pool's minValues."""
+    table, types, terms = node.table, node.table.table, node.terms
+    rows = chosen_rows(types, node.by_price(), table.wanted, terms.requirements, policy.max_alternatives)
+    relaxed = lowered(types, rows, table.wanted, terms.requirements)
+    if relaxed is not None and table.least:
+        return None
     return PlannedNode(
         pool=table.pool.reference,
         node_class=table.pool.node_class,
-        requirements=requirements,
-        requests=without_attachments(table.table.axis.resources(node.used + table.daemons[rows[0]])),
+        requirements=_without_implied(relaxed or terms.requirements, table.pool),
+        requests=without_attachments(types.axis.resources(node.used + table.daemons[rows[0]])),
         pods=tuple(sorted(node.pods)),
         alternatives=tuple(
-            Alternative(
-                table.table.types[row].name, table.table.cheapest_offering(row, node.terms.requirements)
-            )
+            Alternative(types.types[row].name, types.cheapest_offering(row, terms.requirements))
             for row in rows
         ),
+        min_values_relaxed=relaxed is not None,
     )
+
+
+def _too_alike(node: OpenedNode) -> list[Refusal]:
+    """The refusals of pods whose node came to have too few different types."""
+    message = f"{node.table.pool.key}: limits leave fewer different types than its minValues ask for"
+    return [Refusal(key, MIN_VALUES, (), message) for key in node.pods]
 
 
 def _without_implied(requirements: Requirements, pool: Pool) -> Requirements:

@@ -93,6 +93,23 @@ class TypeTable:
             self._offerings[memo] = offering
         return offering
 
+    def values(self, row: int, key: str, requirements: Requirements) -> frozenset[str]:
+        """The values of a label that a type can come up with under the requirements."""
+        kind = self.types[row]
+        if key in _OFFERED:
+            return frozenset(
+                offering.zone if key == ZONE else offering.capacity_type
+                for offering in kind.offerings
+                if offering.for_sale and offering.allowed_by(requirements)
+            )
+        carried = _carried(kind, key)
+        if carried is None or carried.complement:
+            return frozenset()
+        requirement = requirements.get(key)
+        return frozenset(
+            value for value in carried.values if requirement is None or requirement.allows(value)
+        )
+
     def _evaluate(self, requirement: Requirement, defined: bool) -> Mask:
         if requirement.key in _OFFERED:
             return np.ones(len(self.types), dtype=np.bool_)

@@ -18,6 +18,8 @@ _NODE = msgspec.json.Decoder(documents.Node)
 _DAEMON_SET = msgspec.json.Decoder(documents.DaemonSet)
 
 _POD_ANNOTATIONS = (DO_NOT_EVICT, DO_NOT_DISRUPT, POD_DELETION_COST, POD_DISRUPTION_COST)
+_RESIZE_PENDING = "PodResizePending"
+_INFEASIBLE = "Infeasible"
 _MIRROR = "kubernetes.io/config.mirror"
 #: Distinct pod shapes kept for sharing; a cluster has far fewer workloads than this.
 _MOST_SHAPES = 50_000
@@ -36,7 +38,7 @@ def decode_pod(raw: bytes) -> model.Pod:
         uid=metadata.uid,
         namespace=metadata.namespace,
         name=metadata.name,
-        shape=shape_of(spec),
+        shape=shape_of(spec, status),
         labels=metadata.labels,
         annotations={key: annotations[key] for key in _POD_ANNOTATIONS if key in annotations},
         node_name=spec.nodeName,
@@ -88,13 +90,13 @@ def decode_node(raw: bytes) -> Node:
     )
 
 
-def shape_of(spec: documents.PodSpec) -> model.PodShape:
+def shape_of(spec: documents.PodSpec, status: documents.PodStatus | None = None) -> model.PodShape:
     """What of a pod's spec decides where it can run; one shared instance for equal specs.
 
     A spec that says what cannot be read (an operator of a later Kubernetes, say) gives an invalid shape.
     """
     try:
-        shape = _read_shape(spec)
+        shape = _read_shape(spec, status)
     except ValueError as error:
         shape = model.PodShape(requests=((PODS, 1),), invalid=str(error))
     if len(_shapes) >= _MOST_SHAPES:
@@ -102,12 +104,12 @@ def shape_of(spec: documents.PodSpec) -> model.PodShape:
     return _shapes.setdefault(shape, shape)
 
 
-def _read_shape(spec: documents.PodSpec) -> model.PodShape:
+def _read_shape(spec: documents.PodSpec, status: documents.PodStatus | None) -> model.PodShape:
     affinity = spec.affinity or documents.Affinity()
     node_affinity = affinity.nodeAffinity or documents.NodeAffinity()
     required = node_affinity.requiredDuringSchedulingIgnoredDuringExecution
     return model.PodShape(
-        requests=tuple(sorted(pod_requests(spec).items())),
+        requests=tuple(sorted(pod_requests(spec, status).items())),
         node_selector=tuple(sorted(spec.nodeSelector.items())),
         required_terms=tuple(selector_term(term) for term in required.nodeSelectorTerms) if required else (),
         preferred_terms=tuple(
@@ -137,30 +139,58 @@ def _read_shape(spec: documents.PodSpec) -> model.PodShape:
     )
 
 
-def pod_requests(spec: documents.PodSpec) -> dict[str, int]:
+def pod_requests(spec: documents.PodSpec, status: documents.PodStatus | None = None) -> dict[str, int]:
     """A pod's effective requests, by Kubernetes' rules, with one unit of `pods`.
 
     Sidecars (init containers that restart) count with the containers, every other init container for
     itself with the sidecars started before it; the larger of the two phases counts. Pod-level requests
     replace the sum; the runtime class's overhead comes on top
     (https://kubernetes.io/docs/concepts/workloads/pods/init-containers/#resource-sharing-within-containers).
+    While a container is resized in place it counts with the most of what is wished, granted and in use.
     """
+    held = _held_resources(status)
+    infeasible = status is not None and any(
+        condition.type == _RESIZE_PENDING and condition.reason == _INFEASIBLE
+        for condition in status.conditions
+    )
+
+    def requests_of(container: documents.Container) -> dict[str, int]:
+        wished = _container_requests(container.resources)
+        in_use = held.get(container.name)
+        if in_use is None:
+            return wished
+        return in_use if infeasible else maximum(wished, in_use)
+
     sidecars: dict[str, int] = {}
     peak: dict[str, int] = {}
     for container in spec.initContainers:
-        requests = _container_requests(container.resources)
+        requests = requests_of(container)
         if container.restartPolicy == "Always":
             sidecars = add(sidecars, requests)
             peak = maximum(peak, sidecars)
         else:
             peak = maximum(peak, add(sidecars, requests))
-    running = add(sidecars, *(_container_requests(container.resources) for container in spec.containers))
+    running = add(sidecars, *(requests_of(container) for container in spec.containers))
     needed = maximum(running, peak)
     if spec.resources is not None:
         needed |= _container_requests(spec.resources)
     return {
         name: amount for name, amount in add(needed, parse_resources(spec.overhead)).items() if amount
     } | {PODS: 1}
+
+
+def _held_resources(status: documents.PodStatus | None) -> dict[str, dict[str, int]]:
+    """By container, what its kubelet says is granted to it or in use (KEP-1287, in-place resize)."""
+    if status is None:
+        return {}
+    return {
+        each.name: maximum(
+            parse_resources(each.allocatedResources),
+            parse_resources(each.resources.requests if each.resources is not None else None),
+        )
+        for each in (*status.initContainerStatuses, *status.containerStatuses)
+        if each.allocatedResources is not None
+    }
 
 
 def _container_requests(resources: documents.ResourceRequirements) -> dict[str, int]:

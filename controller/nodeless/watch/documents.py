@@ -43,6 +43,7 @@ class ContainerPort(msgspec.Struct):
 
 
 class Container(msgspec.Struct):
+    name: str = ""
     resources: ResourceRequirements = msgspec.field(default_factory=ResourceRequirements)
     ports: list[ContainerPort] = []
     restartPolicy: str | None = None
@@ -165,7 +166,15 @@ class PodCondition(msgspec.Struct):
     reason: str = ""
 
 
+class ContainerStatus(msgspec.Struct):
+    name: str = ""
+    allocatedResources: Quantities | None = None
+    resources: ResourceRequirements | None = None
+
+
 class PodStatus(msgspec.Struct):
+    containerStatuses: list[ContainerStatus] = []
+    initContainerStatuses: list[ContainerStatus] = []
     phase: str = "Pending"
     conditions: list[PodCondition] = []
     nominatedNodeName: str = ""
