@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from nodeless.app.leadership import LEASE_NAME, Leadership
+from nodeless.app.leadership import LEASE_NAME, LEASE_SECONDS, Leadership
 from nodeless.watch import ApiUnavailable
 
 pytestmark = pytest.mark.cluster
@@ -76,5 +76,28 @@ def test_a_leader_that_cannot_renew_stops_leading_by_itself(on_cluster, namespac
         monkeypatch.setattr(client, "request", unreachable)
         await leader.hold()
         assert not leader.leading
+
+    on_cluster(scenario)
+
+
+def test_a_leader_cut_off_in_silence_has_stopped_before_anyone_may_take_over(
+    on_cluster, namespace, monkeypatch
+):
+    monkeypatch.setattr("nodeless.app.leadership.RENEW_DEADLINE", 1.5)
+    monkeypatch.setattr("nodeless.app.leadership.RETRY_SECONDS", 0.2)
+
+    async def scenario(client):
+        leader = Leadership(client, namespace, "cut-off")
+        await leader.acquire()
+        acquired = asyncio.get_running_loop().time()
+
+        async def silent(*_arguments, **_options):
+            await asyncio.Event().wait()
+
+        monkeypatch.setattr(client, "request", silent)
+        await leader.hold()
+        # No request is waited for beyond the deadline, though each alone may take four seconds.
+        assert not leader.leading
+        assert asyncio.get_running_loop().time() - acquired < LEASE_SECONDS
 
     on_cluster(scenario)

@@ -48,6 +48,7 @@ from nodeless.watch import ApiClient, ApiError, Reflector, watched_config_map, w
 from nodeless.watch.kinds import watched_guard
 
 _CLOUD_RETRY_SECONDS = 5.0
+_FLUSH_SECONDS = 3.0
 
 
 class LeadershipLostError(Exception):
@@ -63,7 +64,8 @@ class Controller:
         self._metrics = Metrics()
         self._recorder = Recorder(client, process.identity)
         self._leadership = Leadership(client, process.namespace, process.identity)
-        self._webhook_ready = not process.webhook_enabled
+        #: What readiness waits for: the settings' watch, the webhook, and, for the leader, the cluster's.
+        self._waiting = {"the settings"} | ({"the webhook"} if process.webhook_enabled else set())
         self._log = logger("controller")
 
     async def run(self) -> None:
@@ -76,6 +78,8 @@ class Controller:
             ):
                 runner = await serve(application, process.bind_address, port, purpose)
                 stack.push_async_callback(runner.cleanup)
+            # The last thing that happens: what was decided until then is still told.
+            stack.push_async_callback(self._recorder.flush, _FLUSH_SECONDS)
             logging = LiveLogging(self._complain)
             await logging.read(self._client, process.namespace, process.logging_name)
             started, data = await read_global_settings(self._client, process.namespace, process.given)
@@ -94,8 +98,12 @@ class Controller:
 
     async def _follow(self, name: str, live: LiveSettings | LiveLogging) -> None:
         """Keep what a ConfigMap says current."""
-        watched = watched_config_map(self._process.namespace, name)
-        await Reflector(self._client, watched, live.handle).run()
+        reflector = Reflector(self._client, watched_config_map(self._process.namespace, name), live.handle)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(reflector.run(), name=f"watch {name}")
+            await reflector.synced.wait()
+            if name == SETTINGS_NAME:
+                self._waiting.discard("the settings")
 
     def _complain(self, name: str, uid: str, faults: Faults) -> None:
         """Say on a ConfigMap what is wrong with it, and show it in the metrics."""
@@ -115,7 +123,7 @@ class Controller:
             )
 
     def _unready(self) -> str | None:
-        return None if self._webhook_ready else "the webhook is not serving yet"
+        return f"waiting for {' and '.join(sorted(self._waiting))}" if self._waiting else None
 
     async def _releasing(self, work: Coroutine[Any, Any, None]) -> None:
         """Do the work; however it ends, the lease is released."""
@@ -136,7 +144,7 @@ class Controller:
         )
         async with asyncio.TaskGroup() as group, server:
             group.create_task(surroundings.run(), name="surroundings")
-            self._webhook_ready = True
+            self._waiting.discard("the webhook")
             self._log.info("webhook is serving", port=self._process.webhook_port)
             await certificates.keep()
 
@@ -215,7 +223,9 @@ class Controller:
         kinds = (*watched_kinds(self._report_invalid), watched_guard(process.namespace, GUARD_NAME))
         async with asyncio.TaskGroup() as group:
             group.create_task(cluster.run(client, kinds), name="watches")
+            self._waiting.add("the cluster's state")
             await synced(cluster, self._recorder)
+            self._waiting.discard("the cluster's state")
             for loop in (provisioning, claims, pools, collector, interruption, disruption):
                 group.create_task(loop.run(), name=type(loop).__name__)
 

@@ -7,6 +7,7 @@ is released, so that the other replica takes over at once.
 """
 
 import asyncio
+import contextlib
 import time
 from datetime import UTC, datetime
 
@@ -38,7 +39,11 @@ class Leadership:
     @property
     def leading(self) -> bool:
         """Whether acting is allowed at this very moment."""
-        return self._held and time.monotonic() - self._renewed_at < RENEW_DEADLINE
+        return self._left() > 0
+
+    def _left(self) -> float:
+        """Seconds until acting must stop unless the lease is renewed."""
+        return self._renewed_at + RENEW_DEADLINE - time.monotonic() if self._held else 0.0
 
     async def acquire(self) -> None:
         """Wait until this replica leads."""
@@ -49,9 +54,12 @@ class Leadership:
 
     async def hold(self) -> None:
         """Renew until the lease is lost; returns then."""
-        while self.leading:
-            await asyncio.sleep(RETRY_SECONDS)
-            await self._attempt()
+        while (left := self._left()) > 0:
+            await asyncio.sleep(min(RETRY_SECONDS, left))
+            # Nobody waits for an answer beyond the deadline: the other replica may lead soon after it.
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(max(self._left(), 0.0)):
+                    await self._attempt()
         self._held = False
         self._log.error("lost leadership: the lease was not renewed in time, or another replica has it")
 

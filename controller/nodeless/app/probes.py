@@ -2,7 +2,8 @@
 
 `/healthz` is answered by the event loop that does all the work: an answer proves that it turns, and a
 loop that stalls gives none in the probe's time. A part that fails ends the process, so there is nothing
-else to ask. `/readyz` fails until the webhook serves.
+else to ask. `/readyz` fails until the settings are watched, the webhook serves with its certificate, and, on
+the replica that leads, every kind has been listed once.
 """
 
 from collections.abc import Callable
@@ -19,8 +20,9 @@ class PortTakenError(Exception):
 def health_application(ready: Callable[[], str | None]) -> web.Application:
     """`ready` says what is wrong, or None."""
 
-    async def healthz(_request: web.Request) -> web.Response:
-        return web.Response(text="ok\n")
+    async def healthz(request: web.Request) -> web.Response:
+        known = request.match_info.get("check", "healthz") in ("healthz", "event-loop")
+        return web.Response(text="ok\n" if known else "no such check\n", status=200 if known else 404)
 
     async def readyz(_request: web.Request) -> web.Response:
         problem = ready()
@@ -28,6 +30,7 @@ def health_application(ready: Callable[[], str | None]) -> web.Application:
 
     application = web.Application()
     application.router.add_get("/healthz", healthz)
+    application.router.add_get("/healthz/{check}", healthz)
     application.router.add_get("/readyz", readyz)
     return application
 

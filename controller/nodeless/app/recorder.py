@@ -1,21 +1,23 @@
 """Kubernetes events: what `kubectl describe` shows of our decisions.
 
-Equal events within two minutes are written once (Karpenter's period); writing is done in
-the background, and a failed write never disturbs what it reports on.
+Equal events within two minutes are written once, and some reasons are limited further (`event_reasons`);
+writing is done in the background, and a failed write never disturbs what it reports on. What is still
+queued when the process ends is written then, for a while.
 """
 
 import asyncio
+import contextlib
 import hashlib
 import time
 from datetime import UTC, datetime
 
 import structlog
 
+from nodeless.app.event_reasons import EventRule, rule_of
 from nodeless.model.instructions import PublishEvent
 from nodeless.watch import ApiClient, ApiError, ApiUnavailable
 
 COMPONENT = "karpenter"
-DEDUPLICATION_SECONDS = 120.0
 _MOST_REMEMBERED = 20_000
 #: The API server refuses longer messages.
 _LONGEST_MESSAGE = 1024
@@ -41,13 +43,19 @@ class Recorder:
         self._host = host
         self._queue: asyncio.Queue[PublishEvent] = asyncio.Queue(maxsize=5000)
         self._published: dict[str, float] = {}
+        #: Of each reason with a rate: events left, and when they were counted.
+        self._buckets: dict[str, tuple[float, float]] = {}
+        self._writing: PublishEvent | None = None
         self._log = structlog.get_logger().bind(logger="events")
 
     def publish(self, event: PublishEvent) -> bool:
         """Queue an event unless an equal one was published a short while ago; whether it was queued."""
-        digest = _digest(event)
+        rule = rule_of(event.reason)
+        digest = _digest(event, rule)
         now = time.monotonic()
-        if now - self._published.get(digest, -DEDUPLICATION_SECONDS) < DEDUPLICATION_SECONDS:
+        if now - self._published.get(digest, -rule.silent_seconds) < rule.silent_seconds:
+            return False
+        if not self._within_rate(event.reason, rule, now):
             return False
         if len(self._published) >= _MOST_REMEMBERED:
             self._published.clear()
@@ -59,14 +67,41 @@ class Recorder:
             return False
         return True
 
+    def _within_rate(self, reason: str, rule: EventRule, now: float) -> bool:
+        """Take one from the reason's bucket, which fills at its rate; whether there was one."""
+        if not rule.per_second:
+            return True
+        left, since = self._buckets.get(reason, (float(rule.burst), now))
+        left = min(left + (now - since) * rule.per_second, rule.burst)
+        self._buckets[reason] = (max(left - 1, 0.0) if left >= 1 else left, now)
+        return left >= 1
+
     async def run(self) -> None:
         """Write queued events until cancelled."""
         while True:
-            event = await self._queue.get()
-            try:
-                await self._write(event)
-            except (ApiError, ApiUnavailable) as error:
-                self._log.warning(f"event not written: {error}", reason=event.reason, object=event.name)
+            self._writing = await self._queue.get()
+            await self._try_to_write(self._writing)
+            self._writing = None
+
+    async def flush(self, seconds: float) -> None:
+        """Write what is queued once `run` has ended, as far as the time goes; the rest is counted."""
+        waiting = [self._writing] if self._writing is not None else []
+        while not self._queue.empty():
+            waiting.append(self._queue.get_nowait())
+        written = 0
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                for event in waiting:
+                    await self._try_to_write(event)
+                    written += 1
+        if written < len(waiting):
+            self._log.warning(f"{len(waiting) - written} events were not written before the end")
+
+    async def _try_to_write(self, event: PublishEvent) -> None:
+        try:
+            await self._write(event)
+        except (ApiError, ApiUnavailable) as error:
+            self._log.warning(f"event not written: {error}", reason=event.reason, object=event.name)
 
     async def _write(self, event: PublishEvent) -> None:
         namespace = event.namespace or _CLUSTER_SCOPE_NAMESPACE
@@ -97,6 +132,7 @@ class Recorder:
         await self._client.create(f"/api/v1/namespaces/{namespace}/events", body)
 
 
-def _digest(event: PublishEvent) -> str:
-    text = "\n".join((event.kind, event.namespace, event.name, event.uid, event.reason, event.message))
+def _digest(event: PublishEvent, rule: EventRule) -> str:
+    message = event.message if rule.by_message else ""
+    text = "\n".join((event.kind, event.namespace, event.name, event.uid, event.reason, message))
     return hashlib.sha256(text.encode()).hexdigest()

@@ -6,6 +6,7 @@ cost ten times the processor time on the paths that matter.
 """
 
 import os
+import socket
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -26,7 +27,11 @@ JSON_PATCH = "application/json-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 
 _TIMEOUT = aiohttp.ClientTimeout(total=30)
-_WATCH_TIMEOUT = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=620)
+#: Seconds that a watch may be silent after the time at which the server was asked to end it.
+SILENCE_SECONDS = 5.0
+#: The kernel asks a peer that has been silent for five seconds every two, and gives it up after three
+#: questions, or when what was sent stays unacknowledged for as long (milliseconds).
+_KEEPALIVE = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 11_000}
 #: Longest line of a watch: one object; etcd refuses objects beyond 1.5 MiB.
 _READ_BUFFER = 4 * 1024 * 1024
 USER_AGENT = "nodeless"
@@ -98,7 +103,9 @@ class ApiClient:
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None or self._session.closed:
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(ssl=_ssl_context(self._configuration), limit=64),
+                connector=aiohttp.TCPConnector(
+                    ssl=_ssl_context(self._configuration), limit=64, socket_factory=_watched_socket
+                ),
                 read_bufsize=_READ_BUFFER,
                 timeout=_TIMEOUT,
                 trust_env=False,
@@ -186,10 +193,19 @@ class ApiClient:
 
     @asynccontextmanager
     async def stream(self, path: str, query: Mapping[str, str]) -> AsyncIterator[aiohttp.StreamReader]:
-        """The body of a watch. Raises ApiError, ApiUnavailable."""
+        """The body of a watch; `timeoutSeconds` in the query says when the server is to end it.
+
+        A dead connection is noticed: the server sends a bookmark before it ends a watch, so silence beyond
+        that time means that nothing comes through any more.
+
+        Raises:
+            ApiError, ApiUnavailable: It is refused, or there is no answer, or no sign of life.
+        """
+        silence = int(query["timeoutSeconds"]) + SILENCE_SECONDS
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=silence)
         try:
             async with self._open().get(
-                self.host + path, params=query, headers=await self._headers(), timeout=_WATCH_TIMEOUT
+                self.host + path, params=query, headers=await self._headers(), timeout=timeout
             ) as response:
                 if response.status >= 400:
                     raise ApiError.from_body(response.status, await response.read())
@@ -200,6 +216,17 @@ class ApiClient:
     async def close(self) -> None:
         if self._session is not None:
             await self._session.close()
+
+
+def _watched_socket(address: Any) -> socket.socket:
+    """A socket on which a peer that is gone is noticed though it never said goodbye."""
+    family, kind, protocol = address[:3]
+    made = socket.socket(family, kind, protocol)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _KEEPALIVE.items():
+        if hasattr(socket, name):  # each system has its own
+            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    return made
 
 
 def _ssl_context(configuration: Configuration) -> Any:

@@ -25,6 +25,10 @@ from nodeless.watch.client import ApiClient, ApiError, ApiUnavailable
 _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 _FIRST_DELAY = 0.1
 _LONGEST_DELAY = 5.0
+#: Seconds, at least and at most, after which the server ends a watch. It goes on where it ended; a short
+#: period costs a request, and bounds the time for which a dead connection can pass for a quiet one.
+PERIOD: tuple[int, ...] = (20, 30)
+_LONGEST_PERIOD = 600
 #: After so many answers in a row that an optional kind is not served, some three seconds, there is none.
 _ABSENT_ANSWERS = 5
 
@@ -97,6 +101,7 @@ class Reflector(Generic[E]):
         self._known: set[str] = set()
         self._version = ""
         self._absent = 0
+        self._period = PERIOD
         self._envelope = msgspec.json.Decoder(_Envelope)
         self._bookmark = msgspec.json.Decoder(_Bookmark)
         # A second watch of one kind leaves it to the first to speak.
@@ -154,7 +159,7 @@ class Reflector(Generic[E]):
         query = {
             "watch": "1",
             "allowWatchBookmarks": "true",
-            "timeoutSeconds": str(random.randint(300, 600)),  # noqa: S311 - spreads reconnects
+            "timeoutSeconds": str(random.randint(*self._period)),  # noqa: S311 - spreads reconnects
         }
         if self.watched.field_selector:
             query["fieldSelector"] = self.watched.field_selector
@@ -169,6 +174,8 @@ class Reflector(Generic[E]):
                     self.problem = None
                 listing = self._receive(line, listing)
         if listing is not None:
+            # Perhaps there is more than fits into the time: the next attempt gets twice of it.
+            self._period = tuple(min(2 * each, _LONGEST_PERIOD) for each in self._period)
             raise _Restart
 
     def _receive(self, line: bytes, listing: set[str] | None) -> set[str] | None:
@@ -188,6 +195,7 @@ class Reflector(Generic[E]):
             for key in sorted(self._known - listing):
                 self._gone(key)
             self.synced.set()
+            self._period = PERIOD
             return None
         try:
             keys = {self._apply(envelope.type, raw)}

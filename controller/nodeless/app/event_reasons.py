@@ -1,0 +1,79 @@
+"""The reasons of our events: what each means, on what it stands, and how often it may be said.
+
+The reasons are Karpenter's where Karpenter has one, so that alerts keep working. An equal event is written
+once in two minutes unless a line says otherwise.
+"""
+
+from dataclasses import dataclass
+
+DEDUPLICATION_SECONDS = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class EventRule:
+    """One line of the table."""
+
+    reason: str
+    type: str
+    kinds: tuple[str, ...]
+    meaning: str
+    silent_seconds: float = DEDUPLICATION_SECONDS
+    """An equal event within this time is not written."""
+    by_message: bool = True
+    """Whether events with other messages are other events."""
+    per_second: float = 0.0
+    """Rate of all events of the reason together; 0: not limited."""
+    burst: int = 0
+
+
+_POD, _NODE, _CLAIM = ("Pod",), ("Node",), ("NodeClaim",)
+_POOL = ("Provisioner", "NodePool", "AWSNodeTemplate", "EC2NodeClass")
+
+EVENT_RULES: tuple[EventRule, ...] = (
+    EventRule(
+        "Nominated",
+        "Normal",
+        _POD,
+        "Where the pod is expected to run",
+        by_message=False,
+        per_second=5,
+        burst=10,
+    ),
+    EventRule("FailedScheduling", "Warning", _POD, "Why no node can be made for the pod, pool by pool"),
+    EventRule("FailedLaunch", "Warning", _POD, "The launch meant for the pod failed; it is tried again"),
+    EventRule("InsufficientCapacity", "Warning", _POD, "What the launch asked for is sold out; planned anew"),
+    EventRule("NodeDidNotHelp", "Warning", _POD, "A node came, and the pod was not scheduled there"),
+    EventRule("Evicted", "Normal", _POD, "The eviction was accepted", by_message=False),
+    EventRule("Launched", "Normal", _CLAIM, "The instance of the claim"),
+    EventRule("LaunchFailed", "Warning", _CLAIM, "The launch failed; conditions and message say why"),
+    EventRule("NodeClassNotReady", "Warning", _CLAIM, "The node class of the claim cannot be used"),
+    EventRule("Unauthorized", "Warning", _CLAIM, "AWS refuses who we are or what we may do"),
+    EventRule("InstanceGone", "Warning", _CLAIM, "The instance has ended without the claim"),
+    EventRule("NodeGone", "Warning", _CLAIM, "The Node object has gone without the claim"),
+    EventRule("Registered", "Normal", _NODE, "The node has joined and is labelled"),
+    EventRule("Initialized", "Normal", _NODE, "The node can be used in full"),
+    EventRule("UnregisteredTaintMissing", "Warning", _NODE, "The node started without its taint"),
+    EventRule("Draining", "Normal", _NODE, "Pods that are still on the node"),
+    EventRule("FailedDraining", "Warning", _NODE, "A pod that cannot be evicted, and what holds it"),
+    EventRule("DeprovisioningTerminating", "Normal", _NODE, "A node of a Provisioner is ended, and why"),
+    EventRule("DisruptionTerminating", "Normal", ("Node", "NodeClaim"), "A node is ended, and why"),
+    EventRule(
+        "Unconsolidatable", "Normal", _NODE, "Why the node stays", silent_seconds=900.0, by_message=False
+    ),
+    EventRule("InstanceSpotInterrupted", "Warning", _NODE, "EC2 takes the spot instance back"),
+    EventRule("InstanceSpotRebalanceRecommendation", "Normal", _NODE, "Interruption has become likelier"),
+    EventRule("InstanceReservationInterrupted", "Warning", _NODE, "The capacity reservation ends"),
+    EventRule("InstanceStopping", "Warning", _NODE, "The instance is being stopped"),
+    EventRule("InstanceTerminating", "Warning", _NODE, "The instance is ending"),
+    EventRule("InstanceUnhealthy", "Warning", _NODE, "AWS has scheduled maintenance"),
+    EventRule("NodeTerminatingOnInterruption", "Warning", _NODE, "The node is ended because of a message"),
+    EventRule("NotReady", "Warning", _POOL, "Why the object cannot be used"),
+    EventRule("Invalid", "Warning", _POOL, "What is wrong with the object, field by field"),
+    EventRule("InvalidSetting", "Warning", ("ConfigMap",), "A setting that cannot be used"),
+)
+_BY_REASON = {rule.reason: rule for rule in EVENT_RULES}
+
+
+def rule_of(reason: str) -> EventRule:
+    """The line of a reason; of one that comes from AWS's words, the rule that holds for all."""
+    return _BY_REASON.get(reason) or EventRule(reason, "", (), "")
