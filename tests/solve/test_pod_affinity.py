@@ -207,3 +207,24 @@ def test_a_group_starts_on_an_open_node_when_no_limit_allows_a_larger_one():
     first = pods(1, "2500m", name="first")
     seen = after_pass(EMPTY, own, first, pods(3, affinity=(beside(HOSTNAME),)), types=types)
     assert skew(seen, HOSTNAME) == (1,)
+
+
+GROUPS = {
+    "hosts": (pods(7, "100m", affinity=(beside(HOSTNAME),)), 1),
+    "zone": (pods(3, "3", affinity=(beside(ZONE),)), 3),
+    "zone, hosts apart": (pods(3, "100m", affinity=(beside(ZONE),), anti_affinity=(beside(HOSTNAME),)), 3),
+    "host, zones apart": (pods(2, "100m", affinity=(beside(HOSTNAME),), anti_affinity=(beside(ZONE),)), 1),
+}
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_a_group_whose_nodes_are_on_their_way_gets_no_more_of_them(group):
+    wanted, nodes = GROUPS[group]
+    types = (a_type("default"),)
+    before = with_more(EMPTY, template(), wanted)
+    first = planned(before, types)
+    assert len(first.new_nodes) == nodes
+    claims = [claim_for(new, name=f"default-{i}") for i, new in enumerate(first.new_nodes)]
+    second = planned(with_more(before, claims), types)
+    assert not second.new_nodes
+    assert set(second.placements.values()) == {claim.name for claim in claims}

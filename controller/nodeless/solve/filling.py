@@ -34,10 +34,11 @@ class Existing:
         self._tolerated: dict[tuple[Toleration, ...], tuple[Mask, Amounts]] = {}
         self._options: dict[tuple[str, ...], list[Option | None]] = {}
 
-    def fill(self, pods: PodClass, waiting: Sequence[str], *, whole: bool = False) -> dict[str, str]:
+    def fill(self, pods: PodClass, waiting: Sequence[str], *, least: int = 0) -> dict[str, str]:
         """Pod key to slot name for as many of the waiting pods as fit, in their order.
 
-        With `whole`, the first pods of a group that must stay together only go where all of them fit.
+        The first pods of a group that must stay together only go where at least so many fit, or all that
+        wait, or where new nodes may take the others.
         """
         if not self._slots or not waiting:
             return {}
@@ -49,7 +50,7 @@ class Existing:
         while len(placed) < len(waiting):
             left = waiting[len(placed) :]
             seed = self._topology.counters.bootstraps(rules)
-            taken = self._fill_by_rules(pods, left, order, counts, (seed, whole))
+            taken = self._fill_by_rules(pods, left, order, counts, (seed, least))
             if not taken:
                 break
             placed.update(taken)
@@ -62,11 +63,11 @@ class Existing:
         waiting: Sequence[str],
         order: Sequence[int],
         counts: Amounts,
-        seed: tuple[bool, bool],
+        seed: tuple[bool, int],
     ) -> dict[str, str]:
         """One division of the waiting pods among domains."""
         rules, topology = pods.hard_rules, self._topology
-        first, whole = seed
+        first, least = seed
         limit = topology.counters.on_slots(rules)
         if limit is not None:
             counts = np.minimum(counts, limit)
@@ -78,7 +79,7 @@ class Existing:
             if option is not None and counts[index] > 0:
                 members.setdefault(option, []).append(index)
         if first:
-            return self._seed(pods, waiting, members, counts, whole)
+            return self._seed(pods, waiting, members, counts, least)
         options = sorted(members, key=repr)
         room = [int(min(len(waiting), counts[members[option]].sum())) for option in options]
         placed: dict[str, str] = {}
@@ -94,7 +95,7 @@ class Existing:
         waiting: Sequence[str],
         members: dict[Option, list[int]],
         counts: Amounts,
-        whole: bool,
+        least: int,
     ) -> dict[str, str]:
         """The first pod of a group, where most of the others can follow."""
         topology, rules = self._topology, pods.hard_rules
@@ -103,20 +104,16 @@ class Existing:
             option for option in sorted(members, key=repr) if topology.shares(rules, keys, [option], [1], 1)
         ]
         together = topology.together_on_host(rules)
-        rooms = [
-            (int(counts[index]), [index])
-            if together
-            else (int(counts[members[option]].sum()), members[option])
-            for option in usable
-            for index in (members[option] if together else members[option][:1])
-        ]
-        enough = [slots for room, slots in rooms if room >= len(waiting)]
-        if enough:
-            return self._take(pods, waiting, enough[0], counts, 1)
-        if whole or not rooms:
+        starts: list[tuple[int, list[int]]] = []
+        for option in usable:
+            grows = not together and topology.launchable(keys, option)
+            for slots in [[index] for index in members[option]] if together else [members[option]]:
+                room = min(len(waiting), int(counts[slots].sum()))
+                if grows or room >= min(least, len(waiting)):
+                    starts.append((room, slots))
+        if not starts:
             return {}
-        best = max(room for room, _ in rooms)
-        slots = next(slots for room, slots in rooms if room == best)
+        _, slots = max(starts, key=lambda start: start[0])
         return self._take(pods, waiting, slots, counts, 1)
 
     def _take(

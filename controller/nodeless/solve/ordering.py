@@ -102,9 +102,9 @@ def _place(
     placements: dict[str, str],
 ) -> Sequence[str]:
     """Room for the waiting pods of one class; returns those that are left."""
-    together = bool(pods.hard_rules.affinity)
-    for whole in (True, False) if together else (False,):
-        placed = existing.fill(pods, waiting, whole=whole)
+    group = packing.largest_group(pods) if pods.hard_rules.affinity else 0
+    for least in (group, 0) if group else (0,):
+        placed = existing.fill(pods, waiting, least=least)
         placements.update(placed)
         waiting = packing.place(pods, [key for key in waiting if key not in placed])
         if not waiting:

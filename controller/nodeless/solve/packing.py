@@ -20,6 +20,7 @@ from nodeless.solve.opened import OpenedNode
 from nodeless.solve.placing import Ground, Placing
 from nodeless.solve.pool_table import PoolTable
 from nodeless.solve.relaxing import attempts
+from nodeless.solve.sharing import ENDLESS
 from nodeless.solve.targets import Targets
 from nodeless.solve.topology import Topology
 
@@ -58,3 +59,17 @@ class Packing:
             if tables:
                 waiting = Placing(self._ground, pods, attempt, tables).run(waiting)
         return waiting
+
+    def largest_group(self, pods: PodClass) -> int:
+        """How many pods of a class that must stay together new nodes could take, limits aside."""
+        counts = [
+            int(fresh[1].max())
+            for table in self._tables
+            if table.refuses(pods.shape.tolerations, soft=True) is None
+            for wish in pods.demand.required
+            if (fresh := table.fresh(pods, wish)) is not None
+        ]
+        if not counts or not self._ground.topology.together_on_host(pods.hard_rules):
+            return ENDLESS if counts else 0
+        fresh_host = self._ground.topology.counters.on_fresh(pods.hard_rules)
+        return min(max(counts), fresh_host, pods.hard_rules.most_in_a_domain())

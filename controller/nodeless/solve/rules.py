@@ -17,6 +17,7 @@ from nodeless.model.requirements import IN, Requirement
 from nodeless.model.taints import Toleration
 from nodeless.solve.constraints import NAMESPACE_SELECTOR, Unplannable
 from nodeless.solve.selecting import Audience
+from nodeless.solve.sharing import ENDLESS
 
 HARD = "DoNotSchedule"
 
@@ -94,6 +95,11 @@ class Rules:
         yield from (tally for rule in self.affinity for tally in rule.tallies)
         yield from (rule.tally for rule in self.anti_affinity)
         yield from self.repelled_by
+
+    def most_in_a_domain(self) -> int:
+        """How many pods with these rules one empty domain takes when the others stay empty."""
+        alone = [1 for rule in self.anti_affinity if rule.counts_itself]
+        return min([*alone, *(rule.max_skew for rule in self.spread if rule.counts_itself)], default=ENDLESS)
 
     def hard(self) -> "Rules":
         """Without wishes."""

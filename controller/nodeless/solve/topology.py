@@ -60,6 +60,10 @@ class Topology:
         """Whether affinity keeps all pods of a group on one node."""
         return any(tally.key == HOSTNAME for rule in rules.affinity for tally in rule.tallies)
 
+    def launchable(self, keys: Sequence[str], option: Option) -> bool:
+        """Whether some pool may make nodes in each domain of an option."""
+        return all(value in self.domains.launchable(key) for key, value in zip(keys, option, strict=True))
+
     def option_of(self, slot: Slot, keys: Sequence[str]) -> Option | None:
         """The domains of a slot, or None when one is not certain."""
         option: list[str | None] = []
