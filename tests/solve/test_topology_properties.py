@@ -7,7 +7,7 @@ from tests.solve.factories import NOW
 from tests.solve.scheduler import Cluster, binding_order
 from tests.solve.topology_worlds import TYPES, WORLDS, affordable, cluster_of, distinct, shapes, undecided
 
-PATIENT = settings(deadline=None, max_examples=120, suppress_health_check=[HealthCheck.too_slow])
+PATIENT = settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.too_slow])
 
 
 def plan(seen):

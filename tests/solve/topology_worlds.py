@@ -68,6 +68,7 @@ def _terms(draw: st.DrawFn) -> PodAffinityTerm:
     return PodAffinityTerm(draw(_KEYS), draw(_SELECTORS), weight=weight, **draw(_NAMESPACES))
 
 
+_SOME_TERMS = st.one_of(st.just([]), st.just([]), st.lists(_terms(), min_size=1, max_size=2))
 _REQUIRED = st.sampled_from(
     [
         (),
@@ -96,8 +97,8 @@ def workloads(draw: st.DrawFn, most: int = 4, replicas: int = 4) -> list[Pod]:
             labels=labels,
             namespace=draw(st.sampled_from(["default", "default", "default", "other"])),
             spread=tuple(draw(st.lists(_spreads(), max_size=2))),
-            affinity=tuple(draw(st.lists(_terms(), max_size=draw(st.sampled_from([0, 0, 2]))))),
-            anti_affinity=tuple(draw(st.lists(_terms(), max_size=draw(st.sampled_from([0, 0, 2]))))),
+            affinity=tuple(draw(_SOME_TERMS)),
+            anti_affinity=tuple(draw(_SOME_TERMS)),
             required_terms=draw(_REQUIRED),
             tolerations=draw(st.sampled_from([(), (), (Toleration("team", "Exists"),)])),
         )
