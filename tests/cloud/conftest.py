@@ -2,7 +2,8 @@
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Iterator
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Hashable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -12,11 +13,15 @@ import structlog
 from infra.local.aws import LocalAws
 from nodeless.cloud.aws import AwsProvider, AwsSettings
 from nodeless.cloud.aws.instance_types import Known
+from nodeless.model.instance_types import InstanceType
 
 CLUSTER = "demo"
 _TEST_SECONDS = 120.0
 #: What EC2 tells of instance types, which no test changes: fetched once for all providers.
 _known: list[Known] = []
+#: Prices and catalogues made of them, likewise.
+_prices: dict[str, Any] = {}
+_built: OrderedDict[Hashable, tuple[InstanceType, ...]] = OrderedDict()
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -92,15 +97,23 @@ SETTINGS = AwsSettings(
 
 @asynccontextmanager
 async def a_provider(**options: Any) -> AsyncIterator[AwsProvider]:
-    """A provider that is closed at the end."""
+    """A provider that is closed at the end; what no test changes is fetched and built once for all."""
     provider = AwsProvider(options.pop("settings", SETTINGS), structlog.get_logger(), **options)
-    types = provider._types._cache
+    types, halves = provider._types, (provider._pricing._on_demand, provider._pricing._spot)
     if _known:
-        types.put("types", _known[0])
+        types._cache.put("types", _known[0])
+        types._built = _built
+    for half in halves:
+        if half._name in _prices:
+            half.fetched, half.version = _prices[half._name], 1
+            half._tried, half._due = True, float("inf")
     try:
         yield provider
     finally:
-        found = types.peek("types")
+        found = types._cache.peek("types")
         if found is not None and not _known:
             _known.append(found)
+        for half in halves:
+            if half.fetched is not None:
+                _prices.setdefault(half._name, half.fetched)
         await provider.close()

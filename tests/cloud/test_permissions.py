@@ -60,6 +60,8 @@ async def a_fresh_provider(aws: LocalAws, world: World) -> AsyncIterator[AwsProv
     settings = replace(SETTINGS, cluster_endpoint="", interruption_queue="demo")
     async with a_provider(settings=settings) as provider:
         provider._types._cache.forget()
+        for half in (provider._pricing._on_demand, provider._pricing._spot):
+            half._due = 0.0
         yield provider
 
 

@@ -45,6 +45,21 @@ def test_throttling_ends_after_so_many_calls(aws: LocalAws) -> None:
     aws.client("ec2").describe_vpcs()
 
 
+def test_an_action_is_refused_as_told_and_so_often(aws: LocalAws) -> None:
+    aws.set_faults(errors={"DescribeVpcs": {"code": "ExpiredToken", "status": 403, "times": 1}})
+    with pytest.raises(ClientError, match="ExpiredToken"):
+        aws.client("ec2").describe_vpcs()
+    aws.client("ec2").describe_vpcs()
+    aws.client("ec2").describe_subnets()
+
+
+def test_a_fault_that_nobody_knows_is_refused_by_name(aws: LocalAws) -> None:
+    with pytest.raises(ValueError, match=r"unknown faults \['storm'\]"):
+        aws.set_faults(storm=True)
+    with pytest.raises(ValueError, match=r"unknown fields \['where'\] of a capacity fault"):
+        aws.set_faults(capacity=[{"where": "here"}])
+
+
 def test_an_unreachable_endpoint_drops_connections_until_the_fault_is_gone(aws: LocalAws) -> None:
     aws.set_faults(unreachable=True)
     with pytest.raises(ConnectionClosedError):

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from infra.local.aws import LocalAws
 from tests.local_aws.world import World, instance_ids
 
 
@@ -193,3 +194,31 @@ def test_a_full_subnet_gives_what_it_has(world: World) -> None:
     answer = world.fleet(world.config(world.launch_template(), ["m5.large"], ("us-east-1a",)), capacity=20)
     assert len(instance_ids(answer)) == 11
     assert [e["ErrorCode"] for e in answer["Errors"]] == ["InsufficientFreeAddressesInSubnet"]
+
+
+def test_a_quota_counts_what_runs_in_its_capacity_type(aws: LocalAws, world: World) -> None:
+    aws.set_faults(quotas={"spot": 4, "on-demand": 2})
+    config = world.config(world.launch_template(), ["m5.large"])
+    assert len(instance_ids(world.fleet(config, capacity=3, spot=True))) == 2
+    (error, *_) = world.fleet(config, spot=True)["Errors"]
+    assert error["ErrorCode"] == "MaxSpotInstanceCountExceeded"
+    assert len(instance_ids(world.fleet(config))) == 1
+    (error, *_) = world.fleet(config)["Errors"]
+    assert error["ErrorCode"] == "VcpuLimitExceeded"
+
+
+def test_a_pool_refuses_in_the_words_of_its_fault(aws: LocalAws, world: World) -> None:
+    aws.set_faults(capacity=[{"zone": "us-east-1a", "code": "Unsupported"}])
+    answer = world.fleet(world.config(world.launch_template(), ["m5.large"]))
+    assert [error["ErrorCode"] for error in answer["Errors"]] == ["Unsupported"]
+    assert len(instance_ids(answer)) == 1
+
+
+def test_a_new_instance_is_hidden_while_reads_lag_behind(aws: LocalAws, world: World) -> None:
+    (made,) = instance_ids(world.fleet(world.config(world.launch_template(), ["m5.large"])))
+    aws.set_faults(consistency=3600)
+    assert world.ec2.describe_instances()["Reservations"] == []
+    with pytest.raises(ClientError, match=r"InvalidInstanceID\.NotFound"):
+        world.instance(made)
+    aws.set_faults()
+    assert world.instance(made)["State"]["Name"] == "running"

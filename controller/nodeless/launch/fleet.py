@@ -20,9 +20,9 @@ MAX_CONFIGS = 50
 
 
 def subnet_by_zone(subnets: Iterable[Subnet]) -> dict[str, Subnet]:
-    """In each zone the subnet with the most free addresses; ties go to the first id."""
+    """In each zone the subnet with the most free addresses, full ones last; ties go to the first id."""
     chosen: dict[str, Subnet] = {}
-    for subnet in sorted(subnets, key=lambda each: (-each.free_addresses, each.id)):
+    for subnet in sorted(subnets, key=lambda each: (each.full, -each.free_addresses, each.id)):
         chosen.setdefault(subnet.zone, subnet)
     return chosen
 

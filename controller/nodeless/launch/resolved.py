@@ -12,6 +12,8 @@ class Subnet:
     id: str
     zone: str
     free_addresses: int
+    full: bool = False
+    """EC2 refused a launch for lack of addresses a short while ago."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,3 +42,8 @@ class ResolvedNodeClass:
     @property
     def zones(self) -> frozenset[str]:
         return frozenset(subnet.zone for subnet in self.subnets)
+
+    @property
+    def open_zones(self) -> frozenset[str]:
+        """The zones in which some subnet is not full."""
+        return frozenset(subnet.zone for subnet in self.subnets if not subnet.full)

@@ -19,11 +19,17 @@ INSUFFICIENT_CAPACITY_CODES = frozenset(
         "MaxSpotInstanceCountExceeded",
         "MaxFleetCountExceeded",
         "SpotMaxPriceTooLow",
+        "ReservationCapacityExceeded",
         "VcpuLimitExceeded",
         "UnfulfillableCapacity",
         "Unsupported",
+        "AuthFailure.ServiceLinkedRoleCreationNotPermitted",
     }
 )
+#: The subnet has no address left: another one of the zone may have.
+_NO_ADDRESSES = "InsufficientFreeAddressesInSubnet"
+#: Nothing may be launched as spot: the account lacks EC2's role for it, and we may not create it.
+NO_SPOT = "AuthFailure.ServiceLinkedRoleCreationNotPermitted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +48,8 @@ class FleetInstance:
 class FleetAnswer:
     """`surplus` are instances that nobody asked for and that must be ended.
 
-    Without an instance, `insufficient` says that every error meant a lack of capacity; `code` is one of
-    them and `message` has each once.
+    `full_subnets` had no address left. Without an instance, `insufficient` says that every error meant a
+    lack of capacity; `code` is one of them and `message` has each once.
     """
 
     instance: FleetInstance | None
@@ -52,6 +58,9 @@ class FleetAnswer:
     insufficient: bool = False
     code: str = ""
     message: str = ""
+    full_subnets: tuple[str, ...] = ()
+    no_spot: bool = False
+    """No spot instance can be had at all, of whatever type."""
 
 
 def read_answer(answer: Mapping[str, Any], capacity_type: str) -> FleetAnswer:
@@ -63,8 +72,17 @@ def read_answer(answer: Mapping[str, Any], capacity_type: str) -> FleetAnswer:
     ]
     errors: list[Mapping[str, Any]] = list(answer.get("Errors") or ())
     unavailable = tuple(dict.fromkeys(key for error in errors if (key := _sold_out(error, capacity_type))))
+    full = tuple(
+        dict.fromkeys(
+            str(_overrides(error)["SubnetId"])
+            for error in errors
+            if error.get("ErrorCode") == _NO_ADDRESSES and "SubnetId" in _overrides(error)
+        )
+    )
+    no_spot = any(error.get("ErrorCode") == NO_SPOT for error in errors)
     if made:
-        return FleetAnswer(made[0], tuple(each.id for each in made[1:]), unavailable)
+        surplus = tuple(each.id for each in made[1:])
+        return FleetAnswer(made[0], surplus, unavailable, full_subnets=full, no_spot=no_spot)
     codes = [str(error.get("ErrorCode", "")) for error in errors]
     texts = dict.fromkeys(
         f"{error.get('ErrorCode', '')}: {str(error.get('ErrorMessage', '')).rstrip('.')}" for error in errors
@@ -76,6 +94,8 @@ def read_answer(answer: Mapping[str, Any], capacity_type: str) -> FleetAnswer:
         code=next((code for code in codes if code not in INSUFFICIENT_CAPACITY_CODES), "")
         or (codes[0] if codes else "NoInstance"),
         message="; ".join(texts) or "EC2 made no instance and gave no reason",
+        full_subnets=full,
+        no_spot=no_spot,
     )
 
 
@@ -86,7 +106,8 @@ def _overrides(entry: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _sold_out(error: Mapping[str, Any], capacity_type: str) -> OfferingKey | None:
     overrides = _overrides(error)
-    if error.get("ErrorCode") not in INSUFFICIENT_CAPACITY_CODES:
+    code = error.get("ErrorCode")
+    if code not in INSUFFICIENT_CAPACITY_CODES or code in (_NO_ADDRESSES, NO_SPOT):
         return None
     if "InstanceType" not in overrides or "AvailabilityZone" not in overrides:
         return None

@@ -10,11 +10,16 @@ from dataclasses import dataclass
 
 from immutables import Map
 
+from nodeless.model.labels import SPOT
+
 #: Seconds for which a failed offering is left alone.
 UNAVAILABLE_SECONDS = 180.0
 
 OfferingKey = tuple[str, str, str]
 """Instance type, zone, capacity type."""
+
+#: In place of every spot offering.
+EVERY_SPOT: OfferingKey = ("*", "*", SPOT)
 
 
 @dataclass(frozen=True, slots=True)

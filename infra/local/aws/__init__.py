@@ -32,8 +32,8 @@ What still differs from AWS:
 
 * permissions are not evaluated: a known key may do everything; signatures are not checked, only their
   access key;
-* everything is consistent at once; there are no quotas, no instance metadata service, no state-change
-  events;
+* unless the faults of `control` say otherwise, everything is consistent at once and there are no quotas;
+* there are no instance metadata service and no state-change events but those of interruptions;
 * instances run at once and terminate at once; clusters, profiles and add-ons are ACTIVE at once;
 * spot prices are synthetic and constant; GetProducts knows Linux compute only;
 * fleets of type `maintain` and `request` and EKS node groups are not served;

@@ -5,10 +5,13 @@
   control plane with which EKS clusters answer and the key that proves its tokens;
 * `GET calls` and `DELETE calls`: the calls made so far, each with service, action, principal, time, status,
   parameters, and error when refused;
-* `GET faults` and `PUT faults`: `{capacity, throttle, unreachable, impaired, delay}`, what is left out is
-  off.
-  `capacity` is a list of `{instanceType?, zone?, capacityType?, remaining?}`: pools that can give so many
-  instances more (default 0); `throttle` is a number of calls to refuse; `unreachable` drops connections;
+* `GET faults` and `PUT faults`: `{capacity, quotas, errors, throttle, unreachable, impaired, consistency,
+  delay}`, what is left out is off.
+  `capacity` is a list of `{instanceType?, zone?, capacityType?, remaining?, code?}`: pools that can give so
+  many instances more (default 0), and what EC2 says then (default: insufficient capacity); `quotas` maps
+  capacity types to the vCPUs that may run; `errors` maps actions to `{code, message?, status?, times?}` with
+  which they are refused, `times` calls long or always; `consistency` is for how many seconds nobody sees a
+  new instance; `throttle` is a number of calls to refuse; `unreachable` drops connections;
   `impaired` lists instance ids; `delay` maps actions to seconds by which their answers come late, after
   what was asked for has been done;
 * `POST interruptions` takes `{instanceId, kind?, state?, after?, region?}` and sends the warning to the event
@@ -21,11 +24,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict, fields
 from typing import Any
 
 from infra.local.aws.interruptions import interrupt
 from infra.local.aws.moto_internals import MotoServer, WireResponse
-from infra.local.aws.state import CapacityFault, ClusterIdentity, Faults, LocalState
+from infra.local.aws.state import CallFault, CapacityFault, ClusterIdentity, Faults, LocalState
 
 PREFIX = "/nodeless/"
 
@@ -78,23 +82,27 @@ def _dispatch(
 
 
 def _faults(document: Mapping[str, Any]) -> Faults:
-    unknown = set(document) - {"capacity", "throttle", "unreachable", "impaired", "delay"}
+    unknown = set(document) - {each.name for each in fields(Faults)}
     if unknown:
         raise ValueError(f"unknown faults {sorted(unknown)}")
-    pools = []
-    for pool in document.get("capacity", []):
-        strange = set(pool) - {"instanceType", "zone", "capacityType", "remaining"}
-        if strange:
-            raise ValueError(f"unknown fields {sorted(strange)} of a capacity fault")
-        names = (pool.get("instanceType"), pool.get("zone"), pool.get("capacityType"))
-        pools.append(CapacityFault(*names, remaining=int(pool.get("remaining", 0))))
     return Faults(
-        capacity=tuple(pools),
+        capacity=tuple(_pool(each) for each in document.get("capacity", [])),
         throttle=int(document.get("throttle", 0)),
         unreachable=bool(document.get("unreachable", False)),
         impaired=tuple(document.get("impaired", [])),
+        errors={str(action): CallFault(**fault) for action, fault in document.get("errors", {}).items()},
+        quotas={str(kind): int(cpus) for kind, cpus in document.get("quotas", {}).items()},
+        consistency=float(document.get("consistency", 0)),
         delay={str(action): float(seconds) for action, seconds in document.get("delay", {}).items()},
     )
+
+
+def _pool(pool: Mapping[str, Any]) -> CapacityFault:
+    strange = set(pool) - {"instanceType", "zone", "capacityType", "remaining", "code"}
+    if strange:
+        raise ValueError(f"unknown fields {sorted(strange)} of a capacity fault")
+    names = (pool.get("instanceType"), pool.get("zone"), pool.get("capacityType"))
+    return CapacityFault(*names, remaining=int(pool.get("remaining", 0)), code=str(pool.get("code", "")))
 
 
 def _faults_document(faults: Faults) -> dict[str, Any]:
@@ -105,12 +113,16 @@ def _faults_document(faults: Faults) -> dict[str, Any]:
                 "zone": f.zone,
                 "capacityType": f.capacity_type,
                 "remaining": f.remaining,
+                "code": f.code,
             }
             for f in faults.capacity
         ],
         "throttle": faults.throttle,
         "unreachable": faults.unreachable,
         "impaired": list(faults.impaired),
+        "errors": {action: asdict(fault) for action, fault in faults.errors.items()},
+        "quotas": faults.quotas,
+        "consistency": faults.consistency,
         "delay": faults.delay,
     }
 

@@ -8,6 +8,7 @@ go unnoticed).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -79,6 +80,22 @@ def _has(status: Mapping[str, Any], name: str, values: list[str]) -> bool:
     return any(fnmatchcase(value, pattern) for value in actual for pattern in values)
 
 
+def describe_instances(call: Call) -> dict[str, Any]:
+    """ec2.DescribeInstances while reads lag behind: instances launched a moment ago are not there yet."""
+    since = datetime.now(UTC) - timedelta(seconds=call.state.faults.consistency)
+    wanted = call.parameters.get("InstanceIds") or []
+    hidden = [i["InstanceId"] for i in _instances(call, None) if i["LaunchTime"] > since]
+    missing = sorted(set(wanted) & set(hidden))
+    if missing:
+        message = f"The instance ID '{missing[0]}' does not exist"
+        raise AwsError("InvalidInstanceID.NotFound", message)
+    answer = call.forward()
+    for reservation in answer["Reservations"]:
+        reservation["Instances"] = [i for i in reservation["Instances"] if i["InstanceId"] not in hidden]
+    answer["Reservations"] = [each for each in answer["Reservations"] if each["Instances"]]
+    return answer
+
+
 def create_tags(call: Call) -> dict[str, Any]:
     """ec2.CreateTags: every instance and launch template named must exist."""
     resources = call.parameters.get("Resources") or []
@@ -104,6 +121,7 @@ def _paged(key: str, maximum: int) -> Callable[[Call], dict[str, Any]]:
 HANDLERS: Handlers = {
     ("ec2", "CreateTags"): create_tags,
     ("ec2", "DescribeImages"): _paged("Images", 1000),
+    ("ec2", "DescribeInstances"): describe_instances,
     ("ec2", "DescribeInstanceStatus"): describe_instance_status,
     ("ec2", "DescribeSecurityGroups"): _paged("SecurityGroups", 1000),
     ("ec2", "DescribeSubnets"): _paged("Subnets", 1000),

@@ -73,6 +73,7 @@ class Market:
         self._types = instance_types(call)
         self._subnets = {s["SubnetId"]: s for s in call.client("ec2").describe_subnets()["Subnets"]}
         self._free = {name: s["AvailableIpAddressCount"] for name, s in self._subnets.items()}
+        self._offered = 0
         self._images: dict[str, dict[str, Any] | None] = {}
         self._groups: dict[str, str | None] = {}
 
@@ -89,20 +90,48 @@ class Market:
         wrong = self._wrong(pool)
         if wrong is not None:
             return 0, wrong
-        for fault in self._call.state.faults.capacity:
-            if fault.matches(pool.instance_type, pool.zone, self._capacity_type) and fault.remaining <= 0:
-                return 0, _insufficient(pool, self._capacity_type)
-        limits = [
-            f.remaining
+        limits: list[tuple[int, tuple[str, str] | None]] = [
+            (f.remaining, _refusal(pool, self._capacity_type, f.code))
             for f in self._call.state.faults.capacity
             if f.matches(pool.instance_type, pool.zone, self._capacity_type)
         ]
-        capacity = min(limits, default=UNLIMITED)
+        limits += self._quota(pool)
+        capacity, reason = min(limits, default=(UNLIMITED, None), key=lambda limit: limit[0])
+        if capacity <= 0:
+            return 0, reason
         free = self._free.get(pool.subnet_id, UNLIMITED)
         if free < capacity:
             message = f"There are not enough free addresses in subnet '{pool.subnet_id}'."
             return free, ("InsufficientFreeAddressesInSubnet", message)
-        return capacity, _insufficient(pool, self._capacity_type) if limits else None
+        return capacity, reason
+
+    def _quota(self, pool: Pool) -> list[tuple[int, tuple[str, str] | None]]:
+        """How many instances the account's quota of vCPUs still allows; nothing without a quota."""
+        quota = self._call.state.faults.quotas.get(self._capacity_type)
+        if quota is None:
+            return []
+        pages = (
+            self._call.client("ec2")
+            .get_paginator("describe_instances")
+            .paginate(Filters=[{"Name": "instance-state-name", "Values": ["pending", "running"]}])
+        )
+        running = [i for page in pages for r in page["Reservations"] for i in r["Instances"]]
+        spot = self._capacity_type == "spot"
+        used = sum(
+            self._cpus(str(i["InstanceType"]))
+            for i in running
+            if (i.get("InstanceLifecycle") == "spot") == spot
+        )
+        code = "MaxSpotInstanceCountExceeded" if spot else "VcpuLimitExceeded"
+        message = f"You have requested more vCPU capacity than your current vCPU limit of {quota} allows"
+        cpus = self._cpus(pool.instance_type)
+        room = max(0, quota - used - self._offered) // cpus
+        # The pools of a request share the quota; the first that is asked takes all it can.
+        self._offered += room * cpus
+        return [(room, (code, message))]
+
+    def _cpus(self, instance_type: str) -> int:
+        return int(self._types[instance_type]["VCpuInfo"]["DefaultVCpus"])
 
     def take(self, pool: Pool, count: int) -> None:
         """Account for instances launched from a pool that a fault limits."""
@@ -229,6 +258,11 @@ class Market:
             except ClientError:
                 self._groups[group_id] = None
         return self._groups[group_id]
+
+
+def _refusal(pool: Pool, capacity_type: str, code: str) -> tuple[str, str]:
+    """What EC2 says of a pool that gives no more."""
+    return (code, f"fault: {code} in {pool.zone}") if code else _insufficient(pool, capacity_type)
 
 
 def _insufficient(pool: Pool, capacity_type: str) -> tuple[str, str]:

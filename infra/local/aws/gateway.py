@@ -49,6 +49,10 @@ CONSTANT = frozenset(
 )
 
 
+#: Calls that moto answers unless new instances are to be hidden.
+AT_FIRST = frozenset({("ec2", "DescribeInstances")})
+
+
 class Gateway:
     """The WSGI application."""
 
@@ -94,6 +98,8 @@ class Gateway:
             entry["principal"] = authenticate(scope) if scope else ""
             if self._state.take_throttle():
                 raise _throttled(service)
+            if (fault := self._state.take_error(operation or "")) is not None:
+                raise AwsError(fault.code, fault.message or f"fault: {fault.code}", fault.status)
             parameters = self._parameters(service, operation, environ, body, uri)
             entry["parameters"] = parameters
             if service == "ec2" and parameters is not None and parameters.get("DryRun"):
@@ -131,7 +137,7 @@ class Gateway:
         environ: dict[str, Any],
     ) -> WireResponse:
         handler = self._handlers.get((service, operation or ""))
-        if handler is None:
+        if handler is None or not (self._state.faults.consistency or (service, operation) not in AT_FIRST):
             if service in OWN_SERVICES:
                 raise NotImplementedError(f"{service} {operation or environ.get('PATH_INFO')}")
             return self._moto.dispatch(environ)

@@ -40,10 +40,23 @@ class CapacityFault:
     capacity_type: str | None = None
     #: Instances it can still give.
     remaining: int = 0
+    #: What EC2 says when it gives no more; empty: insufficient capacity.
+    code: str = ""
 
     def matches(self, instance_type: str, zone: str, capacity_type: str) -> bool:
         wanted = ((self.instance_type, instance_type), (self.zone, zone), (self.capacity_type, capacity_type))
         return all(expected is None or expected == actual for expected, actual in wanted)
+
+
+@dataclass(slots=True)
+class CallFault:
+    """An action that is refused."""
+
+    code: str
+    message: str = ""
+    status: int = 400
+    #: So many calls to come; `None`: every one.
+    times: int | None = None
 
 
 @dataclass(slots=True)
@@ -57,6 +70,12 @@ class Faults:
     unreachable: bool = False
     #: Instance ids whose status checks fail.
     impaired: tuple[str, ...] = ()
+    #: Actions that are refused, by name.
+    errors: dict[str, CallFault] = field(default_factory=dict)
+    #: Most vCPUs that may run, by capacity type.
+    quotas: dict[str, int] = field(default_factory=dict)
+    #: Seconds for which a new instance is not seen by those who describe instances.
+    consistency: float = 0.0
     #: Seconds by which the answer to an action comes late; what it does is done at once.
     delay: dict[str, float] = field(default_factory=dict)
 
@@ -85,6 +104,16 @@ class LocalState:
     def number(self) -> int:
         """A number never given before."""
         return next(self._numbers)
+
+    def take_error(self, operation: str) -> CallFault | None:
+        """The fault with which this call is to be refused."""
+        with self.lock:
+            fault = self.faults.errors.get(operation)
+            if fault is None or fault.times == 0:
+                return None
+            if fault.times is not None:
+                fault.times -= 1
+            return fault
 
     def later(self, seconds: float, action: Callable[[], None]) -> None:
         """Do something after so many seconds, unless everything is forgotten before."""

@@ -65,7 +65,7 @@ class Catalogs:
         prices, _ = await asyncio.gather(
             self._pricing.current(spot=allowed is None or allowed.allows(SPOT)), self._types.known()
         )
-        everything = await self._types.catalogue(shape, resolved.zones, prices)
+        everything = await self._types.catalogue(shape, resolved.open_zones, prices)
         sold_out = self.unavailable.at(self._clock())
         entry = self._entries.get(pool.key)
         if entry is None or not _same(entry, everything, pool.requirements, resolved.images):

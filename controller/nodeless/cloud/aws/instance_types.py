@@ -15,7 +15,7 @@ from nodeless.cloud.aws.instance_type_math import NodeShape, capacity, overhead,
 from nodeless.cloud.aws.pricing import Prices
 from nodeless.cloud.aws.session import AwsSession, each_entry
 from nodeless.cloud.aws.type_facts import TypeFacts, read_type
-from nodeless.launch.unavailable import OfferingKey
+from nodeless.launch.unavailable import EVERY_SPOT, OfferingKey
 from nodeless.model.instance_types import InstanceType, Offering
 from nodeless.model.labels import ON_DEMAND, SPOT
 
@@ -121,15 +121,20 @@ def without(
 ) -> tuple[InstanceType, ...]:
     """The catalogue with these offerings marked as not available."""
     touched = {name for name, _, _ in unavailable}
-    return tuple(_mark(each, unavailable) if each.name in touched else each for each in instance_types)
+    every = EVERY_SPOT in unavailable
+    return tuple(
+        _mark(each, unavailable) if every or each.name in touched else each for each in instance_types
+    )
 
 
 def _mark(instance_type: InstanceType, unavailable: frozenset[OfferingKey]) -> InstanceType:
+    every_spot = EVERY_SPOT in unavailable
     return replace(
         instance_type,
         offerings=tuple(
             replace(offering, available=False)
             if (instance_type.name, offering.zone, offering.capacity_type) in unavailable
+            or (every_spot and offering.capacity_type == SPOT)
             else offering
             for offering in instance_type.offerings
         ),

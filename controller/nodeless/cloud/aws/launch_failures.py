@@ -26,6 +26,12 @@ _REASONS = {
         "ClientTokenReused",
         "delete the claim: a new one gets a name of its own",
     ),
+    "UnauthorizedOperation": (
+        "Unauthorized",
+        "allow ec2:RunInstances on what the launch template names, and look for an organization's policy",
+    ),
+    "RequestLimitExceeded": ("RequestLimitExceeded", "EC2 throttles launches: they are tried again later"),
+    "Throttling": ("RequestLimitExceeded", "EC2 throttles launches: they are tried again later"),
     "PendingVerification": ("AccountPendingVerification", "wait for AWS to verify the account"),
     "AuthFailure.ServiceLinkedRoleCreationNotPermitted": (
         "SpotServiceLinkedRoleMissing",

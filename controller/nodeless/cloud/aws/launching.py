@@ -7,7 +7,7 @@ second request differs (prices moved), EC2 refuses it, and the instance is found
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,8 +79,8 @@ class Launcher:
         #: Answers without an instance so far, by claim: each has used up a client token.
         self._attempts: OrderedDict[str, int] = OrderedDict()
 
-    async def launch(self, order: Order) -> tuple[Instance, FleetAnswer | None]:
-        """An instance for the claim, and EC2's answer when one was asked for.
+    async def launch(self, order: Order, learn: Callable[[FleetAnswer], None]) -> Instance:
+        """An instance for the claim; `learn` is told every answer of EC2, before anything else is done.
 
         Raises:
             InsufficientCapacity: Nothing that would do can be had; it names the offerings that failed.
@@ -93,12 +93,13 @@ class Launcher:
             except AwsCallRefused as error:
                 living = await self._recover(order, prepared, error)
                 if living is not None:
-                    return living, None
+                    return living
                 prepared = await self._prepare(order)
                 continue
             answer = read_answer(raw, prepared.candidates.capacity_type)
+            learn(answer)
             if answer.instance is not None:
-                return await self._launched(order, prepared, answer), answer
+                return await self._launched(order, prepared, answer)
             self._count_attempt(order.claim.name)
             if answer.code not in MISSING_CODES or order.node_class.launch_template:
                 raise _failure(order.claim.name, answer)

@@ -12,7 +12,7 @@ from typing import Any
 
 import structlog
 
-from nodeless.cloud import CloudError, InsufficientCapacity, LaunchFailed, ResolvedNodeClass
+from nodeless.cloud import CloudError, LaunchFailed, ResolvedNodeClass
 from nodeless.cloud.aws.caching import Clock
 from nodeless.cloud.aws.catalogs import Catalogs
 from nodeless.cloud.aws.cluster import ClusterFacts, KnownCluster
@@ -32,7 +32,8 @@ from nodeless.cloud.aws.session import AwsSession
 from nodeless.cloud.aws.settings import AwsSettings
 from nodeless.cloud.aws.subnets import Subnets
 from nodeless.launch.claims import labels_of
-from nodeless.launch.unavailable import OfferingKey
+from nodeless.launch.results import FleetAnswer
+from nodeless.launch.unavailable import EVERY_SPOT, OfferingKey
 from nodeless.model.instance_types import InstanceType
 from nodeless.model.interruptions import Interruption
 from nodeless.model.nodes import Claim, Instance
@@ -136,17 +137,18 @@ class AwsProvider:
             if record is not None:
                 return read_instance(record, type_named(order.instance_types, record["InstanceType"]))
         try:
-            instance, answer = await self._launcher.launch(order)
-        except InsufficientCapacity as error:
-            self._catalogs.mark(error.offerings)
-            raise
+            instance = await self._launcher.launch(order, self._learn)
         except LaunchFailed as error:
             if error.reason in _STALE_REASONS:
                 self._resolver.forget()
             raise
-        self._catalogs.mark(answer.unavailable if answer else ())
         self._subnets.promise(instance.subnet_id, instance.capacity.get(PODS, 0))
         return instance
+
+    def _learn(self, answer: FleetAnswer) -> None:
+        """Remember what an answer says of offerings and subnets, whether or not it made an instance."""
+        self._catalogs.mark((*answer.unavailable, *((EVERY_SPOT,) if answer.no_spot else ())))
+        self._subnets.mark_full(answer.full_subnets)
 
     async def find(self, instance_id: str) -> Instance | None:
         """See the Protocol."""

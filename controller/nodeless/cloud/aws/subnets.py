@@ -1,9 +1,12 @@
 """Subnets of a node class, and the addresses that launches under way will take from them."""
 
+from collections.abc import Iterable
+
 from nodeless.cloud.aws.caching import Cache, Clock
 from nodeless.cloud.aws.selectors import filters_of, nothing_selected
 from nodeless.cloud.aws.session import AwsSession
 from nodeless.launch.resolved import Subnet
+from nodeless.launch.unavailable import UNAVAILABLE_SECONDS
 from nodeless.model.pools import NodeClass
 
 #: Seconds: Karpenter's own time to live, and how long an old answer serves while a new one is fetched.
@@ -16,9 +19,12 @@ class Subnets:
 
     def __init__(self, session: AwsSession, clock: Clock) -> None:
         self._session = session
+        self._clock = clock
         self._cache: Cache[tuple[Subnet, ...]] = Cache(clock, FRESH, USABLE)
         #: Addresses promised to launches since EC2 last told the count, by subnet id.
         self._promised: dict[str, int] = {}
+        #: Time until which a subnet is left alone in which EC2 found no address, by subnet id.
+        self._full_until: dict[str, float] = {}
 
     async def select(self, node_class: NodeClass, *, refresh: bool = False) -> tuple[Subnet, ...]:
         """The subnets, sorted by zone and id, with the addresses that are left.
@@ -28,13 +34,25 @@ class Subnets:
         """
         get = self._cache.refresh if refresh else self._cache.get
         found = await get(node_class.subnets, lambda: self._fetch(node_class))
+        now = self._clock()
         return tuple(
-            Subnet(each.id, each.zone, each.free_addresses - self._promised.get(each.id, 0)) for each in found
+            Subnet(
+                each.id,
+                each.zone,
+                each.free_addresses - self._promised.get(each.id, 0),
+                full=self._full_until.get(each.id, 0.0) > now,
+            )
+            for each in found
         )
 
     def promise(self, subnet_id: str, addresses: int) -> None:
         """Count addresses that a new node's pods will take."""
         self._promised[subnet_id] = self._promised.get(subnet_id, 0) + addresses
+
+    def mark_full(self, subnet_ids: Iterable[str]) -> None:
+        """Leave subnets alone in which EC2 found no address, as long as other things sold out."""
+        until = self._clock() + UNAVAILABLE_SECONDS
+        self._full_until.update(dict.fromkeys(subnet_ids, until))
 
     def forget(self) -> None:
         """Ask EC2 again: a subnet that was chosen is not there."""

@@ -1,0 +1,247 @@
+"""An EC2 that says no: each of its words for it, what becomes of the claim, and the way back."""
+
+import asyncio
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from infra.local.aws import LocalAws
+from nodeless.cloud import CloudUnavailable, CredentialsRefused, InsufficientCapacity, LaunchFailed
+from nodeless.cloud.aws import AwsProvider
+from nodeless.launch.results import INSUFFICIENT_CAPACITY_CODES, NO_SPOT
+from nodeless.launch.unavailable import UNAVAILABLE_SECONDS
+from nodeless.model.pools import Pool, SelectorTerm
+from tests.cloud.conftest import World, a_provider
+from tests.cloud.test_provider import NODE_CLASS, launched, made_by, the_claim, the_pool
+
+BOTH = the_pool("m5.large", "m5.xlarge", capacity_types=("spot", "on-demand"))
+ADDRESSES = "InsufficientFreeAddressesInSubnet"
+OF_OFFERINGS = sorted(INSUFFICIENT_CAPACITY_CODES - {ADDRESSES, NO_SPOT})
+
+
+class Clock:
+    """Seconds that a test moves on."""
+
+    def __init__(self) -> None:
+        self.now = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+async def available(provider: AwsProvider, pool: Pool = BOTH) -> set[tuple[str, str, str]]:
+    types = await provider.catalog(pool, NODE_CLASS)
+    return {
+        (each.name, offering.zone, offering.capacity_type)
+        for each in types
+        for offering in each.offerings
+        if offering.available
+    }
+
+
+@pytest.mark.parametrize("code", OF_OFFERINGS)
+async def test_each_lack_of_capacity_gives_the_claim_up_and_leaves_its_offerings_alone(
+    aws: LocalAws, world: World, code: str
+) -> None:
+    aws.set_faults(capacity=[{"code": code}])
+    async with a_provider() as provider:
+        with pytest.raises(InsufficientCapacity, match=code) as caught:
+            await launched(provider)
+        tried = set(caught.value.offerings)
+        assert {(name, kind) for name, _, kind in tried} == {
+            ("m5.large", "on-demand"),
+            ("m5.xlarge", "on-demand"),
+        }
+        assert not tried & await available(provider)
+
+
+async def test_what_one_zone_lacks_another_gives_and_the_lack_is_remembered(
+    aws: LocalAws, world: World
+) -> None:
+    short = {"zone": "us-east-1a", "code": "UnfulfillableCapacity"}
+    aws.set_faults(capacity=[short])
+    async with a_provider() as provider:
+        instance = await launched(provider)
+        assert instance.zone != "us-east-1a"
+        assert ("m5.large", "us-east-1a", "on-demand") not in await available(provider)
+        assert ("m5.large", "us-east-1a", "spot") in await available(provider)
+
+
+async def test_without_spot_it_is_on_demand_and_spot_again_after_three_minutes(
+    aws: LocalAws, world: World
+) -> None:
+    clock = Clock()
+    aws.set_faults(capacity=[{"capacityType": "spot"}])
+    async with a_provider(clock=clock) as provider:
+        with pytest.raises(InsufficientCapacity):
+            await launched(provider, "default-aaaaa", BOTH)
+        assert (await launched(provider, "default-bbbbb", BOTH)).capacity_type == "on-demand"
+        aws.set_faults()
+        assert (await launched(provider, "default-ccccc", BOTH)).capacity_type == "on-demand"
+        clock.now += UNAVAILABLE_SECONDS + 1
+        assert (await launched(provider, "default-ddddd", BOTH)).capacity_type == "spot"
+
+
+async def test_an_account_without_the_spot_role_gets_no_spot_of_any_type(aws: LocalAws, world: World) -> None:
+    aws.set_faults(capacity=[{"capacityType": "spot", "code": NO_SPOT}])
+    clock = Clock()
+    async with a_provider(clock=clock) as provider:
+        only_large = the_pool("m5.large", capacity_types=("spot", "on-demand"))
+        with pytest.raises(InsufficientCapacity, match=NO_SPOT):
+            await launched(provider, "default-aaaaa", only_large)
+        assert {kind for _, _, kind in await available(provider)} == {"on-demand"}
+        assert (await launched(provider, "default-bbbbb", BOTH)).capacity_type == "on-demand"
+        clock.now += UNAVAILABLE_SECONDS + 1
+        assert {kind for _, _, kind in await available(provider)} == {"on-demand", "spot"}
+
+
+async def test_a_quota_of_vcpus_is_a_lack_that_ends_with_the_instances_that_use_it_up(
+    aws: LocalAws, world: World
+) -> None:
+    clock = Clock()
+    pool = the_pool("m5.large")
+    aws.set_faults(quotas={"on-demand": 3})
+    async with a_provider(clock=clock) as provider:
+        first = await launched(provider, "default-aaaaa", pool)
+        with pytest.raises(InsufficientCapacity, match="VcpuLimitExceeded"):
+            await launched(provider, "default-bbbbb", pool)
+        await provider.terminate(first.id)
+        clock.now += UNAVAILABLE_SECONDS + 1
+        assert await launched(provider, "default-ccccc", pool)
+
+
+async def test_a_full_subnet_is_left_for_another_of_its_zone(aws: LocalAws, world: World) -> None:
+    ec2 = aws.client("ec2")
+    vpc = ec2.describe_subnets(SubnetIds=world.subnets[:1])["Subnets"][0]["VpcId"]
+    small = ec2.create_subnet(VpcId=vpc, CidrBlock="10.0.200.0/28", AvailabilityZone="us-east-1d")["Subnet"]
+    large = ec2.create_subnet(VpcId=vpc, CidrBlock="10.0.201.0/28", AvailabilityZone="us-east-1d")["Subnet"]
+    both = replace(NODE_CLASS, subnets=(SelectorTerm(ids=(small["SubnetId"], large["SubnetId"])),))
+    pool = the_pool("m5.large")
+    async with a_provider() as provider:
+        chosen = await provider.launch(the_claim("default-aaaaa", pool), pool, both)
+        other = ({small["SubnetId"], large["SubnetId"]} - {chosen.subnet_id}).pop()
+        provider._subnets.mark_full([other])
+        again = await provider.launch(the_claim("default-bbbbb", pool), pool, both)
+        assert again.subnet_id == chosen.subnet_id
+
+
+async def test_a_zone_whose_subnets_are_all_full_is_left_alone_for_three_minutes(
+    aws: LocalAws, world: World
+) -> None:
+    clock = Clock()
+    aws.set_faults(capacity=[{"zone": "us-east-1a", "code": ADDRESSES}])
+    only_a = the_pool("m5.large")
+    async with a_provider(clock=clock) as provider:
+        order = await provider._order(the_claim(pool=only_a), only_a, NODE_CLASS)
+        zone_a = replace(
+            order,
+            resolved=replace(
+                order.resolved, subnets=tuple(s for s in order.resolved.subnets if s.zone == "us-east-1a")
+            ),
+        )
+        with pytest.raises(InsufficientCapacity, match=ADDRESSES):
+            await provider._launcher.launch(zone_a, provider._learn)
+        assert {zone for _, zone, _ in await available(provider)} == {"us-east-1b", "us-east-1c"}
+        clock.now += UNAVAILABLE_SECONDS + 1
+        assert {zone for _, zone, _ in await available(provider)} == {
+            "us-east-1a",
+            "us-east-1b",
+            "us-east-1c",
+        }
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("UnauthorizedOperation", "Unauthorized"),
+        ("RequestLimitExceeded", "RequestLimitExceeded"),
+        ("InvalidAMIID.NotFound", "ImageNotFound"),
+        ("InvalidSubnetID.NotFound", "SubnetNotFound"),
+        ("InvalidGroup.NotFound", "SecurityGroupNotFound"),
+        ("InvalidUserData.Malformed", "UserDataInvalid"),
+        ("PendingVerification", "AccountPendingVerification"),
+        ("InternalError", "LaunchFailed"),
+    ],
+)
+async def test_other_refusals_of_an_override_are_no_lack_of_capacity(
+    aws: LocalAws, world: World, code: str, reason: str
+) -> None:
+    aws.set_faults(capacity=[{"code": code}])
+    async with a_provider() as provider:
+        before = await available(provider)
+        with pytest.raises(LaunchFailed, match=code) as caught:
+            await launched(provider)
+        assert caught.value.reason == reason
+        assert caught.value.hint
+        assert await available(provider) == before
+        aws.set_faults()
+        # The claim is tried again with a token of its own.
+        assert (await launched(provider)).instance_type == "m5.large"
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "error"),
+    [
+        ("UnauthorizedOperation", 403, CredentialsRefused),
+        ("ExpiredToken", 400, CredentialsRefused),
+        ("AuthFailure", 401, CredentialsRefused),
+        ("RequestLimitExceeded", 503, CloudUnavailable),
+        ("InternalError", 500, CloudUnavailable),
+        ("InvalidParameterValue", 400, LaunchFailed),
+        ("MaxFleetCountExceeded", 400, LaunchFailed),
+    ],
+)
+async def test_a_refused_call_is_told_and_the_next_one_succeeds(
+    aws: LocalAws, world: World, code: str, status: int, error: type[Exception]
+) -> None:
+    async with a_provider() as provider:
+        await provider.warm(the_pool(), NODE_CLASS)
+        aws.set_faults(errors={"CreateFleet": {"code": code, "status": status}})
+        with pytest.raises(error, match=code):
+            await launched(provider)
+        aws.set_faults()
+        assert (await launched(provider)).instance_type == "m5.large"
+
+
+async def test_a_burst_of_throttled_launches_loses_none(aws: LocalAws, world: World) -> None:
+    async with a_provider() as provider:
+        await provider.warm(the_pool(), NODE_CLASS)
+        aws.set_faults(errors={"CreateFleet": {"code": "RequestLimitExceeded", "status": 503, "times": 4}})
+        made = await asyncio.gather(*(launched(provider, f"default-aaaa{letter}") for letter in "abcdef"))
+        assert len({each.id for each in made}) == 6
+        refused = [call for call in made_by(aws, "CreateFleet") if call.get("error")]
+        assert len(refused) == 4
+
+
+async def test_a_template_that_ec2_does_not_see_yet_is_asked_for_once_more(
+    aws: LocalAws, world: World
+) -> None:
+    missing: dict[str, Any] = {"code": "InvalidLaunchTemplateName.NotFoundException", "times": 1}
+    aws.set_faults(errors={"CreateFleet": missing})
+    async with a_provider() as provider:
+        assert (await launched(provider)).instance_type == "m5.large"
+    assert [call.get("error") for call in made_by(aws, "CreateFleet")] == [missing["code"], None]
+
+
+async def test_reads_that_lag_behind_make_no_second_instance(aws: LocalAws, world: World) -> None:
+    """Found neither by its claim's tag nor by its id: the client token alone tells that it is there."""
+    async with a_provider() as provider:
+        first = await launched(provider)
+        aws.set_faults(consistency=3600)
+        assert await provider.find(first.id) is None
+        assert (await launched(provider)).id == first.id
+        aws.set_faults()
+        assert len(await provider.instances()) == 1
+
+
+async def test_credentials_that_expire_are_told_and_work_goes_on_with_new_ones(
+    aws: LocalAws, world: World
+) -> None:
+    async with a_provider() as provider:
+        await launched(provider)
+        expired = {"code": "RequestExpired", "message": "Request has expired.", "times": 1}
+        aws.set_faults(errors={"DescribeInstances": expired})
+        with pytest.raises(CredentialsRefused, match="hint: check the role or keys"):
+            await provider.instances()
+        assert len(await provider.instances()) == 1
