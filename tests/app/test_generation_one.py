@@ -9,7 +9,7 @@ from nodeless.api.kinds import EC2_NODE_CLASS, NODE_POOL
 from nodeless.app.cluster import Cluster
 from nodeless.watch.kinds import watched_kinds
 from tests.api.manifests import ec2_node_class, node_pool, requirement
-from tests.app.world import a_pod
+from tests.app.world import CLAIMS, NODES, a_pod
 
 pytestmark = pytest.mark.cluster
 
@@ -118,3 +118,25 @@ def test_a_kind_that_is_not_served_stops_nothing(on_cluster, definitions):
             await asyncio.gather(task, return_exceptions=True)
 
     on_cluster(scenario)
+
+
+def test_dn_15_a_node_whose_pool_gets_another_label_is_replaced_before_it_ends(scene, monkeypatch):
+    monkeypatch.setattr("nodeless.app.disruption_loop.LOOK_SECONDS", 0.5)
+
+    async def scenario(rig, namespace):
+        await rig.create(a_class(), a_node_pool(), a_pod("web", namespace, cpu="200m"))
+        await rig.running(namespace, "web")
+        old = await rig.claim()
+        name = old["metadata"]["name"]
+        # What the cloud says of the instance is what the node class selects: nothing has drifted yet.
+        await rig.drift.look_once()
+        seen = await asyncio.to_thread(rig.api.get, f"{CLAIMS}/{name}")
+        assert not [each for each in seen["status"]["conditions"] if each["type"] == "Drifted"]
+        label = {"spec": {"template": {"metadata": {"labels": {"team": "web"}}}}}
+        await asyncio.to_thread(rig.api.patch, NODE_POOL.path("default"), label)
+        await rig.until_gone(f"{CLAIMS}/{name}", seconds=60)
+        left = await rig.claim()
+        node = rig.api.get(f"{NODES}/{left['status']['nodeName']}")
+        assert node["metadata"]["labels"]["team"] == "web"
+
+    scene(scenario)

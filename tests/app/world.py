@@ -19,6 +19,7 @@ from nodeless.app.claim_loop import ClaimLoop
 from nodeless.app.cluster import Cluster
 from nodeless.app.collector import Collector
 from nodeless.app.disruption_loop import DisruptionLoop
+from nodeless.app.drift_loop import DriftLoop
 from nodeless.app.hands import GUARD_NAME, Hands
 from nodeless.app.launcher import Launcher
 from nodeless.app.metrics import Metrics
@@ -271,6 +272,7 @@ async def a_rig(client, api, network, namespace, *, cloud=None, act=True, clock=
     claims = ClaimLoop(cluster, hands, launcher, metrics)
     pools = PoolLoop(client, cluster, cloud, hands, recorder, metrics)
     collector = Collector(cluster, cloud, hands)
+    drift = DriftLoop(cluster, cloud, hands)
     disruption = DisruptionLoop(cluster, cloud, hands, recorder, settings)
     kubelets = Kubelets(api, network)
     invalid = []
@@ -280,7 +282,7 @@ async def a_rig(client, api, network, namespace, *, cloud=None, act=True, clock=
     )
     tasks = [
         asyncio.create_task(part.run(), name=type(part).__name__)
-        for part in (recorder, kubelets, *((provisioning, claims, pools, disruption) if act else ()))
+        for part in (recorder, kubelets, *((provisioning, claims, pools, disruption, drift) if act else ()))
     ]
     tasks.append(asyncio.create_task(cluster.run(client, kinds)))
     try:
@@ -297,6 +299,8 @@ async def a_rig(client, api, network, namespace, *, cloud=None, act=True, clock=
             claims=claims,
             pools=pools,
             collector=collector,
+            disruption=disruption,
+            drift=drift,
             kubelets=kubelets,
             network=network,
             invalid=invalid,

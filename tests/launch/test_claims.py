@@ -74,7 +74,7 @@ def test_a_claim_carries_what_its_pool_gives_to_nodes() -> None:
     pool = a_pool(labels={"team": "a"}, annotations={"note": "x"}, taints=taints, startup_taints=startup)
     (claim,) = claims_of(a_planned_node(), pool=pool)
     assert claim.labels == {PROVISIONER_NAME: "default", "team": "a"}
-    assert (claim.annotations, claim.taints, claim.startup_taints) == ({"note": "x"}, taints, startup)
+    assert (claim.annotations["note"], claim.taints, claim.startup_taints) == ("x", taints, startup)
     assert claim.finalizers == ("karpenter.sh/termination",)
     assert claim.requests == {"cpu": 1000, "pods": 1}
 

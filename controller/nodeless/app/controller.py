@@ -25,6 +25,7 @@ from nodeless.app.cluster import Cluster
 from nodeless.app.collector import Collector
 from nodeless.app.decision_files import DecisionFiles
 from nodeless.app.disruption_loop import DisruptionLoop
+from nodeless.app.drift_loop import DriftLoop
 from nodeless.app.hands import GUARD_NAME, Hands, NotLeadingError
 from nodeless.app.interruption import InterruptionLoop
 from nodeless.app.launcher import Launcher
@@ -220,13 +221,14 @@ class Controller:
         interruption = InterruptionLoop(cluster, cloud, hands, self._metrics)
         disruption = DisruptionLoop(cluster, cloud, hands, self._recorder, settings.current)
         settings.listen(disruption.use)
+        drift = DriftLoop(cluster, cloud, hands)
         kinds = (*watched_kinds(self._report_invalid), watched_guard(process.namespace, GUARD_NAME))
         async with asyncio.TaskGroup() as group:
             group.create_task(cluster.run(client, kinds), name="watches")
             self._waiting.add("the cluster's state")
             await synced(cluster, self._recorder)
             self._waiting.discard("the cluster's state")
-            for loop in (provisioning, claims, pools, collector, interruption, disruption):
+            for loop in (provisioning, claims, pools, collector, interruption, disruption, drift):
                 group.create_task(loop.run(), name=type(loop).__name__)
 
     def _report_invalid(self, manifest: dict[str, Any], error: InvalidObject) -> None:

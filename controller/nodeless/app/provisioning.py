@@ -181,7 +181,14 @@ class Provisioning:
         for line in (*stages.computed(plan), stages.reused(plan)):
             if line:
                 log.info(line, cost_per_hour=round(plan.cost_per_hour, 4))
-        creates = claims_for(plan, dict(snapshot.pools), now, cause=cause, taken=frozenset(snapshot.claims))
+        creates = claims_for(
+            plan,
+            dict(snapshot.pools),
+            now,
+            cause=cause,
+            taken=frozenset(snapshot.claims),
+            node_classes=dict(snapshot.node_classes),
+        )
         for create, node in zip(creates, plan.new_nodes, strict=True):
             self._planned[create.claim.name] = node.pods
             log.info(

@@ -52,7 +52,12 @@ def begin(move: Move, snapshot: Snapshot, pools: Mapping[str, Pool], now: float)
     """The first instructions of a move: replacements first, then marks; without replacements the end."""
     cause = f"disruption:{now:.3f}"
     creates = claims_for(
-        Plan(new_nodes=move.replacements), pools, now, cause=cause, taken=frozenset(snapshot.claims)
+        Plan(new_nodes=move.replacements),
+        pools,
+        now,
+        cause=cause,
+        taken=frozenset(snapshot.claims),
+        node_classes=dict(snapshot.node_classes),
     )
     notes = {
         REPLACES: ",".join(move.claims),

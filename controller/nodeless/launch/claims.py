@@ -21,8 +21,9 @@ from nodeless.model.labels import (
 )
 from nodeless.model.nodes import Claim
 from nodeless.model.plan import Plan, PlannedNode
-from nodeless.model.pools import PROVISIONER, Pool
+from nodeless.model.pools import PROVISIONER, NodeClass, Pool
 from nodeless.model.requirements import Requirement, Requirements
+from nodeless.state.static_fields import digests
 
 #: Instance types kept in a claim and in a fleet request (Karpenter's `MaxInstanceTypes`).
 MAX_INSTANCE_TYPES = 60
@@ -37,6 +38,7 @@ def claims_for(
     *,
     cause: str = "pass",
     taken: Collection[str] = frozenset(),
+    node_classes: Mapping[str, NodeClass] | None = None,
 ) -> tuple[CreateClaim, ...]:
     """One claim for each new node of the plan, in the plan's order.
 
@@ -46,6 +48,7 @@ def claims_for(
         now: The time of the pass; part of the names.
         cause: Identity of the pass, kept in the instructions.
         taken: Names that claims bear already; none of them is given again.
+        node_classes: Node classes by key: what their nodes take from them is noted on the claims.
 
     Raises:
         KeyError: The plan names a pool that is not given.
@@ -56,7 +59,8 @@ def claims_for(
         pool = pools[str(node.pool)]
         name = claim_name(pool.name, f"{now:.6f}", str(ordinal), *node.pods, taken=used)
         used.add(name)
-        instructions.append(CreateClaim(cause, _claim(name, node, pool, now)))
+        node_class = (node_classes or {}).get(str(node.node_class))
+        instructions.append(CreateClaim(cause, _claim(name, node, pool, node_class, now)))
     return tuple(instructions)
 
 
@@ -77,7 +81,7 @@ def pool_label(pool: Pool) -> str:
     return PROVISIONER_NAME if pool.reference.kind == PROVISIONER else NODE_POOL
 
 
-def _claim(name: str, node: PlannedNode, pool: Pool, now: float) -> Claim:
+def _claim(name: str, node: PlannedNode, pool: Pool, node_class: NodeClass | None, now: float) -> Claim:
     return Claim(
         name=name,
         pool=pool.reference,
@@ -85,7 +89,11 @@ def _claim(name: str, node: PlannedNode, pool: Pool, now: float) -> Claim:
         requirements=_requirements(node),
         requests=node.requests,
         labels=labels_of(node.requirements, pool),
-        annotations={**pool.annotations, **({MIN_VALUES_RELAXED: "true"} if node.min_values_relaxed else {})},
+        annotations={
+            **pool.annotations,
+            **digests(pool, node_class),
+            **({MIN_VALUES_RELAXED: "true"} if node.min_values_relaxed else {}),
+        },
         taints=pool.taints,
         startup_taints=pool.startup_taints,
         created_at=now,

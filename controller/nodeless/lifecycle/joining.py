@@ -17,6 +17,10 @@ from nodeless.model.labels import (
     DISRUPTION_REASON_ANNOTATION,
     DO_NOT_SYNC_TAINTS,
     INITIALIZED,
+    NODE_CLASS_HASH,
+    NODE_CLASS_HASH_VERSION,
+    NODE_POOL_HASH,
+    NODE_POOL_HASH_VERSION,
     REGISTERED,
     REPLACEMENTS,
     REPLACES,
@@ -42,7 +46,17 @@ LOOK_AGAIN = 30.0
 VANISHED_GRACE = 30.0
 
 #: Annotations that a claim does not hand on to its node.
-_OF_THE_CLAIM = frozenset((REPLACES, REPLACEMENTS, DISRUPTION_REASON_ANNOTATION))
+_OF_THE_CLAIM = frozenset(
+    (
+        REPLACES,
+        REPLACEMENTS,
+        DISRUPTION_REASON_ANNOTATION,
+        NODE_POOL_HASH,
+        NODE_POOL_HASH_VERSION,
+        NODE_CLASS_HASH,
+        NODE_CLASS_HASH_VERSION,
+    )
+)
 #: Taints that Kubernetes itself puts on a node that is still coming up.
 _EPHEMERAL_TAINTS = frozenset(
     {

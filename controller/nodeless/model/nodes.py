@@ -151,6 +151,7 @@ class Instance:
     image_id: str = ""
     private_dns_name: str = ""
     subnet_id: str = ""
+    security_groups: tuple[str, ...] = ()
     tags: Mapping[str, str] = field(default_factory=dict, hash=False)
     labels: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Labels that the instance determines: type, zone, capacity type, image and all that its type implies."""

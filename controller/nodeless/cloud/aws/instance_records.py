@@ -50,6 +50,7 @@ def read_instance(
         image_id=image,
         private_dns_name=record.get("PrivateDnsName", "").lower(),
         subnet_id=record.get("SubnetId", ""),
+        security_groups=tuple(sorted(group["GroupId"] for group in record.get("SecurityGroups", ()))),
         tags={str(tag["Key"]): str(tag["Value"]) for tag in record.get("Tags", ())},
         labels=_labels(instance_type, basic, zone, capacity_type, image),
         capacity=_present(instance_type.capacity) if instance_type else {},

@@ -1,0 +1,104 @@
+"""Drift, looked at every five minutes, and soon after a pool or a node class has changed."""
+
+import asyncio
+from collections.abc import Mapping
+
+from nodeless.app.cluster import Cluster
+from nodeless.app.hands import Hands, wall_clock
+from nodeless.app.logs import logger
+from nodeless.app.pool_catalogs import pool_catalogs
+from nodeless.cloud import CloudError, CloudProvider
+from nodeless.lifecycle.drift import DriftView, Selected, step_drift
+from nodeless.model import events
+from nodeless.model.events import Event
+from nodeless.model.snapshot import Snapshot
+from nodeless.watch import ApiError, ApiUnavailable
+
+#: Karpenter's period.
+DRIFT_SECONDS = 300.0
+#: After a change: long enough for the edits that usually come together.
+_SETTLE_SECONDS = 1.0
+
+
+class DriftLoop:
+    """Compares every claim with what would be made today."""
+
+    def __init__(self, cluster: Cluster, cloud: CloudProvider, hands: Hands) -> None:
+        self._cluster = cluster
+        self._cloud = cloud
+        self._hands = hands
+        self._changed = asyncio.Event()
+        self._log = logger("drift")
+        cluster.listen(self._on_event)
+
+    def _on_event(self, event: Event, before: Snapshot, _after: Snapshot) -> None:
+        match event:
+            case events.PoolSeen(pool):
+                known = before.pools.get(pool.key)
+                if known is not None and known.generation != pool.generation:
+                    self._changed.set()
+            case events.NodeClassSeen(node_class):
+                earlier = before.node_classes.get(node_class.key)
+                if earlier is not None and earlier.generation != node_class.generation:
+                    self._changed.set()
+
+    async def run(self) -> None:
+        """Look until cancelled."""
+        while True:
+            try:
+                await self.look_once()
+            except (ApiError, ApiUnavailable, CloudError) as error:
+                self._log.warning(f"drift could not be looked at, trying again: {error}")
+            try:
+                await asyncio.wait_for(self._changed.wait(), DRIFT_SECONDS)
+                await asyncio.sleep(_SETTLE_SECONDS)
+            except TimeoutError:
+                pass
+            self._changed.clear()
+
+    async def look_once(self) -> None:
+        """One look at all claims."""
+        snapshot = self._cluster.snapshot
+        if not snapshot.claims or snapshot.teardown:
+            return
+        selected = await self._selected(snapshot)
+        catalog, _ = await pool_catalogs(self._cloud, snapshot)
+        instances = {each.provider_id: each for each in await self._cloud.instances()}
+        for _, claim in sorted(snapshot.claims.items()):
+            pool = snapshot.pools.get(str(claim.pool))
+            if pool is None:
+                continue
+            types = catalog.get(pool.key)
+            view = DriftView(
+                claim,
+                pool,
+                snapshot.node_classes.get(str(claim.node_class)),
+                selected.get(str(claim.node_class)),
+                instances.get(claim.provider_id),
+                frozenset(kind.name for kind in types) if types else None,
+            )
+            step = step_drift(view, wall_clock())
+            try:
+                await self._hands.carry_out(step.instructions)
+            except ApiError as error:
+                if error.status != 409:
+                    raise
+                # Changed meanwhile: it is looked at again.
+                self._changed.set()
+
+    async def _selected(self, snapshot: Snapshot) -> Mapping[str, Selected]:
+        """What each node class selects; those that select nothing now tell nothing about drift."""
+        found: dict[str, Selected] = {}
+        for key, node_class in sorted(snapshot.node_classes.items()):
+            if node_class.invalid:
+                continue
+            try:
+                resolved = await self._cloud.resolve(node_class)
+            except CloudError:
+                continue
+            found[key] = Selected(
+                frozenset(subnet.id for subnet in resolved.subnets),
+                frozenset(resolved.security_groups),
+                frozenset(image.id for image in resolved.images),
+            )
+        return found
