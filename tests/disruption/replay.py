@@ -1,0 +1,140 @@
+"""What a cluster becomes when every move is carried out: the test of decisions over time, without a clock.
+
+Pods go where the solver puts them; a replacement becomes the dearest of the types and offerings that it
+allows, as a cloud short of everything else would give.
+"""
+
+from dataclasses import dataclass, replace
+
+from nodeless.disruption import DisruptionPolicy, disrupt
+from nodeless.model import events
+from nodeless.model.labels import CAPACITY_TYPE, INITIALIZED, INSTANCE_TYPE, REGISTERED, ZONE
+from nodeless.model.nodes import INITIALIZED_CONDITION, LAUNCHED, REGISTERED_CONDITION, Claim, Condition, Node
+from nodeless.solve import Policy, solve
+from nodeless.state import apply
+
+NOW = 1_700_000_000.0
+
+
+@dataclass(frozen=True)
+class Story:
+    """What became of a cluster until its fixed point."""
+
+    price_before: float
+    price_after: float
+    nodes_before: int
+    nodes_after: int
+    moves: int
+    evictions: int
+    still: bool
+
+
+def price_of(snapshot, types):
+    """US dollars an hour of all nodes."""
+    prices = {
+        (kind.name, offering.zone, offering.capacity_type): offering.price
+        for kind in types
+        for offering in kind.offerings
+    }
+    return sum(
+        prices[node.instance_type, node.zone, node.capacity_type]
+        for node in snapshot.nodes.values()
+        if snapshot.claim_of(node) is not None
+    )
+
+
+def carried_out(snapshot, decisions, types, now=NOW):
+    """The cluster once all moves are done and every pod runs again."""
+    moved = []
+    after = snapshot
+    for move in decisions.moves:
+        for name in move.claims:
+            node = snapshot.node_of(snapshot.claims[name])
+            moved += [pod for pod in snapshot.pods_on(node.name) if pod.occupies]
+            for pod in snapshot.pods_on(node.name):
+                after = apply(after, events.PodGone(pod.key))
+            after = apply(apply(after, events.NodeGone(node.name)), events.ClaimGone(name))
+        for number, planned in enumerate(move.replacements):
+            after = _launched(after, planned, f"{move.claims[0]}-r{number}", types, now)
+    for pod in moved:
+        pending = replace(pod, node_name="", unschedulable=True, phase="Pending")
+        after = apply(after, events.PodSeen(pending))
+    plan = solve(after, {}, Policy(time_box=0.0), now)
+    assert not plan.refusals, [str(refusal) for refusal in plan.refusals]
+    for key, name in plan.placements.items():
+        pod = replace(after.pods[key], node_name=name, unschedulable=False, phase="Running")
+        after = apply(after, events.PodSeen(pod))
+    return after
+
+
+def _launched(snapshot, planned, name, types, now):
+    named = {kind.name: kind for kind in types}
+    price, kind, offering = max(
+        (
+            (offering.price, named[alternative.instance_type], offering)
+            for alternative in planned.alternatives
+            for offering in named[alternative.instance_type].offerings
+            if offering.available and offering.allowed_by(planned.requirements)
+        ),
+        key=lambda found: (found[0], found[1].name, found[2].zone),
+    )
+    del price
+    labels = {
+        **planned.requirements.single_values(),
+        **snapshot.pools[str(planned.pool)].labels,
+        **kind.requirements.single_values(),
+        INSTANCE_TYPE: kind.name,
+        ZONE: offering.zone,
+        CAPACITY_TYPE: offering.capacity_type,
+    }
+    conditions = tuple(
+        Condition(each, "True", each, "", now - 1e6)
+        for each in (LAUNCHED, REGISTERED_CONDITION, INITIALIZED_CONDITION)
+    )
+    claim = Claim(
+        name=name,
+        pool=planned.pool,
+        node_class=planned.node_class,
+        labels=labels,
+        provider_id=f"aws:///{offering.zone}/i-{name}",
+        node_name=f"node-{name}",
+        created_at=now - 1e6,
+        conditions=conditions,
+        capacity=kind.capacity,
+        allocatable=kind.allocatable,
+    )
+    node = Node(
+        name=f"node-{name}",
+        provider_id=claim.provider_id,
+        labels={**labels, INITIALIZED: "true", REGISTERED: "true"},
+        capacity=kind.capacity,
+        allocatable=kind.allocatable,
+        ready=True,
+        created_at=now - 1e6,
+    )
+    return apply(apply(snapshot, events.ClaimSeen(claim)), events.NodeSeen(node))
+
+
+def until_still(snapshot, types, policy=None, most_rounds=200):
+    """Carry out moves until there are none."""
+    policy = policy or DisruptionPolicy()
+    catalog = dict.fromkeys(snapshot.pools, types)
+    seen, moves, evictions = snapshot, 0, 0
+    for number in range(most_rounds):
+        # Single replacements are looked at in turns: a cluster is still when no turn finds any.
+        decisions = disrupt(seen, catalog, policy, NOW + 10 * number)
+        if not decisions.moves:
+            break
+        moves += len(decisions.moves)
+        evictions += sum(move.evictions for move in decisions.moves)
+        seen = carried_out(seen, decisions, types)
+    still = not disrupt(seen, catalog, policy, NOW).moves
+    return Story(
+        price_of(snapshot, types),
+        price_of(seen, types),
+        len(snapshot.nodes),
+        len(seen.nodes),
+        moves,
+        evictions,
+        still,
+    )
