@@ -10,6 +10,7 @@ allows anything.
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from nodeless.model.labels import WELL_KNOWN, canonical_key
 
@@ -218,6 +219,10 @@ class Requirements(Mapping[str, Requirement]):
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._by_key)
+
+    def get(self, key: str, default: Any = None) -> Requirement | Any:
+        """As of any mapping; asked so often that the mixin's way by an exception is too slow."""
+        return self._by_key.get(key, default)
 
     def __len__(self) -> int:
         return len(self._by_key)

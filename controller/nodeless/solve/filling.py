@@ -34,6 +34,22 @@ class Existing:
         self._tolerated: dict[tuple[Toleration, ...], tuple[Mask, Amounts]] = {}
         self._options: dict[tuple[str, ...], list[Option | None]] = {}
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The slots, in the order of use."""
+        return tuple(slot.name for slot in self._slots)
+
+    @property
+    def free(self) -> Amounts:
+        """What is left on each slot; a copy."""
+        return self._free.copy()
+
+    def accepts(self, pods: PodClass) -> Mask:
+        """The slots that pods of a class require no more of, and whose every taint they tolerate."""
+        tolerated, unwelcome = self._taints(pods.shape.tolerations)
+        accepted: Mask = tolerated & (unwelcome == 0) & self._required(pods)
+        return accepted
+
     def fill(self, pods: PodClass, waiting: Sequence[str], *, least: int = 0) -> dict[str, str]:
         """Pod key to slot name for as many of the waiting pods as fit, in their order.
 

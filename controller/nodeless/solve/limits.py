@@ -6,7 +6,7 @@ the cloud may launch any of them; so no launch can exceed a limit. When that cau
 forbids another node, the open nodes are first bound to their cheapest size (`tighten`).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -40,6 +40,14 @@ class Budgets:
             left -= node.charge()
         mask: Mask = np.logical_and.reduce(table.limited <= left, axis=1)
         return mask
+
+    def left(self, table: PoolTable, opened: Sequence[OpenedNode]) -> Amounts:
+        """What is left of a pool's limits when only these nodes of this pass are opened, by limit name."""
+        left: Amounts = self._left[table.pool.key].copy()
+        for node in opened:
+            if node.table is table:
+                left -= node.charge()
+        return left
 
     def tighten(self, table: PoolTable) -> bool:
         """Bind the pool's open nodes to types no larger than their cheapest one; whether that changed any."""

@@ -4,6 +4,7 @@ Invariant: row i of each array describes `nodes[i]`.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from nodeless.model.requirements import Requirements
 from nodeless.solve.classes import Amounts, Mask, PodClass
 from nodeless.solve.constraints import Wish
 from nodeless.solve.growing import Growing
-from nodeless.solve.opened import OpenedNode
+from nodeless.solve.opened import OpenedNode, Part
 from nodeless.solve.partaking import NodeOutlook
 from nodeless.solve.sharing import Option
 from nodeless.solve.topology import Topology
@@ -46,12 +47,21 @@ class OpenNodes:
         for index in range(len(self.nodes)):
             self._describe(index)
 
-    def put(self, index: int, pods: PodClass, wish: Wish, waiting: Sequence[str], want: int) -> int:
-        """Place at most `want` of the waiting pods on a node; returns how many."""
+    def put(self, index: int, asked: Part, waiting: Sequence[str], want: int) -> int:
+        """Place at most `want` of the waiting pods on a node; returns how many.
+
+        Args:
+            index: The node.
+            asked: The class and what is asked for it; its count plays no part.
+            waiting: Keys of pods, in order.
+            want: The most to place.
+        """
+        pods, wish = asked.pods, asked.wish
         node = self.nodes[index]
         count = node.place(pods, wish, want)
         if count:
             node.pods.extend(waiting[:count])
+            node.parts.append(replace(asked, count=count))
             self._describe(index)
             self._topology.count_on_node(
                 pods.adds, index, NodeOutlook(node.table, node.terms.requirements), count

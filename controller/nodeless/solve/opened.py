@@ -4,6 +4,8 @@ Invariant: each remaining type holds all pods of the node, resources, requiremen
 and host ports included, and has an available offering that the node's requirements allow.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,6 +15,19 @@ from nodeless.solve.classes import Amounts, Mask, PodClass, how_many, ports_conf
 from nodeless.solve.constraints import Wish
 from nodeless.solve.diversity import most_possible
 from nodeless.solve.pool_table import PoolTable, Terms
+from nodeless.solve.rules import Rules
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """Pods of one class that a node took at once, and what was asked for them."""
+
+    pods: PodClass
+    wish: Wish
+    rules: Rules
+    tables: tuple[PoolTable, ...]
+    """The pools in which they may be, heaviest first."""
+    count: int
 
 
 class OpenedNode:
@@ -33,6 +48,8 @@ class OpenedNode:
         #: Rows of the pool's types that can still hold the node.
         self.used: Amounts = np.zeros(table.room.shape[1], dtype=np.int64)
         self.pods: list[str] = []
+        self.parts: list[Part] = []
+        #: What `pods` consists of, in the same order.
         self.ports: list[HostPort] = []
         self.spare: Amounts = table.room[self.types]
         #: Room left on each remaining type; shape (remaining types, resources).

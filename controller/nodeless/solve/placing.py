@@ -17,7 +17,7 @@ from nodeless.solve.classes import PodClass
 from nodeless.solve.constraints import Wish, wish_of
 from nodeless.solve.limits import Budgets
 from nodeless.solve.open_nodes import OpenNodes
-from nodeless.solve.opened import OpenedNode
+from nodeless.solve.opened import OpenedNode, Part
 from nodeless.solve.pool_table import PoolTable
 from nodeless.solve.relaxing import Attempt
 from nodeless.solve.sharing import ENDLESS, Option
@@ -60,7 +60,7 @@ class Placing:
         self._topology = ground.topology
         self._pods = pods
         self._rules = attempt.rules
-        self._tables = tables
+        self._tables = tuple(tables)
         self._keys = ground.topology.keys_of(attempt.rules, pods.adds)
         self._options: list[Option] = []
         self._wishes: list[Wish] = []
@@ -93,6 +93,9 @@ class Placing:
                         room[index] = 0
                     break
         return waiting
+
+    def _asked(self, wish: Wish) -> Part:
+        return Part(self._pods, wish, self._rules, self._tables, 0)
 
     def _values(self, key: str) -> tuple[str | None, ...]:
         values = self._topology.domains.launchable(key)
@@ -142,7 +145,7 @@ class Placing:
                 return placed
         if at is None:
             return 0
-        return self._open.put(at, self._pods, self._wishes[option], waiting, count)
+        return self._open.put(at, self._asked(self._wishes[option]), waiting, count)
 
     def _alone(self, index: int, want: int) -> int:
         """How many pods the rules let into one option when all others get none."""
@@ -167,7 +170,7 @@ class Placing:
             limit = ENDLESS if host is None else int(host[index])
             if limit and self._open.nodes[index].table in self._tables:
                 placed += self._open.put(
-                    index, self._pods, self._wishes[option], waiting[placed:], min(limit, want - placed)
+                    index, self._asked(self._wishes[option]), waiting[placed:], min(limit, want - placed)
                 )
         return placed + self._into_fresh_nodes(chosen, waiting[placed:], want - placed)
 
@@ -195,7 +198,9 @@ class Placing:
                     break
                 opened += 1
                 index = len(self._open) - 1
-                placed += self._open.put(index, self._pods, wish, waiting[placed:], min(limit, want - placed))
+                placed += self._open.put(
+                    index, self._asked(wish), waiting[placed:], min(limit, want - placed)
+                )
         return placed
 
     def _open_fresh(self, table: PoolTable, chosen: Sequence[int], want: int) -> Wish | None:

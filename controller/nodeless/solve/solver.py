@@ -39,31 +39,32 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from nodeless.model.instance_types import Catalog
-from nodeless.model.plan import Alternative, Plan, PlannedNode, Refusal
+from nodeless.model.plan import Plan, Refusal
 from nodeless.model.pods import Pod, PodShape
 from nodeless.model.pools import Pool
-from nodeless.model.requirements import Requirements
 from nodeless.model.snapshot import Snapshot
 from nodeless.solve.classes import Axis, PodClass, group, requested_names, requests_of
 from nodeless.solve.constraints import Demand, Unplannable, demand_of
 from nodeless.solve.daemons import as_they_run
-from nodeless.solve.diversity import chosen_rows, lowered
-from nodeless.solve.eligibility import POOL_KEYS, pods_to_place
+from nodeless.solve.eligibility import pods_to_place
 from nodeless.solve.existing import existing_slots
 from nodeless.solve.filling import Existing
 from nodeless.solve.limits import Budgets
 from nodeless.solve.opened import OpenedNode
 from nodeless.solve.ordering import place_all, queue
 from nodeless.solve.packing import Packing
+from nodeless.solve.planned import planned
 from nodeless.solve.policy import STRICT, Policy
 from nodeless.solve.pool_table import PoolTable
 from nodeless.solve.pricing import priced
 from nodeless.solve.profiles import Mark, Profile, Profiles
 from nodeless.solve.refusing import MIN_VALUES, refuse
+from nodeless.solve.repacking import Packed, repack
+from nodeless.solve.standing import Standing
 from nodeless.solve.targets import Targets
 from nodeless.solve.topology import Topology
 from nodeless.solve.type_table import TypeTable
-from nodeless.solve.volumes import Volumes, without_attachments
+from nodeless.solve.volumes import Volumes
 
 
 def solve(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: float) -> Plan:
@@ -113,17 +114,22 @@ def solve(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: float) -> P
     targets = Targets(usable, classes, policy.packing)
     packing = Packing(usable, budgets, topology, targets, len(axis))
     placements, left = place_all(queue(classes, topology.keys), existing, packing)
-    for node in packing.nodes:
+    packed = Packed(packing.nodes, placements)
+    aims = frozenset(table.pool.key for table in usable if targets.aims(table))
+    if aims and packing.nodes:
+        standing = Standing(existing, placements, classes)
+        packed = repack(packed, standing, budgets, usable, aims, policy.time_box)
+    for node in packed.nodes:
         node.widen()
     for pods, keys in left:
         refusals.extend(refuse(pods, keys, tables, budgets, policy.pool_problems, topology))
-    planned = [_planned(node, policy) for node in packing.nodes]
-    for node, made in zip(packing.nodes, planned, strict=True):
+    launched = planned(packed.nodes, policy.max_alternatives)
+    for node, made in zip(packed.nodes, launched, strict=True):
         if made is None:
             refusals.extend(_too_alike(node))
     return Plan(
-        new_nodes=tuple(made for made in planned if made is not None),
-        placements=dict(sorted(placements.items())),
+        new_nodes=tuple(made for made in launched if made is not None),
+        placements=dict(sorted(packed.placements.items())),
         refusals=_by_pod(refusals),
     )
 
@@ -195,40 +201,10 @@ def _tables(
     return tables
 
 
-def _planned(node: OpenedNode, policy: Policy) -> PlannedNode | None:
-    """The node as it is launched; None when what is left of its types does not meet the pool's minValues."""
-    table, types, terms = node.table, node.table.table, node.terms
-    rows = chosen_rows(types, node.by_price(), table.wanted, terms.requirements, policy.max_alternatives)
-    relaxed = lowered(types, rows, table.wanted, terms.requirements)
-    if relaxed is not None and table.least:
-        return None
-    return PlannedNode(
-        pool=table.pool.reference,
-        node_class=table.pool.node_class,
-        requirements=_without_implied(relaxed or terms.requirements, table.pool),
-        requests=without_attachments(types.axis.resources(node.used + table.daemons[rows[0]])),
-        pods=tuple(sorted(node.pods)),
-        alternatives=tuple(
-            Alternative(types.types[row].name, types.cheapest_offering(row, terms.requirements))
-            for row in rows
-        ),
-        min_values_relaxed=relaxed is not None,
-    )
-
-
 def _too_alike(node: OpenedNode) -> list[Refusal]:
     """The refusals of pods whose node came to have too few different types."""
     message = f"{node.table.pool.key}: limits leave fewer different types than its minValues ask for"
     return [Refusal(key, MIN_VALUES, (), message) for key in node.pods]
-
-
-def _without_implied(requirements: Requirements, pool: Pool) -> Requirements:
-    """Without the labels that name pools, unless the pool's own requirements speak of them."""
-    return Requirements(
-        requirement
-        for requirement in requirements.values()
-        if requirement.key in pool.requirements or requirement.key not in POOL_KEYS
-    )
 
 
 def _by_pod(refusals: Sequence[Refusal]) -> tuple[Refusal, ...]:

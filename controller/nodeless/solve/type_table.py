@@ -82,6 +82,11 @@ class TypeTable:
             self._cheapest[memo] = prices
         return prices
 
+    def price_at(self, zone: str, capacity_type: str) -> Prices:
+        """Per type the price (USD an hour) of one offering; infinite where it is not available."""
+        prices: Prices = self._prices[:, self.zones.index(zone), self.capacity_types.index(capacity_type)]
+        return prices
+
     def cheapest_offering(self, index: int, requirements: Requirements) -> Offering:
         """The offering behind `cheapest` of one type. Raises ValueError when there is none."""
         memo = (index, requirements.get(ZONE), requirements.get(CAPACITY_TYPE))
@@ -144,7 +149,7 @@ class TypeTable:
 
 
 def _carried(kind: InstanceType, key: str) -> Requirement | None:
-    carried = kind.requirements.get(key)
+    carried: Requirement | None = kind.requirements.get(key)
     if carried is None and key == INSTANCE_TYPE:
         return Requirement(key, False, frozenset((kind.name,)))
     return carried
