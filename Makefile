@@ -34,7 +34,7 @@ check: $(STAMP) ## format, lint, types, layers, generated files
 	@$(PYTHON) -m nodeless crds controller/crds --check
 	@$(PYTHON) -m pulumi_nodeless generate --check
 
-bench: setup ## print the figures: decision time, time to the first node, memory
+bench: setup ## print the figures: admission time, decision time, time to the first node, memory
 	@$(PYTHON) -m infra.local bench $(ARGS)
 
 lock: ## resolve the dependencies again and write the two lock files

@@ -111,7 +111,7 @@ def test_faults_of_a_node_pool_beyond_the_schema_come_with_those_of_the_schema(
     api.create(node_pool(template={"requirements": [requirement("team", "In", "a")]}), dry_run=True)
 
 
-def test_an_object_that_became_invalid_still_gets_status_finalizers_and_its_end(
+def test_9_3_an_object_that_became_invalid_still_gets_status_finalizers_and_its_end(
     api: KubernetesApi, serving: Serving
 ) -> None:
     path = PROVISIONER.path("default")

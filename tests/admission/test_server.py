@@ -47,7 +47,7 @@ def answer(serving: Serving, path: str, document: Any) -> dict[str, Any]:
     return found
 
 
-def test_it_defaults_and_validates_and_outlives_nonsense(serving: Serving) -> None:
+def test_3_1_it_defaults_and_validates_and_outlives_nonsense(serving: Serving) -> None:
     assert len(patch_of(answer(serving, "/default/karpenter.sh", review(provisioner())))) == 1
     for path in ("/validate/karpenter.sh", "/validate/karpenter.k8s.aws"):
         assert not answer(serving, path, review(article()))["response"]["allowed"]

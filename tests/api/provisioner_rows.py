@@ -103,6 +103,14 @@ REFUSED = [
         kubelet(evictionHard={"memory.available": "x%"}),
         [f'{KUBELET}.evictionHard["memory.available"]'],
     ),
+    *[
+        (
+            f"P-23 {text}",
+            kubelet(evictionHard={"memory.available": text}),
+            [f'{KUBELET}.evictionHard["memory.available"]'],
+        )
+        for text in ("%", " 5%", "1_0%", "٣%", "nan%")
+    ],
     (
         "P-24",
         kubelet(evictionHard={"memory.available": "101%"}),

@@ -209,8 +209,44 @@ def test_c_17_a_taint_without_effect_is_listed() -> None:
 
 
 def test_c_18_workloads_are_mentioned() -> None:
-    ((_, note),) = convert_to_v1([provisioner()], CONTEXT).notes
-    assert "karpenter.sh/nodepool" in note
+    (subject, note), _ = convert_to_v1([provisioner()], CONTEXT).notes
+    assert subject == "Provisioner/default"
+    for word in ("karpenter.sh/provisioner-name", "karpenter.sh/nodepool", "karpenter.sh/do-not-disrupt"):
+        assert word in note
+
+
+def test_c_8_the_reference_says_group_kind_and_name() -> None:
+    spec = pool_of(providerRef={"name": "other", "kind": "Ignored", "apiVersion": "x/v1"})
+
+    reference = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "other"}
+    assert spec["template"]["spec"]["nodeClassRef"] == reference
+
+
+def test_c_19_running_nodes_are_not_converted() -> None:
+    _, (subject, note) = convert_to_v1([provisioner()], CONTEXT).notes
+
+    assert subject == "Provisioner/default"
+    assert "running nodes are not converted" in note
+    assert [each["kind"] for each in convert_to_v1([provisioner()], CONTEXT).manifests] == ["NodePool"]
+
+
+def test_c_20_v1beta1_is_not_served_and_what_upstream_noted_of_it_is_kept() -> None:
+    beta = node_pool() | {"apiVersion": "karpenter.sh/v1beta1"}
+    (fault,) = validate(beta)
+    assert "karpenter.sh/v1beta1 NodePool" in str(fault)
+    assert "did you mean karpenter.sh/v1 NodePool?" in str(fault)
+    assert convert_to_v1alpha5([beta]).manifests == []
+
+    notes = {
+        "compatibility.karpenter.sh/v1beta1-kubelet-conversion": "{}",
+        "compatibility.karpenter.sh/v1beta1-nodeclass-reference": "{}",
+        "karpenter.sh/stored-version-migrated": "true",
+    }
+    migrated = node_pool(disruption={"consolidateAfter": "0s", "budgets": [{"nodes": "100%"}]})
+    migrated["metadata"]["annotations"] = notes
+    (made,) = convert_to_v1alpha5([migrated]).manifests
+    assert made["metadata"]["annotations"] == notes
+    assert made["spec"]["consolidation"] == {"enabled": True}
 
 
 WORDS = some.text(some.sampled_from("abcxyz"), min_size=1, max_size=5)

@@ -11,6 +11,7 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from nodeless.app.cli import app
+from nodeless.app.yaml_files import read_documents
 from tests.api.manifests import article, ec2_node_class, node_pool, node_template, provisioner
 
 CONFIG_MAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}
@@ -102,3 +103,51 @@ def test_an_invalid_object_is_not_converted(file: Any) -> None:
 
     assert (result.exit_code, result.stdout) == (1, "")
     assert "spec.weight: 101 must be from 1 to 100" in result.stderr
+
+
+def test_8_2_a_key_that_is_given_twice_is_a_fault_as_kubectl_has_it(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.yaml"
+    path.write_text("apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata:\nname: one\nname: two\n")
+
+    result = nodeless("validate", str(path))
+
+    assert result.exit_code == 2
+    assert "name is given twice" in result.stderr
+    assert "line 5" in result.stderr
+
+
+def test_8_1_text_that_lost_its_indentation_is_no_yaml(tmp_path: Path) -> None:
+    path = tmp_path / "provisioner.yaml"
+    path.write_text("spec:\nrequirements:\n- key: a\noperator: In\n- key: b\noperator: In\n")
+
+    result = nodeless("validate", str(path))
+
+    assert result.exit_code == 2
+    assert "is not YAML" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [("2026-01-01", "2026-01-01"), ("12:30", "12:30"), ("0x10", 16), ("1e3", 1000.0), ("yes", True)],
+)
+def test_scalars_are_what_kubectl_makes_of_them(text: str, read: Any) -> None:
+    assert list(read_documents(f"a: {text}\n---\n")) == [{"a": read}]
+
+
+def test_c_20_a_version_that_is_not_served_is_not_passed_over_in_silence(file: Any) -> None:
+    result = nodeless("convert", file(node_pool() | {"apiVersion": "karpenter.sh/v1beta1"}))
+
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "NodePool/default: not converted: kind" in result.stderr
+    assert "did you mean karpenter.sh/v1 NodePool?" in result.stderr
+
+
+def test_pools_of_the_files_are_each_others_neighbours(file: Any) -> None:
+    other = provisioner()
+    other["metadata"] = {"name": "other"}
+
+    result = nodeless("validate", file(provisioner(), other))
+
+    assert result.exit_code == 0
+    assert "overlaps with Provisioner/other, of the same weight" in result.stdout
+    assert "overlaps with Provisioner/default, of the same weight" in result.stdout

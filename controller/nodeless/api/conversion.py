@@ -10,7 +10,7 @@ Provisioner to that class. Given together, they are joined (`convert_all`).
 
 from collections.abc import Iterable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nodeless.api.conversion_classes import ClassContext, convert_settings, kubelet_to_v1
@@ -19,6 +19,7 @@ from nodeless.api.errors import ABSENT, FieldError
 from nodeless.api.kinds import AWS_NODE_TEMPLATE, EC2_NODE_CLASS, NODE_POOL, PROVISIONER
 from nodeless.api.nulls import without_nulls
 from nodeless.api.requirements_v1 import in_aws_domain, in_core_domain
+from nodeless.api.validation import validate
 
 Manifest = dict[str, Any]
 #: Kept from an object's metadata; what the server owns is not.
@@ -38,6 +39,16 @@ class Conversion:
     manifests: list[Manifest] = field(default_factory=list)
     losses: list[tuple[str, FieldError]] = field(default_factory=list)
     notes: list[tuple[str, str]] = field(default_factory=list)
+
+    def add(self, subject: str, manifest: Manifest, losses: Iterable[FieldError] = ()) -> None:
+        """Take in a converted object; what would refuse it, when no loss is listed, is a loss too."""
+        listed = list(losses) or [
+            replace(fault, message=f"as converted, {fault.message}")
+            for fault in validate(manifest)
+            if not fault.warning
+        ]
+        self.manifests.append(manifest)
+        self.losses.extend((subject, loss) for loss in listed)
 
 
 def convert_to_v1(manifests: Iterable[Mapping[str, Any]], context: ClassContext | None = None) -> Conversion:
@@ -99,19 +110,12 @@ def _add_class(
         losses = [*losses, *kubelet_losses]
         if converted:
             spec["kubelet"] = converted
-    result.losses.extend((subject, loss) for loss in losses)
     result.notes.extend((subject, note) for note in notes)
     metadata = _metadata(source) | {"name": name}
     if source["kind"] == PROVISIONER.kind:
         metadata = {"name": name}
-    result.manifests.append(
-        {
-            "apiVersion": EC2_NODE_CLASS.api_version,
-            "kind": EC2_NODE_CLASS.kind,
-            "metadata": metadata,
-            "spec": spec,
-        }
-    )
+    made = {"apiVersion": EC2_NODE_CLASS.api_version, "kind": EC2_NODE_CLASS.kind, "metadata": metadata}
+    result.add(subject, made | {"spec": spec}, losses)
 
 
 def _add_pool(
@@ -137,7 +141,6 @@ def _add_pool(
         _add_class(
             result, provisioner, spec.get("provider") or {}, "spec.provider", class_name, kubelet, context
         )
-    result.losses.extend((subject, loss) for loss in _pool_losses(spec))
     result.notes.append(
         (
             subject,
@@ -145,14 +148,20 @@ def _add_pool(
             "pods annotated karpenter.sh/do-not-evict need karpenter.sh/do-not-disrupt",
         )
     )
-    result.manifests.append(
-        {
-            "apiVersion": NODE_POOL.api_version,
-            "kind": NODE_POOL.kind,
-            "metadata": _metadata(provisioner),
-            "spec": _pool_spec(spec, class_name),
-        }
+    result.notes.append(
+        (
+            subject,
+            "its running nodes are not converted: apply the NodePool, then let them drain by deleting the "
+            "Provisioner, or keep new pods off them with a taint until they are empty",
+        )
     )
+    made = {
+        "apiVersion": NODE_POOL.api_version,
+        "kind": NODE_POOL.kind,
+        "metadata": _metadata(provisioner),
+        "spec": _pool_spec(spec, class_name),
+    }
+    result.add(subject, made, _pool_losses(spec))
 
 
 def _pool_spec(spec: Mapping[str, Any], class_name: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from nodeless.api.errors import ABSENT, FieldError, at
 from nodeless.api.kinds import AWS_NODE_TEMPLATE, EC2_NODE_CLASS, NODE_POOL, PROVISIONER
 from nodeless.api.nulls import without_nulls
 from nodeless.api.times import parse_life_span
+from nodeless.api.validation import subject_of
 
 _METADATA = ("name", "generateName", "labels", "annotations", "finalizers")
 _FAMILY_OF_ALIAS = {"al2@latest": "AL2", "bottlerocket@latest": "Bottlerocket"}
@@ -37,30 +38,24 @@ def convert_to_v1alpha5(manifests: Iterable[Mapping[str, Any]]) -> Conversion:
     for manifest in given:
         if EC2_NODE_CLASS.describes(manifest):
             spec = manifest["spec"]
-            kubelets[manifest["metadata"]["name"]] = spec.get("kubelet") or {}
-            converted = _convert(result, manifest, _template_spec, spec)
-            result.manifests.append(_manifest(AWS_NODE_TEMPLATE, manifest, converted))
+            kubelets[manifest["metadata"].get("name", "")] = spec.get("kubelet") or {}
+            losses: list[FieldError] = []
+            converted = _manifest(AWS_NODE_TEMPLATE, manifest, _template_spec(spec, losses))
+            result.add(subject_of(manifest), converted, losses)
     for manifest in given:
         if NODE_POOL.describes(manifest):
             name = manifest["spec"]["template"]["spec"]["nodeClassRef"]["name"]
-            converted = _convert(result, manifest, _provisioner_spec, manifest["spec"])
+            losses = []
+            converted = _provisioner_spec(manifest["spec"], losses)
             if kubelets.get(name):
                 converted["kubeletConfiguration"] = deepcopy(kubelets[name])
             if name not in kubelets:
                 text = (
                     f"EC2NodeClass/{name} is not among the given objects: its kubelet settings are not known"
                 )
-                result.notes.append((f"NodePool/{manifest['metadata']['name']}", text))
-            result.manifests.append(_manifest(PROVISIONER, manifest, converted))
+                result.notes.append((subject_of(manifest), text))
+            result.add(subject_of(manifest), _manifest(PROVISIONER, manifest, converted), losses)
     return result
-
-
-def _convert(result: Conversion, manifest: Mapping[str, Any], convert: Any, spec: Any) -> dict[str, Any]:
-    losses: list[FieldError] = []
-    converted: dict[str, Any] = convert(spec, losses)
-    subject = f"{manifest['kind']}/{manifest['metadata'].get('name', '')}"
-    result.losses.extend((subject, loss) for loss in losses)
-    return converted
 
 
 def _manifest(kind: Any, source: Mapping[str, Any], spec: dict[str, Any]) -> dict[str, Any]:

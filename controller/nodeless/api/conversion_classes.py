@@ -1,17 +1,20 @@
 """The AWS side of the conversion to v1: selectors, images, disks, metadata options, kubelet."""
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import product
 from math import ceil
 from typing import Any
 
+from nodeless.api.ec2_hardware import VOLUME_SIZE
 from nodeless.api.ec2_node_class import CLUSTER_PREFIX, RESERVED_TAGS
 from nodeless.api.errors import ABSENT, FieldError, at
 from nodeless.model.quantity import parse_units
 
 _MOST_TERMS = 30
 _GIB = 2**30
+_MOST_GIBIBYTES = 59_000
 _PUBLISHED = {"AL2": "al2@latest", "Bottlerocket": "bottlerocket@latest"}
 #: What absent metadata options mean in v1alpha5; v1 would give one hop.
 _METADATA_ABSENT = {
@@ -170,8 +173,16 @@ def _convert_tags(tags: Mapping[str, str], path: str, spec: dict[str, Any], loss
 def _disk(mapping: Mapping[str, Any]) -> dict[str, Any]:
     ebs = {name: value for name, value in (mapping.get("ebs") or {}).items() if value is not None}
     if "volumeSize" in ebs:
-        ebs["volumeSize"] = f"{ceil(parse_units(ebs['volumeSize']) / _GIB)}Gi"
+        ebs["volumeSize"] = _volume_size(ebs["volumeSize"])
     return {"deviceName": mapping.get("deviceName"), "ebs": ebs}
+
+
+def _volume_size(size: Any) -> str:
+    """A size as v1 spells it: kept where it can be, else rounded up, beyond 59000Gi in T."""
+    if re.search(VOLUME_SIZE, str(size)):
+        return str(size)
+    gibibytes = ceil(parse_units(size) / _GIB)
+    return f"{gibibytes}Gi" if gibibytes <= _MOST_GIBIBYTES else f"{ceil(parse_units(size) / 10**12)}T"
 
 
 def kubelet_to_v1(kubelet: Mapping[str, Any], path: str) -> tuple[dict[str, Any], list[FieldError]]:

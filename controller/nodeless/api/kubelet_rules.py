@@ -9,6 +9,8 @@ from nodeless.api.kubelet_words import DURATION, RESERVABLE, SIGNALS
 from nodeless.api.structure import amount_of, is_quantity
 from nodeless.api.suggestions import did_you_mean
 
+#: A decimal number; Python would also read blanks, underscores and other scripts' digits.
+_NUMBER = r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?"
 _SOFT, _GRACE = "evictionSoft", "evictionSoftGracePeriod"
 _HIGH, _LOW = "imageGCHighThresholdPercent", "imageGCLowThresholdPercent"
 
@@ -70,12 +72,9 @@ def _threshold_errors(threshold: Any, path: str) -> Iterator[FieldError]:
                 path, threshold, "is neither a quantity nor a percentage", "write it as 100Mi or 5%"
             )
         return
-    try:
-        percentage = float(threshold[:-1])
-    except ValueError:
+    if not re.fullmatch(_NUMBER, threshold[:-1]):
         yield FieldError(path, threshold, "is no percentage", "write it as 5%")
-        return
-    if not 0 <= percentage <= 100:
+    elif not 0 <= float(threshold[:-1]) <= 100:
         yield FieldError(path, threshold, "must be from 0% to 100%")
 
 

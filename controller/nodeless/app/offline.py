@@ -23,6 +23,7 @@ from nodeless.api.reading import read_pool
 from nodeless.api.surroundings import Surroundings, advice_around
 from nodeless.api.validation import kind_of, subject_of, validate
 from nodeless.app.bundled_types import bundled_types
+from nodeless.app.yaml_files import read_documents
 
 offline = typer.Typer()
 _STDIN = "-"
@@ -76,6 +77,11 @@ def convert_files(
     given: list[Any] = []
     failed = False
     for file, manifest in _documents(files):
+        if kind_of(manifest) is None and _is_ours(manifest):
+            (fault,) = validate(manifest)
+            _remark(f"{file}: {subject_of(manifest)}: not converted: {fault}")
+            failed = True
+            continue
         if not any(kind.describes(manifest) for kind in sources):
             _remark(f"{file}: {subject_of(manifest)} passed over: it is nothing that becomes {to}")
             continue
@@ -114,7 +120,7 @@ def _documents(files: list[str]) -> Iterator[tuple[str, Any]]:
     for file in files:
         try:
             text = sys.stdin.read() if file == _STDIN else Path(file).read_text(encoding="utf-8")
-            documents = [each for each in yaml.safe_load_all(text) if each is not None]
+            documents = list(read_documents(text))
         except (OSError, UnicodeDecodeError) as error:
             _require(False, f"{file} cannot be read: {error}")
         except yaml.YAMLError as error:
