@@ -60,6 +60,7 @@ def test_the_examples_are_planned_with_exit_code_1_for_the_server_that_has_no_pl
     assert re.search(r"shop/web \(Deployment\) +12 +new-", result.stdout)
     assert "Not placed: 2 pods of shop/model-server (Deployment)" in result.stdout
     assert "NodePool/general: kubernetes.io/arch In [arm64] does not overlap" in result.stdout
+    assert "would fit: let NodePool/general allow kubernetes.io/arch arm64" in result.stdout
     assert "Placed 24 of 26 pods." in result.stdout
     assert not [line for line in result.stdout.splitlines() if line != line.rstrip()]
 
@@ -305,3 +306,43 @@ def test_nothing_pending_is_no_failure(file):
 
     assert result.exit_code == 0
     assert "Nothing to plan" in result.stdout
+
+
+def why(*arguments):
+    return CliRunner().invoke(app, ["why", *map(str, arguments)])
+
+
+def test_why_a_pod_has_no_place_and_what_would_help():
+    result = why("shop/model-server-0", EXAMPLES)
+
+    assert result.exit_code == 1, result.output
+    lines = [line.strip() for line in result.stdout.splitlines()]
+    assert lines[1] == "has no place"
+    assert "would fit: let NodePool/general allow kubernetes.io/arch arm64" in lines
+    assert "would fit: drop kubernetes.io/arch In [arm64] from the pod" in lines
+
+
+def test_why_a_pod_lands_where_it_does_and_why_the_node_is_what_it_is():
+    pod, machine = why("nightly-0", EXAMPLES), why("new-1", EXAMPLES, "--json")
+
+    assert (pod.exit_code, machine.exit_code) == (0, 0)
+    assert re.search(r"lands on new-\d+, a new node of Provisioner/batch", pod.stdout)
+    told = json.loads(machine.stdout)["reasons"]
+    assert any(line.startswith("cheapest that holds them: ") for line in told)
+    assert sum(line.startswith("next: ") for line in told) == 3
+
+
+def test_why_of_a_node_that_stands(tmp_path):
+    seen = snapshot(own := pool(), node("n1"), [running(pod, "n1") for pod in pods(2)])
+    path = tmp_path / "cluster.json"
+    path.write_bytes(write(Situation(seen, {own.key: FAMILY}, Policy(), 0.0), __version__))
+
+    assert "default/web-0 (Pod): 1 pod" in why("n1", "--snapshot", path).stdout
+    assert "runs on n1" in why("web-0", "--snapshot", path).stdout
+
+
+def test_why_of_what_is_not_there_names_what_is_near():
+    result = why("new-99", EXAMPLES)
+
+    assert result.exit_code == 2
+    assert "new-99 is neither pod nor node; hint: there is new-9" in result.stderr

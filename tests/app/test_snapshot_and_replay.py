@@ -15,7 +15,7 @@ from nodeless.app.live import live_situation
 from nodeless.explain.decisions import Situation, read, same_plan, write
 from nodeless.solve import Policy
 from tests.app.conftest import clear
-from tests.app.test_process import TRUST, settings
+from tests.app.process import TRUST, settings
 from tests.app.world import CLAIMS, CLUSTER, a_pod, a_provisioner, a_template
 from tests.solve.factories import FAMILY, pods, pool, snapshot
 
@@ -64,6 +64,7 @@ def test_the_plan_from_a_snapshot_is_to_the_bit_what_the_live_loop_does(scene, e
         await rig.until(lambda: sorted((tmp_path / "decisions").glob("*.json.gz")))
         saved = read(write(situation, "test"))
         claims = await rig.until(lambda: rig.api.list(CLAIMS))
+        assert await rig.event(namespace, "web-5", "FailedScheduling", "\nwould fit: request cpu 3920m")
         return saved.situation.plan(), claims
 
     planned, claims = scene(scenario, act=False, record=decisions.record)

@@ -12,6 +12,7 @@ from nodeless.app.commands.catalogue import catalogues
 from nodeless.app.commands.plan import plans
 from nodeless.app.commands.situations import situations
 from nodeless.app.commands.sweeping import sweeping
+from nodeless.app.commands.why import reasons
 from nodeless.app.flags import spelled_out, with_flags
 from nodeless.app.offline import offline
 
@@ -28,6 +29,7 @@ app.add_typer(offline)
 app.add_typer(situations)
 app.add_typer(sweeping)
 app.add_typer(plans)
+app.add_typer(reasons)
 app.add_typer(catalogues)
 
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
+from nodeless.app.advising import Advisor
 from nodeless.app.batcher import Batcher
 from nodeless.app.cluster import Cluster
 from nodeless.app.hands import Hands, wall_clock
@@ -29,9 +30,9 @@ from nodeless.model import events
 from nodeless.model.events import Event
 from nodeless.model.instance_types import InstanceType
 from nodeless.model.instructions import CreateClaim, PublishEvent
-from nodeless.model.plan import Plan, Refusal
+from nodeless.model.plan import Plan
 from nodeless.model.snapshot import Snapshot
-from nodeless.solve import pods_to_place, solve
+from nodeless.solve import pods_to_place
 from nodeless.watch import ApiError, ApiUnavailable
 
 #: Pending pods are planned again this often (Karpenter's pod trigger).
@@ -69,6 +70,7 @@ class Provisioning:
         #: What keeps pools from being used, by pool, as it was logged: each cause is logged once.
         self._problems: dict[str, str] = {}
         self._guard = RelaunchGuard()
+        self._advisor = Advisor()
         self._log = logger("provisioner")
         cluster.listen(self._on_event)
 
@@ -131,9 +133,12 @@ class Provisioning:
             return None
         catalog, problems = await self._catalog(snapshot)
         policy = replace(self._policy, pool_problems=problems)
-        plan = await asyncio.to_thread(solve, snapshot, catalog, policy, now)
+        situation = Situation(snapshot, catalog, policy, now)
+        solving = time.perf_counter()
+        plan = await asyncio.to_thread(situation.plan)
+        solved = time.perf_counter() - solving
         if self._record is not None:
-            await asyncio.to_thread(self._record, Situation(snapshot, catalog, policy, now), plan)
+            await asyncio.to_thread(self._record, situation, plan)
         self._metrics.scheduling_seconds.observe(time.perf_counter() - started)
         self._metrics.plan_cost.set(plan.cost_per_hour)
         self._metrics.pending_pods.set(len(plan.refusals))
@@ -141,6 +146,7 @@ class Provisioning:
         await self._launch(plan, snapshot, now)
         self._metrics.decision_seconds.observe(time.perf_counter() - started)
         self._report(plan, snapshot, now)
+        await self._refuse(situation, plan, solved)
         return plan
 
     async def _catalog(
@@ -226,13 +232,14 @@ class Provisioning:
                 # Also pods for which another replica made the claim are told when its launch fails.
                 self._planned[name] = (*self.pods_of(name), key)
             self._tell(snapshot, key, "Normal", texts.NOMINATED, texts.nominated(name))
-        for refusal in plan.refusals:
-            self._refuse(snapshot, refusal)
 
-    def _refuse(self, snapshot: Snapshot, refusal: Refusal) -> None:
-        message = texts.failed_scheduling(refusal)
-        if self._tell(snapshot, refusal.pod, "Warning", texts.FAILED_SCHEDULING, message):
-            self._log.warning(f"no capacity for pod: {message}", pod=refusal.pod)
+    async def _refuse(self, situation: Situation, plan: Plan, seconds: float) -> None:
+        """Tell refused pods why, and what would help."""
+        helping = await self._advisor.lines(situation, plan, seconds)
+        for refusal in plan.refusals:
+            message = texts.failed_scheduling(refusal, helping.get(refusal.pod, ()))
+            if self._tell(situation.snapshot, refusal.pod, "Warning", texts.FAILED_SCHEDULING, message):
+                self._log.warning(f"no capacity for pod: {message}", pod=refusal.pod)
 
     def _tell(self, snapshot: Snapshot, key: str, type_: str, reason: str, message: str) -> bool:
         pod = snapshot.pods.get(key)

@@ -4,6 +4,8 @@ The reasons are Karpenter's, so that dashboards and alerts keep working. A refus
 failing thing for each pool, however many instance types were looked at.
 """
 
+from collections.abc import Sequence
+
 from nodeless.explain.words import count
 from nodeless.model.plan import PlannedNode, Refusal
 
@@ -11,6 +13,8 @@ NOMINATED = "Nominated"
 FAILED_SCHEDULING = "FailedScheduling"
 #: Pools told one by one in a message.
 POOLS_SHOWN = 5
+#: Characters of an event's message (Kubernetes' validation of events).
+LONGEST = 1024
 
 
 def nominated(name: str, node: PlannedNode | None = None) -> str:
@@ -29,8 +33,20 @@ def nominated(name: str, node: PlannedNode | None = None) -> str:
     )
 
 
-def failed_scheduling(refusal: Refusal) -> str:
-    """The message for a pod that gets no capacity: one reason, or one line for each of a few pools."""
+def failed_scheduling(refusal: Refusal, remedies: Sequence[str] = ()) -> str:
+    """The message for a pod that gets no capacity: one reason, or one line for each of a few pools.
+
+    What would help comes last, and is what stays whole when an event has no room for all.
+    """
+    reasons = _reasons(refusal)
+    if not remedies:
+        return reasons
+    helped = f"\nwould fit: {'; or: '.join(remedies)}"[:LONGEST]
+    room = LONGEST - len(helped)
+    return (reasons if len(reasons) <= room else f"{reasons[: max(0, room - 3)]}...") + helped
+
+
+def _reasons(refusal: Refusal) -> str:
     if refusal.message or not refusal.reasons:
         return f"No capacity for this pod: {refusal.message or refusal.code}"
     lines = [f"{reason.pool}: {reason.message}" for reason in refusal.reasons[:POOLS_SHOWN]]

@@ -3,15 +3,19 @@
 The report is data; `nodeless plan` prints it as tables, as JSON, and as a page with a picture.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from nodeless.explain.decisions import Situation
 from nodeless.explain.fill import NodeFill, new_nodes, standing_nodes
 from nodeless.explain.words import listed
+from nodeless.model.instance_types import Catalog
 from nodeless.model.plan import Plan, PlannedNode, Refusal
+from nodeless.model.pods import PodShape
 from nodeless.model.workloads import Workload, workload_of
+from nodeless.solve.changes import Trial
+from nodeless.solve.counterfactual import remedies
 from nodeless.solve.pricing import priced
 from nodeless.state.saving import plain
 
@@ -19,6 +23,8 @@ from nodeless.state.saving import plain
 MONTH = 730
 #: Types told after the one that is bought.
 NEXT = 3
+#: Groups of refused pods for which help is looked for; each costs some twenty solves.
+GROUPS_HELPED = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +144,17 @@ class Report:
         return {"complete": self.complete, **document}
 
 
-def report(situation: Situation, plan: Plan, notes: Iterable[str] = ()) -> Report:
-    """The report on a plan."""
+def report(
+    situation: Situation, plan: Plan, notes: Iterable[str] = (), wider: Catalog | None = None
+) -> Report:
+    """The report on a plan.
+
+    Args:
+        situation: What was planned.
+        plan: The plan.
+        notes: Lines on what it rests on.
+        wider: Types that pools might buy if their requirements allowed them, by pool key.
+    """
     snapshot, policy = situation.snapshot, situation.policy
     catalog = priced(situation.catalog, snapshot.pools.values(), policy.price_adjustments, policy.node_fee)
     new, standing = new_nodes(snapshot, catalog, plan), standing_nodes(snapshot, catalog, plan)
@@ -147,7 +162,7 @@ def report(situation: Situation, plan: Plan, notes: Iterable[str] = ()) -> Repor
     return Report(
         launches=_launches(plan, new),
         landings=_landings(situation, plan, new),
-        unplaced=unplaced(situation, plan.refusals),
+        unplaced=unplaced(situation, plan.refusals, wider),
         cost=Cost(
             before=sum(price for price in prices if price is not None),
             added=plan.cost_per_hour,
@@ -160,16 +175,41 @@ def report(situation: Situation, plan: Plan, notes: Iterable[str] = ()) -> Repor
     )
 
 
-def unplaced(situation: Situation, refusals: Iterable[Refusal]) -> tuple[Unplaced, ...]:
-    """Refusals with the same reasons together, the most pods first."""
-    groups: dict[tuple[str, tuple[Obstacle, ...]], list[str]] = {}
+def unplaced(
+    situation: Situation, refusals: Iterable[Refusal], wider: Catalog | None = None
+) -> tuple[Unplaced, ...]:
+    """Refusals with the same reasons together, the most pods first, with what would help."""
+    groups: dict[tuple[str, tuple[Obstacle, ...]], list[Refusal]] = {}
     for refusal in refusals:
-        groups.setdefault((refusal.code, _obstacles(refusal)), []).append(refusal.pod)
-    made = [
-        Unplaced(code, tuple(pods), _workloads(situation, pods), obstacles)
-        for (code, obstacles), pods in groups.items()
-    ]
-    return tuple(sorted(made, key=lambda each: (-len(each.pods), each.pods)))
+        groups.setdefault((refusal.code, _obstacles(refusal)), []).append(refusal)
+    ordered = sorted(groups.items(), key=lambda each: (-len(each[1]), each[1][0].pod))
+    return tuple(
+        Unplaced(
+            code,
+            tuple(refusal.pod for refusal in members),
+            _workloads(situation, (refusal.pod for refusal in members)),
+            obstacles,
+            helping(situation, members, wider) if number < GROUPS_HELPED else (),
+        )
+        for number, ((code, obstacles), members) in enumerate(ordered)
+    )
+
+
+def helping(
+    situation: Situation, refusals: Sequence[Refusal], wider: Catalog | None = None
+) -> tuple[str, ...]:
+    """The smallest changes that would give pods with the same reasons a place, as lines.
+
+    Pods of several shapes may share their reasons: changes are looked for on those of the most pods.
+    """
+    pods = situation.snapshot.pods
+    shapes: dict[PodShape, list[Refusal]] = {}
+    for refusal in refusals:
+        shapes.setdefault(pods[refusal.pod].shape, []).append(refusal)
+    chosen = max(shapes.values(), key=len, default=[])
+    trial = Trial(situation.snapshot, situation.catalog)
+    found = remedies(trial, situation.policy, situation.now, chosen, wider=wider)
+    return tuple(str(remedy) for remedy in found)
 
 
 def _obstacles(refusal: Refusal) -> tuple[Obstacle, ...]:

@@ -1,69 +1,33 @@
 """`nodeless plan`: what the controller would do, without doing it."""
 
 import json
-import time
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nodeless.app.commands.terms import STDIN, content_of, from_cluster, refuse, remark, saved_situation
+from nodeless.app.commands.inputs import (
+    Catalogue,
+    Files,
+    Kubeconfig,
+    Namespace,
+    Region,
+    Snapshot,
+    Source,
+    SpotPercent,
+    WhatIf,
+    Zones,
+    situation_of,
+)
+from nodeless.app.commands.terms import refuse, remark
 
 if TYPE_CHECKING:
-    from nodeless.cloud.aws.catalogue_file import CatalogueFile
-    from nodeless.explain.decisions import Situation
     from nodeless.explain.report import Report
 
 plans = typer.Typer()
-_SUFFIXES = (".yaml", ".yml", ".json")
-_INPUT, _CATALOGUE, _OUTPUT = "What is planned", "What may be bought", "What is told"
+_OUTPUT = "What is told"
 
-Files = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="[FILE...|DIR|-]", help="Manifests; none: the cluster of the kubeconfig"),
-]
-Snapshot = Annotated[
-    str, typer.Option("--snapshot", metavar="FILE", help="Made by nodeless snapshot", rich_help_panel=_INPUT)
-]
-WhatIf = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--what-if",
-        metavar="CHANGE",
-        help="Plan as if: scale=deploy/web:20, remove=deploy/web, without-pool=P, without-node=N, "
-        "without-type=m5.*, only-type=m5.*, without-zone=Z, without-spot, price=m5.large:0.05, "
-        "price=c5.*:-20%, limit=POOL:cpu=100; any number of them, in their order",
-        rich_help_panel=_INPUT,
-    ),
-]
-Kubeconfig = Annotated[
-    str, typer.Option(help="Path of a kubeconfig [$KUBECONFIG, ~/.kube/config]", rich_help_panel=_INPUT)
-]
-Namespace = Annotated[
-    str, typer.Option("--namespace", "-n", help="Namespace of the controller", rich_help_panel=_INPUT)
-]
-Region = Annotated[str, typer.Option(help="AWS region of the cluster", rich_help_panel=_INPUT)]
-Catalogue = Annotated[
-    str,
-    typer.Option(
-        metavar="FILE", help="Made by nodeless catalogue [the bundled one]", rich_help_panel=_CATALOGUE
-    ),
-]
-Zones = Annotated[
-    str,
-    typer.Option(metavar="ZONE,...", help="Zones of the subnets [first three]", rich_help_panel=_CATALOGUE),
-]
-SpotPercent = Annotated[
-    float,
-    typer.Option(
-        help="Spot price in percent of on-demand, where the catalogue has none",
-        min=1,
-        max=100,
-        rich_help_panel=_CATALOGUE,
-    ),
-]
 AsJson = Annotated[bool, typer.Option("--json", help="The report as JSON on stdout", rich_help_panel=_OUTPUT)]
 Html = Annotated[
     str, typer.Option(metavar="FILE", help="Write the report as one HTML page", rich_help_panel=_OUTPUT)
@@ -99,26 +63,12 @@ def plan(
     # Imported here: other commands do not need the solver.
     from nodeless.app.commands.plan_text import print_report  # noqa: PLC0415
     from nodeless.explain.report import report  # noqa: PLC0415
-    from nodeless.explain.what_if import BadChange, changed  # noqa: PLC0415
 
-    if files and snapshot:
-        refuse("manifests and --snapshot exclude each other; hint: leave one of them out")
-    sold = _catalogue(catalogue, spot_percent)
-    chosen = _zones(sold, zones)
-    notes: list[str] = []
-    if snapshot:
-        situation = saved_situation(snapshot).situation
-    elif files:
-        situation = _from_files(files, sold, chosen, notes)
-    else:
-        situation = _from_cluster(kubeconfig, namespace, region, sold, chosen, notes)
-    try:
-        for change in what_if or ():
-            situation = changed(situation, change)
-            notes.append(f"as if: {change}")
-    except BadChange as error:
-        refuse(str(error))
-    made = report(situation, situation.plan(), notes)
+    source = Source(
+        files or (), snapshot, what_if or (), kubeconfig, namespace, region, catalogue, zones, spot_percent
+    )
+    situation, wider, notes = situation_of(source)
+    made = report(situation, situation.plan(), notes, wider)
     if html:
         _write_html(html, made)
     if as_json:
@@ -127,103 +77,6 @@ def plan(
         print_report(made)
     if not made.complete:
         raise typer.Exit(1)
-
-
-def _catalogue(file: str, spot_percent: float) -> "CatalogueFile":
-    from nodeless.cloud.aws.catalogue_file import bundled_catalogue, read_catalogue  # noqa: PLC0415
-    from nodeless.state.saving import SavedFormatError  # noqa: PLC0415
-
-    if not file:
-        return bundled_catalogue().with_spot_percent(spot_percent)
-    try:
-        return read_catalogue(content_of(file).decode("utf-8", "replace")).with_spot_percent(spot_percent)
-    except SavedFormatError as error:
-        refuse(f"{file}: {error}")
-
-
-def _zones(sold: "CatalogueFile", text: str) -> tuple[str, ...]:
-    zones = tuple(zone.strip() for zone in text.split(",") if zone.strip()) or sold.all_zones[:3]
-    unknown = [zone for zone in zones if zone not in sold.all_zones]
-    if unknown:
-        refuse(
-            f"--zones: {unknown[0]!r} is no zone of the catalogue; hint: {', '.join(sold.all_zones)}, "
-            "or make a catalogue of your region with `nodeless catalogue`"
-        )
-    return zones
-
-
-def _from_files(
-    files: list[str], sold: "CatalogueFile", zones: tuple[str, ...], notes: list[str]
-) -> "Situation":
-    from nodeless.app.manifests import BadManifests, Document, documents_of, given_by  # noqa: PLC0415
-    from nodeless.cloud.aws.catalogue_file import offline_catalogs  # noqa: PLC0415
-    from nodeless.explain.decisions import Situation  # noqa: PLC0415
-    from nodeless.solve import Policy  # noqa: PLC0415
-
-    faults: list[str] = []
-    documents: list[Document] = []
-    for file in _listed(files):
-        try:
-            documents += documents_of(file, content_of(file).decode("utf-8", "replace"))
-        except BadManifests as error:
-            faults += error.faults
-    try:
-        given = given_by(documents)
-    except BadManifests as error:
-        faults += error.faults
-    if faults:
-        for fault in faults:
-            remark(fault)
-        refuse(
-            f"{len(faults)} fault{'s' if len(faults) > 1 else ''} in the manifests; hint: see the lines above"
-        )
-    notes += _offline_notes(sold, zones)
-    notes += given.assumed
-    if given.passed_over:
-        kinds = ", ".join(f"{kind} ({number})" for kind, number in given.passed_over.items())
-        notes.append(f"play no part: {kinds}")
-    catalog, problems = offline_catalogs(sold, given.snapshot, zones)
-    return Situation(given.snapshot, catalog, Policy(pool_problems=problems), time.time())
-
-
-def _from_cluster(
-    kubeconfig: str,
-    namespace: str,
-    region: str,
-    sold: "CatalogueFile",
-    zones: tuple[str, ...],
-    notes: list[str],
-) -> "Situation":
-    from nodeless.cloud.aws.catalogue_file import offline_catalogs  # noqa: PLC0415
-    from nodeless.model.instance_types import Catalog  # noqa: PLC0415
-    from nodeless.model.snapshot import Snapshot as Seen  # noqa: PLC0415
-
-    def offline(seen: Seen) -> tuple[Catalog, dict[str, str]]:
-        notes.extend(_offline_notes(sold, zones))
-        return offline_catalogs(sold, seen, zones)
-
-    return from_cluster(kubeconfig, namespace, region, offline)
-
-
-def _offline_notes(sold: "CatalogueFile", zones: tuple[str, ...]) -> list[str]:
-    types = f"{len(sold.facts)} instance types"
-    notes = [f"prices of {sold.region}, {sold.date}, {types}, zones {', '.join(zones)}"]
-    if sold.spot_percent is not None:
-        notes.append(f"spot is taken to cost {sold.spot_percent:g} % of on-demand")
-    return notes
-
-
-def _listed(files: list[str]) -> Iterator[str]:
-    """The files, those of folders in the order of their names."""
-    for file in files:
-        path = Path(file)
-        if file == STDIN or not path.is_dir():
-            yield file
-            continue
-        found = sorted(each for each in path.rglob("*") if each.suffix in _SUFFIXES and each.is_file())
-        if not found:
-            refuse(f"{file} holds no manifests; hint: files that end with {', '.join(_SUFFIXES)}")
-        yield from map(str, found)
 
 
 def _write_html(file: str, made: "Report") -> None:

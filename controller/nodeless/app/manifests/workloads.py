@@ -123,8 +123,9 @@ def _claim(template: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _decoded(document: Mapping[str, Any], path: str) -> Pod:
+    _check_amounts(document.get("spec"), f"{path}.spec" if path else "spec")
     try:
-        return decode_pod(msgspec.json.encode(document))
+        pod = decode_pod(msgspec.json.encode(document))
     except msgspec.ValidationError as error:
         message, _, where = str(error).partition(" - at `$")
         inner = where.rstrip("`").lstrip(".") if where else ""
@@ -132,22 +133,31 @@ def _decoded(document: Mapping[str, Any], path: str) -> Pod:
         raise Unusable(place, f"{place}: {message[0].lower()}{message[1:]}" if place else message) from None
     except (ValueError, IndexError) as error:
         place = f"{path}.spec" if path else "spec"
-        if isinstance(error, QuantityError):
-            place += _bad_quantity(document["spec"])
         raise Unusable(place, f"{place}: {error}") from None
+    if pod.shape.invalid:
+        place = f"{path}.spec" if path else "spec"
+        raise Unusable(place, f"{place}: {pod.shape.invalid}")
+    return pod
 
 
-def _bad_quantity(spec: Mapping[str, Any]) -> str:
-    """The path below a pod's spec of the first amount that is none; the form of the spec is right."""
+def _check_amounts(spec: Any, path: str) -> None:
+    """The decoder keeps a pod with unusable amounts, for the cluster has it; a file can be mended.
+
+    Raises:
+        Unusable: An amount is none.
+    """
     for member in ("containers", "initContainers"):
-        for index, container in enumerate(spec.get(member) or ()):
+        containers = spec.get(member) if isinstance(spec, Mapping) else None
+        for index, container in enumerate(containers if isinstance(containers, list) else ()):
+            resources = container.get("resources") if isinstance(container, Mapping) else None
             for listed in ("requests", "limits"):
-                for name, amount in ((container.get("resources") or {}).get(listed) or {}).items():
+                amounts = resources.get(listed) if isinstance(resources, Mapping) else None
+                for name, amount in amounts.items() if isinstance(amounts, Mapping) else ():
                     try:
                         parse_resources({name: amount})
-                    except QuantityError:
-                        return f".{member}[{index}].resources.{listed}.{name}"
-    return ""
+                    except (QuantityError, TypeError) as error:
+                        place = f"{path}.{member}[{index}].resources.{listed}.{name}"
+                        raise Unusable(place, f"{place}: {error}") from None
 
 
 def _number(manifest: Mapping[str, Any], kind: Kind) -> int:

@@ -107,7 +107,7 @@ def bundled_catalogue() -> CatalogueFile:
 
 
 def offline_catalogs(
-    catalogue: CatalogueFile, snapshot: Snapshot, zones: Iterable[str]
+    catalogue: CatalogueFile, snapshot: Snapshot, zones: Iterable[str], *, allowed_only: bool = True
 ) -> tuple[dict[str, tuple[InstanceType, ...]], dict[str, str]]:
     """Types of each usable pool, and what is wrong with the others, as the cloud would tell.
 
@@ -115,6 +115,7 @@ def offline_catalogs(
         catalogue: What is sold.
         snapshot: The pools and their node classes.
         zones: Zones of the subnets, which a file does not tell.
+        allowed_only: Leave out types that the pool's requirements do not allow.
     """
     known = Known(catalogue.facts, catalogue.zones)
     prices = Prices(catalogue.on_demand, catalogue.spot or None)
@@ -131,7 +132,11 @@ def offline_catalogs(
         if shape not in made:
             made[shape] = build(known, shape, where, prices, catalogue.region)
         conflict = pool.requirements.conflict
-        catalogs[key] = tuple(each for each in made[shape] if conflict(each.requirements) is None)
+        catalogs[key] = (
+            tuple(each for each in made[shape] if conflict(each.requirements) is None)
+            if allowed_only
+            else made[shape]
+        )
     return catalogs, problems
 
 
