@@ -51,40 +51,16 @@ class Limit:
     def held(self, option: Option) -> int:
         return self.counts.get(option[self.at] or "", 0)
 
-    def take(self, option: Option) -> None:
+    def take(self, option: Option, number: int) -> None:
         value = option[self.at]
         if value is not None:
-            self.counts[value] = self.counts.get(value, 0) + 1
+            self.counts[value] = self.counts.get(value, 0) + number
 
 
-def divide(
-    limits: Sequence[Limit],
-    usable: Sequence[int],
-    options: Sequence[Option],
-    room: Sequence[int],
-    want: int,
-) -> list[tuple[list[int], int]]:
-    """How a batch is divided: (options of which any will do, pods), the emptiest domains first.
-
-    What is divided may be less than `want`, also where another call would find more.
-    """
-    if limits and all(options[i][limits[0].at] is not None for i in usable):
-        return (
-            _level(limits[0], usable, options, room, want)
-            if len(limits) == 1
-            else _one_by_one(limits, usable, options, room, want)
-        )
-    free = [i for i in usable if all(options[i][limit.at] is None for limit in limits)]
-    number = min(want, sum(room[i] for i in free))
-    if number > 0:
-        return [(free, number)]
-    return _one_by_one(limits, usable, options, room, want) if limits else []
-
-
-def _level(
+def share_level(
     limit: Limit, usable: Sequence[int], options: Sequence[Option], room: Sequence[int], want: int
 ) -> list[tuple[list[int], int]]:
-    """One limit: all domains at once."""
+    """Divide under one limit, whose label every option has: all domains at once."""
     groups: dict[str, list[int]] = {}
     for i in usable:
         groups.setdefault(options[i][limit.at] or "", []).append(i)
@@ -98,30 +74,6 @@ def _level(
         unsure=[limit.unsure.get(value, 0) for value in values],
     )
     return [(groups[value], number) for value, number in zip(values, numbers, strict=True) if number]
-
-
-def _one_by_one(
-    limits: Sequence[Limit],
-    usable: Sequence[int],
-    options: Sequence[Option],
-    room: Sequence[int],
-    want: int,
-) -> list[tuple[list[int], int]]:
-    """Several limits: each pod goes where the fewest are, among the options that every limit allows."""
-    shares: dict[int, int] = {}
-    for _ in range(want):
-        free = [
-            i
-            for i in usable
-            if shares.get(i, 0) < room[i] and all(limit.left(options[i]) > 0 for limit in limits)
-        ]
-        if not free:
-            break
-        best = min(free, key=lambda i: (sum(limit.held(options[i]) for limit in limits), i))
-        shares[best] = shares.get(best, 0) + 1
-        for limit in limits:
-            limit.take(options[best])
-    return [([i], number) for i, number in shares.items()]
 
 
 def level(

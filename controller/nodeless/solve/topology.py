@@ -13,13 +13,14 @@ from nodeless.model.labels import HOSTNAME
 from nodeless.model.requirements import Requirements
 from nodeless.model.snapshot import Snapshot
 from nodeless.solve.counting import Counters
+from nodeless.solve.dividing import divide
 from nodeless.solve.domains import Domains, places_of
 from nodeless.solve.existing import Slot
 from nodeless.solve.partaking import NodeOutlook, takes_part
 from nodeless.solve.pool_table import PoolTable
 from nodeless.solve.profiles import Profiles
 from nodeless.solve.rules import NodeFilter, Rules, Spread, Tally
-from nodeless.solve.sharing import ENDLESS, Limit, Option, divide
+from nodeless.solve.sharing import ENDLESS, Limit, Option
 
 
 class Topology:
