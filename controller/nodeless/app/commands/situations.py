@@ -11,9 +11,11 @@ from nodeless.explain.words import count, price
 
 situations = typer.Typer()
 
-Kubeconfig = Annotated[str, typer.Option(help="Path of a kubeconfig [default: $KUBECONFIG, ~/.kube/config]")]
+Kubeconfig = Annotated[
+    str, typer.Option(help="Path of a kubeconfig; without it, $KUBECONFIG, then ~/.kube/config")
+]
 Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Namespace of the controller's settings")]
-Region = Annotated[str, typer.Option(help="AWS region [default: as boto3 finds it]", envvar="AWS_REGION")]
+Region = Annotated[str, typer.Option(help="AWS region; without it, as boto3 finds it", envvar="AWS_REGION")]
 
 
 @situations.command()
