@@ -34,8 +34,9 @@ check: $(STAMP) ## format, lint, types, layers, generated files
 	@$(PYTHON) -m nodeless crds controller/crds --check
 	@$(PYTHON) -m pulumi_nodeless generate --check
 
-bench: setup ## print the figures: admission time, decision time, time to the first node, memory
+bench: setup ## print the figures: admission time, decision time, time to the first node, memory, consolidation
 	@$(PYTHON) -m infra.local bench $(ARGS)
+	@$(PYTHON) -m tests.disruption.measure
 
 lock: ## resolve the dependencies again and write the two lock files
 	@uv lock --upgrade

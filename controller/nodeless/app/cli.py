@@ -13,6 +13,7 @@ from nodeless.app.commands.plan import plans
 from nodeless.app.commands.situations import situations
 from nodeless.app.commands.sweeping import sweeping
 from nodeless.app.commands.why import reasons
+from nodeless.app.commands.windows import timetables
 from nodeless.app.flags import spelled_out, with_flags
 from nodeless.app.offline import offline
 
@@ -31,6 +32,7 @@ app.add_typer(sweeping)
 app.add_typer(plans)
 app.add_typer(reasons)
 app.add_typer(catalogues)
+app.add_typer(timetables)
 
 
 @app.callback(invoke_without_command=True)

@@ -57,6 +57,12 @@ EVENT_RULES: tuple[EventRule, ...] = (
     EventRule("FailedDraining", "Warning", _NODE, "A pod that cannot be evicted, and what holds it"),
     EventRule("DeprovisioningTerminating", "Normal", _NODE, "A node of a Provisioner is ended, and why"),
     EventRule("DisruptionTerminating", "Normal", ("Node", "NodeClaim"), "A node is ended, and why"),
+    EventRule("DisruptionStarted", "Normal", _NODE, "A node is being replaced or ended, and what it saves"),
+    EventRule("DisruptionFailed", "Warning", _NODE, "A replacement failed; the node stays"),
+    EventRule(
+        "DisruptionBlocked", "Normal", _NODE, "What keeps the node from being disrupted", silent_seconds=900.0
+    ),
+    EventRule("Disrupted", "Normal", _POD, "Deleted past its budgets: the time for the drain was over"),
     EventRule(
         "Unconsolidatable", "Normal", _NODE, "Why the node stays", silent_seconds=900.0, by_message=False
     ),

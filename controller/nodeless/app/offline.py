@@ -38,9 +38,9 @@ def validate_files(files: Files, output: Output = "text") -> None:
     """Check manifests as the webhook and the API server do; exit 1 when one is invalid."""
     _require(output in ("text", "json"), f"--output {output!r} is not known; hint: text or json")
     results: list[dict[str, Any]] = []
-    documents = list(_documents(files))
-    around = _surroundings([manifest for _, manifest in documents])
-    for file, manifest in documents:
+    listed = list(documents(files))
+    around = _surroundings([manifest for _, manifest in listed])
+    for file, manifest in listed:
         if kind_of(manifest) is None and not _is_ours(manifest):
             results.append(
                 {"file": file, "object": subject_of(manifest), "result": "passed over", "faults": []}
@@ -48,10 +48,10 @@ def validate_files(files: Files, output: Output = "text") -> None:
             continue
         faults = validate(manifest)
         invalid = any(not fault.warning for fault in faults)
-        listed = faults if invalid else advice_around(manifest, around)
+        told = faults if invalid else advice_around(manifest, around)
         result = "invalid" if invalid else "valid"
         entry: dict[str, Any] = {"file": file, "object": subject_of(manifest), "result": result}
-        results.append(entry | {"faults": [_fault(fault) for fault in listed]})
+        results.append(entry | {"faults": [_fault(fault) for fault in told]})
     if output == "json":
         typer.echo(json.dumps(results, indent=2, ensure_ascii=False))
     else:
@@ -76,7 +76,7 @@ def convert_files(
     sources = _OLD if to == "v1" else _NEW
     given: list[Any] = []
     failed = False
-    for file, manifest in _documents(files):
+    for file, manifest in documents(files):
         if kind_of(manifest) is None and _is_ours(manifest):
             (fault,) = validate(manifest)
             _remark(f"{file}: {subject_of(manifest)}: not converted: {fault}")
@@ -115,7 +115,7 @@ def _surroundings(manifests: list[Any]) -> Surroundings:
     return Surroundings(bundled_types(), pools)
 
 
-def _documents(files: list[str]) -> Iterator[tuple[str, Any]]:
+def documents(files: list[str]) -> Iterator[tuple[str, Any]]:
     """Every document of every file, the items of a List one by one."""
     for file in files:
         try:

@@ -15,7 +15,7 @@ class DisruptionPolicy:
     """Whether a spot node may be replaced by a cheaper spot node (gate SpotToSpotConsolidation)."""
     drift_of_provisioners: bool = False
     """Whether drifted nodes of a Provisioner are replaced (gate driftEnabled of v0.27, off by default)."""
-    least_saving: float = 0.01
+    least_saving: float = 0.03
     """Part of the price that a replacement must save; below it, moving pods is not worth it."""
     most_nodes: int = 100
     """Nodes that end in one move at most (Karpenter's limit)."""

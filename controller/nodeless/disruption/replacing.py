@@ -53,6 +53,9 @@ def cheaper_replacement(
     policy: DisruptionPolicy,
 ) -> Replacement | str:
     """The planned nodes narrowed to what is cheaper than the candidates, or why there is nothing."""
+    if len(planned) > len(candidates):
+        # More nodes than before for a little less money is churn: the next look would move them again.
+        return f"its pods need {len(planned)} new nodes, more than the {len(candidates)} that would end"
     price = sum(candidate.price or 0.0 for candidate in candidates)
     limit = price * (1 - policy.least_saving)
     types = {key: {kind.name: kind for kind in kinds} for key, kinds in _used(planned, catalog).items()}

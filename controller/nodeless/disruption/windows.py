@@ -1,0 +1,46 @@
+"""When may what be disrupted? A pool's budgets laid out in time."""
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from nodeless.disruption.budgets import UNLIMITED, allowed
+from nodeless.disruption.schedules import parse_schedule
+from nodeless.model.disruption import DRIFTED, EMPTY, UNDERUTILIZED
+from nodeless.model.labels import PAUSE
+from nodeless.model.pools import Budget, Pool
+
+REASONS = (EMPTY, UNDERUTILIZED, DRIFTED)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A span of time in which a pool's budgets allow the same number of nodes at once; None: any number."""
+
+    start: float
+    end: float
+    nodes: int | None
+
+
+def windows(pool: Pool, reason: str, nodes: int, start: float, end: float) -> tuple[Window, ...]:
+    """The windows of a pool with so many nodes from one moment to another, without gaps."""
+    edges = sorted({start, end, *(at for budget in pool.budgets for at in _edges(budget, start, end))})
+    found: list[Window] = []
+    for low, high in itertools.pairwise(edges):
+        number = 0 if pool.own_annotations.get(PAUSE) == "true" else allowed(pool, reason, nodes, low)
+        left = None if number == UNLIMITED else number
+        if found and found[-1].nodes == left:
+            found[-1] = Window(found[-1].start, high, left)
+        else:
+            found.append(Window(low, high, left))
+    return tuple(found)
+
+
+def _edges(budget: Budget, start: float, end: float) -> Iterator[float]:
+    """When a budget begins and ceases to apply."""
+    if not budget.schedule or budget.duration is None:
+        return
+    for strike in parse_schedule(budget.schedule).strikes(start - budget.duration - 60, end):
+        for at in (strike, strike + budget.duration):
+            if start < at < end:
+                yield at

@@ -1,0 +1,84 @@
+# ruff: noqa: T201 - prints its figures
+"""Seconds of one look at 1,000 nodes; price, evictions and moves of ten clusters until they are still.
+
+Run: python -m tests.disruption.measure
+"""
+
+import random
+from time import perf_counter
+
+from nodeless.model.labels import CAPACITY_TYPE, HOSTNAME, ON_DEMAND, SPOT, ZONE
+from nodeless.model.requirements import Requirements
+from tests.disruption.replay import until_still
+from tests.disruption.world import a_budget, a_provisioner, cluster, decide, node_of, on
+from tests.solve.factories import beside, instance_type, needs, spread
+
+SIZES = (("large", 2), ("xlarge", 4), ("2xlarge", 8), ("4xlarge", 16), ("8xlarge", 32))
+TYPES = tuple(
+    instance_type(f"{family}.{size}", cpu, 4 * cpu, price=0.05 * cpu * (1 + place * 0.05))
+    for place, family in enumerate("abcdefg")
+    for size, cpu in SIZES
+)
+NAMED = {kind.name: kind for kind in TYPES}
+USUAL = ("a.xlarge", "b.2xlarge", "c.4xlarge", "d.2xlarge")
+
+
+def a_cluster(seed, nodes=40, fill=0.5, *, spot=0.0, guarded=0.0, shape=None, most=14):
+    """Nodes filled to about a part of their CPU with small pods; seeded, the same every time."""
+    chance = random.Random(seed)
+    allowed = (SPOT, ON_DEMAND) if spot else (ON_DEMAND,)
+    pool = a_provisioner(requirements=Requirements([needs(CAPACITY_TYPE, "In", *allowed)]))
+    things = [pool, a_budget("guarded")]
+    for number in range(nodes):
+        name, kind = f"n{number:04}", chance.choice(USUAL)
+        capacity_type = SPOT if chance.random() < spot else ON_DEMAND
+        zone = chance.choice(["z1", "z2"])
+        things.append(node_of(pool, name, kind, zone=zone, capacity_type=capacity_type, types=NAMED))
+        left = NAMED[kind].allocatable["cpu"] * min(chance.uniform(fill - 0.3, fill + 0.3), 1.0)
+        for place in range(most):
+            cpu = chance.choice([100, 250, 500, 500, 1000, 1500])
+            left -= cpu
+            if left < 0 and place:
+                break
+            app = "guarded" if chance.random() < guarded else f"app{place}"
+            things.append(on(name, cpu=f"{cpu}m", memory=f"{2 * cpu}Mi", app=app, shape=shape or {}))
+    return cluster(things)
+
+
+CLUSTERS = {
+    "fragmented": {"fill": 0.4},
+    "over-provisioned": {"fill": 0.3},
+    "nearly full": {"fill": 0.9, "most": 40},
+    "spot-heavy": {"fill": 0.5, "spot": 0.8},
+    "half spot": {"fill": 0.5, "spot": 0.5},
+    "budget-bound": {"fill": 0.4, "guarded": 0.2},
+    "spread over zones": {"fill": 0.4, "shape": {"spread": (spread(ZONE, "app1", 3),)}},
+    "anti-affine": {"fill": 0.4, "shape": {"anti_affinity": (beside(HOSTNAME, "app0"),)}},
+    "mixed": {"fill": 0.5, "spot": 0.3, "guarded": 0.05},
+    "many small pods": {"fill": 0.5, "most": 60},
+}
+
+
+def main() -> None:
+    large = a_cluster(1, nodes=1000, fill=0.7, most=14)
+    start = perf_counter()
+    decisions = decide(large, TYPES)
+    seconds = perf_counter() - start
+    ending = sum(len(move.claims) for move in decisions.moves)
+    print(
+        f"one look at {len(large.nodes)} nodes, {len(large.pods)} pods: {seconds:.2f} s, {ending} nodes end"
+    )
+    print(
+        f"{'cluster':20} {'usd/h':>8} {'after':>8} {'nodes':>6} {'after':>6} "
+        f"{'moves':>6} {'evictions':>9} still"
+    )
+    for seed, (name, how) in enumerate(CLUSTERS.items()):
+        story = until_still(a_cluster(seed, **how), TYPES)
+        print(
+            f"{name:20} {story.price_before:8.3f} {story.price_after:8.3f} {story.nodes_before:6} "
+            f"{story.nodes_after:6} {story.moves:6} {story.evictions:9} {story.still}"
+        )
+
+
+if __name__ == "__main__":
+    main()
