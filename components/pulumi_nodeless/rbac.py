@@ -53,7 +53,7 @@ CORE_RULES: Final[tuple[Rule, ...]] = (
     Rule(("", "events.k8s.io"), ("events",), ("create", "patch")),
     Rule(("apps",), ("daemonsets", "deployments", "replicasets", "statefulsets"), READ),
     Rule(("policy",), ("poddisruptionbudgets",), READ),
-    Rule(("storage.k8s.io",), ("storageclasses", "csinodes"), READ),
+    Rule(("storage.k8s.io",), ("storageclasses", "csinodes", "volumeattachments"), READ),
 )
 """ClusterRole `karpenter-core`: scheduling and the life of nodes, whatever the cloud."""
 

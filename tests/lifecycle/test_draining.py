@@ -8,12 +8,15 @@ from hypothesis import strategies as st
 
 from nodeless.api.times import format_time
 from nodeless.lifecycle import ClaimView, step
+from nodeless.lifecycle.draining import attachments_of
+from nodeless.model import events
 from nodeless.model.instructions import (
     AnnotateClaim,
     DeletePod,
     EvictPod,
     PublishEvent,
     TerminateInstance,
+    UpdateClaimStatus,
     UpdateNode,
 )
 from nodeless.model.labels import (
@@ -23,8 +26,12 @@ from nodeless.model.labels import (
     EXCLUDE_BALANCERS,
     TERMINATION_TIMESTAMP,
 )
+from nodeless.model.nodes import VOLUMES_DETACHED
 from nodeless.model.pools import Reference
+from nodeless.model.snapshot import Snapshot
 from nodeless.model.taints import Taint, Toleration
+from nodeless.model.volumes import VolumeAttachment, VolumeClaim
+from nodeless.state import apply
 from tests.factories import DAEMON, NOW, a_node, a_pod, an_initialized_claim
 
 MINUTE = 60.0
@@ -182,3 +189,50 @@ def test_no_drain_with_a_deadline_is_held_beyond_it(pods):
     )
     asked = of_kind(step(ClaimView(claim, TAINTED, standing), NOW + 301), DeletePod)
     assert len(asked) == len(standing)
+
+
+def conditions_of(outcome):
+    return [
+        (each.type, each.status)
+        for update in of_kind(outcome, UpdateClaimStatus)
+        for each in update.conditions
+    ]
+
+
+def test_tm_15_the_instance_stays_while_a_volume_of_an_evicted_pod_is_attached():
+    held = step(ClaimView(deleted(), TAINTED, attachments=("pv-1",)), NOW)
+    assert not of_kind(held, TerminateInstance)
+    assert (VOLUMES_DETACHED, "Unknown") in conditions_of(held)
+    assert of_kind(step(ClaimView(deleted(), TAINTED), NOW), TerminateInstance)
+
+
+def test_tm_15_after_the_deadline_it_goes_all_the_same_and_says_so():
+    view = ClaimView(with_deadline(NOW), TAINTED, attachments=("pv-1",))
+    outcome = step(view, NOW + 1)
+    assert of_kind(outcome, TerminateInstance)
+    assert (VOLUMES_DETACHED, "False") in conditions_of(outcome)
+
+
+def test_a_provisioners_node_waits_for_volumes_six_minutes_at_most():
+    claim = deleted(pool=Reference("Provisioner", "default"))
+    view = ClaimView(claim, replace(CORDONED, deletion_timestamp=NOW), attachments=("pv-1",))
+    assert not of_kind(step(view, NOW + 359), TerminateInstance)
+    assert of_kind(step(view, NOW + 361), TerminateInstance)
+
+
+def test_tm_15_attachments_of_pods_that_stay_do_not_count():
+    daemon = tolerating(DISRUPTED_TAINT, node_name=TAINTED.name)
+    daemon = replace(daemon, shape=replace(daemon.shape, claims=("data",)))
+    seen = Snapshot()
+    for event in (
+        events.NodeSeen(TAINTED),
+        events.PodSeen(daemon),
+        events.VolumeClaimSeen(VolumeClaim("default", "data", volume_name="pv-daemon", bound=True)),
+        events.VolumeAttachmentSeen(VolumeAttachment("a-1", TAINTED.name, "pv-daemon")),
+        events.VolumeAttachmentSeen(VolumeAttachment("a-2", TAINTED.name, "pv-evicted")),
+        events.VolumeAttachmentSeen(VolumeAttachment("a-3", "other", "pv-other")),
+    ):
+        seen = apply(seen, event)
+    assert attachments_of(seen, deleted(), TAINTED) == ("pv-evicted",)
+    left = apply(seen, events.VolumeAttachmentGone("a-2"))
+    assert attachments_of(left, deleted(), TAINTED) == ()

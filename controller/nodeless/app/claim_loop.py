@@ -15,6 +15,7 @@ from nodeless.app.metrics import Metrics
 from nodeless.app.pod_events import PodEvents
 from nodeless.cloud import CloudError
 from nodeless.lifecycle import ClaimView, step, step_orphan
+from nodeless.lifecycle.draining import attachments_of
 from nodeless.model import events
 from nodeless.model.events import Event
 from nodeless.model.instructions import LaunchInstance, UpdateClaimStatus
@@ -68,6 +69,8 @@ class ClaimLoop:
             case events.PodGone(key) if key in before.pods:
                 self._pod_events.gone(before.pods[key], after)
                 self._add_node(after, before.pods[key].node_name)
+            case events.VolumeAttachmentGone(name) if name in before.attachments:
+                self._add_node(after, before.attachments[name].node_name)
             case events.PoolSeen(pool):
                 self._add_claims(after, lambda claim: claim.pool == pool.reference)
             case events.NodeClassSeen(node_class):
@@ -173,6 +176,9 @@ class ClaimLoop:
             node=node,
             pods=tuple(snapshot.pods_on(node.name)) if node is not None else (),
             pool=snapshot.pools.get(str(claim.pool)),
+            attachments=attachments_of(snapshot, claim, node)
+            if node is not None and claim.deletion_timestamp is not None
+            else (),
             nominated_until=max(snapshot.nominations.get(name, 0.0) for name in names),
             instance_gone=claim.name in self._hands.instances.gone,
         )

@@ -16,6 +16,7 @@ from nodeless.model.labels import DISRUPTED_TAINT, TERMINATION_TIMESTAMP
 from nodeless.model.nodes import Claim, Node
 from nodeless.model.pods import Pod
 from nodeless.model.pools import PROVISIONER
+from nodeless.model.snapshot import Snapshot
 from nodeless.model.taints import Taint, untolerated
 from nodeless.state.protection import protection
 
@@ -88,3 +89,26 @@ def _first_group(staying: list[Pod]) -> list[Pod]:
     for pod in staying:
         groups.setdefault((pod.priority_class in _CRITICAL, pod.owned_by_daemon_set), []).append(pod)
     return groups[min(groups)] if groups else []
+
+
+def attachments_of(snapshot: Snapshot, claim: Claim, node: Node) -> tuple[str, ...]:
+    """Volumes attached to a node, by name, without those of pods that the drain does not concern."""
+    staying = {
+        snapshot.volume_claims[key].volume_name
+        for pod in snapshot.pods_on(node.name)
+        if not pod.terminal and not drainable(claim, pod)
+        for key in _volume_claims(pod)
+        if key in snapshot.volume_claims
+    }
+    return tuple(
+        sorted(
+            attachment.volume or attachment.name
+            for attachment in snapshot.attachments.values()
+            if attachment.node_name == node.name and attachment.volume not in staying
+        )
+    )
+
+
+def _volume_claims(pod: Pod) -> Iterable[str]:
+    yield from (f"{pod.namespace}/{name}" for name in pod.shape.claims)
+    yield from (f"{pod.namespace}/{pod.name}-{volume}" for volume, _ in pod.shape.ephemeral_volumes)

@@ -26,7 +26,7 @@ from nodeless.model.instructions import (
     UpdateNode,
 )
 from nodeless.model.labels import EXCLUDE_BALANCERS, TERMINATION_FINALIZER, TERMINATION_TIMESTAMP
-from nodeless.model.nodes import DRAINED, INSTANCE_TERMINATING, Claim, Node
+from nodeless.model.nodes import DRAINED, INSTANCE_TERMINATING, VOLUMES_DETACHED, Claim, Condition, Node
 from nodeless.model.pods import Pod
 
 #: How often a drain or a termination is looked at when no event wakes it.
@@ -34,6 +34,9 @@ DRAIN_AGAIN = 1.0
 TERMINATE_AGAIN = 5.0
 #: A NodePool's drain takes at least so long: pods that the scheduler is binding meanwhile are seen.
 SHORTEST_DRAIN = 5.0
+#: A Provisioner's node waits so long for its volumes: then Kubernetes itself cuts them off
+#: (attach-detach controller, `maxWaitForUnmountDuration`).
+DETACH_PATIENCE = 360.0
 
 
 def step_termination(view: ClaimView, now: float) -> Step:
@@ -55,9 +58,33 @@ def step_termination(view: ClaimView, now: float) -> Step:
     if not first_generation(claim) and now < node.deletion_timestamp + SHORTEST_DRAIN:
         return Step(cordon, node.deletion_timestamp + SHORTEST_DRAIN)
     drained = changed_condition(claim, DRAINED, "True", now)
+    detached, waits = _detached(view, node, now)
+    conditions = (*drained, *detached)
+    status = (UpdateClaimStatus(cause_of(claim), claim.name, conditions),) if conditions else ()
+    if waits:
+        return Step(cordon + status, now + TERMINATE_AGAIN)
     ended = _terminate(view, now)
-    status = (UpdateClaimStatus(cause_of(claim), claim.name, drained),) if drained else ()
     return Step(cordon + status + ended.instructions, ended.again_at)
+
+
+def _detached(view: ClaimView, node: Node, now: float) -> tuple[tuple[Condition, ...], bool]:
+    """The condition on volumes, and whether the instance must wait for them.
+
+    A volume that is attached cannot be attached elsewhere, and one that is cut off may lose writes.
+    """
+    claim, held = view.claim, view.attachments
+    if not held:
+        present = claim.condition(VOLUMES_DETACHED) is not None
+        return (changed_condition(claim, VOLUMES_DETACHED, "True", now) if present else ()), False
+    text = f"{len(held)} volumes are attached: {', '.join(held[:5])}"
+    deadline, began = deadline_of(claim), node.deletion_timestamp or now
+    if first_generation(claim):
+        deadline = min(deadline or began + DETACH_PATIENCE, began + DETACH_PATIENCE)
+    if deadline is not None and now > deadline:
+        reason = "TerminationGracePeriodElapsed"
+        return changed_condition(claim, VOLUMES_DETACHED, "False", now, reason=reason, message=text), False
+    reason = "AwaitingVolumeDetachment"
+    return changed_condition(claim, VOLUMES_DETACHED, "Unknown", now, reason=reason, message=text), True
 
 
 def _deadline_to_stamp(claim: Claim, now: float) -> tuple[Instruction, ...]:

@@ -10,7 +10,7 @@ from nodeless.model.disruption import PodDisruptionBudget
 from nodeless.model.nodes import Claim, Node
 from nodeless.model.pods import DaemonSet, Pod
 from nodeless.model.pools import NodeClass, Pool
-from nodeless.model.volumes import CsiNode, StorageClass, Volume, VolumeClaim
+from nodeless.model.volumes import CsiNode, StorageClass, Volume, VolumeAttachment, VolumeClaim
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +107,16 @@ class StorageClassGone:
 
 
 @dataclass(frozen=True, slots=True)
+class VolumeAttachmentSeen:
+    attachment: VolumeAttachment
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeAttachmentGone:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class CsiNodeSeen:
     node: CsiNode
 
@@ -153,6 +163,8 @@ StorageEvent = (
     | VolumeGone
     | StorageClassSeen
     | StorageClassGone
+    | VolumeAttachmentSeen
+    | VolumeAttachmentGone
     | CsiNodeSeen
     | CsiNodeGone
 )

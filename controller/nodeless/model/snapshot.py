@@ -14,7 +14,7 @@ from nodeless.model.disruption import PodDisruptionBudget
 from nodeless.model.nodes import Claim, Node
 from nodeless.model.pods import DaemonSet, Pod
 from nodeless.model.pools import NodeClass, Pool
-from nodeless.model.volumes import CsiNode, StorageClass, Volume, VolumeClaim
+from nodeless.model.volumes import CsiNode, StorageClass, Volume, VolumeAttachment, VolumeClaim
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,8 @@ class Snapshot:
     volumes: Map[str, Volume] = Map()
     """By name."""
     storage_classes: Map[str, StorageClass] = Map()
+    """By name."""
+    attachments: Map[str, VolumeAttachment] = Map()
     """By name."""
     csi_nodes: Map[str, CsiNode] = Map()
     """By the name of their node."""

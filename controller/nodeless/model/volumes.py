@@ -59,6 +59,16 @@ class StorageClass:
 
 
 @dataclass(frozen=True, slots=True)
+class VolumeAttachment:
+    """A PersistentVolume attached to a node (`storage.k8s.io` VolumeAttachment)."""
+
+    name: str
+    node_name: str
+    volume: str
+    """Name of the PersistentVolume; empty for one that stands in a pod's spec."""
+
+
+@dataclass(frozen=True, slots=True)
 class CsiNode:
     """What the CSI drivers of a node say (`storage.k8s.io` CSINode)."""
 

@@ -22,6 +22,10 @@ def apply_storage(snapshot: Snapshot, event: events.StorageEvent) -> Snapshot:
             return replace(snapshot, storage_classes=snapshot.storage_classes.set(kind.name, kind))
         case events.StorageClassGone(name):
             return replace(snapshot, storage_classes=without(snapshot.storage_classes, name))
+        case events.VolumeAttachmentSeen(attachment):
+            return replace(snapshot, attachments=snapshot.attachments.set(attachment.name, attachment))
+        case events.VolumeAttachmentGone(name):
+            return replace(snapshot, attachments=without(snapshot.attachments, name))
         case events.CsiNodeSeen(node):
             return replace(snapshot, csi_nodes=snapshot.csi_nodes.set(node.name, node))
         case events.CsiNodeGone(name):

@@ -16,6 +16,7 @@ from nodeless.watch.decoding import decode_daemon_set, decode_node, decode_pod
 from nodeless.watch.disruption import decode_budget
 from nodeless.watch.reflector import Watched
 from nodeless.watch.storage import (
+    decode_attachment,
     decode_csi_node,
     decode_storage_class,
     decode_volume,
@@ -66,6 +67,12 @@ def _storage_kinds() -> tuple[Watched, ...]:
             "/apis/storage.k8s.io/v1/storageclasses",
             _storage_class,
             events.StorageClassGone,
+        ),
+        Watched(
+            "volumeattachments",
+            "/apis/storage.k8s.io/v1/volumeattachments",
+            _attachment,
+            events.VolumeAttachmentGone,
         ),
         Watched("csinodes", "/apis/storage.k8s.io/v1/csinodes", _csi_node, events.CsiNodeGone),
     )
@@ -123,6 +130,11 @@ def _volume(raw: bytes) -> tuple[str, tuple[events.Event, ...]]:
 def _storage_class(raw: bytes) -> tuple[str, tuple[events.Event, ...]]:
     storage_class = decode_storage_class(raw)
     return storage_class.name, (events.StorageClassSeen(storage_class),)
+
+
+def _attachment(raw: bytes) -> tuple[str, tuple[events.Event, ...]]:
+    attachment = decode_attachment(raw)
+    return attachment.name, (events.VolumeAttachmentSeen(attachment),)
 
 
 def _csi_node(raw: bytes) -> tuple[str, tuple[events.Event, ...]]:

@@ -10,7 +10,7 @@ from nodeless.api.times import parse_time
 from nodeless.model.labels import HOSTNAME, REGION, ZONE, canonical_key
 from nodeless.model.pods import NodeSelectorTerm
 from nodeless.model.requirements import IN, Requirement
-from nodeless.model.volumes import CsiNode, StorageClass, Volume, VolumeClaim
+from nodeless.model.volumes import CsiNode, StorageClass, Volume, VolumeAttachment, VolumeClaim
 from nodeless.watch import storage_documents as documents
 from nodeless.watch.decoding import selector_term
 
@@ -27,6 +27,7 @@ _ZONES_SEPARATOR = "__"
 _CLAIM = msgspec.json.Decoder(documents.VolumeClaim)
 _VOLUME = msgspec.json.Decoder(documents.Volume)
 _CLASS = msgspec.json.Decoder(documents.StorageClass)
+_ATTACHMENT = msgspec.json.Decoder(documents.VolumeAttachment)
 _CSI_NODE = msgspec.json.Decoder(documents.CsiNode)
 
 
@@ -85,6 +86,13 @@ def decode_storage_class(raw: bytes) -> StorageClass:
         default=any(metadata.annotations.get(name) == "true" for name in _DEFAULT_CLASS),
         created_at=_time(metadata.creationTimestamp) or 0.0,
     )
+
+
+def decode_attachment(raw: bytes) -> VolumeAttachment:
+    """A VolumeAttachment from its JSON. Raises msgspec.DecodeError."""
+    document = _ATTACHMENT.decode(raw)
+    spec = document.spec
+    return VolumeAttachment(document.metadata.name, spec.nodeName, spec.source.persistentVolumeName or "")
 
 
 def decode_csi_node(raw: bytes) -> CsiNode:

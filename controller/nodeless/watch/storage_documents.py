@@ -53,6 +53,20 @@ class StorageClass(msgspec.Struct):
     allowedTopologies: list[TopologyTerm] = []
 
 
+class AttachmentSource(msgspec.Struct):
+    persistentVolumeName: str | None = None
+
+
+class AttachmentSpec(msgspec.Struct):
+    nodeName: str = ""
+    source: AttachmentSource = msgspec.field(default_factory=AttachmentSource)
+
+
+class VolumeAttachment(msgspec.Struct):
+    metadata: Metadata
+    spec: AttachmentSpec = msgspec.field(default_factory=AttachmentSpec)
+
+
 class DriverResources(msgspec.Struct):
     count: int | None = None
 
