@@ -127,7 +127,8 @@ class OpenedNode:
     def by_price(self) -> list[int]:
         """Rows of the remaining types, cheapest first; equal prices by name."""
         order = np.lexsort((self.types, self.terms.prices[self.types]))
-        return [int(row) for row in self.types[order]]
+        rows: list[int] = self.types[order].tolist()
+        return rows
 
     def _counts(self, pods: PodClass, terms: Terms) -> Amounts:
         """How many of the class each remaining type could take under the terms."""

@@ -179,6 +179,9 @@ class Placing:
         if not len(self._open):
             return
         roomy = self._open.roomy(self._pods.requests)
+        host = self._topology.counters.on_nodes(self._rules, len(self._open))
+        if host is not None:
+            roomy = roomy & (host > 0)
         masks = [self._open.may_be(self._keys, self._options[index]) for index in chosen]
         for index in np.flatnonzero(roomy & np.logical_or.reduce(masks)):
             possible = [option for option, mask in zip(chosen, masks, strict=True) if mask[index]]

@@ -50,6 +50,7 @@ class PoolTable:
         self._grown: dict[tuple[Terms, Wish], Terms | Conflict] = {}
         self._interned: dict[tuple[Requirements, bytes], Terms] = {}
         self._fresh: dict[tuple[PodClass, Wish], tuple[Terms, Amounts] | None] = {}
+        self._held: dict[bytes, Amounts] = {}
         self.daemons: Amounts = np.zeros_like(table.capacity)
         self._daemon_ports: list[tuple[tuple[HostPort, ...], Mask]] = []
         for daemon_set in sorted(daemon_sets, key=lambda daemon_set: daemon_set.key):
@@ -113,7 +114,7 @@ class PoolTable:
         terms = self.grow(self.start, wish)
         if isinstance(terms, Conflict):
             return None
-        counts = how_many(self.room, pods.requests)
+        counts = self._holds(pods.requests)
         usable = terms.types
         if pods.shape.host_ports:
             counts = np.minimum(counts, 1)
@@ -122,6 +123,13 @@ class PoolTable:
         if self.least:
             counts = np.minimum(counts, self._diverse(terms, counts))
         return (terms, counts) if counts.any() else None
+
+    def _holds(self, requests: Amounts) -> Amounts:
+        """How many times a request fits on a node of each type."""
+        memo = requests.tobytes()
+        if memo not in self._held:
+            self._held[memo] = how_many(self.room, requests)
+        return self._held[memo]
 
     def diverse(self, types: Mask, requirements: Requirements) -> bool:
         """Whether the types offer as many different values as the pool insists on."""
