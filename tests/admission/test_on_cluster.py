@@ -15,6 +15,7 @@ from nodeless.model.nodes import Claim, Condition
 from nodeless.model.pools import Reference
 from nodeless.model.requirements import Requirement, Requirements
 from tests.admission.conftest import Serving
+from tests.api import provisioner_rows
 from tests.api.manifests import (
     article,
     article_corrected,
@@ -131,6 +132,42 @@ def test_without_webhooks_the_schema_still_refuses_a_requirement_without_operato
     message = refusal(api, article())
 
     assert "spec.requirements[2].operator" in message
+
+
+SCHEMA = [(row, manifest) for row, manifest, _ in provisioner_rows.REFUSED if row.startswith("3.3")]
+
+
+@pytest.mark.parametrize("manifest", [row[1] for row in SCHEMA], ids=[row[0] for row in SCHEMA])
+def test_the_schema_alone_refuses_what_its_rows_say(api: KubernetesApi, manifest: dict[str, Any]) -> None:
+    assert refusal(api, manifest)
+
+
+def test_3_7_a_template_that_is_referred_to_can_be_deleted_and_nodes_are_no_reason_to_refuse_an_update(
+    api: KubernetesApi, serving: Serving
+) -> None:
+    api.create(node_template())
+    api.create(provisioner())
+    api.patch(PROVISIONER.path("default"), {"status": {"resources": {"cpu": "8"}}}, subresource="status")
+
+    api.patch(PROVISIONER.path("default"), {"spec": {"limits": {"resources": {"cpu": "1"}}}})
+    api.delete(AWS_NODE_TEMPLATE.path("default"))
+
+    api.wait_gone(AWS_NODE_TEMPLATE.path("default"))
+    assert api.get(PROVISIONER.path("default"))["spec"]["limits"] == {"resources": {"cpu": "1"}}
+
+
+def test_3_8_no_webhook_is_asked_about_pods(api: KubernetesApi, serving: Serving, namespace: str) -> None:
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "web", "namespace": namespace},
+        "spec": {
+            "containers": [{"name": "web", "image": "web"}],
+            "nodeSelector": {"karpenter.sh/provisioner-name": "nowhere", "node.k8s.aws/instance-type": "x"},
+        },
+    }
+
+    assert api.create(pod, dry_run=True)["spec"]["nodeSelector"] == pod["spec"]["nodeSelector"]
 
 
 def test_a_claim_is_stored_as_it_was_written_and_its_spec_never_changes(api: KubernetesApi) -> None:

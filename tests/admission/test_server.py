@@ -10,8 +10,11 @@ from typing import Any
 
 import aiohttp
 import pytest
+from aiohttp.test_utils import TestClient, TestServer
 
 from nodeless.admission import AdmissionServer, Certificates, WebhookPortTakenError
+from nodeless.admission.server import application
+from nodeless.api.surroundings import Surroundings
 from tests.admission.conftest import Serving
 from tests.admission.reviews import patch_of, review
 from tests.api.manifests import article, provisioner
@@ -120,3 +123,21 @@ def test_a_renewed_certificate_is_shown_without_a_restart(on_cluster: Any, servi
         assert certificates.bundle.endswith(serving.bundle)
 
     on_cluster(scenario)
+
+
+def test_a_verdict_does_not_wait_for_warnings_that_cannot_be_given() -> None:
+    def broken() -> Surroundings:
+        raise RuntimeError("nothing can be seen")
+
+    async def scenario() -> tuple[dict[str, Any], dict[str, Any]]:
+        async with TestClient(TestServer(application(look_around=broken))) as client:
+            answers = []
+            for manifest in (provisioner(), article()):
+                response = await client.post("/validate/karpenter.sh", json=review(manifest))
+                answers.append((await response.json())["response"])
+        return answers[0], answers[1]
+
+    taken, refused = asyncio.run(scenario())
+
+    assert taken["allowed"]
+    assert "spec.requirements[2].operator" in refused["status"]["message"]

@@ -63,6 +63,17 @@ def test_fewer_than_five_types_for_spot(api: KubernetesApi, admission: Serving) 
         assert warned(api, manifest, path) == ""
 
 
+def test_more_different_values_than_there_are(api: KubernetesApi, admission: Serving) -> None:
+    family = requirement(FAMILY, "In", "m5", "c5", "r5") | {"minValues": 3}
+    wanted = [family, requirement("karpenter.k8s.aws/instance-category", "In", "m", "c")]
+    path = "spec.template.spec.requirements[0].minValues"
+
+    told = warned(api, node_pool(template={"requirements": wanted}), path)
+
+    assert "3 is more than the 2 values that are possible" in told
+    assert warned(api, node_pool(template={"requirements": [family]}), path) == ""
+
+
 def test_a_label_key_that_no_node_will_ever_carry(api: KubernetesApi, admission: Serving) -> None:
     for manifest, path in both(requirement("node.k8s.aws/instance-type", "In", "m5.large")):
         assert "did you mean node.kubernetes.io/instance-type?" in warned(api, manifest, f"{path}[0].key")

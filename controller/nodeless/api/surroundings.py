@@ -97,6 +97,7 @@ def _type_advice(manifest: Mapping[str, Any], pool: Pool, types: KnownTypes) -> 
         for other in (*entries[:position], *entries[position + 1 :]):
             others &= other.meeting
         yield from _dead_values(entry, others, types)
+        yield from _too_little_choice(entry, left, types)
     yield from _few_for_spot(pool, left, path, types)
 
 
@@ -109,7 +110,9 @@ def _entries(manifest: Mapping[str, Any], types: KnownTypes) -> tuple[str, list[
         given = len(spec["requirements"])
     entries = []
     for position, each in enumerate(spec.get("requirements") or ()):
-        requirement = Requirement.of(each["key"], each["operator"], each.get("values") or ())
+        requirement = Requirement.of(
+            each["key"], each["operator"], each.get("values") or (), each.get("minValues")
+        )
         if types.describes(requirement.key):
             where = at(path, position) if position < given else path
             entries.append(_Entry(where, requirement, types.meeting(requirement)))
@@ -141,6 +144,17 @@ def _dead_values(entry: _Entry, others: int, types: KnownTypes) -> Iterator[Fiel
         hint = _near(unknown, requirement.key, types) if unknown else ""
         message = f"no instance type that the other requirements leave has {_listing(dead)} ({types.source})"
         yield warning(at(entry.path, "values"), ABSENT, message, hint)
+
+
+def _too_little_choice(entry: _Entry, left: int, types: KnownTypes) -> Iterator[FieldError]:
+    """A `minValues` that the types that are left cannot reach."""
+    key, least = entry.requirement.key, entry.requirement.min_values
+    if least is None:
+        return
+    possible = sum(bool(types.bearing(key, value) & left) for value in types.values(key))
+    if possible < least:
+        message = f"is more than the {possible} values that are possible ({types.source}): no node is made"
+        yield warning(at(entry.path, "minValues"), least, message, f"write {possible} at most")
 
 
 def _few_for_spot(pool: Pool, left: int, path: str, types: KnownTypes) -> Iterator[FieldError]:
