@@ -73,6 +73,20 @@ def test_a_pod_gets_a_node_from_a_node_pool(scene):
     scene(scenario)
 
 
+def test_a_static_pool_holds_as_many_nodes_as_it_says(scene):
+    async def scenario(rig, namespace):
+        pool = a_node_pool()
+        pool["spec"]["replicas"] = 2
+        await rig.create(a_class(), pool)
+        await rig.until(lambda: rig.network.instances("running"), lambda seen: len(seen) == 2)
+        await seen(rig, NODE_POOL, lambda found: (found or {}).get("status", {}).get("nodes") == 2)
+        await asyncio.to_thread(rig.api.patch, NODE_POOL.path("default"), {"spec": {"replicas": 1}})
+        await rig.until(lambda: rig.api.list(CLAIMS), lambda claims: len(claims) == 1, seconds=60)
+        assert len(await asyncio.to_thread(rig.network.instances)) == 1
+
+    scene(scenario)
+
+
 def test_what_is_missing_stands_on_both_objects(scene):
     async def scenario(rig, namespace):
         nowhere = [{"tags": {"no": "such"}}]

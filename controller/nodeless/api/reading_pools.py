@@ -117,6 +117,8 @@ def _read_node_pool(manifest: Mapping[str, Any]) -> Pool:
     disruption = spec.disruption
     after = parse_life_span(disruption.consolidate_after)
     only_empty = disruption.consolidation_policy == "WhenEmpty"
+    if spec.replicas is not None:
+        after = None  # a static pool holds its nodes whether they have work or not
     class_name = inner.node_class_ref.name
     return Pool(
         reference=Reference(NODE_POOL_KIND, metadata.name, metadata.uid),
@@ -145,6 +147,7 @@ def _read_node_pool(manifest: Mapping[str, Any]) -> Pool:
             for budget in disruption.budgets
             if budget.nodes != _NO_LIMIT
         ),
+        replicas=spec.replicas,
         deletion_timestamp=metadata.deletion_timestamp,
         finalizers=metadata.finalizers,
         status_resources=parse_resources(status.resources),

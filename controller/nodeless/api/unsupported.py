@@ -43,8 +43,6 @@ def unsupported(manifest: Mapping[str, Any]) -> list[FieldError]:
 
 
 def _node_pool(spec: Mapping[str, Any]) -> Iterator[FieldError]:
-    if spec.get("replicas") is not None:
-        yield _fault("spec.replicas", spec["replicas"], "leave it out: nodes are then made as pods need them")
     template = spec.get("template")
     inner = template.get("spec") if isinstance(template, Mapping) else None
     if not isinstance(inner, Mapping):

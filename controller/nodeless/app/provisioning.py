@@ -32,7 +32,7 @@ from nodeless.model.instance_types import InstanceType
 from nodeless.model.instructions import CreateClaim, PublishEvent
 from nodeless.model.plan import Plan
 from nodeless.model.snapshot import Snapshot
-from nodeless.solve import pods_to_place
+from nodeless.solve import pods_to_place, static_shortage
 from nodeless.watch import ApiError, ApiUnavailable
 
 #: Pending pods are planned again this often (Karpenter's pod trigger).
@@ -99,6 +99,8 @@ class Provisioning:
                     self._batcher.trigger(node.uid)
             case events.NodeGone(name) if name in before.nodes:
                 self._leaving.discard(before.nodes[name].uid)
+            case events.PoolSeen(pool) if pool.replicas is not None:
+                self._batcher.trigger(pool.key)
             case events.ClaimGone(name):
                 self._planned.pop(name, None)
                 self._trigger_pending()
@@ -106,6 +108,8 @@ class Provisioning:
     def _trigger_pending(self) -> None:
         for pod in pods_to_place(self._cluster.snapshot):
             self._batcher.trigger(pod.uid)
+        for key in static_shortage(self._cluster.snapshot):
+            self._batcher.trigger(key)
 
     async def run(self) -> None:
         """Plan until cancelled."""
@@ -129,7 +133,7 @@ class Provisioning:
         started = time.perf_counter()
         now = wall_clock()
         snapshot = self._cluster.snapshot
-        if snapshot.teardown or not pods_to_place(snapshot):
+        if snapshot.teardown or not (pods_to_place(snapshot) or static_shortage(snapshot)):
             return None
         catalog, problems = await self._catalog(snapshot)
         policy = replace(self._policy, pool_problems=problems)
@@ -183,7 +187,9 @@ class Provisioning:
             return
         cause = f"pass:{now:.3f}"
         log = self._log.bind(**{"pass": cause.removeprefix("pass:")})
-        log.info(stages.found(len(plan.placements) + sum(len(node.pods) for node in plan.new_nodes)))
+        pods = len(plan.placements) + sum(len(node.pods) for node in plan.new_nodes)
+        if pods:
+            log.info(stages.found(pods))
         for line in (*stages.computed(plan), stages.reused(plan)):
             if line:
                 log.info(line, cost_per_hour=round(plan.cost_per_hour, 4))

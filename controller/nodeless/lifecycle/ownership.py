@@ -8,6 +8,7 @@ still stand.
 
 from nodeless.api.times import format_time
 from nodeless.lifecycle.draining import deadline_of
+from nodeless.lifecycle.static_pools import surplus
 from nodeless.model.instructions import (
     AddFinalizer,
     AnnotateClaim,
@@ -30,12 +31,12 @@ TEARDOWN_DRAIN = 600.0
 
 
 def step_pool(snapshot: Snapshot, pool: Pool) -> tuple[Instruction, ...]:
-    """Protect a living pool; end the claims of a deleted one, then let it go."""
+    """Protect a living pool and shrink a static one; end the claims of a deleted one, then let it go."""
     cause = f"pool:{pool.key}"
     held = TERMINATION_FINALIZER in pool.finalizers
     if pool.deletion_timestamp is None:
         kind, name = pool.reference.kind, pool.name
-        return () if held else (AddFinalizer(cause, kind, name, TERMINATION_FINALIZER),)
+        return surplus(snapshot, pool) if held else (AddFinalizer(cause, kind, name, TERMINATION_FINALIZER),)
     members = pool_members(snapshot, pool)
     ending = tuple(
         DeleteClaim(cause, claim.name, "pool_deleted")

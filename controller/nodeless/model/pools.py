@@ -94,6 +94,8 @@ class Pool:
     """Limits to disruption at the same time; none: no limit. One that limits nothing does not stand here."""
     own_annotations: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Annotations of the object itself; `annotations` are those of its nodes."""
+    replicas: int | None = None
+    """A static pool: so many nodes, whatever the pods are. None: nodes are made as pods need them."""
     status_nodes: int = 0
     """How many nodes its status says it has."""
     status_node_class_generation: int = 0

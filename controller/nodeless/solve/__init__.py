@@ -8,5 +8,14 @@ from nodeless.solve.eligibility import pods_to_place
 from nodeless.solve.policy import FEWEST_NODES, LOWEST_PRICE, Policy
 from nodeless.solve.pricing import PriceAdjustment
 from nodeless.solve.solver import solve
+from nodeless.solve.static_pools import static_shortage
 
-__all__ = ["FEWEST_NODES", "LOWEST_PRICE", "Policy", "PriceAdjustment", "pods_to_place", "solve"]
+__all__ = [
+    "FEWEST_NODES",
+    "LOWEST_PRICE",
+    "Policy",
+    "PriceAdjustment",
+    "pods_to_place",
+    "solve",
+    "static_shortage",
+]

@@ -35,11 +35,11 @@ cheapest of which is bought.
 Deterministic: same arguments, same plan to the bit, whatever the order of any mapping.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from nodeless.model.instance_types import Catalog
-from nodeless.model.plan import Plan, Refusal
+from nodeless.model.plan import Plan, PlannedNode, Refusal
 from nodeless.model.pods import Pod, PodShape
 from nodeless.model.pools import Pool
 from nodeless.model.snapshot import Snapshot
@@ -61,6 +61,7 @@ from nodeless.solve.profiles import Mark, Profile, Profiles
 from nodeless.solve.refusing import MIN_VALUES, refuse
 from nodeless.solve.repacking import Packed, repack
 from nodeless.solve.standing import Standing
+from nodeless.solve.static_pools import static_shortage
 from nodeless.solve.targets import Targets
 from nodeless.solve.topology import Topology
 from nodeless.solve.type_table import TypeTable
@@ -68,7 +69,7 @@ from nodeless.solve.volumes import Volumes
 
 
 def solve(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: float) -> Plan:
-    """Capacity for the pods that lack it.
+    """Capacity for the pods that lack it, and for static pools that lack nodes.
 
     Args:
         snapshot: The cluster.
@@ -81,6 +82,15 @@ def solve(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: float) -> P
     """
     del now
     snapshot = replace(snapshot, daemon_sets=as_they_run(snapshot))
+    plan = _plan_of_pods(snapshot, catalog, policy)
+    lacking = static_shortage(snapshot)
+    if not lacking:
+        return plan
+    return replace(plan, new_nodes=plan.new_nodes + _static_nodes(snapshot, catalog, policy, lacking))
+
+
+def _plan_of_pods(snapshot: Snapshot, catalog: Catalog, policy: Policy) -> Plan:
+    """The plan for the pods that lack capacity."""
     volumes = Volumes(snapshot)
     batch, refusals = _settled(volumes, pods_to_place(snapshot))
     if not batch:
@@ -106,6 +116,7 @@ def solve(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: float) -> P
         strict=policy.min_values == STRICT,
     )
     by_pool = {table.pool.key: table for table in tables}
+    tables = [table for table in tables if table.pool.replicas is None]
     usable = [table for table in tables if table.pool.key not in policy.pool_problems]
     slots = existing_slots(snapshot, by_pool, axis, volumes)
     topology = Topology(snapshot, profiles, slots, usable)
@@ -132,6 +143,24 @@ def solve(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: float) -> P
         placements=dict(sorted(packed.placements.items())),
         refusals=_by_pod(refusals),
     )
+
+
+def _static_nodes(
+    snapshot: Snapshot, catalog: Catalog, policy: Policy, lacking: Mapping[str, int]
+) -> tuple[PlannedNode, ...]:
+    """The nodes that static pools lack, each as its pool describes it."""
+    pools = [
+        pool for pool in _in_order(snapshot) if pool.key in lacking and pool.key not in policy.pool_problems
+    ]
+    axis = Axis(requested_names(daemon.shape for daemon in snapshot.daemon_sets.values()))
+    prices = priced(catalog, pools, policy.price_adjustments, policy.node_fee)
+    nodes: list[PlannedNode] = []
+    for table in _tables(snapshot, prices, pools, axis, strict=policy.min_values == STRICT):
+        types = table.start.types & (table.room >= 0).all(axis=1)
+        bare = [OpenedNode(table, types)] if types.any() else []
+        for made in planned(bare, policy.max_alternatives):
+            nodes += [made] * lacking[table.pool.key] if made is not None else []
+    return tuple(nodes)
 
 
 def _settled(volumes: Volumes, pods: Iterable[Pod]) -> tuple[dict[str, Pod], list[Refusal]]:

@@ -1,0 +1,32 @@
+"""Static pools that hold more nodes than they should (`spec.replicas` was lowered).
+
+Claims that were never launched go first, then empty nodes, then those with the fewest pods; nodes
+with pods that must not be disrupted go last. Budgets do not hold this up, as Karpenter has it.
+"""
+
+from nodeless.model.instructions import DeleteClaim
+from nodeless.model.labels import DO_NOT_DISRUPT, DO_NOT_EVICT
+from nodeless.model.nodes import Claim, Node
+from nodeless.model.pools import Pool
+from nodeless.model.snapshot import Snapshot
+from nodeless.state.usage import pool_members
+
+
+def surplus(snapshot: Snapshot, pool: Pool) -> tuple[DeleteClaim, ...]:
+    """The deletions that bring a static pool down to its replicas; none for other pools."""
+    if pool.replicas is None:
+        return ()
+    living = [
+        (claim, node) for claim, node in pool_members(snapshot, pool) if claim.deletion_timestamp is None
+    ]
+    living.sort(key=lambda member: _order(snapshot, *member))
+    victims = living[: max(len(living) - pool.replicas, 0)]
+    return tuple(DeleteClaim(f"pool:{pool.key}", claim.name, "scaled_down") for claim, _ in victims)
+
+
+def _order(snapshot: Snapshot, claim: Claim, node: Node | None) -> tuple[bool, bool, int, float, str]:
+    pods = [pod for pod in snapshot.pods_on(node.name) if pod.occupies] if node is not None else []
+    guarded = any(
+        pod.annotations.get(key) == "true" for pod in pods for key in (DO_NOT_DISRUPT, DO_NOT_EVICT)
+    )
+    return bool(claim.provider_id), guarded, len(pods), -claim.created_at, claim.name

@@ -1,0 +1,52 @@
+"""A static pool that holds too many nodes gives up those that are missed least."""
+
+from dataclasses import replace
+
+import pytest
+
+from nodeless.lifecycle import step_pool
+from nodeless.model import events
+from nodeless.model.labels import DO_NOT_DISRUPT, TERMINATION_FINALIZER
+from nodeless.model.snapshot import Snapshot
+from nodeless.state import apply
+from tests.factories import a_claim, a_node, a_pod, a_pool, an_initialized_claim
+
+GUARDED = {DO_NOT_DISRUPT: "true"}
+
+
+def cluster():
+    """A claim without instance, an empty node, one with a pod, one with two, one with a guarded pod."""
+    snapshot = Snapshot()
+    seen = [events.ClaimSeen(a_claim("waiting"))]
+    pods = {"empty": [], "one": [{}], "two": [{}, {}], "guarded": [{"annotations": GUARDED}]}
+    for name, fields in pods.items():
+        seen += [events.ClaimSeen(an_initialized_claim(name)), events.NodeSeen(a_node(name))]
+        seen += [
+            events.PodSeen(a_pod(f"{name}-{i}", node_name=f"node-{name}", phase="Running", **each))
+            for i, each in enumerate(fields)
+        ]
+    for event in seen:
+        snapshot = apply(snapshot, event)
+    return snapshot
+
+
+def given_up(replicas, snapshot=None):
+    pool = a_pool(replicas=replicas)
+    assert TERMINATION_FINALIZER in pool.finalizers
+    return [instruction.name for instruction in step_pool(snapshot or cluster(), pool)]
+
+
+@pytest.mark.parametrize("replicas", range(7))
+def test_nodes_are_given_up_in_the_order_in_which_they_are_missed(replicas):
+    order = ["waiting", "empty", "one", "two", "guarded"]
+    assert given_up(replicas) == order[: max(5 - replicas, 0)]
+
+
+def test_what_is_leaving_already_counts_no_more():
+    leaving = apply(cluster(), events.ClaimSeen(replace(a_claim("waiting"), deletion_timestamp=1.0)))
+    assert given_up(4, leaving) == []
+    assert given_up(3, leaving) == ["empty"]
+
+
+def test_other_pools_give_up_nothing():
+    assert given_up(None) == []
