@@ -59,9 +59,15 @@ def carried_out(snapshot, decisions, types, now=NOW):
     for pod in moved:
         pending = replace(pod, node_name="", unschedulable=True, phase="Pending")
         after = apply(after, events.PodSeen(pending))
-    plan = solve(after, {}, Policy(time_box=0.0), now)
+    plan = solve(after, dict.fromkeys(after.pools, types), Policy(time_box=0.0), now)
     assert not plan.refusals, [str(refusal) for refusal in plan.refusals]
-    for key, name in plan.placements.items():
+    places = dict(plan.placements)
+    for number, planned in enumerate(plan.new_nodes):
+        # As provisioning would: what a move left without a place costs what it costs.
+        name = f"{len(after.claims)}-p{number}"
+        after = _launched(after, planned, name, types, now)
+        places.update(dict.fromkeys(planned.pods, f"node-{name}"))
+    for key, name in places.items():
         pod = replace(after.pods[key], node_name=name, unschedulable=False, phase="Running")
         after = apply(after, events.PodSeen(pod))
     return after
