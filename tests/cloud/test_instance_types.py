@@ -17,6 +17,34 @@ from nodeless.model.resources import subtract
 
 MIB, GIB = 2**20, 2**30
 AL2 = NodeShape("AL2")
+
+
+def a_record(
+    name: str,
+    *,
+    cpus: int,
+    memory: int,
+    interfaces: int,
+    addresses: int,
+    gpu: tuple[str, str, int, int] | None = None,
+) -> dict[str, Any]:
+    """A record as DescribeInstanceTypes writes it, the part that is read."""
+    record: dict[str, Any] = {
+        "InstanceType": name,
+        "ProcessorInfo": {"SupportedArchitectures": ["x86_64"]},
+        "VCpuInfo": {"DefaultVCpus": cpus},
+        "MemoryInfo": {"SizeInMiB": memory},
+        "NetworkInfo": {"MaximumNetworkInterfaces": interfaces, "Ipv4AddressesPerInterface": addresses},
+        "Hypervisor": "nitro",
+        "SupportedUsageClasses": ["on-demand", "spot"],
+    }
+    if gpu is not None:
+        maker, model, count, mebibytes = gpu
+        entry = {"Manufacturer": maker, "Name": model, "Count": count, "MemoryInfo": {"SizeInMiB": mebibytes}}
+        record["GpuInfo"] = {"Gpus": [entry]}
+    return record
+
+
 # type: allocatable millicores, memory MiB, pods, extended resources
 TABLE: dict[str, tuple[int, int, int, dict[str, int]]] = {
     "t1.micro": (940, 180, 4, {}),
@@ -39,8 +67,49 @@ TABLE: dict[str, tuple[int, int, int, dict[str, int]]] = {
     "p4d.24xlarge": (95690, 1082712, 737, {"nvidia.com/gpu": 8}),
     "inf1.xlarge": (3920, 6804, 38, {"aws.amazon.com/neuron": 1}),
     "inf1.24xlarge": (95690, 177976, 321, {"aws.amazon.com/neuron": 16}),
+    "f1.2xlarge": (7910, 114565, 58, {}),
+    "g4ad.xlarge": (3920, 14712, 8, {"amd.com/gpu": 1}),
+    "dl1.24xlarge": (95690, 718987, 737, {"habana.ai/gaudi": 8}),
     # the table has none for Trainium: a known defect of that version
     "trn1.32xlarge": (127610, 481894, 247, {"aws.amazon.com/neuron": 16}),
+}
+#: Types that EC2 still sells in places, but of which the local AWS has no record: written by hand.
+RETIRED: tuple[dict[str, Any], ...] = (
+    a_record("f1.2xlarge", cpus=8, memory=124_928, interfaces=4, addresses=15),
+    a_record(
+        "g4ad.xlarge",
+        cpus=4,
+        memory=16_384,
+        interfaces=2,
+        addresses=4,
+        gpu=("AMD", "Radeon Pro V520", 1, 8192),
+    ),
+    a_record(
+        "dl1.24xlarge",
+        cpus=96,
+        memory=786_432,
+        interfaces=15,
+        addresses=50,
+        gpu=("Habana", "Gaudi HL-205", 8, 32_768),
+    ),
+)
+#: Branch interfaces of the published table; types of `TABLE` that are not here have none.
+POD_ENIS = {
+    "m6g.medium": 4,
+    "m5.large": 9,
+    "c5.xlarge": 18,
+    "m5.4xlarge": 54,
+    "r5.24xlarge": 107,
+    "m5.metal": 120,
+    "m6i.32xlarge": 107,
+    "g4dn.xlarge": 39,
+    "g5.48xlarge": 115,
+    "p4d.24xlarge": 62,
+    "g4ad.xlarge": 12,
+    "dl1.24xlarge": 62,
+    "inf1.xlarge": 38,
+    "inf1.24xlarge": 111,
+    "trn1.32xlarge": 82,
 }
 LABELS: dict[str, dict[str, str | None]] = {
     "t1.micro": {labels.INSTANCE_HYPERVISOR: "xen"},
@@ -64,6 +133,13 @@ LABELS: dict[str, dict[str, str | None]] = {
         labels.INSTANCE_GPU_MANUFACTURER: "nvidia",
         labels.INSTANCE_GPU_MEMORY: "16384",
     },
+    "g5.48xlarge": {labels.INSTANCE_GPU_NAME: "a10g", labels.INSTANCE_GPU_COUNT: "8"},
+    "f1.2xlarge": {labels.INSTANCE_NETWORK_BANDWIDTH: None},
+    "g4ad.xlarge": {labels.INSTANCE_GPU_NAME: "radeon-pro-v520", labels.INSTANCE_GPU_MANUFACTURER: "amd"},
+    "dl1.24xlarge": {
+        labels.INSTANCE_GPU_NAME: "gaudi-hl-205",
+        labels.INSTANCE_GPU_MANUFACTURER: "habana",
+    },
     "p4d.24xlarge": {labels.INSTANCE_NETWORK_BANDWIDTH: "400000"},
     "inf1.xlarge": {
         labels.INSTANCE_ACCELERATOR_NAME: "inferentia",
@@ -75,7 +151,8 @@ LABELS: dict[str, dict[str, str | None]] = {
 @pytest.fixture(scope="module")
 def facts(aws_process: LocalAws) -> dict[str, TypeFacts]:
     pages = aws_process.client("ec2").get_paginator("describe_instance_types").paginate(Filters=FILTERS)
-    read = (read_type(record) for page in pages for record in page["InstanceTypes"])
+    records = [record for page in pages for record in page["InstanceTypes"]]
+    read = (read_type(record) for record in (*RETIRED, *records))
     return {each.name: each for each in read if each is not None}
 
 
@@ -91,6 +168,20 @@ def test_allocatable_is_that_of_the_published_table(facts: dict[str, TypeFacts],
     )
     assert allocatable["ephemeral-storage"] == 17 * GIB
     assert {key: value for key, value in amounts.items() if "/" in key} == extended
+
+
+@pytest.mark.parametrize("name", sorted(TABLE))
+def test_pods_may_have_as_many_interfaces_of_their_own_as_the_published_table_says(
+    facts: dict[str, TypeFacts], name: str
+) -> None:
+    offered = capacity(facts[name], NodeShape("AL2", pod_eni=True))
+    assert offered.get("vpc.amazonaws.com/pod-eni", 0) == POD_ENIS.get(name, 0)
+
+
+def test_a_type_that_the_table_of_interfaces_does_not_know_offers_none() -> None:
+    unknown = read_type(a_record("z99.large", cpus=2, memory=8192, interfaces=3, addresses=10))
+    assert unknown is not None
+    assert "vpc.amazonaws.com/pod-eni" not in capacity(unknown, NodeShape("AL2", pod_eni=True))
 
 
 @pytest.mark.parametrize("name", sorted(LABELS))

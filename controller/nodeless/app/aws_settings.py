@@ -15,6 +15,7 @@ def aws_settings(settings: GlobalSettings, region: str, cluster_dns: str) -> Aws
         tags=dict(settings.tags),
         cluster_dns=cluster_dns,
         eni_limited_pod_density=settings.enable_eni_limited_pod_density,
+        pod_eni=settings.enable_pod_eni,
         isolated_vpc=settings.isolated_vpc,
         interruption_queue=settings.interruption_queue_name,
     )

@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from nodeless.cloud.aws.branch_interfaces import POD_ENI, branch_interfaces
 from nodeless.cloud.aws.type_facts import TypeFacts
 from nodeless.launch.templates import EPHEMERAL_DEVICE
 from nodeless.model.pools import BlockDevice, Kubelet
@@ -33,6 +34,8 @@ class NodeShape:
     block_devices: tuple[BlockDevice, ...] = ()
     vm_memory_overhead_percent: float = 0.075
     eni_limited_pod_density: bool = True
+    pod_eni: bool = False
+    """Whether pods may have network interfaces, and so security groups, of their own."""
 
     @property
     def bottlerocket(self) -> bool:
@@ -69,6 +72,7 @@ def capacity(facts: TypeFacts, shape: NodeShape) -> dict[str, int]:
         MEMORY: memory(facts.memory_mib, shape.vm_memory_overhead_percent),
         EPHEMERAL_STORAGE: ephemeral_storage(shape),
         PODS: pods(facts, shape),
+        POD_ENI: branch_interfaces(facts.name) if shape.pod_eni else 0,
         NEURON: sum(each.count for each in facts.accelerators if each.manufacturer == "AWS"),
     }
     for gpu in facts.gpus:

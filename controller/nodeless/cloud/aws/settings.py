@@ -25,6 +25,8 @@ class AwsSettings:
     cluster_dns: str = ""
     """Address of Service `kube-system/kube-dns`; empty: nodes compute it."""
     eni_limited_pod_density: bool = True
+    pod_eni: bool = False
+    """Offer pods network interfaces of their own (`vpc.amazonaws.com/pod-eni`)."""
     isolated_vpc: bool = False
     """No route to the Pricing API: on-demand prices stay the bundled ones."""
     interruption_queue: str = ""
