@@ -16,6 +16,7 @@ from nodeless.app.commands.why import reasons
 from nodeless.app.commands.windows import timetables
 from nodeless.app.flags import spelled_out, with_flags
 from nodeless.app.offline import offline
+from nodeless.app.reference import reference
 
 app = typer.Typer(
     name="nodeless",
@@ -27,6 +28,7 @@ app = typer.Typer(
 
 
 app.add_typer(offline)
+app.add_typer(reference)
 app.add_typer(situations)
 app.add_typer(sweeping)
 app.add_typer(plans)

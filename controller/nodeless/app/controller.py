@@ -33,6 +33,7 @@ from nodeless.app.leadership import LEASE_NAME, Leadership
 from nodeless.app.live_logging import LiveLogging
 from nodeless.app.live_settings import Faults, LiveSettings, read_global_settings
 from nodeless.app.logs import logger
+from nodeless.app.measured_cloud import measured
 from nodeless.app.metrics import Metrics
 from nodeless.app.pool_loop import PoolLoop
 from nodeless.app.probes import health_application, metrics_application, serve
@@ -168,8 +169,13 @@ class Controller:
 
     async def _act(self, settings: LiveSettings, leadership: Leadership | None) -> None:
         region, cluster_dns = self._process.region, await self._cluster_dns()
-        cloud = AwsProvider(aws_settings(settings.current, region, cluster_dns), log=logger("aws"))
-        settings.listen(lambda current: cloud.use(aws_settings(current, region, cluster_dns)))
+        aws = AwsProvider(
+            aws_settings(settings.current, region, cluster_dns),
+            log=logger("aws"),
+            on_call=self._metrics.show_call,
+        )
+        settings.listen(lambda current: aws.use(aws_settings(current, region, cluster_dns)))
+        cloud = measured(aws, self._metrics)
         try:
             async with asyncio.TaskGroup() as group:
                 # Side by side: pods that wait are told what keeps the cloud from being used.
@@ -228,6 +234,7 @@ class Controller:
             self._waiting.add("the cluster's state")
             await synced(cluster, self._recorder)
             self._waiting.discard("the cluster's state")
+            self._metrics.cluster.watch(lambda: cluster.snapshot)
             for loop in (provisioning, claims, pools, collector, interruption, disruption, drift):
                 group.create_task(loop.run(), name=type(loop).__name__)
 

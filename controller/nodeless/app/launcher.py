@@ -5,7 +5,6 @@ tried again; when the capacity does not exist, the claim is given up and the pod
 planned anew without the offerings that failed.
 """
 
-import time
 from collections.abc import Callable
 
 from nodeless.app.cluster import Cluster
@@ -59,7 +58,6 @@ class Launcher:
             await self._failed(claim, "NodeClassNotReady", str(error))
             raise RetryLaterError from error
         self._hands.assert_leading()
-        started = time.perf_counter()
         try:
             first = self._hands.claims.first_try(claim.name)
             instance = await self._cloud.launch(claim, pool, node_class, first=first)
@@ -69,7 +67,6 @@ class Launcher:
         except CloudError as error:
             await self._failed(claim, _reason(error), str(error))
             raise RetryLaterError from error
-        self._metrics.cloud_seconds.labels("machine", "Create", "aws").observe(time.perf_counter() - started)
         self._metrics.nodes_created.labels("provisioning", claim.pool.name).inc()
         # Without the lease the other replica adopts it: it finds the instance by its tag.
         self._hands.assert_leading()

@@ -1,7 +1,9 @@
 """Prometheus metrics under Karpenter's names (v0.27), so that dashboards keep working.
 
 One registry per process; counters carry no `_total` suffix in Karpenter, which the
-Prometheus client would add, so they are gauges that only grow.
+Prometheus client would add, so they are gauges that only grow, and are called counters where
+they are shown. `version_one_metrics` shows the same figures under v1's names, `cluster_metrics`
+those of nodes and pods.
 """
 
 from collections.abc import Iterable
@@ -9,8 +11,10 @@ from collections.abc import Iterable
 import prometheus_client
 from prometheus_client import CollectorRegistry, Gauge, Histogram
 
+from nodeless import __version__
+from nodeless.app.cluster_metrics import ClusterMetrics, amount_of, resource_type
+from nodeless.app.version_one_metrics import VersionOneMetrics
 from nodeless.model.pools import Pool
-from nodeless.model.resources import CPU
 from nodeless.model.snapshot import Snapshot
 from nodeless.state import pool_usage
 
@@ -20,12 +24,25 @@ _BUCKETS = (
     *(step / 10 for step in range(6, 11)),
     *(1.25, 1.5, 1.75, 2, 2.5, 3, 3.5, 4, 4.5, 5, 6, 7, 8, 9, 10, 15, 20, 25, 30, 40, 50, 60),
 )
+COUNTERS = (
+    "controller_runtime_reconcile_total",
+    "karpenter_cloudprovider_errors_total",
+    "karpenter_interruption_actions_performed",
+    "karpenter_interruption_deleted_messages",
+    "karpenter_interruption_received_messages",
+    "karpenter_nodes_created",
+    "karpenter_nodes_terminated",
+    "nodeless_aws_call_errors_total",
+)
+"""Gauges that only grow."""
 
 
 class Metrics:
     """Every series that the controller exports."""
 
     def __init__(self) -> None:
+        # The times at which series were made would double the number of histograms' series.
+        prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
         registry = self.registry = CollectorRegistry()
         prometheus_client.ProcessCollector(registry=registry)
         prometheus_client.PlatformCollector(registry=registry)
@@ -71,6 +88,25 @@ class Metrics:
             ["controller", "method", "provider"],
             registry=registry,
         )
+        self.cloud_errors = Gauge(
+            "karpenter_cloudprovider_errors_total",
+            "Calls to the cloud that failed, by the kind of error",
+            ["controller", "method", "provider", "error"],
+            registry=registry,
+        )
+        self.aws_seconds = Histogram(
+            "nodeless_aws_call_duration_seconds",
+            "Duration of each call to AWS, with its retries",
+            ["service", "operation"],
+            buckets=(0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
+            registry=registry,
+        )
+        self.aws_errors = Gauge(
+            "nodeless_aws_call_errors_total",
+            "Calls that AWS refused, by its code, or that got no answer",
+            ["service", "operation", "code"],
+            registry=registry,
+        )
         self.reconciles = Gauge(
             "controller_runtime_reconcile_total",
             "Reconciliations by result",
@@ -112,6 +148,25 @@ class Metrics:
             registry=registry,
         )
 
+        Gauge("karpenter_build_info", "1, with the version that runs", ["version"], registry=registry).labels(
+            __version__
+        ).set(1)
+        self.usage_percent = Gauge(
+            "karpenter_provisioner_usage_pct",
+            "Usage of a pool as a percentage of its limit, without fraction",
+            ["resource_type", "provisioner"],
+            registry=registry,
+        )
+        self.cluster = ClusterMetrics()
+        registry.register(VersionOneMetrics(dict.fromkeys(registry._collector_to_names)))
+        registry.register(self.cluster)
+
+    def show_call(self, service: str, operation: str, seconds: float, code: str) -> None:
+        """Count one call to AWS; `code` is empty when it went through."""
+        self.aws_seconds.labels(service, operation).observe(seconds)
+        if code:
+            self.aws_errors.labels(service, operation, code).inc()
+
     def show_setting_faults(self, config_map: str, keys: Iterable[str]) -> None:
         """Show which keys of a ConfigMap cannot be used, in place of those shown before."""
         shown, self._faults[config_map] = self._faults.get(config_map, set()), set(keys)
@@ -124,20 +179,19 @@ class Metrics:
         """Set the usage and limit series; those of pools that are gone disappear."""
         self.usage.clear()
         self.limit.clear()
+        self.usage_percent.clear()
         for pool in pools:
-            for name, amount in pool_usage(snapshot, pool).items():
-                self.usage.labels(_resource(name), pool.name).set(_amount(name, amount))
+            used = pool_usage(snapshot, pool)
+            for name, amount in used.items():
+                self.usage.labels(resource_type(name), pool.name).set(amount_of(name, amount))
             for name, amount in (pool.limits or {}).items():
-                self.limit.labels(_resource(name), pool.name).set(_amount(name, amount))
+                self.limit.labels(resource_type(name), pool.name).set(amount_of(name, amount))
+                percent = used.get(name, 0) * 100 // amount if amount else 100
+                self.usage_percent.labels(resource_type(name), pool.name).set(percent)
 
     def render(self) -> bytes:
         """The text exposition."""
-        return prometheus_client.generate_latest(self.registry)
-
-
-def _resource(name: str) -> str:
-    return name.lower().replace("-", "_")
-
-
-def _amount(name: str, amount: int) -> float:
-    return amount / 1000 if name == CPU else float(amount)
+        text = prometheus_client.generate_latest(self.registry)
+        for name in COUNTERS:
+            text = text.replace(f"# TYPE {name} gauge\n".encode(), f"# TYPE {name} counter\n".encode())
+        return text

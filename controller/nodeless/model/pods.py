@@ -122,6 +122,8 @@ class Pod:
     """End of its grace period: Kubernetes' `metadata.deletionTimestamp`."""
     grace_period_seconds: int = 30
     mirror: bool = False
+    limits: tuple[tuple[str, int], ...] = ()
+    """Sum of what its containers are limited to, sorted by resource; shown, never planned with."""
 
     @property
     def key(self) -> str:

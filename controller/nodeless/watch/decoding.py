@@ -55,6 +55,7 @@ def decode_pod(raw: bytes) -> model.Pod:
         deletion_timestamp=_time(metadata.deletionTimestamp),
         grace_period_seconds=spec.terminationGracePeriodSeconds,
         mirror=_MIRROR in annotations,
+        limits=_limits(spec),
     )
 
 
@@ -191,6 +192,16 @@ def _held_resources(status: documents.PodStatus | None) -> dict[str, dict[str, i
         for each in (*status.initContainerStatuses, *status.containerStatuses)
         if each.allocatedResources is not None
     }
+
+
+def _limits(spec: documents.PodSpec) -> tuple[tuple[str, int], ...]:
+    sidecars = (each for each in spec.initContainers if each.restartPolicy == "Always")
+    given = [each.resources.limits for each in (*sidecars, *spec.containers) if each.resources.limits]
+    try:
+        return tuple(sorted(add({}, *(parse_resources(limits) for limits in given)).items()))
+    except ValueError:
+        # The shape says what cannot be read; here it is only not shown.
+        return ()
 
 
 def _container_requests(resources: documents.ResourceRequirements) -> dict[str, int]:

@@ -28,7 +28,7 @@ from nodeless.cloud.aws.launching import Launcher, Order, type_named
 from nodeless.cloud.aws.pricing import Pricing
 from nodeless.cloud.aws.resolving import Resolver
 from nodeless.cloud.aws.security_groups import SecurityGroups
-from nodeless.cloud.aws.session import AwsSession
+from nodeless.cloud.aws.session import AwsSession, CallObserver
 from nodeless.cloud.aws.settings import AwsSettings
 from nodeless.cloud.aws.subnets import Subnets
 from nodeless.launch.claims import labels_of
@@ -49,9 +49,15 @@ _STALE_REASONS = frozenset({"ImageNotFound", "SubnetNotFound", "SecurityGroupNot
 class AwsProvider:
     """AWS as a CloudProvider. `log` is a structlog logger; `clock` gives seconds since the epoch."""
 
-    def __init__(self, settings: AwsSettings, log: Any = None, clock: Clock = time.time) -> None:
+    def __init__(
+        self,
+        settings: AwsSettings,
+        log: Any = None,
+        clock: Clock = time.time,
+        on_call: CallObserver | None = None,
+    ) -> None:
         self._log = log if log is not None else structlog.get_logger("aws")
-        self._session = AwsSession(settings.region)
+        self._session = AwsSession(settings.region, on_call)
         self._cluster = ClusterFacts(self._session, settings, clock)
         self._subnets = Subnets(self._session, clock)
         self._profiles = InstanceProfiles(self._session, clock, settings.default_instance_profile)

@@ -8,6 +8,7 @@ and endpoints come from boto3's ordinary chain (environment, web identity) alone
 import asyncio
 import contextlib
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -33,10 +34,16 @@ _READ_SECONDS = 30.0
 _CLOSE_SECONDS = 3.0
 
 
+CallObserver = Callable[[str, str, float, str], None]
+"""Told of each call: service, operation, seconds, and the code of an error (empty when there was none)."""
+_STARTED = "nodeless_started"
+
+
 class AwsSession:
     """Clients by service name, made when first used; safe to use from any thread."""
 
-    def __init__(self, region: str = "") -> None:
+    def __init__(self, region: str = "", on_call: CallObserver | None = None) -> None:
+        self._on_call = on_call
         self._session = boto3.Session(region_name=region or None)
         self._clients: dict[str, Any] = {}
         self._lock = threading.Lock()
@@ -73,9 +80,12 @@ class AwsSession:
             user_agent_extra=f"nodeless/{__version__}",
         )
         try:
-            return self._session.client(cast("Any", service), region_name=region, config=config)
+            client = self._session.client(cast("Any", service), region_name=region, config=config)
         except BotoCoreError as error:
             raise translate(error, service, "CreateClient", "") from error
+        if self._on_call is not None:
+            _observe(client, service, self._on_call)
+        return client
 
     async def run(self, function: Callable[[], T]) -> T:
         """Run a blocking function in a worker thread."""
@@ -131,6 +141,26 @@ class AwsSession:
             for client in self._clients.values():
                 client.close()
             self._clients.clear()
+
+
+def _observe(client: Any, service: str, on_call: CallObserver) -> None:
+    """Have every call of a client told when it ends, with its retries, from whatever thread it is made."""
+
+    def begin(context: dict[str, Any], **_: Any) -> None:
+        context[_STARTED] = time.perf_counter()
+
+    def end(model: Any, context: dict[str, Any], code: str) -> None:
+        on_call(service, model.name, time.perf_counter() - context.get(_STARTED, time.perf_counter()), code)
+
+    def answered(model: Any, parsed: Mapping[str, Any], context: dict[str, Any], **_: Any) -> None:
+        end(model, context, str(parsed.get("Error", {}).get("Code", "")))
+
+    def failed(model: Any, exception: Exception, context: dict[str, Any], **_: Any) -> None:
+        end(model, context, type(exception).__name__)
+
+    client.meta.events.register("before-call", begin)
+    client.meta.events.register("after-call", answered)
+    client.meta.events.register("after-call-error", failed)
 
 
 def invoke(client: Any, method: str, request: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,157 @@
+"""Series of nodes and pods, made from the snapshot each time that they are asked for.
+
+Nothing is remembered: what is gone from the cluster is gone from the series. Their number is bounded by the
+cluster's: six families by resource for each node, one series for each pod.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from prometheus_client.core import Metric
+from prometheus_client.registry import Collector
+
+from nodeless.model.labels import (
+    ARCH,
+    CAPACITY_TYPE,
+    INSTANCE_TYPE,
+    NODE_POOL,
+    PROVISIONER_NAME,
+    WELL_KNOWN,
+    ZONE,
+)
+from nodeless.model.nodes import Node
+from nodeless.model.pods import Pod
+from nodeless.model.resources import CPU, Resources, add
+from nodeless.model.snapshot import Snapshot
+
+UNKNOWN = "N/A"
+_NODE_FAMILIES = {
+    "karpenter_nodes_allocatable": "What a node's pods may request",
+    "karpenter_nodes_total_pod_requests": "Requests of the pods on a node, without daemons",
+    "karpenter_nodes_total_pod_limits": "Limits of the pods on a node, without daemons",
+    "karpenter_nodes_total_daemon_requests": "Requests of the daemons' pods on a node",
+    "karpenter_nodes_total_daemon_limits": "Limits of the daemons' pods on a node",
+    "karpenter_nodes_system_overhead": "Capacity of a node that is not allocatable",
+}
+_LABEL_KEYS = {key.partition("/")[2].replace("-", "_").replace(".", "_"): key for key in sorted(WELL_KNOWN)}
+NODE_LABELS = ("resource_type", "node_name", "provisioner", "phase", *_LABEL_KEYS)
+_POD_STATE = "karpenter_pods_state"
+POD_LABELS = (
+    "name",
+    "namespace",
+    "owner",
+    "node",
+    "provisioner",
+    "zone",
+    "arch",
+    "capacity_type",
+    "instance_type",
+    "phase",
+)
+_COUNTS = {
+    "karpenter_cluster_state_node_count": "Nodes that are known",
+    "karpenter_scheduler_queue_depth": "Pods that wait for capacity",
+    "karpenter_cluster_state_synced": "1 once every kind has been listed",
+}
+FAMILIES: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    **{name: (meaning, NODE_LABELS) for name, meaning in _NODE_FAMILIES.items()},
+    _POD_STATE: ("1 for each pod, with where and what it is", POD_LABELS),
+    **{name: (meaning, ()) for name, meaning in _COUNTS.items()},
+}
+"""Meaning and labels by name."""
+
+
+class ClusterMetrics(Collector):
+    """Collects from the snapshot that `watch` gives; before that, the families are empty."""
+
+    def __init__(self) -> None:
+        self._snapshot: Callable[[], Snapshot | None] = lambda: None
+
+    def watch(self, snapshot: Callable[[], Snapshot | None]) -> None:
+        """Have the series made from what a function gives; None: the cluster is not known yet."""
+        self._snapshot = snapshot
+
+    def collect(self) -> Iterable[Metric]:
+        """All families."""
+        snapshot = self._snapshot()
+        families = {name: Metric(name, meaning, "gauge") for name, (meaning, _) in FAMILIES.items()}
+        known = snapshot is not None
+        families["karpenter_cluster_state_synced"].add_sample("karpenter_cluster_state_synced", {}, known)
+        if snapshot is not None:
+            pods = snapshot.pods.values()
+            depth = sum(pod.provisionable for pod in pods)
+            for name, count in zip(_COUNTS, (len(snapshot.nodes), depth), strict=False):
+                families[name].add_sample(name, {}, count)
+            for node in snapshot.nodes.values():
+                _add_node(families, snapshot, node)
+            for pod in pods:
+                families[_POD_STATE].add_sample(_POD_STATE, _pod_labels(snapshot, pod), 1)
+        return families.values()
+
+    def describe(self) -> Iterable[Metric]:
+        """The families, without samples."""
+        return [Metric(name, meaning, "gauge") for name, (meaning, _) in FAMILIES.items()]
+
+
+def resource_type(name: str) -> str:
+    """A resource's name as a label's value."""
+    return name.lower().replace("-", "_")
+
+
+def amount_of(name: str, amount: int) -> float:
+    """An amount in cores, bytes or pieces."""
+    return amount / 1000 if name == CPU else float(amount)
+
+
+def pool_name(labels: Mapping[str, str]) -> str:
+    """The pool that a node's labels name, of either generation."""
+    return labels.get(PROVISIONER_NAME) or labels.get(NODE_POOL) or UNKNOWN
+
+
+def _add_node(families: Mapping[str, Metric], snapshot: Snapshot, node: Node) -> None:
+    pods = [pod for pod in snapshot.pods_on(node.name) if not pod.terminal]
+    daemons = [pod for pod in pods if pod.owned_by_daemon_set]
+    others = [pod for pod in pods if not pod.owned_by_daemon_set]
+    overhead = {name: amount - node.allocatable.get(name, 0) for name, amount in node.capacity.items()}
+    figures: tuple[Resources, ...] = (
+        node.allocatable,
+        add({}, *(pod.requests for pod in others)),
+        add({}, *(dict(pod.limits) for pod in others)),
+        add({}, *(pod.requests for pod in daemons)),
+        add({}, *(dict(pod.limits) for pod in daemons)),
+        overhead,
+    )
+    common = {
+        "node_name": node.name,
+        "provisioner": pool_name(node.labels),
+        "phase": "",
+        **{label: node.labels.get(key, UNKNOWN) for label, key in _LABEL_KEYS.items()},
+    }
+    for name, amounts in zip(_NODE_FAMILIES, figures, strict=True):
+        for resource, amount in _sorted(amounts):
+            labels = {"resource_type": resource_type(resource), **common}
+            families[name].add_sample(name, labels, amount_of(resource, amount))
+
+
+def _sorted(amounts: Mapping[str, int]) -> Iterator[tuple[str, int]]:
+    return iter(sorted(amounts.items()))
+
+
+def _pod_labels(snapshot: Snapshot, pod: Pod) -> dict[str, str]:
+    node = snapshot.nodes.get(pod.node_name)
+    labels = node.labels if node is not None else {}
+    owner = ""
+    if pod.owners:
+        first = pod.owners[0]
+        owner = f"/apis/{first.api_version}/namespaces/{pod.namespace}/{first.kind.lower()}s/{first.name}"
+    return {
+        "name": pod.name,
+        "namespace": pod.namespace,
+        "owner": owner,
+        "node": pod.node_name,
+        "provisioner": pool_name(labels),
+        "zone": labels.get(ZONE, UNKNOWN),
+        "arch": labels.get(ARCH, UNKNOWN),
+        "capacity_type": labels.get(CAPACITY_TYPE, UNKNOWN),
+        "instance_type": labels.get(INSTANCE_TYPE, UNKNOWN),
+        "phase": pod.phase,
+    }

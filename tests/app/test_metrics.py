@@ -1,0 +1,204 @@
+"""Metrics: names and labels that dashboards depend on, their number, and the scrape of a real process."""
+
+import asyncio
+
+import pytest
+
+from nodeless.app.cluster_metrics import FAMILIES, NODE_LABELS
+from nodeless.app.measured_cloud import measured
+from nodeless.app.metrics import COUNTERS, Metrics
+from nodeless.app.version_one_metrics import MIRRORS
+from nodeless.cloud import CloudUnavailable
+from nodeless.model.events import NodeGone, NodeSeen, PodGone, PodSeen
+from nodeless.model.pods import Owner
+from nodeless.model.snapshot import Snapshot
+from nodeless.state import apply
+from tests import factories
+from tests.app.process import leads, scrape
+from tests.app.world import CLAIMS, Kubelets, a_pod, a_provisioner, a_template
+
+#: Names of v0.27 that dashboards use, with their labels.
+UPSTREAM = {
+    "karpenter_nodes_created": ("reason", "provisioner"),
+    "karpenter_nodes_terminated": ("reason", "provisioner"),
+    "karpenter_provisioner_usage": ("resource_type", "provisioner"),
+    "karpenter_provisioner_limit": ("resource_type", "provisioner"),
+    "karpenter_provisioner_usage_pct": ("resource_type", "provisioner"),
+    "karpenter_provisioner_scheduling_duration_seconds": (),
+    "karpenter_cloudprovider_duration_seconds": ("controller", "method", "provider"),
+    "karpenter_interruption_received_messages": ("message_type",),
+    "karpenter_interruption_deleted_messages": (),
+    "karpenter_interruption_message_latency_time_seconds": (),
+    "karpenter_interruption_actions_performed": ("action_type",),
+    "leader_election_master_status": ("name",),
+    "controller_runtime_reconcile_total": ("controller", "result"),
+}
+
+
+def collected(metrics):
+    text = metrics.render().decode()
+    lines = (line for line in text.splitlines() if not line.startswith("#"))
+    return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
+
+
+def a_cluster(nodes, pods_each):
+    snapshot = Snapshot()
+    for number in range(nodes):
+        name, identifier = f"node-{number}", f"aws:///us-east-1a/i-{number}"
+        resources = {"cpu": 4000, "memory": 8 << 30, "pods": 29, "ephemeral-storage": 20 << 30}
+        node = factories.a_node(
+            str(number), name=name, provider_id=identifier, capacity=resources, allocatable=resources
+        )
+        snapshot = apply(snapshot, NodeSeen(node))
+        for each in range(pods_each):
+            member = factories.a_pod(f"web-{number}-{each}", node_name=name, phase="Running")
+            snapshot = apply(snapshot, PodSeen(member))
+    return snapshot
+
+
+@pytest.mark.parametrize(("name", "labels"), UPSTREAM.items(), ids=UPSTREAM)
+def test_a_family_has_karpenters_name_and_labels(name, labels):
+    registry = Metrics().registry
+    (found,) = (each for each in registry._collector_to_names if getattr(each, "_name", "") == name)
+    assert found._labelnames == labels
+    shown = Metrics().render().decode()
+    assert f"# TYPE {name} {'counter' if name in COUNTERS else found._type}\n" in shown
+
+
+def test_counters_of_v0_27_bear_no_total():
+    for name in COUNTERS:
+        if name.startswith("karpenter_") and "cloudprovider" not in name:
+            assert not name.endswith("_total")
+
+
+def test_the_labels_of_a_nodes_series_are_four_and_one_for_each_well_known_label():
+    assert NODE_LABELS[:4] == ("resource_type", "node_name", "provisioner", "phase")
+    # v0.27's 26, and `nodepool`, by which v1's dashboards select.
+    assert len(NODE_LABELS) == 4 + 26 + 1
+    assert {"zone", "arch", "instance_type", "capacity_type", "provisioner_name", "nodepool"} <= {
+        *NODE_LABELS
+    }
+
+
+def test_a_nodes_series_say_what_it_offers_and_what_its_pods_ask_for():
+    metrics = Metrics()
+    owners = (Owner("apps/v1", "DaemonSet", "agent"),)
+    daemon = factories.a_pod("agent", requests={"cpu": 100}, node_name="node-0", owners=owners)
+    limited = factories.a_pod("web", node_name="node-0", limits=(("cpu", 2000),))
+    done = factories.a_pod("done", node_name="node-0", phase="Succeeded")
+    snapshot = a_cluster(1, 0)
+    for each in (daemon, limited, done):
+        snapshot = apply(snapshot, PodSeen(each))
+    metrics.cluster.watch(lambda: snapshot)
+    cpu = {
+        name.partition("{")[0]: value
+        for name, value in collected(metrics).items()
+        if 'node_name="node-0"' in name and 'resource_type="cpu"' in name
+    }
+    allocatable = snapshot.nodes["node-0"].allocatable["cpu"] / 1000
+    assert cpu["karpenter_nodes_allocatable"] == allocatable
+    assert cpu["karpenter_nodes_total_pod_requests"] == 1.0
+    assert cpu["karpenter_nodes_total_pod_limits"] == 2.0
+    assert cpu["karpenter_nodes_total_daemon_requests"] == pytest.approx(0.1)
+    assert "karpenter_nodes_total_daemon_limits" not in cpu
+
+
+def test_at_500_nodes_the_number_of_series_is_bounded_by_nodes_pods_and_a_constant():
+    metrics = Metrics()
+    nothing = len(collected(metrics))
+    snapshot = a_cluster(500, 4)
+    metrics.cluster.watch(lambda: snapshot)
+    series = collected(metrics)
+    resources = len(snapshot.nodes["node-0"].capacity)
+    assert len(series) - nothing <= 500 * len([n for n in FAMILIES if "_nodes_" in n]) * resources + 2000 + 2
+    assert sum(name.startswith("karpenter_pods_state") for name in series) == 2000
+    assert nothing < 400
+
+
+def test_series_of_what_is_gone_disappear():
+    metrics, snapshot = Metrics(), a_cluster(2, 1)
+    metrics.cluster.watch(lambda: snapshot)
+    assert any('"node-1"' in name for name in collected(metrics))
+    snapshot = apply(apply(snapshot, PodGone("default/web-1-0")), NodeGone("node-1"))
+    left = collected(metrics)
+    assert not any('"node-1"' in name or '"web-1-0"' in name for name in left)
+    assert any('"node-0"' in name for name in left)
+
+
+def test_version_ones_names_show_the_same_figures():
+    metrics = Metrics()
+    metrics.nodes_created.labels("provisioning", "default").inc(2)
+    metrics.nodes_created.labels("consolidation/replace", "default").inc()
+    metrics.scheduling_seconds.observe(0.3)
+    shown = collected(metrics)
+    assert shown['karpenter_nodes_created_total{nodepool="default"}'] == 3
+    assert shown['karpenter_nodeclaims_created_total{nodepool="default",reason="provisioning"}'] == 2
+    assert shown["karpenter_scheduler_scheduling_duration_seconds_count"] == 1
+    assert shown['karpenter_scheduler_scheduling_duration_seconds_bucket{le="0.3"}'] == 1
+    names = {family.name for family in metrics.registry.collect()}
+    assert {mirror.name.removesuffix("_total") for mirror in MIRRORS} <= names
+
+
+async def _refuse(*_arguments, **_options):
+    raise CloudUnavailable("ec2", "no answer")
+
+
+class Cloud:
+    find = staticmethod(_refuse)
+    region = "us-east-1"
+
+
+def test_calls_to_the_cloud_are_measured_with_their_errors():
+    metrics = Metrics()
+    cloud = measured(Cloud(), metrics)
+
+    async def scenario():
+        with pytest.raises(CloudUnavailable):
+            await cloud.find("i-1")
+
+    asyncio.run(scenario())
+    shown = collected(metrics)
+    labels = 'controller="",method="Get",provider="aws"'
+    assert shown[f"karpenter_cloudprovider_duration_seconds_count{{{labels}}}"] == 1
+    wanted = 'karpenter_cloudprovider_errors_total{controller="",error="CloudUnavailable",'
+    assert [value for name, value in shown.items() if name.startswith(wanted)] == [1]
+    assert cloud.region == "us-east-1"
+
+
+@pytest.mark.cluster
+def test_the_scrape_of_a_process_that_made_a_node_shows_all_of_it(replicas, api, aws, network, namespace):
+    process = replicas("first")
+    leads(api, namespace, "first")
+    for document in (
+        a_template(),
+        a_provisioner(limits={"resources": {"cpu": "100"}}),
+        a_pod("web", namespace),
+    ):
+        api.create(document)
+    kubelets = Kubelets(api, network)
+
+    def shown():
+        kubelets.turn()
+        series = scrape(process)
+        return series if any(name.startswith("karpenter_nodes_allocatable") for name in series) else None
+
+    api.wait(lambda: api.list(CLAIMS), timeout=40, what="a claim")
+    series = api.wait(shown, timeout=60, what="the node's series")
+    created = 'karpenter_nodes_created{provisioner="default",reason="provisioning"}'
+    api.wait(lambda: scrape(process).get(created) == 1, what="the count of nodes")
+    series = scrape(process)
+    for name in (
+        'leader_election_master_status{name="karpenter-leader-election"}',
+        'karpenter_provisioner_limit{provisioner="default",resource_type="cpu"}',
+        'karpenter_nodepools_limit{nodepool="default",resource_type="cpu"}',
+        'karpenter_cloudprovider_duration_seconds_count{controller="",method="Create",provider="aws"}',
+        'nodeless_aws_call_duration_seconds_count{operation="CreateFleet",service="ec2"}',
+        'nodeless_aws_call_errors_total{code="DryRunOperation",operation="DescribeInstanceTypes",service="ec2"}',
+        "karpenter_provisioner_scheduling_duration_seconds_count",
+        "karpenter_scheduler_queue_depth",
+        "process_resident_memory_bytes",
+    ):
+        assert name in series
+    assert series["karpenter_cluster_state_synced"] == 1
+    assert any(name.startswith("karpenter_build_info{") for name in series)
+    assert any(name.startswith("karpenter_pods_state{") and f'"{namespace}"' in name for name in series)
