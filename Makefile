@@ -34,7 +34,8 @@ check: $(STAMP) ## format, lint, types, layers, generated files
 	@$(PYTHON) -m nodeless crds controller/crds --check
 	@$(PYTHON) -m pulumi_nodeless generate --check
 
-bench: setup ## print the figures: admission time, decision time, time to the first node, memory, consolidation
+bench: setup ## print the figures: packing problems (PROBLEMS=FOLDER), admission, decision, nodes, memory, consolidation
+	@$(PYTHON) -m tests.solve.bench
 	@$(PYTHON) -m infra.local bench $(ARGS)
 	@$(PYTHON) -m tests.disruption.measure
 

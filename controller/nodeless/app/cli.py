@@ -9,6 +9,7 @@ import typer
 
 from nodeless import __version__
 from nodeless.app.commands.catalogue import catalogues
+from nodeless.app.commands.packing import packing
 from nodeless.app.commands.plan import plans
 from nodeless.app.commands.situations import situations
 from nodeless.app.commands.sweeping import sweeping
@@ -35,6 +36,7 @@ app.add_typer(plans)
 app.add_typer(reasons)
 app.add_typer(catalogues)
 app.add_typer(timetables)
+app.add_typer(packing)
 
 
 @app.callback(invoke_without_command=True)

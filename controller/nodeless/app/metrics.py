@@ -79,6 +79,16 @@ class Metrics:
         self.plan_cost = Gauge(
             "nodeless_plan_cost_dollars_per_hour", "Price of the last plan's new nodes", registry=registry
         )
+        self.plan_bound = Gauge(
+            "nodeless_plan_lower_bound_dollars_per_hour",
+            "What the last plan's new nodes cost at least; not a number when it is not known",
+            registry=registry,
+        )
+        self.plan_gap = Gauge(
+            "nodeless_plan_gap_ratio",
+            "By how much of its price the last plan may be above the cheapest, 0 to 1; NaN: not known",
+            registry=registry,
+        )
         self.pending_pods = Gauge(
             "nodeless_pods_without_capacity", "Pods that the last pass could not place", registry=registry
         )

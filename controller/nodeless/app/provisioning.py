@@ -145,6 +145,8 @@ class Provisioning:
             await asyncio.to_thread(self._record, situation, plan)
         self._metrics.scheduling_seconds.observe(time.perf_counter() - started)
         self._metrics.plan_cost.set(plan.cost_per_hour)
+        self._metrics.plan_bound.set(float("nan") if plan.lower_bound is None else plan.lower_bound)
+        self._metrics.plan_gap.set(float("nan") if plan.gap is None else plan.gap)
         self._metrics.pending_pods.set(len(plan.refusals))
         plan = self._hold_back(plan, snapshot, now)
         await self._launch(plan, snapshot, now)

@@ -35,6 +35,8 @@ _SMOOTH = 0.6
 _STALLED = 4
 #: Rounds of new fillings in a dive, and the number of steps in which parts are rounded up.
 _FRESH, _STEPS = 2, 40
+#: The share of the effort that a dive leaves for the greedy cover of the rest.
+_COMPLETION = 0.3
 #: The share of its cost that the remains of a dropped configuration must be worth.
 _REMAINS = 0.8
 
@@ -80,7 +82,6 @@ class Search:
         self._shape: list[int] = []
         self._filling: list[Amounts] = []
         self._known: set[tuple[int, bytes]] = set()
-        self.turns = 0
         self._dropped: set[int] = set()
         self._rows = len(cover.needed) + len(cover.caps)
         dearest = float(cover.cost.max(initial=0.0)) + float(cover.worth.max(initial=0.0))
@@ -88,16 +89,13 @@ class Search:
         self.values: Values = cover.worth
         """The last values of the pods."""
 
-    def greedy(
-        self, left: Amounts, caps: Values, values: Values, *, patient: bool = True
-    ) -> list[Chosen] | None:
+    def greedy(self, left: Amounts, caps: Values, values: Values) -> list[Chosen] | None:
         """Cover what is left by buying again and again what gives most value for money.
 
         Args:
             left: Pods of each item.
             caps: What is left of the caps.
             values: Of one pod of each item.
-            patient: Go on when the effort is spent.
 
         Returns:
             What was bought; None when some pods find no place, or the effort is spent.
@@ -108,11 +106,10 @@ class Search:
         chosen: list[Chosen] = []
         few = False
         while left.any():
-            if not patient and self._effort.left <= 0:
+            if self._effort.left <= 0:
                 return None
             few = few or self._nodes(left, values) < _FEW
             rows = self._open(caps, None if few else cover.likely)
-            self.turns += 1
             alike = max(1, int(self._nodes(left, values) / _BULK))
             fillings = self._fill(values, -(-left // alike), rows, quick=alike > 1)
             worth = fillings @ values
@@ -184,9 +181,8 @@ class Search:
         cover = self._cover
         left, caps = cover.needed.copy(), cover.caps.copy()
         chosen: list[Chosen] = []
-        if self._effort.left <= 0:
-            return None
-        while left.any() and self._effort.left > 0:
+        enough = self._effort.left * _COMPLETION
+        while left.any() and self._effort.left > enough:
             bought = self._buy(self._solve_for(left), left, caps)
             if not bought:
                 break
@@ -252,9 +248,9 @@ class Search:
         return result
 
     def _fill(self, values: Values, left: Amounts, rows: NDArray[np.intp], *, quick: bool = False) -> Amounts:
-        before = self._filler.steps
+        steps, elements = self._filler.steps, self._filler.elements
         fillings = self._filler.best(values, left, rows, quick=quick)
-        self._effort.spend_filling(self._filler.steps - before, len(rows) * int((left > 0).sum()))
+        self._effort.spend_filling(self._filler.steps - steps, self._filler.elements - elements)
         return fillings
 
     def _price(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 #: Seconds for a solve, for each simplex iteration in it, and for each row and column in an iteration.
 _SOLVE, _ITERATION, _ITERATION_ROW, _ITERATION_COLUMN = 300e-6, 10e-6, 80e-9, 10e-9
 #: Seconds for one step of a filling, and for each element of its arrays.
-_STEP, _STEP_ELEMENT = 45e-6, 2e-9
+_STEP, _STEP_ELEMENT = 45e-6, 6e-9
 
 
 @dataclass(slots=True)
@@ -27,4 +27,4 @@ class Effort:
         return int(max(0.0, self.left) / (_ITERATION + _ITERATION_ROW * rows))
 
     def spend_filling(self, steps: int, elements: int) -> None:
-        self.left -= steps * (_STEP + _STEP_ELEMENT * elements)
+        self.left -= steps * _STEP + elements * _STEP_ELEMENT

@@ -44,10 +44,10 @@ class Existing:
         """What is left on each slot; a copy."""
         return self._free.copy()
 
-    def accepts(self, pods: PodClass) -> Mask:
-        """The slots that pods of a class require no more of, and whose every taint they tolerate."""
+    def accepts(self, pods: PodClass, *, grudgingly: bool = False) -> Mask:
+        """The slots that satisfy what a class requires; `grudgingly`: also where taints would keep it off."""
         tolerated, unwelcome = self._taints(pods.shape.tolerations)
-        accepted: Mask = tolerated & (unwelcome == 0) & self._required(pods)
+        accepted: Mask = tolerated & (grudgingly | (unwelcome == 0)) & self._required(pods)
         return accepted
 
     def fill(self, pods: PodClass, waiting: Sequence[str], *, least: int = 0) -> dict[str, str]:

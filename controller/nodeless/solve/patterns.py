@@ -51,6 +51,8 @@ class Filler:
         self._room = shapes.room[:, asked]
         self._allowed = shapes.allowed
         self.steps = 0
+        self.elements = 0
+        """Steps so far, and the elements of the arrays that they went through."""
 
     def best(self, values: Values, left: Amounts, rows: NDArray[np.intp], *, quick: bool = False) -> Amounts:
         """The most valuable filling found for each shape.
@@ -97,6 +99,7 @@ class Filler:
         active = np.arange(len(rows))
         while len(active):
             self.steps += 1
+            self.elements += len(active) * len(useful)
             share = full[active] / np.maximum(room[active] / self._unit, 1e-9)
             density = (share**power / full[active]) @ size.T
             score = np.where(can[active], values / density, -1.0)

@@ -68,13 +68,15 @@ def repack(
         return floor
     moving = {id(node) for node in free}
     fixed = [node for node in floor.nodes if id(node) not in moving]
-    items = standing.joined(items_of(free), [table for table in tables if table.pool.key in aims])
+    bought = items_of(free)
+    items = standing.joined(bought, [table for table in tables if table.pool.key in aims])
     shapes = shapes_for(items)
     room, allowed, names = standing.shapes(items)
     cover = cover_of(items, shapes, [budgets.left(table, fixed) for table in shapes.tables], (room, allowed))
     best = _Built(free, {}, cover.handicaps)
     pods = sum(item.count for item in items)
-    if not time_box and (pods < _MANY or best.cost <= _GOOD * float(cover.worth @ cover.needed)):
+    in_bulk = float(cover.worth[: len(bought)] @ [item.count for item in bought])
+    if not time_box and (pods < _MANY or best.cost <= _GOOD * in_bulk):
         return floor
     effort = Effort(time_box or min(_FLOOR, _FLOOR_POD * pods))
     requests = np.array([item.pods.requests for item in items])
@@ -82,7 +84,7 @@ def repack(
     search = Search(cover, Filler(cover.shapes, requests, hosts), effort)
     builder = _Builder(items, cover, names)
     seeds = list(_seeds(cover, items, free, floor.placements, names))
-    for chosen in _candidates(search, cover, seeds, thorough=time_box > 0):
+    for chosen in _candidates(search, cover, seeds, effort, thorough=time_box > 0):
         whole = merged(chosen, cover, requests, hosts)
         if cost_of(cover, whole) > best.cost * (1 + _NODES) + _SAME:
             continue
@@ -99,12 +101,12 @@ def repack(
 
 
 def _candidates(
-    search: Search, cover: Cover, seeds: Sequence[tuple[int, Amounts]], *, thorough: bool
+    search: Search, cover: Cover, seeds: Sequence[tuple[int, Amounts]], effort: Effort, *, thorough: bool
 ) -> Iterator[Sequence[Chosen]]:
-    greedy = search.greedy(cover.needed, cover.caps, cover.worth, patient=thorough)
+    greedy = search.greedy(cover.needed, cover.caps, cover.worth)
     if greedy is not None:
         yield greedy
-    if not thorough:
+    if not thorough or effort.left <= 0:
         return
     search.generate([*seeds, *((one.shape, one.filling) for one in greedy or ())])
     dived = search.dive()

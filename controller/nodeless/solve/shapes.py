@@ -60,7 +60,7 @@ def shapes_for(items: Sequence[Item]) -> Shapes:
     return Shapes(
         listed,
         np.array(pool, dtype=np.intp),
-        np.array(room, dtype=np.int64).reshape(len(pool), -1),
+        np.array(room, dtype=np.int64).reshape(len(pool), len(items[0].pods.requests) if items else 0),
         np.array(price, dtype=np.float64),
         charge,
         np.array(allowed, dtype=np.bool_).reshape(len(pool), len(items)),

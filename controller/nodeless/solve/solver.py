@@ -43,6 +43,7 @@ from nodeless.model.plan import Plan, PlannedNode, Refusal
 from nodeless.model.pods import Pod, PodShape
 from nodeless.model.pools import Pool
 from nodeless.model.snapshot import Snapshot
+from nodeless.solve.bound import lower_bound
 from nodeless.solve.classes import Axis, PodClass, group, requested_names, requests_of
 from nodeless.solve.constraints import Demand, Unplannable, demand_of
 from nodeless.solve.daemons import as_they_run
@@ -132,6 +133,12 @@ def _plan_of_pods(snapshot: Snapshot, catalog: Catalog, policy: Policy) -> Plan:
         packed = repack(packed, standing, budgets, usable, aims, policy.time_box)
     for node in packed.nodes:
         node.widen()
+    bound = None
+    if aims and policy.time_box:
+        refused = {id(pods): len(keys) for pods, keys in left}
+        placed = [(pods, len(pods.pods) - refused.get(id(pods), 0)) for pods in classes]
+        standing = Standing(existing, placements, classes)
+        bound = lower_bound(placed, standing, budgets, usable)
     for pods, keys in left:
         refusals.extend(refuse(pods, keys, tables, budgets, policy.pool_problems, topology))
     launched = planned(packed.nodes, policy.max_alternatives)
@@ -142,6 +149,7 @@ def _plan_of_pods(snapshot: Snapshot, catalog: Catalog, policy: Policy) -> Plan:
         new_nodes=tuple(made for made in launched if made is not None),
         placements=dict(sorted(packed.placements.items())),
         refusals=_by_pod(refusals),
+        lower_bound=bound,
     )
 
 

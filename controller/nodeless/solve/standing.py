@@ -17,6 +17,8 @@ from nodeless.solve.rules import NO_RULES
 
 #: Existing nodes that are looked at, those with the most room first.
 _MOST = 200
+#: Existing nodes up to which a bound looks at each of them.
+_SINGLY = 64
 
 
 class Standing:
@@ -28,15 +30,19 @@ class Standing:
         self._existing = existing
         self._slot = {name: index for index, name in enumerate(existing.names)}
         self.free: Amounts = existing.free
+        """Room for plain pods: where they are, or could be."""
+        self._whole: Amounts = existing.free
+        #: Room before this pass.
         self.placed: dict[PodClass, tuple[str, ...]] = {}
         """Plain pods that are on existing nodes and may move, by class."""
         for pods in classes if placements else ():
-            if _plain(pods):
-                keys = tuple(key for key in pods.pods if key in placements)
-                if keys:
-                    self.placed[pods] = keys
-                    for key in keys:
-                        self.free[self._slot[placements[key]]] += pods.requests
+            keys = tuple(key for key in pods.pods if key in placements)
+            for key in keys:
+                self._whole[self._slot[placements[key]]] += pods.requests
+            if keys and _plain(pods):
+                self.placed[pods] = keys
+                for key in keys:
+                    self.free[self._slot[placements[key]]] += pods.requests
 
     def joined(self, items: Sequence[Item], tables: Sequence[PoolTable]) -> list[Item]:
         """The items, with the plain pods that are on existing nodes."""
@@ -62,6 +68,22 @@ class Standing:
             share = (self.free[rows] / np.maximum(self.free[rows].max(axis=0), 1)).sum(axis=1)
             rows = np.sort(rows[np.argsort(-share, kind="stable")[:_MOST]])
         return self.free[rows], allowed[rows], [self._existing.names[row] for row in rows]
+
+    def at_most(self, items: Sequence[Item]) -> tuple[Amounts, Mask]:
+        """Room before this pass, and the items that may go there as far as nodes are concerned.
+
+        Many nodes are told as one with the room of all: for a bound that is enough.
+        """
+        allowed: Mask = np.zeros((len(self._whole), len(items)), dtype=np.bool_)
+        for index, item in enumerate(items):
+            fits = how_many(self._whole, item.pods.requests) > 0
+            allowed[:, index] = fits & self._existing.accepts(item.pods, grudgingly=True)
+        rows = np.flatnonzero(allowed.any(axis=1))
+        room, allowed = np.maximum(self._whole[rows], 0), allowed[rows]
+        if len(rows) > _SINGLY:
+            anywhere: Mask = np.logical_or.reduce(allowed, axis=0, keepdims=True)
+            return room.sum(axis=0, keepdims=True), anywhere
+        return room, allowed
 
 
 def _plain(pods: PodClass) -> bool:

@@ -1,0 +1,101 @@
+"""`nodeless solve`: one packing problem from a file, its answer on stdout."""
+
+import gzip
+import json
+import resource
+import sys
+from pathlib import Path
+from time import perf_counter, process_time
+from typing import Annotated, Any
+
+import typer
+
+from nodeless.api.errors import InvalidObject
+from nodeless.api.packing_problem import Problem, read_catalogue, read_problem
+from nodeless.explain.packing_answer import packing_answer
+from nodeless.model.packing import LOWEST_PRICE, packing_defect
+
+packing = typer.Typer()
+
+
+class UnreadableProblem(Exception):
+    """A file that is no problem, and why."""
+
+
+@packing.command(name="solve")
+def solve_problem(
+    problem: Annotated[Path, typer.Option(help="The problem: JSON, plain or gzipped")],
+    improve: Annotated[
+        float, typer.Option(help="Seconds of work for a cheaper plan on top of the floor plan; 0: none")
+    ] = 1.0,
+    policy: Annotated[str, typer.Option("--packing", help="lowest-price or fewest-nodes")] = LOWEST_PRICE,
+    as_json: Annotated[bool, typer.Option("--json", help="The whole answer as JSON")] = False,
+) -> None:
+    """Solve a packing problem of a file: nodes to launch, price, lower bound; exit 1 when pods are left."""
+    if defect := packing_defect(policy):
+        _fail(f"--packing {policy!r} {defect}")
+    if not 0 <= improve < float("inf"):
+        _fail(f"--improve {improve} is no time; hint: seconds, 0 or more")
+    try:
+        answer = answer_to(load_problem(problem), improve=improve, packing=policy)
+    except UnreadableProblem as error:
+        _fail(str(error))
+    typer.echo(json.dumps(answer, indent=1) if as_json else _line(answer))
+    if answer["unscheduledPods"]:
+        raise typer.Exit(1)
+
+
+def load_problem(path: Path) -> Problem:
+    """The problem of a file, with the catalogue that it names beside it.
+
+    Raises:
+        UnreadableProblem: a file cannot be read, or does not hold what it should.
+    """
+    document = _json(path)
+    try:
+        name = document.get("catalogue") if isinstance(document, dict) else None
+        types = read_catalogue(_json(path.parent / name)) if isinstance(name, str) else ()
+        return read_problem(document, types)
+    except InvalidObject as error:
+        raise UnreadableProblem(f"{path}: {error}") from None
+
+
+def answer_to(problem: Problem, *, improve: float, packing: str = LOWEST_PRICE) -> dict[str, Any]:
+    """The answer, with what it took: seconds by the clock and of the processor, and peak memory."""
+    # Imported here: the other commands do without NumPy and HiGHS.
+    from nodeless.solve import Policy, solve  # noqa: PLC0415
+
+    policy = Policy(packing=packing, time_box=improve, ignore_preferences=problem.ignore_preferences)
+    wall, cpu = perf_counter(), process_time()
+    plan = solve(problem.snapshot, problem.catalog, policy, 0.0)
+    return packing_answer(problem.name, problem.pods, plan) | {
+        "solveSeconds": round(perf_counter() - wall, 6),
+        "solveCpuSeconds": round(process_time() - cpu, 6),
+        "maxRssMiB": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1),
+    }
+
+
+def _json(path: Path) -> Any:
+    try:
+        content = path.read_bytes()
+        return json.loads(gzip.decompress(content) if path.suffix == ".gz" else content)
+    except (OSError, EOFError) as error:
+        raise UnreadableProblem(f"{path} cannot be read: {error}") from None
+    except ValueError as error:
+        raise UnreadableProblem(f"{path} is not JSON: {error}") from None
+
+
+def _line(answer: dict[str, Any]) -> str:
+    bound = answer["lowerBound"]
+    proof = "" if bound is None else f", at least {bound:.4f} (gap {100 * answer['gap']:.1f} %)"
+    return (
+        f"{answer['problem'] or 'problem'}: {answer['newNodeCount']} nodes for {answer['scheduledNew']} of "
+        f"{answer['pods']} pods, {answer['totalHourlyPrice']:.4f} USD/h{proof}; "
+        f"{answer['scheduledExisting']} on existing nodes, {answer['unscheduledPods']} without a place; "
+        f"{answer['solveSeconds']:.3f} s"
+    )
+
+
+def _fail(message: str) -> None:
+    print(f"nodeless: {message}", file=sys.stderr)  # noqa: T201 - the last line of the process
+    raise typer.Exit(2)

@@ -1,0 +1,118 @@
+# ruff: noqa: T201 - prints its figures
+"""The packing problems: time, nodes, price and bound beside what is recorded of Karpenter's scheduler.
+
+Run: python -m tests.solve.bench [FOLDER] [NAME ...]   (`make bench` does; environment variable PROBLEMS
+names the folder, too). Each problem is solved twice in a process of its own, without and with the search
+for a cheaper plan, and each answer is checked by `feasibility`. Exit code 1 when one is wrong.
+"""
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from tests.solve.feasibility import Checker
+from tests.solve.problems import FOLDER
+
+_HEAD = (
+    f"{'problem':25} {'pods':>6} | {'fast s':>7} {'nodes':>5} {'usd/h':>9} | {'full s':>6} {'nodes':>5} "
+    f"{'usd/h':>9} {'MiB':>4} {'bound':>9} {'gap':>5} | {'theirs s':>8} {'nodes':>5} {'usd/h':>9} "
+    f"{'bound':>9} "
+    f"| {'x faster':>8} {'cheaper':>7} {'over':>5}"
+)
+
+
+def main(arguments: list[str]) -> int:
+    folder = FOLDER
+    if arguments and Path(arguments[0]).is_dir():
+        folder = Path(arguments.pop(0))
+    elif os.environ.get("PROBLEMS"):
+        folder = Path(os.environ["PROBLEMS"])
+    if not folder.is_dir():
+        print(f"no packing problems at {folder}; hint: PROBLEMS=FOLDER make bench", file=sys.stderr)
+        return 0
+    files = sorted(path for path in folder.glob("*.json*") if _is_problem(path))
+    recorded = read(folder / "karpenter.json") if (folder / "karpenter.json").exists() else {}
+    wrong = 0
+    print(_HEAD)
+    for path in files:
+        name = path.name.partition(".")[0]
+        if arguments and name not in arguments:
+            continue
+        fast, full = (_solve(path, seconds) for seconds in ("0", "1"))
+        faults = [fault for answer in (fast, full) for fault in checker(path).faults(answer)]
+        print(_row(name, fast, full, recorded.get(name, {})))
+        for fault in faults[:5]:
+            print(f"    WRONG: {fault}")
+        wrong += bool(faults)
+    return 1 if wrong else 0
+
+
+def _solve(path: Path, seconds: str) -> dict[str, Any]:
+    command = [
+        sys.executable,
+        "-m",
+        "nodeless",
+        "solve",
+        "--problem",
+        str(path),
+        "--json",
+        "--improve",
+        seconds,
+    ]
+    with tempfile.TemporaryFile() as output:
+        subprocess.run(command, stdout=output, check=False)
+        output.seek(0)
+        answer: dict[str, Any] = json.load(output)
+    return answer
+
+
+def checker(path: Path) -> Checker:
+    """The checker for the problem of a file."""
+    problem = read(path)
+    return Checker(problem, read(path.parent / problem["catalogue"]) if "catalogue" in problem else None)
+
+
+def _is_problem(path: Path) -> bool:
+    document = read(path)
+    return isinstance(document, dict) and "nodePools" in document
+
+
+def read(path: Path) -> Any:
+    """JSON, plain or gzipped."""
+    content = path.read_bytes()
+    return json.loads(gzip.decompress(content) if path.suffix == ".gz" else content)
+
+
+def _row(name: str, fast: dict[str, Any], full: dict[str, Any], known: dict[str, Any]) -> str:
+    theirs, bound = known.get("totalHourlyPrice"), known.get("lowerBound")
+    cost = full["totalHourlyPrice"]
+    complete = known and not known.get("unscheduledPods")
+    return (
+        f"{name:25} {full['pods']:6} | {fast['solveSeconds']:7.3f} {fast['newNodeCount']:5} "
+        f"{fast['totalHourlyPrice']:9.3f} | {full['solveSeconds']:6.2f} {full['newNodeCount']:5} {cost:9.3f} "
+        f"{full['maxRssMiB']:4.0f} {_number(full['lowerBound'], 9, 3)} {_percent(full['gap'])} | "
+        f"{_number(known.get('solveSeconds'), 8, 3)} {known.get('newNodeCount', ''):5} "
+        f"{_number(theirs, 9, 3)} "
+        f"{_number(bound, 9, 3)} | "
+        f"{_number(known['solveSeconds'] / fast['solveSeconds'] if known else None, 8, 0)} "
+        f"{_percent(1 - cost / theirs if complete else None, 7)} "
+        f"{_percent(cost / bound - 1 if bound else None)}"
+        + (f"  {full['unscheduledPods']} pods left" if full["unscheduledPods"] else "")
+    )
+
+
+def _number(value: float | None, width: int, digits: int) -> str:
+    return " " * width if value is None else f"{value:{width}.{digits}f}"
+
+
+def _percent(value: float | None, width: int = 5) -> str:
+    return " " * width if value is None else f"{100 * value:{width - 1}.1f}%"
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
