@@ -31,6 +31,8 @@ PERIOD: tuple[int, ...] = (20, 30)
 _LONGEST_PERIOD = 600
 #: After so many answers in a row that an optional kind is not served, some three seconds, there is none.
 _ABSENT_ANSWERS = 5
+#: Not the process-wide source, which others may have seeded or watch.
+_CHANCE = random.Random()  # noqa: S311 - spreads reconnects
 
 
 E = TypeVar("E")
@@ -126,7 +128,7 @@ class Reflector(Generic[E]):
                 if error.status != 429:
                     self._report(self._explain(error))
             # Jitter spreads the reconnects of many watches after a restart of the API server.
-            await asyncio.sleep(delay * (0.5 + random.random()))  # noqa: S311
+            await asyncio.sleep(delay * (0.5 + _CHANCE.random()))
             delay = min(delay * 2, _LONGEST_DELAY) if self.problem else _FIRST_DELAY
 
     def _count_absent(self, error: ApiError) -> None:
@@ -159,7 +161,7 @@ class Reflector(Generic[E]):
         query = {
             "watch": "1",
             "allowWatchBookmarks": "true",
-            "timeoutSeconds": str(random.randint(*self._period)),  # noqa: S311 - spreads reconnects
+            "timeoutSeconds": str(_CHANCE.randint(*self._period)),
         }
         if self.watched.field_selector:
             query["fieldSelector"] = self.watched.field_selector
