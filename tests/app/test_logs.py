@@ -129,7 +129,8 @@ def test_libraries_and_stack_traces_come_in_the_same_form(log):
     except ValueError:
         logging.getLogger("asyncio").exception("Task exception was never retrieved")
         logger("webhook").exception("review failed")
-    first, second = log.json()
+    # Other tests' event loops may still say something to the same logger.
+    first, second = (line for line in log.json() if "exception" in line)
     assert (first["logger"], first["level"]) == ("asyncio", "ERROR")
     for line in (first, second):
         assert "ValueError: broken" in line["exception"]

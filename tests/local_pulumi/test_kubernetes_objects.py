@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pulumi
 import pulumi_kubernetes as k8s
@@ -13,6 +14,7 @@ import pytest
 from infra.local.control_plane import ControlPlane
 from infra.local.kubernetes_api import KubernetesApi
 from infra.local.pulumi import StackFailed
+from infra.local.pulumi.kubernetes.waiting import Patience, delete
 from tests.local_pulumi.conftest import Shop
 from tests.local_pulumi.programs import in_cluster
 from tests.local_pulumi.ready_pods import ReadyPods
@@ -177,6 +179,45 @@ def test_a_new_kind_is_waited_for_and_a_finalizer_holds_destroy(
     releasing.join()
     assert released
     assert api.find("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/lamps.shop.example") is None
+
+
+def test_a_definition_that_does_not_go_is_changed_so_that_the_api_server_looks_again(
+    api: KubernetesApi,
+) -> None:
+    definition = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/candles.shop.example"
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    api.create(
+        {
+            "apiVersion": "apiextensions.k8s.io/v1",
+            "kind": "CustomResourceDefinition",
+            "metadata": {"name": "candles.shop.example", "finalizers": ["shop.example/hold"]},
+            "spec": {
+                "group": "shop.example",
+                "scope": "Cluster",
+                "names": {"plural": "candles", "singular": "candle", "kind": "Candle"},
+                "versions": [
+                    {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+                ],
+            },
+        }
+    )
+    deleting = threading.Thread(target=delete, args=(api, definition, Patience(threading.Event(), 60.0)))
+    deleting.start()
+    try:
+        api.wait(
+            definition,
+            lambda found: bool(found and "nodeless.dev/deletion-looked-at" in _annotations(found)),
+            timeout=40,
+        )
+    finally:
+        api.patch(definition, {"metadata": {"finalizers": None}})
+    deleting.join()
+    assert api.find(definition) is None
+
+
+def _annotations(found: dict[str, Any]) -> dict[str, str]:
+    annotations: dict[str, str] = found["metadata"].get("annotations") or {}
+    return annotations
 
 
 def test_an_unknown_kind_fails_and_is_named(shop: Shop, control_plane: ControlPlane) -> None:

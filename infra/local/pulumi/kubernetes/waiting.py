@@ -40,6 +40,11 @@ _OWN_NOTHING = frozenset(
         "ValidatingWebhookConfiguration",
     }
 )
+#: How often a definition that does not go is changed. Deleting several at a time, the API server can
+#: answer its own clean-up with "storage is (re)initializing" and look again only after five minutes, or
+#: when the definition changes (seen with kube-apiserver 1.36).
+_NUDGE_SECONDS = 5.0
+_NUDGED = "nodeless.dev/deletion-looked-at"
 #: Annotation with which a program says that it does not want to wait.
 _SKIP = "pulumi.com/skipAwait"
 
@@ -117,15 +122,30 @@ def delete(api: KubernetesApi, path: str, patience: Patience) -> None:
         if error.status != 409:  # 409: another object bears the name by now, ours is gone
             raise
 
+    nudge_at = time.monotonic() + _NUDGE_SECONDS
+
     def missing() -> str | None:
+        nonlocal nudge_at
         left = api.find(path)
         if left is None or left["metadata"]["uid"] != uid:
             return None
+        if left["kind"] == "CustomResourceDefinition" and time.monotonic() > nudge_at:
+            nudge_at = time.monotonic() + _NUDGE_SECONDS
+            _nudge(api, path)
         finalizers = ", ".join(left["metadata"].get("finalizers") or [])
         held = f", held by finalizers {finalizers}" if finalizers else ""
         return f"{left['kind']} {left['metadata']['name']} is still there{held}"
 
     patience.until(missing)
+
+
+def _nudge(api: KubernetesApi, path: str) -> None:
+    """Change an object that is being deleted, so that whoever holds it looks at it again."""
+    try:
+        api.patch(path, {"metadata": {"annotations": {_NUDGED: f"{time.time():.0f}"}}})
+    except ApiError as error:
+        if error.status not in (404, 409):  # it went meanwhile, or somebody else changed it
+            raise
 
 
 def _definition(api: KubernetesApi, obj: Object) -> str | None:
