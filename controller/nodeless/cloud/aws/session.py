@@ -149,14 +149,15 @@ def _observe(client: Any, service: str, on_call: CallObserver) -> None:
     def begin(context: dict[str, Any], **_: Any) -> None:
         context[_STARTED] = time.perf_counter()
 
-    def end(model: Any, context: dict[str, Any], code: str) -> None:
-        on_call(service, model.name, time.perf_counter() - context.get(_STARTED, time.perf_counter()), code)
+    def end(operation: str, context: dict[str, Any], code: str) -> None:
+        on_call(service, operation, time.perf_counter() - context.get(_STARTED, time.perf_counter()), code)
 
     def answered(model: Any, parsed: Mapping[str, Any], context: dict[str, Any], **_: Any) -> None:
-        end(model, context, str(parsed.get("Error", {}).get("Code", "")))
+        end(model.name, context, str(parsed.get("Error", {}).get("Code", "")))
 
-    def failed(model: Any, exception: Exception, context: dict[str, Any], **_: Any) -> None:
-        end(model, context, type(exception).__name__)
+    def failed(event_name: str, exception: Exception, context: dict[str, Any], **_: Any) -> None:
+        # This event brings no model; its name ends with the operation's.
+        end(event_name.rpartition(".")[2], context, type(exception).__name__)
 
     client.meta.events.register("before-call", begin)
     client.meta.events.register("after-call", answered)
