@@ -12,7 +12,7 @@ from nodeless.model.instance_types import Offering
 from nodeless.model.labels import ARCH, HOSTNAME, INSTANCE_TYPE, ON_DEMAND, ZONE
 from nodeless.model.requirements import Requirement
 from nodeless.solve import Policy, pods_to_place, solve
-from nodeless.solve.pricing import PriceAdjustment
+from nodeless.solve.capacity.pricing import PriceAdjustment
 from nodeless.watch.decoding import decode_pod
 from tests.solve.factories import (
     FAMILY,

@@ -6,8 +6,8 @@ from nodeless.model.labels import CAPACITY_TYPE, ZONE
 from nodeless.model.pods import HostPort
 from nodeless.model.taints import Taint
 from nodeless.solve import Policy, solve
-from nodeless.solve.changes import Trial
-from nodeless.solve.counterfactual import remedies
+from nodeless.solve.reasons.changes import Trial
+from nodeless.solve.reasons.counterfactual import remedies
 from tests.solve.factories import (
     FAMILY,
     NOW,

@@ -15,7 +15,7 @@ from nodeless.model.labels import (
 from nodeless.model.pods import HostPort
 from nodeless.model.requirements import Requirements
 from nodeless.model.taints import Taint, Toleration
-from nodeless.solve.outlook import surely
+from nodeless.solve.capacity.outlook import surely
 from tests.solve.factories import (
     claim,
     claim_for,

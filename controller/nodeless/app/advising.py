@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from nodeless.explain.decisions import Situation
 from nodeless.model.plan import Plan, Refusal
-from nodeless.solve.changes import Trial
-from nodeless.solve.counterfactual import remedies
+from nodeless.solve.reasons.changes import Trial
+from nodeless.solve.reasons.counterfactual import remedies
 
 #: Longest solve, in seconds, after which help is looked for.
 _SHORT_SOLVE = 0.25

@@ -11,7 +11,7 @@ from nodeless.disruption.schedules import parse_schedule
 from nodeless.model.nodes import INITIALIZED_CONDITION, Claim, Node
 from nodeless.model.pools import Budget, Pool
 from nodeless.model.snapshot import Snapshot
-from nodeless.solve.eligibility import leaving
+from nodeless.solve.pods.eligibility import leaving
 from nodeless.state.usage import pool_members
 
 #: Stands for no limit.

@@ -24,7 +24,7 @@ from nodeless.model.nodes import INITIALIZED_CONDITION, Claim, Node
 from nodeless.model.pods import Pod
 from nodeless.model.pools import Pool
 from nodeless.model.snapshot import Snapshot
-from nodeless.solve.eligibility import leaving
+from nodeless.solve.pods.eligibility import leaving
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from nodeless.model.nodes import DRIFTED as DRIFTED_CONDITION
 from nodeless.model.nodes import INITIALIZED_CONDITION, Claim
 from nodeless.model.pools import PROVISIONER, Pool
 from nodeless.model.snapshot import Snapshot
-from nodeless.solve.pricing import priced
+from nodeless.solve.capacity.pricing import priced
 
 
 def disrupt(snapshot: Snapshot, catalog: Catalog, policy: DisruptionPolicy, now: float) -> Decisions:

@@ -14,7 +14,7 @@ from nodeless.model.instance_types import Catalog
 from nodeless.model.pods import Pod
 from nodeless.model.resources import CPU, MEMORY, PODS, Resources
 from nodeless.model.snapshot import Snapshot
-from nodeless.solve.eligibility import leaving
+from nodeless.solve.pods.eligibility import leaving
 
 Amounts = NDArray[np.float64]
 #: Nodes that a trial looks at: the fullest with room, and the emptiest.

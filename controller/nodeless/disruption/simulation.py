@@ -21,7 +21,7 @@ from nodeless.model.pods import Pod
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.taints import Taint
 from nodeless.solve import Policy, pods_to_place, solve
-from nodeless.solve.eligibility import leaving
+from nodeless.solve.pods.eligibility import leaving
 from nodeless.state import apply
 
 _LEAVING = Taint(DISRUPTED_TAINT, "NoSchedule")

@@ -12,7 +12,7 @@ from nodeless.explain.words import amounts, count, listed, price
 from nodeless.model.instance_types import Catalog
 from nodeless.model.plan import Plan
 from nodeless.model.workloads import workload_of
-from nodeless.solve.pricing import priced
+from nodeless.solve.capacity.pricing import priced
 
 
 class NotThere(LookupError):

@@ -14,9 +14,9 @@ from nodeless.model.instance_types import Catalog
 from nodeless.model.plan import Plan, PlannedNode, Refusal
 from nodeless.model.pods import PodShape
 from nodeless.model.workloads import Workload, workload_of
-from nodeless.solve.changes import Trial
-from nodeless.solve.counterfactual import remedies
-from nodeless.solve.pricing import priced
+from nodeless.solve.capacity.pricing import priced
+from nodeless.solve.reasons.changes import Trial
+from nodeless.solve.reasons.counterfactual import remedies
 from nodeless.state.saving import plain
 
 #: Hours of a month, as AWS counts them.

@@ -4,11 +4,11 @@ Start reading at `solver`, which states the problem and names the other modules 
 of the work.
 """
 
-from nodeless.solve.eligibility import pods_to_place
+from nodeless.solve.capacity.pricing import PriceAdjustment
+from nodeless.solve.capacity.static_pools import static_shortage
+from nodeless.solve.pods.eligibility import pods_to_place
 from nodeless.solve.policy import FEWEST_NODES, LOWEST_PRICE, Policy
-from nodeless.solve.pricing import PriceAdjustment
 from nodeless.solve.solver import solve
-from nodeless.solve.static_pools import static_shortage
 
 __all__ = [
     "FEWEST_NODES",

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from nodeless.model.packing import FEWEST_NODES, LOWEST_PRICE, packing_defect
-from nodeless.solve.pricing import PriceAdjustment
+from nodeless.solve.capacity.pricing import PriceAdjustment
 
 __all__ = ["BEST_EFFORT", "DEFAULT_TIME_BOX", "FEWEST_NODES", "LOWEST_PRICE", "STRICT", "Policy"]
 

@@ -19,13 +19,13 @@ existing slots e with free room f_e[r]:
              first, and (policy `fewest-nodes`) the number of new nodes is small;
     then     each node's intended type is the cheapest of T(k): min over t, o of w_to.
 
-Method: first-fit decreasing over classes (`packing`); no bound on the optimum is computed. In
-array form a placement is one integer division: floor(room[t, r] / q_c[r]) per remaining type,
-least over r, largest over t.
+Method: first-fit decreasing over classes (`placing`) gives the floor plan; column generation over
+node shapes (`improving`) looks for a cheaper one in its time box, and for the lower bound that says
+how far from optimal the answer is. In array form a placement is one integer division:
+floor(room[t, r] / q_c[r]) per remaining type, least over r, largest over t.
 
-Order of work: `eligibility` (which pods), `volumes`, `constraints` and `classes` (what they ask for),
-`type_table` and `pool_table` (what is for sale), `existing` and `filling` (room that is there),
-`packing`, `opened` and `limits` (new nodes), `refusing` (why not).
+Order of work: `pods` (which, and what they ask for), `capacity` (what is there and for sale),
+`placing` with `topology` (the floor plan), `improving` (the cheaper one), `reasons` (why not).
 
 Example: 5 pods of 1 CPU and a pool of t3a types. The largest, t3a.2xlarge, holds all 5, and no
 smaller one does; so T = {t3a.2xlarge} and the plan is one node. With 10 such pods the first
@@ -43,30 +43,30 @@ from nodeless.model.plan import Plan, PlannedNode, Refusal
 from nodeless.model.pods import Pod, PodShape
 from nodeless.model.pools import Pool
 from nodeless.model.snapshot import Snapshot
-from nodeless.solve.bound import lower_bound
-from nodeless.solve.classes import Axis, PodClass, group, requested_names, requests_of
-from nodeless.solve.constraints import Demand, Unplannable, demand_of
-from nodeless.solve.daemons import as_they_run
-from nodeless.solve.eligibility import pods_to_place
-from nodeless.solve.existing import existing_slots
-from nodeless.solve.filling import Existing
-from nodeless.solve.limits import Budgets
-from nodeless.solve.opened import OpenedNode
-from nodeless.solve.ordering import place_all, queue
-from nodeless.solve.packing import Packing
-from nodeless.solve.planned import planned
+from nodeless.solve.capacity.existing import existing_slots
+from nodeless.solve.capacity.limits import Budgets
+from nodeless.solve.capacity.opened import OpenedNode
+from nodeless.solve.capacity.pool_table import PoolTable
+from nodeless.solve.capacity.pricing import priced
+from nodeless.solve.capacity.static_pools import static_shortage
+from nodeless.solve.capacity.targets import Targets
+from nodeless.solve.capacity.type_table import TypeTable
+from nodeless.solve.improving.bound import lower_bound
+from nodeless.solve.improving.repacking import Packed, repack
+from nodeless.solve.improving.standing import Standing
+from nodeless.solve.placing.filling import Existing
+from nodeless.solve.placing.ordering import place_all, queue
+from nodeless.solve.placing.packing import Packing
+from nodeless.solve.placing.planned import planned
+from nodeless.solve.pods.classes import Axis, PodClass, group, requested_names, requests_of
+from nodeless.solve.pods.constraints import Demand, Unplannable, demand_of
+from nodeless.solve.pods.daemons import as_they_run
+from nodeless.solve.pods.eligibility import pods_to_place
+from nodeless.solve.pods.profiles import Mark, Profile, Profiles
+from nodeless.solve.pods.volumes import Volumes
 from nodeless.solve.policy import STRICT, Policy
-from nodeless.solve.pool_table import PoolTable
-from nodeless.solve.pricing import priced
-from nodeless.solve.profiles import Mark, Profile, Profiles
-from nodeless.solve.refusing import MIN_VALUES, refuse
-from nodeless.solve.repacking import Packed, repack
-from nodeless.solve.standing import Standing
-from nodeless.solve.static_pools import static_shortage
-from nodeless.solve.targets import Targets
-from nodeless.solve.topology import Topology
-from nodeless.solve.type_table import TypeTable
-from nodeless.solve.volumes import Volumes
+from nodeless.solve.reasons.refusing import MIN_VALUES, refuse
+from nodeless.solve.topology.tracking import Topology
 
 
 def solve(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: float) -> Plan:

@@ -1,0 +1,147 @@
+"""One node that this pass opens: the types still possible for it shrink with every class placed.
+
+Invariant: each remaining type holds all pods of the node, resources, requirements, daemons
+and host ports included, and has an available offering that the node's requirements allow.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodeless.model.pods import HostPort
+from nodeless.model.requirements import Conflict
+from nodeless.solve.capacity.diversity import most_possible
+from nodeless.solve.capacity.pool_table import PoolTable, Terms
+from nodeless.solve.pods.classes import Amounts, Mask, PodClass, how_many, ports_conflict
+from nodeless.solve.pods.constraints import Wish
+from nodeless.solve.pods.rules import Rules
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """Pods of one class that a node took at once, and what was asked for them."""
+
+    pods: PodClass
+    wish: Wish
+    rules: Rules
+    tables: tuple[PoolTable, ...]
+    """The pools in which they may be, heaviest first."""
+    count: int
+
+
+class OpenedNode:
+    """A node of a pool while it is being filled."""
+
+    def __init__(self, table: PoolTable, types: Mask, possible: Mask | None = None) -> None:
+        """A node without pods.
+
+        Args:
+            table: Its pool.
+            types: The types that it may become while it is filled.
+            possible: All that could hold what it is opened for; None: the same types.
+        """
+        self.table = table
+        self._possible = types if possible is None else possible
+        self.terms: Terms = table.start
+        self.types = np.flatnonzero(types)
+        #: Rows of the pool's types that can still hold the node.
+        self.used: Amounts = np.zeros(table.room.shape[1], dtype=np.int64)
+        self.pods: list[str] = []
+        self.parts: list[Part] = []
+        #: What `pods` consists of, in the same order.
+        self.ports: list[HostPort] = []
+        self.spare: Amounts = table.room[self.types]
+        #: Room left on each remaining type; shape (remaining types, resources).
+        self.slack: Amounts = self.spare.max(axis=0)
+        #: The most that any remaining type has left, resource by resource.
+
+    def place(self, pods: PodClass, wish: Wish, want: int) -> int:
+        """How many of the class the node can take, at most `want`; it is narrowed for them."""
+        terms = self.table.grow(self.terms, wish)
+        if isinstance(terms, Conflict):
+            return 0
+        counts = self._counts(pods, terms)
+        take = self._diverse(pods, terms, counts, min(want, int(counts.max(initial=0))))
+        if take == 0:
+            return 0
+        self.terms = terms
+        self.used = self.used + pods.requests * take
+        if pods.shape.host_ports:
+            self.ports.extend(pods.shape.host_ports)
+            self._possible = self._possible & self.table.free_ports(pods.shape.host_ports)
+        self._keep(counts >= take)
+        return take
+
+    def capacity(self, pods: PodClass, wish: Wish) -> int:
+        """How many of the class the node could take."""
+        terms = self.table.grow(self.terms, wish)
+        if isinstance(terms, Conflict):
+            return 0
+        counts = self._counts(pods, terms)
+        return self._diverse(pods, terms, counts, int(counts.max(initial=0)))
+
+    def price(self, pods: PodClass, wish: Wish) -> float:
+        """The lowest price of a remaining type that takes one of the class; infinite when none does."""
+        terms = self.table.grow(self.terms, wish)
+        if isinstance(terms, Conflict):
+            return float("inf")
+        rows = self.types[self._counts(pods, terms) > 0]
+        return float(terms.prices[rows].min(initial=np.inf))
+
+    def widen(self) -> None:
+        """Take back types that were set aside while the node was filled, where they hold its pods.
+
+        No limit is touched: the types are no larger than the largest that was kept.
+        """
+        self.types = np.flatnonzero(self._wide(self.terms, self.used, self.types))
+
+    def _wide(self, terms: Terms, used: Amounts, kept: NDArray[np.intp]) -> Mask:
+        """The types that hold so much and charge no more to the limits than those that are kept."""
+        types: Mask = self._possible & terms.types & (self.table.room >= used).all(axis=1)
+        types &= (self.table.limited <= self.table.limited[kept].max(axis=0)).all(axis=1)
+        types[kept] = True
+        return types
+
+    def _diverse(self, pods: PodClass, terms: Terms, counts: Amounts, take: int) -> int:
+        """How many of `take` pods leave the different types that the pool's minValues insist on."""
+        if not self.table.least:
+            return take
+
+        def possible(number: int) -> bool:
+            kept = self.types[counts >= number]
+            wide = self._wide(terms, self.used + pods.requests * number, kept)
+            return self.table.diverse(wide, terms.requirements)
+
+        return most_possible(take, possible)
+
+    def restrict(self, types: Mask) -> None:
+        """Give up the types outside the mask; some must stay."""
+        self._keep(types[self.types])
+
+    def charge(self) -> Amounts:
+        """What the node counts against its pool's limits, whichever of its types is launched."""
+        most: Amounts = self.table.limited[self.types].max(axis=0)
+        return most
+
+    def by_price(self) -> list[int]:
+        """Rows of the remaining types, cheapest first; equal prices by name."""
+        order = np.lexsort((self.types, self.terms.prices[self.types]))
+        rows: list[int] = self.types[order].tolist()
+        return rows
+
+    def _counts(self, pods: PodClass, terms: Terms) -> Amounts:
+        """How many of the class each remaining type could take under the terms."""
+        counts = how_many(self.spare, pods.requests)
+        if terms is not self.terms:
+            counts[~terms.types[self.types]] = 0
+        ports = pods.shape.host_ports
+        if ports:
+            counts = np.minimum(counts, 0 if ports_conflict(ports, self.ports) else 1)
+            counts[~self.table.free_ports(ports)[self.types]] = 0
+        return counts
+
+    def _keep(self, kept: Mask) -> None:
+        self.types = self.types[kept]
+        self.spare = self.table.room[self.types] - self.used
+        self.slack = self.spare.max(axis=0)

@@ -1,0 +1,33 @@
+"""Static pools: a number of nodes whatever the pods are (`spec.replicas` of a NodePool).
+
+Pods may run on their nodes as on any that exist, but never cause one. A pool holds as many nodes as
+its replicas, fewer where its limit of nodes says so; what is being deleted counts against the limit
+until it is gone.
+"""
+
+from collections.abc import Iterator
+
+from nodeless.model.pools import Pool
+from nodeless.model.snapshot import Snapshot
+from nodeless.solve.capacity.pool_table import NODES
+
+
+def static_shortage(snapshot: Snapshot) -> dict[str, int]:
+    """How many nodes each static pool lacks now, by pool key; pools that lack none are left out."""
+    lacking = {}
+    for pool in _static_pools(snapshot):
+        claims = [claim for claim in snapshot.claims.values() if claim.pool == pool.reference]
+        living = sum(claim.deletion_timestamp is None for claim in claims)
+        missing = (pool.replicas or 0) - living
+        limit = (pool.limits or {}).get(NODES)
+        if limit is not None:
+            missing = min(missing, limit - len(claims))
+        if missing > 0:
+            lacking[pool.key] = missing
+    return lacking
+
+
+def _static_pools(snapshot: Snapshot) -> Iterator[Pool]:
+    for _, pool in sorted(snapshot.pools.items()):
+        if pool.replicas is not None and pool.deletion_timestamp is None and not pool.invalid:
+            yield pool

@@ -1,0 +1,87 @@
+"""Which types a fresh node may become, by what its pods cost there.
+
+`fewest-nodes` keeps every type that holds a pod, so that the node grows as large as any allows.
+`lowest-price` looks for the type on which a dollar buys most: with prices y of the resources
+(`resource_prices`), k pods of the class that opens the node and room f left beside them,
+
+    worth_t = y . (k q)  +  y . min(f, what is still to come),      t* = argmin w_t / worth_t,
+
+ties to the type that takes more pods, then by name. What is still to come counts a little less
+than what is there, for it may not fit. The node then keeps the types that cost no more than t*:
+the pods that follow may fill it, but never make it dearer.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodeless.model.packing import LOWEST_PRICE
+from nodeless.solve.capacity.pool_table import PoolTable, Terms
+from nodeless.solve.capacity.resource_prices import resource_prices
+from nodeless.solve.pods.classes import Amounts, Mask, PodClass
+
+#: What room for pods to come is worth beside room that is used.
+_PROMISE = 0.9
+#: Prices per worth that differ by less than this share are equal.
+_EQUAL = 1e-9
+
+
+class Targets:
+    """The price-aware choice of types in one solve."""
+
+    def __init__(self, tables: Iterable[PoolTable], classes: Iterable[PodClass], packing: str) -> None:
+        self._classes = tuple(classes)
+        self._default = packing
+        self._worth: dict[str, NDArray[np.float64]] = {}
+        total = sum((pods.requests * len(pods.pods) for pods in self._classes), np.int64(0))
+        self._to_come: Amounts = np.array(total, dtype=np.int64)
+        self._tables = {table.pool.key: table for table in tables}
+
+    def begin(self, pods: PodClass) -> None:
+        """A class is placed now; it is no longer to come."""
+        self._to_come = self._to_come - pods.requests * len(pods.pods)
+
+    def aims(self, table: PoolTable) -> bool:
+        """Whether nodes of the pool are chosen by price."""
+        return (table.pool.packing or self._default) == LOWEST_PRICE
+
+    def types(
+        self, table: PoolTable, pods: PodClass, terms: Terms, counts: Amounts, holds: Mask, want: int
+    ) -> Mask:
+        """The types that a fresh node keeps, of those that hold a pod of the class."""
+        if not self.aims(table):
+            return holds
+        rows = np.flatnonzero(holds)
+        taken = np.minimum(counts[rows], want)
+        used = taken[:, None] * pods.requests
+        left = np.minimum(table.room[rows] - used, np.maximum(self._to_come, 0))
+        worth = (used + _PROMISE * left) @ self._prices_of(table)
+        prices = terms.prices[rows]
+        ratio = prices / np.where(worth > 0, worth, taken)
+        best = rows[np.lexsort((rows, -taken, np.round(ratio / (_EQUAL + ratio.min()), 9)))[0]]
+        kept: Mask = holds & (terms.prices <= terms.prices[best])
+        return kept
+
+    def _prices_of(self, table: PoolTable) -> NDArray[np.float64]:
+        worth = self._worth.get(table.pool.key)
+        if worth is None:
+            worth = self._worth[table.pool.key] = self._bought_in(table)
+        return worth
+
+    def _bought_in(self, table: PoolTable) -> NDArray[np.float64]:
+        """Prices of the resources for the classes that the pool accepts."""
+        demand = np.zeros(table.room.shape[1], dtype=np.int64)
+        usable = np.zeros(len(table.table), dtype=np.bool_)
+        prices = np.full(len(table.table), np.inf)
+        for pods in self._classes:
+            if table.refuses(pods.shape.tolerations, soft=True) is not None:
+                continue
+            for wish in pods.demand.required:
+                fresh = table.fresh(pods, wish)
+                if fresh is not None:
+                    demand += pods.requests * len(pods.pods)
+                    usable |= fresh[0].types
+                    prices = np.minimum(prices, fresh[0].prices)
+                    break
+        return resource_prices(table.room, prices, usable & np.isfinite(prices), demand)

@@ -1,0 +1,163 @@
+"""Instance types of one catalogue as arrays, and which of them a requirement allows.
+
+A requirement is evaluated once for each distinct value that types carry under its key, not
+once for each type, and the answer is kept for the solve. Zones and capacity types are not
+looked at here but in `cheapest`: they belong to offerings, and an offering must satisfy both
+at once.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodeless.model.instance_types import InstanceType, Offering
+from nodeless.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, WELL_KNOWN, ZONE
+from nodeless.model.requirements import Requirement, Requirements
+from nodeless.solve.pods.classes import UNBOUNDED, Amounts, Axis, Mask
+from nodeless.solve.pods.volumes import attachable
+
+Prices = NDArray[np.float64]
+#: Stands for the price of what has none and so cannot be bought.
+_UNPRICED = 1e9
+_OFFERED = frozenset((ZONE, CAPACITY_TYPE))
+
+
+class TypeTable:
+    """Types sorted by name; every array's first axis is that order."""
+
+    def __init__(self, types: Sequence[InstanceType], axis: Axis) -> None:
+        self.types: tuple[InstanceType, ...] = tuple(sorted(types, key=lambda kind: kind.name))
+        self.axis = axis
+        self.capacity: Amounts = axis.table(
+            [
+                {**kind.capacity, **attachable(kind.volume_limits, axis.names, int(UNBOUNDED))}
+                for kind in self.types
+            ]
+        )
+        self.allocatable: Amounts = self.capacity - axis.table([kind.overhead for kind in self.types])
+        self._values: dict[str, tuple[list[Requirement | None], NDArray[np.intp]]] = {}
+        self._allowed: dict[tuple[Requirement, bool], Mask] = {}
+        self._cheapest: dict[tuple[Requirement | None, Requirement | None, bool], Prices] = {}
+        self._offerings: dict[tuple[int, Requirement | None, Requirement | None], Offering] = {}
+        self.zones, self.capacity_types, self._prices, self._sold = self._read_offerings()
+
+    def __len__(self) -> int:
+        return len(self.types)
+
+    def carries(self, key: str) -> bool:
+        """Whether any type carries a label under the key, or says that it never does."""
+        return any(key in kind.requirements for kind in self.types)
+
+    def carried(self, key: str) -> Sequence[Requirement | None]:
+        """The distinct labels that types carry under the key; None stands for those that carry none."""
+        return self._labels(key)[0]
+
+    def allowed(self, requirement: Requirement, *, defined: bool = False) -> Mask:
+        """The types whose label under the requirement's key may satisfy it.
+
+        A type that does not carry the label passes when the requirement allows absence, when the label is
+        `defined` elsewhere (by the pool), or when the key is well-known and the cloud will set it.
+        """
+        memo = (requirement, defined)
+        mask = self._allowed.get(memo)
+        if mask is None:
+            mask = self._allowed[memo] = self._evaluate(requirement, defined)
+        return mask
+
+    def cheapest(self, requirements: Requirements, *, sold_out_too: bool = False) -> Prices:
+        """Per type the lowest price (USD an hour) of an available, allowed offering; infinite when none."""
+        zone, capacity_type = requirements.get(ZONE), requirements.get(CAPACITY_TYPE)
+        memo = (zone, capacity_type, sold_out_too)
+        prices = self._cheapest.get(memo)
+        if prices is None:
+            zones = [i for i, name in enumerate(self.zones) if zone is None or zone.allows(name)]
+            kinds = [
+                i
+                for i, name in enumerate(self.capacity_types)
+                if capacity_type is None or capacity_type.allows(name)
+            ]
+            cube = self._sold if sold_out_too else self._prices
+            prices = cube[:, zones][:, :, kinds].min(axis=(1, 2), initial=np.inf)
+            self._cheapest[memo] = prices
+        return prices
+
+    def price_at(self, zone: str, capacity_type: str) -> Prices:
+        """Per type the price (USD an hour) of one offering; infinite where it is not available."""
+        prices: Prices = self._prices[:, self.zones.index(zone), self.capacity_types.index(capacity_type)]
+        return prices
+
+    def cheapest_offering(self, index: int, requirements: Requirements) -> Offering:
+        """The offering behind `cheapest` of one type. Raises ValueError when there is none."""
+        memo = (index, requirements.get(ZONE), requirements.get(CAPACITY_TYPE))
+        offering = self._offerings.get(memo)
+        if offering is None:
+            offering = self.types[index].cheapest(requirements)
+            if offering is None:
+                raise ValueError(f"{self.types[index].name} has no available offering for {requirements}")
+            self._offerings[memo] = offering
+        return offering
+
+    def values(self, row: int, key: str, requirements: Requirements) -> frozenset[str]:
+        """The values of a label that a type can come up with under the requirements."""
+        kind = self.types[row]
+        if key in _OFFERED:
+            return frozenset(
+                offering.zone if key == ZONE else offering.capacity_type
+                for offering in kind.offerings
+                if offering.for_sale and offering.allowed_by(requirements)
+            )
+        carried = _carried(kind, key)
+        if carried is None or carried.complement:
+            return frozenset()
+        requirement = requirements.get(key)
+        return frozenset(
+            value for value in carried.values if requirement is None or requirement.allows(value)
+        )
+
+    def _evaluate(self, requirement: Requirement, defined: bool) -> Mask:
+        if requirement.key in _OFFERED:
+            return np.ones(len(self.types), dtype=np.bool_)
+        values, index = self._labels(requirement.key)
+        absent = defined or requirement.key in WELL_KNOWN or requirement.allows_absence()
+        verdicts = [absent if value is None else _may_satisfy(requirement, value) for value in values]
+        return np.array(verdicts, dtype=np.bool_)[index]
+
+    def _labels(self, key: str) -> tuple[list[Requirement | None], NDArray[np.intp]]:
+        """The distinct values that types carry under a key, and for each type which of them it carries."""
+        known = self._values.get(key)
+        if known is None:
+            distinct: dict[Requirement | None, int] = {}
+            index = [distinct.setdefault(_carried(kind, key), len(distinct)) for kind in self.types]
+            known = self._values[key] = (list(distinct), np.array(index, dtype=np.intp))
+        return known
+
+    def _read_offerings(self) -> tuple[list[str], list[str], Prices, Prices]:
+        zones = sorted({offering.zone for kind in self.types for offering in kind.offerings})
+        kinds = sorted({offering.capacity_type for kind in self.types for offering in kind.offerings})
+        zone_index = {name: i for i, name in enumerate(zones)}
+        kind_index = {name: i for i, name in enumerate(kinds)}
+        prices = np.full((len(self.types), len(zones), len(kinds)), np.inf)
+        sold = prices.copy()
+        for row, kind in enumerate(self.types):
+            for offering in kind.offerings:
+                place = (row, zone_index[offering.zone], kind_index[offering.capacity_type])
+                sold[place] = min(sold[place], offering.price if offering.priced else _UNPRICED)
+                if offering.for_sale:
+                    prices[place] = min(prices[place], offering.price)
+        return zones, kinds, prices, sold
+
+
+def _carried(kind: InstanceType, key: str) -> Requirement | None:
+    carried: Requirement | None = kind.requirements.get(key)
+    if carried is None and key == INSTANCE_TYPE:
+        return Requirement(key, False, frozenset((kind.name,)))
+    return carried
+
+
+def _may_satisfy(requirement: Requirement, carried: Requirement) -> bool:
+    if carried.complement:
+        return requirement.overlaps(carried)
+    if not carried.values:
+        return requirement.allows_absence()
+    return any(requirement.allows(value) for value in carried.values)

@@ -1,0 +1,153 @@
+"""What a cheaper plan may move: the pods of the floor plan, with the domains that it gave them.
+
+The floor plan has settled everything that pods mean to each other across nodes: how many of a
+class go to each zone, which wishes were given up, which pools are open to them. An *item* is the
+pods of one class for which all of that is the same. Packing items anew onto other nodes keeps
+every topology rule but those on the hostname, for each domain holds as many pods of each class
+as before; rules on the hostname and host ports are limits for a single node (`HostLimits`).
+
+Pods stay where they are when pods on the same node must be near each other (affinity on the
+hostname), and on existing nodes when they have rules, wishes or volumes.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nodeless.model.labels import HOSTNAME
+from nodeless.solve.capacity.opened import OpenedNode, Part
+from nodeless.solve.capacity.pool_table import PoolTable
+from nodeless.solve.pods.classes import Amounts, PodClass
+from nodeless.solve.pods.constraints import Wish
+from nodeless.solve.pods.rules import Rules, Tally
+from nodeless.solve.spread.sharing import ENDLESS
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Item:
+    """Pods of one class that want the same of a new node; compared by identity."""
+
+    pods: PodClass
+    wish: Wish
+    rules: Rules
+    tables: tuple[PoolTable, ...]
+    """The pools that weights leave open to it, heaviest first."""
+    keys: tuple[str, ...]
+    """The pods, in order."""
+
+    @property
+    def count(self) -> int:
+        return len(self.keys)
+
+
+def movable(nodes: Sequence[OpenedNode], aims: frozenset[str]) -> list[OpenedNode]:
+    """The nodes whose pods may be packed anew.
+
+    They are of pools packed by price, without minValues, and none of their pods is bound to another.
+    """
+    wanted: set[Tally] = set()
+    for node in nodes:
+        for part in node.parts:
+            wanted.update(_neighbours(part.rules))
+    return [
+        node
+        for node in nodes
+        if node.table.pool.key in aims
+        and not node.table.wanted
+        and not any(
+            next(_neighbours(part.rules), None) is not None or wanted & set(part.pods.adds)
+            for part in node.parts
+        )
+    ]
+
+
+def items_of(nodes: Iterable[OpenedNode]) -> list[Item]:
+    """The items on some nodes, in the order in which they were placed."""
+    kinds: dict[object, tuple[Part, list[str]]] = {}
+    for node in nodes:
+        start = 0
+        for part in node.parts:
+            keys = node.pods[start : start + part.count]
+            start += part.count
+            memo = (
+                id(part.pods),
+                id(part.wish),
+                id(part.rules),
+                tuple(table.pool.key for table in part.tables),
+            )
+            kinds.setdefault(memo, (part, []))[1].extend(keys)
+    return [
+        Item(part.pods, part.wish, part.rules, open_to(part), tuple(keys)) for part, keys in kinds.values()
+    ]
+
+
+def open_to(part: Part) -> tuple[PoolTable, ...]:
+    """The pools that may take a part: the heaviest, and lighter ones where limits may close the others."""
+    result: list[PoolTable] = []
+    for table in part.tables:
+        if table.fresh(part.pods, part.wish) is None:
+            continue
+        if (
+            result
+            and not all(other.limit_names for other in result)
+            and (table.pool.weight != result[-1].pool.weight)
+        ):
+            break
+        result.append(table)
+    return tuple(result)
+
+
+def _neighbours(rules: Rules) -> Iterator[Tally]:
+    return (tally for rule in rules.affinity for tally in rule.tallies if tally.key == HOSTNAME)
+
+
+class HostLimits:
+    """What items allow beside each other on one node.
+
+    Tally h counts the pods of the items i with adds[i, h]. Where an item i is on a node, no more
+    than most[i, h] pods may be counted there. A host port is a tally of its own.
+    """
+
+    def __init__(self, items: Sequence[Item]) -> None:
+        tallies: dict[object, int] = {}
+        adds: list[list[object]] = []
+        most: list[dict[object, int]] = []
+        for item in items:
+            adds.append([tally for tally in item.pods.adds if tally.key == HOSTNAME])
+            limits = _limits(item.rules, set(item.pods.adds))
+            for port in item.pods.shape.host_ports:
+                taken: object = (port.port, port.protocol or "TCP")
+                adds[-1].append(taken)
+                limits[taken] = 1
+            most.append(limits)
+        for limits in most:
+            for key in limits:
+                tallies.setdefault(key, len(tallies))
+        self.count = len(tallies)
+        self.adds = np.zeros((len(items), self.count), dtype=np.bool_)
+        self.most: Amounts = np.full((len(items), self.count), ENDLESS, dtype=np.int64)
+        for index, (added, limits) in enumerate(zip(adds, most, strict=True)):
+            for key in added:
+                if key in tallies:
+                    self.adds[index, tallies[key]] = True
+            for key, limit in limits.items():
+                self.most[index, tallies[key]] = limit
+        self.touched = [np.flatnonzero(self.adds[i] | (self.most[i] < ENDLESS)) for i in range(len(items))]
+        """The tallies that matter to each item."""
+
+
+def _limits(rules: Rules, own: set[Tally]) -> dict[object, int]:
+    limits: dict[object, int] = {}
+
+    def at_most(tally: Tally, number: int) -> None:
+        if tally.key == HOSTNAME:
+            limits[tally] = min(number, limits.get(tally, number))
+
+    for spread in rules.spread:
+        at_most(spread.tally, spread.max_skew)
+    for anti in rules.anti_affinity:
+        at_most(anti.tally, 1 if anti.counts_itself else 0)
+    for tally in rules.repelled_by:
+        at_most(tally, 1 if tally in own else 0)
+    return limits

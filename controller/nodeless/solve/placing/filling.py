@@ -1,0 +1,221 @@
+"""Pods onto room that exists, as many of a class at once as fit.
+
+A class takes the nodes that satisfy what it requires in the order of their score, then in
+the order of use. The score is the scheduler's: the sum of the weights of preferred terms that
+hold, and below that the number of PreferNoSchedule taints that are not tolerated. So wishes
+order the nodes that exist but never keep a pod off one: kube-scheduler would not either.
+Rules between pods that are required hold on every node; `topology` says how many each domain
+takes.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from nodeless.model.requirements import Requirement
+from nodeless.model.taints import Taint, Toleration, untolerated
+from nodeless.solve.capacity.existing import Slot
+from nodeless.solve.capacity.pool_table import prefers_only
+from nodeless.solve.pods.classes import Amounts, Mask, PodClass, how_many, ports_conflict
+from nodeless.solve.spread.sharing import Option
+from nodeless.solve.topology.tracking import Topology
+
+
+class Existing:
+    """The slots of a solve and what is left on them."""
+
+    def __init__(self, slots: Sequence[Slot], resources: int, topology: Topology) -> None:
+        self._slots = tuple(slots)
+        self._topology = topology
+        self._free: Amounts = np.array([slot.free for slot in slots], dtype=np.int64)
+        self._free = self._free.reshape(len(slots), resources)
+        self._ports = [list(slot.ports) for slot in slots]
+        self._holds: dict[Requirement, Mask] = {}
+        self._tolerated: dict[tuple[Toleration, ...], tuple[Mask, Amounts]] = {}
+        self._options: dict[tuple[str, ...], list[Option | None]] = {}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The slots, in the order of use."""
+        return tuple(slot.name for slot in self._slots)
+
+    @property
+    def free(self) -> Amounts:
+        """What is left on each slot; a copy."""
+        return self._free.copy()
+
+    def accepts(self, pods: PodClass, *, grudgingly: bool = False) -> Mask:
+        """The slots that satisfy what a class requires; `grudgingly`: also where taints would keep it off."""
+        tolerated, unwelcome = self._taints(pods.shape.tolerations)
+        accepted: Mask = tolerated & (grudgingly | (unwelcome == 0)) & self._required(pods)
+        return accepted
+
+    def fill(self, pods: PodClass, waiting: Sequence[str], *, least: int = 0) -> dict[str, str]:
+        """Pod key to slot name for as many of the waiting pods as fit, in their order.
+
+        The first pods of a group that must stay together only go where at least so many fit, or all that
+        wait, or where new nodes may take the others.
+        """
+        if not self._slots or not waiting:
+            return {}
+        counts, order = self._candidates(pods)
+        rules = pods.hard_rules
+        if not rules:
+            return self._take(pods, waiting, order, counts, len(waiting))
+        placed: dict[str, str] = {}
+        while len(placed) < len(waiting):
+            left = waiting[len(placed) :]
+            seed = self._topology.counters.bootstraps(rules)
+            taken = self._fill_by_rules(pods, left, order, counts, (seed, least))
+            if not taken:
+                break
+            placed.update(taken)
+            counts, order = self._candidates(pods)
+        return placed
+
+    def _fill_by_rules(
+        self,
+        pods: PodClass,
+        waiting: Sequence[str],
+        order: Sequence[int],
+        counts: Amounts,
+        seed: tuple[bool, int],
+    ) -> dict[str, str]:
+        """One division of the waiting pods among domains."""
+        rules, topology = pods.hard_rules, self._topology
+        first, least = seed
+        limit = topology.counters.on_slots(rules)
+        if limit is not None:
+            counts = np.minimum(counts, limit)
+        keys = topology.keys_of(rules)
+        slot_options = self._options_of(keys)
+        members: dict[Option, list[int]] = {}
+        for index in order:
+            option = slot_options[index]
+            if option is not None and counts[index] > 0:
+                members.setdefault(option, []).append(index)
+        if first:
+            return self._seed(pods, waiting, members, counts, least)
+        options = sorted(members, key=repr)
+        room = [int(min(len(waiting), counts[members[option]].sum())) for option in options]
+        placed: dict[str, str] = {}
+        for chosen, number in topology.shares(rules, keys, options, room, len(waiting)):
+            allowed = {options[i] for i in chosen}
+            slots = [index for index in order if slot_options[index] in allowed]
+            placed.update(self._take(pods, waiting[len(placed) :], slots, counts, number))
+        return placed
+
+    def _seed(
+        self,
+        pods: PodClass,
+        waiting: Sequence[str],
+        members: dict[Option, list[int]],
+        counts: Amounts,
+        least: int,
+    ) -> dict[str, str]:
+        """The first pod of a group, where most of the others can follow."""
+        topology, rules = self._topology, pods.hard_rules
+        keys = topology.keys_of(rules)
+        usable = [
+            option for option in sorted(members, key=repr) if topology.shares(rules, keys, [option], [1], 1)
+        ]
+        together = topology.together_on_host(rules)
+        starts: list[tuple[int, list[int]]] = []
+        for option in usable:
+            grows = not together and topology.launchable(keys, option)
+            for slots in [[index] for index in members[option]] if together else [members[option]]:
+                room = min(len(waiting), int(counts[slots].sum()))
+                if grows or room >= min(least, len(waiting)):
+                    starts.append((room, slots))
+        if not starts:
+            return {}
+        _, slots = max(starts, key=lambda start: start[0])
+        return self._take(pods, waiting, slots, counts, 1)
+
+    def _take(
+        self, pods: PodClass, waiting: Sequence[str], slots: Sequence[int], counts: Amounts, want: int
+    ) -> dict[str, str]:
+        """Put at most `want` of the waiting pods on slots, in order."""
+        placed: dict[str, str] = {}
+        want = min(want, len(waiting))
+        for index in slots:
+            if len(placed) == want:
+                break
+            count = min(int(counts[index]), want - len(placed))
+            if count == 0:
+                continue
+            self._free[index] -= pods.requests * count
+            self._ports[index].extend(pods.shape.host_ports)
+            self._topology.count_on_slot(pods.adds, index, count)
+            for key in waiting[len(placed) : len(placed) + count]:
+                placed[key] = self._slots[index].name
+        return placed
+
+    def _candidates(self, pods: PodClass) -> tuple[Amounts, Sequence[int]]:
+        """How many of a class each slot holds, rules apart; and the slots with room, best score first."""
+        counts = how_many(self._free, pods.requests)
+        tolerated, unwelcome = self._taints(pods.shape.tolerations)
+        counts[~(tolerated & self._required(pods))] = 0
+        ports = pods.shape.host_ports
+        if ports:
+            for index in np.flatnonzero(counts):
+                counts[index] = 0 if ports_conflict(ports, self._ports[index]) else 1
+        return counts, self._ranked(pods, counts, unwelcome)
+
+    def _ranked(self, pods: PodClass, counts: Amounts, unwelcome: Amounts) -> Sequence[int]:
+        """The slots with room, best score first."""
+        score = np.zeros(len(self._slots), dtype=np.int64)
+        for weight, expressions in pods.demand.preferred:
+            score += weight * self._all(expressions)
+        candidates = np.flatnonzero(counts)
+        order = np.lexsort((candidates, unwelcome[candidates], -score[candidates]))
+        return [int(index) for index in candidates[order]]
+
+    def _options_of(self, keys: tuple[str, ...]) -> list[Option | None]:
+        if keys not in self._options:
+            self._options[keys] = [self._topology.option_of(slot, keys) for slot in self._slots]
+        return self._options[keys]
+
+    def _required(self, pods: PodClass) -> Mask:
+        mask = np.zeros(len(self._slots), dtype=np.bool_)
+        for wish in pods.demand.required:
+            mask |= self._all(wish.expressions)
+        return mask
+
+    def _all(self, expressions: Sequence[Requirement]) -> Mask:
+        mask = np.ones(len(self._slots), dtype=np.bool_)
+        for expression in expressions:
+            mask &= self._memo(expression)
+        return mask
+
+    def _memo(self, expression: Requirement) -> Mask:
+        mask = self._holds.get(expression)
+        if mask is None:
+            mask = self._evaluate(lambda slot: slot.satisfies(expression))
+            self._holds[expression] = mask
+        return mask
+
+    def _evaluate(self, holds: Callable[[Slot], bool]) -> Mask:
+        return np.fromiter((holds(slot) for slot in self._slots), dtype=np.bool_, count=len(self._slots))
+
+    def _taints(self, tolerations: tuple[Toleration, ...]) -> tuple[Mask, Amounts]:
+        """Which slots' taints are tolerated, and how many PreferNoSchedule taints are not."""
+        known = self._tolerated.get(tolerations)
+        if known is None:
+            verdicts: dict[tuple[Taint, ...], tuple[bool, int]] = {}
+            for slot in self._slots:
+                if slot.taints not in verdicts:
+                    verdicts[slot.taints] = _verdict(slot.taints, tolerations)
+            pairs = [verdicts[slot.taints] for slot in self._slots]
+            known = self._tolerated[tolerations] = (
+                np.array([tolerated for tolerated, _ in pairs], dtype=np.bool_),
+                np.array([unwelcome for _, unwelcome in pairs], dtype=np.int64),
+            )
+        return known
+
+
+def _verdict(taints: tuple[Taint, ...], tolerations: tuple[Toleration, ...]) -> tuple[bool, int]:
+    hard = [taint for taint in taints if not prefers_only(taint)]
+    soft = [taint for taint in taints if prefers_only(taint)]
+    unwelcome = sum(untolerated((taint,), tolerations) is not None for taint in soft)
+    return untolerated(hard, tolerations) is None, unwelcome

@@ -1,0 +1,241 @@
+"""One class at one step of its relaxation: divided among domains, put on open and fresh nodes.
+
+While every domain can have fresh nodes without end, a whole batch is divided at once. Where
+limits may close a domain early, pods go one by one, so that no domain gets ahead of one that
+turns out to be full.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+
+import numpy as np
+
+from nodeless.model.labels import WELL_KNOWN
+from nodeless.model.requirements import DOES_NOT_EXIST, IN, Requirement
+from nodeless.solve.capacity.limits import Budgets
+from nodeless.solve.capacity.opened import OpenedNode, Part
+from nodeless.solve.capacity.pool_table import PoolTable
+from nodeless.solve.capacity.targets import Targets
+from nodeless.solve.placing.open_nodes import OpenNodes
+from nodeless.solve.placing.relaxing import Attempt
+from nodeless.solve.pods.classes import PodClass
+from nodeless.solve.pods.constraints import Wish, wish_of
+from nodeless.solve.spread.sharing import ENDLESS, Option
+from nodeless.solve.topology.tracking import Topology
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ground:
+    """What the placing of every class shares."""
+
+    open: OpenNodes
+    budgets: Budgets
+    topology: Topology
+    targets: Targets
+    bound: dict[tuple[Wish, tuple[str, ...], Option], Wish | None] = field(default_factory=dict)
+    """Wishes with domains added; None where they contradict."""
+
+    def bind(self, wish: Wish, keys: tuple[str, ...], option: Option) -> Wish | None:
+        """The wish for a node in an option's domains."""
+        if not keys:
+            return wish
+        memo = (wish, keys, option)
+        if memo not in self.bound:
+            domains = tuple(
+                Requirement.of(key, DOES_NOT_EXIST) if value is None else Requirement.of(key, IN, (value,))
+                for key, value in zip(keys, option, strict=True)
+            )
+            bound = wish_of((*wish.expressions, *domains))
+            self.bound[memo] = bound if isinstance(bound, Wish) else None
+        return self.bound[memo]
+
+
+class Placing:
+    """One attempt to find room for a class on new nodes of some pools."""
+
+    def __init__(self, ground: Ground, pods: PodClass, attempt: Attempt, tables: Sequence[PoolTable]) -> None:
+        self._ground = ground
+        self._open = ground.open
+        self._topology = ground.topology
+        self._pods = pods
+        self._rules = attempt.rules
+        self._tables = tuple(tables)
+        self._keys = ground.topology.keys_of(attempt.rules, pods.adds)
+        self._options: list[Option] = []
+        self._wishes: list[Wish] = []
+        for option in product(*(self._values(key) for key in self._keys)):
+            wish = ground.bind(attempt.wish, self._keys, option)
+            if wish is not None and any(table.fresh(pods, wish) is not None for table in tables):
+                self._options.append(option)
+                self._wishes.append(wish)
+
+    def run(self, waiting: Sequence[str]) -> Sequence[str]:
+        """Place what can be placed; returns the pods that are left."""
+        room = [ENDLESS] * len(self._options)
+        step = len(waiting) if self._endless() else 1
+        while waiting:
+            if self._topology.counters.bootstraps(self._rules):
+                placed = self._seed(waiting)
+                if placed == 0:
+                    break
+                waiting = waiting[placed:]
+                continue
+            want = min(step, len(waiting))
+            shares = self._topology.shares(self._rules, self._keys, self._options, room, want)
+            if not shares:
+                break
+            for chosen, number in shares:
+                placed = self._put(chosen, waiting, number)
+                waiting = waiting[placed:]
+                if placed < number:
+                    for index in chosen:
+                        room[index] = 0
+                    break
+        return waiting
+
+    def _asked(self, wish: Wish) -> Part:
+        return Part(self._pods, wish, self._rules, self._tables, 0)
+
+    def _values(self, key: str) -> tuple[str | None, ...]:
+        values = self._topology.domains.launchable(key)
+        return values if key in WELL_KNOWN else (*values, None)
+
+    def _endless(self) -> bool:
+        """Whether no option can run out of nodes, or no rule minds."""
+        if not self._topology.tightens(self._rules, self._keys):
+            return True
+        return self._topology.counters.on_fresh(self._rules) > 0 and all(
+            any(not table.limit_names and table.fresh(self._pods, wish) is not None for table in self._tables)
+            for wish in self._wishes
+        )
+
+    def _seed(self, waiting: Sequence[str]) -> int:
+        """The first pods of a group whose others must follow to the same domain."""
+        room = [ENDLESS] * len(self._options)
+        chosen = [
+            index
+            for share, _ in self._topology.shares(self._rules, self._keys, self._options, room, 1)
+            for index in share
+        ]
+        if not chosen:
+            return 0
+        if not self._topology.together_on_host(self._rules):
+            return self._put(chosen, waiting, 1)
+        return self._gather(chosen, waiting)
+
+    def _gather(self, chosen: Sequence[int], waiting: Sequence[str]) -> int:
+        """As many as possible on one node: the first that holds all, else the one that holds most."""
+        most = {index: self._alone(index, len(waiting)) for index in chosen}
+        best: tuple[int, int | None, int] = (0, None, 0)
+        host = self._topology.counters.on_nodes(self._rules, len(self._open))
+        for index, option in self._candidates(chosen):
+            if self._open.nodes[index].table in self._tables:
+                limit = most[option] if host is None else min(most[option], int(host[index]))
+                held = min(limit, self._open.nodes[index].capacity(self._pods, self._wishes[option]))
+                best = max(best, (held, index, option), key=lambda entry: entry[0])
+        count, at, option = best
+        fresh = {index: min(most[index], self._largest_fresh(index)) for index in chosen}
+        for size in sorted(set(fresh.values()), reverse=True) if count < len(waiting) else ():
+            if size <= count:
+                break
+            largest = [index for index in chosen if fresh[index] == size]
+            placed = self._into_fresh_nodes(largest, waiting, size, most=1)
+            if placed:
+                return placed
+        if at is None:
+            return 0
+        return self._open.put(at, self._asked(self._wishes[option]), waiting, count)
+
+    def _alone(self, index: int, want: int) -> int:
+        """How many pods the rules let into one option when all others get none."""
+        shares = self._topology.shares(self._rules, self._keys, [self._options[index]], [want], want)
+        return sum(number for _, number in shares)
+
+    def _largest_fresh(self, index: int) -> int:
+        counts = [
+            int(fresh[1].max())
+            for table in self._tables
+            if (fresh := table.fresh(self._pods, self._wishes[index])) is not None
+        ]
+        return min(max(counts, default=0), self._topology.counters.on_fresh(self._rules))
+
+    def _put(self, chosen: Sequence[int], waiting: Sequence[str], want: int) -> int:
+        """Place so many pods in any of the chosen options; returns how many found room."""
+        placed = 0
+        host = self._topology.counters.on_nodes(self._rules, len(self._open)) if len(self._open) else None
+        for index, option in self._candidates(chosen):
+            if placed == want:
+                return placed
+            limit = ENDLESS if host is None else int(host[index])
+            if limit and self._open.nodes[index].table in self._tables:
+                placed += self._open.put(
+                    index, self._asked(self._wishes[option]), waiting[placed:], min(limit, want - placed)
+                )
+        return placed + self._into_fresh_nodes(chosen, waiting[placed:], want - placed)
+
+    def _candidates(self, chosen: Sequence[int]) -> Iterator[tuple[int, int]]:
+        """Open nodes that may have room, in order, each with the option that suits it best."""
+        if not len(self._open):
+            return
+        roomy = self._open.roomy(self._pods.requests)
+        host = self._topology.counters.on_nodes(self._rules, len(self._open))
+        if host is not None:
+            roomy = roomy & (host > 0)
+        masks = [self._open.may_be(self._keys, self._options[index]) for index in chosen]
+        for index in np.flatnonzero(roomy & np.logical_or.reduce(masks)):
+            possible = [option for option, mask in zip(chosen, masks, strict=True) if mask[index]]
+            best = self._open.best(int(index), self._pods, self._wishes, possible)
+            if best is not None:
+                yield int(index), best
+
+    def _into_fresh_nodes(
+        self, chosen: Sequence[int], waiting: Sequence[str], want: int, most: int = ENDLESS
+    ) -> int:
+        limit = self._topology.counters.on_fresh(self._rules)
+        placed = opened = 0
+        for table in self._tables:
+            while placed < want and limit and opened < most:
+                wish = self._open_fresh(table, chosen, min(limit, want - placed))
+                if wish is None:
+                    break
+                opened += 1
+                index = len(self._open) - 1
+                placed += self._open.put(
+                    index, self._asked(wish), waiting[placed:], min(limit, want - placed)
+                )
+        return placed
+
+    def _open_fresh(self, table: PoolTable, chosen: Sequence[int], want: int) -> Wish | None:
+        """Open a node that takes at least one of the class, in the option where a pod is cheapest."""
+        for _, index in self._by_price(table, chosen, want):
+            fresh = table.fresh(self._pods, self._wishes[index])
+            if fresh is None:
+                continue
+            terms, counts = fresh
+            holds = terms.types & (counts > 0)
+            types = holds & self._ground.budgets.affordable(table)
+            if not types.any() and self._ground.budgets.tighten(table):
+                self._open.refresh()
+                types = holds & self._ground.budgets.affordable(table)
+            if types.any():
+                kept = self._ground.targets.types(table, self._pods, terms, counts, types, want)
+                node = OpenedNode(table, kept, types)
+                if table.least and not node.capacity(self._pods, self._wishes[index]):
+                    continue
+                self._open.append(node)
+                self._ground.budgets.opened(node)
+                return self._wishes[index]
+        return None
+
+    def _by_price(self, table: PoolTable, chosen: Sequence[int], want: int) -> list[tuple[float, int]]:
+        if len(chosen) == 1:
+            return [(0.0, chosen[0])]
+        priced = []
+        for index in chosen:
+            fresh = table.fresh(self._pods, self._wishes[index])
+            if fresh is not None:
+                terms, counts = fresh
+                goal = min(want, int(counts.max()))
+                priced.append((float(terms.prices[counts >= goal].min()) / goal, index))
+        return sorted(priced)

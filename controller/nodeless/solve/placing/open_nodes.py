@@ -1,0 +1,106 @@
+"""The nodes that a solve has opened, with what a search for room needs as arrays.
+
+Invariant: row i of each array describes `nodes[i]`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from nodeless.model.requirements import Requirements
+from nodeless.solve.capacity.opened import OpenedNode, Part
+from nodeless.solve.pods.classes import Amounts, Mask, PodClass
+from nodeless.solve.pods.constraints import Wish
+from nodeless.solve.spread.sharing import Option
+from nodeless.solve.topology.growing import Growing
+from nodeless.solve.topology.partaking import NodeOutlook
+from nodeless.solve.topology.tracking import Topology
+
+#: The domain of a node that may still come up in several.
+_UNDECIDED = -1
+#: The domain of a node that will not bear the label.
+_ABSENT = -2
+
+
+class OpenNodes:
+    """Nodes in the order in which they were opened."""
+
+    def __init__(self, resources: int, topology: Topology) -> None:
+        self.nodes: list[OpenedNode] = []
+        self._topology = topology
+        self._slack = Growing(resources)
+        self._domain = {key: Growing(fill=_UNDECIDED) for key in topology.keys}
+        self._ids: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def append(self, node: OpenedNode) -> int:
+        """Add a node; returns its index."""
+        self.nodes.append(node)
+        self._describe(len(self.nodes) - 1)
+        return len(self.nodes) - 1
+
+    def refresh(self) -> None:
+        """Nodes were narrowed by others."""
+        for index in range(len(self.nodes)):
+            self._describe(index)
+
+    def put(self, index: int, asked: Part, waiting: Sequence[str], want: int) -> int:
+        """Place at most `want` of the waiting pods on a node; returns how many.
+
+        Args:
+            index: The node.
+            asked: The class and what is asked for it; its count plays no part.
+            waiting: Keys of pods, in order.
+            want: The most to place.
+        """
+        pods, wish = asked.pods, asked.wish
+        node = self.nodes[index]
+        count = node.place(pods, wish, want)
+        if count:
+            node.pods.extend(waiting[:count])
+            node.parts.append(replace(asked, count=count))
+            self._describe(index)
+            self._topology.count_on_node(
+                pods.adds, index, NodeOutlook(node.table, node.terms.requirements), count
+            )
+        return count
+
+    def roomy(self, requests: Amounts) -> Mask:
+        """The nodes whose largest remaining type may hold one more such pod."""
+        mask: Mask = np.logical_and.reduce(self._slack.first(len(self.nodes)) >= requests, axis=1)
+        return mask
+
+    def may_be(self, keys: Sequence[str], option: Option) -> Mask:
+        """The nodes that are in an option's domains, or may still be."""
+        mask: Mask = np.ones(len(self.nodes), dtype=np.bool_)
+        for key, value in zip(keys, option, strict=True):
+            domain = self._domain[key].first(len(self.nodes))
+            wanted = _ABSENT if value is None else self._id(value)
+            mask = mask & ((domain == wanted) | (domain == _UNDECIDED))
+        return mask
+
+    def best(self, index: int, pods: PodClass, wishes: Sequence[Wish], options: Sequence[int]) -> int | None:
+        """The option that keeps the node cheapest; equal prices by the order of the options."""
+        if len(options) == 1:
+            return options[0]
+        priced = [(self.nodes[index].price(pods, wishes[i]), i) for i in options]
+        price, option = min(priced, default=(float("inf"), -1))
+        return option if price < float("inf") else None
+
+    def _describe(self, index: int) -> None:
+        node = self.nodes[index]
+        self._slack.write(index, node.slack)
+        for key, column in self._domain.items():
+            column.write(index, self._domain_of(node.terms.requirements, key))
+
+    def _domain_of(self, requirements: Requirements, key: str) -> int:
+        label = requirements.get(key)
+        if label is None or label.complement or len(label.values) > 1:
+            return _UNDECIDED
+        return self._id(next(iter(label.values))) if label.values else _ABSENT
+
+    def _id(self, value: str) -> int:
+        return self._ids.setdefault(value, len(self._ids))

@@ -1,0 +1,112 @@
+"""The order in which classes get their places.
+
+Largest first: by CPU, then memory, then the other resources. Of equal size those come first
+that are bound to a domain which rules look at, then by the key of the first pod. A class that
+wants to be near pods of other classes follows them at once, while there is room beside them.
+
+Rules may let a class in only after others have found their places, so classes with rules that
+are left over are tried again as long as any pod is placed.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from nodeless.solve.placing.filling import Existing
+from nodeless.solve.placing.packing import Packing
+from nodeless.solve.pods.classes import PodClass
+from nodeless.solve.pods.rules import Tally
+
+
+def queue(classes: Iterable[PodClass], keys: Sequence[str] = ()) -> list[PodClass]:
+    """The classes in order; `keys` are the topology keys that rules look at."""
+    ordered = sorted(
+        classes,
+        key=lambda pods: (
+            tuple(-amount for amount in pods.requests.tolist()),
+            not (keys and _bound(pods, keys)),
+            pods.pods[0],
+        ),
+    )
+    if not any(rule for pods in ordered for rule in pods.rules.affinity):
+        return ordered
+    return list(_followers_after_leaders(ordered))
+
+
+def _bound(pods: PodClass, keys: Sequence[str]) -> bool:
+    return all(any(key in wish.requirements for key in keys) for wish in pods.demand.required)
+
+
+def _followers_after_leaders(ordered: Sequence[PodClass]) -> Iterator[PodClass]:
+    adders: dict[Tally, list[int]] = {}
+    for index, pods in enumerate(ordered):
+        for tally in pods.adds:
+            adders.setdefault(tally, []).append(index)
+    wanted = [{tally for rule in pods.rules.affinity for tally in rule.tallies} for pods in ordered]
+    leaders = [
+        {
+            leader
+            for rule in pods.rules.affinity
+            for tally in rule.tallies
+            for leader in adders.get(tally, ())
+            if leader != index and tally not in wanted[leader]
+        }
+        for index, pods in enumerate(ordered)
+    ]
+    followers: dict[int, list[int]] = {}
+    for index, ahead in enumerate(leaders):
+        for leader in sorted(ahead):
+            followers.setdefault(leader, []).append(index)
+    done: set[int] = set()
+    for start in range(len(ordered)):
+        pending = [start] if not leaders[start] else []
+        while pending:
+            index = pending.pop()
+            if index in done:
+                continue
+            done.add(index)
+            yield ordered[index]
+            ready = [other for other in followers.get(index, ()) if leaders[other] <= done]
+            pending.extend(reversed(ready))
+    for index, pods in enumerate(ordered):
+        if index not in done:
+            yield pods
+
+
+def place_all(
+    ordered: Sequence[PodClass], existing: Existing, packing: Packing
+) -> tuple[dict[str, str], list[tuple[PodClass, Sequence[str]]]]:
+    """Room for every class, there already or new.
+
+    Returns:
+        Pods on slots by name, and the pods of each class for which there is no room.
+    """
+    placements: dict[str, str] = {}
+    left = [
+        (pods, keys) for pods in ordered if (keys := _place(pods, pods.pods, existing, packing, placements))
+    ]
+    progress = True
+    while progress and any(pods.rules for pods, _ in left):
+        again = [
+            (pods, _place(pods, keys, existing, packing, placements) if pods.rules else keys)
+            for pods, keys in left
+        ]
+        progress = sum(len(keys) for _, keys in again) < sum(len(keys) for _, keys in left)
+        left = [(pods, keys) for pods, keys in again if keys]
+    return placements, left
+
+
+def _place(
+    pods: PodClass,
+    waiting: Sequence[str],
+    existing: Existing,
+    packing: Packing,
+    placements: dict[str, str],
+) -> Sequence[str]:
+    """Room for the waiting pods of one class; returns those that are left."""
+    group = packing.largest_group(pods) if pods.hard_rules.affinity else 0
+    for least in (group, 0) if group else (0,):
+        placed = existing.fill(pods, waiting, least=least)
+        placements.update(placed)
+        waiting = packing.place(pods, [key for key in waiting if key not in placed])
+        if not waiting:
+            break
+    return waiting

@@ -1,0 +1,75 @@
+"""First-fit decreasing over pod classes: new nodes, as few as this finds.
+
+Classes come largest first. Each goes into the open nodes in the order in which they were
+opened, then into fresh nodes of the heaviest pool that accepts it. A fresh node starts with
+every type of the pool and takes as many of the class as its largest type holds; each placement
+gives up the types that have become too small. What is left of the types at the end is bought
+at the lowest price. Wishes are hard until relaxed (`relaxing`).
+
+A class that rules look at is divided among domains first (`topology`), and each node that
+takes it is bound to a domain: where the class may choose, to the one in which the node stays
+cheapest.
+"""
+
+from collections.abc import Sequence
+
+from nodeless.solve.capacity.limits import Budgets
+from nodeless.solve.capacity.opened import OpenedNode
+from nodeless.solve.capacity.pool_table import PoolTable
+from nodeless.solve.capacity.targets import Targets
+from nodeless.solve.placing.one_class import Ground, Placing
+from nodeless.solve.placing.open_nodes import OpenNodes
+from nodeless.solve.placing.relaxing import attempts
+from nodeless.solve.pods.classes import PodClass
+from nodeless.solve.spread.sharing import ENDLESS
+from nodeless.solve.topology.tracking import Topology
+
+
+class Packing:
+    """The new nodes of one solve, filled class by class."""
+
+    def __init__(
+        self,
+        tables: Sequence[PoolTable],
+        budgets: Budgets,
+        topology: Topology,
+        targets: Targets,
+        resources: int,
+    ) -> None:
+        #: Usable pools, in the order in which they are tried.
+        self._tables = tuple(tables)
+        self._ground = Ground(OpenNodes(resources, topology), budgets, topology, targets)
+
+    @property
+    def nodes(self) -> Sequence[OpenedNode]:
+        return self._ground.open.nodes
+
+    def place(self, pods: PodClass, waiting: Sequence[str]) -> Sequence[str]:
+        """Place what can be placed of a class; returns the pods that are left."""
+        self._ground.targets.begin(pods)
+        for attempt in attempts(pods, self._tables):
+            if not waiting:
+                break
+            tables = [
+                table
+                for table in self._tables
+                if table.refuses(pods.shape.tolerations, soft=attempt.soft_taints) is None
+                and table.fresh(pods, attempt.wish) is not None
+            ]
+            if tables:
+                waiting = Placing(self._ground, pods, attempt, tables).run(waiting)
+        return waiting
+
+    def largest_group(self, pods: PodClass) -> int:
+        """How many pods of a class that must stay together new nodes could take, limits aside."""
+        counts = [
+            int(fresh[1].max())
+            for table in self._tables
+            if table.refuses(pods.shape.tolerations, soft=True) is None
+            for wish in pods.demand.required
+            if (fresh := table.fresh(pods, wish)) is not None
+        ]
+        if not counts or not self._ground.topology.together_on_host(pods.hard_rules):
+            return ENDLESS if counts else 0
+        fresh_host = self._ground.topology.counters.on_fresh(pods.hard_rules)
+        return min(max(counts), fresh_host, pods.hard_rules.most_in_a_domain())

@@ -1,0 +1,68 @@
+"""The nodes of a plan, out of those that a solve has filled."""
+
+from collections.abc import Iterable
+
+from nodeless.model.plan import Alternative, PlannedNode
+from nodeless.model.pools import Pool
+from nodeless.model.requirements import Requirements
+from nodeless.solve.capacity.diversity import chosen_rows, lowered
+from nodeless.solve.capacity.opened import OpenedNode
+from nodeless.solve.pods.eligibility import POOL_KEYS
+from nodeless.solve.pods.volumes import without_attachments
+
+
+def planned(nodes: Iterable[OpenedNode], max_alternatives: int) -> tuple[PlannedNode | None, ...]:
+    """The nodes to launch, each with its types, cheapest first; nodes that are alike share them.
+
+    None stands for a node of which what is left of its types does not meet the pool's minValues.
+    """
+    memo: dict[object, _Kind | None] = {}
+    result: list[PlannedNode | None] = []
+    for node in nodes:
+        by_price = tuple(node.by_price())
+        alike = (id(node.table), id(node.terms), by_price)
+        if alike not in memo:
+            memo[alike] = _kind(node, by_price, max_alternatives)
+        kind = memo[alike]
+        result.append(None if kind is None else _made(node, kind))
+    return tuple(result)
+
+
+_Kind = tuple[tuple[int, ...], Requirements, tuple[Alternative, ...], bool]
+"""Rows of the types, what is required, the types, and whether minValues were lowered."""
+
+
+def _kind(node: OpenedNode, by_price: tuple[int, ...], max_alternatives: int) -> _Kind | None:
+    table, types, terms = node.table, node.table.table, node.terms
+    rows = chosen_rows(types, list(by_price), table.wanted, terms.requirements, max_alternatives)
+    relaxed = lowered(types, rows, table.wanted, terms.requirements)
+    if relaxed is not None and table.least:
+        return None
+    alternatives = tuple(
+        Alternative(types.types[row].name, types.cheapest_offering(row, terms.requirements)) for row in rows
+    )
+    required = _without_implied(relaxed or terms.requirements, table.pool)
+    return tuple(rows), required, alternatives, relaxed is not None
+
+
+def _made(node: OpenedNode, kind: _Kind) -> PlannedNode:
+    rows, requirements, alternatives, relaxed = kind
+    table = node.table
+    return PlannedNode(
+        pool=table.pool.reference,
+        node_class=table.pool.node_class,
+        requirements=requirements,
+        requests=without_attachments(table.table.axis.resources(node.used + table.daemons[rows[0]])),
+        pods=tuple(sorted(node.pods)),
+        alternatives=alternatives,
+        min_values_relaxed=relaxed,
+    )
+
+
+def _without_implied(requirements: Requirements, pool: Pool) -> Requirements:
+    """Without the labels that name pools, unless the pool's own requirements speak of them."""
+    return Requirements(
+        requirement
+        for requirement in requirements.values()
+        if requirement.key in pool.requirements or requirement.key not in POOL_KEYS
+    )

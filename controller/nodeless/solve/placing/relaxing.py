@@ -1,0 +1,91 @@
+"""Wishes of a class are hard at first, then given up one after the other.
+
+1. Of the preferred node affinity terms, heaviest first, those are kept that some node could
+   satisfy together with the ones kept before; the others are given up at once.
+2. Required node affinity terms are alternatives, tried in their order at every step.
+3. What cannot be placed gives up preferred pod affinity, the heaviest first, then preferred
+   pod anti-affinity, the heaviest first;
+4. then the kept preferred node affinity terms, the lightest first;
+5. then topology spread with ScheduleAnyway, in the order of the pod's list;
+6. last, PreferNoSchedule taints are tolerated, and 1 to 5 are tried again.
+
+The order of the kinds is Karpenter's. Room on nodes that exist is not bound by wishes, as
+kube-scheduler would not leave it unused for them (`filling`).
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from nodeless.model.requirements import Requirement
+from nodeless.solve.capacity.pool_table import PoolTable
+from nodeless.solve.pods.classes import PodClass
+from nodeless.solve.pods.constraints import Wish, wish_of
+from nodeless.solve.pods.rules import Affinity, AntiAffinity, Rules
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Attempt:
+    """What is asked of a new node at one step of the relaxation."""
+
+    wish: Wish
+    rules: Rules
+    soft_taints: bool
+    """PreferNoSchedule taints are tolerated."""
+
+
+def attempts(pods: PodClass, tables: Sequence[PoolTable]) -> Iterator[Attempt]:
+    """Everything that may be tried for a class, in order."""
+    for soft in _softness(pods, tables):
+        kept: list[tuple[Wish, ...]] = [pods.demand.required]
+        for _, expressions in pods.demand.preferred:
+            wanted = _with(kept[-1], expressions)
+            if any(_possible(pods, wish, tables, soft=soft) for wish in wanted):
+                kept.append(wanted)
+        for wishes, rules in _steps(kept, pods.rules):
+            for wish in wishes:
+                yield Attempt(wish, rules, soft)
+
+
+def _steps(kept: Sequence[tuple[Wish, ...]], rules: Rules) -> Iterator[tuple[tuple[Wish, ...], Rules]]:
+    yield kept[-1], rules
+    for affinity in _heaviest_first(rules.affinity):
+        rules = replace(rules, affinity=tuple(rule for rule in rules.affinity if rule is not affinity))
+        yield kept[-1], rules
+    for anti in _heaviest_first(rules.anti_affinity):
+        rules = replace(rules, anti_affinity=tuple(rule for rule in rules.anti_affinity if rule is not anti))
+        yield kept[-1], rules
+    for wishes in reversed(kept[:-1]):
+        yield wishes, rules
+    for spread in [rule for rule in rules.spread if rule.soft]:
+        rules = replace(rules, spread=tuple(rule for rule in rules.spread if rule is not spread))
+        yield kept[0], rules
+
+
+def _heaviest_first(
+    rules: "Sequence[Affinity] | Sequence[AntiAffinity]",
+) -> "list[Affinity | AntiAffinity]":
+    return sorted((rule for rule in rules if rule.weight is not None), key=lambda rule: -(rule.weight or 0))
+
+
+def _softness(pods: PodClass, tables: Sequence[PoolTable]) -> tuple[bool, ...]:
+    """Whether tolerating PreferNoSchedule taints opens any pool to the class."""
+    tolerations = pods.shape.tolerations
+    gains = any(
+        table.refuses(tolerations, soft=False) is not None and table.refuses(tolerations, soft=True) is None
+        for table in tables
+    )
+    return (False, True) if gains else (False,)
+
+
+def _possible(pods: PodClass, wish: Wish, tables: Sequence[PoolTable], *, soft: bool) -> bool:
+    """Whether some pool could make a node for one pod of the class, limits aside."""
+    return any(
+        table.refuses(pods.shape.tolerations, soft=soft) is None and table.fresh(pods, wish) is not None
+        for table in tables
+    )
+
+
+def _with(wishes: tuple[Wish, ...], expressions: tuple[Requirement, ...]) -> tuple[Wish, ...]:
+    """Each wish with more expressions; those that contradict them are left out."""
+    grown = (wish_of((*wish.expressions, *expressions)) for wish in wishes)
+    return tuple(wish for wish in grown if isinstance(wish, Wish))

@@ -1,0 +1,163 @@
+"""What other pods mean to a pod, and the pod to others: rules and tallies for each kind of pod.
+
+Pods of one shape differ for others by namespace and labels. Only those labels that some
+selector looks at tell pods apart (`mark`), so that a thousand workloads with labels of their
+own stay few classes. `counting` keeps the numbers of the tallies found here.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from nodeless.model.pods import Pod, PodShape
+from nodeless.model.snapshot import Snapshot
+from nodeless.solve.pods.constraints import Unplannable
+from nodeless.solve.pods.rules import NO_RULES, Rules, Tally, carried, has_rules, rules_of
+
+Mark = tuple[str, tuple[str | None, ...]]
+"""Namespace, and the values of the labels that matter; empty when no label matters."""
+_NO_MARK: Mark = ("", ())
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """The rules of a pod, and the tallies in which it counts."""
+
+    rules: Rules = NO_RULES
+    adds: tuple[Tally, ...] = ()
+
+
+class Profiles:
+    """The profiles of the pods of one solve; without `wishes` only what is required makes rules."""
+
+    def __init__(self, snapshot: Snapshot, batch: Mapping[str, Pod], *, wishes: bool = True) -> None:
+        self._wishes = wishes
+        #: Pods that run and stay: they count, and their anti-affinity repels.
+        self.staying = tuple(_staying(snapshot, batch)) if _matters(snapshot, batch.values()) else None
+        """None: no pod has rules."""
+        carriers = [pod for pod in self.staying or () if _repels(pod.shape)]
+        self._keys = _label_keys(carriers, batch.values()) if self.staying is not None else ()
+        self._profiles: dict[tuple[PodShape, Mark], Profile | Unplannable] = {}
+        self._selected: dict[Mark, tuple[Tally, ...]] = {}
+        #: Every tally, in the order in which it was first met.
+        self._tallies: dict[Tally, None] = {}
+        if self.staying is not None:
+            self._declare(carriers, batch.values())
+
+    @property
+    def tallies(self) -> tuple[Tally, ...]:
+        return tuple(self._tallies)
+
+    def mark(self, pod: Pod) -> Mark:
+        """What tells the pod apart from others of its shape."""
+        if self.staying is None:
+            return _NO_MARK
+        labels = pod.labels
+        return (pod.namespace, tuple([labels.get(key) for key in self._keys]))
+
+    def of(self, shape: PodShape, mark: Mark) -> Profile | Unplannable:
+        """The profile of a pod of the batch, or why it cannot be planned."""
+        return self._profiles.get((shape, mark), _PLAIN)
+
+    def counted_in(self, pod: Pod) -> tuple[Tally, ...]:
+        """The tallies in which a running pod counts."""
+        selected = self._selecting(self.mark(pod))
+        if not _repels(pod.shape):
+            return selected
+        return (*selected, *(tally for tally in carried(pod.shape, pod.namespace) if tally in self._tallies))
+
+    def _declare(self, carriers: Iterable[Pod], batch: Iterable[Pod]) -> None:
+        declared: dict[tuple[PodShape, Mark], Rules | Unplannable] = {}
+        seen: set[tuple[int, Mark]] = set()
+        for pod in carriers:
+            self._tallies.update(dict.fromkeys(carried(pod.shape, pod.namespace)))
+        for pod in batch:
+            mark = self.mark(pod)
+            if (id(pod.shape), mark) in seen:
+                continue
+            seen.add((id(pod.shape), mark))
+            rules = rules_of(pod.shape, pod.namespace, self._labels(mark))
+            if isinstance(rules, Rules) and not self._wishes:
+                rules = rules.hard()
+            declared[pod.shape, mark] = rules
+            if isinstance(rules, Rules):
+                self._tallies.update(dict.fromkeys((*rules.tallies(), *carried(pod.shape, pod.namespace))))
+        self._index = _index(self._tallies)
+        for (shape, mark), rules in declared.items():
+            self._profiles[shape, mark] = (
+                rules if isinstance(rules, Unplannable) else self._profile(shape, mark, rules)
+            )
+
+    def _profile(self, shape: PodShape, mark: Mark, rules: Rules) -> Profile:
+        namespace, labels = mark[0], self._labels(mark)
+        repelled = tuple(
+            tally
+            for tally in self._candidates(labels)
+            if tally.carriers and tally.audiences[0].selects(namespace, labels)
+        )
+        adds = (*self._selecting(mark), *dict.fromkeys(carried(shape, namespace)))
+        return Profile(replace(rules, repelled_by=repelled), adds)
+
+    def _selecting(self, mark: Mark) -> tuple[Tally, ...]:
+        """The tallies that count a pod for its labels."""
+        known = self._selected.get(mark)
+        if known is None:
+            namespace, labels = mark[0], self._labels(mark)
+            known = self._selected[mark] = tuple(
+                tally
+                for tally in self._candidates(labels)
+                if not tally.carriers
+                and all(audience.selects(namespace, labels) for audience in tally.audiences)
+            )
+        return known
+
+    def _candidates(self, labels: Mapping[str, str]) -> Iterator[Tally]:
+        for label in (None, *labels.items()):
+            yield from self._index.get(label, ())
+
+    def _labels(self, mark: Mark) -> dict[str, str]:
+        return {key: value for key, value in zip(self._keys, mark[1], strict=True) if value is not None}
+
+
+_PLAIN = Profile()
+
+
+def _index(tallies: Iterable[Tally]) -> dict[tuple[str, str] | None, list[Tally]]:
+    """Tallies by a label that a pod must have to be selected; None: no single label is asked for."""
+    index: dict[tuple[str, str] | None, list[Tally]] = {}
+    for tally in tallies:
+        selector = tally.audiences[0].selector
+        label = selector.match_labels[0] if selector is not None and selector.match_labels else None
+        index.setdefault(label, []).append(tally)
+    return index
+
+
+def _matters(snapshot: Snapshot, batch: Iterable[Pod]) -> bool:
+    return any(has_rules(pod.shape) for pod in batch) or any(
+        pod.node_name and _repels(pod.shape) for pod in snapshot.pods.values()
+    )
+
+
+def _repels(shape: PodShape) -> bool:
+    return any(term.weight is None for term in shape.anti_affinity)
+
+
+def _staying(snapshot: Snapshot, batch: Mapping[str, Pod]) -> Iterator[Pod]:
+    """Bound pods that run, or will: not finished, not terminating, not about to move in this pass."""
+    for key, pod in sorted(snapshot.pods.items()):
+        if pod.node_name and not pod.terminal and pod.deletion_timestamp is None and key not in batch:
+            yield pod
+
+
+def _label_keys(carriers: Iterable[Pod], batch: Iterable[Pod]) -> tuple[str, ...]:
+    """The labels that any selector of any rule looks at, sorted."""
+    keys: set[str] = set()
+    shapes = {id(pod.shape): pod for pod in (*carriers, *batch) if has_rules(pod.shape)}
+    for pod in shapes.values():
+        keys.update(key for spread in pod.shape.spread for key in spread.match_label_keys)
+        selectors = [spread.selector for spread in pod.shape.spread]
+        selectors += [term.selector for term in (*pod.shape.affinity, *pod.shape.anti_affinity)]
+        for selector in selectors:
+            if selector is not None:
+                keys.update(key for key, _ in selector.match_labels)
+                keys.update(key for key, _, _ in selector.match_expressions)
+    return tuple(sorted(keys))

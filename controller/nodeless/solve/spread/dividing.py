@@ -1,0 +1,41 @@
+"""How a batch is divided among options, whatever the number of limits (`sharing`, `walking`)."""
+
+from collections.abc import Sequence
+
+from nodeless.solve.spread.sharing import Limit, Option, share_level
+from nodeless.solve.spread.walking import Walk
+
+
+def divide(
+    limits: Sequence[Limit],
+    usable: Sequence[int],
+    options: Sequence[Option],
+    room: Sequence[int],
+    want: int,
+) -> list[tuple[list[int], int]]:
+    """How a batch is divided: (options of which any will do, pods), the emptiest domains first.
+
+    What is divided may be less than `want`, also where another call would find more.
+    """
+    if limits and all(options[i][limits[0].at] is not None for i in usable):
+        return (
+            share_level(limits[0], usable, options, room, want)
+            if len(limits) == 1
+            else _walk(limits, usable, options, room, want)
+        )
+    free = [i for i in usable if all(options[i][limit.at] is None for limit in limits)]
+    number = min(want, sum(room[i] for i in free))
+    if number > 0:
+        return [(free, number)]
+    return _walk(limits, usable, options, room, want) if limits else []
+
+
+def _walk(
+    limits: Sequence[Limit],
+    usable: Sequence[int],
+    options: Sequence[Option],
+    room: Sequence[int],
+    want: int,
+) -> list[tuple[list[int], int]]:
+    shares = Walk(limits, usable, options, room).run(want)
+    return [([i], number) for i, number in shares.items() if number]
