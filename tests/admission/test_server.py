@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
+import threading
 import time
 from typing import Any
 
@@ -141,3 +142,24 @@ def test_a_verdict_does_not_wait_for_warnings_that_cannot_be_given() -> None:
 
     assert taken["allowed"]
     assert "spec.requirements[2].operator" in refused["status"]["message"]
+
+
+@pytest.mark.parametrize(("padding", "in_the_loop"), [(100, True), (100_000, False)])
+def test_a_small_review_costs_no_thread_and_a_large_one_holds_up_nobody(
+    padding: int, in_the_loop: bool
+) -> None:
+    threads = []
+
+    def look_around() -> Surroundings:
+        threads.append(threading.current_thread())
+        return Surroundings()
+
+    async def scenario() -> None:
+        manifest = provisioner(annotations={"note": "x" * padding})
+        async with TestClient(TestServer(application(look_around=look_around))) as client:
+            response = await client.post("/validate/karpenter.sh", json=review(manifest))
+            assert (await response.json())["response"]["allowed"]
+
+    asyncio.run(scenario())
+
+    assert [thread is threading.main_thread() for thread in threads] == [in_the_loop]

@@ -20,6 +20,7 @@ from nodeless.admission import AdmissionServer, Certificates
 from nodeless.api.errors import InvalidObject
 from nodeless.app import logs
 from nodeless.app.aws_settings import aws_settings
+from nodeless.app.bundled_types import bundled_types
 from nodeless.app.claim_loop import ClaimLoop
 from nodeless.app.cluster import Cluster
 from nodeless.app.collector import Collector
@@ -27,6 +28,7 @@ from nodeless.app.decision_files import DecisionFiles
 from nodeless.app.disruption_loop import DisruptionLoop
 from nodeless.app.drift_loop import DriftLoop
 from nodeless.app.hands import GUARD_NAME, Hands, NotLeadingError
+from nodeless.app.interpreter import answer_while_computing, settle
 from nodeless.app.interruption import InterruptionLoop
 from nodeless.app.launcher import Launcher
 from nodeless.app.leadership import LEASE_NAME, Leadership
@@ -137,6 +139,8 @@ class Controller:
     async def _serve_webhook(self) -> None:
         certificates = Certificates(self._client, self._process.namespace, self._process.service)
         surroundings = SurroundingsWatch(self._client)
+        await asyncio.to_thread(bundled_types)  # before the first question needs the table
+        settle()
         server = AdmissionServer(
             self._process.bind_address,
             self._process.webhook_port,
@@ -233,6 +237,7 @@ class Controller:
             group.create_task(cluster.run(client, kinds), name="watches")
             self._waiting.add("the cluster's state")
             await synced(cluster, self._recorder)
+            settle()
             self._waiting.discard("the cluster's state")
             self._metrics.cluster.watch(lambda: cluster.snapshot)
             for loop in (provisioning, claims, pools, collector, interruption, disruption, drift):
@@ -261,6 +266,7 @@ async def run_controller(process: ProcessSettings) -> None:
         LeadershipLostError: Another replica may act now.
     """
     logs.configure(process.log_level, outputs=process.log_output_paths)
+    answer_while_computing()
     client = await ApiClient.connect()
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
