@@ -32,6 +32,7 @@ def environment_args(config: pulumi.Config) -> EnvironmentArgs:
         "controller_environment": config.get_object("controllerEnvironment"),
         "controller_permissions": config.get("controllerPermissions"),
         "interruption_queue": config.get_bool("interruptionQueue"),
+        "load_balancer_controller": config.get_bool("loadBalancerController"),
         "teardown_timeout_minutes": config.get_int("teardownTimeoutMinutes"),
         "tags": config.get_object("tags"),
     }

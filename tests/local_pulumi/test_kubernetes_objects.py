@@ -14,6 +14,7 @@ import pytest
 from infra.local.control_plane import ControlPlane
 from infra.local.kubernetes_api import KubernetesApi
 from infra.local.pulumi import StackFailed
+from infra.local.pulumi.kubernetes.releases import content
 from infra.local.pulumi.kubernetes.waiting import Patience, delete
 from tests.local_pulumi.conftest import Shop
 from tests.local_pulumi.programs import in_cluster
@@ -261,3 +262,39 @@ def test_a_secret_stays_out_of_the_state_in_clear(shop: Shop, control_plane: Con
     state = "".join(file.read_text() for file in shop.stack.project.state.rglob("*.json"))
     assert "password" in state
     assert "hunter-two" not in state
+
+
+def test_a_helm_release_is_recorded_as_helm_does_it(
+    shop: Shop, control_plane: ControlPlane, api: KubernetesApi
+) -> None:
+    def release(replicas: int) -> None:
+        k8s.helm.v3.Release(
+            "web",
+            name="web",
+            namespace="default",
+            chart="nginx",
+            version="1.2.3",
+            values={"replicas": replicas},
+            opts=in_cluster(control_plane),
+        )
+
+    def revisions() -> dict[str, Any]:
+        found = api.list("/api/v1/namespaces/default/secrets", label_selector="owner=helm")
+        return {each["metadata"]["labels"]["version"]: each for each in found}
+
+    shop.program = lambda: release(1)
+    shop.stack.up()
+    assert shop.stack.up() == {"same": 3}
+    assert content(revisions()["1"])["config"] == {"replicas": 1}
+
+    shop.program = lambda: release(2)
+    assert shop.stack.up()["update"] == 1
+    kept = revisions()
+    assert {version: each["metadata"]["labels"]["status"] for version, each in kept.items()} == {
+        "1": "superseded",
+        "2": "deployed",
+    }
+    assert content(kept["2"])["config"] == {"replicas": 2}
+
+    shop.stack.destroy()
+    assert revisions() == {}

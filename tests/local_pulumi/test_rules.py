@@ -116,7 +116,7 @@ def test_which_change_of_an_object_replaces(
     assert difference.changed
 
 
-@pytest.mark.parametrize("token", ["kubernetes:helm.sh/v3:Release", "kubernetes:core/v1:ConfigMapPatch"])
+@pytest.mark.parametrize("token", ["kubernetes:helm.sh/v4:Chart", "kubernetes:core/v1:ConfigMapPatch"])
 def test_what_is_no_object_is_refused_by_name(token: str) -> None:
     faults = objects.check(token, {"apiVersion": "v1"}, PROPOSAL).faults
     assert token in faults[0].reason

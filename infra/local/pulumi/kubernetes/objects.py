@@ -85,7 +85,8 @@ def unknown_type(token: str) -> str:
     """The message about a type that is not a Kubernetes object."""
     return (
         f"resource type {token} is not known to the local cluster"
-        "\nhint: objects of every kind the API server serves work; lists, patches, Helm and YAML files do not"
+        "\nhint: objects of every kind the API server serves work, and Helm releases;"
+        " lists, patches, charts and YAML files do not"
     )
 
 

@@ -19,6 +19,7 @@ import yaml
 from infra.local.kubernetes_api import ApiError, KubernetesApi, UnknownKind
 from infra.local.pulumi import wire
 from infra.local.pulumi.kubernetes import objects, waiting
+from infra.local.pulumi.kubernetes.releases import Release
 from infra.local.pulumi.provider import Provider
 from infra.local.pulumi.resources import (
     Change,
@@ -57,6 +58,7 @@ class KubernetesProvider(Provider):
         super().__init__()
         self._control_plane = control_plane
         self._api = KubernetesApi.from_kubeconfig(control_plane.kubeconfig)
+        self._release = Release()
 
     def close(self) -> None:
         """Close the connections to the API server."""
@@ -96,6 +98,8 @@ class KubernetesProvider(Provider):
             )
 
     def check(self, token: str, inputs: Inputs, proposal: Proposal) -> Checked:
+        if token == Release.token:
+            return self._release.check(inputs, proposal)
         checked = objects.check(token, inputs, proposal)
         if checked.faults or not objects.is_built_in(str(inputs["apiVersion"])):
             return checked
@@ -106,31 +110,45 @@ class KubernetesProvider(Provider):
         return checked
 
     def compare(self, token: str, old: Inputs, new: Inputs) -> Difference:
-        return objects.compare(old, new)
+        return self._release.compare(old, new) if token == Release.token else objects.compare(old, new)
 
     def foresee(self, token: str, inputs: Inputs) -> Outputs:
+        if token == Release.token:
+            return self._release.foresee(inputs)
         return dict(inputs) | {"status": wire.UNKNOWN}
 
     def create(self, token: str, inputs: Inputs, timeout: float) -> tuple[str, Outputs]:
+        if token == Release.token:
+            identity = self._release.create(self._api, inputs)
+            return identity, self._released(identity, inputs)
         obj = wire.without_none(inputs)
         path = waiting.served(self._api, obj, self.cancelled)
         return self._apply(obj, path, inputs, timeout)
 
     def read(self, token: str, identity: str, inputs: Inputs) -> Outputs | None:
+        if token == Release.token:
+            found = self._release.read(self._api, identity, inputs)
+            return None if found is None else dict(inputs) | found
         namespace, _, name = identity.rpartition("/")
         try:
             path = self._api.path(inputs["apiVersion"], inputs["kind"], namespace or None, name)
         except UnknownKind:
             return None
-        found = self._api.find(path)
-        return None if found is None else _outputs(found)
+        live = self._api.find(path)
+        return None if live is None else _outputs(live)
 
     def update(self, token: str, identity: str, change: Change, timeout: float) -> Outputs:
+        if token == Release.token:
+            self._release.update(self._api, identity, change.old, change.new)
+            return self._released(identity, change.new)
         obj = wire.without_none(change.new)
         path = waiting.served(self._api, obj, self.cancelled)
         return self._apply(obj, path, change.new, timeout)[1]
 
     def delete(self, token: str, identity: str, inputs: Inputs, state: Inputs, timeout: float) -> None:
+        if token == Release.token:
+            self._release.delete(self._api, identity, state)
+            return
         namespace, _, name = identity.rpartition("/")
         try:
             path = self._api.path(inputs["apiVersion"], inputs["kind"], namespace or None, name)
@@ -149,6 +167,9 @@ class KubernetesProvider(Provider):
         except ResourceFailed as error:
             raise ResourceFailed(str(error), identity, inputs, _outputs(applied)) from error
         return identity, _outputs(made)
+
+    def _released(self, identity: str, inputs: Inputs) -> Outputs:
+        return dict(inputs) | (self._release.read(self._api, identity, inputs) or {})
 
     def _patience(self, timeout: float) -> waiting.Patience:
         return waiting.Patience(self.cancelled, timeout or waiting.DEFAULT_SECONDS)
