@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         NodeIdentityArgs,
     )
     from pulumi_nodeless.interruption import InterruptionQueue, InterruptionQueueArgs
+    from pulumi_nodeless.load_balancer import LoadBalancerController, LoadBalancerControllerArgs
     from pulumi_nodeless.network import Network, NetworkArgs
     from pulumi_nodeless.pools import NodeTemplateArgs, ProvisionerArgs
     from pulumi_nodeless.pools_v1 import NodeClassArgs, NodePoolArgs
@@ -55,6 +56,8 @@ _HOMES = {
     "FargateProfilesArgs": "fargate",
     "InterruptionQueue": "interruption",
     "InterruptionQueueArgs": "interruption",
+    "LoadBalancerController": "load_balancer",
+    "LoadBalancerControllerArgs": "load_balancer",
     "Network": "network",
     "NetworkArgs": "network",
     "NodeAccess": "identity",
@@ -91,6 +94,8 @@ __all__ = [
     "FargateProfilesArgs",
     "InterruptionQueue",
     "InterruptionQueueArgs",
+    "LoadBalancerController",
+    "LoadBalancerControllerArgs",
     "Network",
     "NetworkArgs",
     "NodeAccess",

@@ -24,6 +24,7 @@ from pulumi_nodeless.fargate import DEFAULT_PROFILES, FargateProfileArgs, Fargat
 from pulumi_nodeless.identity import ControllerIdentity, ControllerIdentityArgs, NodeAccess, NodeIdentity
 from pulumi_nodeless.interruption import InterruptionQueue
 from pulumi_nodeless.kubeconfig import kubeconfig, region_of
+from pulumi_nodeless.load_balancer import LoadBalancerController
 from pulumi_nodeless.network import Network, NetworkArgs
 from pulumi_nodeless.pools import NodeTemplateArgs, ProvisionerArgs
 from pulumi_nodeless.teardown import TeardownGuard
@@ -107,6 +108,7 @@ class Environment(pulumi.ComponentResource):
         namespace = reader.text("controller_namespace", NAME)
         minutes = reader.integer("teardown_timeout_minutes", 30, 1, 24 * 60)
         with_queue = reader.flag("interruption_queue", True)
+        with_balancers = reader.flag("load_balancer_controller", True)
         tags, v1 = reader.mapping("tags"), reader.value("node_pools", ())
         check_network(reader, args)
         reader.check()
@@ -178,12 +180,13 @@ class Environment(pulumi.ComponentResource):
             self._controller_args(cluster, nodes, identity, namespace, queue),
             pulumi.ResourceOptions.merge(in_cluster, pulumi.ResourceOptions(depends_on=foundations)),
         )
+        served: list[pulumi.Resource] = [*foundations, controller]
+        if with_balancers:
+            served.append(self._load_balancers(cluster, [*cluster.made, fargate], in_cluster))
         guard = TeardownGuard(
             f"{name}-teardown",
             {"namespace": controller.namespace, "timeout_minutes": minutes},
-            pulumi.ResourceOptions.merge(
-                in_cluster, pulumi.ResourceOptions(depends_on=[*foundations, controller])
-            ),
+            pulumi.ResourceOptions.merge(in_cluster, pulumi.ResourceOptions(depends_on=served)),
         )
         capacity = Capacity(
             f"{name}-capacity",
@@ -196,9 +199,7 @@ class Environment(pulumi.ComponentResource):
                 "instance_profile": nodes.instance_profile_name,
                 "timeout_minutes": minutes,
             },
-            pulumi.ResourceOptions.merge(
-                in_cluster, pulumi.ResourceOptions(depends_on=[*foundations, controller, guard])
-            ),
+            pulumi.ResourceOptions.merge(in_cluster, pulumi.ResourceOptions(depends_on=[*served, guard])),
         )
         self.cluster_name = pulumi.Output.from_input(cluster.name)
         self.cluster_endpoint = pulumi.Output.from_input(cluster.endpoint)
@@ -274,6 +275,22 @@ class Environment(pulumi.ComponentResource):
             security_group_id=cluster.security_group_id,
             kubeconfig=cluster.kubeconfig,
             made=(network, cluster),
+        )
+
+    def _load_balancers(
+        self, cluster: ClusterFacts, before: Sequence[pulumi.Resource], in_cluster: pulumi.ResourceOptions
+    ) -> LoadBalancerController:
+        """Makes the load balancer controller; it stays until the last node has gone from its targets."""
+        return LoadBalancerController(
+            f"{self._name}-load-balancers",
+            {
+                "cluster_name": self._args["cluster_name"],
+                "vpc_id": cluster.vpc_id,
+                "oidc_provider_arn": cluster.oidc_provider_arn,
+                "oidc_issuer": cluster.oidc_issuer,
+                "tags": self._tags,
+            },
+            pulumi.ResourceOptions.merge(in_cluster, pulumi.ResourceOptions(depends_on=list(before))),
         )
 
     def _network(self, cluster_name: str) -> Network | AdoptedNetwork:

@@ -86,6 +86,8 @@ class EnvironmentArgs(TypedDict):
     """`guide` (the policy of Karpenter's v0.27 guide, the default) or `scoped` (by the cluster's tags)."""
     interruption_queue: NotRequired[bool]
     """Whether AWS's warnings about instances reach the controller through a queue. Default true."""
+    load_balancer_controller: NotRequired[bool]
+    """Whether to install the AWS Load Balancer Controller, on Fargate. Default true."""
     fargate_profiles: NotRequired[Sequence[FargateProfileArgs]]
     """Fargate profiles, when they are not the default ones."""
     node_templates: NotRequired[Sequence[NodeTemplateArgs]]

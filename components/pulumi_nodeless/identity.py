@@ -17,6 +17,7 @@ from pulumi_nodeless import names, policies
 from pulumi_nodeless.arguments import ArgumentReader
 from pulumi_nodeless.cluster import API_AND_CONFIG_MAP, AUTHENTICATION_MODES, CONFIG_MAP
 from pulumi_nodeless.scoped_policy import scoped_controller_policy
+from pulumi_nodeless.service_account_role import RoleNames, ServiceAccount, service_account_role
 
 GUIDE: Final = "guide"
 _POLICIES: Final = {GUIDE: policies.controller_policy, "scoped": scoped_controller_policy}
@@ -158,31 +159,20 @@ class ControllerIdentity(pulumi.ComponentResource):
         service_account = reader.text("service_account", "karpenter")
         self._make_policy = _POLICIES[reader.choice("permissions", tuple(_POLICIES), GUIDE)]
         reader.check()
-        fixed = pulumi.ResourceOptions(parent=self, delete_before_replace=True)
-        trust = pulumi.Output.all(args["oidc_provider_arn"], args["oidc_issuer"]).apply(
-            lambda known: json.dumps(
-                policies.service_account_trust(known[0], known[1], namespace, service_account)
-            )
+        made = service_account_role(
+            self,
+            name,
+            ServiceAccount(namespace, service_account, args["oidc_provider_arn"], args["oidc_issuer"]),
+            RoleNames(
+                role=names.controller_role(cluster),
+                role_description=f"Node provisioner of EKS cluster {cluster}",
+                policy=names.controller_policy(cluster),
+                policy_description=f"What the node provisioner of EKS cluster {cluster} may do",
+            ),
+            self._policy(cluster, args["node_role_arn"], args.get("interruption_queue_arn", "")),
+            tags,
         )
-        role = aws.iam.Role(
-            f"{name}-role",
-            name=names.controller_role(cluster),
-            description=f"Node provisioner of EKS cluster {cluster}",
-            assume_role_policy=trust,
-            tags=tags,
-            opts=fixed,
-        )
-        policy = aws.iam.Policy(
-            f"{name}-policy",
-            name=names.controller_policy(cluster),
-            description=f"What the node provisioner of EKS cluster {cluster} may do",
-            policy=self._policy(cluster, args["node_role_arn"], args.get("interruption_queue_arn", "")),
-            tags=tags,
-            opts=fixed,
-        )
-        aws.iam.RolePolicyAttachment(
-            f"{name}-policy", role=role.name, policy_arn=policy.arn, opts=pulumi.ResourceOptions(parent=self)
-        )
+        role, policy = made.role, made.policy
         self.role_arn = role.arn
         self.role_name = role.name
         self.policy_arn = policy.arn

@@ -61,6 +61,16 @@ def pod_execution_role(cluster: str) -> str:
     return shorten(f"AmazonEKSFargatePodExecutionRole-{cluster}", ROLE_LIMIT)
 
 
+def load_balancer_role(cluster: str) -> str:
+    """The role that the load balancer controller's service account assumes."""
+    return shorten(f"AmazonEKSLoadBalancerControllerRole-{cluster}", ROLE_LIMIT)
+
+
+def load_balancer_policy(cluster: str) -> str:
+    """The managed policy of the load balancer controller's role."""
+    return shorten(f"AWSLoadBalancerControllerIAMPolicy-{cluster}", POLICY_LIMIT)
+
+
 def interruption_queue(cluster: str) -> str:
     """The SQS queue of warnings about instances; it bears the cluster's name alone."""
     return shorten(cluster, QUEUE_LIMIT)

@@ -13,6 +13,8 @@ COMPONENTS = [
     "ControllerIdentity",
     "Environment",
     "FargateProfiles",
+    "InterruptionQueue",
+    "LoadBalancerController",
     "Network",
     "NodeAccess",
     "NodeIdentity",

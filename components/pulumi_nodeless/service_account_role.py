@@ -1,0 +1,84 @@
+"""A role that one service account of one cluster assumes with its token, and the policy of that role.
+
+IAM roles for service accounts are what pods on Fargate have: EKS Pod Identity needs an agent on the node.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pulumi
+import pulumi_aws as aws
+
+from pulumi_nodeless import policies
+
+
+@dataclass(frozen=True, slots=True)
+class ServiceAccount:
+    """One service account, and how AWS recognises it."""
+
+    namespace: str
+    name: str
+    oidc_provider_arn: pulumi.Input[str]
+    """The cluster's IAM OpenID Connect provider."""
+    oidc_issuer: pulumi.Input[str]
+    """The cluster's issuer, with or without https://."""
+
+
+@dataclass(frozen=True, slots=True)
+class RoleNames:
+    """Physical names and descriptions, which runbooks and policies write down."""
+
+    role: str
+    role_description: str
+    policy: str
+    policy_description: str
+
+
+@dataclass(frozen=True, slots=True)
+class RoleWithPolicy:
+    """What was registered."""
+
+    role: aws.iam.Role
+    policy: aws.iam.Policy
+
+
+def service_account_role(
+    parent: pulumi.Resource,
+    name: str,
+    account: ServiceAccount,
+    texts: RoleNames,
+    policy_document: pulumi.Input[str],
+    tags: Mapping[str, str],
+) -> RoleWithPolicy:
+    """Registers role, policy and attachment under `parent`, named after `name`."""
+    trust = pulumi.Output.all(account.oidc_provider_arn, account.oidc_issuer).apply(
+        lambda known: json.dumps(
+            policies.service_account_trust(known[0], known[1], account.namespace, account.name)
+        )
+    )
+    # A fixed name cannot exist twice: the old one has to go before its replacement comes.
+    fixed = pulumi.ResourceOptions(parent=parent, delete_before_replace=True)
+    role = aws.iam.Role(
+        f"{name}-role",
+        name=texts.role,
+        description=texts.role_description,
+        assume_role_policy=trust,
+        tags=tags,
+        opts=fixed,
+    )
+    policy = aws.iam.Policy(
+        f"{name}-policy",
+        name=texts.policy,
+        description=texts.policy_description,
+        policy=policy_document,
+        tags=tags,
+        opts=fixed,
+    )
+    aws.iam.RolePolicyAttachment(
+        f"{name}-policy",
+        role=role.name,
+        policy_arn=policy.arn,
+        opts=pulumi.ResourceOptions(parent=parent),
+    )
+    return RoleWithPolicy(role, policy)
