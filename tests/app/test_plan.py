@@ -301,6 +301,60 @@ def test_names_in_the_page_are_escaped(tmp_path, file):
     assert "&lt;b&gt;&amp;web" in path.read_text()
 
 
+@pytest.fixture
+def wishing(file):
+    """Two pods that would rather be in a zone where no pool makes nodes."""
+    zone = {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["us-east-1f"]}
+    term = {"weight": 8, "preference": {"matchExpressions": [zone]}}
+    affinity = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [term]}}
+    return file(provisioner(), node_template(), a_workload(replicas=2, pod={"affinity": affinity}))
+
+
+GIVEN_UP = (
+    "preferred node affinity topology.kubernetes.io/zone In [us-east-1f] (weight 8): "
+    "no pool can make such a node"
+)
+
+
+def test_what_pods_gave_up_for_their_place_is_told(wishing, tmp_path):
+    path = tmp_path / "report.html"
+    result = nodeless(wishing, "--html", path)
+
+    assert result.exit_code == 0, result.output
+    assert f"  2 x web: {GIVEN_UP} [PreferredNodeAffinity]" in result.stdout
+    assert GIVEN_UP in path.read_text()
+    (lost,) = report(wishing)["given_up"]
+    assert (lost["code"], lost["message"], len(lost["pods"])) == ("PreferredNodeAffinity", GIVEN_UP, 2)
+
+
+def test_why_of_a_pod_tells_what_it_gave_up(wishing):
+    assert f"given up: {GIVEN_UP} [PreferredNodeAffinity]" in why("web-0", wishing).stdout
+    told = json.loads(why("shop/web-0", wishing, "--json").stdout)
+    assert [lost["message"] for lost in told["given_up"]] == [GIVEN_UP]
+    assert told["node"]["name"] == "new-1"
+    assert len(told["launch"]["next_best"]) == 3
+    assert all(each["price"] >= told["launch"]["price"] for each in told["launch"]["next_best"])
+
+
+def test_why_of_a_refused_pod_is_data_too():
+    told = json.loads(why("shop/model-server-0", EXAMPLES, "--json").stdout)
+
+    assert told["placed"] is False
+    assert {each["code"] for each in told["unplaced"]["obstacles"]} == {
+        "TaintNotTolerated",
+        "RequirementsConflict",
+    }
+    assert "drop kubernetes.io/arch In [arm64] from the pod" in told["unplaced"]["remedies"]
+
+
+def test_a_name_that_several_namespaces_have_is_asked_back(file):
+    several = (a_workload(namespace=namespace) for namespace in ("shop", "blog"))
+    result = why("web-0", file(provisioner(), node_template(), *several))
+
+    assert result.exit_code == 2
+    assert "web-0 is the name of several pods; hint: say which: blog/web-0, shop/web-0" in result.stderr
+
+
 def test_nothing_pending_is_no_failure(file):
     result = nodeless(file(provisioner(), node_template()))
 

@@ -1,9 +1,10 @@
 """Messages of events stay short and name the one thing that failed."""
 
 from nodeless.explain import failed_scheduling, nominated
+from nodeless.model.labels import ZONE
 from nodeless.model.plan import PoolRefusal, Refusal
 from nodeless.model.pools import Reference
-from tests.solve.factories import instance_type, plan, pods
+from tests.solve.factories import instance_type, needs, plan, pods, term
 
 
 def refusal(*reasons, message=""):
@@ -21,6 +22,23 @@ def test_a_pod_on_a_new_node_is_told_which():
 
 def test_a_pod_on_an_existing_node_is_told_which():
     assert nominated("ip-10-0-1-2") == "Pod should schedule on ip-10-0-1-2, which has room"
+
+
+def test_what_a_pod_gave_up_is_told_with_its_place():
+    wish = preferring("z9")
+    made = plan(pods(1, preferred_terms=wish))
+    (lost,) = made.given_up().values()
+    told = nominated("default-abcde", made.new_nodes[0], lost).splitlines()
+    assert told[1:] == [
+        "given up: preferred node affinity topology.kubernetes.io/zone In [z9] (weight 5): "
+        "no pool can make such a node"
+    ]
+    assert nominated("n1", None, lost).endswith(told[1])
+    assert len(nominated("n1", None, lost * 99)) == 1024
+
+
+def preferring(zone):
+    return ((5, term(needs(ZONE, "In", zone))),)
 
 
 def test_one_pool_gives_one_line():

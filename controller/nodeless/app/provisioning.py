@@ -212,6 +212,7 @@ class Provisioning:
                 node_template=str(node.node_class),
                 requirements=str(node.requirements),
             )
+        given_up = plan.given_up()
         # Each claim stands for itself: one refused write must not take the others with it.
         outcomes = await asyncio.gather(
             *(self._create(create, now) for create in creates), return_exceptions=True
@@ -224,8 +225,8 @@ class Provisioning:
             if isinstance(outcome, BaseException):
                 raise outcome
             self._guard.launched(create.claim.name, node, snapshot, now)
-            message = texts.nominated(create.claim.name, node)
             for key in node.pods:
+                message = texts.nominated(create.claim.name, node, given_up.get(key, ()))
                 self._tell(snapshot, key, "Normal", texts.NOMINATED, message)
 
     async def _create(self, create: CreateClaim, now: float) -> None:
@@ -235,11 +236,14 @@ class Provisioning:
     def _report(self, plan: Plan, snapshot: Snapshot, now: float) -> None:
         for name in set(plan.placements.values()):
             self._cluster.handle(events.Nominated(name, now + self._nomination))
+        given_up = plan.given_up()
         for key, name in sorted(plan.placements.items()):
             if name in self._cluster.snapshot.claims and key not in self.pods_of(name):
                 # Also pods for which another replica made the claim are told when its launch fails.
                 self._planned[name] = (*self.pods_of(name), key)
-            self._tell(snapshot, key, "Normal", texts.NOMINATED, texts.nominated(name))
+            self._tell(
+                snapshot, key, "Normal", texts.NOMINATED, texts.nominated(name, None, given_up.get(key, ()))
+            )
 
     async def _refuse(self, situation: Situation, plan: Plan, seconds: float) -> None:
         """Tell refused pods why, and what would help."""

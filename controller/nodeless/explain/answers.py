@@ -1,18 +1,23 @@
 """Answers to "why": one pod or one node of a plan."""
 
 import difflib
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from nodeless.explain.decisions import Situation
 from nodeless.explain.fill import NodeFill, new_nodes, standing_nodes
-from nodeless.explain.report import unplaced
+from nodeless.explain.report import Launch, Unplaced, given_up, launches_of, unplaced
 from nodeless.explain.why import why
 from nodeless.explain.words import amounts, count, listed, price
 from nodeless.model.instance_types import Catalog
 from nodeless.model.plan import Plan
+from nodeless.model.resources import CPU, MEMORY
 from nodeless.model.workloads import workload_of
 from nodeless.solve.capacity.pricing import priced
+from nodeless.state.saving import plain
+
+_IGNORED = "is not looked at: the scheduler has not refused it, or it is not for our nodes"
 
 
 class NotThere(LookupError):
@@ -27,9 +32,13 @@ class Answer:
     lines: tuple[str, ...]
     placed: bool = True
     """False for a pod without a place."""
+    facts: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """The same as data, in the terms of the plan's report: `unplaced`, `node`, `launch`, `given_up`."""
 
     def to_json(self) -> dict[str, Any]:
-        return {"subject": self.subject, "placed": self.placed, "reasons": list(self.lines)}
+        """The answer as a JSON document."""
+        document = {"subject": self.subject, "placed": self.placed, "reasons": list(self.lines)}
+        return {**document, **{name: plain(fact) for name, fact in self.facts.items()}}
 
 
 def answer(situation: Situation, plan: Plan, name: str, wider: Catalog | None = None) -> Answer:
@@ -39,25 +48,34 @@ def answer(situation: Situation, plan: Plan, name: str, wider: Catalog | None = 
     new = new_nodes(snapshot, catalog, plan)
     standing = standing_nodes(snapshot, catalog, plan)
     keys = [key for key in snapshot.pods if name in (key, key.partition("/")[2])]
+    if len(keys) > 1 and name not in keys:
+        raise NotThere(f"{name} is the name of several pods; hint: say which: {listed(sorted(keys))}")
+    launches = {node: launch for launch in launches_of(plan, new) for node in launch.nodes}
     if keys:
-        return _of_pod(situation, plan, min(keys), new, standing, wider)
-    for node, fill in zip(plan.new_nodes, new, strict=True):
+        return _of_pod(situation, plan, name if name in keys else keys[0], (*new, *standing), launches, wider)
+    for fill in (*new, *standing):
         if fill.name == name:
-            return Answer(f"{name}, a new node of {fill.pool}", (*why(node).splitlines(), *_held(fill)))
-    for fill in standing:
-        if fill.name == name:
-            return Answer(f"{name}, {fill.state}", (_bought(fill), *_held(fill)))
+            return _of_node(fill, plan, launches.get(name))
     names = [*snapshot.pods, *(fill.name for fill in (*new, *standing))]
     near = difflib.get_close_matches(name, names, 5) or sorted(names)
     raise NotThere(f"{name} is neither pod nor node; hint: there is {listed(near) or 'none'}")
+
+
+def _of_node(fill: NodeFill, plan: Plan, launch: Launch | None) -> Answer:
+    facts: dict[str, Any] = {"node": fill, **({"launch": launch} if launch else {})}
+    if launch is None:
+        return Answer(f"{fill.name}, {fill.state}", (_bought(fill), *_held(fill)), facts=facts)
+    planned = plan.new_nodes[int(fill.name.removeprefix("new-")) - 1]
+    lines = (*why(planned).splitlines(), *_held(fill))
+    return Answer(f"{fill.name}, a new node of {fill.pool}", lines, facts=facts)
 
 
 def _of_pod(
     situation: Situation,
     plan: Plan,
     key: str,
-    new: tuple[NodeFill, ...],
-    standing: tuple[NodeFill, ...],
+    nodes: tuple[NodeFill, ...],
+    launches: Mapping[str, Launch],
     wider: Catalog | None,
 ) -> Answer:
     pod = situation.snapshot.pods[key]
@@ -65,26 +83,36 @@ def _of_pod(
     for refusal in plan.refusals:
         if refusal.pod == key:
             (group,) = unplaced(situation, (refusal,), wider)
-            reasons = [
-                f"{f'{listed(each.pools)}: ' if each.pools else ''}{each.message} [{each.code}]"
-                for each in group.obstacles
-            ]
-            helping = [f"would fit: {remedy}" for remedy in group.remedies]
-            return Answer(subject, ("has no place", *reasons, *helping), placed=False)
-    for node, fill in zip(plan.new_nodes, new, strict=True):
-        if key in node.pods:
             return Answer(
-                subject, (f"lands on {fill.name}, a new node of {fill.pool}", *why(node).splitlines())
+                subject, ("has no place", *_hindered(group)), placed=False, facts={"unplaced": group}
             )
-    if key in plan.placements:
-        name = plan.placements[key]
-        lines = (f"lands on {name}, which has room",)
-        return Answer(subject, (*lines, *(_bought(fill) for fill in standing if fill.name == name)))
-    if pod.node_name:
-        return Answer(subject, (f"runs on {pod.node_name}",))
-    return Answer(
-        subject, ("is not looked at: the scheduler has not refused it, or it is not for our nodes",)
-    )
+    home = _home(plan, key)
+    fill = next((each for each in nodes if each.name == home), None)
+    if fill is None and home:
+        # A claim whose node has appeared: the node bears another name.
+        return Answer(subject, (f"lands on {home}, which has room",))
+    if fill is None:
+        text = f"runs on {pod.node_name}" if pod.node_name else _IGNORED
+        return Answer(subject, (text,))
+    lost = given_up(situation, (each for each in plan.relaxations if key in each.pods))
+    losses = tuple(f"given up: {each.message} [{each.code}]" for each in lost)
+    node = _of_node(fill, plan, launches.get(home))
+    where = f"a new node of {fill.pool}" if home in launches else "which has room"
+    reasons = why(plan.new_nodes[int(home.removeprefix("new-")) - 1]) if home in launches else _bought(fill)
+    facts = {**node.facts, "given_up": list(lost)}
+    return Answer(subject, (f"lands on {home}, {where}", *losses, *reasons.splitlines()), facts=facts)
+
+
+def _home(plan: Plan, key: str) -> str:
+    """The node on which a plan puts a pod; empty when it does not."""
+    number = next((number for number, node in enumerate(plan.new_nodes, 1) if key in node.pods), None)
+    return f"new-{number}" if number else plan.placements.get(key, "")
+
+
+def _hindered(group: Unplaced) -> Iterator[str]:
+    for each in group.obstacles:
+        yield f"{f'{listed(each.pools)}: ' if each.pools else ''}{each.message} [{each.code}]"
+    yield from (f"would fit: {remedy}" for remedy in group.remedies)
 
 
 def _bought(fill: NodeFill) -> str:
@@ -94,10 +122,12 @@ def _bought(fill: NodeFill) -> str:
 
 
 def _held(fill: NodeFill) -> tuple[str, ...]:
+    full = [f"{resource} {fill.fraction(resource):.0%}" for resource in (CPU, MEMORY)]
+    filled = (f"full to {', '.join(full)}",) if fill.allocatable else ()
     daemons = (f"DaemonSets: {amounts(fill.daemons)}",) if fill.daemons else ()
     shares = (
         f"{share.workload}: {count(share.pods, 'pod')}"
         f"{f' ({share.arriving} of them arriving)' if share.arriving < share.pods and share.arriving else ''}"
         for share in fill.shares
     )
-    return (*daemons, *shares)
+    return (*filled, *daemons, *shares)

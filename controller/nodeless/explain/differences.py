@@ -20,6 +20,7 @@ def differences(before: Plan, after: Plan) -> tuple[str, ...]:
         *_compared(Counter(map(_node, before.new_nodes)), Counter(map(_node, after.new_nodes))),
         *_entries(_placements(before), _placements(after)),
         *_entries(_refusals(before), _refusals(after)),
+        *_entries(_relaxations(before), _relaxations(after)),
     ]
     if before.cost_per_hour != after.cost_per_hour:
         lines.append(f"  cost: {price(before.cost_per_hour)} before, {price(after.cost_per_hour)} after")
@@ -44,6 +45,14 @@ def _placements(plan: Plan) -> dict[str, str]:
 
 def _refusals(plan: Plan) -> dict[str, str]:
     return {refusal.pod: f"{refusal.pod} refused: {refusal}" for refusal in plan.refusals}
+
+
+def _relaxations(plan: Plan) -> dict[str, str]:
+    return {
+        f"{pod} {each.message}": f"{pod} gave up {each.message}"
+        for each in plan.relaxations
+        for pod in each.pods
+    }
 
 
 def _entries(before: Mapping[str, str], after: Mapping[str, str]) -> list[str]:

@@ -17,20 +17,22 @@ POOLS_SHOWN = 5
 LONGEST = 1024
 
 
-def nominated(name: str, node: PlannedNode | None = None) -> str:
+def nominated(name: str, node: PlannedNode | None = None, given_up: Sequence[str] = ()) -> str:
     """The message for a pod that has its place.
 
     Args:
         name: The node or claim where room is kept.
         node: The plan of that node, when this pass made it.
+        given_up: What the pod wished and does not get, a line each.
     """
+    lost = "".join(f"\ngiven up: {each}" for each in given_up)
     if node is None:
-        return f"Pod should schedule on {name}, which has room"
+        return f"Pod should schedule on {name}, which has room{lost}"[:LONGEST]
     offering = node.alternatives[0].offering
     return (
         f"Pod should schedule on {name}, a new node of {node.pool}: {node.instance_type} or similar, "
-        f"{offering.capacity_type}, in {offering.zone} or another allowed zone"
-    )
+        f"{offering.capacity_type}, in {offering.zone} or another allowed zone{lost}"
+    )[:LONGEST]
 
 
 def failed_scheduling(refusal: Refusal, remedies: Sequence[str] = ()) -> str:

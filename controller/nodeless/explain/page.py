@@ -5,7 +5,7 @@ from datetime import datetime
 from html import escape
 
 from nodeless.explain.picture import colours, picture
-from nodeless.explain.report import MONTH, Launch, Report, Unplaced, where, zones
+from nodeless.explain.report import MONTH, GivenUp, Launch, Report, Unplaced, holding, where, zones
 from nodeless.explain.words import count, listed
 from nodeless.model.workloads import Workload
 
@@ -47,6 +47,7 @@ svg .free { fill: var(--free); } svg .daemons { fill: var(--daemons); }
 svg .badge.new { fill: var(--new); } svg .badge.existing { fill: var(--standing); }
   svg .badge.starting { fill: var(--starting); }
 .refused { border-left: 4px solid var(--bad); } .refused h2 { color: var(--bad); }
+.given-up { border-left: 4px solid var(--starting); } .given-up ul { margin: 0; padding-left: 20px; }
 .refused ul { margin: 0 0 14px; padding-left: 20px; } code { font-size: 13px; color: var(--quiet); }
   .remedy { color: var(--good); }
 @media print { body { background: none; } section, .card { break-inside: avoid; } }
@@ -64,6 +65,7 @@ def page(report: Report, at: datetime) -> str:
     parts = (
         _cards(report),
         *(_refused(group) for group in report.unplaced),
+        _given_up(report.given_up),
         _nodes(report, palette),
         _launches(report.launches),
         _landings(report, palette),
@@ -116,6 +118,16 @@ def _refused(group: Unplaced) -> str:
     title = f"{count(len(group.pods), 'pod')} of {names} not placed"
     remedies = f"<ul>{fits}</ul>" if fits else ""
     return f'<section class="refused"><h2>{escape(title)}</h2><ul>{reasons}</ul>{remedies}</section>'
+
+
+def _given_up(losses: Sequence[GivenUp]) -> str:
+    items = "".join(
+        f"<li>{escape(holding(each.workloads))}: {escape(each.message)} <code>{escape(each.code)}</code></li>"
+        for each in losses
+    )
+    if not items:
+        return ""
+    return f'<section class="given-up"><h2>Given up so that pods have a place</h2><ul>{items}</ul></section>'
 
 
 def _nodes(report: Report, palette: dict[Workload, str]) -> str:

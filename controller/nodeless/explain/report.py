@@ -11,7 +11,7 @@ from nodeless.explain.decisions import Situation
 from nodeless.explain.fill import NodeFill, new_nodes, standing_nodes
 from nodeless.explain.words import listed
 from nodeless.model.instance_types import Catalog
-from nodeless.model.plan import Plan, PlannedNode, Refusal
+from nodeless.model.plan import Plan, PlannedNode, Refusal, Relaxation
 from nodeless.model.pods import PodShape
 from nodeless.model.workloads import Workload, workload_of
 from nodeless.solve.capacity.pricing import priced
@@ -104,6 +104,16 @@ class Unplaced:
 
 
 @dataclass(frozen=True, slots=True)
+class GivenUp:
+    """A wish that some placed pods do not get, and why."""
+
+    code: str
+    message: str
+    pods: tuple[str, ...]
+    workloads: tuple[tuple[Workload, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """All of it."""
 
@@ -113,6 +123,7 @@ class Report:
     cost: Cost
     nodes: tuple[NodeFill, ...]
     """New ones first, then those that stand."""
+    given_up: tuple[GivenUp, ...]
     notes: tuple[str, ...] = ()
     """What the plan rests on: date of prices, assumptions, changes that were asked for."""
 
@@ -160,7 +171,7 @@ def report(
     new, standing = new_nodes(snapshot, catalog, plan), standing_nodes(snapshot, catalog, plan)
     prices = [node.price for node in standing]
     return Report(
-        launches=_launches(plan, new),
+        launches=launches_of(plan, new),
         landings=_landings(situation, plan, new),
         unplaced=unplaced(situation, plan.refusals, wider),
         cost=Cost(
@@ -171,6 +182,7 @@ def report(
             gap=plan.gap,
         ),
         nodes=(*new, *standing),
+        given_up=given_up(situation, plan.relaxations),
         notes=tuple(notes),
     )
 
@@ -192,6 +204,13 @@ def unplaced(
             helping(situation, members, wider) if number < GROUPS_HELPED else (),
         )
         for number, ((code, obstacles), members) in enumerate(ordered)
+    )
+
+
+def given_up(situation: Situation, relaxations: Iterable[Relaxation]) -> tuple[GivenUp, ...]:
+    """What placed pods do not get, with their workloads."""
+    return tuple(
+        GivenUp(each.code, each.message, each.pods, _workloads(situation, each.pods)) for each in relaxations
     )
 
 
@@ -229,7 +248,8 @@ def _workloads(situation: Situation, pods: Iterable[str]) -> tuple[tuple[Workloa
     return tuple(sorted(counts.items()))
 
 
-def _launches(plan: Plan, fills: tuple[NodeFill, ...]) -> tuple[Launch, ...]:
+def launches_of(plan: Plan, fills: tuple[NodeFill, ...]) -> tuple[Launch, ...]:
+    """The new nodes of a plan, those that differ in nothing but their zones together."""
     groups: dict[tuple[object, ...], list[tuple[PlannedNode, NodeFill]]] = {}
     for node, fill in zip(plan.new_nodes, fills, strict=True):
         held = tuple((share.workload, share.pods) for share in fill.shares)
@@ -291,6 +311,11 @@ def _count(counts: dict[Workload, dict[str, int]], workload: Workload, node: str
 def where(places: tuple[tuple[str, int], ...], shown: int = 4) -> str:
     """`new-1 (4), new-2 (3) and 2 others`."""
     return listed([name if number == 1 else f"{name} ({number})" for name, number in places], shown)
+
+
+def holding(workloads: tuple[tuple[Workload, int], ...], shown: int = 3) -> str:
+    """`12 x web, 3 x api and 2 others`."""
+    return listed([f"{number} x {workload.name}" for workload, number in workloads], shown)
 
 
 def zones(names: tuple[str, ...]) -> str:

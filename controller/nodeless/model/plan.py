@@ -71,6 +71,16 @@ class Refusal:
 
 
 @dataclass(frozen=True, slots=True)
+class Relaxation:
+    """A wish that pods gave up for their place; `code` is stable, `message` names wish and obstacle."""
+
+    code: str
+    message: str
+    pods: tuple[str, ...]
+    """Keys of the pods, sorted."""
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """The answer to one solve."""
 
@@ -80,6 +90,16 @@ class Plan:
     refusals: tuple[Refusal, ...] = ()
     lower_bound: float | None = None
     """US dollars an hour that no plan for the same pods can go below; None: not computed."""
+    relaxations: tuple[Relaxation, ...] = ()
+    """What the placed pods wished and do not get."""
+
+    def given_up(self) -> dict[str, tuple[str, ...]]:
+        """Messages of what each pod gave up, by its key; pods that gave up nothing are left out."""
+        lost: dict[str, list[str]] = {}
+        for each in self.relaxations:
+            for pod in each.pods:
+                lost.setdefault(pod, []).append(each.message)
+        return {pod: tuple(messages) for pod, messages in lost.items()}
 
     @property
     def gap(self) -> float | None:

@@ -66,6 +66,7 @@ from nodeless.solve.pods.profiles import Mark, Profile, Profiles
 from nodeless.solve.pods.volumes import Volumes
 from nodeless.solve.policy import STRICT, Policy
 from nodeless.solve.reasons.refusing import MIN_VALUES, refuse
+from nodeless.solve.reasons.relaxations import relaxations
 from nodeless.solve.topology.tracking import Topology
 
 
@@ -145,11 +146,13 @@ def _plan_of_pods(snapshot: Snapshot, catalog: Catalog, policy: Policy) -> Plan:
     for node, made in zip(packed.nodes, launched, strict=True):
         if made is None:
             refusals.extend(_too_alike(node))
+    kept = [(node, made) for node, made in zip(packed.nodes, launched, strict=True) if made is not None]
     return Plan(
-        new_nodes=tuple(made for made in launched if made is not None),
+        new_nodes=tuple(made for _, made in kept),
         placements=dict(sorted(packed.placements.items())),
         refusals=_by_pod(refusals),
         lower_bound=bound,
+        relaxations=relaxations(kept, packed.placements, classes, existing, usable),
     )
 
 

@@ -5,7 +5,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from nodeless.explain.report import MONTH, Cost, Report, Unplaced, where, zones
+from nodeless.explain.report import MONTH, Cost, Report, Unplaced, holding, where, zones
 from nodeless.explain.words import count, listed
 
 #: Columns when the output is no terminal, so that a pipe gets whole lines.
@@ -33,6 +33,10 @@ def _print(report: Report, console: Console) -> None:
         console.print("Nothing to plan: no pod is pending.")
     for group in report.unplaced:
         _print_unplaced(group, console)
+    if report.given_up:
+        console.print(Text("\nGiven up so that pods have a place", style="bold"))
+    for lost in report.given_up:
+        console.print(Text(f"  {holding(lost.workloads)}: {lost.message} [{lost.code}]"))
     _print_cost(report.cost, report, console)
 
 
@@ -49,7 +53,6 @@ def _launches(report: Report) -> Table:
             name, justify="right" if name in ("nodes", "USD/h each") else "left", header_style="dim"
         )
     for launch in report.launches:
-        held = [f"{number} x {workload.name}" for workload, number in launch.workloads]
         others = [f"{each.instance_type} {each.price:.4f}" for each in launch.next_best]
         table.add_row(
             str(launch.count),
@@ -58,7 +61,7 @@ def _launches(report: Report) -> Table:
             launch.capacity_type,
             f"{launch.price:.4f}",
             launch.pool,
-            listed(held, 3),
+            holding(launch.workloads),
             ", ".join(others) or "none",
         )
     return table
@@ -82,7 +85,7 @@ def _landings(report: Report) -> Table:
 
 
 def _print_unplaced(group: Unplaced, console: Console) -> None:
-    names = listed([f"{workload}" for workload, _ in group.workloads], 3)
+    names = listed([str(workload) for workload, _ in group.workloads], 3)
     console.print(Text(f"\nNot placed: {count(len(group.pods), 'pod')} of {names}", style="bold"))
     for obstacle in group.obstacles:
         about = f"{listed(obstacle.pools, 3)}: " if obstacle.pools else ""

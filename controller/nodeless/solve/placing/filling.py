@@ -50,6 +50,21 @@ class Existing:
         accepted: Mask = tolerated & (grudgingly | (unwelcome == 0)) & self._required(pods)
         return accepted
 
+    def without(self, expressions: Sequence[Requirement]) -> set[str]:
+        """The slots on which not all of the expressions hold, by name."""
+        return {self._slots[index].name for index in np.flatnonzero(~self._all(expressions))}
+
+    def unwelcome(self, tolerations: tuple[Toleration, ...]) -> dict[Taint, set[str]]:
+        """The PreferNoSchedule taints that are not tolerated, each with its slots by name."""
+        found: dict[Taint, set[str]] = {}
+        _, unwelcome = self._taints(tolerations)
+        for index in np.flatnonzero(unwelcome):
+            slot = self._slots[index]
+            for taint in slot.taints:
+                if prefers_only(taint) and untolerated((taint,), tolerations) is not None:
+                    found.setdefault(taint, set()).add(slot.name)
+        return found
+
     def fill(self, pods: PodClass, waiting: Sequence[str], *, least: int = 0) -> dict[str, str]:
         """Pod key to slot name for as many of the waiting pods as fit, in their order.
 
