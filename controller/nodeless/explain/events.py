@@ -6,7 +6,8 @@ failing thing for each pool, however many instance types were looked at.
 
 from collections.abc import Sequence
 
-from nodeless.explain.words import count
+from nodeless.explain.why import next_offers
+from nodeless.explain.words import count, price
 from nodeless.model.plan import PlannedNode, Refusal
 
 NOMINATED = "Nominated"
@@ -28,10 +29,17 @@ def nominated(name: str, node: PlannedNode | None = None, given_up: Sequence[str
     lost = "".join(f"\ngiven up: {each}" for each in given_up)
     if node is None:
         return f"Pod should schedule on {name}, which has room{lost}"[:LONGEST]
+    types, next_best = len(node.alternatives), "".join(f"; next: {each}" for each in next_offers(node))
     offering = node.alternatives[0].offering
+    chosen = (
+        f"the cheapest of {types} types that hold its {count(len(node.pods), 'pod')}"
+        if types > 1
+        else f"the only type that holds its {count(len(node.pods), 'pod')}"
+    )
     return (
         f"Pod should schedule on {name}, a new node of {node.pool}: {node.instance_type} or similar, "
-        f"{offering.capacity_type}, in {offering.zone} or another allowed zone{lost}"
+        f"{offering.capacity_type}, in {offering.zone} or another allowed zone, {price(offering.price)}, "
+        f"{chosen}{next_best}{lost}"
     )[:LONGEST]
 
 

@@ -15,6 +15,12 @@ def why(node: PlannedNode) -> str:
     return "\n".join((held, chosen, *_next(node)))
 
 
+def next_offers(node: PlannedNode) -> tuple[str, ...]:
+    """The types that would have come next, each with its price: `m6a.large 0.0864`."""
+    others = node.alternatives[1 : 1 + NEXT]
+    return tuple(f"{other.instance_type} {other.offering.price:.4f}" for other in others)
+
+
 def _next(node: PlannedNode) -> tuple[str, ...]:
     others = node.alternatives[1:]
     if not others:
