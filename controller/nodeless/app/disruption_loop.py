@@ -17,7 +17,7 @@ from nodeless.app.recorder import Recorder
 from nodeless.app.settings import GlobalSettings
 from nodeless.app.solver_settings import policy_of
 from nodeless.cloud import CloudError, CloudProvider
-from nodeless.disruption import DisruptionPolicy, advance, begin, disrupt, still_right
+from nodeless.disruption import DisruptionPolicy, Stillness, advance, begin, disrupt, still_right
 from nodeless.model.disruption import EMPTY, UNDERUTILIZED, Decisions, Move
 from nodeless.model.events import Nominated
 from nodeless.model.instructions import CreateClaim, PublishEvent
@@ -28,8 +28,6 @@ from nodeless.watch import ApiError, ApiUnavailable
 LOOK_SECONDS = 10.0
 #: Between a move that saves money and the second look at it (Karpenter's consolidation TTL).
 VALIDATION_SECONDS = 15.0
-#: A cluster in which nothing has changed is looked at again after this long all the same.
-_STILL_SECONDS = 300.0
 _ADVANCE_SECONDS = 1.0
 #: What is told on a node, by the code of its verdict; the others are the ordinary course of things.
 _EVENTS = {
@@ -65,14 +63,14 @@ class DisruptionLoop:
         self._recorder = recorder
         self._policy = _policy(settings)
         self._told: dict[str, tuple[str, float]] = {}
-        self._quiet: tuple[tuple[int, ...], float] = ((), 0.0)
+        self._still: Stillness | None = None
         self._acting = asyncio.Lock()
         self._log = logger("disruption")
 
     def use(self, settings: GlobalSettings) -> None:
         """Judge by other settings from the next look on."""
         self._policy = _policy(settings)
-        self._quiet = ((), 0.0)
+        self._still = None
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -100,18 +98,14 @@ class DisruptionLoop:
     async def look_once(self) -> bool:
         """One look; whether a move was begun."""
         snapshot = self._cluster.snapshot
-        if snapshot.teardown or self._nothing_new(snapshot):
+        if snapshot.teardown or (self._still is not None and self._still.holds(snapshot, time.monotonic())):
             return False
         decisions = await self._decide(snapshot)
         self._tell(decisions, snapshot)
         begun = [move for move in decisions.moves if await self._carry_out(move)]
         if not decisions.moves:
-            self._quiet = (_fingerprint(snapshot), time.monotonic())
+            self._still = Stillness(snapshot, time.monotonic())
         return bool(begun)
-
-    def _nothing_new(self, snapshot: Snapshot) -> bool:
-        seen, at = self._quiet
-        return seen == _fingerprint(snapshot) and time.monotonic() - at < _STILL_SECONDS
 
     async def _decide(self, snapshot: Snapshot) -> Decisions:
         catalog, _ = await pool_catalogs(self._cloud, snapshot)
@@ -169,21 +163,6 @@ def _policy(settings: GlobalSettings) -> DisruptionPolicy:
     """Simulations take the floor plan: what it does not find cheaper is not worth a move."""
     solving = replace(policy_of(settings), time_box=0.0)
     return DisruptionPolicy(solving=solving, drift_of_provisioners=settings.drift_enabled)
-
-
-def _fingerprint(snapshot: Snapshot) -> tuple[int, ...]:
-    """Two snapshots with the same one have the same pods, nodes and rules."""
-    return tuple(
-        id(part)
-        for part in (
-            snapshot.pods,
-            snapshot.nodes,
-            snapshot.claims,
-            snapshot.pools,
-            snapshot.node_classes,
-            snapshot.disruption_budgets,
-        )
-    )
 
 
 def _nodes(snapshot: Snapshot, move: Move) -> list[str]:

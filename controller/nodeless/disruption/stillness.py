@@ -1,0 +1,28 @@
+"""Whether a cluster has changed since a look at it found nothing to move.
+
+A look at a cluster in which nothing has changed finds nothing again, so that it can be spared: for five
+minutes, for prices and stock change without a word to the cluster (Karpenter's `consolidated` flag).
+"""
+
+from dataclasses import dataclass
+
+from nodeless.model.snapshot import Snapshot
+
+#: Seconds after which a cluster is looked at again though nothing has changed in it.
+LOOK_AGAIN_SECONDS = 300.0
+_PARTS = ("pods", "nodes", "claims", "pools", "node_classes", "disruption_budgets")
+
+
+@dataclass(frozen=True, slots=True)
+class Stillness:
+    """The cluster as it was when a look at it found nothing."""
+
+    seen: Snapshot
+    at: float
+    """Seconds of the caller's clock."""
+
+    def holds(self, snapshot: Snapshot, now: float) -> bool:
+        """Whether another look would find nothing either."""
+        # Snapshots share the parts that no event has touched.
+        untouched = all(getattr(self.seen, part) is getattr(snapshot, part) for part in _PARTS)
+        return untouched and now - self.at <= LOOK_AGAIN_SECONDS
