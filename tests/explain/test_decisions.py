@@ -8,11 +8,13 @@ from hypothesis import strategies as st
 
 from nodeless.explain.decisions import Situation, read, same_plan, write
 from nodeless.explain.differences import differences
+from nodeless.model.instance_types import Offering
 from nodeless.model.pods import Pod
+from nodeless.model.subnets import SubnetRoom
 from nodeless.solve import Policy
 from nodeless.state.saving import SavedFormatError, built, plain
 from tests.factories import a_claim, a_launched_claim, a_node, a_pool, conditions
-from tests.solve.factories import FAMILY, claim, daemon, node, pods, pool, running, snapshot
+from tests.solve.factories import FAMILY, claim, daemon, instance_type, node, pods, pool, running, snapshot
 from tests.solve.worlds import DAEMONS, TYPES, existing_things, pools_of, workloads
 
 
@@ -55,6 +57,16 @@ def test_everything_that_a_claim_a_node_and_a_pool_know_is_kept() -> None:
     )
     for value in (given_claim, given_node, given_pool, a_claim("other")):
         assert built(type(value), plain(value)) == value
+
+
+def test_addresses_and_reservations_come_back_as_they_were() -> None:
+    reserved = instance_type("large", offerings=(Offering("z1", "reserved", 1e-8, True, "cr-1", 3),))
+    room = {"Provisioner/default": (SubnetRoom("subnet-1", "z1", 12),)}
+    situation = a_situation(pods(9), pool(), types=(reserved,), subnets=room)
+    saved = read(write(situation, "")).situation
+
+    assert saved == situation
+    assert same_plan(saved.plan(), situation.plan())
 
 
 def test_what_is_at_its_default_takes_no_room() -> None:

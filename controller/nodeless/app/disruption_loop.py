@@ -12,7 +12,7 @@ from dataclasses import replace
 from nodeless.app.cluster import Cluster
 from nodeless.app.hands import Hands, wall_clock
 from nodeless.app.logs import logger
-from nodeless.app.pool_catalogs import pool_catalogs
+from nodeless.app.pool_catalogs import pool_catalogs, pool_subnets
 from nodeless.app.recorder import Recorder
 from nodeless.app.settings import GlobalSettings
 from nodeless.app.solver_settings import policy_of
@@ -20,6 +20,7 @@ from nodeless.cloud import CloudError, CloudProvider
 from nodeless.disruption import DisruptionPolicy, Stillness, advance, begin, disrupt, still_right
 from nodeless.model.disruption import EMPTY, UNDERUTILIZED, Decisions, Move
 from nodeless.model.events import Nominated
+from nodeless.model.instance_types import Catalog
 from nodeless.model.instructions import CreateClaim, PublishEvent
 from nodeless.model.snapshot import Snapshot
 from nodeless.watch import ApiError, ApiUnavailable
@@ -108,15 +109,21 @@ class DisruptionLoop:
         return bool(begun)
 
     async def _decide(self, snapshot: Snapshot) -> Decisions:
+        catalog, policy = await self._market(snapshot)
+        return await asyncio.to_thread(disrupt, snapshot, catalog, policy, wall_clock())
+
+    async def _market(self, snapshot: Snapshot) -> tuple[Catalog, DisruptionPolicy]:
+        """What may be bought, and how to judge by what there is of subnets."""
         catalog, _ = await pool_catalogs(self._cloud, snapshot)
-        return await asyncio.to_thread(disrupt, snapshot, catalog, self._policy, wall_clock())
+        subnets = await pool_subnets(self._cloud, snapshot, catalog)
+        return catalog, replace(self._policy, solving=replace(self._policy.solving, subnets=subnets))
 
     async def _carry_out(self, move: Move) -> bool:
         if move.reason in (EMPTY, UNDERUTILIZED):
             await asyncio.sleep(VALIDATION_SECONDS)
             snapshot = self._cluster.snapshot
-            catalog, _ = await pool_catalogs(self._cloud, snapshot)
-            valid = await asyncio.to_thread(still_right, move, snapshot, catalog, self._policy, wall_clock())
+            catalog, policy = await self._market(snapshot)
+            valid = await asyncio.to_thread(still_right, move, snapshot, catalog, policy, wall_clock())
             if valid is None:
                 self._log.info(f"not right any more: {move.message}", nodes=_nodes(snapshot, move))
                 return False

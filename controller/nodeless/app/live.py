@@ -19,7 +19,7 @@ from nodeless.app.aws_settings import aws_settings
 from nodeless.app.cluster import Cluster
 from nodeless.app.given import Given
 from nodeless.app.hands import GUARD_NAME
-from nodeless.app.pool_catalogs import pool_catalogs
+from nodeless.app.pool_catalogs import pool_catalogs, pool_subnets
 from nodeless.app.settings import SETTINGS_NAME, GlobalSettings, SettingsError
 from nodeless.app.solver_settings import policy_of
 from nodeless.cloud import CloudError
@@ -27,6 +27,7 @@ from nodeless.cloud.aws import AwsProvider
 from nodeless.explain.decisions import Situation
 from nodeless.model.instance_types import Catalog
 from nodeless.model.snapshot import Snapshot
+from nodeless.model.subnets import SubnetRoom
 from nodeless.solve import Policy
 from nodeless.watch import ApiClient, ApiError, ApiUnavailable, watched_kinds
 from nodeless.watch.kinds import watched_guard
@@ -70,14 +71,14 @@ async def live_situation(
     try:
         if settings is None:
             raise CloudError(f"ConfigMap {namespace}/{SETTINGS_NAME} does not tell the cluster's name")
-        catalog, problems = await _asked(snapshot, settings, region)
+        catalog, problems, subnets = await _asked(snapshot, settings, region)
     except CloudError as error:
         if offline is None:
             raise
         remark(f"the cloud cannot be asked, the bundled catalogue is used: {error}")
-        catalog, problems = offline(snapshot)
+        (catalog, problems), subnets = offline(snapshot), {}
     policy = policy_of(settings) if settings is not None else Policy()
-    return Situation(snapshot, catalog, replace(policy, pool_problems=problems), now)
+    return Situation(snapshot, catalog, replace(policy, pool_problems=problems, subnets=subnets), now)
 
 
 def use_kubeconfig(path: str) -> None:
@@ -124,10 +125,13 @@ async def _settings(
         return None
 
 
-async def _asked(snapshot: Snapshot, settings: GlobalSettings, region: str) -> tuple[Catalog, dict[str, str]]:
+async def _asked(
+    snapshot: Snapshot, settings: GlobalSettings, region: str
+) -> tuple[Catalog, dict[str, str], dict[str, tuple[SubnetRoom, ...]]]:
     cloud = AwsProvider(aws_settings(settings, region, ""), log=structlog.get_logger().bind(logger="aws"))
     try:
         await cloud.start()
-        return await pool_catalogs(cloud, snapshot)
+        catalog, problems = await pool_catalogs(cloud, snapshot)
+        return catalog, problems, await pool_subnets(cloud, snapshot, catalog)
     finally:
         await cloud.close()

@@ -1,8 +1,11 @@
-"""What each pool may buy now, as a solve wants it."""
+"""What each pool may buy now, and where its nodes find addresses, as a solve wants it."""
+
+from collections.abc import Iterable
 
 from nodeless.cloud import CloudError, CloudProvider
 from nodeless.model.instance_types import InstanceType
 from nodeless.model.snapshot import Snapshot
+from nodeless.model.subnets import SubnetRoom
 from nodeless.state import PoolUnusable, usable
 
 
@@ -20,3 +23,22 @@ async def pool_catalogs(
         except (PoolUnusable, CloudError) as error:
             problems[key] = str(error)
     return catalog, problems
+
+
+async def pool_subnets(
+    cloud: CloudProvider, snapshot: Snapshot, pools: Iterable[str]
+) -> dict[str, tuple[SubnetRoom, ...]]:
+    """The subnets of some pools, by pool key; those that a launch found full have no addresses."""
+    subnets: dict[str, tuple[SubnetRoom, ...]] = {}
+    for key in sorted(pools):
+        pool = snapshot.pools[key]
+        try:
+            _, node_class = usable(snapshot, pool.reference, pool.node_class)
+            resolved = await cloud.resolve(node_class)
+        except (PoolUnusable, CloudError):
+            continue
+        subnets[key] = tuple(
+            SubnetRoom(each.id, each.zone, 0 if each.full else each.free_addresses)
+            for each in resolved.subnets
+        )
+    return subnets

@@ -16,7 +16,7 @@ from nodeless.app.cluster import Cluster
 from nodeless.app.hands import Hands, wall_clock
 from nodeless.app.logs import logger
 from nodeless.app.metrics import Metrics
-from nodeless.app.pool_catalogs import pool_catalogs
+from nodeless.app.pool_catalogs import pool_catalogs, pool_subnets
 from nodeless.app.recorder import Recorder
 from nodeless.app.relaunch_guard import RelaunchGuard
 from nodeless.app.settings import GlobalSettings
@@ -136,7 +136,8 @@ class Provisioning:
         if snapshot.teardown or not (pods_to_place(snapshot) or static_shortage(snapshot)):
             return None
         catalog, problems = await self._catalog(snapshot)
-        policy = replace(self._policy, pool_problems=problems)
+        subnets = await pool_subnets(self._cloud, snapshot, catalog)
+        policy = replace(self._policy, pool_problems=problems, subnets=subnets)
         situation = Situation(snapshot, catalog, policy, now)
         solving = time.perf_counter()
         plan = await asyncio.to_thread(situation.plan)

@@ -1,9 +1,9 @@
-"""What the cloud sells: instance types, and offerings of each in a zone as spot or on-demand."""
+"""What the cloud sells: instance types, and offerings of each in a zone as spot, on-demand or reserved."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from nodeless.model.labels import CAPACITY_TYPE, ZONE
+from nodeless.model.labels import CAPACITY_RESERVATION_ID, CAPACITY_TYPE, ZONE
 from nodeless.model.requirements import Requirements
 from nodeless.model.resources import Resources, subtract
 
@@ -16,11 +16,15 @@ class Offering:
     capacity_type: str
     price: float
     available: bool = True
+    reservation: str = ""
+    """Id of the capacity reservation that it is bought from; empty for spot and on-demand."""
+    remaining: int = 0
+    """Instances that are left of the reservation."""
 
     @property
     def for_sale(self) -> bool:
-        """Whether it can be bought: available, at a price that is one."""
-        return self.available and self.priced
+        """Whether it can be bought: available, at a price that is one, not used up."""
+        return self.available and self.priced and (not self.reservation or self.remaining > 0)
 
     @property
     def priced(self) -> bool:
@@ -28,15 +32,20 @@ class Offering:
         return isinstance(self.price, int | float) and 0 <= self.price < float("inf")
 
     def allowed_by(self, requirements: Requirements) -> bool:
-        """Whether requirements on zone and capacity type allow it."""
-        return _allows(requirements, ZONE, self.zone) and _allows(
-            requirements, CAPACITY_TYPE, self.capacity_type
+        """Whether requirements on zone, capacity type and reservation allow it."""
+        return (
+            _allows(requirements, ZONE, self.zone)
+            and _allows(requirements, CAPACITY_TYPE, self.capacity_type)
+            and _allows(requirements, CAPACITY_RESERVATION_ID, self.reservation)
         )
 
 
 def _allows(requirements: Requirements, key: str, value: str) -> bool:
+    """Whether a label may be so; empty: absent."""
     requirement = requirements.get(key)
-    return requirement is None or requirement.allows(value)
+    if requirement is None:
+        return True
+    return requirement.allows(value) if value else requirement.allows_absence()
 
 
 @dataclass(frozen=True, slots=True)

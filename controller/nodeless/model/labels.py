@@ -17,6 +17,7 @@ AWS_GROUP = "karpenter.k8s.aws"
 CAPACITY_TYPE = "karpenter.sh/capacity-type"
 SPOT = "spot"
 ON_DEMAND = "on-demand"
+RESERVED = "reserved"
 
 PROVISIONER_NAME = "karpenter.sh/provisioner-name"
 NODE_POOL = "karpenter.sh/nodepool"
@@ -77,6 +78,7 @@ INSTANCE_ACCELERATOR_COUNT = "karpenter.k8s.aws/instance-accelerator-count"
 INSTANCE_ACCELERATOR_MEMORY = "karpenter.k8s.aws/instance-accelerator-memory"
 EC2_NODE_CLASS_NAME = "karpenter.k8s.aws/ec2nodeclass"
 INSTANCE_AMI_ID = "karpenter.k8s.aws/instance-ami-id"
+CAPACITY_RESERVATION_ID = "karpenter.k8s.aws/capacity-reservation-id"
 
 #: Keys whose values the provider resolves: a pod or a pool may ask for them, and a
 #: pool need not define them (scheduling treats an absent one as "any value").
@@ -109,6 +111,7 @@ WELL_KNOWN = frozenset(
         INSTANCE_ACCELERATOR_MANUFACTURER,
         INSTANCE_ACCELERATOR_COUNT,
         INSTANCE_ACCELERATOR_MEMORY,
+        CAPACITY_RESERVATION_ID,
     }
 )
 

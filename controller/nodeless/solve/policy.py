@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from nodeless.model.packing import FEWEST_NODES, LOWEST_PRICE, packing_defect
+from nodeless.model.subnets import SubnetRoom
 from nodeless.solve.capacity.pricing import PriceAdjustment
 
 __all__ = ["BEST_EFFORT", "DEFAULT_TIME_BOX", "FEWEST_NODES", "LOWEST_PRICE", "STRICT", "Policy"]
@@ -28,6 +29,8 @@ class Policy:
     """How many instance types a planned node keeps (AWS's limit of overrides that Karpenter sends)."""
     pool_problems: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Pool key to why the pool cannot be used now, for example a node class without subnets."""
+    subnets: Mapping[str, tuple[SubnetRoom, ...]] = field(default_factory=dict, hash=False)
+    """Pool key to the subnets that its nodes may be launched in; a pool that is missing never runs short."""
     node_fee: float = 0.0
     """US dollars an hour that every node costs besides its instance: agents and volumes billed by node."""
     price_adjustments: tuple[PriceAdjustment, ...] = ()

@@ -49,6 +49,7 @@ from nodeless.solve.capacity.opened import OpenedNode
 from nodeless.solve.capacity.pool_table import PoolTable
 from nodeless.solve.capacity.pricing import priced
 from nodeless.solve.capacity.static_pools import static_shortage
+from nodeless.solve.capacity.supply import Supply
 from nodeless.solve.capacity.targets import Targets
 from nodeless.solve.capacity.type_table import TypeTable
 from nodeless.solve.improving.bound import lower_bound
@@ -125,13 +126,14 @@ def _plan_of_pods(snapshot: Snapshot, catalog: Catalog, policy: Policy) -> Plan:
     existing = Existing(slots, len(axis), topology)
     budgets = Budgets(snapshot, by_pool)
     targets = Targets(usable, classes, policy.packing)
-    packing = Packing(usable, budgets, topology, targets, len(axis))
+    supply = Supply(usable, policy.subnets, snapshot.claims.values(), len(batch))
+    packing = Packing(usable, budgets, topology, targets, supply, len(axis))
     placements, left = place_all(queue(classes, topology.keys), existing, packing)
     packed = Packed(packing.nodes, placements)
     aims = frozenset(table.pool.key for table in usable if targets.aims(table))
     if aims and packing.nodes:
         standing = Standing(existing, placements, classes)
-        packed = repack(packed, standing, budgets, usable, aims, policy.time_box)
+        packed = repack(packed, standing, budgets, supply, usable, aims, policy.time_box)
     for node in packed.nodes:
         node.widen()
     bound = None
@@ -141,7 +143,7 @@ def _plan_of_pods(snapshot: Snapshot, catalog: Catalog, policy: Policy) -> Plan:
         standing = Standing(existing, placements, classes)
         bound = lower_bound(placed, standing, budgets, usable)
     for pods, keys in left:
-        refusals.extend(refuse(pods, keys, tables, budgets, policy.pool_problems, topology))
+        refusals.extend(refuse(pods, keys, tables, budgets, supply, policy.pool_problems, topology))
     launched = planned(packed.nodes, policy.max_alternatives)
     for node, made in zip(packed.nodes, launched, strict=True):
         if made is None:

@@ -4,8 +4,10 @@ import json
 
 import pytest
 
+from nodeless.model.instance_types import Offering
 from nodeless.model.labels import (
     ARCH,
+    CAPACITY_RESERVATION_ID,
     CAPACITY_TYPE,
     EMPTINESS_TIMESTAMP,
     HOSTNAME,
@@ -106,5 +108,7 @@ def test_pe_09_a_term_on_a_well_known_label_is_scheduled(key):
     own = instance_type("one")
     carried = Requirements([*own.requirements.values(), needs(key, "In", value)])
     kind = instance_type("one", labels=[] if key in VALUES else list(carried.values()))
+    if key == CAPACITY_RESERVATION_ID:
+        kind = instance_type("one", offerings=(Offering("z1", "reserved", 1e-8, True, value, 1),))
     result = planned(pool(), only(needs(key, "In", value)), types=(kind,))
     assert len(result.new_nodes) == 1

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodeless.model.instance_types import InstanceType, Offering
-from nodeless.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, WELL_KNOWN, ZONE
+from nodeless.model.labels import CAPACITY_RESERVATION_ID, CAPACITY_TYPE, INSTANCE_TYPE, WELL_KNOWN, ZONE
 from nodeless.model.requirements import Requirement, Requirements
 from nodeless.solve.pods.classes import UNBOUNDED, Amounts, Axis, Mask
 from nodeless.solve.pods.volumes import attachable
@@ -39,7 +39,7 @@ class TypeTable:
         self._values: dict[str, tuple[list[Requirement | None], NDArray[np.intp]]] = {}
         self._allowed: dict[tuple[Requirement, bool], Mask] = {}
         self._cheapest: dict[tuple[Requirement | None, Requirement | None, bool], Prices] = {}
-        self._offerings: dict[tuple[int, Requirement | None, Requirement | None], Offering] = {}
+        self._offerings: dict[tuple[int | Requirement | None, ...], Offering] = {}
         self.zones, self.capacity_types, self._prices, self._sold = self._read_offerings()
 
     def __len__(self) -> int:
@@ -89,7 +89,7 @@ class TypeTable:
 
     def cheapest_offering(self, index: int, requirements: Requirements) -> Offering:
         """The offering behind `cheapest` of one type. Raises ValueError when there is none."""
-        memo = (index, requirements.get(ZONE), requirements.get(CAPACITY_TYPE))
+        memo = (index, *(requirements.get(key) for key in (ZONE, CAPACITY_TYPE, CAPACITY_RESERVATION_ID)))
         offering = self._offerings.get(memo)
         if offering is None:
             offering = self.types[index].cheapest(requirements)
@@ -118,6 +118,8 @@ class TypeTable:
     def _evaluate(self, requirement: Requirement, defined: bool) -> Mask:
         if requirement.key in _OFFERED:
             return np.ones(len(self.types), dtype=np.bool_)
+        if requirement.key == CAPACITY_RESERVATION_ID:
+            return np.array([_reservable(kind, requirement) for kind in self.types], dtype=np.bool_)
         values, index = self._labels(requirement.key)
         absent = defined or requirement.key in WELL_KNOWN or requirement.allows_absence()
         verdicts = [absent if value is None else _may_satisfy(requirement, value) for value in values]
@@ -153,6 +155,13 @@ def _carried(kind: InstanceType, key: str) -> Requirement | None:
     if carried is None and key == INSTANCE_TYPE:
         return Requirement(key, False, frozenset((kind.name,)))
     return carried
+
+
+def _reservable(kind: InstanceType, requirement: Requirement) -> bool:
+    """Whether the type is sold from a reservation that is allowed, or needs none."""
+    return requirement.allows_absence() or any(
+        requirement.allows(offering.reservation) for offering in kind.offerings if offering.reservation
+    )
 
 
 def _may_satisfy(requirement: Requirement, carried: Requirement) -> bool:

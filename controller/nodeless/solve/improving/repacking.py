@@ -15,6 +15,7 @@ import numpy as np
 from nodeless.solve.capacity.limits import Budgets
 from nodeless.solve.capacity.opened import OpenedNode, Part
 from nodeless.solve.capacity.pool_table import PoolTable
+from nodeless.solve.capacity.supply import Supply
 from nodeless.solve.improving.configurations import Chosen, Cover, Search, cost_of
 from nodeless.solve.improving.covering import cover_of
 from nodeless.solve.improving.effort import Effort
@@ -47,6 +48,7 @@ def repack(
     floor: Packed,
     standing: Standing,
     budgets: Budgets,
+    supply: Supply,
     tables: Sequence[PoolTable],
     aims: frozenset[str],
     time_box: float,
@@ -59,11 +61,12 @@ def repack(
         floor: The plan to beat.
         standing: The existing nodes.
         budgets: The limits of pools.
+        supply: What there is only so much of; nodes that hold some of it stay as they are.
         tables: The usable pools, heaviest first.
         aims: Keys of the pools whose nodes are chosen by price.
         time_box: Seconds that the search may take (`effort`).
     """
-    free = movable(floor.nodes, aims)
+    free = [node for node in movable(floor.nodes, aims) if not supply.fixed(node)]
     if not free:
         return floor
     moving = {id(node) for node in free}

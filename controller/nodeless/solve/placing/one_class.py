@@ -16,6 +16,7 @@ from nodeless.model.requirements import DOES_NOT_EXIST, IN, Requirement
 from nodeless.solve.capacity.limits import Budgets
 from nodeless.solve.capacity.opened import OpenedNode, Part
 from nodeless.solve.capacity.pool_table import PoolTable
+from nodeless.solve.capacity.supply import FREE, Way
 from nodeless.solve.capacity.targets import Targets
 from nodeless.solve.placing.open_nodes import OpenNodes
 from nodeless.solve.placing.relaxing import Attempt
@@ -106,7 +107,12 @@ class Placing:
         if not self._topology.tightens(self._rules, self._keys):
             return True
         return self._topology.counters.on_fresh(self._rules) > 0 and all(
-            any(not table.limit_names and table.fresh(self._pods, wish) is not None for table in self._tables)
+            any(
+                not table.limit_names
+                and self._open.supply.plain(table)
+                and table.fresh(self._pods, wish) is not None
+                for table in self._tables
+            )
             for wish in self._wishes
         )
 
@@ -161,18 +167,35 @@ class Placing:
         return min(max(counts, default=0), self._topology.counters.on_fresh(self._rules))
 
     def _put(self, chosen: Sequence[int], waiting: Sequence[str], want: int) -> int:
-        """Place so many pods in any of the chosen options; returns how many found room."""
+        """Place so many pods in any of the chosen options; returns how many found room.
+
+        Reserved capacity is paid for already: it is used before room on nodes that this pass opens.
+        """
         placed = 0
+        if any(self._open.supply.reserves(table) for table in self._tables):
+            placed = self._into_open_nodes(chosen, waiting, want, reserved=True)
+            placed += self._into_fresh_nodes(chosen, waiting[placed:], want - placed, reserved=True)
+        placed += self._into_open_nodes(chosen, waiting[placed:], want - placed)
+        return placed + self._into_fresh_nodes(chosen, waiting[placed:], want - placed)
+
+    def _into_open_nodes(
+        self, chosen: Sequence[int], waiting: Sequence[str], want: int, *, reserved: bool = False
+    ) -> int:
+        placed = 0
+        if not want:
+            return placed
         host = self._topology.counters.on_nodes(self._rules, len(self._open)) if len(self._open) else None
         for index, option in self._candidates(chosen):
             if placed == want:
                 return placed
             limit = ENDLESS if host is None else int(host[index])
+            if reserved and not self._open.supply.way_of(self._open.nodes[index]).reservation:
+                continue
             if limit and self._open.nodes[index].table in self._tables:
                 placed += self._open.put(
                     index, self._asked(self._wishes[option]), waiting[placed:], min(limit, want - placed)
                 )
-        return placed + self._into_fresh_nodes(chosen, waiting[placed:], want - placed)
+        return placed
 
     def _candidates(self, chosen: Sequence[int]) -> Iterator[tuple[int, int]]:
         """Open nodes that may have room, in order, each with the option that suits it best."""
@@ -190,13 +213,19 @@ class Placing:
                 yield int(index), best
 
     def _into_fresh_nodes(
-        self, chosen: Sequence[int], waiting: Sequence[str], want: int, most: int = ENDLESS
+        self,
+        chosen: Sequence[int],
+        waiting: Sequence[str],
+        want: int,
+        most: int = ENDLESS,
+        *,
+        reserved: bool = False,
     ) -> int:
         limit = self._topology.counters.on_fresh(self._rules)
         placed = opened = 0
         for table in self._tables:
             while placed < want and limit and opened < most:
-                wish = self._open_fresh(table, chosen, min(limit, want - placed))
+                wish = self._open_fresh(table, chosen, min(limit, want - placed), reserved=reserved)
                 if wish is None:
                     break
                 opened += 1
@@ -206,10 +235,14 @@ class Placing:
                 )
         return placed
 
-    def _open_fresh(self, table: PoolTable, chosen: Sequence[int], want: int) -> Wish | None:
+    def _open_fresh(
+        self, table: PoolTable, chosen: Sequence[int], want: int, *, reserved: bool = False
+    ) -> Wish | None:
         """Open a node that takes at least one of the class, in the option where a pod is cheapest."""
-        for _, index in self._by_price(table, chosen, want):
-            fresh = table.fresh(self._pods, self._wishes[index])
+        for _, wish, way in self._by_price(table, chosen, want):
+            if reserved and not way.reservation:
+                continue
+            fresh = table.fresh(self._pods, wish)
             if fresh is None:
                 continue
             terms, counts = fresh
@@ -219,23 +252,28 @@ class Placing:
                 self._open.refresh()
                 types = holds & self._ground.budgets.affordable(table)
             if types.any():
-                kept = self._ground.targets.types(table, self._pods, terms, counts, types, want)
+                most = min(want, self._open.supply.room(way))
+                kept = self._ground.targets.types(table, self._pods, terms, counts, types, most)
                 node = OpenedNode(table, kept, types)
-                if table.least and not node.capacity(self._pods, self._wishes[index]):
+                if table.least and not node.capacity(self._pods, wish):
                     continue
                 self._open.append(node)
+                self._open.supply.opened(node, way)
                 self._ground.budgets.opened(node)
-                return self._wishes[index]
+                return wish
         return None
 
-    def _by_price(self, table: PoolTable, chosen: Sequence[int], want: int) -> list[tuple[float, int]]:
-        if len(chosen) == 1:
-            return [(0.0, chosen[0])]
-        priced = []
-        for index in chosen:
-            fresh = table.fresh(self._pods, self._wishes[index])
-            if fresh is not None:
+    def _by_price(self, table: PoolTable, chosen: Sequence[int], want: int) -> list[tuple[float, Wish, Way]]:
+        """What to ask of a fresh node, the option and the way in which a pod is cheapest first."""
+        if len(chosen) == 1 and self._open.supply.plain(table):
+            return [(0.0, self._wishes[chosen[0]], FREE)]
+        priced: list[tuple[float, int, int, Wish, Way]] = []
+        for index, way in product(chosen, self._open.supply.ways(table)):
+            wish = self._open.supply.bind(self._wishes[index], way)
+            fresh = table.fresh(self._pods, wish) if wish is not None else None
+            if wish is not None and fresh is not None:
                 terms, counts = fresh
-                goal = min(want, int(counts.max()))
-                priced.append((float(terms.prices[counts >= goal].min()) / goal, index))
-        return sorted(priced)
+                goal = min(want, int(counts.max()), self._open.supply.room(way))
+                price = float(terms.prices[counts >= goal].min()) / goal
+                priced.append((price, index, len(priced), wish, way))
+        return [(price, wish, way) for price, _, _, wish, way in sorted(priced, key=lambda entry: entry[:3])]

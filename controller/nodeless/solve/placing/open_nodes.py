@@ -10,6 +10,7 @@ import numpy as np
 
 from nodeless.model.requirements import Requirements
 from nodeless.solve.capacity.opened import OpenedNode, Part
+from nodeless.solve.capacity.supply import Supply
 from nodeless.solve.pods.classes import Amounts, Mask, PodClass
 from nodeless.solve.pods.constraints import Wish
 from nodeless.solve.spread.sharing import Option
@@ -26,7 +27,8 @@ _ABSENT = -2
 class OpenNodes:
     """Nodes in the order in which they were opened."""
 
-    def __init__(self, resources: int, topology: Topology) -> None:
+    def __init__(self, resources: int, topology: Topology, supply: Supply) -> None:
+        self.supply = supply
         self.nodes: list[OpenedNode] = []
         self._topology = topology
         self._slack = Growing(resources)
@@ -56,12 +58,15 @@ class OpenNodes:
             waiting: Keys of pods, in order.
             want: The most to place.
         """
-        pods, wish = asked.pods, asked.wish
-        node = self.nodes[index]
-        count = node.place(pods, wish, want)
+        pods, node = asked.pods, self.nodes[index]
+        wish = self.supply.bind(asked.wish, self.supply.way_of(node))
+        if wish is None:
+            return 0
+        count = node.place(pods, wish, min(want, self.supply.takes(node)))
         if count:
+            self.supply.filled(node, count)
             node.pods.extend(waiting[:count])
-            node.parts.append(replace(asked, count=count))
+            node.parts.append(replace(asked, wish=wish, count=count))
             self._describe(index)
             self._topology.count_on_node(
                 pods.adds, index, NodeOutlook(node.table, node.terms.requirements), count

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from nodeless.solve.capacity.limits import Budgets
 from nodeless.solve.capacity.opened import OpenedNode
 from nodeless.solve.capacity.pool_table import PoolTable
+from nodeless.solve.capacity.supply import Supply
 from nodeless.solve.capacity.targets import Targets
 from nodeless.solve.placing.one_class import Ground, Placing
 from nodeless.solve.placing.open_nodes import OpenNodes
@@ -34,11 +35,12 @@ class Packing:
         budgets: Budgets,
         topology: Topology,
         targets: Targets,
+        supply: Supply,
         resources: int,
     ) -> None:
         #: Usable pools, in the order in which they are tried.
         self._tables = tuple(tables)
-        self._ground = Ground(OpenNodes(resources, topology), budgets, topology, targets)
+        self._ground = Ground(OpenNodes(resources, topology, supply), budgets, topology, targets)
 
     @property
     def nodes(self) -> Sequence[OpenedNode]:

@@ -16,6 +16,7 @@ from nodeless.model.resources import format_amount
 from nodeless.solve.capacity.diversity import shortage
 from nodeless.solve.capacity.limits import Budgets
 from nodeless.solve.capacity.pool_table import PoolTable
+from nodeless.solve.capacity.supply import Supply
 from nodeless.solve.pods.classes import Mask, PodClass, how_many
 from nodeless.solve.pods.constraints import Wish
 from nodeless.solve.reasons.blocking import AFFINITY, ANTI_AFFINITY, SPREAD, blocked
@@ -32,6 +33,7 @@ HOST_PORT = "HostPortTaken"
 RESOURCES = "InsufficientResources"
 MIN_VALUES = "MinValuesNotMet"
 LIMITS = "LimitsExceeded"
+SCARCE = "CapacityExhausted"
 #: From the first obstacle to the last.
 _ORDER = (
     NO_INSTANCE_TYPES,
@@ -41,6 +43,7 @@ _ORDER = (
     RESOURCES,
     MIN_VALUES,
     LIMITS,
+    SCARCE,
     AFFINITY,
     ANTI_AFFINITY,
     SPREAD,
@@ -52,6 +55,7 @@ def refuse(
     keys: Sequence[str],
     tables: Sequence[PoolTable],
     budgets: Budgets,
+    supply: Supply,
     problems: Mapping[str, str],
     topology: Topology,
 ) -> tuple[Refusal, ...]:
@@ -61,7 +65,7 @@ def refuse(
         return tuple(Refusal(key, NO_POOLS, (), message) for key in keys)
     blocking = blocked(pods, topology) if pods.hard_rules else None
     reasons = tuple(
-        PoolRefusal(table.pool.reference, *_reason(pods, table, budgets, problems, blocking))
+        PoolRefusal(table.pool.reference, *_reason(pods, table, (budgets, supply), problems, blocking))
         for table in tables
     )
     codes = {reason.code for reason in reasons}
@@ -72,7 +76,7 @@ def refuse(
 def _reason(
     pods: PodClass,
     table: PoolTable,
-    budgets: Budgets,
+    left: tuple[Budgets, Supply],
     problems: Mapping[str, str],
     blocking: tuple[str, str] | None,
 ) -> tuple[str, str]:
@@ -84,12 +88,16 @@ def _reason(
     taint = table.refuses(pods.shape.tolerations, soft=True)
     if taint is not None:
         return TAINT, f"taint {taint} is not tolerated"
-    found = [_obstacle(pods, wish, table, budgets, blocking) for wish in pods.demand.required]
+    found = [_obstacle(pods, wish, table, left, blocking) for wish in pods.demand.required]
     return max(found, key=lambda reason: _ORDER.index(reason[0]))
 
 
 def _obstacle(
-    pods: PodClass, wish: Wish, table: PoolTable, budgets: Budgets, blocking: tuple[str, str] | None
+    pods: PodClass,
+    wish: Wish,
+    table: PoolTable,
+    left: tuple[Budgets, Supply],
+    blocking: tuple[str, str] | None,
 ) -> tuple[str, str]:
     conflict = _conflict(wish, table)
     if conflict is not None:
@@ -115,8 +123,13 @@ def _obstacle(
             f"minValues of {key} is {least}, but the {int(large_enough.sum())} instance types that hold the "
             f"pod offer {offered} of them; hint: lower it, or allow more types"
         )
-    if blocking is not None and (large_enough & budgets.affordable(table)).any():
-        return blocking
+    budgets, supply = left
+    if (large_enough & budgets.affordable(table)).any():
+        scarce = supply.shortage(table, pods, wish)
+        if scarce is not None:
+            return SCARCE, scarce
+        if blocking is not None:
+            return blocking
     return LIMITS, _limits(table, budgets)
 
 
