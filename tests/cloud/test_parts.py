@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 import pytest
 import structlog
@@ -72,25 +72,25 @@ async def test_a_cache_keeps_no_error_and_gives_the_old_value_while_it_will_do()
 async def test_a_batch_answers_everyone_once_and_errors_go_to_their_own() -> None:
     calls: list[list[str]] = []
 
-    async def carry_out(keys: Sequence[str]) -> Mapping[str, str | Exception]:
+    async def carry_out(keys: Mapping[str, int]) -> Mapping[str, str | Exception]:
         calls.append(list(keys))
         return {key: ValueError(key) if key == "bad" else key.upper() for key in keys if key != "lost"}
 
-    batcher = Batcher(carry_out, "missing", idle=0.001)
-    answers = await asyncio.gather(*(batcher.ask(key) for key in ("b", "a", "b", "lost")))
+    batcher = Batcher("test", carry_out, "missing", idle=0.001)
+    answers = await asyncio.gather(*(batcher.ask(key, 0) for key in ("b", "a", "b", "lost")))
     assert answers == ["B", "A", "B", "missing"]
-    mixed = await asyncio.gather(batcher.ask("bad"), batcher.ask("good"), return_exceptions=True)
+    mixed = await asyncio.gather(batcher.ask("bad", 0), batcher.ask("good", 0), return_exceptions=True)
     assert isinstance(mixed[0], ValueError)
     assert mixed[1] == "GOOD"
     assert calls == [["a", "b", "lost"], ["bad", "good"]]
 
 
 async def test_a_failed_batch_fails_all_and_a_full_one_goes_at_once() -> None:
-    async def fail(keys: Sequence[str]) -> Mapping[str, str]:
+    async def fail(keys: Mapping[str, int]) -> Mapping[str, str]:
         raise CloudError(f"{len(keys)} refused")
 
-    batcher = Batcher(fail, "missing", idle=3600, limit=2)
-    results = await asyncio.gather(batcher.ask("a"), batcher.ask("b"), return_exceptions=True)
+    batcher = Batcher("test", fail, "missing", idle=3600, limit=2)
+    results = await asyncio.gather(batcher.ask("a", 0), batcher.ask("b", 0), return_exceptions=True)
     assert [str(each) for each in results] == ["2 refused"] * 2
 
 

@@ -19,7 +19,7 @@ from nodeless.cloud import (
 from nodeless.cloud.aws import AwsProvider
 from nodeless.launch.claims import labels_of
 from nodeless.model.labels import CAPACITY_TYPE, INSTANCE_AMI_ID, INSTANCE_TYPE
-from nodeless.model.nodes import Claim
+from nodeless.model.nodes import Claim, Instance
 from nodeless.model.pools import NodeClass, Pool, SelectorTerm
 from nodeless.model.requirements import Requirement, Requirements
 from tests.cloud.conftest import SETTINGS, World, a_provider
@@ -113,8 +113,9 @@ async def test_a_claim_whose_request_has_changed_since_the_crash_finds_its_insta
     async with a_provider() as provider:
         first = await launched(provider)
         # as if the look-up before the launch had missed it
-        order = await provider._order(the_claim(), the_pool("m5.xlarge"), NODE_CLASS)
-        again = await provider._launcher.launch(order, lambda answer: None)
+        order = await provider._order((the_claim(),), the_pool("m5.xlarge"), NODE_CLASS)
+        again = (await provider._launcher.launch(order, lambda answer: None))["default-abcde"]
+        assert isinstance(again, Instance)
         assert again.id == first.id
 
 

@@ -29,8 +29,8 @@ GIB = 2**30
 def test_defect_1_instances_that_nobody_asked_for_are_named_so_that_they_are_ended() -> None:
     entry = {"InstanceIds": ["i-1", "i-2"], "InstanceType": "m5.large", "Lifecycle": "on-demand"}
     answer = read_answer({"Instances": [entry, {**entry, "InstanceIds": ["i-3"]}]}, "on-demand")
-    assert answer.instance is not None
-    assert (answer.instance.id, answer.surplus) == ("i-1", ("i-2", "i-3"))
+    assert [each.id for each in answer.instances] == ["i-1"]
+    assert answer.surplus == ("i-2", "i-3")
 
 
 async def test_defect_2_every_page_of_instances_is_read(aws: LocalAws, world: World) -> None:

@@ -102,7 +102,7 @@ def a_request(capacity_type: str) -> dict[str, Any]:
         ]
     )
     listed = overrides(candidates, subnets, ["m5.large", "c5.large"])
-    request = fleet_request(a_claim(), candidates, {"t": listed, "empty": []}, {"a": "b"}, token="token")
+    request = fleet_request(candidates, {"t": listed, "empty": []}, {"a": "b"}, token="token")
     assert request is not None
     return request
 
@@ -130,14 +130,14 @@ def test_a_request_lists_each_type_in_each_zone_with_a_subnet() -> None:
 
 def test_a_token_is_short_and_of_its_own_for_cluster_claim_and_attempt() -> None:
     tokens = {
-        client_token("demo", "c"),
-        client_token("demo2", "c"),
-        client_token("demo", "c", 1),
-        client_token("x" * 90, "c"),
+        client_token("demo", ["c"]),
+        client_token("demo2", ["c"]),
+        client_token("demo", ["c"], 1),
+        client_token("x" * 90, ["c"]),
     }
     assert len(tokens) == 4
     assert all(len(token) <= 64 and token.isascii() for token in tokens)
-    assert client_token("demo", "default-abcde") == "demo-default-abcde"
+    assert client_token("demo", ["default-abcde"]) == "demo-default-abcde"
 
 
 def error(code: str, zone: str = "us-east-1a") -> dict[str, Any]:
@@ -157,8 +157,8 @@ def test_sold_out_offerings_are_told_also_beside_an_instance() -> None:
         "LaunchTemplateAndOverrides": {"Overrides": override},
     }
     answer = read_answer({"Instances": [made], "Errors": [error("InsufficientInstanceCapacity")]}, "spot")
-    assert answer.instance is not None
-    assert (answer.instance.id, answer.instance.zone, answer.surplus) == ("i-1", "us-east-1b", ("i-2",))
+    (instance,) = answer.instances
+    assert (instance.id, instance.zone, answer.surplus) == ("i-1", "us-east-1b", ("i-2",))
     assert answer.unavailable == (("m5.large", "us-east-1a", "spot"),)
 
 

@@ -35,6 +35,15 @@ def test_an_instance_whose_claim_has_not_recorded_it_yet_is_spared():
     assert collect(cluster(ClaimSeen(a_claim())), [an_instance()], NOW + 60, NOW + 60) == ()
 
 
+def test_an_instance_of_a_group_is_spared_while_one_of_its_claims_has_none():
+    mark = {"nodeless.dev/launch-group": "a", "nodeless.dev/launch-group-size": "2"}
+    of_group = an_instance("spare", tags={"nodeless.dev/launch-group": "a"})
+    has_one, has_none = a_launched_claim("a", annotations=mark), a_claim("b", annotations=mark)
+    assert collect(cluster(ClaimSeen(has_one), ClaimSeen(has_none)), [of_group], NOW, NOW + 60) == ()
+    ended = collect(cluster(ClaimSeen(has_one)), [of_group], NOW, NOW + 60)
+    assert ended == (TerminateInstance("instance:i-spare", "", "i-spare"),)
+
+
 def test_a_second_instance_of_a_claim_is_ended():
     claim = a_launched_claim()
     double = an_instance(id="i-double", provider_id="aws:///us-east-1a/i-double")

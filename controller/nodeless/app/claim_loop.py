@@ -13,6 +13,7 @@ from nodeless.app.launcher import Launcher, RetryLaterError
 from nodeless.app.logs import logger
 from nodeless.app.metrics import Metrics
 from nodeless.app.pod_events import PodEvents
+from nodeless.app.slots import Slots
 from nodeless.cloud import CloudError
 from nodeless.lifecycle import ClaimView, step, step_orphan
 from nodeless.lifecycle.draining import attachments_of
@@ -24,6 +25,7 @@ from nodeless.model.nodes import Claim
 from nodeless.model.snapshot import Snapshot
 from nodeless.watch import ApiError, ApiUnavailable
 
+#: Claims that are worked on at a time, beside those that wait for the cloud to launch their instance.
 WORKERS = 32
 _FIRST_DELAY = 0.5
 _LONGEST_DELAY = 60.0
@@ -32,7 +34,7 @@ _NODE_PREFIX = "node:"
 
 
 class ClaimLoop:
-    """Workers over a queue of claim names (and of orphaned nodes, as `node:NAME`)."""
+    """Work over a queue of claim names (and of orphaned nodes, as `node:NAME`)."""
 
     def __init__(self, cluster: Cluster, hands: Hands, launcher: Launcher, metrics: Metrics) -> None:
         self._cluster = cluster
@@ -40,6 +42,7 @@ class ClaimLoop:
         self._launcher = launcher
         self._metrics = metrics
         self._queue = KeyedQueue()
+        self._slots = Slots(WORKERS)
         self._failures: dict[str, int] = {}
         #: When a failed launch may be tried again, by claim; other steps of the claim need not wait for it.
         self._launch_after: dict[str, float] = {}
@@ -96,25 +99,26 @@ class ClaimLoop:
     async def run(self) -> None:
         """Work until cancelled."""
         async with asyncio.TaskGroup() as group:
-            for _ in range(WORKERS):
-                group.create_task(self._work())
+            while True:
+                await self._slots.take()
+                key = await self._queue.get()
+                group.create_task(self._work(key))
 
-    async def _work(self) -> None:
-        while True:
-            key = await self._queue.get()
-            try:
-                await self._step(key)
-                if key not in self._launch_after:
-                    self._failures.pop(key, None)
-                self._metrics.reconciles.labels("claim_lifecycle", "success").inc()
-            except RetryLaterError:
-                self._launch_after[key] = wall_clock() + self._again(key)
-            except (ApiError, ApiUnavailable, CloudError) as error:
-                if not (isinstance(error, ApiError) and error.status == 409):
-                    self._log.warning(f"step failed, trying again: {error}", key=key)
-                self._again(key)
-            finally:
-                self._queue.done(key)
+    async def _work(self, key: str) -> None:
+        try:
+            await self._step(key)
+            if key not in self._launch_after:
+                self._failures.pop(key, None)
+            self._metrics.reconciles.labels("claim_lifecycle", "success").inc()
+        except RetryLaterError:
+            self._launch_after[key] = wall_clock() + self._again(key)
+        except (ApiError, ApiUnavailable, CloudError) as error:
+            if not (isinstance(error, ApiError) and error.status == 409):
+                self._log.warning(f"step failed, trying again: {error}", key=key)
+            self._again(key)
+        finally:
+            self._queue.done(key)
+            self._slots.give_back()
 
     def _again(self, key: str) -> float:
         """Have the key taken anew after a while that grows with each failure; gives back the seconds."""
@@ -165,7 +169,7 @@ class ClaimLoop:
         if wait > 0:
             self._queue.add_in(claim.name, wait)
             return
-        await self._launcher.launch(claim)
+        await self._launcher.launch(claim, self._slots.lent)
         self._launch_after.pop(claim.name, None)
 
     def _view(self, snapshot: Snapshot, claim: Claim) -> ClaimView:

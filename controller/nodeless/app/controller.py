@@ -177,6 +177,7 @@ class Controller:
             aws_settings(settings.current, region, cluster_dns),
             log=logger("aws"),
             on_call=self._metrics.show_call,
+            on_batch=self._metrics.show_batch,
         )
         settings.listen(lambda current: aws.use(aws_settings(current, region, cluster_dns)))
         cloud = measured(aws, self._metrics)

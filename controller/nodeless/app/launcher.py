@@ -6,6 +6,7 @@ planned anew without the offerings that failed.
 """
 
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 
 from nodeless.app.cluster import Cluster
 from nodeless.app.hands import Hands, wall_clock
@@ -50,8 +51,13 @@ class Launcher:
         self._pods_of = pods_of
         self._log = logger("launcher")
 
-    async def launch(self, claim: Claim) -> None:
-        """Launch and adopt. Raises RetryLaterError, NotLeadingError, ApiError, ApiUnavailable."""
+    async def launch(
+        self, claim: Claim, waiting: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
+    ) -> None:
+        """Launch and adopt; `waiting` is entered while nothing but the cloud's answer is waited for.
+
+        Raises RetryLaterError, NotLeadingError, ApiError, ApiUnavailable.
+        """
         try:
             pool, node_class = usable(self._cluster.snapshot, claim.pool, claim.node_class)
         except PoolUnusable as error:
@@ -60,7 +66,9 @@ class Launcher:
         self._hands.assert_leading()
         try:
             first = self._hands.claims.first_try(claim.name)
-            instance = await self._cloud.launch(claim, pool, node_class, first=first)
+            claimed = self._cluster.snapshot.claim_names
+            async with waiting():
+                instance = await self._cloud.launch(claim, pool, node_class, first=first, claimed=claimed)
         except InsufficientCapacity as error:
             await self._give_up(claim, error)
             return

@@ -117,6 +117,20 @@ class Metrics:
             ["service", "operation", "code"],
             registry=registry,
         )
+        self.batch_seconds = Histogram(
+            "karpenter_cloudprovider_batcher_batch_time_seconds",
+            "How long requests to the cloud are gathered",
+            ["batcher"],
+            buckets=_BUCKETS,
+            registry=registry,
+        )
+        self.batch_size = Histogram(
+            "karpenter_cloudprovider_batcher_batch_size",
+            "How many requests to the cloud are answered by one call",
+            ["batcher"],
+            buckets=(1, 2, 5, 10, 25, 50, 100, 250, 500, 1000),
+            registry=registry,
+        )
         self.reconciles = Gauge(
             "controller_runtime_reconcile_total",
             "Reconciliations by result",
@@ -176,6 +190,11 @@ class Metrics:
         self.aws_seconds.labels(service, operation).observe(seconds)
         if code:
             self.aws_errors.labels(service, operation, code).inc()
+
+    def show_batch(self, batcher: str, size: int, seconds: float) -> None:
+        """Count one batch of requests to the cloud."""
+        self.batch_seconds.labels(batcher).observe(seconds)
+        self.batch_size.labels(batcher).observe(size)
 
     def show_setting_faults(self, config_map: str, keys: Iterable[str]) -> None:
         """Show which keys of a ConfigMap cannot be used, in place of those shown before."""

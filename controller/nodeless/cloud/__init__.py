@@ -13,7 +13,7 @@ Errors::
     └── LaunchFailed           the request itself is refused; `reason` says why, waiting alone does not help
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Protocol
 
 from nodeless.launch.resolved import Image, ResolvedNodeClass, Subnet
@@ -127,11 +127,24 @@ class CloudProvider(Protocol):
         """
 
     async def launch(
-        self, claim: Claim, pool: Pool, node_class: NodeClass, *, first: bool = False
+        self,
+        claim: Claim,
+        pool: Pool,
+        node_class: NodeClass,
+        *,
+        first: bool = False,
+        claimed: Container[str] = frozenset(),
     ) -> Instance:
         """The claim's instance: the living one if a launch of this claim went through before, else a new one.
 
-        `first`: the caller has just written the claim and knows that nobody launched it before.
+        Claims of one group (`launch.groups`) that are launched at the same time share one request.
+
+        Args:
+            claim: The claim.
+            pool: Its pool.
+            node_class: Its pool's node class.
+            first: The caller has just written the claim and knows that nobody launched it before.
+            claimed: Provider ids of the instances that claims bear already.
 
         Raises:
             InsufficientCapacity: Every offering is sold out.

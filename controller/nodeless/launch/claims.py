@@ -9,6 +9,7 @@ import hashlib
 from base64 import b32encode
 from collections.abc import Collection, Mapping
 
+from nodeless.launch.groups import grouped
 from nodeless.model.instructions import CreateClaim
 from nodeless.model.labels import (
     HOSTNAME,
@@ -54,14 +55,14 @@ def claims_for(
         KeyError: The plan names a pool that is not given.
     """
     used = set(taken)
-    instructions = []
+    claims = []
     for ordinal, node in enumerate(plan.new_nodes):
         pool = pools[str(node.pool)]
         name = claim_name(pool.name, f"{now:.6f}", str(ordinal), *node.pods, taken=used)
         used.add(name)
         node_class = (node_classes or {}).get(str(node.node_class))
-        instructions.append(CreateClaim(cause, _claim(name, node, pool, node_class, now)))
-    return tuple(instructions)
+        claims.append(_claim(name, node, pool, node_class, now))
+    return tuple(CreateClaim(cause, claim) for claim in grouped(claims))
 
 
 def claim_name(pool: str, *identity: str, taken: Collection[str] = frozenset()) -> str:

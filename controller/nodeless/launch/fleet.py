@@ -1,18 +1,19 @@
-"""The CreateFleet request of one claim: type `instant`, one override per instance type and zone.
+"""The CreateFleet request of a claim, or of a group of equal ones.
 
-The client token is derived from the claim's name, so the same claim never gets two
-instances, whatever happens between the request and its answer. Next: `results`.
+Its type is `instant`, with one override per instance type and zone.
+
+The client token is derived from the claims' names, so the same claims never get more
+instances than they are, whatever happens between the request and its answer. Next: `results`.
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from nodeless.launch.candidates import Candidates
 from nodeless.launch.resolved import Subnet
 from nodeless.launch.tags import specifications
 from nodeless.model.labels import SPOT
-from nodeless.model.nodes import Claim
 
 #: EC2's limits: characters of a client token, launch templates of one request.
 MAX_TOKEN_LENGTH = 64
@@ -46,22 +47,22 @@ def overrides(
 
 
 def fleet_request(
-    claim: Claim,
     candidates: Candidates,
     overrides_by_template: Mapping[str, list[dict[str, str]]],
     tags: Mapping[str, str],
     *,
     token: str,
+    count: int = 1,
     context: str | None = None,
 ) -> dict[str, Any] | None:
     """The request, or None when no template has an override left.
 
     Args:
-        claim: What the instance is for.
         candidates: The types; their capacity type decides the allocation strategy.
         overrides_by_template: By launch template name.
         tags: Of instance, volumes and fleet.
         token: The client token (`client_token`).
+        count: How many instances.
         context: EC2's reserved `Context`.
     """
     configs = [
@@ -87,19 +88,20 @@ def fleet_request(
         "LaunchTemplateConfigs": configs[:MAX_CONFIGS],
         "TargetCapacitySpecification": {
             "DefaultTargetCapacityType": candidates.capacity_type,
-            "TotalTargetCapacity": 1,
+            "TotalTargetCapacity": count,
         },
         **strategy,
         "TagSpecifications": specifications(tags, "instance", "volume", "fleet"),
     }
 
 
-def client_token(cluster: str, claim: str, attempt: int = 0) -> str:
-    """A token of at most 64 ASCII characters, one per cluster, claim and attempt.
+def client_token(cluster: str, claims: Sequence[str], attempt: int = 0) -> str:
+    """A token of at most 64 ASCII characters, one per cluster, set of claims and attempt.
 
     `attempt` rises only after an answer that made no instance: EC2 repeats its answer to a token it knows.
     """
-    plain = f"{cluster}-{claim}" + (f"-{attempt}" if attempt else "")
-    if len(plain) <= MAX_TOKEN_LENGTH and plain.isascii():
+    names = sorted(claims)
+    plain = f"{cluster}-{names[0]}" + (f"-{attempt}" if attempt else "")
+    if len(names) == 1 and len(plain) <= MAX_TOKEN_LENGTH and plain.isascii():
         return plain
-    return hashlib.sha256(f"{cluster}\n{claim}\n{attempt}".encode()).hexdigest()
+    return hashlib.sha256("\n".join((cluster, *names, str(attempt))).encode()).hexdigest()

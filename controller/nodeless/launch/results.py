@@ -48,11 +48,11 @@ class FleetInstance:
 class FleetAnswer:
     """`surplus` are instances that nobody asked for and that must be ended.
 
-    `full_subnets` had no address left. Without an instance, `insufficient` says that every error meant a
-    lack of capacity; `code` is one of them and `message` has each once.
+    `full_subnets` had no address left. With fewer instances than were asked for, `insufficient` says that
+    every error meant a lack of capacity; `code` is one of them and `message` has each once.
     """
 
-    instance: FleetInstance | None
+    instances: tuple[FleetInstance, ...]
     surplus: tuple[str, ...] = ()
     unavailable: tuple[OfferingKey, ...] = ()
     insufficient: bool = False
@@ -63,8 +63,8 @@ class FleetAnswer:
     """No spot instance can be had at all, of whatever type."""
 
 
-def read_answer(answer: Mapping[str, Any], capacity_type: str) -> FleetAnswer:
-    """Read CreateFleet's answer to a request for one instance."""
+def read_answer(answer: Mapping[str, Any], capacity_type: str, wanted: int = 1) -> FleetAnswer:
+    """Read CreateFleet's answer to a request for so many instances."""
     made = [
         _instance(entry, instance_id, capacity_type)
         for entry in answer.get("Instances") or ()
@@ -80,20 +80,20 @@ def read_answer(answer: Mapping[str, Any], capacity_type: str) -> FleetAnswer:
         )
     )
     no_spot = any(error.get("ErrorCode") == NO_SPOT for error in errors)
-    if made:
-        surplus = tuple(each.id for each in made[1:])
-        return FleetAnswer(made[0], surplus, unavailable, full_subnets=full, no_spot=no_spot)
+    surplus = tuple(each.id for each in made[wanted:])
+    if len(made) >= wanted:
+        return FleetAnswer(tuple(made[:wanted]), surplus, unavailable, full_subnets=full, no_spot=no_spot)
     codes = [str(error.get("ErrorCode", "")) for error in errors]
     texts = dict.fromkeys(
         f"{error.get('ErrorCode', '')}: {str(error.get('ErrorMessage', '')).rstrip('.')}" for error in errors
     )
     return FleetAnswer(
-        None,
+        tuple(made),
         unavailable=unavailable,
         insufficient=bool(codes) and all(code in INSUFFICIENT_CAPACITY_CODES for code in codes),
         code=next((code for code in codes if code not in INSUFFICIENT_CAPACITY_CODES), "")
         or (codes[0] if codes else "NoInstance"),
-        message="; ".join(texts) or "EC2 made no instance and gave no reason",
+        message="; ".join(texts) or f"EC2 made {len(made)} of {wanted} instances and gave no reason",
         full_subnets=full,
         no_spot=no_spot,
     )

@@ -1,9 +1,10 @@
 """Tags on everything that is made in the cloud: they say whose it is, so ours always win over the user's.
 
-`kubernetes.io/cluster/<cluster>=owned` and `karpenter.sh/nodeclaim` find the instances
-again; `karpenter.sh/provisioner-name` and `karpenter.sh/nodepool` are what the
-controller's own policy asks for before it may terminate one. A v1alpha5 pool gets both,
-so that the policies of both generations fit.
+`kubernetes.io/cluster/<cluster>=owned` and `karpenter.sh/nodeclaim` (or, for claims that are
+launched together, `nodeless.dev/launch-group`) find the instances again;
+`karpenter.sh/provisioner-name` and `karpenter.sh/nodepool` are what the controller's own
+policy asks for before it may terminate one. A v1alpha5 pool gets both, so that the
+policies of both generations fit.
 """
 
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ from nodeless.model.labels import (
     CLUSTER_NAME_TAG,
     CLUSTER_TAG_PREFIX,
     EC2_NODE_CLASS_NAME,
+    LAUNCH_GROUP,
     MANAGED_TEMPLATE_TAG,
     NODE_CLAIM,
     NODE_POOL,
@@ -41,8 +43,9 @@ def pool_tags(cluster: str, pool: Pool, node_class: NodeClass, settings: Mapping
 
 
 def claim_tags(shared: Mapping[str, str], claim: Claim) -> dict[str, str]:
-    """Tags of one claim's instance, volumes and fleet."""
-    return {**shared, NODE_CLAIM: claim.name}
+    """Tags of a launch's instances, volumes and fleet: whose they are, the claim's or its group's."""
+    group = claim.launch_group
+    return {**shared, **({LAUNCH_GROUP: group} if group else {NODE_CLAIM: claim.name})}
 
 
 def template_tags(cluster: str, shared: Mapping[str, str]) -> dict[str, str]:

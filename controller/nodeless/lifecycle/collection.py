@@ -8,7 +8,7 @@ is deleted, so that its pods get new capacity.
 from collections.abc import Iterable
 
 from nodeless.model.instructions import DeleteClaim, DeleteNode, Instruction, PublishEvent, TerminateInstance
-from nodeless.model.labels import NODE_CLAIM
+from nodeless.model.labels import LAUNCH_GROUP, NODE_CLAIM
 from nodeless.model.nodes import LAUNCHED, Instance
 from nodeless.model.snapshot import Snapshot
 
@@ -33,11 +33,14 @@ def _unclaimed_instances(
     snapshot: Snapshot, instances: tuple[Instance, ...], now: float
 ) -> tuple[Instruction, ...]:
     instructions: list[Instruction] = []
+    waiting = {claim.launch_group for claim in snapshot.claims.values() if not claim.provider_id} - {""}
     for instance in sorted(instances, key=lambda instance: instance.id):
         claimed = instance.provider_id in snapshot.claim_names or (
             instance.tags.get(NODE_CLAIM, "") in snapshot.claims
             and not snapshot.claims[instance.tags[NODE_CLAIM]].provider_id
         )
+        # Launched for several claims at once: it is the next one's that has none.
+        claimed = claimed or instance.tags.get(LAUNCH_GROUP) in waiting
         if claimed or now - instance.launched_at <= INSTANCE_GRACE:
             continue
         cause = f"instance:{instance.id}"

@@ -45,6 +45,8 @@ DISRUPTION_REASON_ANNOTATION = "nodeless.dev/disruption-reason"
 PAUSE = "nodeless.dev/pause-disruption"
 NOT_BEFORE = "nodeless.dev/disruption-not-before"
 SURGE = "nodeless.dev/surge"
+LAUNCH_GROUP = "nodeless.dev/launch-group"
+LAUNCH_GROUP_SIZE = "nodeless.dev/launch-group-size"
 COMPATIBILITY_PROVIDER = "compatibility.karpenter.sh/provider"
 EXCLUDE_BALANCERS = "node.kubernetes.io/exclude-from-external-load-balancers"
 

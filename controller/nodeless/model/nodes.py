@@ -4,7 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from nodeless.model.conditions import READY, Condition
-from nodeless.model.labels import CAPACITY_TYPE, INITIALIZED, INSTANCE_TYPE, REGISTERED, ZONE
+from nodeless.model.labels import (
+    CAPACITY_TYPE,
+    INITIALIZED,
+    INSTANCE_TYPE,
+    LAUNCH_GROUP,
+    LAUNCH_GROUP_SIZE,
+    REGISTERED,
+    ZONE,
+)
 from nodeless.model.pods import Owner
 from nodeless.model.pools import Reference
 from nodeless.model.requirements import Requirements
@@ -90,6 +98,17 @@ class Claim:
     def instance_id(self) -> str:
         """The EC2 instance id of `aws:///ZONE/ID`; empty before launch."""
         return self.provider_id.rsplit("/", 1)[-1]
+
+    @property
+    def launch_group(self) -> str:
+        """The claims that share its fleet request; empty for one that is launched by itself."""
+        return self.annotations.get(LAUNCH_GROUP, "")
+
+    @property
+    def launch_group_size(self) -> int:
+        """How many claims its group had when it was made; 1 without a group."""
+        text = self.annotations.get(LAUNCH_GROUP_SIZE, "1")
+        return int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 1
 
     @property
     def instance_type(self) -> str:

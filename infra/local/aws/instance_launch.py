@@ -13,7 +13,7 @@ from typing import Any
 
 from infra.local.aws.calls import Call, Handlers, digest
 from infra.local.aws.instance_types import instance_types
-from infra.local.aws.moto_internals import annotate_instance
+from infra.local.aws.moto_internals import annotate_instance, give_profile
 
 #: Size of a root volume that no block device mapping describes, GiB: that of the EKS-optimised images.
 ROOT_VOLUME_SIZE = 20
@@ -51,8 +51,8 @@ def launch(call: Call, wanted: Launch, count: int) -> list[str]:
     instances = client.run_instances(**request, MinCount=count, MaxCount=count)["Instances"]
     identifiers = [str(instance["InstanceId"]) for instance in instances]
     profile = wanted.data.get("IamInstanceProfile")
-    for identifier in identifiers[1:] if profile else ():
-        client.associate_iam_instance_profile(InstanceId=identifier, IamInstanceProfile=profile)
+    if profile:
+        give_profile(call.region, identifiers[1:], profile)
     for instance in instances:
         _annotate(call, wanted, str(instance["InstanceId"]))
     interface_tags = wanted.tags("network-interface")

@@ -302,6 +302,13 @@ def annotate_instance(
         interface.private_dns_name = instance.private_dns_name
 
 
+def give_profile(region: str, instance_ids: Iterable[str], profile: Mapping[str, str]) -> None:
+    """Give instances their profile, which moto does for the first of a request alone; a call takes long."""
+    backend = ec2_backends[ACCOUNT][region]
+    for instance_id in instance_ids:
+        backend.associate_iam_instance_profile(instance_id, profile.get("Name"), profile.get("Arn"))
+
+
 def instance_type_records(
     region: str, names: list[str], filters: Iterable[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:

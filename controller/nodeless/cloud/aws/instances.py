@@ -1,49 +1,70 @@
 """Instances in EC2: found by id, by claim, by cluster; ended. Calls of many askers are joined."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from nodeless.cloud.aws.batching import Batcher
+from nodeless.cloud.aws.batching import Batcher, BatchObserver
 from nodeless.cloud.aws.errors import AwsCallRefused
 from nodeless.cloud.aws.session import AwsSession
-from nodeless.model.labels import CLUSTER_TAG_PREFIX, NODE_CLAIM
+from nodeless.model.labels import CLUSTER_TAG_PREFIX, LAUNCH_GROUP, NODE_CLAIM
 
 Record = Mapping[str, Any]
 
 _NOT_FOUND = frozenset({"InvalidInstanceID.NotFound", "InvalidInstanceID.Malformed"})
-_LIVE_STATES = ["pending", "running", "stopping", "stopped", "shutting-down"]
+_USABLE_STATES = ["pending", "running", "stopping", "stopped"]
+_LIVE_STATES = [*_USABLE_STATES, "shutting-down"]
 _ENDING = frozenset({"shutting-down", "terminated"})
 #: Seconds that a call waits for more of its kind. A launch waits for its look-up: keep that short.
 _IDLE = 0.05
 _IDLE_BY_CLAIM = 0.002
+#: EC2's limit of values in one filter.
+_FILTER_VALUES = 200
 
 
 class Instances:
     """Describes and terminates."""
 
-    def __init__(self, session: AwsSession, cluster: str) -> None:
+    def __init__(self, session: AwsSession, cluster: str, observe: BatchObserver | None = None) -> None:
         self._session = session
         self._owned = {"Name": f"tag:{CLUSTER_TAG_PREFIX}{cluster}", "Values": ["owned"]}
-        self._by_id: Batcher[Record | None] = Batcher(self._describe, None, idle=_IDLE)
-        self._by_claim: Batcher[Record | None] = Batcher(self._describe_claims, None, idle=_IDLE_BY_CLAIM)
-        self._terminations: Batcher[bool] = Batcher(self._terminate, False, idle=_IDLE)
+        self._by_id: Batcher[None, Record | None] = Batcher(
+            "describe_instances", self._describe, None, idle=_IDLE, observe=observe
+        )
+        self._by_claim: Batcher[None, Record | None] = Batcher(
+            "describe_instances_of_claims",
+            self._describe_claims,
+            None,
+            idle=_IDLE_BY_CLAIM,
+            limit=_FILTER_VALUES,
+            observe=observe,
+        )
+        self._terminations: Batcher[None, bool] = Batcher(
+            "terminate_instances", self._terminate, False, idle=_IDLE, observe=observe
+        )
 
     async def find(self, instance_id: str) -> Record | None:
         """EC2's record, or None for an instance that is terminated or unknown."""
-        return await self._by_id.ask(instance_id)
+        return await self._by_id.ask(instance_id, None)
 
     async def of_claim(self, claim: str) -> Record | None:
         """The record of the instance that was launched for a claim and lives, or None."""
-        return await self._by_claim.ask(claim)
+        return await self._by_claim.ask(claim, None)
+
+    async def of_group(self, group: str) -> list[Record]:
+        """The records of the living instances that were launched for a group of claims."""
+        wanted = {"Name": f"tag:{LAUNCH_GROUP}", "Values": [group]}
+        return await self._list([self._owned, wanted], _USABLE_STATES)
 
     async def owned(self) -> list[Record]:
         """Every live instance that the controller of this cluster launched."""
-        return await self._list([self._owned, {"Name": "tag-key", "Values": [NODE_CLAIM]}], _LIVE_STATES)
+        return await self._list(
+            [self._owned, {"Name": "tag-key", "Values": [NODE_CLAIM, LAUNCH_GROUP]}], _LIVE_STATES
+        )
 
     async def terminate(self, instance_id: str) -> bool:
         """Whether the instance is ending, has ended, or is not there."""
-        return await self._terminations.ask(instance_id)
+        return await self._terminations.ask(instance_id, None)
 
     async def _list(self, filters: Sequence[Mapping[str, Any]], states: Sequence[str]) -> list[Record]:
         state = {"Name": "instance-state-name", "Values": list(states)}
@@ -51,9 +72,9 @@ class Instances:
         reservations = await self._session.pages("ec2", "describe_instances", request, "Reservations")
         return [record for reservation in reservations for record in reservation.get("Instances", ())]
 
-    async def _describe_claims(self, claims: Sequence[str]) -> Mapping[str, Record | None]:
+    async def _describe_claims(self, claims: Iterable[str]) -> Mapping[str, Record | None]:
         wanted = {"Name": f"tag:{NODE_CLAIM}", "Values": list(claims)}
-        records = await self._list([self._owned, wanted], ["pending", "running", "stopping", "stopped"])
+        records = await self._list([self._owned, wanted], _USABLE_STATES)
         found: dict[str, Record | None] = {}
         for record in sorted(
             records, key=lambda each: (each["LaunchTime"], each["InstanceId"]), reverse=True
@@ -62,9 +83,10 @@ class Instances:
             found[tags[NODE_CLAIM]] = record
         return found
 
-    async def _describe(self, ids: Sequence[str]) -> Mapping[str, Record | None]:
-        request = {
-            "InstanceIds": list(ids),
+    async def _describe(self, asked: Iterable[str]) -> Mapping[str, Record | None]:
+        ids = list(asked)
+        request: dict[str, Any] = {
+            "InstanceIds": ids,
             "Filters": [{"Name": "instance-state-name", "Values": _LIVE_STATES}],
         }
         try:
@@ -80,9 +102,10 @@ class Instances:
             for record in reservation.get("Instances", ())
         }
 
-    async def _terminate(self, ids: Sequence[str]) -> Mapping[str, bool]:
+    async def _terminate(self, asked: Iterable[str]) -> Mapping[str, bool]:
+        ids = list(asked)
         try:
-            answer = await self._session.call("ec2", "terminate_instances", {"InstanceIds": list(ids)})
+            answer = await self._session.call("ec2", "terminate_instances", {"InstanceIds": ids})
         except AwsCallRefused as error:
             if len(ids) > 1:
                 return await _each(ids, self._terminate)

@@ -7,16 +7,19 @@ that runs from the first `warm` to `close`. A standby replica calls neither.
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
+from dataclasses import replace
 from typing import Any
 
 import structlog
 
 from nodeless.cloud import CloudError, LaunchFailed, ResolvedNodeClass
+from nodeless.cloud.aws.batching import BatchObserver
 from nodeless.cloud.aws.caching import Clock
 from nodeless.cloud.aws.catalogs import Catalogs
 from nodeless.cloud.aws.cluster import ClusterFacts, KnownCluster
 from nodeless.cloud.aws.errors import AwsCallRefused
+from nodeless.cloud.aws.group_launches import Ask, GroupLaunches
 from nodeless.cloud.aws.images import Images
 from nodeless.cloud.aws.instance_profiles import InstanceProfiles
 from nodeless.cloud.aws.instance_records import read_instance
@@ -24,7 +27,8 @@ from nodeless.cloud.aws.instance_types import InstanceTypes
 from nodeless.cloud.aws.instances import Instances
 from nodeless.cloud.aws.interruption_queue import InterruptionQueue
 from nodeless.cloud.aws.launch_templates import LaunchTemplates
-from nodeless.cloud.aws.launching import Launcher, Order, type_named
+from nodeless.cloud.aws.launching import Launcher
+from nodeless.cloud.aws.orders import Order, Preparer
 from nodeless.cloud.aws.pricing import Pricing
 from nodeless.cloud.aws.resolving import Resolver
 from nodeless.cloud.aws.security_groups import SecurityGroups
@@ -36,6 +40,7 @@ from nodeless.launch.results import FleetAnswer
 from nodeless.launch.unavailable import EVERY_SPOT, OfferingKey
 from nodeless.model.instance_types import InstanceType
 from nodeless.model.interruptions import Interruption
+from nodeless.model.labels import NODE_CLAIM
 from nodeless.model.nodes import Claim, Instance
 from nodeless.model.pools import NodeClass, Pool, Reference
 from nodeless.model.resources import PODS
@@ -55,6 +60,7 @@ class AwsProvider:
         log: Any = None,
         clock: Clock = time.time,
         on_call: CallObserver | None = None,
+        on_batch: BatchObserver | None = None,
     ) -> None:
         self._log = log if log is not None else structlog.get_logger("aws")
         self._session = AwsSession(settings.region, on_call)
@@ -71,8 +77,10 @@ class AwsProvider:
         self._pricing = Pricing(self._session, clock, self._log, isolated=settings.isolated_vpc)
         self._catalogs = Catalogs(settings, self._types, self._pricing, clock)
         self._templates = LaunchTemplates(self._session, clock, settings.cluster_name)
-        self._instances = Instances(self._session, settings.cluster_name)
-        self._launcher = Launcher(self._session, settings, self._templates, self._instances, clock)
+        self._instances = Instances(self._session, settings.cluster_name, on_batch)
+        self._preparer = Preparer(settings, self._templates)
+        self._launcher = Launcher(self._session, self._preparer, self._instances, clock)
+        self._launches = GroupLaunches(self._launcher, self._order, self._learn, on_batch)
         name = settings.interruption_queue
         self._queue = InterruptionQueue(self._session, name) if name else None
         self._warmed: dict[str, tuple[Pool, NodeClass]] = {}
@@ -83,7 +91,7 @@ class AwsProvider:
         """Have other settings from the next call on; the cluster, its region and its prices stay."""
         self._profiles.default = settings.default_instance_profile
         self._catalogs.settings = settings
-        self._launcher.settings = settings
+        self._preparer.settings = settings
 
     @property
     def region(self) -> str:
@@ -131,19 +139,17 @@ class AwsProvider:
         return await self._resolver.resolve(node_class, known.version)
 
     async def launch(
-        self, claim: Claim, pool: Pool, node_class: NodeClass, *, first: bool = False
+        self,
+        claim: Claim,
+        pool: Pool,
+        node_class: NodeClass,
+        *,
+        first: bool = False,
+        claimed: Container[str] = frozenset(),
     ) -> Instance:
         """See the Protocol."""
-        if first:
-            order = await self._order(claim, pool, node_class)
-        else:
-            record, order = await asyncio.gather(
-                self._instances.of_claim(claim.name), self._order(claim, pool, node_class)
-            )
-            if record is not None:
-                return read_instance(record, type_named(order.instance_types, record["InstanceType"]))
         try:
-            instance = await self._launcher.launch(order, self._learn)
+            instance = await self._launches.launch(Ask(claim, pool, node_class, first, claimed))
         except LaunchFailed as error:
             if error.reason in _STALE_REASONS:
                 self._resolver.forget()
@@ -203,14 +209,19 @@ class AwsProvider:
     async def _known_cluster(self, node_class: NodeClass) -> KnownCluster:
         return await self._cluster.get(with_service_cidr=node_class.ami_family == "AL2023")
 
-    async def _order(self, claim: Claim, pool: Pool, node_class: NodeClass) -> Order:
+    async def _order(self, claims: tuple[Claim, ...], pool: Pool, node_class: NodeClass) -> Order:
         known = await self._known_cluster(node_class)
         resolved = await self._resolver.resolve(node_class, known.version)
         types = await self._catalogs.get(pool, node_class, resolved)
-        return Order(claim, pool, node_class, resolved, types, known.cluster)
+        return Order(claims, pool, node_class, resolved, types, known.cluster)
 
     def _read(self, record: Any) -> Instance:
-        return read_instance(record, facts=self._types.facts(record["InstanceType"]))
+        instance = read_instance(record, facts=self._types.facts(record["InstanceType"]))
+        claim = self._launcher.given.get(instance.id)
+        if claim is None:
+            return instance
+        # Launched for a group: that it is this claim's is known here alone until the claim bears its id.
+        return replace(instance, tags={**instance.tags, NODE_CLAIM: claim})
 
     async def _warm(self, pool: Pool, node_class: NodeClass) -> None:
         usual = Claim(
@@ -222,7 +233,7 @@ class AwsProvider:
             taints=pool.taints,
             startup_taints=pool.startup_taints,
         )
-        await self._launcher.prepare_template(await self._order(usual, pool, node_class))
+        await self._preparer.prepare_template(await self._order((usual,), pool, node_class))
 
     async def _keep_warm(self) -> None:
         rounds = 0

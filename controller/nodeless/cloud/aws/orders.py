@@ -1,0 +1,176 @@
+"""What a launch is made from, and the request that it becomes: candidates, launch templates, CreateFleet.
+
+Next: `launching`, which sends the request.
+"""
+
+import asyncio
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from nodeless.cloud import InsufficientCapacity, LaunchFailed, ResolvedNodeClass
+from nodeless.cloud.aws.errors import AwsCallRefused
+from nodeless.cloud.aws.launch_failures import launch_failed
+from nodeless.cloud.aws.launch_templates import LaunchTemplates
+from nodeless.cloud.aws.settings import AwsSettings
+from nodeless.launch.candidates import Candidates, candidates_for
+from nodeless.launch.fleet import client_token, fleet_request, overrides, subnet_by_zone
+from nodeless.launch.images import image_for
+from nodeless.launch.kubelet_arguments import Cluster
+from nodeless.launch.resolved import Image
+from nodeless.launch.tags import claim_tags, pool_tags
+from nodeless.launch.templates import LaunchTemplate, launch_template
+from nodeless.launch.user_data import UserDataError
+from nodeless.model.instance_types import InstanceType
+from nodeless.model.nodes import Claim
+from nodeless.model.pools import NodeClass, Pool
+from nodeless.model.resources import fits
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """All that a launch is made from. Its claims, at least one, are of one group and sorted by name."""
+
+    claims: tuple[Claim, ...]
+    pool: Pool
+    node_class: NodeClass
+    resolved: ResolvedNodeClass
+    instance_types: tuple[InstanceType, ...]
+    cluster: Cluster
+
+    @property
+    def claim(self) -> Claim:
+        """One for all: they differ in their names and requests alone."""
+        return self.claims[0]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(claim.name for claim in self.claims)
+
+    @property
+    def title(self) -> str:
+        """Whom an error is about."""
+        others = len(self.claims) - 1
+        return f"{self.claim.name} and {others} like it" if others else self.claim.name
+
+    @property
+    def group(self) -> str:
+        """The claims' group; empty for a claim that is launched by itself."""
+        return self.claim.launch_group
+
+    def without(self, names: Collection[str]) -> "Order":
+        """For the other claims; for none at all, an order that must not be launched."""
+        return replace(self, claims=tuple(claim for claim in self.claims if claim.name not in names))
+
+    def candidates(self) -> Candidates | None:
+        """What would do for each of the claims at this moment."""
+        requests = {tuple(sorted(claim.requests.items())): claim.requests for claim in self.claims[1:]}
+        roomy = (
+            each for each in self.instance_types if all(fits(r, each.allocatable) for r in requests.values())
+        )
+        return candidates_for(self.claim.requirements, self.claim.requests, roomy)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A request to send, with what its answer is read by."""
+
+    candidates: Candidates
+    request: Mapping[str, Any]
+    tags: Mapping[str, str]
+    templates: tuple[str, ...]
+    image_ids: Mapping[str, str]
+
+
+class Preparer:
+    """Makes requests of orders; the launch templates that they name exist afterwards."""
+
+    def __init__(self, settings: AwsSettings, templates: LaunchTemplates) -> None:
+        self.settings = settings
+        self._templates = templates
+
+    async def prepare_template(self, order: Order) -> None:
+        """Have the launch templates exist that the claim would use at this moment."""
+        candidates = order.candidates()
+        if candidates is not None and order.node_class.launch_template is None:
+            await self._ensure(order, candidates)
+
+    async def prepare(self, order: Order, attempt: int) -> Prepared:
+        """The request for the order; `attempt` counts the client tokens that its claims have used up.
+
+        Raises:
+            InsufficientCapacity: Nothing that would do can be had.
+            LaunchFailed: A launch template cannot be made.
+        """
+        candidates = order.candidates()
+        if candidates is None:
+            raise InsufficientCapacity(
+                order.title,
+                "no instance type that the claim allows can be had now",
+                hint="sold-out offerings are tried again after three minutes; "
+                "allow more instance types, zones or capacity types",
+            )
+        types_by_template, image_ids = await self._ensure(order, candidates)
+        subnets = subnet_by_zone(order.resolved.subnets)
+        tags = claim_tags(self._pool_tags(order), order.claim)
+        request = fleet_request(
+            candidates,
+            {name: overrides(candidates, subnets, types) for name, types in types_by_template.items()},
+            tags,
+            token=client_token(self.settings.cluster_name, order.names, attempt),
+            count=len(order.claims),
+            context=order.node_class.context,
+        )
+        if request is None:
+            raise InsufficientCapacity(
+                order.title, "no zone with an offering has a subnet", hint="select subnets in more zones"
+            )
+        return Prepared(candidates, request, tags, tuple(types_by_template), image_ids)
+
+    def invalidate(self, prepared: Prepared) -> None:
+        """EC2 says that a launch template of the request is not there: make all of them anew."""
+        for name in prepared.templates:
+            self._templates.invalidate(name)
+
+    async def _ensure(
+        self, order: Order, candidates: Candidates
+    ) -> tuple[dict[str, list[str]], dict[str, str]]:
+        """Type names by launch template, and each type's image; all templates exist afterwards."""
+        own = order.node_class.launch_template
+        if own is not None:
+            return {own: [candidate.instance_type.name for candidate in candidates.types]}, {}
+        by_template: dict[str, list[str]] = {}
+        templates: dict[str, LaunchTemplate] = {}
+        image_ids: dict[str, str] = {}
+        for candidate in candidates.types:
+            image = image_for(candidate.instance_type, order.resolved.images)
+            if image is None:
+                continue
+            if image.id not in templates:
+                templates[image.id] = self._template(order, candidates.capacity_type, image)
+            image_ids[candidate.instance_type.name] = image.id
+            by_template.setdefault(templates[image.id].name, []).append(candidate.instance_type.name)
+        try:
+            await asyncio.gather(*(self._templates.ensure(each) for each in templates.values()))
+        except AwsCallRefused as error:
+            raise launch_failed(order.title, error.code, error.message) from error
+        return by_template, image_ids
+
+    def _template(self, order: Order, capacity_type: str, image: Image) -> LaunchTemplate:
+        try:
+            return launch_template(
+                order.claim,
+                order.pool,
+                order.node_class,
+                order.resolved,
+                image,
+                capacity_type=capacity_type,
+                cluster=order.cluster,
+                tags=self._pool_tags(order),
+                eni_limited_pod_density=self.settings.eni_limited_pod_density,
+            )
+        except UserDataError as error:
+            raise LaunchFailed(order.title, "UserDataInvalid", str(error)) from error
+
+    def _pool_tags(self, order: Order) -> dict[str, str]:
+        return pool_tags(self.settings.cluster_name, order.pool, order.node_class, self.settings.tags)
