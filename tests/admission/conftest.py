@@ -17,6 +17,7 @@ from infra.local.control_plane import ControlPlane
 from infra.local.kubernetes_api import ApiError, KubernetesApi
 from nodeless.admission import AdmissionServer, Certificates
 from nodeless.api.crds import all_crds
+from nodeless.app.settings import settings_faults, settings_warnings
 from nodeless.app.surroundings import SurroundingsWatch
 from nodeless.watch import ApiClient
 from tests.api.manifests import article, provisioner
@@ -189,7 +190,14 @@ class Serving:
         client = await ApiClient.connect()
         certificates, around = Certificates(client, self.namespace), SurroundingsWatch(client)
         try:
-            server = AdmissionServer("127.0.0.1", 0, certificates, look_around=around.current)
+            server = AdmissionServer(
+                "127.0.0.1",
+                0,
+                certificates,
+                check_settings=settings_faults,
+                advise_on_settings=settings_warnings,
+                look_around=around.current,
+            )
             async with asyncio.TaskGroup() as group, server:
                 self.port, self.bundle = server.port, certificates.bundle
                 background = [group.create_task(work) for work in (certificates.keep(), around.run())]

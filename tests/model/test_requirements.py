@@ -116,11 +116,20 @@ def test_rq_10_and_rq_11_a_new_node_may_leave_the_zone_open_and_an_existing_one_
 
 @pytest.mark.parametrize(
     ("key", "meant"),
-    [("zone", ZONE), ("arch", ARCH), ("example.com/arch", ARCH), ("example.com/team", None), ("", None)],
+    [
+        ("zone", ZONE),
+        ("arch", ARCH),
+        ("example.com/arch", ARCH),
+        ("kubernetes.io/arhc", ARCH),
+        ("example.com/teem", "example.com/team"),
+        ("example.com/color", None),
+        ("", None),
+    ],
 )
 def test_rq_12_a_mistyped_key_gets_a_hint(key, meant):
     pod = Requirements([requirement("In", "x", key=key)])
-    message = str(Requirements().incompatible(pod))
+    pool = Requirements([requirement("In", "x", key="example.com/team")])
+    message = str(pool.incompatible(pod))
     assert message.endswith(f"hint: did you mean {meant}?" if meant else "the label is not defined")
 
 

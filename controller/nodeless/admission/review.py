@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from nodeless.admission.access import Json
-from nodeless.admission.config_maps import SettingsCheck, config_map_faults
+from nodeless.admission.config_maps import SettingsCheck, config_map_faults, config_map_warnings
 from nodeless.api.defaulting import default, missing_requirements
 from nodeless.api.errors import FieldError, InvalidObject
 from nodeless.api.surroundings import NOTHING_KNOWN, Surroundings, advice_around
@@ -64,14 +64,18 @@ def review_validate(request: Json, around: Surroundings = NOTHING_KNOWN) -> Json
     return allow(request, warnings=told)
 
 
-def review_config_map(request: Json, check_settings: SettingsCheck | None = None) -> Json:
-    """Refuse settings of ours that the controller could not read."""
+def review_config_map(
+    request: Json,
+    check_settings: SettingsCheck | None = None,
+    advise_on_settings: SettingsCheck | None = None,
+) -> Json:
+    """Refuse settings of ours that the controller could not read; pass on warnings about any other."""
     manifest = request.get("object")
     if request.get("operation") not in ("CREATE", "UPDATE") or not isinstance(manifest, Mapping):
         return allow(request)
     faults = config_map_faults(manifest, check_settings)
     if not faults:
-        return allow(request)
+        return allow(request, warnings=config_map_warnings(manifest, advise_on_settings))
     lines = "\n".join(f"  {fault}" for fault in faults)
     return refuse(request, f"{subject_of(manifest)} is invalid:\n{lines}")
 

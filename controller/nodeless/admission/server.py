@@ -58,13 +58,16 @@ class AdmissionServer:
         certificates: Certificates,
         *,
         check_settings: SettingsCheck | None = None,
+        advise_on_settings: SettingsCheck | None = None,
         look_around: LookAround | None = None,
     ) -> None:
         self.port = port
         self._host = host
         self._certificates = certificates
         self._runner = web.AppRunner(
-            application(check_settings, look_around), access_log=None, shutdown_timeout=_GRACE_SECONDS
+            application(check_settings, look_around, advise_on_settings),
+            access_log=None,
+            shutdown_timeout=_GRACE_SECONDS,
         )
 
     async def __aenter__(self) -> Self:
@@ -106,7 +109,9 @@ class AdmissionServer:
 
 
 def application(
-    check_settings: SettingsCheck | None = None, look_around: LookAround | None = None
+    check_settings: SettingsCheck | None = None,
+    look_around: LookAround | None = None,
+    advise_on_settings: SettingsCheck | None = None,
 ) -> web.Application:
     """The paths that are served; any other is a mistake in a webhook configuration."""
 
@@ -124,7 +129,8 @@ def application(
         app.router.add_post(f"/default/{group}", _handler(review_default))
         app.router.add_post(f"/validate/{group}", _handler(validated))
     app.router.add_post(
-        f"/validate/config.{CORE_GROUP}", _handler(lambda request: review_config_map(request, check_settings))
+        f"/validate/config.{CORE_GROUP}",
+        _handler(lambda request: review_config_map(request, check_settings, advise_on_settings)),
     )
     app.router.add_route("*", "/{anything:.*}", _unknown_path)
     return app

@@ -42,7 +42,7 @@ from nodeless.app.probes import health_application, metrics_application, serve
 from nodeless.app.process_settings import ProcessSettings
 from nodeless.app.provisioning import Provisioning
 from nodeless.app.recorder import Recorder
-from nodeless.app.settings import SETTINGS_NAME, settings_faults
+from nodeless.app.settings import SETTINGS_NAME, settings_faults, settings_warnings
 from nodeless.app.surroundings import SurroundingsWatch
 from nodeless.app.waiting import synced
 from nodeless.cloud import CloudError, CloudProvider
@@ -146,6 +146,7 @@ class Controller:
             self._process.webhook_port,
             certificates,
             check_settings=settings_faults,
+            advise_on_settings=settings_warnings,
             look_around=surroundings.current,
         )
         async with asyncio.TaskGroup() as group, server:

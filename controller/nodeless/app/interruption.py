@@ -35,6 +35,11 @@ class InterruptionLoop:
 
     async def run(self) -> None:
         """Work until cancelled; without a queue there is nothing to do."""
+        if not self._cloud.warns:
+            self._log.info(
+                "interruption warnings are not read: spot instances end without a drain; "
+                "hint: set aws.interruptionQueueName"
+            )
         while self._cloud.warns:
             try:
                 await self.handle_once()

@@ -231,3 +231,8 @@ def _gates(given: Given, faults: list[Fault]) -> dict[str, str]:
 def settings_faults(data: Mapping[str, str]) -> list[str]:
     """What is wrong with the data of the settings' ConfigMap; empty when it can be used."""
     return [str(fault) for fault in read_settings(data)[1]]
+
+
+def settings_warnings(data: Mapping[str, str]) -> list[str]:
+    """What the data of the settings' ConfigMap says in vain."""
+    return [f"data: key {key} means nothing and is ignored" for key in unknown_keys(data)]

@@ -9,7 +9,9 @@ allows anything.
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from functools import lru_cache
 from typing import Any
 
 from nodeless.model.labels import WELL_KNOWN, canonical_key
@@ -22,6 +24,8 @@ GT = "Gt"
 LT = "Lt"
 GTE = "Gte"
 LTE = "Lte"
+#: How alike two keys are that may be one misspelt: about one letter in five differs, as Karpenter has it.
+_SPELLED_ALIKE = 0.9
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 OPERATORS = (IN, NOT_IN, EXISTS, DOES_NOT_EXIST, GT, LT, GTE, LTE)
 
@@ -171,11 +175,17 @@ def _stricter(left: int | None, right: int | None, choose: Callable[[int, int], 
     return choose(left, right)
 
 
-def likely_key(key: str) -> str | None:
-    """The well-known key that a mistyped one may stand for: it contains it, or ends in the same name."""
+@lru_cache(maxsize=1024)
+def likely_key(key: str, defined: tuple[str, ...] = ()) -> str | None:
+    """The key that a mistyped one may stand for, among the well-known ones and those that a pool defines.
+
+    It contains the mistyped one, or ends in the same name, or else is spelled nearly the same.
+    """
+    known = sorted({*WELL_KNOWN, *defined} - {key}, key=lambda each: (len(each), each))
     name = key.rpartition("/")[2]
-    candidates = (known for known in WELL_KNOWN if key in known or known.rpartition("/")[2] == name)
-    return min(candidates, key=lambda known: (len(known), known), default=None) if key else None
+    alike = (each for each in known if key in each or each.rpartition("/")[2] == name)
+    near = next(alike, None) or next(iter(get_close_matches(key, known, 1, _SPELLED_ALIKE)), None)
+    return near if key else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,10 +195,12 @@ class Conflict:
     key: str
     wanted: Requirement
     offered: Requirement | None
+    defined: tuple[str, ...] = field(default=(), compare=False)
+    """Keys that are defined, where this one is not: one of them may have been meant."""
 
     def __str__(self) -> str:
         if self.offered is None:
-            meant = likely_key(self.key)
+            meant = likely_key(self.key, self.defined)
             hint = f"; hint: did you mean {meant}?" if meant else ""
             return f"{self.wanted} is asked for, but the label is not defined{hint}"
         return f"{self.wanted} does not overlap with {self.offered}"
@@ -261,7 +273,7 @@ class Requirements(Mapping[str, Requirement]):
         """
         for key in sorted(pod._by_key.keys() - self._by_key.keys() - may_be_undefined):
             if not pod._by_key[key].allows_absence():
-                return Conflict(key, pod._by_key[key], None)
+                return Conflict(key, pod._by_key[key], None, tuple(self._by_key))
         return self.conflict(pod)
 
     def satisfied_by(self, labels: Mapping[str, str]) -> bool:

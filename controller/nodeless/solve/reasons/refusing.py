@@ -140,7 +140,7 @@ def _conflict(wish: Wish, table: PoolTable) -> str | None:
         return str(conflict)
     unknown = table.undefined(wish)
     if unknown is not None:
-        return str(Conflict(unknown.key, unknown, None))
+        return str(Conflict(unknown.key, unknown, None, tuple(table.start.requirements)))
     for expression in wish.expressions:
         if not table.allowed(expression).any():
             return f"no instance type satisfies {expression}"
