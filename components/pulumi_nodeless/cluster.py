@@ -12,7 +12,7 @@ tagged by a resource of its own.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NotRequired, TypedDict
+from typing import Any, Final, NotRequired, TypedDict
 
 import pulumi
 import pulumi_aws as aws
@@ -27,6 +27,10 @@ API_AND_CONFIG_MAP = "API_AND_CONFIG_MAP"
 CONFIG_MAP = "CONFIG_MAP"
 AUTHENTICATION_MODES = (API, API_AND_CONFIG_MAP, CONFIG_MAP)
 _NODE_GROUPS = ("system:bootstrappers", "system:nodes")
+
+
+LOG_TYPES: Final = ("api", "audit", "authenticator", "controllerManager", "scheduler")
+"""Logs of the control plane that EKS can keep in CloudWatch."""
 
 
 class ClusterArgs(TypedDict):
@@ -54,6 +58,8 @@ class ClusterArgs(TypedDict):
     """Addresses that may reach the public endpoint. Default: all."""
     log_types: NotRequired[Sequence[str]]
     """Control plane logs to keep: api, audit, authenticator, controllerManager, scheduler. Default none."""
+    secrets_key_arn: NotRequired[pulumi.Input[str]]
+    """KMS key that Secrets are encrypted with, beside EKS's own encryption; cannot be taken away again."""
     tags: NotRequired[Mapping[str, str]]
     """Tags of every resource of the cluster."""
 
@@ -95,6 +101,8 @@ class ClusterOptions:
             )
         if options.public_access_cidrs and not options.endpoint_public_access:
             reader.report("public_access_cidrs", "given although the public endpoint is off")
+        for unknown in sorted(set(options.log_types) - set(LOG_TYPES)):
+            reader.report("log_types", f"{unknown!r} is not one of {', '.join(LOG_TYPES)}")
         if options.authentication_mode != API:
             for role in ("node_role_arn", "pod_execution_role_arn"):
                 if reader.value(role) is None:
@@ -147,6 +155,7 @@ class Cluster(pulumi.ComponentResource):
             endpoint_public_access=options.endpoint_public_access,
             public_access_cidrs=list(options.public_access_cidrs) or None,
             enabled_cluster_log_types=list(options.log_types) or None,
+            encryption_config_key_arn=args.get("secrets_key_arn"),
             tags=options.tags,
             opts=pulumi.ResourceOptions(parent=self),
         )

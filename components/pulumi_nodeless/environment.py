@@ -113,6 +113,8 @@ class Environment(pulumi.ComponentResource):
         check_network(reader, args)
         reader.check()
         self._name, self._args, self._tags = name, args, tags
+        # What the engine is told to protect of a component it protects of its children, too.
+        self._lasting = pulumi.ResourceOptions(parent=self, protect=reader.flag("protect", False) or None)
         child = pulumi.ResourceOptions(parent=self)
 
         nodes = NodeIdentity(f"{name}-nodes", {"cluster_name": cluster_name, "tags": tags}, child)
@@ -259,10 +261,17 @@ class Environment(pulumi.ComponentResource):
             "pod_execution_role_arn": execution.role_arn,
             "tags": self._tags,
         }
-        for name in ("kubernetes_version", "endpoint_public_access", "public_access_cidrs"):
+        for name in (
+            "kubernetes_version",
+            "endpoint_public_access",
+            "public_access_cidrs",
+            "secrets_key_arn",
+        ):
             if name in self._args:
                 cluster_args[name] = self._args[name]
-        cluster = Cluster(f"{self._name}-cluster", cluster_args, pulumi.ResourceOptions(parent=self))
+        if "cluster_log_types" in self._args:
+            cluster_args["log_types"] = self._args["cluster_log_types"]
+        cluster = Cluster(f"{self._name}-cluster", cluster_args, self._lasting)
         return ClusterFacts(
             name=cluster.cluster_name,
             arn=cluster.arn,
@@ -295,7 +304,7 @@ class Environment(pulumi.ComponentResource):
 
     def _network(self, cluster_name: str) -> Network | AdoptedNetwork:
         """Makes a network, or takes the one that is there."""
-        name, child = f"{self._name}-network", pulumi.ResourceOptions(parent=self)
+        name, child = f"{self._name}-network", self._lasting
         if "existing_vpc" in self._args:
             return AdoptedNetwork(name, {"cluster_name": cluster_name, **self._args["existing_vpc"]}, child)
         args: NetworkArgs = {"cluster_name": cluster_name, "tags": self._tags}

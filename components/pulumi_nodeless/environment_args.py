@@ -70,6 +70,12 @@ class EnvironmentArgs(TypedDict):
     """Whether the API server answers outside the VPC too. Default true."""
     public_access_cidrs: NotRequired[Sequence[str]]
     """Addresses that may reach the public endpoint. Default: all."""
+    cluster_log_types: NotRequired[Sequence[str]]
+    """Control plane logs to keep: api, audit, authenticator, controllerManager, scheduler. Default none."""
+    secrets_key_arn: NotRequired[pulumi.Input[str]]
+    """KMS key that Secrets are encrypted with, beside EKS's own encryption."""
+    protect: NotRequired[bool]
+    """Whether the engine refuses to delete network and cluster until this is false again. Default false."""
     controller_namespace: NotRequired[str]
     """Namespace of the controller. Default karpenter."""
     controller_image: NotRequired[str]
@@ -115,13 +121,23 @@ _NETWORK_ARGUMENTS: Final = (
     "service_endpoints",
     "intra_subnets",
 )
+#: Arguments that say how a cluster is made.
+_CLUSTER_ARGUMENTS: Final = (
+    "kubernetes_version",
+    "endpoint_public_access",
+    "public_access_cidrs",
+    "cluster_log_types",
+    "secrets_key_arn",
+    "protect",
+    "existing_vpc",
+)
 
 
 def check_network(reader: ArgumentReader, args: EnvironmentArgs) -> None:
-    """Reports arguments that contradict each other about the network."""
+    """Reports arguments that contradict each other about network and cluster."""
     for given in ("existing_vpc", "existing_cluster"):
         if given not in args:
             continue
-        for name in (*_NETWORK_ARGUMENTS, *(("existing_vpc",) if given == "existing_cluster" else ())):
+        for name in (*_NETWORK_ARGUMENTS, *(_CLUSTER_ARGUMENTS if given == "existing_cluster" else ())):
             if name in args:
                 reader.report(name, f"says how to make what {given} brings", f"leave it or {given} out")

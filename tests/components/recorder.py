@@ -57,6 +57,13 @@ FUNCTIONS = {
 }
 
 
+OTHER_STACK: dict[str, Any] = {
+    "outputs": {"instanceProfileName": "KarpenterNodeInstanceProfile-dev", "kubeconfig": {"clusters": []}},
+    "secretOutputNames": ["kubeconfig"],
+}
+"""What a stack that is referred to has put out."""
+
+
 def reveal(value: Any) -> Any:
     """The value with secrets unwrapped, at any depth."""
     if isinstance(value, Mapping):
@@ -81,6 +88,7 @@ class Registered:
     ignored_timeouts: str = ""
     delete_timeout: str = ""
     delete_before_replace: bool = False
+    protect: bool = False
 
 
 class Recorder(sdk_mocks.Mocks):
@@ -106,6 +114,8 @@ class Recorder(sdk_mocks.Mocks):
             state.setdefault("name", args.name)
         if args.typ == "aws:sqs/queue:Queue":
             state["url"] = f"https://sqs.us-east-1.amazonaws.com/{ACCOUNT}/{inputs['name']}"
+        if args.typ == "pulumi:pulumi:StackReference":
+            return inputs["name"], {"name": inputs["name"], **OTHER_STACK}
         if args.typ == "eks:index:Cluster":
             return None, self._cluster(args.name, inputs)
         return (f"{args.name}-id" if args.custom else None), state
@@ -190,6 +200,7 @@ class RecordingMonitor(sdk_mocks.MockMonitor):
                 dependencies=dependencies,
                 delete_timeout=request.customTimeouts.delete,
                 delete_before_replace=request.deleteBeforeReplace,
+                protect=request.protect,
             )
         return answer
 
@@ -210,13 +221,14 @@ def run(
     config: Mapping[str, str] | None = None,
     recorder: Recorder | None = None,
     preview: bool = False,
+    project: str = "nodeless",
 ) -> Recorder:
     """Runs a program to its end and returns what it registered; its errors are raised."""
     ensure_event_loop()
     recorder = recorder or Recorder()
     monitor = RecordingMonitor(recorder)
     recorder.attach(monitor)
-    pulumi.runtime.set_mocks(recorder, "nodeless", "test", preview, monitor=monitor)
+    pulumi.runtime.set_mocks(recorder, project, "test", preview, monitor=monitor)
     pulumi.runtime.set_all_config(dict(config or {}))
     sdk_mocks.SETTINGS.rpc_manager.clear()
     sdk_mocks.SETTINGS.outputs.clear()

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from pulumi_nodeless import ArgumentError
 from pulumi_nodeless.network import nth_zone
 from tests.components.conftest import CONFIG, program
 from tests.components.recorder import ACCOUNT, ISSUER, Recorder, Registered, run
@@ -335,3 +336,40 @@ def test_without_the_queue_nothing_speaks_of_it() -> None:
     settings = recorder.one(CONFIG_MAP, "karpenter-global-settings").inputs["data"]
     assert settings["aws.interruptionQueueName"] == ""
     assert "sqs:" not in controllers_policy(recorder).inputs["policy"]
+
+
+def protected_names(recorder: Recorder) -> list[str]:
+    return [each.name for each in recorder.resources.values() if each.protect]
+
+
+def test_a_production_stack_keeps_logs_and_cannot_be_deleted_by_mistake() -> None:
+    key = "arn:aws:kms:us-east-1:123456789012:key/1"
+    recorder = run(
+        program,
+        config={
+            **CONFIG,
+            "nodeless:clusterLogTypes": '["api", "audit"]',
+            "nodeless:secretsKeyArn": key,
+            "nodeless:protect": "true",
+        },
+    )
+    assert recorder.faults == []
+    cluster = recorder.one("eks:index:Cluster")
+    assert cluster.inputs["enabledClusterLogTypes"] == ["api", "audit"]
+    assert cluster.inputs["encryptionConfigKeyArn"] == key
+    protected = {each.token for each in recorder.custom() if each.protect}
+    assert {"aws:ec2/vpc:Vpc", "aws:ec2/subnet:Subnet"} <= protected
+    assert cluster.protect
+    assert not [
+        each.name for each in recorder.resources.values() if each.protect and "controller" in each.name
+    ]
+
+
+def test_nothing_is_protected_unless_asked_for(environment: Recorder) -> None:
+    assert protected_names(environment) == []
+
+
+def test_unknown_logs_are_named_before_anything_is_registered() -> None:
+    with pytest.raises(ArgumentError) as refused:
+        run(program, config={**CONFIG, "nodeless:clusterLogTypes": '["audits"]'})
+    assert str(refused.value.problems[0]).startswith("log_types: 'audits' is not one of api, audit")

@@ -131,3 +131,24 @@ def test_arguments_that_contradict_an_existing_vpc_are_named_before_anything_is_
     with pytest.raises(ArgumentError) as refused:
         run(lambda: Environment("nodeless", arguments, options()))
     assert [problem.path for problem in refused.value.problems] == ["vpc_cidr", "zone_count"]
+
+
+def test_arguments_that_contradict_an_existing_cluster_are_named_before_anything_is_made() -> None:
+    arguments: Any = {
+        "cluster_name": "shop",
+        "protect": True,
+        "kubernetes_version": "1.33",
+        "existing_cluster": {
+            "arn": "arn:aws:eks:us-east-1:123456789012:cluster/shop",
+            "endpoint": "https://shop.example",
+            "certificate_authority": "Q0E=",
+            "oidc_provider_arn": "arn:aws:iam::123456789012:oidc-provider/oidc.example/id/A",
+            "oidc_issuer": "oidc.example/id/A",
+            "vpc_id": "vpc-1",
+            "private_subnet_ids": ["subnet-a", "subnet-b"],
+            "security_group_id": "sg-1",
+        },
+    }
+    with pytest.raises(ArgumentError) as refused:
+        run(lambda: Environment("nodeless", arguments, options()))
+    assert [problem.path for problem in refused.value.problems] == ["kubernetes_version", "protect"]

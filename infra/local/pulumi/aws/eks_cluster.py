@@ -33,6 +33,7 @@ class Cluster(EksResource):
             "accessConfig",
             "bootstrapSelfManagedAddons",
             "enabledClusterLogTypes",
+            "encryptionConfig",
             "kubernetesNetworkConfig",
             "tags",
         }
@@ -64,6 +65,7 @@ class Cluster(EksResource):
                 accessConfig=inputs.get("accessConfig"),
                 bootstrapSelfManagedAddons=inputs.get("bootstrapSelfManagedAddons"),
                 kubernetesNetworkConfig=inputs.get("kubernetesNetworkConfig"),
+                encryptionConfig=[inputs["encryptionConfig"]] if "encryptionConfig" in inputs else None,
                 logging=_logging(inputs) if inputs.get("enabledClusterLogTypes") else None,
                 tags=inputs.get("tags"),
             ),

@@ -40,6 +40,7 @@ _INPUTS = frozenset(
         "endpointPublicAccess",
         "publicAccessCidrs",
         "enabledClusterLogTypes",
+        "encryptionConfigKeyArn",
         "corednsAddonOptions",
         "kubeProxyAddonOptions",
         "useDefaultVpcCni",
@@ -138,6 +139,9 @@ class Cluster:
             for key in ("name", "version", "enabledClusterLogTypes", "bootstrapSelfManagedAddons")
             if key in given
         }
+        if "encryptionConfigKeyArn" in given:
+            key = {"keyArn": given["encryptionConfigKeyArn"]}
+            inputs["encryptionConfig"] = {"provider": key, "resources": ["secrets"]}
         tags = {"Name": f"{self._name}-eksCluster"} | given.get("tags", {}) | given.get("clusterTags", {})
         return self._resource(
             "aws:eks/cluster:Cluster",
