@@ -227,6 +227,12 @@ def test_an_object_given_twice_is_told(file):
         ([EXAMPLES, "--what-if", "without-type=m55.*"], "matches nothing"),
         ([EXAMPLES, "--what-if", "price=m5.large:cheap"], "no price"),
         ([EXAMPLES, "--what-if", "limit=general:cpu=many"], "limit=general:cpu=many: "),
+        ([EXAMPLES, "--what-if", "add"], "change 'add' needs something to work on; hint: add=FILE"),
+        ([EXAMPLES, "--what-if", "add=nowhere.yaml"], "nowhere.yaml cannot be read: No such file"),
+        ([EXAMPLES, "--what-if", "with-zone=us-east-1a"], "pools buy there already"),
+        ([EXAMPLES, "--what-if", "with-zone=eu-west-1a"], "hint: a zone of the region of us-east-1a"),
+        ([EXAMPLES, "--what-if", "packing=tight"], "hint: use lowest-price or fewest-nodes"),
+        ([EXAMPLES, "--what-if", "node-fee=-1"], "node-fee=-1: no price; hint: node-fee=0.01"),
     ],
 )
 def test_input_that_cannot_be_used_is_told_with_exit_code_2(arguments, told):
@@ -253,6 +259,7 @@ def types_of(made):
         ("without-spot", lambda made: not uses(made, "capacity_type", "spot") and not made["complete"]),
         ("price=m7i.xlarge:0.001", lambda made: "m7i.xlarge" in types_of(made)),
         ("limit=general:cpu=8", lambda made: not made["complete"]),
+        ("node-fee=5", lambda made: made["cost"]["perHour"]["added"] > 5 * nodes_of(made)),
     ],
 )
 def test_a_plan_can_be_made_as_if(change, holds):
@@ -262,12 +269,97 @@ def test_a_plan_can_be_made_as_if(change, holds):
     assert f"as if: {change}" in made["notes"]
 
 
+def nodes_of(made):
+    return sum(launch["count"] for launch in made["launches"])
+
+
+def test_a_zone_can_be_added(file):
+    zonal = a_workload(pod={"nodeSelector": {"topology.kubernetes.io/zone": "us-east-1d"}})
+    given = file(provisioner(), node_template(), zonal)
+
+    assert not report(given)["complete"]
+    made = report(given, "--what-if", "with-zone=us-east-1d")
+    assert made["complete"]
+    assert made["launches"][0]["zones"] == ["us-east-1d"]
+
+
+def test_pods_and_pools_can_be_added_to_manifests(file):
+    tainted = a_workload(name="batch", replicas=2, pod={"nodeSelector": {"team": "data"}})
+    pool = {**provisioner(labels={"team": "data"}), "metadata": {"name": "data"}}
+    more = file(tainted, a_workload(replicas=5), pool, name="more.yaml")
+    made = report(file(provisioner(), node_template(), a_workload(replicas=3)), "--what-if", f"add={more}")
+
+    assert made["complete"]
+    assert (pods_of(made, "web"), pods_of(made, "batch")) == (5, 2)
+    assert "Provisioner/data" in {launch["pool"] for launch in made["launches"]}
+
+
+def test_pods_and_pools_can_be_added_to_a_snapshot(saved, file):
+    more = file(a_workload(replicas=2), node_pool(), ec2_node_class(), name="more.yaml")
+    made = report("--snapshot", saved(pools := pool(), catalog={pools.key: ()}), "--what-if", f"add={more}")
+
+    assert made["complete"]
+    assert {launch["pool"] for launch in made["launches"]} == {"NodePool/default"}
+    assert any(
+        note.startswith("types of NodePool/default: as us-east-1 sold them on ") for note in made["notes"]
+    )
+
+
+def test_a_pool_that_is_added_needs_a_catalogue_of_the_clusters_region(saved, file):
+    more = file(node_pool(), ec2_node_class(), name="more.yaml")
+    result = nodeless("--snapshot", saved(pool(), pods(1)), "--what-if", f"add={more}")
+
+    assert result.exit_code == 2
+    assert (
+        "the catalogue of us-east-1 has none of the cluster's zones (z1, z2, z3); hint: give --catalogue"
+        in (result.stderr)
+    )
+
+
+SETTINGS = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "karpenter-global-settings"}}
+
+
+def test_settings_among_the_manifests_count(file):
+    web = [provisioner(), node_template(), a_workload(replicas=40)]
+    fewest = {**SETTINGS, "data": {"nodeless.packing": "fewest-nodes", "nodeless.nodeFee": "1"}}
+    given = file(*web)
+    plain, settled = report(given), report(file(*web, fewest, name="settled.yaml"))
+
+    assert nodes_of(settled) < nodes_of(plain)
+    assert settled["cost"]["perHour"]["added"] > nodes_of(settled)
+    assert not [note for note in settled["notes"] if "ConfigMap" in note]
+    assert nodes_of(report(given, "--what-if", "packing=fewest-nodes")) < nodes_of(plain)
+
+
+def test_settings_that_cannot_be_used_are_told_with_their_line(file):
+    result = nodeless(file({**SETTINGS, "data": {"nodeless.packing": "tight"}}))
+
+    assert result.exit_code == 2
+    assert re.search(
+        r"given.yaml:\d+: .*nodeless.packing.*'tight'.*lowest-price or fewest-nodes", result.stderr
+    )
+
+
 def pods_of(made, name):
     return sum(each["pods"] for each in made["landings"] if each["workload"]["name"] == name)
 
 
 def uses(made, member, value):
     return any(value in launch[member] for launch in made["launches"])
+
+
+@pytest.fixture
+def saved(tmp_path):
+    """Writes a snapshot of things, all pools buying FAMILY unless a catalogue is given."""
+
+    def write_snapshot(*things, catalog=None):
+        seen = snapshot(*things)
+        bought = dict.fromkeys(seen.pools, FAMILY) if catalog is None else catalog
+        path = tmp_path / "cluster.json"
+        path.write_bytes(write(Situation(seen, bought, Policy(), 0.0), __version__))
+        return path
+
+    return write_snapshot
 
 
 def test_a_snapshot_is_planned_and_a_node_can_be_taken_away(tmp_path):

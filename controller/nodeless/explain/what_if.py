@@ -1,7 +1,7 @@
 """Changes to a situation before it is planned: `scale=deploy/web:20`, `without-type=m5.*` and the like.
 
-A change is one word and its argument. Every change selects something that is there: a name that
-matches nothing is a slip of the finger, and is told with what there is.
+A change is one word and its argument (`add=FILE` reads files: the commands make it). Every change selects
+something that is there: a name that matches nothing is a slip of the finger, and is told with what there is.
 """
 
 import difflib
@@ -13,10 +13,12 @@ from nodeless.explain.decisions import Situation
 from nodeless.explain.words import listed
 from nodeless.model import events
 from nodeless.model.instance_types import InstanceType, Offering
-from nodeless.model.labels import SPOT
+from nodeless.model.labels import SPOT, ZONE
+from nodeless.model.packing import packing_defect
 from nodeless.model.pods import Pod
 from nodeless.model.pools import Pool
 from nodeless.model.quantity import QuantityError
+from nodeless.model.requirements import IN, Requirement, Requirements
 from nodeless.model.resources import parse_resources
 from nodeless.model.workloads import SHORT_NAMES, Workload, workload_of
 from nodeless.state import apply
@@ -33,11 +35,11 @@ def changed(situation: Situation, change: str) -> Situation:
     """The situation after one change. Raises BadChange."""
     word, _, argument = change.partition("=")
     change_of = _CHANGES.get(word)
-    if change_of is None:
-        near = difflib.get_close_matches(word, _CHANGES, 1)
-        meant = f"did you mean {near[0]}?" if near else f"one of {', '.join(_CHANGES)}"
+    if change_of is None and word != "add":
+        near = difflib.get_close_matches(word, _EXAMPLES, 1)
+        meant = f"did you mean {near[0]}?" if near else f"one of {', '.join(_EXAMPLES)}"
         raise BadChange(f"change {change!r} is not known; hint: {meant}")
-    if not argument and word != "without-spot":
+    if change_of is None or (not argument and word != "without-spot"):
         raise BadChange(f"change {word!r} needs something to work on; hint: {_EXAMPLES[word]}")
     return change_of(situation, argument)
 
@@ -122,6 +124,31 @@ def _without_zone(situation: Situation, argument: str) -> Situation:
     return _offered(situation, lambda _, offering: None if offering.zone in gone else offering)
 
 
+def _with_zone(situation: Situation, argument: str) -> Situation:
+    """Every type is sold there too, at its lowest price elsewhere in the region."""
+    there = {offering.zone for offering in _offerings(situation)}
+    if argument in there:
+        raise BadChange(f"with-zone={argument}: pools buy there already; hint: name another zone")
+    if argument[:-1] not in {zone[:-1] for zone in there}:
+        hint = f"hint: a zone of the region of {listed(sorted(there), 8) or 'none'}"
+        raise BadChange(f"with-zone={argument}: no zone beside those that pools buy in; {hint}")
+
+    def sold(kind: InstanceType) -> InstanceType:
+        cheapest: dict[str, Offering] = {}
+        for one in sorted(kind.offerings, key=lambda one: one.price):
+            cheapest.setdefault(one.capacity_type, replace(one, zone=argument))
+        zones = kind.requirements.get(ZONE)
+        wider = [] if zones is None else [Requirement.of(ZONE, IN, (*zones.values, argument))]
+        others = [each for key, each in kind.requirements.items() if key != ZONE]
+        return replace(
+            kind,
+            offerings=(*kind.offerings, *cheapest.values()),
+            requirements=Requirements([*others, *wider]),
+        )
+
+    return _types(situation, sold)
+
+
 def _without_spot(situation: Situation, _argument: str) -> Situation:
     return _offered(situation, lambda _, offering: None if offering.capacity_type == SPOT else offering)
 
@@ -139,7 +166,7 @@ def _price(situation: Situation, argument: str) -> Situation:
     return _offered(situation, repriced)
 
 
-def _read_price(argument: str, text: str) -> tuple[float, float | None]:
+def _read_price(argument: str, text: str, word: str = "price") -> tuple[float, float | None]:
     """A factor, or a price in its place."""
     try:
         number = float(text.removesuffix("%"))
@@ -149,7 +176,7 @@ def _read_price(argument: str, text: str) -> tuple[float, float | None]:
         return 1 + number / 100, None
     if not text.endswith("%") and 0 <= number < float("inf"):
         return 1.0, number
-    raise BadChange(f"price={argument}: no price; hint: {_EXAMPLES['price']}")
+    raise BadChange(f"{word}={argument}: no price; hint: {_EXAMPLES[word]}")
 
 
 def _limit(situation: Situation, argument: str) -> Situation:
@@ -168,6 +195,19 @@ def _limit(situation: Situation, argument: str) -> Situation:
     return replace(situation, snapshot=snapshot)
 
 
+def _packing(situation: Situation, argument: str) -> Situation:
+    if defect := packing_defect(argument):
+        raise BadChange(f"packing={argument}: {defect}")
+    return replace(situation, policy=replace(situation.policy, packing=argument))
+
+
+def _node_fee(situation: Situation, argument: str) -> Situation:
+    _, fee = _read_price(argument, argument, "node-fee")
+    if fee is None:
+        raise BadChange(f"node-fee={argument}: no price; hint: {_EXAMPLES['node-fee']}")
+    return replace(situation, policy=replace(situation.policy, node_fee=fee))
+
+
 _CHANGES: dict[str, Callable[[Situation, str], Situation]] = {
     "scale": _scale,
     "remove": _remove,
@@ -176,9 +216,12 @@ _CHANGES: dict[str, Callable[[Situation, str], Situation]] = {
     "without-type": _without_type,
     "only-type": _only_type,
     "without-zone": _without_zone,
+    "with-zone": _with_zone,
     "without-spot": _without_spot,
     "price": _price,
     "limit": _limit,
+    "packing": _packing,
+    "node-fee": _node_fee,
 }
 _EXAMPLES = {
     "scale": "scale=deploy/web:20, or scale=shop/deploy/web:20 for namespace shop",
@@ -188,8 +231,13 @@ _EXAMPLES = {
     "without-type": "without-type=m5.*",
     "only-type": "only-type=m5.*,c5.*",
     "without-zone": "without-zone=us-east-1a",
+    "without-spot": "without-spot",
     "price": "price=m5.large:0.05, or price=c5.*:-20%",
     "limit": "limit=default:cpu=100",
+    "with-zone": "with-zone=us-east-1d",
+    "packing": "packing=fewest-nodes",
+    "node-fee": "node-fee=0.01, in US dollars an hour",
+    "add": "add=FILE, manifests of pods, workloads, pools",
 }
 
 

@@ -1,21 +1,19 @@
 """Where a situation comes from: manifests, a saved snapshot, or the cluster; options that commands share."""
 
-import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nodeless.app.commands.terms import STDIN, content_of, from_cluster, refuse, remark, saved_situation
+from nodeless.app.commands.files import Offer, situation_of_files, with_files
+from nodeless.app.commands.terms import content_of, from_cluster, refuse, saved_situation
 
 if TYPE_CHECKING:
     from nodeless.cloud.aws.catalogue_file import CatalogueFile
     from nodeless.explain.decisions import Situation
     from nodeless.model.instance_types import Catalog
 
-_SUFFIXES = (".yaml", ".yml", ".json")
 _INPUT, _CATALOGUE = "What is planned", "What may be bought"
 
 Files = Annotated[
@@ -30,9 +28,10 @@ WhatIf = Annotated[
     typer.Option(
         "--what-if",
         metavar="CHANGE",
-        help="Plan as if: scale=deploy/web:20, remove=deploy/web, without-pool=P, without-node=N, "
-        "without-type=m5.*, only-type=m5.*, without-zone=Z, without-spot, price=m5.large:0.05, "
-        "price=c5.*:-20%, limit=POOL:cpu=100; any number of them, in their order",
+        help="Plan as if: add=FILE (pods, workloads, pools), scale=deploy/web:20, remove=deploy/web, "
+        "without-pool=P, without-node=N, without-type=m5.*, only-type=m5.*, with-zone=Z, without-zone=Z, "
+        "without-spot, price=m5.large:0.05, price=c5.*:-20%, limit=POOL:cpu=100, packing=fewest-nodes, "
+        "node-fee=0.01; any number of them, in their order",
         rich_help_panel=_INPUT,
     ),
 ]
@@ -92,29 +91,37 @@ def situation_of(source: Source) -> "tuple[Situation, Catalog, list[str]]":
     """The situation, what pools might buy if they allowed it, and notes; or the end of the command."""
     # Imported here: other commands do not need the solver.
     from nodeless.cloud.aws.catalogue_file import offline_catalogs  # noqa: PLC0415
-    from nodeless.explain.what_if import BadChange, changed  # noqa: PLC0415
 
     if source.files and source.snapshot:
         refuse("manifests and --snapshot exclude each other; hint: leave one of them out")
     sold = _catalogue(source.catalogue, source.spot_percent)
-    zones = _zones(sold, source.zones)
+    offer = Offer(sold, _zones(sold, source.zones))
     notes: list[str] = []
     if source.snapshot:
         situation = saved_situation(source.snapshot).situation
     elif source.files:
-        situation = _from_files(source.files, sold, zones, notes)
+        situation = situation_of_files(source.files, offer, notes)
     else:
-        situation = _from_cluster(source, sold, zones, notes)
-    try:
-        for change in source.what_if:
-            situation = changed(situation, change)
-            notes.append(f"as if: {change}")
-    except BadChange as error:
-        refuse(str(error))
+        situation = _from_cluster(source, offer, notes)
+    for change in source.what_if:
+        situation = _as_if(situation, change, offer, notes)
     wider: Catalog = {}
     if source.files:
-        wider, _ = offline_catalogs(sold, situation.snapshot, zones, allowed_only=False)
+        wider, _ = offline_catalogs(sold, situation.snapshot, offer.zones, allowed_only=False)
     return situation, wider, notes
+
+
+def _as_if(situation: "Situation", change: str, offer: Offer, notes: list[str]) -> "Situation":
+    from nodeless.explain.what_if import BadChange, changed  # noqa: PLC0415
+
+    word, _, file = change.partition("=")
+    notes.append(f"as if: {change}")
+    if word == "add" and file:
+        return with_files(situation, (file,), offer, notes)
+    try:
+        return changed(situation, change)
+    except BadChange as error:
+        refuse(str(error))
 
 
 def _catalogue(file: str, spot_percent: float) -> "CatalogueFile":
@@ -140,70 +147,13 @@ def _zones(sold: "CatalogueFile", text: str) -> tuple[str, ...]:
     return zones
 
 
-def _from_files(
-    files: Sequence[str], sold: "CatalogueFile", zones: tuple[str, ...], notes: list[str]
-) -> "Situation":
-    from nodeless.app.manifests import BadManifests, Document, documents_of, given_by  # noqa: PLC0415
-    from nodeless.cloud.aws.catalogue_file import offline_catalogs  # noqa: PLC0415
-    from nodeless.explain.decisions import Situation  # noqa: PLC0415
-    from nodeless.solve import Policy  # noqa: PLC0415
-
-    faults: list[str] = []
-    documents: list[Document] = []
-    for file in _listed(files):
-        try:
-            documents += documents_of(file, content_of(file).decode("utf-8", "replace"))
-        except BadManifests as error:
-            faults += error.faults
-    try:
-        given = given_by(documents)
-    except BadManifests as error:
-        faults += error.faults
-    if faults:
-        for fault in faults:
-            remark(fault)
-        refuse(
-            f"{len(faults)} fault{'s' if len(faults) > 1 else ''} in the manifests; hint: see the lines above"
-        )
-    notes += _offline_notes(sold, zones)
-    notes += given.assumed
-    if given.passed_over:
-        kinds = ", ".join(f"{kind} ({number})" for kind, number in given.passed_over.items())
-        notes.append(f"play no part: {kinds}")
-    catalog, problems = offline_catalogs(sold, given.snapshot, zones)
-    return Situation(given.snapshot, catalog, Policy(pool_problems=problems), time.time())
-
-
-def _from_cluster(
-    source: Source, sold: "CatalogueFile", zones: tuple[str, ...], notes: list[str]
-) -> "Situation":
+def _from_cluster(source: Source, offer: Offer, notes: list[str]) -> "Situation":
     from nodeless.cloud.aws.catalogue_file import offline_catalogs  # noqa: PLC0415
     from nodeless.model.instance_types import Catalog  # noqa: PLC0415
     from nodeless.model.snapshot import Snapshot as Seen  # noqa: PLC0415
 
     def offline(seen: Seen) -> tuple[Catalog, dict[str, str]]:
-        notes.extend(_offline_notes(sold, zones))
-        return offline_catalogs(sold, seen, zones)
+        notes.extend(offer.notes())
+        return offline_catalogs(offer.sold, seen, offer.zones)
 
     return from_cluster(source.kubeconfig, source.namespace, source.region, offline)
-
-
-def _offline_notes(sold: "CatalogueFile", zones: tuple[str, ...]) -> list[str]:
-    types = f"{len(sold.facts)} instance types"
-    notes = [f"prices of {sold.region}, {sold.date}, {types}, zones {', '.join(zones)}"]
-    if sold.spot_percent is not None:
-        notes.append(f"spot is taken to cost {sold.spot_percent:g} % of on-demand")
-    return notes
-
-
-def _listed(files: Sequence[str]) -> Iterator[str]:
-    """The files, those of folders in the order of their names."""
-    for file in files:
-        path = Path(file)
-        if file == STDIN or not path.is_dir():
-            yield file
-            continue
-        found = sorted(each for each in path.rglob("*") if each.suffix in _SUFFIXES and each.is_file())
-        if not found:
-            refuse(f"{file} holds no manifests; hint: files that end with {', '.join(_SUFFIXES)}")
-        yield from map(str, found)

@@ -25,6 +25,7 @@ from nodeless.state import apply
 from nodeless.watch import Watched, watched_kinds
 
 _EBS = "ebs.csi.aws.com"
+_NOTHING = Snapshot()
 _GROUPS = ("karpenter.sh", "karpenter.k8s.aws")
 
 
@@ -39,9 +40,12 @@ class Given:
     """What was not in the files and is taken to exist."""
 
 
-def given_by(documents: Iterable[Document]) -> Given:
-    """The snapshot of all documents together. Raises BadManifests with every fault."""
-    return _Reader().read(list(documents))
+def given_by(documents: Iterable[Document], base: Snapshot = _NOTHING) -> Given:
+    """The snapshot of all documents together, on top of another. Raises BadManifests with every fault.
+
+    An object takes the place of one of its name; of a workload, the pods that are not there yet come to be.
+    """
+    return _Reader().read(list(documents), base)
 
 
 class _Reader:
@@ -50,8 +54,7 @@ class _Reader:
         self._watched = {watched.path: watched for watched in watched_kinds(_invalid)}
         self._passed_over: dict[str, int] = {}
 
-    def read(self, documents: list[Document]) -> Given:
-        snapshot = Snapshot()
+    def read(self, documents: list[Document], snapshot: Snapshot) -> Given:
         made: list[Pod] = []
         seen: dict[str, str] = {}
         for document in documents:
