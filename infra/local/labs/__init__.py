@@ -3,14 +3,21 @@
 - `picture`: nodes and pods at one moment, with prices
 - `timeline`: when what happened, from the controller's log
 - `run`: what a lab may do, what it promised, what it found
-- `introducing_karpenter`, `nodeless_series`, `fewest_nodes`: the labs
+- `introducing_karpenter`, `nodeless_series`, `fewest_nodes`, `lowest_price`: the labs
 """
 
 from infra.local.labs.fewest_nodes import FewestNodes
 from infra.local.labs.introducing_karpenter import IntroducingKarpenter
+from infra.local.labs.lowest_price import LargeAndUp, LowestPrice
 from infra.local.labs.nodeless_series import NodelessSeries
 from infra.local.labs.run import Lab, LabResult, run_lab
 
-LABS: tuple[type[Lab], ...] = (IntroducingKarpenter, NodelessSeries, FewestNodes)
+LABS: tuple[type[Lab], ...] = (
+    IntroducingKarpenter,
+    NodelessSeries,
+    FewestNodes,
+    LargeAndUp,
+    LowestPrice,
+)
 
 __all__ = ["LABS", "Lab", "LabResult", "run_lab"]

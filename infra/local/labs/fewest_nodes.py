@@ -1,4 +1,4 @@
-"""The third article's two tests: pack onto the fewest nodes, then take the cheapest type that holds the pods.
+"""The third article's two tests, first run: the fewest nodes, then the cheapest type that holds the pods.
 
 A t3a.medium stands there from the beginning (static capacity, not ours), with a system pod
 on it that leaves less than one CPU free, but more than half of one. Between the two tests
@@ -19,29 +19,38 @@ SYSTEM_CPU = "1"
 class FewestNodes(Lab):
     name = "fewest-nodes"
     title = "Fewest nodes: five pods of one CPU, then of half a CPU, beside a t3a.medium"
+    provisioner = "fewest-nodes/provisioner.yaml"
 
     def steps(self) -> None:
-        self._static = self._start_static_node()
-        self.apply("nodeless/awsnodetemplate.yaml")
-        self.apply("fewest-nodes/provisioner.yaml")
-        self.run_pods("fewest-nodes/inflate.yaml", "inflate", 5)
+        self.begin()
+        self.five_pods("1")
         self.expect(
             "test 1: one new t3a.2xlarge carries all five, the t3a.medium none",
             lambda: self._pods_by_type() == {STATIC_TYPE: 0, "t3a.2xlarge": 5},
             seconds=5,
         )
-        self.api.scale(f"{DEPLOYMENTS}/inflate", 0)
-        self.expect(
-            "the t3a.2xlarge goes when it is empty",
-            lambda: self._pods_by_type() == {STATIC_TYPE: 0},
-            seconds=90,
-        )
-        self.run_pods("fewest-nodes/inflate.yaml", "inflate", 5, template=_with_cpu("500m"))
+        self.empty("the t3a.2xlarge goes when it is empty")
+        self.five_pods("500m")
         self.expect(
             "test 2: one pod on the t3a.medium, four on one new t3a.xlarge",
             lambda: self._pods_by_type() == {STATIC_TYPE: 1, "t3a.xlarge": 4},
             seconds=5,
         )
+
+    def begin(self) -> None:
+        """The t3a.medium and the pool."""
+        self._static = self._start_static_node()
+        self.apply("nodeless/awsnodetemplate.yaml")
+        self.apply(self.provisioner)
+
+    def five_pods(self, cpu: str) -> None:
+        """Run five pods that request so much CPU each."""
+        self.run_pods("fewest-nodes/inflate.yaml", "inflate", 5, template=_with_cpu(cpu))
+
+    def empty(self, promise: str) -> None:
+        """Take the pods away, and wait until only the t3a.medium is left."""
+        self.api.scale(f"{DEPLOYMENTS}/inflate", 0)
+        self.expect(promise, lambda: self._pods_by_type() == {STATIC_TYPE: 0}, seconds=90)
 
     def _pods_by_type(self) -> dict[str, int]:
         """The lab's pods on each node, by instance type; two nodes of one type would be counted apart."""
