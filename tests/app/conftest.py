@@ -11,8 +11,8 @@ from infra.local.aws import LocalAws
 from infra.local.kubernetes_api import ApiError
 from nodeless.api.crds import all_crds
 from nodeless.watch import ApiClient
-from tests.app.process import Replicas, a_cluster, settings
-from tests.app.world import CLAIMS, NODES, POOLS, TEMPLATES, Network, a_rig
+from tests.app.process import TRUST, Replicas, a_cluster, settings
+from tests.app.world import CLAIMS, CLUSTER, NODES, POOLS, TEMPLATES, Network, a_rig
 
 
 @pytest.fixture
@@ -68,6 +68,18 @@ def _served(api, path) -> bool:
 @pytest.fixture
 def network(aws) -> Network:
     return Network(aws)
+
+
+@pytest.fixture
+def eks(aws, network):
+    """The cluster as EKS knows it, which the provider asks for its version."""
+    role = aws.client("iam").create_role(RoleName="cluster", AssumeRolePolicyDocument=TRUST)["Role"]["Arn"]
+    subnets = [
+        each["SubnetId"] for each in network.ec2.describe_subnets()["Subnets"] if each["VpcId"] == network.vpc
+    ]
+    return aws.client("eks").create_cluster(
+        name=CLUSTER, roleArn=role, resourcesVpcConfig={"subnetIds": subnets}
+    )
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from nodeless.app.cli import app
 from nodeless.explain.decisions import Situation, write
 from nodeless.solve import Policy
 from tests.api.manifests import ec2_node_class, node_pool, node_template, provisioner
-from tests.solve.factories import FAMILY, node, pods, pool, running, snapshot
+from tests.solve.factories import FAMILY, claim, node, pods, pool, running, snapshot
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "plan"
 
@@ -485,6 +485,15 @@ def test_why_of_a_node_that_stands(tmp_path):
 
     assert "default/web-0 (Pod): 1 pod" in why("n1", "--snapshot", path).stdout
     assert "runs on n1" in why("web-0", "--snapshot", path).stdout
+
+
+def test_why_of_a_node_that_stands_tells_what_its_claim_remembers(saved):
+    because = "1 pod of Provisioner/default needs cpu 1; next: large, spot in z1, 0.5 USD/h"
+    own = claim("default-abcde", annotations={"nodeless.dev/planned-because": because})
+    told = why("default-abcde", "--snapshot", saved(pool(), own)).stdout
+
+    assert "when it was planned: 1 pod of Provisioner/default needs cpu 1\n" in told
+    assert "when it was planned: next: large, spot in z1, 0.5 USD/h\n" in told
 
 
 def test_why_of_what_is_not_there_names_what_is_near():

@@ -15,8 +15,8 @@ from nodeless.app.live import live_situation
 from nodeless.explain.decisions import Situation, read, same_plan, write
 from nodeless.solve import Policy
 from tests.app.conftest import clear
-from tests.app.process import TRUST, settings
-from tests.app.world import CLAIMS, CLUSTER, a_pod, a_provisioner, a_template
+from tests.app.process import settings
+from tests.app.world import CLAIMS, a_pod, a_provisioner, a_template
 from tests.solve.factories import FAMILY, pods, pool, snapshot
 
 
@@ -25,18 +25,6 @@ def nodeless(*arguments):
         return CliRunner().invoke(app, [*map(str, arguments)])
     finally:
         structlog.reset_defaults()
-
-
-@pytest.fixture
-def eks(aws, network):
-    """The cluster as EKS knows it, which the provider asks for its version."""
-    role = aws.client("iam").create_role(RoleName="cluster", AssumeRolePolicyDocument=TRUST)["Role"]["Arn"]
-    subnets = [
-        each["SubnetId"] for each in network.ec2.describe_subnets()["Subnets"] if each["VpcId"] == network.vpc
-    ]
-    return aws.client("eks").create_cluster(
-        name=CLUSTER, roleArn=role, resourcesVpcConfig={"subnetIds": subnets}
-    )
 
 
 async def all_refused_by_the_scheduler(rig, namespace, number):
@@ -64,6 +52,8 @@ def test_the_plan_from_a_snapshot_is_to_the_bit_what_the_live_loop_does(scene, e
         await rig.until(lambda: sorted((tmp_path / "decisions").glob("*.json.gz")))
         saved = read(write(situation, "test"))
         claims = await rig.until(lambda: rig.api.list(CLAIMS))
+        because = claims[0]["metadata"]["annotations"]["nodeless.dev/planned-because"]
+        assert "cheapest that holds them: m5." in because
         assert await rig.event(namespace, "web-5", "FailedScheduling", "\nwould fit: request cpu 3920m")
         return saved.situation.plan(), claims
 

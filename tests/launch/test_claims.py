@@ -102,3 +102,11 @@ def test_well_known_labels_and_absences_asked_by_pods_are_left_alone() -> None:
         [Requirement.of(ZONE, "In", ["us-east-1a"]), Requirement.of("other", "NotIn", ["x"])]
     )
     assert labels_of(requirements, a_pool()) == {PROVISIONER_NAME: "default"}
+
+
+def test_why_a_node_is_planned_can_stand_on_its_claim() -> None:
+    pool = a_pool()
+    (create,) = claims_for(
+        Plan((a_planned_node(),)), {pool.key: pool}, NOW, reason=lambda node: node.instance_type
+    )
+    assert create.claim.annotations["nodeless.dev/planned-because"] == a_planned_node().instance_type

@@ -25,6 +25,7 @@ from nodeless.cloud import CloudError, CloudProvider
 from nodeless.explain import events as texts
 from nodeless.explain import stages
 from nodeless.explain.decisions import Situation
+from nodeless.explain.why import one_line
 from nodeless.launch.claims import claims_for
 from nodeless.model import events
 from nodeless.model.events import Event
@@ -203,6 +204,7 @@ class Provisioning:
             cause=cause,
             taken=frozenset(snapshot.claims),
             node_classes=dict(snapshot.node_classes),
+            reason=one_line,
         )
         for create, node in zip(creates, plan.new_nodes, strict=True):
             self._planned[create.claim.name] = node.pods

@@ -11,8 +11,10 @@ from nodeless.explain.report import Launch, Unplaced, given_up, launches_of, unp
 from nodeless.explain.why import why
 from nodeless.explain.words import amounts, count, listed, price
 from nodeless.model.instance_types import Catalog
+from nodeless.model.labels import PLANNED_BECAUSE
 from nodeless.model.plan import Plan
 from nodeless.model.resources import CPU, MEMORY
+from nodeless.model.snapshot import Snapshot
 from nodeless.model.workloads import workload_of
 from nodeless.solve.capacity.pricing import priced
 from nodeless.state.saving import plain
@@ -55,16 +57,25 @@ def answer(situation: Situation, plan: Plan, name: str, wider: Catalog | None = 
         return _of_pod(situation, plan, name if name in keys else keys[0], (*new, *standing), launches, wider)
     for fill in (*new, *standing):
         if fill.name == name:
-            return _of_node(fill, plan, launches.get(name))
+            return _of_node(fill, plan, launches.get(name), _planned_because(snapshot, fill.name))
     names = [*snapshot.pods, *(fill.name for fill in (*new, *standing))]
     near = difflib.get_close_matches(name, names, 5) or sorted(names)
     raise NotThere(f"{name} is neither pod nor node; hint: there is {listed(near) or 'none'}")
 
 
-def _of_node(fill: NodeFill, plan: Plan, launch: Launch | None) -> Answer:
+def _planned_because(snapshot: Snapshot, name: str) -> tuple[str, ...]:
+    """What the controller noted on the claim of a node that stands, or starts."""
+    node = snapshot.nodes.get(name)
+    claim = snapshot.claim_of(node) if node is not None else snapshot.claims.get(name)
+    text = claim.annotations.get(PLANNED_BECAUSE, "") if claim is not None else ""
+    return tuple(f"when it was planned: {line}" for line in text.split("; ") if line)
+
+
+def _of_node(fill: NodeFill, plan: Plan, launch: Launch | None, because: tuple[str, ...] = ()) -> Answer:
     facts: dict[str, Any] = {"node": fill, **({"launch": launch} if launch else {})}
     if launch is None:
-        return Answer(f"{fill.name}, {fill.state}", (_bought(fill), *_held(fill)), facts=facts)
+        lines = (_bought(fill), *because, *_held(fill))
+        return Answer(f"{fill.name}, {fill.state}", lines, facts=facts)
     planned = plan.new_nodes[int(fill.name.removeprefix("new-")) - 1]
     lines = (*why(planned).splitlines(), *_held(fill))
     return Answer(f"{fill.name}, a new node of {fill.pool}", lines, facts=facts)

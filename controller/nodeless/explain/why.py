@@ -15,6 +15,11 @@ def why(node: PlannedNode) -> str:
     return "\n".join((held, chosen, *_next(node)))
 
 
+def one_line(node: PlannedNode) -> str:
+    """The same in one line, as it stands on the node's claim."""
+    return "; ".join(why(node).splitlines())
+
+
 def next_offers(node: PlannedNode) -> tuple[str, ...]:
     """The types that would have come next, each with its price: `m6a.large 0.0864`."""
     others = node.alternatives[1 : 1 + NEXT]

@@ -7,7 +7,8 @@ cheapest first by the plan, and `candidates` chooses among those at launch.
 
 import hashlib
 from base64 import b32encode
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 
 from nodeless.launch.groups import grouped
 from nodeless.model.instructions import CreateClaim
@@ -16,6 +17,7 @@ from nodeless.model.labels import (
     INSTANCE_TYPE,
     MIN_VALUES_RELAXED,
     NODE_POOL,
+    PLANNED_BECAUSE,
     PROVISIONER_NAME,
     TERMINATION_FINALIZER,
     WELL_KNOWN,
@@ -40,6 +42,7 @@ def claims_for(
     cause: str = "pass",
     taken: Collection[str] = frozenset(),
     node_classes: Mapping[str, NodeClass] | None = None,
+    reason: Callable[[PlannedNode], str] | None = None,
 ) -> tuple[CreateClaim, ...]:
     """One claim for each new node of the plan, in the plan's order.
 
@@ -50,6 +53,7 @@ def claims_for(
         cause: Identity of the pass, kept in the instructions.
         taken: Names that claims bear already; none of them is given again.
         node_classes: Node classes by key: what their nodes take from them is noted on the claims.
+        reason: Says why a node is what it is, in one line; kept on its claim.
 
     Raises:
         KeyError: The plan names a pool that is not given.
@@ -62,7 +66,15 @@ def claims_for(
         used.add(name)
         node_class = (node_classes or {}).get(str(node.node_class))
         claims.append(_claim(name, node, pool, node_class, now))
-    return tuple(CreateClaim(cause, claim) for claim in grouped(claims))
+    marked = zip(grouped(claims), plan.new_nodes, strict=True)
+    return tuple(CreateClaim(cause, _with_reason(claim, node, reason)) for claim, node in marked)
+
+
+def _with_reason(claim: Claim, node: PlannedNode, reason: Callable[[PlannedNode], str] | None) -> Claim:
+    """The claim with its reason, which plays no part in what makes claims alike."""
+    if reason is None:
+        return claim
+    return replace(claim, annotations={**claim.annotations, PLANNED_BECAUSE: reason(node)})
 
 
 def claim_name(pool: str, *identity: str, taken: Collection[str] = frozenset()) -> str:

@@ -1,0 +1,153 @@
+"""`nodeless plan` and `nodeless why` on a running cluster: the real API server, no hands attached."""
+
+import json
+import os
+
+import pytest
+import structlog
+import yaml
+from typer.testing import CliRunner
+
+from nodeless.app.cli import app
+from tests.app.conftest import clear
+from tests.app.process import settings
+from tests.app.world import CLAIMS, POOLS, a_pod, a_provisioner, a_template
+
+pytestmark = pytest.mark.cluster
+LABELS = {
+    "karpenter.sh/provisioner-name": "default",
+    "karpenter.sh/registered": "true",
+    "karpenter.sh/initialized": "true",
+    "karpenter.sh/capacity-type": "on-demand",
+    "node.kubernetes.io/instance-type": "m5.large",
+    "topology.kubernetes.io/zone": "us-east-1a",
+    "kubernetes.io/arch": "amd64",
+    "kubernetes.io/os": "linux",
+}
+RESOURCES = {"cpu": "2", "memory": "7Gi", "pods": "29"}
+
+
+@pytest.fixture
+def cluster(control_plane, api, definitions, namespace, monkeypatch):
+    """A namespace of a cluster with one node of ours, on which `old` runs, and a pool; nothing stays."""
+    monkeypatch.setitem(os.environ, "KUBECONFIG", "put back afterwards")
+    machine = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": f"n1-{namespace}", "labels": LABELS},
+        "spec": {"providerID": "aws:///us-east-1a/i-1"},
+        "status": {"capacity": RESOURCES, "allocatable": RESOURCES},
+    }
+    api.create(machine)
+    for document in (a_template(), a_provisioner(), a_pod("old", namespace, nodeName=f"n1-{namespace}")):
+        api.create(document)
+    yield namespace
+    clear(api, namespace)
+
+
+@pytest.fixture
+def nodeless(control_plane, cluster):
+    """The command, pointed at the cluster by its options alone."""
+
+    def run(*arguments):
+        by_options = (
+            "--kubeconfig",
+            control_plane.kubeconfig,
+            "--namespace",
+            cluster,
+            "--region",
+            "us-east-1",
+        )
+        try:
+            return CliRunner().invoke(app, [*map(str, (*arguments, *by_options))])
+        finally:
+            structlog.reset_defaults()
+
+    return run
+
+
+@pytest.fixture
+def pending(api, cluster):
+    """Makes pods that the real scheduler refuses, and waits until it has."""
+
+    def make(**sizes):
+        for name, cpu in sizes.items():
+            api.create(a_pod(name, cluster, cpu=cpu))
+        for name in sizes:
+            path = f"/api/v1/namespaces/{cluster}/pods/{name}"
+            api.wait(lambda path=path: _refused(api.get(path)), what=f"the scheduler to refuse {path}")
+
+    return make
+
+
+def _refused(pod):
+    return any(each.get("reason") == "Unschedulable" for each in pod["status"].get("conditions", ()))
+
+
+def test_a_running_cluster_is_planned_and_nothing_is_changed(api, eks, cluster, nodeless, pending):
+    api.create(settings(cluster))
+    pending(web="3", huge="64")
+    before = api.list(POOLS)
+    result = nodeless("plan", "--json")
+
+    assert result.exit_code == 1, result.output
+    made = json.loads(result.stdout)
+    (landing,) = [each for each in made["landings"] if each["workload"]["name"] == "web"]
+    assert landing["on_new"] == [["new-1", 1]]
+    assert made["launches"][0]["instance_type"] == "m5.xlarge"
+    assert made["cost"]["perHour"]["before"] == pytest.approx(0.096)
+    assert made["cost"]["lowerBoundPerHour"] <= made["cost"]["perHour"]["added"]
+    assert made["unplaced"][0]["pods"] == [f"{cluster}/huge"]
+    assert not api.list(CLAIMS)
+    assert api.list(POOLS) == before
+
+
+def test_why_tells_of_pods_and_nodes_of_a_running_cluster(api, eks, cluster, nodeless, pending):
+    api.create(settings(cluster))
+    pending(web="3", huge="64")
+
+    placed = json.loads(nodeless("why", f"{cluster}/web", "--json").stdout)
+    assert placed["placed"]
+    assert placed["launch"]["instance_type"] == "m5.xlarge"
+    refused = nodeless("why", f"{cluster}/huge")
+    assert refused.exit_code == 1
+    assert "cpu: 64 requested, but the largest matching instance type (m5.xlarge) allocates" in refused.stdout
+    assert "would fit: request cpu " in refused.stdout
+    stands = nodeless("why", f"n1-{cluster}")
+    assert stands.exit_code == 0
+    assert "m5.large, on-demand, us-east-1a, Provisioner/default, 0.0960 USD/h" in stands.stdout
+    assert f"{cluster}/old (Pod): 1 pod" in stands.stdout
+
+
+def test_manifests_can_be_added_to_a_running_cluster(api, eks, cluster, nodeless, tmp_path):
+    api.create(settings(cluster))
+    path = tmp_path / "more.yaml"
+    path.write_text(yaml.safe_dump_all([a_pod(f"more-{number}", cluster, cpu="3") for number in range(2)]))
+    result = nodeless("plan", "--json", "--what-if", f"add={path}")
+
+    assert result.exit_code == 0, result.output
+    made = json.loads(result.stdout)
+    assert sum(landing["pods"] for landing in made["landings"]) == 2
+    assert f"as if: add={path}" in made["notes"]
+    assert not [
+        pod for pod in api.list(f"/api/v1/namespaces/{cluster}/pods") if "more" in pod["metadata"]["name"]
+    ]
+
+
+def test_without_settings_the_bundled_catalogue_is_used_and_that_is_said(aws, cluster, nodeless, pending):
+    pending(web="3")
+    result = nodeless("plan")
+
+    assert result.exit_code == 0, result.output
+    assert "settings not known: " in result.stderr
+    assert "the cloud cannot be asked, the bundled catalogue is used" in result.stderr
+    assert "prices of us-east-1, " in result.stdout
+    assert "m5.xlarge" in result.stdout
+
+
+def test_why_of_what_the_cluster_does_not_have(api, eks, cluster, nodeless):
+    api.create(settings(cluster))
+    result = nodeless("why", f"{cluster}/wob")
+
+    assert result.exit_code == 2
+    assert f"{cluster}/wob is neither pod nor node; hint: there is " in result.stderr
