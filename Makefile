@@ -8,10 +8,12 @@ export UV_PROJECT_ENVIRONMENT := $(VENV)
 # The environment that every other target needs, remade when a lock or a manifest changes.
 STAMP := $(VENV)/.installed
 
-.PHONY: help setup demo test check bench clean lock
+.PHONY: help install setup demo test check bench clean lock
 
 help: ## print this help
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 16
+
+install: $(STAMP) ## install the locked dependencies into .venv: enough for nodeless plan and everything else offline
 
 setup: $(STAMP) ## install the locked dependencies into .venv and build (or find) the control plane and the Pulumi engine
 	@$(PYTHON) -m infra.local build

@@ -1,6 +1,7 @@
 """`nodeless plan`, run as a user runs it: manifests in, a plan, its cost and reasons out."""
 
 import json
+import os
 import re
 from pathlib import Path
 
@@ -216,7 +217,10 @@ def test_an_object_given_twice_is_told(file):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["nowhere.yaml"], "nowhere.yaml cannot be read: No such file or directory"),
+        (["nowhere.yaml"], "nowhere.yaml cannot be read: No such file or directory; hint: give a file or"),
+        (["-"], "-: no object in it; hint: what made the input may have failed"),
+        (["--kubeconfig", "nowhere"], "or give manifests or --snapshot, which need no cluster"),
+        ([EXAMPLES, "--html", "nowhere/report.html"], "nowhere/report.html cannot be written: No such file"),
         (["--snapshot", "nowhere.json"], "nowhere.json cannot be read"),
         ([EXAMPLES, "--snapshot", "x"], "exclude each other"),
         ([EXAMPLES, "--zones", "eu-west-1a"], "'eu-west-1a' is no zone of the catalogue"),
@@ -235,7 +239,8 @@ def test_an_object_given_twice_is_told(file):
         ([EXAMPLES, "--what-if", "node-fee=-1"], "node-fee=-1: no price; hint: node-fee=0.01"),
     ],
 )
-def test_input_that_cannot_be_used_is_told_with_exit_code_2(arguments, told):
+def test_input_that_cannot_be_used_is_told_with_exit_code_2(arguments, told, monkeypatch):
+    monkeypatch.setitem(os.environ, "KUBECONFIG", "put back afterwards")
     result = nodeless(*arguments)
 
     assert result.exit_code == 2
@@ -385,6 +390,17 @@ def test_the_page_stands_alone_and_shows_every_node(tmp_path):
     assert page.count("<html") == page.count("</html>") == 1
 
 
+def test_the_page_names_what_would_come_next_and_what_stands(tmp_path, saved):
+    path = tmp_path / "report.html"
+    many = [pods(1, name=f"one-{number}") for number in range(30)]
+    nodeless("--snapshot", saved(pool(), node("n1"), many), "--html", path)
+    page = path.read_text()
+
+    assert re.search(r'<span class="next">\w+ \d+\.\d{4} <small>\+\d+\.\d %</small>', page)
+    assert '<i class="badge existing"></i>existing' in page
+    assert "and 6 others: point at a piece for its name" in page
+
+
 def test_names_in_the_page_are_escaped(tmp_path, file):
     path = tmp_path / "report.html"
     nodeless(file(provisioner(), node_template(), a_workload(name="<b>&web")), "--html", path)
@@ -501,3 +517,4 @@ def test_why_of_what_is_not_there_names_what_is_near():
 
     assert result.exit_code == 2
     assert "new-99 is neither pod nor node; hint: there is new-" in result.stderr
+    assert "hint: there is shop/web-0, shop/web-1, " in why("web", EXAMPLES).stderr

@@ -28,15 +28,7 @@ app = typer.Typer(
 )
 
 
-app.add_typer(offline)
-app.add_typer(reference)
-app.add_typer(situations)
-app.add_typer(sweeping)
-app.add_typer(plans)
-app.add_typer(reasons)
-app.add_typer(catalogues)
-app.add_typer(timetables)
-app.add_typer(packing)
+own = typer.Typer()
 
 
 @app.callback(invoke_without_command=True)
@@ -80,10 +72,10 @@ def run(flags: dict[str, str]) -> None:
         _fail("; ".join(str(error) for error in _leaves(known)))
 
 
-app.command(name="run")(with_flags(run))
+own.command(name="run", rich_help_panel="The controller")(with_flags(run))
 
 
-@app.command()
+@own.command(rich_help_panel="For those who change nodeless")
 def crds(
     directory: Annotated[Path, typer.Argument(help="Folder of the CRD files")] = Path("controller/crds"),
     check: Annotated[
@@ -110,10 +102,26 @@ def crds(
         )
 
 
-@app.command()
+@own.command(rich_help_panel="For those who change nodeless")
 def version() -> None:
     """Print the version."""
     typer.echo(__version__)
+
+
+#: In the order of the help.
+for commands in (
+    plans,
+    reasons,
+    situations,
+    catalogues,
+    timetables,
+    packing,
+    offline,
+    own,
+    sweeping,
+    reference,
+):
+    app.add_typer(commands)
 
 
 def _fail(message: str, code: int = 2) -> None:

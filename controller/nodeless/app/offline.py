@@ -33,7 +33,7 @@ Files = Annotated[list[str], typer.Argument(metavar="FILE...", help="YAML or JSO
 Output = Annotated[str, typer.Option("--output", "-o", help="text or json")]
 
 
-@offline.command(name="validate")
+@offline.command(name="validate", rich_help_panel="Manifests")
 def validate_files(files: Files, output: Output = "text") -> None:
     """Check manifests as the webhook and the API server do; exit 1 when one is invalid."""
     _require(output in ("text", "json"), f"--output {output!r} is not known; hint: text or json")
@@ -61,7 +61,7 @@ def validate_files(files: Files, output: Output = "text") -> None:
         raise typer.Exit(1)
 
 
-@offline.command(name="convert")
+@offline.command(name="convert", rich_help_panel="Manifests")
 def convert_files(
     files: Files,
     to: Annotated[str, typer.Option("--to", help="v1 or v1alpha5")] = "v1",
@@ -122,7 +122,8 @@ def documents(files: list[str]) -> Iterator[tuple[str, Any]]:
             text = sys.stdin.read() if file == _STDIN else Path(file).read_text(encoding="utf-8")
             documents = list(read_documents(text))
         except (OSError, UnicodeDecodeError) as error:
-            _require(False, f"{file} cannot be read: {error}")
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+            _require(False, f"{file} cannot be read: {reason}; hint: give YAML or JSON files, or - for stdin")
         except yaml.YAMLError as error:
             _require(False, f"{file} is not YAML: {' '.join(str(error).split())}")
         for document in documents:

@@ -16,7 +16,7 @@ _MADE = "<!-- Made by `nodeless reference docs` from the tables in the code: cha
 reference = typer.Typer()
 
 
-@reference.command(name="reference")
+@reference.command(name="reference", rich_help_panel="For those who change nodeless")
 def write(directory: Annotated[Path, typer.Argument(help="Folder of the pages")] = Path("docs")) -> None:
     """Write the reference pages of settings, metrics and events, generated from their tables."""
     for name, text in pages().items():

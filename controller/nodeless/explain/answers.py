@@ -59,8 +59,9 @@ def answer(situation: Situation, plan: Plan, name: str, wider: Catalog | None = 
         if fill.name == name:
             return _of_node(fill, plan, launches.get(name), _planned_because(snapshot, fill.name))
     names = [*snapshot.pods, *(fill.name for fill in (*new, *standing))]
-    near = difflib.get_close_matches(name, names, 5) or sorted(names)
-    raise NotThere(f"{name} is neither pod nor node; hint: there is {listed(near) or 'none'}")
+    part = name.rpartition("/")[2]
+    near = [each for each in names if part in each] or difflib.get_close_matches(name, names, 5) or names
+    raise NotThere(f"{name} is neither pod nor node; hint: there is {listed(sorted(near)) or 'none'}")
 
 
 def _planned_because(snapshot: Snapshot, name: str) -> tuple[str, ...]:

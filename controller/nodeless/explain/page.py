@@ -9,6 +9,8 @@ from nodeless.explain.report import MONTH, GivenUp, Launch, Report, Unplaced, ho
 from nodeless.explain.words import count, listed
 from nodeless.model.workloads import Workload
 
+#: Workloads named in the legend.
+LEGEND = 24
 _STYLE = """
 :root { color-scheme: light dark; --ink: #1c2430; --quiet: #67717f; --line: #e3e7ec; --paper: #ffffff;
   --page: #f4f6f8;
@@ -40,6 +42,9 @@ td:nth-child(-n+3) { white-space: nowrap; }
   list-style: none; font-size: 13px; }
 .legend i, td i { display: inline-block; width: 11px; height: 11px; border-radius: 3px;
   margin-right: 7px; background: var(--daemons); }
+.legend .badge { width: 6px; } .legend .new { background: var(--new); }
+.legend .existing { background: var(--standing); } .legend .starting { background: var(--starting); }
+.next { display: block; white-space: nowrap; } small { color: var(--quiet); font-size: 12px; }
 svg.nodes { width: 100%; height: auto; display: block; } svg text { fill: var(--ink); font-size: 12px; }
 svg .type { font-weight: 600; font-size: 14px; } svg .times { fill: var(--quiet); font-weight: 500; }
 svg .place, svg .amount { fill: var(--quiet); } svg .axis { fill: var(--quiet); text-anchor: end; }
@@ -136,28 +141,40 @@ def _nodes(report: Report, palette: dict[Workload, str]) -> str:
         return ""
     entries = "".join(
         f'<li><i style="background:{colour}"></i>{escape(str(workload))}</li>'
-        for workload, colour in palette.items()
+        for workload, colour in list(palette.items())[:LEGEND]
     )
+    more = len(palette) - LEGEND
+    entries += f"<li>and {more} others: point at a piece for its name</li>" if more > 0 else ""
     daemons = "<li><i></i>DaemonSets</li>" if any(node.daemons for node in report.nodes) else ""
-    return (
-        f'<section><h2>Nodes and their fill</h2><ul class="legend">{entries}{daemons}</ul>{drawn}</section>'
-    )
+    states = sorted({node.state for node in report.nodes})
+    badges = "".join(f'<li><i class="badge {state}"></i>{state}</li>' for state in states)
+    legend = f"{entries}{daemons}{badges if len(states) > 1 else ''}"
+    return f'<section><h2>Nodes and their fill</h2><ul class="legend">{legend}</ul>{drawn}</section>'
 
 
-def _launches(launches: Iterable[Launch]) -> str:
-    rows = [
-        (
-            str(launch.count),
-            launch.instance_type,
-            f"{launch.capacity_type}, {zones(launch.zones)}",
-            f"{launch.price:.4f}",
-            launch.pool,
-            ", ".join(f"{each.instance_type} {each.price:.4f}" for each in launch.next_best) or "none",
-        )
+def _launches(launches: Sequence[Launch]) -> str:
+    body = "".join(
+        f'<tr><td class="number">{launch.count}</td><td>{escape(launch.instance_type)}</td>'
+        f"<td>{escape(launch.capacity_type)}, {escape(zones(launch.zones))}</td>"
+        f'<td class="number">{launch.price:.4f}</td><td>{escape(launch.pool)}</td>'
+        f"<td>{escape(holding(launch.workloads))}</td><td>{_next_best(launch)}</td></tr>"
         for launch in launches
+    )
+    heads = "<th>type</th><th>offering</th><th class='number'>USD/h each</th><th>pool</th><th>holds</th>"
+    head = f"<thead><tr><th class='number'>nodes</th>{heads}<th>next best</th></tr></thead>"
+    return _section("To launch", f"<table>{head}<tbody>{body}</tbody></table>") if body else ""
+
+
+def _next_best(launch: Launch) -> str:
+    """The types that would have come next, each on a line of its own that never breaks."""
+    lines = [
+        f"{escape(each.instance_type)} {each.price:.4f}"
+        + (f" <small>+{100 * (each.price / launch.price - 1):.1f} %</small>" if launch.price > 0 else "")
+        for each in launch.next_best
     ]
-    heads = ("nodes", "type", "offering", "USD/h each", "pool", "next best")
-    return _section("To launch", _table(heads, rows, right=(0, 3))) if rows else ""
+    more = launch.types - 1 - len(lines)
+    lines += [f"<small>and {count(more, 'other')}</small>"] if more > 0 else []
+    return "".join(f'<span class="next">{line}</span>' for line in lines) or "<small>no other type</small>"
 
 
 def _landings(report: Report, palette: dict[Workload, str]) -> str:
@@ -183,12 +200,3 @@ def _notes(notes: Iterable[str]) -> str:
 
 def _section(title: str, inner: str) -> str:
     return f"<section><h2>{escape(title)}</h2>{inner}</section>"
-
-
-def _table(heads: tuple[str, ...], rows: Sequence[tuple[str, ...]], right: tuple[int, ...]) -> str:
-    def cells(tag: str, row: tuple[str, ...]) -> str:
-        kinds = (' class="number"' if number in right else "" for number in range(len(row)))
-        return "".join(f"<{tag}{kind}>{escape(text)}</{tag}>" for kind, text in zip(kinds, row, strict=True))
-
-    body = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
-    return f"<table><thead><tr>{cells('th', heads)}</tr></thead><tbody>{body}</tbody></table>"

@@ -314,8 +314,8 @@ def where(places: tuple[tuple[str, int], ...], shown: int = 4) -> str:
 
 
 def holding(workloads: tuple[tuple[Workload, int], ...], shown: int = 3) -> str:
-    """`12 x web, 3 x api and 2 others`."""
-    return listed([f"{number} x {workload.name}" for workload, number in workloads], shown)
+    """`12 x web, 3 x api, debug and 2 others`."""
+    return listed([f"{number} x {one.name}" if number > 1 else one.name for one, number in workloads], shown)
 
 
 def zones(names: tuple[str, ...]) -> str:

@@ -12,7 +12,7 @@ from nodeless.app.commands.terms import refuse
 catalogues = typer.Typer()
 
 
-@catalogues.command()
+@catalogues.command(rich_help_panel="Plans")
 def catalogue(
     region: Annotated[str, typer.Option(help="AWS region; without it, as boto3 finds it")] = "",
     spot: Annotated[bool, typer.Option(help="With the spot prices of this moment")] = True,

@@ -125,6 +125,8 @@ def _given(files: Sequence[str], base: "Snapshot | None") -> "tuple[Given, Polic
         given = given_by(documents, base or Snapshot())
     except BadManifests as error:
         faults += error.faults
+    if not documents and not faults:
+        refuse(f"{', '.join(files)}: no object in it; hint: what made the input may have failed")
     if faults:
         for fault in faults:
             remark(fault)

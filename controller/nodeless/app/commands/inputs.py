@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from nodeless.explain.decisions import Situation
     from nodeless.model.instance_types import Catalog
 
-_INPUT, _CATALOGUE = "What is planned", "What may be bought"
+_INPUT, _CLUSTER, _CATALOGUE = "What is planned", "Which cluster", "What may be bought"
 
 Files = Annotated[
     list[str] | None,
@@ -38,13 +38,23 @@ WhatIf = Annotated[
 Kubeconfig = Annotated[
     str,
     typer.Option(
-        help="Path of a kubeconfig; without it, $KUBECONFIG, then ~/.kube/config", rich_help_panel=_INPUT
+        help="Path of a kubeconfig; without it, $KUBECONFIG, then ~/.kube/config", rich_help_panel=_CLUSTER
     ),
 ]
 Namespace = Annotated[
-    str, typer.Option("--namespace", "-n", help="Namespace of the controller", rich_help_panel=_INPUT)
+    str,
+    typer.Option(
+        "--namespace", "-n", help="Namespace of the controller and its settings", rich_help_panel=_CLUSTER
+    ),
 ]
-Region = Annotated[str, typer.Option(help="AWS region of the cluster", rich_help_panel=_INPUT)]
+Region = Annotated[
+    str,
+    typer.Option(
+        help="AWS region of the cluster; without it, as boto3 finds it",
+        envvar="AWS_REGION",
+        rich_help_panel=_CLUSTER,
+    ),
+]
 Catalogue = Annotated[
     str,
     typer.Option(

@@ -22,7 +22,7 @@ class UnreadableProblem(Exception):
     """A file that is no problem, and why."""
 
 
-@packing.command(name="solve")
+@packing.command(name="solve", rich_help_panel="Plans")
 def solve_problem(
     problem: Annotated[Path, typer.Option(help="The problem: JSON, plain or gzipped")],
     improve: Annotated[
@@ -80,9 +80,11 @@ def _json(path: Path) -> Any:
         content = path.read_bytes()
         return json.loads(gzip.decompress(content) if path.suffix == ".gz" else content)
     except (OSError, EOFError) as error:
-        raise UnreadableProblem(f"{path} cannot be read: {error}") from None
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise UnreadableProblem(f"{path} cannot be read: {reason}; hint: give a problem's file") from None
     except ValueError as error:
-        raise UnreadableProblem(f"{path} is not JSON: {error}") from None
+        hint = "hint: a problem is JSON, plain in *.json or gzipped in *.gz"
+        raise UnreadableProblem(f"{path} is not JSON: {error}; {hint}") from None
 
 
 def _line(answer: dict[str, Any]) -> str:

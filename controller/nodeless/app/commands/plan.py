@@ -34,7 +34,7 @@ Html = Annotated[
 ]
 
 
-@plans.command()
+@plans.command(rich_help_panel="Plans")
 def plan(
     files: Files = None,
     snapshot: Snapshot = "",
@@ -85,5 +85,5 @@ def _write_html(file: str, made: "Report") -> None:
     try:
         Path(file).write_text(page(made, datetime.now(UTC)), encoding="utf-8")
     except OSError as error:
-        refuse(f"{file} cannot be written: {error.strerror or error}")
+        refuse(f"{file} cannot be written: {error.strerror or error}; hint: the folder has to be there")
     remark(f"report written to {file}")

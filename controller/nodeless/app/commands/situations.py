@@ -6,19 +6,14 @@ from typing import Annotated
 import typer
 
 from nodeless import __version__
+from nodeless.app.commands.inputs import Kubeconfig, Namespace, Region
 from nodeless.app.commands.terms import from_cluster, refuse, remark, saved_situation
 from nodeless.explain.words import count, price
 
 situations = typer.Typer()
 
-Kubeconfig = Annotated[
-    str, typer.Option(help="Path of a kubeconfig; without it, $KUBECONFIG, then ~/.kube/config")
-]
-Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Namespace of the controller's settings")]
-Region = Annotated[str, typer.Option(help="AWS region; without it, as boto3 finds it", envvar="AWS_REGION")]
 
-
-@situations.command()
+@situations.command(rich_help_panel="Plans")
 def snapshot(kubeconfig: Kubeconfig = "", namespace: Namespace = "karpenter", region: Region = "") -> None:
     """Save what a plan depends on: the cluster, what each pool may buy, and the time. JSON on stdout.
 
@@ -35,7 +30,7 @@ def snapshot(kubeconfig: Kubeconfig = "", namespace: Namespace = "karpenter", re
     remark(", ".join(count(len(some), word) for some, word in parts))
 
 
-@situations.command()
+@situations.command(rich_help_panel="Plans")
 def replay(
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Recorded decisions; - is stdin")],
 ) -> None:

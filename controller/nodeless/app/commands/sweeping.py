@@ -18,7 +18,7 @@ sweeping = typer.Typer()
 _LOOK_AGAIN = 5.0
 
 
-@sweeping.command()
+@sweeping.command(rich_help_panel="The controller")
 def sweep(
     cluster: Annotated[str, typer.Option(help="Name of the cluster whose nodes are to go")],
     yes: Annotated[bool, typer.Option("--yes", help="Do it; without, only say what is there")] = False,

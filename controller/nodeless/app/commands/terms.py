@@ -35,7 +35,7 @@ def content_of(file: str) -> bytes:
         return gzip.decompress(content) if content.startswith(_GZIP) else content
     except (OSError, EOFError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        refuse(f"{file} cannot be read: {reason}")
+        refuse(f"{file} cannot be read: {reason}; hint: give a file or a folder, or - for stdin")
 
 
 def saved_situation(file: str) -> "Saved":
@@ -64,4 +64,4 @@ def from_cluster(
     try:
         return asyncio.run(live_situation(namespace, region, remark, offline))
     except (ApiUnavailable, ApiError, ClusterUnreadable, CloudError) as error:
-        refuse(str(error))
+        refuse(f"{error}; or give manifests or --snapshot, which need no cluster" if offline else str(error))

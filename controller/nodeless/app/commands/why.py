@@ -23,7 +23,7 @@ from nodeless.app.commands.terms import refuse
 reasons = typer.Typer()
 
 
-@reasons.command()
+@reasons.command(rich_help_panel="Plans")
 def why(
     name: Annotated[
         str, typer.Argument(metavar="POD|NODE", help="shop/web-0, a node, a claim, or new-1 of the plan")

@@ -18,7 +18,7 @@ timetables = typer.Typer()
 _DAY = 86400.0
 
 
-@timetables.command()
+@timetables.command(rich_help_panel="Plans")
 def windows(
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Pools as YAML or JSON; - is stdin")],
     timezone: Annotated[str, typer.Option("--timezone", "-z", help="IANA name of a time zone")] = "UTC",
