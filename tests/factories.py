@@ -13,6 +13,7 @@ from nodeless.model.labels import (
     ZONE,
 )
 from nodeless.model.nodes import (
+    CONSISTENT_STATE_FOUND,
     INITIALIZED_CONDITION,
     LAUNCHED,
     READY,
@@ -79,7 +80,9 @@ def a_launched_claim(name: str = "default-abcde", **fields: Any) -> Claim:
 
 def an_initialized_claim(name: str = "default-abcde", **fields: Any) -> Claim:
     defaults = {
-        "conditions": conditions(LAUNCHED, REGISTERED_CONDITION, INITIALIZED_CONDITION, READY),
+        "conditions": conditions(
+            LAUNCHED, REGISTERED_CONDITION, INITIALIZED_CONDITION, READY, CONSISTENT_STATE_FOUND
+        ),
         "node_name": f"node-{name}",
     }
     return a_launched_claim(name, **{**defaults, **fields})
@@ -105,6 +108,7 @@ def a_node(claim_name: str = "default-abcde", **fields: Any) -> Node:
         "ready": True,
         "created_at": NOW,
         "finalizers": (TERMINATION_FINALIZER,),
+        "owners": (Owner("karpenter.sh/v1", "NodeClaim", claim_name),),
     }
     return Node(**{**defaults, **fields})
 

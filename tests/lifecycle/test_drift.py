@@ -5,14 +5,14 @@ from dataclasses import replace
 import pytest
 
 from nodeless.lifecycle.drift import DriftView, Selected, step_drift
-from nodeless.model.instructions import AnnotateClaim, UpdateClaimStatus
-from nodeless.model.labels import ARCH, INSTANCE_TYPE
+from nodeless.model.instructions import AnnotateClaim, UpdateClaimStatus, UpdateNode
+from nodeless.model.labels import ARCH, INSTANCE_TYPE, VOLUNTARY_DISRUPTION
 from nodeless.model.nodes import DRIFTED, Condition
 from nodeless.model.pools import NodeClass, Pool, Reference, SelectorTerm
 from nodeless.model.requirements import Requirement, Requirements
 from nodeless.model.taints import Taint
 from nodeless.state.static_fields import digests
-from tests.factories import NOW, an_initialized_claim, an_instance
+from tests.factories import NOW, a_node, an_initialized_claim, an_instance
 
 CLASS = NodeClass(Reference("EC2NodeClass", "default"), ami_family="AL2023", user_data="echo")
 POOL = Pool(
@@ -151,3 +151,36 @@ def test_a_condition_that_stands_is_not_written_again():
     claim = a_claim_of_then()
     marked = replace(claim, conditions=(*claim.conditions, *update.conditions))
     assert step_drift(view(pool=changed, claim=marked), NOW + 300).instructions == ()
+
+
+FIRST_POOL = replace(POOL, reference=Reference("Provisioner", "default"))
+GENERATION_ONE = {
+    "claim": a_claim_of_then(pool=FIRST_POOL.reference, annotations=digests(FIRST_POOL, CLASS)),
+    "pool": FIRST_POOL,
+    "instance": replace(INSTANCE, image_id="ami-old"),
+}
+
+
+def marks(node, **fields):
+    instructions = step_drift(view(**{**GENERATION_ONE, "node": node, **fields}), NOW).instructions
+    return [each.annotations[VOLUNTARY_DISRUPTION] for each in instructions if isinstance(each, UpdateNode)]
+
+
+def marked(value):
+    return a_node(annotations={VOLUNTARY_DISRUPTION: value})
+
+
+def test_nd_09_a_provisioners_drifted_node_is_marked_while_the_gate_is_open():
+    assert marks(a_node(), marks_provisioners=True) == ["drifted"]
+    assert marks(marked("drifted"), marks_provisioners=True) == []
+    assert marks(a_node(), marks_provisioners=False) == []
+
+
+def test_nd_09_the_mark_goes_with_the_gate_and_with_the_drift():
+    assert marks(marked("drifted"), marks_provisioners=False) == [None]
+    assert marks(marked("drifted"), marks_provisioners=True, instance=INSTANCE) == [None]
+
+
+def test_nd_09_the_mark_of_another_reason_and_nodes_of_a_node_pool_are_left_alone():
+    assert marks(marked("expired"), marks_provisioners=True) == []
+    assert marks(a_node(), marks_provisioners=True, claim=a_claim_of_then(), pool=POOL) == []

@@ -59,6 +59,15 @@ def test_em_01_the_claim_is_deleted_after_the_ttl_with_an_event_that_says_why():
     assert deletion == DeleteClaim("claim:default-abcde", "default-abcde", "emptiness")
 
 
+def test_em_02_all_nodes_whose_time_is_up_end_at_the_same_moment():
+    ended = []
+    for name in ("a", "b", "c"):
+        node = a_node(name, annotations={EMPTINESS_TIMESTAMP: format_time(NOW)})
+        seen = step(ClaimView(an_initialized_claim(name), node, (), POOL), NOW + 30).instructions
+        ended += [each.name for each in seen if isinstance(each, DeleteClaim)]
+    assert ended == ["a", "b", "c"]
+
+
 def test_an_unreadable_mark_counts_as_elapsed():
     node = a_node(annotations={EMPTINESS_TIMESTAMP: "yesterday"})
     assert isinstance(instructions(node).instructions[-1], DeleteClaim)

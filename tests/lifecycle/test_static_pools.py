@@ -4,11 +4,14 @@ from dataclasses import replace
 
 import pytest
 
+from nodeless.api.reading import read_pool
+from nodeless.disruption.deciding import consolidates_after
 from nodeless.lifecycle import step_pool
 from nodeless.model import events
 from nodeless.model.labels import DO_NOT_DISRUPT, TERMINATION_FINALIZER
 from nodeless.model.snapshot import Snapshot
 from nodeless.state import apply
+from tests.api.manifests import node_pool
 from tests.factories import a_claim, a_node, a_pod, a_pool, an_initialized_claim
 
 GUARDED = {DO_NOT_DISRUPT: "true"}
@@ -37,7 +40,7 @@ def given_up(replicas, snapshot=None):
 
 
 @pytest.mark.parametrize("replicas", range(7))
-def test_nodes_are_given_up_in_the_order_in_which_they_are_missed(replicas):
+def test_dn_23_nodes_are_given_up_in_the_order_in_which_they_are_missed(replicas):
     order = ["waiting", "empty", "one", "two", "guarded"]
     assert given_up(replicas) == order[: max(5 - replicas, 0)]
 
@@ -50,3 +53,10 @@ def test_what_is_leaving_already_counts_no_more():
 
 def test_other_pools_give_up_nothing():
     assert given_up(None) == []
+
+
+def test_dn_23_a_static_pool_is_never_consolidated():
+    """Its nodes have no pods, and its policy says to end such nodes at once."""
+    pool, _ = read_pool(node_pool(replicas=3, disruption={"consolidateAfter": "0s", "budgets": []}))
+    assert consolidates_after(pool) is None
+    assert not pool.consolidation_enabled

@@ -101,6 +101,16 @@ def test_a_claim_deleted_before_its_launch_was_recorded_still_ends_its_instance(
     assert termination == TerminateInstance("claim:default-abcde", "default-abcde", "")
 
 
+def test_mc_08_both_nodes_of_one_instance_are_deleted_and_let_go_before_the_claim():
+    """A machine that joined again under another name left its first Node behind."""
+    twin = a_node(name="node-former", uid="uid-former")
+    deletions = of_kind(step(ClaimView(DELETED, DELETED_NODE, twins=(twin,)), NOW), DeleteNode)
+    assert [deletion.name for deletion in deletions] == ["node-former"]
+    view = ClaimView(DELETED, CORDONED, twins=(replace(twin, deletion_timestamp=NOW),), instance_gone=True)
+    released = [(removal.kind, removal.name) for removal in of_kind(step(view, NOW), RemoveFinalizer)]
+    assert released == [("Node", CORDONED.name), ("Node", "node-former"), ("NodeClaim", DELETED.name)]
+
+
 def test_an_orphaned_node_is_let_go_once_it_is_deleted():
     assert step_orphan(a_node()).instructions == ()
     (removal,) = step_orphan(DELETED_NODE).instructions

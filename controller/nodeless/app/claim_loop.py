@@ -174,11 +174,16 @@ class ClaimLoop:
 
     def _view(self, snapshot: Snapshot, claim: Claim) -> ClaimView:
         node = snapshot.node_of(claim)
+        # Only the end of a claim has to know them all.
+        twins = snapshot.twins_of(node) if node is not None and claim.deletion_timestamp is not None else ()
         names = (claim.name, node.name if node else "")
         return ClaimView(
             claim=claim,
             node=node,
-            pods=tuple(snapshot.pods_on(node.name)) if node is not None else (),
+            twins=twins,
+            pods=tuple(
+                pod for each in (node, *twins) if each is not None for pod in snapshot.pods_on(each.name)
+            ),
             pool=snapshot.pools.get(str(claim.pool)),
             attachments=attachments_of(snapshot, claim, node)
             if node is not None and claim.deletion_timestamp is not None

@@ -233,7 +233,8 @@ class Controller:
         interruption = InterruptionLoop(cluster, cloud, hands, self._metrics)
         disruption = DisruptionLoop(cluster, cloud, hands, self._recorder, settings.current)
         settings.listen(disruption.use)
-        drift = DriftLoop(cluster, cloud, hands)
+        drift = DriftLoop(cluster, cloud, hands, settings.current)
+        settings.listen(drift.use)
         kinds = (*watched_kinds(self._report_invalid), watched_guard(process.namespace, GUARD_NAME))
         async with asyncio.TaskGroup() as group:
             group.create_task(cluster.run(client, kinds), name="watches")

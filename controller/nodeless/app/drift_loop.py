@@ -7,6 +7,7 @@ from nodeless.app.cluster import Cluster
 from nodeless.app.hands import Hands, wall_clock
 from nodeless.app.logs import logger
 from nodeless.app.pool_catalogs import pool_catalogs
+from nodeless.app.settings import GlobalSettings
 from nodeless.cloud import CloudError, CloudProvider
 from nodeless.lifecycle.drift import DriftView, Selected, step_drift
 from nodeless.model import events
@@ -23,13 +24,22 @@ _SETTLE_SECONDS = 1.0
 class DriftLoop:
     """Compares every claim with what would be made today."""
 
-    def __init__(self, cluster: Cluster, cloud: CloudProvider, hands: Hands) -> None:
+    def __init__(
+        self, cluster: Cluster, cloud: CloudProvider, hands: Hands, settings: GlobalSettings | None = None
+    ) -> None:
+        self._marks_provisioners = settings is not None and settings.drift_enabled
         self._cluster = cluster
         self._cloud = cloud
         self._hands = hands
         self._changed = asyncio.Event()
         self._log = logger("drift")
         cluster.listen(self._on_event)
+
+    def use(self, settings: GlobalSettings) -> None:
+        """Follow other settings, and look at once when drift of Provisioners was turned on or off."""
+        if settings.drift_enabled != self._marks_provisioners:
+            self._marks_provisioners = settings.drift_enabled
+            self._changed.set()
 
     def _on_event(self, event: Event, before: Snapshot, _after: Snapshot) -> None:
         match event:
@@ -76,6 +86,8 @@ class DriftLoop:
                 selected.get(str(claim.node_class)),
                 instances.get(claim.provider_id),
                 frozenset(kind.name for kind in types) if types else None,
+                snapshot.node_of(claim),
+                self._marks_provisioners,
             )
             step = step_drift(view, wall_clock())
             try:

@@ -53,6 +53,13 @@ EVENT_RULES: tuple[EventRule, ...] = (
     EventRule("Registered", "Normal", _NODE, "The node has joined and is labelled"),
     EventRule("Initialized", "Normal", _NODE, "The node can be used in full"),
     EventRule("UnregisteredTaintMissing", "Warning", _NODE, "The node started without its taint"),
+    EventRule(
+        "FailedConsistencyCheck",
+        "Warning",
+        _NODE,
+        "The node is not what was bought: what it lacks",
+        silent_seconds=590.0,
+    ),
     EventRule("Draining", "Normal", _NODE, "Pods that are still on the node"),
     EventRule("FailedDraining", "Warning", _NODE, "A pod that cannot be evicted, and what holds it"),
     EventRule("DeprovisioningTerminating", "Normal", _NODE, "A node of a Provisioner is ended, and why"),

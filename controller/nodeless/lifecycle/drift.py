@@ -2,28 +2,32 @@
 
 In Karpenter's order: fields that are copied into nodes (by digest), requirements, the
 instance type, then what the cloud says: image, subnet, security groups. The first reason
-found stands in the claim's condition `Drifted`; room `disruption` acts on it.
+found stands in the claim's condition `Drifted`; room `disruption` acts on it. A Provisioner's node
+is marked `drifted` as well while drift of Provisioners is on, unless it is marked for another reason.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from nodeless.lifecycle.draining import first_generation
 from nodeless.lifecycle.view import Step, cause_of, changed_condition
-from nodeless.model.instructions import AnnotateClaim, Instruction, UpdateClaimStatus
+from nodeless.model.instructions import AnnotateClaim, Instruction, UpdateClaimStatus, UpdateNode
 from nodeless.model.labels import (
     HOSTNAME,
     NODE_CLASS_HASH,
     NODE_CLASS_HASH_VERSION,
     NODE_POOL_HASH,
     NODE_POOL_HASH_VERSION,
+    VOLUNTARY_DISRUPTION,
     WELL_KNOWN,
 )
-from nodeless.model.nodes import DRIFTED, LAUNCHED, Claim, Instance
+from nodeless.model.nodes import DRIFTED, LAUNCHED, Claim, Instance, Node
 from nodeless.model.pools import NodeClass, Pool
 from nodeless.state.static_fields import HASH_VERSION, changed, digests
 
 #: Younger claims may be of a type that the catalogue only seems to lack.
 _TYPE_GRACE = 3600.0
+_MARK = "drifted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,9 @@ class DriftView:
     selected: Selected | None = None
     instance: Instance | None = None
     types: frozenset[str] | None = None
+    node: Node | None = None
+    marks_provisioners: bool = False
+    """Whether drifted nodes of a Provisioner are replaced (gate driftEnabled of v0.27), and so marked."""
 
 
 def step_drift(view: DriftView, now: float) -> Step:
@@ -64,7 +71,7 @@ def step_drift(view: DriftView, now: float) -> Step:
         condition = changed_condition(claim, DRIFTED, "True", now, reason=found[0], message=found[1])
         if condition:
             instructions.append(UpdateClaimStatus(cause, claim.name, condition))
-        return Step(tuple(instructions))
+        return Step((*instructions, *_mark(view, drifted=True)))
     if claim.condition(DRIFTED) is not None:
         condition = changed_condition(claim, DRIFTED, "False", now, reason="NotDrifted")
         if condition:
@@ -73,7 +80,20 @@ def step_drift(view: DriftView, now: float) -> Step:
     versions = (NODE_POOL_HASH_VERSION, *((NODE_CLASS_HASH_VERSION,) if view.node_class is not None else ()))
     if any(claim.annotations.get(version) != HASH_VERSION for version in versions):
         instructions.append(AnnotateClaim(cause, claim.name, dict(today)))
-    return Step(tuple(instructions))
+    return Step((*instructions, *_mark(view, drifted=False)))
+
+
+def _mark(view: DriftView, *, drifted: bool) -> tuple[UpdateNode, ...]:
+    """The mark that a Provisioner's node should bear, or not; that of another reason stays."""
+    node, claim = view.node, view.claim
+    if node is None or node.deletion_timestamp is not None or not first_generation(claim):
+        return ()
+    wanted, present = drifted and view.marks_provisioners, node.annotations.get(VOLUNTARY_DISRUPTION)
+    if present not in (None, _MARK) or wanted == (present == _MARK):
+        return ()
+    stage = "marked node drifted" if wanted else "node is not drifted any more"
+    value = _MARK if wanted else None
+    return (UpdateNode(cause_of(claim), node.name, annotations={VOLUNTARY_DISRUPTION: value}, stage=stage),)
 
 
 def _reasons(view: DriftView, now: float) -> Iterator[tuple[str, str]]:

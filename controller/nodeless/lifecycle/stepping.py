@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable
 
+from nodeless.lifecycle.consistency import step_consistency
 from nodeless.lifecycle.emptiness import step_emptiness
 from nodeless.lifecycle.expiration import step_expiration
+from nodeless.lifecycle.holding import step_holding
 from nodeless.lifecycle.joining import (
     step_initialization,
     step_launch,
@@ -31,7 +33,7 @@ def step(view: ClaimView, now: float) -> Step:
     expiration = step_expiration(view, now)
     if any(isinstance(each, DeleteClaim) for each in expiration.instructions):
         return expiration
-    return _together((expiration, _step_living(view, now)))
+    return _together((expiration, step_holding(view), _step_living(view, now), step_consistency(view, now)))
 
 
 def _step_living(view: ClaimView, now: float) -> Step:

@@ -47,16 +47,18 @@ def step_termination(view: ClaimView, now: float) -> Step:
         return Step(stamp, now)
     if node is None:
         return _terminate(view, now)
-    if node.deletion_timestamp is None:
-        return Step((DeleteNode(cause_of(claim), node.name),), now + DRAIN_AGAIN)
+    staying = tuple(each for each in (node, *view.twins) if each.deletion_timestamp is None)
+    if staying:
+        return Step(tuple(DeleteNode(cause_of(claim), each.name) for each in staying), now + DRAIN_AGAIN)
     if view.instance_gone:
         return _terminate(view, now)
     cordon = _cordon(claim, node)
     waiting = tuple(pod for pod in view.pods if holds_back(claim, pod, now))
     if waiting:
         return _drain(view, cordon, waiting, now)
-    if not first_generation(claim) and now < node.deletion_timestamp + SHORTEST_DRAIN:
-        return Step(cordon, node.deletion_timestamp + SHORTEST_DRAIN)
+    earliest = (node.deletion_timestamp or now) + SHORTEST_DRAIN
+    if not first_generation(claim) and now < earliest:
+        return Step(cordon, earliest)
     drained = changed_condition(claim, DRAINED, "True", now)
     detached, waits = _detached(view, node, now)
     conditions = (*drained, *detached)
@@ -149,8 +151,9 @@ def _terminate(view: ClaimView, now: float) -> Step:
         terminate = TerminateInstance(cause, claim.name, claim.instance_id)
         return Step((*status, terminate), now + TERMINATE_AGAIN)
     instructions: list[Instruction] = []
-    if node is not None and TERMINATION_FINALIZER in node.finalizers:
-        instructions.append(RemoveFinalizer(cause, "Node", node.name, TERMINATION_FINALIZER))
+    for each in (node, *view.twins):
+        if each is not None and TERMINATION_FINALIZER in each.finalizers:
+            instructions.append(RemoveFinalizer(cause, "Node", each.name, TERMINATION_FINALIZER))
     if TERMINATION_FINALIZER in claim.finalizers:
         instructions.append(RemoveFinalizer(cause, "NodeClaim", claim.name, TERMINATION_FINALIZER))
     return Step(tuple(instructions), now + TERMINATE_AGAIN)

@@ -15,7 +15,7 @@ class ClaimView:
     claim: Claim
     node: Node | None = None
     pods: tuple[Pod, ...] = ()
-    """The pods bound to the node."""
+    """The pods bound to the node and to its twins."""
     pool: Pool | None = None
     nominated_until: float = 0.0
     """Pods are expected on the node until then."""
@@ -23,6 +23,8 @@ class ClaimView:
     """Volumes attached to the node, without those of pods that stay until the end."""
     instance_gone: bool = False
     """The cloud has confirmed that no instance of this claim lives."""
+    twins: tuple[Node, ...] = ()
+    """Other Nodes of the same instance (it joined again under another name)."""
 
 
 @dataclass(frozen=True, slots=True)

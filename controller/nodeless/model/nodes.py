@@ -20,6 +20,7 @@ from nodeless.model.resources import Resources
 from nodeless.model.taints import Taint
 
 __all__ = [
+    "CONSISTENT_STATE_FOUND",
     "CONSOLIDATABLE",
     "DISRUPTION_REASON",
     "DRAINED",
@@ -46,6 +47,7 @@ DRAINED = "Drained"
 VOLUMES_DETACHED = "VolumesDetached"
 INSTANCE_TERMINATING = "InstanceTerminating"
 CONSOLIDATABLE = "Consolidatable"
+CONSISTENT_STATE_FOUND = "ConsistentStateFound"
 DRIFTED = "Drifted"
 EXPIRED = "Expired"
 DISRUPTION_REASON = "DisruptionReason"

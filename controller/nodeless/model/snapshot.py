@@ -71,6 +71,13 @@ class Snapshot:
         name = self.claim_names.get(node.provider_id) if node.provider_id else None
         return None if name is None else self.claims[name]
 
+    def twins_of(self, node: Node) -> tuple[Node, ...]:
+        """Other nodes with the same provider id, by name: a machine that joined again under another name."""
+        if not node.provider_id:
+            return ()
+        same = (name for name, each in self.nodes.items() if each.provider_id == node.provider_id)
+        return tuple(self.nodes[name] for name in sorted(same) if name != node.name)
+
     def nominated(self, name: str, now: float) -> bool:
         """Whether pods are still expected on a claim or node."""
         return self.nominations.get(name, 0.0) > now
