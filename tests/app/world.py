@@ -273,7 +273,7 @@ async def a_rig(client, api, network, namespace, *, cloud=None, act=True, clock=
     pools = PoolLoop(client, cluster, cloud, hands, recorder, metrics)
     collector = Collector(cluster, cloud, hands)
     drift = DriftLoop(cluster, cloud, hands)
-    disruption = DisruptionLoop(cluster, cloud, hands, recorder, settings)
+    disruption = DisruptionLoop(cluster, cloud, hands, recorder, settings, metrics)
     kubelets = Kubelets(api, network)
     invalid = []
     kinds = (

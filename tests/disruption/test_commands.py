@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodeless.disruption import advance, begin, still_right
@@ -135,6 +135,7 @@ def test_dn_18_a_mark_that_no_command_speaks_of_is_taken_off():
     assert update.taints == ()
 
 
+@settings(deadline=None)
 @given(st.integers(0, 3))
 def test_the_next_leader_goes_on_wherever_the_last_one_was_killed(count):
     instructions, _ = begun()

@@ -67,6 +67,16 @@ def test_an_expired_node_waits_while_another_one_of_its_pool_is_being_replaced()
     assert decisions.verdicts["a"].code == "Waiting"
 
 
+def test_co_19_the_next_one_waits_until_the_old_node_is_gone_from_the_cluster():
+    """Its replacement is ready and its claim deleted: a drain may still take long."""
+    new = node_of(POOL, "new", annotations={"nodeless.dev/replaces": "old"})
+    old = node_of(POOL, "old", deletion_timestamp=NOW)
+    waiting = decide(cluster(POOL, expired("a"), new, old))
+    assert not waiting.moves
+    assert waiting.verdicts["a"].code == "Waiting"
+    assert only_move(decide(cluster(POOL, expired("a"), new))).claims == ("a",)
+
+
 def test_dr_01_drifted_nodes_of_a_provisioner_stay_while_the_gate_is_closed():
     seen = cluster(POOL, drifted(POOL, "a"))
     assert not decide(seen).moves

@@ -231,7 +231,7 @@ class Controller:
         pools = PoolLoop(client, cluster, cloud, hands, self._recorder, self._metrics)
         collector = Collector(cluster, cloud, hands)
         interruption = InterruptionLoop(cluster, cloud, hands, self._metrics)
-        disruption = DisruptionLoop(cluster, cloud, hands, self._recorder, settings.current)
+        disruption = DisruptionLoop(cluster, cloud, hands, self._recorder, settings.current, self._metrics)
         settings.listen(disruption.use)
         drift = DriftLoop(cluster, cloud, hands, settings.current)
         settings.listen(drift.use)

@@ -1,8 +1,8 @@
 """Voluntary moves, carried out: look, wait, look again, begin; and every second the next steps.
 
 Moves that make the cluster cheaper are looked at again 15 seconds later on the fresh snapshot
-(Karpenter's period) before anything is done. Meanwhile other moves go on: nothing is kept in
-this process but the move that waits.
+(Karpenter's period) before anything is done. Meanwhile the search and other moves go on. What is
+kept in this process, as a `Memory`, may be lost: moves that wait are found again.
 """
 
 import asyncio
@@ -12,23 +12,33 @@ from dataclasses import replace
 from nodeless.app.cluster import Cluster
 from nodeless.app.hands import Hands, wall_clock
 from nodeless.app.logs import logger
+from nodeless.app.metrics import Metrics
 from nodeless.app.pool_catalogs import pool_catalogs, pool_subnets
 from nodeless.app.recorder import Recorder
 from nodeless.app.settings import GlobalSettings
 from nodeless.app.solver_settings import policy_of
 from nodeless.cloud import CloudError, CloudProvider
-from nodeless.disruption import DisruptionPolicy, Stillness, advance, begin, disrupt, still_right
+from nodeless.disruption import (
+    DisruptionPolicy,
+    Memory,
+    Stillness,
+    advance,
+    begin,
+    disrupt,
+    still_right,
+)
+from nodeless.disruption.memory import VALIDATION_SECONDS as _VALIDATION
 from nodeless.model.disruption import EMPTY, UNDERUTILIZED, Decisions, Move
 from nodeless.model.events import Nominated
 from nodeless.model.instance_types import Catalog
-from nodeless.model.instructions import CreateClaim, PublishEvent
+from nodeless.model.instructions import CreateClaim, Instruction, PublishEvent
 from nodeless.model.snapshot import Snapshot
 from nodeless.watch import ApiError, ApiUnavailable
 
 #: Between two looks when the last one found nothing (Karpenter's period).
 LOOK_SECONDS = 10.0
-#: Between a move that saves money and the second look at it (Karpenter's consolidation TTL).
-VALIDATION_SECONDS = 15.0
+#: Between a move that saves money and the second look at it.
+VALIDATION_SECONDS = _VALIDATION
 _ADVANCE_SECONDS = 1.0
 #: What is told on a node, by the code of its verdict; the others are the ordinary course of things.
 _EVENTS = {
@@ -42,6 +52,7 @@ _EVENTS = {
     "NoReplacement": "DisruptionBlocked",
     "Paused": "DisruptionBlocked",
     "PriceUnknown": "DisruptionBlocked",
+    "Restless": "DisruptionBlocked",
 }
 #: The same verdict on the same node is told once in this time (Karpenter's deduplication).
 _TELL_AGAIN = 900.0
@@ -57,6 +68,7 @@ class DisruptionLoop:
         hands: Hands,
         recorder: Recorder,
         settings: GlobalSettings,
+        metrics: Metrics,
     ) -> None:
         self._cluster = cluster
         self._cloud = cloud
@@ -64,7 +76,9 @@ class DisruptionLoop:
         self._recorder = recorder
         self._policy = _policy(settings)
         self._told: dict[str, tuple[str, float]] = {}
-        self._still: Stillness | None = None
+        self._still: tuple[Stillness, tuple[Move, ...]] | None = None
+        self._memory = Memory()
+        self._metrics = metrics.disruption
         self._acting = asyncio.Lock()
         self._log = logger("disruption")
 
@@ -83,7 +97,7 @@ class DisruptionLoop:
                     acted = await self.look_once()
                 except (ApiError, ApiUnavailable, CloudError) as error:
                     self._log.warning(f"disruption failed, trying again: {error}")
-                await asyncio.sleep(_ADVANCE_SECONDS if acted else LOOK_SECONDS)
+                await asyncio.sleep(_ADVANCE_SECONDS if acted else self._pause())
 
     async def _advance(self) -> None:
         """The next step of every command, also of those that another leader has begun."""
@@ -91,26 +105,65 @@ class DisruptionLoop:
             await asyncio.sleep(_ADVANCE_SECONDS)
             async with self._acting:
                 try:
-                    await self._hands.carry_out(advance(self._cluster.snapshot, wall_clock()))
+                    await self._hands.carry_out(self._counted(advance(self._cluster.snapshot, wall_clock())))
                 except (ApiError, ApiUnavailable, CloudError) as error:
                     if not (isinstance(error, ApiError) and error.status == 409):
                         self._log.warning(f"a move could not go on, trying again: {error}")
 
+    def _counted(self, instructions: tuple[Instruction, ...]) -> tuple[Instruction, ...]:
+        failed = [
+            each
+            for each in instructions
+            if isinstance(each, PublishEvent) and each.reason == "DisruptionFailed"
+        ]
+        self._metrics.queue_failures.inc(len(failed))
+        return instructions
+
+    def _pause(self) -> float:
+        """Seconds until the next look: a move may be due sooner."""
+        now = wall_clock()
+        waits = (found + VALIDATION_SECONDS - now for _, found in self._memory.waiting)
+        return max(min(LOOK_SECONDS, *waits, LOOK_SECONDS), _ADVANCE_SECONDS)
+
+    @property
+    def consolidated(self) -> bool:
+        """Whether the last look found nothing to do and nothing has changed since."""
+        return self._nothing_new(self._cluster.snapshot)
+
     async def look_once(self) -> bool:
-        """One look; whether a move was begun."""
-        snapshot = self._cluster.snapshot
-        if snapshot.teardown or (self._still is not None and self._still.holds(snapshot, time.monotonic())):
+        """One look; whether a move was found or begun."""
+        if self._cluster.snapshot.teardown:
+            self._memory = Memory()
             return False
+        due = self._memory.due(wall_clock(), VALIDATION_SECONDS)
+        begun = [await self._second_look(move) for move in due]
+        snapshot = self._cluster.snapshot
+        if self._nothing_new(snapshot):
+            return any(begun)
         decisions = await self._decide(snapshot)
         self._tell(decisions, snapshot)
-        begun = [move for move in decisions.moves if await self._carry_out(move)]
+        for move in decisions.moves:
+            if move.reason in (EMPTY, UNDERUTILIZED):
+                self._memory = self._memory.found(move, wall_clock())
+            else:
+                await self._begin(move)
         if not decisions.moves:
-            self._still = Stillness(snapshot, time.monotonic())
-        return bool(begun)
+            self._still = Stillness(snapshot, time.monotonic()), self._memory.moves
+        return any(begun) or bool(decisions.moves)
+
+    def _nothing_new(self, snapshot: Snapshot) -> bool:
+        if self._still is None:
+            return False
+        stillness, waiting = self._still
+        return waiting == self._memory.moves and stillness.holds(snapshot, time.monotonic())
 
     async def _decide(self, snapshot: Snapshot) -> Decisions:
         catalog, policy = await self._market(snapshot)
-        return await asyncio.to_thread(disrupt, snapshot, catalog, policy, wall_clock())
+        start = time.perf_counter()
+        decisions = await asyncio.to_thread(disrupt, snapshot, catalog, policy, wall_clock(), self._memory)
+        self._metrics.evaluation_seconds.observe(time.perf_counter() - start)
+        self._metrics.show_verdicts(decisions.verdicts, snapshot)
+        return decisions
 
     async def _market(self, snapshot: Snapshot) -> tuple[Catalog, DisruptionPolicy]:
         """What may be bought, and how to judge by what there is of subnets."""
@@ -118,17 +171,20 @@ class DisruptionLoop:
         subnets = await pool_subnets(self._cloud, snapshot, catalog)
         return catalog, replace(self._policy, solving=replace(self._policy.solving, subnets=subnets))
 
-    async def _carry_out(self, move: Move) -> bool:
-        if move.reason in (EMPTY, UNDERUTILIZED):
-            await asyncio.sleep(VALIDATION_SECONDS)
-            snapshot = self._cluster.snapshot
-            catalog, policy = await self._market(snapshot)
-            valid = await asyncio.to_thread(still_right, move, snapshot, catalog, policy, wall_clock())
-            if valid is None:
-                self._log.info(f"not right any more: {move.message}", nodes=_nodes(snapshot, move))
-                return False
-            move = valid
-        await self._begin(move)
+    async def _second_look(self, move: Move) -> bool:
+        """Begin a move that has waited, if it is still right."""
+        snapshot = self._cluster.snapshot
+        catalog, policy = await self._market(snapshot)
+        valid = await asyncio.to_thread(
+            still_right, move, snapshot, catalog, policy, wall_clock(), self._memory
+        )
+        self._memory = self._memory.without(move)
+        if valid is None:
+            self._metrics.show_invalid(move)
+            self._log.info(f"not right any more: {move.message}", nodes=_nodes(snapshot, move))
+            return False
+        self._memory = self._memory.made(valid, snapshot, wall_clock())
+        await self._begin(valid)
         return True
 
     async def _begin(self, move: Move) -> None:
@@ -141,6 +197,7 @@ class DisruptionLoop:
             nodes=_nodes(snapshot, move),
             replacements=[node.instance_type for node in move.replacements],
         )
+        self._metrics.show_begun(move)
         instructions = begin(move, snapshot, dict(snapshot.pools), now)
         async with self._acting:
             for instruction in instructions:

@@ -142,6 +142,9 @@ class Hands:
             return
         gone = bool(metadata.get("deletionTimestamp")) and not metadata.get("finalizers")
         if kind == "Node":
+            node = self._cluster.snapshot.nodes.get(name)
+            if gone and node is not None and node.deletion_timestamp is not None:
+                self._metrics.termination_seconds.observe(max(wall_clock() - node.deletion_timestamp, 0.0))
             self._log.info("deleted node", node=name)
             if gone:
                 self._cluster.handle(NodeGone(name))

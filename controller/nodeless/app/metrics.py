@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry, Gauge, Histogram
 
 from nodeless import __version__
 from nodeless.app.cluster_metrics import ClusterMetrics, amount_of, resource_type
+from nodeless.app.disruption_metrics import DISRUPTION_COUNTERS, DisruptionMetrics
 from nodeless.app.version_one_metrics import VersionOneMetrics
 from nodeless.model.pools import Pool
 from nodeless.model.snapshot import Snapshot
@@ -33,6 +34,7 @@ COUNTERS = (
     "karpenter_nodes_created",
     "karpenter_nodes_terminated",
     "nodeless_aws_call_errors_total",
+    *DISRUPTION_COUNTERS,
 )
 """Gauges that only grow."""
 
@@ -181,6 +183,13 @@ class Metrics:
             ["resource_type", "provisioner"],
             registry=registry,
         )
+        self.termination_seconds = Histogram(
+            "karpenter_nodes_termination_time_seconds",
+            "From the deletion of a node to its end",
+            buckets=(*_BUCKETS, 120, 300, 600, 1800, 3600),
+            registry=registry,
+        )
+        self.disruption = DisruptionMetrics(registry)
         self.cluster = ClusterMetrics()
         registry.register(VersionOneMetrics(dict.fromkeys(registry._collector_to_names)))
         registry.register(self.cluster)

@@ -4,15 +4,16 @@
 again after the wait; `begin` and `advance` carry it out in steps, with everything that a next
 leader must know on the objects themselves.
 
-Modules in the order of the work: `schedules` and `budgets` (how many at a time), `blocking`
-and `candidates` (which nodes), `simulation` (where their pods go), `room`, `replacing` and
-`consolidation` (what is cheaper), `deciding` (which move), `commands` (how it is done), `stillness`
-(when a look can be spared).
+Modules in the order of the work: `memory` (what earlier looks decided), `schedules` and `budgets`
+(how many at a time), `blocking` and `candidates` (which nodes), `simulation` (where their pods go),
+`room`, `replacing` and `consolidation` (what is cheaper), `deciding` (which move), `commands` (how it
+is done), `stillness` (when a look can be spared).
 """
 
 from nodeless.disruption.commands import advance, begin
 from nodeless.disruption.deciding import disrupt, still_right
+from nodeless.disruption.memory import Memory
 from nodeless.disruption.policy import DisruptionPolicy
 from nodeless.disruption.stillness import Stillness
 
-__all__ = ["DisruptionPolicy", "Stillness", "advance", "begin", "disrupt", "still_right"]
+__all__ = ["DisruptionPolicy", "Memory", "Stillness", "advance", "begin", "disrupt", "still_right"]

@@ -10,19 +10,28 @@ from collections.abc import Iterable, Sequence
 from nodeless.disruption.budgets import allowance
 from nodeless.disruption.candidates import Candidate, candidates, replacing
 from nodeless.disruption.consolidation import Consolidation
+from nodeless.disruption.memory import NOTHING_REMEMBERED, Memory
 from nodeless.disruption.policy import DisruptionPolicy
-from nodeless.disruption.simulation import Settled, settled, without
+from nodeless.disruption.simulation import Settled, leaving_soon, settled, without
 from nodeless.model.disruption import DRIFTED, EMPTY, EXPIRED, UNDERUTILIZED, Decisions, Move, Verdict
 from nodeless.model.instance_types import Catalog
 from nodeless.model.labels import DO_NOT_CONSOLIDATE, VOLUNTARY_DISRUPTION
 from nodeless.model.nodes import DRIFTED as DRIFTED_CONDITION
 from nodeless.model.nodes import INITIALIZED_CONDITION, Claim
+from nodeless.model.pods import Pod
 from nodeless.model.pools import PROVISIONER, Pool
 from nodeless.model.snapshot import Snapshot
+from nodeless.model.workloads import workload_of
 from nodeless.solve.capacity.pricing import priced
 
 
-def disrupt(snapshot: Snapshot, catalog: Catalog, policy: DisruptionPolicy, now: float) -> Decisions:
+def disrupt(
+    snapshot: Snapshot,
+    catalog: Catalog,
+    policy: DisruptionPolicy,
+    now: float,
+    memory: Memory = NOTHING_REMEMBERED,
+) -> Decisions:
     """What to disrupt.
 
     Args:
@@ -30,13 +39,14 @@ def disrupt(snapshot: Snapshot, catalog: Catalog, policy: DisruptionPolicy, now:
         catalog: What each pool may buy, by pool key, at list prices.
         policy: How moves are judged.
         now: Seconds since the epoch.
+        memory: What earlier looks decided: moves that wait count as made, and workloads rest.
 
     Returns:
         Moves that may be carried out side by side, and a verdict for every claim that is in none.
     """
     if snapshot.teardown:
         return Decisions()
-    look = _Look(snapshot, catalog, policy, now)
+    look = _Look(snapshot, catalog, policy, now, memory)
     moves = look.moves()
     chosen = {name for move in moves for name in move.claims}
     verdicts = {name: verdict for name, verdict in look.verdicts.items() if name not in chosen}
@@ -60,17 +70,39 @@ def quiet_since(claim: Claim) -> float:
 class _Look:
     """One look at the cluster."""
 
-    def __init__(self, snapshot: Snapshot, catalog: Catalog, policy: DisruptionPolicy, now: float) -> None:
-        self.snapshot, self.policy, self.now = snapshot, policy, now
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        catalog: Catalog,
+        policy: DisruptionPolicy,
+        now: float,
+        memory: Memory = NOTHING_REMEMBERED,
+        again: Move | None = None,
+    ) -> None:
+        chosen = {name: move for move in memory.moves for name in move.claims}
+        self.snapshot, self.policy, self.now = leaving_soon(snapshot, chosen), policy, now
         solving = policy.solving
         self.catalog = priced(catalog, snapshot.pools.values(), solving.price_adjustments, solving.node_fee)
-        self.candidates, self.verdicts = candidates(snapshot, self.catalog, now)
+        self.candidates, self.verdicts = candidates(self.snapshot, self.catalog, now)
+        for name, move in chosen.items():
+            self.verdicts[name] = Verdict("Chosen", f"looked at once more before it is done: {move.message}")
+        self._promised = frozenset(
+            pod.key
+            for name, move in chosen.items()
+            if move.replacements and name in snapshot.claims
+            for pod in _pods_of(snapshot, name)
+        )
+        names = again.claims if again is not None else ()
+        self._ending = frozenset(snapshot.claims[name].node_name for name in names if name in snapshot.claims)
+        self._restless = memory.restless(snapshot, now)
         self._settled: Settled | None = None
 
     @property
     def settled(self) -> Settled:
         if self._settled is None:
-            self._settled = settled(self.snapshot, self.catalog, self.policy.solving, self.now)
+            self._settled = settled(
+                self.snapshot, self.catalog, self.policy.solving, self.now, self._promised, self._ending
+            )
         return self._settled
 
     def moves(self) -> tuple[Move, ...]:
@@ -170,10 +202,22 @@ class _Look:
             return Verdict("NotQuiet", text)
         if candidate.blocked is not None:
             return candidate.blocked
+        if self._restless and (restless := self._resting(candidate)) is not None:
+            return restless
         if candidate.price is None:
             node = candidate.node
             text = f"the price of {node.instance_type} ({node.capacity_type}, {node.zone}) is not known"
             return Verdict("PriceUnknown", text)
+        return None
+
+    def _resting(self, candidate: Candidate) -> Verdict | None:
+        for pod in candidate.pods:
+            rate = self._restless.get(workload_of(pod))
+            if rate is not None:
+                text = (
+                    f"pods of {workload_of(pod)} were moved {rate:.1f} times each in the last hour: they rest"
+                )
+                return Verdict("Restless", text)
         return None
 
     def _empty(self) -> tuple[Move, ...]:
@@ -239,6 +283,11 @@ class _Look:
         return frozenset(names)
 
 
+def _pods_of(snapshot: Snapshot, claim_name: str) -> Iterable[Pod]:
+    node = snapshot.node_of(snapshot.claims[claim_name])
+    return snapshot.pods_on(node.name) if node is not None else ()
+
+
 def _why(candidate: Candidate, reason: str) -> str:
     if reason == EXPIRED:
         return f"older than its {candidate.pool.ttl_seconds_until_expired} s"
@@ -247,14 +296,19 @@ def _why(candidate: Candidate, reason: str) -> str:
 
 
 def still_right(
-    move: Move, snapshot: Snapshot, catalog: Catalog, policy: DisruptionPolicy, now: float
+    move: Move,
+    snapshot: Snapshot,
+    catalog: Catalog,
+    policy: DisruptionPolicy,
+    now: float,
+    memory: Memory = NOTHING_REMEMBERED,
 ) -> Move | None:
     """The move, if it is still right on a newer snapshot; of empty nodes those that are still empty.
 
     The solver must still place every pod, with as many new nodes, and would still accept every type
-    that the move would launch.
+    that the move would launch. Other moves in `memory` that wait count as made.
     """
-    look = _Look(snapshot, catalog, policy, now)
+    look = _Look(snapshot, catalog, policy, now, memory.without(move), again=move)
     living = {candidate.name: candidate for candidate in look._consolidatable()}
     some = [living[name] for name in move.claims if name in living]
     left = look._left(move.reason)

@@ -52,8 +52,18 @@ class Outcome:
     placements: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
-def settled(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: float) -> Settled:
-    """Give every pod that waits its place."""
+def settled(
+    snapshot: Snapshot,
+    catalog: Catalog,
+    policy: Policy,
+    now: float,
+    promised: frozenset[str] = frozenset(),
+    ending: frozenset[str] = frozenset(),
+) -> Settled:
+    """Give every pod that waits its place.
+
+    For pods in `promised` (by key) capacity is decided already: they will not come to nodes in `ending`.
+    """
     waiting = pods_to_place(snapshot)
     plan = solve(snapshot, catalog, policy, now) if waiting else Plan()
     expected: dict[str, int] = {}
@@ -61,6 +71,8 @@ def settled(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: float) ->
     planned = {key for node in plan.new_nodes for key in node.pods}
     for pod in waiting:
         place = plan.placements.get(pod.key)
+        if pod.key in promised and place in ending:
+            place = None
         if place is not None:
             expected[place] = expected.get(place, 0) + 1
         # Pods that will come to a claim keep its node from being touched; they need no room elsewhere.
@@ -68,7 +80,11 @@ def settled(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: float) ->
             after = apply(after, PodSeen(replace(pod, node_name=place, unschedulable=False)))
         else:
             after = apply(after, PodGone(pod.key))
-    fresh = sum(1 for pod in waiting if pod.key in planned and _is_fresh(snapshot, pod, now))
+    fresh = sum(
+        1
+        for pod in waiting
+        if pod.key in planned and pod.key not in promised and _is_fresh(snapshot, pod, now)
+    )
     return Settled(after, expected, fresh)
 
 
@@ -129,6 +145,17 @@ def marked(snapshot: Snapshot, candidates: Iterable[Candidate], closed: frozense
         if name in nodes:
             nodes[name] = replace(nodes[name], unschedulable=True)
     return replace(snapshot, nodes=nodes.finish())
+
+
+def leaving_soon(snapshot: Snapshot, claims: Iterable[str]) -> Snapshot:
+    """The snapshot with the nodes of some claims leaving."""
+    nodes = snapshot.nodes
+    for name in claims:
+        claim = snapshot.claims.get(name)
+        node = snapshot.node_of(claim) if claim is not None else None
+        if node is not None and not leaving(node, claim):
+            nodes = nodes.set(node.name, replace(node, taints=(*node.taints, _LEAVING)))
+    return replace(snapshot, nodes=nodes)
 
 
 def moved(snapshot: Snapshot, candidate: Candidate, placements: Mapping[str, str]) -> Snapshot:

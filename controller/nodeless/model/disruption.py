@@ -10,6 +10,7 @@ EXPIRED = "Expired"
 DRIFTED = "Drifted"
 EMPTY = "Empty"
 UNDERUTILIZED = "Underutilized"
+UNHEALTHY = "Unhealthy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,7 @@ class Move:
     """Claims that end together; their replacements must be ready before."""
 
     reason: str
-    """Expired, Drifted, Empty or Underutilized: the reason that budgets and metrics know."""
+    """Expired, Drifted, Empty, Underutilized or Unhealthy: the reason that budgets and metrics know."""
     claims: tuple[str, ...]
     """Names of the claims that end, sorted."""
     replacements: tuple[PlannedNode, ...] = ()

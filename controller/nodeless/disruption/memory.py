@@ -1,0 +1,92 @@
+"""What earlier looks at the cluster decided: moves that wait for their second look, and evictions made.
+
+A move that saves money is looked at again after a while before anything is done (`due`); meanwhile the
+search goes on without its nodes. And a workload whose pods have been moved again and again is left to
+rest (`restless`): on a steady workload moves end by themselves, and where something outside makes them
+repeat (a scheduler that places otherwise, an autoscaler that swings), they end all the same.
+
+    a workload rests when, in the last hour, more than MOST_MOVES evictions fell on each of its pods
+
+A value, not an object with a life: every method gives back the next one.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from nodeless.model.disruption import Move
+from nodeless.model.snapshot import Snapshot
+from nodeless.model.workloads import Workload, workload_of
+
+#: Between a move that saves money and the second look at it (Karpenter's consolidation TTL).
+VALIDATION_SECONDS = 15.0
+#: How long an eviction is remembered.
+HOUR = 3600.0
+#: Evictions of each pod of a workload within the hour, on average, after which it rests.
+MOST_MOVES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Evicted:
+    """Evictions of a workload's pods by one move."""
+
+    workload: Workload
+    pods: int
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Moves found, each with the time when it was; evictions of the last hour."""
+
+    waiting: tuple[tuple[Move, float], ...] = ()
+    evicted: tuple[Evicted, ...] = ()
+
+    @property
+    def moves(self) -> tuple[Move, ...]:
+        """The moves that wait, in the order in which they were found."""
+        return tuple(move for move, _ in self.waiting)
+
+    def found(self, move: Move, now: float) -> "Memory":
+        """A move waits for its second look from now on."""
+        return replace(self, waiting=(*self.waiting, (move, now)))
+
+    def due(self, now: float, wait: float = VALIDATION_SECONDS) -> tuple[Move, ...]:
+        """The moves that have waited for long enough, or were found in what is the future now."""
+        return tuple(move for move, at in self.waiting if not 0 <= now - at < wait)
+
+    def without(self, move: Move) -> "Memory":
+        """The move waits no more: it is made, or not right any more."""
+        return replace(self, waiting=tuple(each for each in self.waiting if each[0] != move))
+
+    def made(self, move: Move, snapshot: Snapshot, now: float) -> "Memory":
+        """The move's evictions are remembered for an hour; those of more than an hour ago are forgotten."""
+        counts: dict[Workload, int] = {}
+        for name in move.claims:
+            claim = snapshot.claims.get(name)
+            node = snapshot.node_of(claim) if claim is not None else None
+            for pod in snapshot.pods_on(node.name) if node is not None else ():
+                if pod.occupies:
+                    counts[workload_of(pod)] = counts.get(workload_of(pod), 0) + 1
+        fresh = tuple(each for each in self.evicted if now - each.at < HOUR)
+        now_evicted = tuple(Evicted(workload, count, now) for workload, count in sorted(counts.items()))
+        return replace(self, evicted=(*fresh, *now_evicted))
+
+    def restless(self, snapshot: Snapshot, now: float) -> Mapping[Workload, float]:
+        """Workloads that rest, with how often each of their pods was moved in the last hour."""
+        moved: dict[Workload, int] = {}
+        for each in self.evicted:
+            if now - each.at < HOUR:
+                moved[each.workload] = moved.get(each.workload, 0) + each.pods
+        suspects = {workload for workload, count in moved.items() if count > MOST_MOVES}
+        if not suspects:
+            return {}
+        pods = dict.fromkeys(suspects, 0)
+        for pod in snapshot.pods.values():
+            workload = workload_of(pod)
+            if workload in pods and pod.occupies:
+                pods[workload] += 1
+        rates = {workload: moved[workload] / max(count, 1) for workload, count in pods.items()}
+        return {workload: rate for workload, rate in sorted(rates.items()) if rate > MOST_MOVES}
+
+
+NOTHING_REMEMBERED = Memory()

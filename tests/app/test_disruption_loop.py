@@ -1,0 +1,146 @@
+"""Given a cluster, when does the loop look, when does it act, and when does it leave the cluster alone?
+
+The cluster's state is given by events; what the loop would do to it is noted instead of done.
+"""
+
+import asyncio
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+
+from nodeless.app.cluster import Cluster
+from nodeless.app.disruption_loop import DisruptionLoop
+from nodeless.app.metrics import Metrics
+from nodeless.app.settings import GlobalSettings
+from nodeless.model import events
+from nodeless.model.instructions import CreateClaim, DeleteClaim, UpdateNode
+from nodeless.model.labels import CAPACITY_TYPE, ON_DEMAND, REPLACES
+from nodeless.model.pools import NodeClass
+from nodeless.model.requirements import Requirements
+from nodeless.model.taints import Taint, Toleration
+from tests.disruption.world import a_provisioner, node_of, on
+from tests.solve.factories import FAMILY, NOW, needs
+
+POOL = a_provisioner(requirements=Requirements([needs(CAPACITY_TYPE, "In", ON_DEMAND)]))
+WASTEFUL = (node_of(POOL, "a", "2xlarge"), on("a", cpu="500m"))
+#: A node that its one pod fills: nothing can be better.
+TIGHT = (node_of(POOL, "a", "small"), on("a", cpu="800m"))
+
+
+class World:
+    """A loop, its cluster, and what it has done."""
+
+    def __init__(self, monkeypatch, *things):
+        self.now, self.done, self.metrics = NOW, [], Metrics()
+        self.cluster = Cluster()
+        self.see(NodeClass(POOL.node_class), POOL, *things)
+        monkeypatch.setattr("nodeless.app.disruption_loop.wall_clock", lambda: self.now)
+        recorder = SimpleNamespace(publish=lambda _event: True)
+        settings = GlobalSettings("demo")
+        self.loop = DisruptionLoop(self.cluster, self, self, recorder, settings, self.metrics)
+
+    def see(self, *things):
+        kinds = {
+            "NodeClass": events.NodeClassSeen,
+            "Pool": events.PoolSeen,
+            "Claim": events.ClaimSeen,
+            "Node": events.NodeSeen,
+            "Pod": events.PodSeen,
+        }
+        for thing in things:
+            if isinstance(thing, list | tuple):
+                self.see(*thing)
+            else:
+                self.cluster.handle(kinds[type(thing).__name__](thing))
+
+    async def catalog(self, _pool, _node_class):
+        return FAMILY
+
+    async def carry_out(self, instructions):
+        for each in instructions:
+            self.done.append(each)
+            if isinstance(each, UpdateNode):
+                self.see(replace(self.cluster.snapshot.nodes[each.name], taints=each.taints))
+
+    def look(self, seconds=0.0):
+        self.now += seconds
+        return asyncio.run(self.loop.look_once())
+
+    def looked(self):
+        (family,) = self.metrics.disruption.evaluation_seconds.collect()
+        return next(sample.value for sample in family.samples if sample.name.endswith("_count"))
+
+
+def test_co_18_a_node_with_pods_is_touched_after_fifteen_seconds_and_not_before(monkeypatch):
+    world = World(monkeypatch, *WASTEFUL)
+    assert world.look()
+    world.look(14.9)
+    assert world.done == []
+    assert world.look(0.2)
+    assert any(isinstance(each, CreateClaim) for each in world.done)
+
+
+def test_the_search_goes_on_while_a_move_waits(monkeypatch):
+    dedicated = Taint("dedicated", "NoSchedule", "b")
+    other = a_provisioner("other", requirements=POOL.requirements, taints=(dedicated,))
+    rule = {"tolerations": (Toleration(key="dedicated", operator="Exists"),)}
+    world = World(monkeypatch, *WASTEFUL)
+    world.look()
+    world.see(other, node_of(other, "b", "2xlarge", node={"taints": (dedicated,)}))
+    world.see(on("b", cpu="500m", shape=rule))
+    world.look(5)
+    assert [move.claims for move in world.loop._memory.moves] == [("a",), ("b",)]
+    world.look(16)
+    replaced = [each.claim.annotations[REPLACES] for each in world.done if isinstance(each, CreateClaim)]
+    assert replaced == ["a", "b"]
+
+
+def test_co_21_a_cluster_with_nothing_to_do_is_not_searched_again_until_something_changes(monkeypatch):
+    world = World(monkeypatch, *TIGHT)
+    assert not world.look()
+    assert world.loop.consolidated
+    assert world.looked() == 1
+    world.look(10)
+    assert world.looked() == 1
+    (pod,) = TIGHT[1]
+    world.cluster.handle(events.PodGone(pod.key))
+    assert not world.loop.consolidated
+    assert world.look(10)
+    assert world.looked() == 2
+
+
+def test_a_move_that_is_not_right_any_more_is_dropped_and_counted(monkeypatch):
+    world = World(monkeypatch, *WASTEFUL)
+    world.look()
+    world.see(on("a", cpu="14", app="late"))
+    world.look(16)
+    assert world.done == []
+    assert world.loop._memory.moves == ()
+    text = world.metrics.render().decode()
+    assert 'karpenter_voluntary_disruption_failed_validations_total{reason="underutilized"} 1.0' in text
+
+
+def test_a_move_that_was_found_before_the_clock_was_set_back_does_not_wait_for_ever(monkeypatch):
+    world = World(monkeypatch, *WASTEFUL)
+    world.look()
+    assert world.look(-1800)
+    assert world.done
+
+
+def test_what_is_begun_is_counted_under_the_names_of_both_generations(monkeypatch):
+    world = World(monkeypatch, node_of(POOL, "a"))
+    world.look()
+    world.look(16)
+    assert [each.name for each in world.done if isinstance(each, DeleteClaim)] == ["a"]
+    text = world.metrics.render().decode()
+    assert 'karpenter_deprovisioning_actions_performed{action="emptiness/delete"} 1.0' in text
+    decided = 'karpenter_voluntary_disruption_decisions_total{decision="delete",reason="empty"}'
+    assert f"{decided} 1.0" in text
+
+
+@pytest.mark.parametrize("code", ["NotInitialized"])
+def test_the_one_reason_of_every_other_node_is_counted_by_its_code(monkeypatch, code):
+    world = World(monkeypatch, node_of(POOL, "a", node={"labels": {}}, conditions=()))
+    world.look()
+    assert f'nodeless_undisrupted_nodes{{code="{code}"}} 1.0' in world.metrics.render().decode()
