@@ -13,6 +13,7 @@ from nodeless.app.cluster import Cluster
 from nodeless.app.disruption_loop import DisruptionLoop
 from nodeless.app.metrics import Metrics
 from nodeless.app.settings import GlobalSettings
+from nodeless.launch.resolved import ResolvedNodeClass, Subnet
 from nodeless.model import events
 from nodeless.model.instructions import CreateClaim, DeleteClaim, UpdateNode
 from nodeless.model.labels import CAPACITY_TYPE, ON_DEMAND, REPLACES
@@ -23,6 +24,7 @@ from tests.disruption.world import a_provisioner, node_of, on
 from tests.solve.factories import FAMILY, NOW, needs
 
 POOL = a_provisioner(requirements=Requirements([needs(CAPACITY_TYPE, "In", ON_DEMAND)]))
+SUBNETS = tuple(Subnet(f"subnet-{zone}", zone, 1000) for zone in ("z1", "z2", "z3"))
 WASTEFUL = (node_of(POOL, "a", "2xlarge"), on("a", cpu="500m"))
 #: A node that its one pod fills: nothing can be better.
 TIGHT = (node_of(POOL, "a", "small"), on("a", cpu="800m"))
@@ -56,6 +58,9 @@ class World:
 
     async def catalog(self, _pool, _node_class):
         return FAMILY
+
+    async def resolve(self, _node_class):
+        return ResolvedNodeClass(SUBNETS, (), (), "nodes")
 
     async def carry_out(self, instructions):
         for each in instructions:

@@ -118,6 +118,9 @@ def _disruption(disruption: Mapping[str, Any], losses: list[FieldError]) -> dict
         return {}
     if disruption.get("consolidationPolicy") == "WhenEmpty":
         return {"ttlSecondsAfterEmpty": after}
+    if disruption.get("consolidationPolicy") == "Balanced":
+        hint = "v1alpha5 weighs no saving against the disturbance"
+        losses.append(_lost("spec.disruption.consolidationPolicy", "Balanced", hint))
     if after:
         losses.append(_lost("spec.disruption.consolidateAfter", disruption["consolidateAfter"], "write 0s"))
     return {"consolidation": {"enabled": True}}

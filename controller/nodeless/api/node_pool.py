@@ -19,8 +19,8 @@ _NODES = r"^((100|[0-9]{1,2})%|[0-9]+)$"
 _SCHEDULE = r"^(@(annually|yearly|monthly|weekly|daily|midnight|hourly))|((.+)\s(.+)\s(.+)\s(.+)\s(.+))$"
 _BUDGET_DURATION = r"^((([0-9]+(h|m))|([0-9]+h[0-9]+m))(0s)?)$"
 _LABEL_VALUE = r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$"
-POLICIES = ("WhenEmpty", "WhenEmptyOrUnderutilized")
-REASONS = ("Underutilized", "Empty", "Drifted")
+POLICIES = ("WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced")
+REASONS = ("Underutilized", "Empty", "Drifted", "Unhealthy")
 DEFAULT_POLICY = "WhenEmptyOrUnderutilized"
 DEFAULT_CONSOLIDATE_AFTER = "0s"
 DEFAULT_BUDGET = "10%"
@@ -105,7 +105,7 @@ class Budget(Definition):
         Annotated[list[Annotated[str, Meta(extra_json_schema={"enum": [*REASONS]})]], Meta(max_length=50)]
         | None
     ) = None
-    """Which disruptions it limits: Underutilized, Empty, Drifted; absent: all of them."""
+    """Which disruptions it limits: Underutilized, Empty, Drifted, Unhealthy; absent: all of them."""
     schedule: Annotated[str, Meta(extra_json_schema={"pattern": _SCHEDULE})] | None = None
     """When the budget begins to apply: five cron fields or @daily and its like, in UTC; absent: always."""
     duration: Annotated[str, Meta(extra_json_schema={"pattern": _BUDGET_DURATION})] | None = None
@@ -119,7 +119,8 @@ class Disruption(Definition):
         str, Meta(extra_json_schema={"default": DEFAULT_POLICY, "enum": [*POLICIES]})
     ] = DEFAULT_POLICY
     """WhenEmpty: only nodes without workload pods. WhenEmptyOrUnderutilized: also nodes whose pods fit
-    elsewhere for less."""
+    elsewhere for less. Balanced: as that, where the part of the pool's price saved is worth the part of it
+    that is disturbed."""
     consolidate_after: Annotated[
         str,
         Meta(extra_json_schema={"default": DEFAULT_CONSOLIDATE_AFTER, "pattern": DURATION_OR_NEVER}),

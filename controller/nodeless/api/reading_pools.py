@@ -139,6 +139,7 @@ def _read_node_pool(manifest: Mapping[str, Any]) -> Pool:
         ttl_seconds_until_expired=parse_life_span(inner.expire_after),
         consolidation_enabled=not only_empty and after is not None,
         consolidate_after=None if only_empty else after,
+        balanced=disruption.consolidation_policy == "Balanced",
         termination_grace_period=_seconds(inner.termination_grace_period),
         budgets=tuple(
             Budget(

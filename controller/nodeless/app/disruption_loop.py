@@ -53,6 +53,10 @@ _EVENTS = {
     "Paused": "DisruptionBlocked",
     "PriceUnknown": "DisruptionBlocked",
     "Restless": "DisruptionBlocked",
+    "Unbalanced": "Unconsolidatable",
+    "EvictionsTooDear": "Unconsolidatable",
+    "Breaker": "NodeRepairBlocked",
+    "RepairBlocked": "NodeRepairBlocked",
 }
 #: The same verdict on the same node is told once in this time (Karpenter's deduplication).
 _TELL_AGAIN = 900.0
@@ -226,7 +230,13 @@ class DisruptionLoop:
 def _policy(settings: GlobalSettings) -> DisruptionPolicy:
     """Simulations take the floor plan: what it does not find cheaper is not worth a move."""
     solving = replace(policy_of(settings), time_box=0.0)
-    return DisruptionPolicy(solving=solving, drift_of_provisioners=settings.drift_enabled)
+    return DisruptionPolicy(
+        solving=solving,
+        drift_of_provisioners=settings.drift_enabled,
+        spot_to_spot=settings.spot_to_spot,
+        node_repair=settings.node_repair,
+        eviction_price=settings.eviction_price,
+    )
 
 
 def _nodes(snapshot: Snapshot, move: Move) -> list[str]:

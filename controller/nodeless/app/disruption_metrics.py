@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from itertools import groupby
 
-from prometheus_client import CollectorRegistry, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from nodeless.model.disruption import DRIFTED, EMPTY, EXPIRED, UNDERUTILIZED, UNHEALTHY, Move, Verdict
 from nodeless.model.snapshot import Snapshot
@@ -11,12 +11,7 @@ from nodeless.model.snapshot import Snapshot
 _METHODS = {EXPIRED: "expiration", DRIFTED: "drift", EMPTY: "emptiness", UNHEALTHY: "repair"}
 _SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 180)
 #: Gauges that only grow.
-DISRUPTION_COUNTERS = (
-    "karpenter_deprovisioning_actions_performed",
-    "karpenter_voluntary_disruption_decisions_total",
-    "karpenter_voluntary_disruption_failed_validations_total",
-    "karpenter_voluntary_disruption_queue_failures_total",
-)
+DISRUPTION_COUNTERS = ("karpenter_deprovisioning_actions_performed",)
 
 
 class DisruptionMetrics:
@@ -35,20 +30,20 @@ class DisruptionMetrics:
             ["action"],
             registry=registry,
         )
-        self._decisions = Gauge(
-            "karpenter_voluntary_disruption_decisions_total",
+        self._decisions = Counter(
+            "karpenter_voluntary_disruption_decisions",
             "Moves that were begun",
             ["decision", "reason"],
             registry=registry,
         )
-        self._invalid = Gauge(
-            "karpenter_voluntary_disruption_failed_validations_total",
+        self._invalid = Counter(
+            "karpenter_voluntary_disruption_failed_validations",
             "Moves that were not right any more when they were looked at again",
             ["reason"],
             registry=registry,
         )
-        self.queue_failures = Gauge(
-            "karpenter_voluntary_disruption_queue_failures_total",
+        self.queue_failures = Counter(
+            "karpenter_voluntary_disruption_queue_failures",
             "Nodes whose replacement failed",
             registry=registry,
         )

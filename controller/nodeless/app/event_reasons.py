@@ -69,6 +69,13 @@ EVENT_RULES: tuple[EventRule, ...] = (
     EventRule(
         "DisruptionBlocked", "Normal", _NODE, "What keeps the node from being disrupted", silent_seconds=900.0
     ),
+    EventRule(
+        "NodeRepairBlocked",
+        "Normal",
+        _NODE,
+        "What keeps a broken node from being replaced",
+        silent_seconds=900.0,
+    ),
     EventRule("Disrupted", "Normal", _POD, "Deleted past its budgets: the time for the drain was over"),
     EventRule(
         "Unconsolidatable", "Normal", _NODE, "Why the node stays", silent_seconds=900.0, by_message=False

@@ -84,7 +84,7 @@ def _metrics() -> str:
     collectors: Iterable[Any] = Metrics().registry._collector_to_names
     rows = sorted(
         (
-            f"`{each._name}`",
+            f"`{each._name}{'_total' if each._type == 'counter' else ''}`",
             "counter" if each._name in COUNTERS else each._type,
             _listed(each._labelnames),
             each._documentation,

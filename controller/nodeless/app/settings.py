@@ -88,6 +88,13 @@ class GlobalSettings:
     drift_enabled: bool = _setting(
         "featureGates.driftEnabled", boolean, "false", "",
         "Replace nodes that no longer are as their pool and node class want them", gate="Drift")
+    spot_to_spot: bool = _setting(
+        "nodeless.spotToSpotConsolidation", boolean, "false", "",
+        "Replace spot nodes by cheaper spot nodes where 15 cheaper types hold their pods",
+        gate="SpotToSpotConsolidation")
+    node_repair: bool = _setting(
+        "nodeless.nodeRepair", boolean, "false", "",
+        "Replace nodes whose conditions say that they are broken", gate="NodeRepair")
     vm_memory_overhead_percent: float = _setting(
         "aws.vmMemoryOverheadPercent", fraction, "0.075", "VM_MEMORY_OVERHEAD_PERCENT",
         "Fraction of an instance's memory that its hypervisor takes, where it was not measured")
@@ -115,6 +122,9 @@ class GlobalSettings:
     node_fee: float = _setting(
         "nodeless.nodeFee", amount, "0", "",
         "Dollars an hour that every node costs besides its instance (agents, volumes)")
+    eviction_price: float = _setting(
+        "nodeless.evictionPrice", amount, "0", "",
+        "Dollars that one eviction counts as, against what consolidation saves in an hour")
     time_box: float = _setting(
         "nodeless.timeBox", amount, "1", "",
         "Seconds that a pass may search for a cheaper plan; 0: none")

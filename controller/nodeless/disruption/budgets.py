@@ -8,6 +8,7 @@ remaining = allowed - nodes that are on their way out or not Ready, never below 
 from dataclasses import dataclass
 
 from nodeless.disruption.schedules import parse_schedule
+from nodeless.model.disruption import UNHEALTHY
 from nodeless.model.nodes import INITIALIZED_CONDITION, Claim, Node
 from nodeless.model.pools import Budget, Pool
 from nodeless.model.snapshot import Snapshot
@@ -70,7 +71,10 @@ def allowed(pool: Pool, reason: str, nodes: int, now: float) -> int:
 def allowance(snapshot: Snapshot, pool: Pool, reason: str, now: float) -> Allowance:
     """What the pool's budgets leave now."""
     counted = [(claim, node) for claim, node in pool_members(snapshot, pool) if _counts(claim, node)]
-    disrupted = sum(_disrupted(claim, node) for claim, node in counted)
+    # Nodes that are not Ready are what repair is for: they must not use up its own budget.
+    disrupted = sum(
+        leaving(node, claim) if reason == UNHEALTHY else _disrupted(claim, node) for claim, node in counted
+    )
     return Allowance(len(counted), allowed(pool, reason, len(counted), now), disrupted)
 
 

@@ -4,7 +4,7 @@ A node whose pods are dearer to move is moved later: the order is by price saved
 unit of disturbance, price / (1 + sum of the pods' positive eviction costs).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from nodeless.api.times import parse_time
@@ -51,7 +51,7 @@ class Candidate:
 
     @property
     def disturbance(self) -> float:
-        return 1.0 + sum(max(eviction_cost(pod), 0.0) for pod in self.pods)
+        return disturbance_of(self.pods)
 
     @property
     def empty(self) -> bool:
@@ -61,6 +61,11 @@ class Candidate:
     @property
     def ratio(self) -> float:
         return (self.price or 0.0) / self.disturbance
+
+
+def disturbance_of(pods: Iterable[Pod]) -> float:
+    """What the end of a node disturbs: 1, and the positive eviction costs of its pods."""
+    return 1.0 + sum(max(eviction_cost(pod), 0.0) for pod in pods)
 
 
 def eviction_cost(pod: Pod) -> float:
@@ -79,8 +84,7 @@ def candidates(
     """The candidates by name, and why each other claim is none."""
     found: list[Candidate] = []
     verdicts: dict[str, Verdict] = {}
-    prices = _Prices(catalog)
-    blocking = Blocking(snapshot)
+    make = Making(snapshot, catalog, now)
     busy = replacing(snapshot)
     for name, claim in sorted(snapshot.claims.items()):
         node = snapshot.node_of(claim)
@@ -91,10 +95,23 @@ def candidates(
         if obstacle is not None or node is None or pool is None:
             verdicts[name] = obstacle or Verdict("NotInitialized", "its node is not initialised")
             continue
-        pods = tuple(snapshot.pods_on(node.name))
-        moving = tuple(pod for pod in pods if pod.occupies and pod.deletion_timestamp is None)
-        found.append(Candidate(claim, node, pool, moving, prices.of(node, pool), blocking.blocked(pods, now)))
+        found.append(make.candidate(claim, node, pool))
     return tuple(found), verdicts
+
+
+class Making:
+    """Makes candidates of one snapshot."""
+
+    def __init__(self, snapshot: Snapshot, catalog: Catalog, now: float) -> None:
+        self._snapshot, self._now = snapshot, now
+        self._prices, self._blocking = Prices(catalog), Blocking(snapshot)
+
+    def candidate(self, claim: Claim, node: Node, pool: Pool) -> Candidate:
+        """What there is to say about a node, whether it may be disrupted or not."""
+        pods = tuple(self._snapshot.pods_on(node.name))
+        moving = tuple(pod for pod in pods if pod.occupies and pod.deletion_timestamp is None)
+        blocked = self._blocking.blocked(pods, self._now)
+        return Candidate(claim, node, pool, moving, self._prices.of(node, pool), blocked)
 
 
 def replacing(snapshot: Snapshot) -> dict[str, tuple[str, ...]]:
@@ -154,7 +171,7 @@ def _not_before(claim: Claim) -> float:
         return 0.0
 
 
-class _Prices:
+class Prices:
     """What a node costs: the price of its own offering, to be had now or not."""
 
     def __init__(self, catalog: Catalog) -> None:

@@ -21,6 +21,7 @@ from dataclasses import replace
 
 from immutables import Map
 
+from nodeless.disruption.balance import Worth
 from nodeless.disruption.candidates import Candidate
 from nodeless.disruption.policy import DisruptionPolicy
 from nodeless.disruption.replacing import Replacement, cheaper_replacement
@@ -45,7 +46,9 @@ class Consolidation:
         policy: DisruptionPolicy,
         now: float,
         closed: frozenset[str],
+        worth: Worth | None = None,
     ) -> None:
+        self._worth = worth or Worth(snapshot, catalog, policy.eviction_price)
         self._snapshot = snapshot
         self._catalog = catalog
         self._policy = policy
@@ -74,6 +77,11 @@ class Consolidation:
             homeless = room.homeless(candidate)
             if homeless is not None:
                 self._stay(candidate, f"pod {homeless.key} has room on no other node")
+                staying[candidate.node.name] = None
+                continue
+            refusal = self._worth.refusal([candidate], candidate.price or 0.0)
+            if refusal is not None:
+                self.verdicts[candidate.name] = refusal
                 staying[candidate.node.name] = None
                 continue
             outcome = self._fit(state, candidate, room, staying)
@@ -121,6 +129,8 @@ class Consolidation:
                 if isinstance(found, str):
                     continue
                 move = _move(mine[:size], found)
+                if self._worth.refusal(mine[:size], move.saving) is not None:
+                    continue
                 if best is None or move.saving > best.saving:
                     best = move
         return best
@@ -142,6 +152,11 @@ class Consolidation:
                 continue
             if trials >= _MOST_SINGLES:
                 break
+            # Not even all of its price would be worth it.
+            refusal = self._worth.refusal([candidate], candidate.price or 0.0)
+            if refusal is not None:
+                self.verdicts[candidate.name] = refusal
+                continue
             trials += 1
             below = self._below(candidate.price or 0.0)
             outcome = self._trial(self._snapshot, candidate, room.targets(candidate), below)
@@ -149,9 +164,14 @@ class Consolidation:
                 self._stay(candidate, f"nothing cheaper holds its pods: {outcome.reason}")
                 continue
             found = self._replacement([candidate])
-            if isinstance(found, Replacement):
-                return _move([candidate], found)
-            self._stay(candidate, found)
+            if isinstance(found, str):
+                self._stay(candidate, found)
+                continue
+            move = _move([candidate], found)
+            refusal = self._worth.refusal([candidate], move.saving)
+            if refusal is None:
+                return move
+            self.verdicts[candidate.name] = refusal
         return None
 
     def _replacement(self, some: Sequence[Candidate]) -> Replacement | str:

@@ -1,28 +1,27 @@
 """`disrupt`: from a snapshot to the moves that make it better, and why every other node stays.
 
-The order is Karpenter's: expired, drifted, empty, underutilised; the first kind of move that
-is found is the answer. Graceful moves (empty, underutilised) respect every pod that blocks;
-drift ignores them where the claim bounds its drain (`terminationGracePeriod`).
+The order is Karpenter's: broken, expired, drifted, empty, underutilised; the first kind of move that
+is found is the answer. Graceful moves (empty, underutilised) respect every pod that blocks.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
+from nodeless.disruption.ageing import replaced
 from nodeless.disruption.budgets import allowance
-from nodeless.disruption.candidates import Candidate, candidates, replacing
+from nodeless.disruption.candidates import Candidate
 from nodeless.disruption.consolidation import Consolidation
+from nodeless.disruption.look import Look
 from nodeless.disruption.memory import NOTHING_REMEMBERED, Memory
 from nodeless.disruption.policy import DisruptionPolicy
-from nodeless.disruption.simulation import Settled, leaving_soon, settled, without
+from nodeless.disruption.repairing import repairs
+from nodeless.disruption.simulation import without
 from nodeless.model.disruption import DRIFTED, EMPTY, EXPIRED, UNDERUTILIZED, Decisions, Move, Verdict
 from nodeless.model.instance_types import Catalog
-from nodeless.model.labels import DO_NOT_CONSOLIDATE, VOLUNTARY_DISRUPTION
-from nodeless.model.nodes import DRIFTED as DRIFTED_CONDITION
+from nodeless.model.labels import DO_NOT_CONSOLIDATE
 from nodeless.model.nodes import INITIALIZED_CONDITION, Claim
-from nodeless.model.pods import Pod
 from nodeless.model.pools import PROVISIONER, Pool
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.workloads import workload_of
-from nodeless.solve.capacity.pricing import priced
 
 
 def disrupt(
@@ -46,7 +45,7 @@ def disrupt(
     """
     if snapshot.teardown:
         return Decisions()
-    look = _Look(snapshot, catalog, policy, now, memory)
+    look = _Deciding(snapshot, catalog, policy, now, memory)
     moves = look.moves()
     chosen = {name for move in moves for name in move.claims}
     verdicts = {name: verdict for name, verdict in look.verdicts.items() if name not in chosen}
@@ -67,116 +66,17 @@ def quiet_since(claim: Claim) -> float:
     return max(since, claim.last_pod_event or 0.0)
 
 
-class _Look:
-    """One look at the cluster."""
-
-    def __init__(
-        self,
-        snapshot: Snapshot,
-        catalog: Catalog,
-        policy: DisruptionPolicy,
-        now: float,
-        memory: Memory = NOTHING_REMEMBERED,
-        again: Move | None = None,
-    ) -> None:
-        chosen = {name: move for move in memory.moves for name in move.claims}
-        self.snapshot, self.policy, self.now = leaving_soon(snapshot, chosen), policy, now
-        solving = policy.solving
-        self.catalog = priced(catalog, snapshot.pools.values(), solving.price_adjustments, solving.node_fee)
-        self.candidates, self.verdicts = candidates(self.snapshot, self.catalog, now)
-        for name, move in chosen.items():
-            self.verdicts[name] = Verdict("Chosen", f"looked at once more before it is done: {move.message}")
-        self._promised = frozenset(
-            pod.key
-            for name, move in chosen.items()
-            if move.replacements and name in snapshot.claims
-            for pod in _pods_of(snapshot, name)
-        )
-        names = again.claims if again is not None else ()
-        self._ending = frozenset(snapshot.claims[name].node_name for name in names if name in snapshot.claims)
-        self._restless = memory.restless(snapshot, now)
-        self._settled: Settled | None = None
-
-    @property
-    def settled(self) -> Settled:
-        if self._settled is None:
-            self._settled = settled(
-                self.snapshot, self.catalog, self.policy.solving, self.now, self._promised, self._ending
-            )
-        return self._settled
+class _Deciding(Look):
+    """A look that decides."""
 
     def moves(self) -> tuple[Move, ...]:
-        for found in (self._replaced(EXPIRED), self._replaced(DRIFTED), self._empty(), self._consolidated()):
-            if found:
-                return found
-        return ()
-
-    def _left(self, reason: str) -> dict[str, int]:
-        return {
-            key: allowance(self.snapshot, pool, reason, self.now).remaining
-            for key, pool in self.snapshot.pools.items()
-        }
-
-    def _refuse(self, some: Iterable[Candidate], code: str, message: str) -> None:
-        for candidate in some:
-            # What was found first stands: an expired node that waits says that, not how full it is.
-            self.verdicts.setdefault(candidate.name, Verdict(code, message))
-
-    # Expired and drifted: one a pool, oldest first.
-
-    def _replaced(self, reason: str) -> tuple[Move, ...]:
-        left, moves = self._left(reason), []
-        busy = {str(self.snapshot.claims[name].pool) for name in replacing(self.snapshot)}
-        for pool in sorted({candidate.pool.key for candidate in self.candidates}):
-            some = [each for each in self.candidates if each.pool.key == pool and self._due(each, reason)]
-            if not some:
-                continue
-            if not some[0].pool.budgets and pool in busy:
-                self._refuse(some, "Waiting", f"{reason.lower()}; another node of {pool} is being replaced")
-                continue
-            if left[pool] <= 0:
-                budget = allowance(self.snapshot, some[0].pool, reason, self.now)
-                self._refuse(some, "Budget", f"{reason.lower()}, but {budget}")
-                continue
-            move = self._first(sorted(some, key=lambda each: self._age(each, reason)), reason)
-            if move is not None:
-                moves.append(move)
-        return tuple(moves)
-
-    def _due(self, candidate: Candidate, reason: str) -> bool:
-        if reason == EXPIRED:
-            return candidate.node.annotations.get(VOLUNTARY_DISRUPTION) == "expired"
-        first = candidate.pool.reference.kind == PROVISIONER
-        if first and not self.policy.drift_of_provisioners:
-            return False
-        return candidate.claim.is_true(DRIFTED_CONDITION)
-
-    def _age(self, candidate: Candidate, reason: str) -> tuple[bool, float, str]:
-        if reason == EXPIRED:
-            return False, candidate.node.created_at, candidate.name
-        condition = candidate.claim.condition(DRIFTED_CONDITION)
-        since = condition.last_transition_time if condition is not None else self.now
-        return bool(candidate.pods), since, candidate.name
-
-    def _first(self, some: Sequence[Candidate], reason: str) -> Move | None:
-        for candidate in some:
-            bounded = reason == DRIFTED and candidate.claim.termination_grace_period is not None
-            if candidate.blocked is not None and not bounded:
-                self.verdicts.setdefault(candidate.name, candidate.blocked)
-                continue
-            outcome = without(self.settled.snapshot, [candidate], self.catalog, self.policy.solving, self.now)
-            first = candidate.pool.reference.kind == PROVISIONER
-            if not outcome.placed and not first:
-                self._refuse([candidate], "NoReplacement", f"{reason.lower()}, but {outcome.reason}")
-                continue
-            nodes = outcome.new_nodes
-            price = sum(node.price for node in nodes)
-            text = f"{reason.lower()}: {_why(candidate, reason)}; {len(candidate.pods)} pods move"
-            before = candidate.price or 0.0
-            return Move(reason, (candidate.name,), nodes, before, price, len(candidate.pods), text)
-        return None
-
-    # Empty and underutilised.
+        return (
+            repairs(self)
+            or replaced(self, EXPIRED)
+            or replaced(self, DRIFTED)
+            or self._empty()
+            or self._consolidated()
+        )
 
     def _consolidatable(self) -> list[Candidate]:
         """Candidates whose pool consolidates, quiet for long enough, and without pods that block."""
@@ -202,7 +102,7 @@ class _Look:
             return Verdict("NotQuiet", text)
         if candidate.blocked is not None:
             return candidate.blocked
-        if self._restless and (restless := self._resting(candidate)) is not None:
+        if self.restless and (restless := self._resting(candidate)) is not None:
             return restless
         if candidate.price is None:
             node = candidate.node
@@ -212,7 +112,7 @@ class _Look:
 
     def _resting(self, candidate: Candidate) -> Verdict | None:
         for pod in candidate.pods:
-            rate = self._restless.get(workload_of(pod))
+            rate = self.restless.get(workload_of(pod))
             if rate is not None:
                 text = (
                     f"pods of {workload_of(pod)} were moved {rate:.1f} times each in the last hour: they rest"
@@ -221,7 +121,7 @@ class _Look:
         return None
 
     def _empty(self) -> tuple[Move, ...]:
-        left = self._left(EMPTY)
+        left = self.left(EMPTY)
         names: list[Candidate] = []
         for candidate in self._consolidatable():
             if not candidate.empty:
@@ -229,10 +129,10 @@ class _Look:
             expected = self.settled.expected
             coming = expected.get(candidate.name, 0) + expected.get(candidate.node.name, 0)
             if coming:
-                self._refuse([candidate], "Expecting", f"{coming} pods are expected on it")
+                self.refuse([candidate], "Expecting", f"{coming} pods are expected on it")
             elif left[candidate.pool.key] <= 0:
                 budget = allowance(self.snapshot, candidate.pool, EMPTY, self.now)
-                self._refuse([candidate], "Budget", f"empty, but {budget}")
+                self.refuse([candidate], "Budget", f"empty, but {budget}")
             else:
                 left[candidate.pool.key] -= 1
                 names.append(candidate)
@@ -249,22 +149,20 @@ class _Look:
             if candidate.empty:
                 continue
             if not candidate.pool.consolidation_enabled:
-                self._refuse(
-                    [candidate], "OnlyWhenEmpty", f"{candidate.pool.reference} ends only empty nodes"
-                )
+                self.refuse([candidate], "OnlyWhenEmpty", f"{candidate.pool.reference} ends only empty nodes")
             else:
                 some.append(candidate)
         if not some:
             return ()
         if self.settled.planning:
             text = f"capacity for {self.settled.planning} waiting pods is being planned first"
-            self._refuse(some, "Planning", text)
+            self.refuse(some, "Planning", text)
             return ()
-        left = self._left(UNDERUTILIZED)
+        left = self.left(UNDERUTILIZED)
         for candidate in some:
             if left[candidate.pool.key] <= 0:
                 budget = allowance(self.snapshot, candidate.pool, UNDERUTILIZED, self.now)
-                self._refuse([candidate], "Budget", str(budget))
+                self.refuse([candidate], "Budget", str(budget))
         expected = self.settled.expected
         some = [each for each in some if not expected.get(each.name) and not expected.get(each.node.name)]
         search = Consolidation(self.settled.snapshot, self.catalog, self.policy, self.now, self._closed())
@@ -283,18 +181,6 @@ class _Look:
         return frozenset(names)
 
 
-def _pods_of(snapshot: Snapshot, claim_name: str) -> Iterable[Pod]:
-    node = snapshot.node_of(snapshot.claims[claim_name])
-    return snapshot.pods_on(node.name) if node is not None else ()
-
-
-def _why(candidate: Candidate, reason: str) -> str:
-    if reason == EXPIRED:
-        return f"older than its {candidate.pool.ttl_seconds_until_expired} s"
-    condition = candidate.claim.condition(DRIFTED_CONDITION)
-    return f"{condition.reason}, {condition.message}" if condition is not None else ""
-
-
 def still_right(
     move: Move,
     snapshot: Snapshot,
@@ -308,10 +194,10 @@ def still_right(
     The solver must still place every pod, with as many new nodes, and would still accept every type
     that the move would launch. Other moves in `memory` that wait count as made.
     """
-    look = _Look(snapshot, catalog, policy, now, memory.without(move), again=move)
+    look = _Deciding(snapshot, catalog, policy, now, memory.without(move), again=move)
     living = {candidate.name: candidate for candidate in look._consolidatable()}
     some = [living[name] for name in move.claims if name in living]
-    left = look._left(move.reason)
+    left = look.left(move.reason)
     spent: dict[str, int] = {}
     for candidate in some:
         spent[candidate.pool.key] = spent.get(candidate.pool.key, 0) + 1
@@ -342,7 +228,7 @@ def still_right(
     return move if wanted <= accepted else None
 
 
-def _still_empty(move: Move, some: Sequence[Candidate], look: _Look, left: dict[str, int]) -> Move | None:
+def _still_empty(move: Move, some: Sequence[Candidate], look: _Deciding, left: dict[str, int]) -> Move | None:
     names = []
     for candidate in some:
         expected = look.settled.expected

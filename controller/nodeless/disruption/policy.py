@@ -17,6 +17,10 @@ class DisruptionPolicy:
     """Whether drifted nodes of a Provisioner are replaced (gate driftEnabled of v0.27, off by default)."""
     least_saving: float = 0.03
     """Part of the price that a replacement must save; below it, moving pods is not worth it."""
+    eviction_price: float = 0.0
+    """US dollars that an ordinary eviction counts as, against what a move saves in an hour."""
+    node_repair: bool = False
+    """Whether nodes that stay broken are replaced (gate NodeRepair)."""
     most_nodes: int = 100
     """Nodes that end in one move at most (Karpenter's limit)."""
     most_trials: int = 2000

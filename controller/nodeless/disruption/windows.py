@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from nodeless.disruption.budgets import UNLIMITED, allowed
 from nodeless.disruption.schedules import parse_schedule
-from nodeless.model.disruption import DRIFTED, EMPTY, UNDERUTILIZED
+from nodeless.model.disruption import DRIFTED, EMPTY, UNDERUTILIZED, UNHEALTHY
 from nodeless.model.labels import PAUSE
 from nodeless.model.pools import Budget, Pool
 
-REASONS = (EMPTY, UNDERUTILIZED, DRIFTED)
+REASONS = (EMPTY, UNDERUTILIZED, DRIFTED, UNHEALTHY)
 
 
 @dataclass(frozen=True, slots=True)

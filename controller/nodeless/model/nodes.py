@@ -136,6 +136,8 @@ class Node:
     deletion_timestamp: float | None = None
     finalizers: tuple[str, ...] = ()
     owners: tuple[Owner, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+    """What the kubelet and other watchers of the machine report, without the times at which they did."""
 
     @property
     def initialized(self) -> bool:

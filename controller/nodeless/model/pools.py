@@ -80,6 +80,8 @@ class Pool:
     ttl_seconds_after_empty: int | None = None
     ttl_seconds_until_expired: int | None = None
     consolidation_enabled: bool = False
+    balanced: bool = False
+    """Consolidated only where the part of its price saved is worth the part of it disturbed (Balanced)."""
     deletion_timestamp: float | None = None
     finalizers: tuple[str, ...] = ()
     status_resources: Resources = field(default_factory=dict, hash=False)

@@ -6,6 +6,7 @@ import msgspec
 
 from nodeless.api.times import parse_time
 from nodeless.model import pods as model
+from nodeless.model.conditions import Condition
 from nodeless.model.labels import DO_NOT_DISRUPT, DO_NOT_EVICT, POD_DELETION_COST, POD_DISRUPTION_COST
 from nodeless.model.nodes import Node
 from nodeless.model.requirements import Requirement
@@ -88,6 +89,10 @@ def decode_node(raw: bytes) -> Node:
         deletion_timestamp=_time(metadata.deletionTimestamp),
         finalizers=tuple(metadata.finalizers),
         owners=_owners(metadata),
+        conditions=tuple(
+            Condition(each.type, each.status, each.reason, "", _time(each.lastTransitionTime) or 0.0)
+            for each in status.conditions
+        ),
     )
 
 

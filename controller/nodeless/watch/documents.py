@@ -212,10 +212,17 @@ class NodeSpec(msgspec.Struct):
     unschedulable: bool = False
 
 
+class NodeCondition(msgspec.Struct):
+    type: str
+    status: str = ""
+    reason: str = ""
+    lastTransitionTime: str | None = None
+
+
 class NodeStatus(msgspec.Struct):
     capacity: Quantities = {}
     allocatable: Quantities = {}
-    conditions: list[PodCondition] = []
+    conditions: list[NodeCondition] = []
 
 
 class Node(msgspec.Struct):

@@ -1,0 +1,79 @@
+"""Nodes that are too old or not what they should be any more: one a pool at a time, the oldest first.
+
+Drift ignores pods that block where the claim bounds its drain (`terminationGracePeriod`).
+"""
+
+from collections.abc import Sequence
+
+from nodeless.disruption.budgets import allowance
+from nodeless.disruption.candidates import Candidate, replacing
+from nodeless.disruption.look import Look
+from nodeless.disruption.simulation import without
+from nodeless.model.disruption import DRIFTED, EXPIRED, Move
+from nodeless.model.labels import VOLUNTARY_DISRUPTION
+from nodeless.model.nodes import DRIFTED as DRIFTED_CONDITION
+from nodeless.model.pools import PROVISIONER
+
+
+def replaced(look: Look, reason: str) -> tuple[Move, ...]:
+    """The moves of expired or drifted nodes."""
+    left, moves = look.left(reason), []
+    busy = {str(look.snapshot.claims[name].pool) for name in replacing(look.snapshot)}
+    for pool in sorted({candidate.pool.key for candidate in look.candidates}):
+        some = [each for each in look.candidates if each.pool.key == pool and _due(look, each, reason)]
+        if not some:
+            continue
+        if not some[0].pool.budgets and pool in busy:
+            look.refuse(some, "Waiting", f"{reason.lower()}; another node of {pool} is being replaced")
+            continue
+        if left[pool] <= 0:
+            budget = allowance(look.snapshot, some[0].pool, reason, look.now)
+            look.refuse(some, "Budget", f"{reason.lower()}, but {budget}")
+            continue
+        move = _first(look, sorted(some, key=lambda each: _age(look, each, reason)), reason)
+        if move is not None:
+            moves.append(move)
+    return tuple(moves)
+
+
+def _due(look: Look, candidate: Candidate, reason: str) -> bool:
+    if reason == EXPIRED:
+        return candidate.node.annotations.get(VOLUNTARY_DISRUPTION) == "expired"
+    first = candidate.pool.reference.kind == PROVISIONER
+    if first and not look.policy.drift_of_provisioners:
+        return False
+    return candidate.claim.is_true(DRIFTED_CONDITION)
+
+
+def _age(look: Look, candidate: Candidate, reason: str) -> tuple[bool, float, str]:
+    if reason == EXPIRED:
+        return False, candidate.node.created_at, candidate.name
+    condition = candidate.claim.condition(DRIFTED_CONDITION)
+    since = condition.last_transition_time if condition is not None else look.now
+    return bool(candidate.pods), since, candidate.name
+
+
+def _first(look: Look, some: Sequence[Candidate], reason: str) -> Move | None:
+    for candidate in some:
+        bounded = reason == DRIFTED and candidate.claim.termination_grace_period is not None
+        if candidate.blocked is not None and not bounded:
+            look.verdicts.setdefault(candidate.name, candidate.blocked)
+            continue
+        outcome = without(look.settled.snapshot, [candidate], look.catalog, look.policy.solving, look.now)
+        first = candidate.pool.reference.kind == PROVISIONER
+        if not outcome.placed and not first:
+            look.refuse([candidate], "NoReplacement", f"{reason.lower()}, but {outcome.reason}")
+            continue
+        nodes = outcome.new_nodes
+        price = sum(node.price for node in nodes)
+        text = f"{reason.lower()}: {_why(candidate, reason)}; {len(candidate.pods)} pods move"
+        before = candidate.price or 0.0
+        return Move(reason, (candidate.name,), nodes, before, price, len(candidate.pods), text)
+    return None
+
+
+def _why(candidate: Candidate, reason: str) -> str:
+    if reason == EXPIRED:
+        return f"older than its {candidate.pool.ttl_seconds_until_expired} s"
+    condition = candidate.claim.condition(DRIFTED_CONDITION)
+    return f"{condition.reason}, {condition.message}" if condition is not None else ""

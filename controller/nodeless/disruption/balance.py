@@ -1,0 +1,90 @@
+"""Whether a saving is worth the disturbance: policy `Balanced`, and the price of an eviction.
+
+    score = (saving / price of the pool's nodes) / (disturbance of the move / disturbance of the pool)
+
+where the disturbance of a node is 1 + the positive eviction costs of its pods, and the pool's totals
+count every node of the pool, also those that cannot be disrupted now. A move is made when its score is
+at least 1/2: a fifth of the money for a twentieth of the disturbance scores 4, a twentieth of the money
+for half of it 0.1. Every pool whose policy is Balanced must approve, each with its own share of the
+saving, which is divided by the price of the nodes that end.
+
+Whatever the policy, each eviction may be given a price (`eviction_price`); a move must save more than
+that in an hour.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from nodeless.disruption.candidates import Candidate, Prices, disturbance_of
+from nodeless.model.disruption import Verdict
+from nodeless.model.instance_types import Catalog
+from nodeless.model.snapshot import Snapshot
+
+LEAST_SCORE = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Price in US dollars an hour and disturbance of all nodes of a pool."""
+
+    price: float
+    disturbance: float
+
+
+def score(saving: float, disturbance: float, totals: Totals) -> float:
+    """The part of the price saved for each part of the disturbance; 0 where nothing is saved."""
+    if saving <= 0 or totals.price <= 0:
+        return 0.0
+    return (saving / totals.price) / (disturbance / totals.disturbance)
+
+
+def totals_of(snapshot: Snapshot, catalog: Catalog) -> dict[str, Totals]:
+    """The totals of each pool, by pool key."""
+    prices, sums = Prices(catalog), dict[str, tuple[float, float]]()
+    for claim in snapshot.claims.values():
+        node, pool = snapshot.node_of(claim), snapshot.pools.get(str(claim.pool))
+        if node is None or pool is None:
+            continue
+        price, disturbance = sums.get(pool.key, (0.0, 0.0))
+        pods = (pod for pod in snapshot.pods_on(node.name) if pod.occupies)
+        sums[pool.key] = (price + (prices.of(node, pool) or 0.0), disturbance + disturbance_of(pods))
+    return {key: Totals(*each) for key, each in sums.items()}
+
+
+class Worth:
+    """Judges moves of one look at the cluster."""
+
+    def __init__(self, snapshot: Snapshot, catalog: Catalog, eviction_price: float) -> None:
+        self._eviction_price = eviction_price
+        balanced = any(pool.balanced for pool in snapshot.pools.values())
+        self._totals = totals_of(snapshot, catalog) if balanced else {}
+
+    def refusal(self, ending: Sequence[Candidate], saving: float) -> Verdict | None:
+        """Why candidates should not end for a saving (US dollars an hour); None: they may."""
+        evictions = sum(each.disturbance - 1.0 for each in ending)
+        if self._eviction_price and saving < self._eviction_price * evictions:
+            text = (
+                f"it would save {saving:.4f} USD/h, less than its evictions count for "
+                f"({evictions:.1f} at {self._eviction_price:g} USD)"
+            )
+            return Verdict("EvictionsTooDear", text)
+        price = sum(each.price or 0.0 for each in ending)
+        for key in sorted({each.pool.key for each in ending if each.pool.balanced}):
+            mine = [each for each in ending if each.pool.key == key]
+            share = sum(each.price or 0.0 for each in mine) / price if price else 0.0
+            verdict = self._unbalanced(key, mine, saving * share)
+            if verdict is not None:
+                return verdict
+        return None
+
+    def _unbalanced(self, key: str, mine: Sequence[Candidate], saving: float) -> Verdict | None:
+        totals, moved = self._totals[key], sum(each.disturbance for each in mine)
+        reached = score(saving, moved, totals)
+        if reached >= LEAST_SCORE:
+            return None
+        saved = saving / totals.price if totals.price else 0.0
+        text = (
+            f"{key} is Balanced: {saved:.1%} of its price for {moved / totals.disturbance:.1%} of its "
+            f"disturbance scores {reached:.2f}, below {LEAST_SCORE}"
+        )
+        return Verdict("Unbalanced", text)

@@ -1,0 +1,69 @@
+"""One look at the cluster: the candidates, what waits for a place, what budgets leave, and the verdicts."""
+
+from collections.abc import Iterable
+
+from nodeless.disruption.budgets import allowance
+from nodeless.disruption.candidates import Candidate, candidates
+from nodeless.disruption.memory import NOTHING_REMEMBERED, Memory
+from nodeless.disruption.policy import DisruptionPolicy
+from nodeless.disruption.simulation import Settled, leaving_soon, settled
+from nodeless.model.disruption import Move, Verdict
+from nodeless.model.instance_types import Catalog
+from nodeless.model.pods import Pod
+from nodeless.model.snapshot import Snapshot
+from nodeless.solve.capacity.pricing import priced
+
+
+class Look:
+    """What the kinds of moves share. `verdicts` says, by claim name, why each one is left alone."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        catalog: Catalog,
+        policy: DisruptionPolicy,
+        now: float,
+        memory: Memory = NOTHING_REMEMBERED,
+        again: Move | None = None,
+    ) -> None:
+        chosen = {name: move for move in memory.moves for name in move.claims}
+        self.snapshot, self.policy, self.now = leaving_soon(snapshot, chosen), policy, now
+        solving = policy.solving
+        self.catalog = priced(catalog, snapshot.pools.values(), solving.price_adjustments, solving.node_fee)
+        self.candidates, self.verdicts = candidates(self.snapshot, self.catalog, now)
+        for name, move in chosen.items():
+            self.verdicts[name] = Verdict("Chosen", f"looked at once more before it is done: {move.message}")
+        self._promised = frozenset(
+            pod.key
+            for name, move in chosen.items()
+            if move.replacements and name in snapshot.claims
+            for pod in _pods_of(snapshot, name)
+        )
+        names = again.claims if again is not None else ()
+        self._ending = frozenset(snapshot.claims[name].node_name for name in names if name in snapshot.claims)
+        self.restless = memory.restless(snapshot, now)
+        self._settled: Settled | None = None
+
+    @property
+    def settled(self) -> Settled:
+        if self._settled is None:
+            self._settled = settled(
+                self.snapshot, self.catalog, self.policy.solving, self.now, self._promised, self._ending
+            )
+        return self._settled
+
+    def left(self, reason: str) -> dict[str, int]:
+        return {
+            key: allowance(self.snapshot, pool, reason, self.now).remaining
+            for key, pool in self.snapshot.pools.items()
+        }
+
+    def refuse(self, some: Iterable[Candidate], code: str, message: str) -> None:
+        for candidate in some:
+            # What was found first stands: an expired node that waits says that, not how full it is.
+            self.verdicts.setdefault(candidate.name, Verdict(code, message))
+
+
+def _pods_of(snapshot: Snapshot, claim_name: str) -> Iterable[Pod]:
+    node = snapshot.node_of(snapshot.claims[claim_name])
+    return snapshot.pods_on(node.name) if node is not None else ()

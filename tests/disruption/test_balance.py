@@ -1,0 +1,74 @@
+"""Given a pool that weighs savings against disturbance, which moves are worth it?"""
+
+import pytest
+
+from nodeless.disruption.balance import Totals, score
+from nodeless.model.labels import CAPACITY_TYPE, DO_NOT_DISRUPT, ON_DEMAND, POD_DISRUPTION_COST
+from nodeless.model.requirements import Requirements
+from tests.disruption.world import a_node_pool, cluster, decide, node_of, on, only_move
+from tests.solve.factories import needs
+
+ON_DEMAND_ONLY = Requirements([needs(CAPACITY_TYPE, "In", ON_DEMAND)])
+BALANCED = a_node_pool(balanced=True, requirements=ON_DEMAND_ONLY)
+
+
+@pytest.mark.parametrize(
+    ("saving", "disturbance", "expected"),
+    [
+        pytest.param(20.0, 5.0, 4.0, id="DN-21-approved"),
+        pytest.param(5.0, 50.0, 0.1, id="DN-21-rejected"),
+        (0.0, 5.0, 0.0),
+        (-1.0, 5.0, 0.0),
+    ],
+)
+def test_a_score_is_the_part_of_the_price_saved_for_each_part_of_the_disturbance(
+    saving, disturbance, expected
+):
+    assert score(saving, disturbance, Totals(100.0, 100.0)) == pytest.approx(expected)
+
+
+def a_busy_node(pool, name, pods):
+    return [node_of(pool, name, "2xlarge"), on(name, pods, cpu="100m", memory="50Mi")]
+
+
+def a_kept_node(pool, name, kind="2xlarge"):
+    """Full of work that must not be disrupted; it counts in the totals all the same."""
+    return [node_of(pool, name, kind), on(name, cpu="14", annotations={DO_NOT_DISRUPT: "true"})]
+
+
+def test_dn_21_a_saving_that_disturbs_much_more_than_its_part_is_not_made():
+    """Of six equal nodes the one with 40 pods: a sixth of the price at most for most of the disturbance."""
+    things = [a_busy_node(BALANCED, "busy", 40), *(a_kept_node(BALANCED, f"k{i}") for i in range(5))]
+    decisions = decide(cluster(BALANCED, things))
+    assert not decisions.moves
+    verdict = decisions.verdicts["busy"]
+    assert verdict.code == "Unbalanced"
+    assert "NodePool/default is Balanced" in verdict.message
+    assert "below 0.5" in verdict.message
+    loose = a_node_pool(requirements=ON_DEMAND_ONLY)
+    same = [a_busy_node(loose, "busy", 40), *(a_kept_node(loose, f"k{i}") for i in range(5))]
+    assert only_move(decide(cluster(loose, same))).claims == ("busy",)
+
+
+def test_dn_21_a_saving_that_disturbs_little_is_made():
+    things = [a_busy_node(BALANCED, "calm", 1), *(a_kept_node(BALANCED, f"k{i}") for i in range(5))]
+    assert only_move(decide(cluster(BALANCED, things))).claims == ("calm",)
+
+
+def test_an_eviction_may_be_given_a_price():
+    pool = a_node_pool(requirements=ON_DEMAND_ONLY)
+    seen = cluster(pool, a_busy_node(pool, "busy", 8))
+    assert decide(seen).moves
+    decisions = decide(seen, eviction_price=1.5)
+    assert not decisions.moves
+    assert decisions.verdicts["busy"].code == "EvictionsTooDear"
+    assert "8.0 at 1.5 USD" in decisions.verdicts["busy"].message
+
+
+def test_pods_that_are_cheap_to_move_count_for_less():
+    pool = a_node_pool(requirements=ON_DEMAND_ONLY)
+    cheap = {POD_DISRUPTION_COST: str(-(2**27) * 9 // 10)}
+    seen = cluster(
+        pool, node_of(pool, "a", "2xlarge"), on("a", 8, cpu="100m", memory="50Mi", annotations=cheap)
+    )
+    assert decide(seen, eviction_price=1.5).moves

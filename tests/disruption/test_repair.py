@@ -1,0 +1,151 @@
+"""Given nodes that say that they are broken, which one is replaced, and when is none?"""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodeless.disruption import begin
+from nodeless.disruption.repair import RepairPolicy, ailment, breaker, in_order
+from nodeless.model.conditions import Condition
+from nodeless.model.labels import CAPACITY_TYPE, DO_NOT_DISRUPT, DO_NOT_REPAIR, ON_DEMAND
+from nodeless.model.pools import Budget
+from nodeless.model.requirements import Requirements
+from tests.disruption.test_commands import carried_out, replacement_of
+from tests.disruption.world import a_node_pool, cluster, decide, node_of, on, only_move
+from tests.factories import a_node
+from tests.solve.factories import NOW, needs
+
+MINUTE = 60.0
+POOL = a_node_pool(
+    consolidation_enabled=False,
+    consolidate_after=None,
+    requirements=Requirements([needs(CAPACITY_TYPE, "In", ON_DEMAND)]),
+)
+
+
+def broken(name, minutes=31, *, kind="small", type_="Ready", status="False", pool=POOL, reason="", **fields):
+    condition = Condition(type_, status, reason, "", NOW - minutes * MINUTE)
+    node = {"conditions": (condition,), "ready": type_ != "Ready", **fields.pop("node", {})}
+    return node_of(pool, name, kind, node=node, **fields)
+
+
+def healthy(number, pool=POOL):
+    return [node_of(pool, f"h{each}", "small") for each in range(number)]
+
+
+def look(*things, **policy):
+    return decide(cluster(*things), **{"node_repair": True, **policy})
+
+
+def test_dn_24_a_node_that_is_broken_for_too_long_is_replaced_before_it_ends():
+    things = (POOL, broken("a"), on("a", cpu="500m"), healthy(9))
+    seen = cluster(*things, [on(f"h{each}", cpu="700m") for each in range(9)])
+    move = only_move(decide(seen, node_repair=True))
+    assert (move.reason, move.claims) == ("Unhealthy", ("a",))
+    assert len(move.replacements) == 1
+    assert "Ready=False for more than 1800 s" in move.message
+
+
+def test_dn_24_three_broken_nodes_of_ten_stop_all_repair():
+    assert only_move(look(POOL, broken("a"), broken("b"), healthy(8))).reason == "Unhealthy"
+    decisions = look(POOL, broken("a"), broken("b"), broken("c", 1), healthy(7))
+    assert not decisions.moves
+    assert decisions.verdicts["a"].code == "Breaker"
+    assert "3 of 10 nodes" in decisions.verdicts["a"].message
+
+
+@pytest.mark.parametrize(("nodes", "most"), [(1, 1), (4, 1), (5, 1), (6, 2), (10, 2), (11, 3)])
+def test_a_fifth_rounded_up_may_be_broken(nodes, most):
+    assert not breaker(nodes, most)
+    assert breaker(nodes, most + 1)
+
+
+def test_nothing_is_repaired_while_the_gate_is_closed_or_the_time_is_not_over():
+    assert not look(POOL, broken("a"), healthy(9), node_repair=False).moves
+    assert not look(POOL, broken("a", 29), healthy(9)).moves
+
+
+def test_one_node_a_round_the_most_urgent_first():
+    gpu = broken("gpu", 11, type_="AcceleratedHardwareReady")
+    assert only_move(look(POOL, broken("a", 40), gpu, healthy(9))).claims == ("gpu",)
+    # Being overdue for an hour outweighs one rank of priority.
+    assert only_move(look(POOL, broken("a", 95, node={"created_at": 0.0}), gpu, healthy(9))).claims == ("a",)
+
+
+@pytest.mark.parametrize(("grace", "moves"), [(None, 0), (300, 1)])
+def test_a_pod_that_blocks_is_passed_over_only_where_the_drain_is_bounded(grace, moves):
+    pod = on("a", cpu="500m", annotations={DO_NOT_DISRUPT: "true"})
+    decisions = look(POOL, broken("a", termination_grace_period=grace), pod, healthy(9))
+    assert len(decisions.moves) == moves
+    if not moves:
+        assert decisions.verdicts["a"].code == "RepairBlocked"
+
+
+def test_an_annotation_forbids_it_and_do_not_disrupt_does_not():
+    vetoed = broken("a", node={"annotations": {DO_NOT_REPAIR: "true"}})
+    assert look(POOL, vetoed, healthy(9)).verdicts["a"].code == "RepairBlocked"
+    assert look(POOL, broken("a", node={"annotations": {DO_NOT_DISRUPT: "true"}}), healthy(9)).moves
+
+
+def test_the_budget_for_unhealthy_nodes_holds_and_is_not_used_up_by_the_node_itself():
+    closed = replace(POOL, budgets=(Budget("0", reasons=("Unhealthy",)),))
+    assert look(closed, broken("a", pool=closed), healthy(9, closed)).verdicts["a"].code == "Budget"
+    one = replace(POOL, budgets=(Budget("1"),))
+    assert look(one, broken("a", pool=one), healthy(9, one)).moves
+
+
+def test_a_node_that_was_never_initialised_needs_no_budget():
+    closed = replace(POOL, budgets=(Budget("0"),))
+    never = broken("a", pool=closed, node={"labels": {}}, conditions=())
+    assert look(closed, never, healthy(9, closed)).moves
+
+
+def test_while_a_specific_policy_still_tolerates_the_fallback_is_silent():
+    policies = (
+        RepairPolicy("Disk", "False", 3600.0, reason="Resizing.*"),
+        RepairPolicy("Disk", "False", 60.0),
+    )
+
+    def found(reason, minutes):
+        node = a_node(conditions=(Condition("Disk", "False", reason, "", NOW),))
+        return ailment(node, NOW + minutes * MINUTE, policies)
+
+    assert found("Resizing-ext4", 2) is None
+    assert found("Resizing-ext4", 61).policy == policies[0]
+    assert found("Broken", 2).policy == policies[1]
+
+
+def test_a_node_is_overdue_from_its_own_birth_at_the_earliest():
+    """A machine that joined again brings the condition's old time along."""
+    young = a_node(created_at=NOW, conditions=(Condition("Ready", "False", "", "", NOW - 7200),))
+    assert ailment(young, NOW + 29 * MINUTE) is None
+    assert ailment(young, NOW + 30 * MINUTE).since == NOW + 30 * MINUTE
+
+
+@given(st.dictionaries(st.text("abc", min_size=1, max_size=2), st.integers(31, 500), max_size=6))
+def test_among_equals_the_one_that_has_waited_longest_goes_first(minutes):
+    due = [
+        (
+            name,
+            ailment(
+                a_node(
+                    conditions=(Condition("Ready", "False", "", "", NOW - each * MINUTE),), created_at=0.0
+                ),
+                NOW,
+            ),
+        )
+        for name, each in minutes.items()
+    ]
+    assert in_order(due, NOW) == sorted(minutes, key=lambda name: (-minutes[name], name))
+
+
+def test_the_broken_node_is_marked_while_its_replacement_comes():
+    seen = cluster(
+        POOL, broken("a"), on("a", cpu="500m"), healthy(9), [on(f"h{i}", cpu="700m") for i in range(9)]
+    )
+    move = only_move(decide(seen, node_repair=True))
+    after = carried_out(seen, begin(move, seen, dict(seen.pools), NOW))
+    assert replacement_of(after).annotations["nodeless.dev/replaces"] == "a"
+    assert any(taint.key == "karpenter.sh/disrupted" for taint in after.nodes["node-a"].taints)
