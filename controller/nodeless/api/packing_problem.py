@@ -55,7 +55,7 @@ def read_catalogue(document: Any) -> tuple[InstanceType, ...]:
         InvalidObject: a member is missing, unknown or of the wrong kind.
     """
     _require(document, "catalogue")
-    return _guarded("the catalogue", lambda: tuple(map(_instance_type, document["instanceTypes"])))
+    return _guarded("the catalogue", lambda: _instance_types(document["instanceTypes"]))
 
 
 def read_problem(document: Any, catalogue: Sequence[InstanceType] = ()) -> Problem:
@@ -90,7 +90,7 @@ def _read(document: Json, catalogue: Sequence[InstanceType]) -> Problem:
     names = document.get("instanceTypeNames")
     wanted = None if names is None else frozenset(names)
     types = tuple(kind for kind in catalogue if wanted is None or kind.name in wanted)
-    types += tuple(map(_instance_type, document.get("instanceTypes", ())))
+    types += _instance_types(document.get("instanceTypes", ()))
     pools = [_pool(entry) for entry in document["nodePools"]]
     pods = {pod.key: (pod, entry["name"]) for entry in document["pods"] for pod in _copies(entry)}
     existing = document.get("existingNodes", ())
@@ -120,13 +120,27 @@ def _read(document: Json, catalogue: Sequence[InstanceType]) -> Problem:
     )
 
 
-def _instance_type(entry: Json) -> InstanceType:
+def _instance_types(entries: Iterable[Json]) -> tuple[InstanceType, ...]:
+    """The types; equal labels of theirs are one object."""
+    known: dict[tuple[str, tuple[str, ...]], Requirement] = {}
+
+    def label(key: str, values: tuple[str, ...]) -> Requirement:
+        if (key, values) not in known:
+            known[key, values] = Requirement.of(key, "In" if values else "DoesNotExist", values)
+        return known[key, values]
+
+    return tuple(
+        _instance_type(
+            entry, Requirements(label(key, tuple(values)) for key, values in entry["requirements"].items())
+        )
+        for entry in entries
+    )
+
+
+def _instance_type(entry: Json, labels: Requirements) -> InstanceType:
     return InstanceType(
         name=entry["name"],
-        requirements=Requirements(
-            Requirement.of(key, "In" if values else "DoesNotExist", values)
-            for key, values in entry["requirements"].items()
-        ),
+        requirements=labels,
         capacity=parse_resources(entry["capacity"]),
         overhead=parse_resources(entry.get("overhead")),
         offerings=tuple(

@@ -15,12 +15,13 @@ from nodeless.model.pools import PROVISIONER, Pool
 from nodeless.model.requirements import Conflict, Requirement, Requirements
 from nodeless.model.taints import Taint, TaintEffect, Toleration, untolerated
 from nodeless.solve.capacity.diversity import least_values, most_possible, shortage
-from nodeless.solve.capacity.type_table import Prices, TypeTable
+from nodeless.solve.capacity.price_cube import Prices
+from nodeless.solve.capacity.type_table import TypeTable
 from nodeless.solve.pods.classes import (
     Amounts,
     Mask,
     PodClass,
-    bounded,
+    column,
     how_many,
     ports_conflict,
     requests_of,
@@ -193,11 +194,12 @@ class PoolTable:
         return where
 
     def _limited_capacity(self) -> Amounts:
-        rows = [
-            [1 if name == NODES else bounded(kind.capacity.get(name, 0)) for name in self.limit_names]
-            for kind in self.table.types
-        ]
-        return np.array(rows, dtype=np.int64).reshape(len(self.table), len(self.limit_names))
+        capacities = [kind.capacity for kind in self.table.types] if self.limit_names else []
+        limited: Amounts = np.ones((len(self.table), len(self.limit_names)), dtype=np.int64)
+        for position, name in enumerate(self.limit_names):
+            if name != NODES:
+                limited[:, position] = column(capacities, name)
+        return limited
 
 
 def offered_requirements(pool: Pool) -> Requirements:

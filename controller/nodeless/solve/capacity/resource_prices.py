@@ -20,7 +20,7 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
-from nodeless.solve.capacity.type_table import Prices
+from nodeless.solve.capacity.price_cube import Prices
 from nodeless.solve.pods.classes import Amounts, Mask
 
 

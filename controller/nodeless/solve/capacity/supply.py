@@ -171,7 +171,7 @@ class Supply:
 
     def _reservations(self, table: PoolTable) -> tuple[Way, ...]:
         ways = {}
-        for kind in table.table.types:
+        for kind in table.table.types if table.table.offers.reserves else ():
             for offering in kind.offerings:
                 if offering.reservation and offering.for_sale:
                     self._slots[offering.reservation] = offering.remaining

@@ -2,11 +2,10 @@
 
 A requirement is evaluated once for each distinct value that types carry under its key, not
 once for each type, and the answer is kept for the solve. Zones and capacity types are not
-looked at here but in `cheapest`: they belong to offerings, and an offering must satisfy both
-at once.
+looked at here: they belong to offerings (`price_cube`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +13,10 @@ from numpy.typing import NDArray
 from nodeless.model.instance_types import InstanceType, Offering
 from nodeless.model.labels import CAPACITY_RESERVATION_ID, CAPACITY_TYPE, INSTANCE_TYPE, WELL_KNOWN, ZONE
 from nodeless.model.requirements import Requirement, Requirements
+from nodeless.solve.capacity.price_cube import PriceCube, Prices
 from nodeless.solve.pods.classes import UNBOUNDED, Amounts, Axis, Mask
 from nodeless.solve.pods.volumes import attachable
 
-Prices = NDArray[np.float64]
-#: Stands for the price of what has none and so cannot be bought.
-_UNPRICED = 1e9
 _OFFERED = frozenset((ZONE, CAPACITY_TYPE))
 
 
@@ -29,18 +26,14 @@ class TypeTable:
     def __init__(self, types: Sequence[InstanceType], axis: Axis) -> None:
         self.types: tuple[InstanceType, ...] = tuple(sorted(types, key=lambda kind: kind.name))
         self.axis = axis
-        self.capacity: Amounts = axis.table(
-            [
-                {**kind.capacity, **attachable(kind.volume_limits, axis.names, int(UNBOUNDED))}
-                for kind in self.types
-            ]
-        )
+        attached = tuple(attachable({}, axis.names, 0))
+        self.capacity: Amounts = axis.table([_capacity(kind, attached) for kind in self.types])
         self.allocatable: Amounts = self.capacity - axis.table([kind.overhead for kind in self.types])
+        self.offers = PriceCube(self.types)
+        """What is offered where, at what price."""
         self._values: dict[str, tuple[list[Requirement | None], NDArray[np.intp]]] = {}
         self._allowed: dict[tuple[Requirement, bool], Mask] = {}
-        self._cheapest: dict[tuple[Requirement | None, Requirement | None, bool], Prices] = {}
         self._offerings: dict[tuple[int | Requirement | None, ...], Offering] = {}
-        self.zones, self.capacity_types, self._prices, self._sold = self._read_offerings()
 
     def __len__(self) -> int:
         return len(self.types)
@@ -67,25 +60,9 @@ class TypeTable:
 
     def cheapest(self, requirements: Requirements, *, sold_out_too: bool = False) -> Prices:
         """Per type the lowest price (USD an hour) of an available, allowed offering; infinite when none."""
-        zone, capacity_type = requirements.get(ZONE), requirements.get(CAPACITY_TYPE)
-        memo = (zone, capacity_type, sold_out_too)
-        prices = self._cheapest.get(memo)
-        if prices is None:
-            zones = [i for i, name in enumerate(self.zones) if zone is None or zone.allows(name)]
-            kinds = [
-                i
-                for i, name in enumerate(self.capacity_types)
-                if capacity_type is None or capacity_type.allows(name)
-            ]
-            cube = self._sold if sold_out_too else self._prices
-            prices = cube[:, zones][:, :, kinds].min(axis=(1, 2), initial=np.inf)
-            self._cheapest[memo] = prices
-        return prices
-
-    def price_at(self, zone: str, capacity_type: str) -> Prices:
-        """Per type the price (USD an hour) of one offering; infinite where it is not available."""
-        prices: Prices = self._prices[:, self.zones.index(zone), self.capacity_types.index(capacity_type)]
-        return prices
+        return self.offers.cheapest(
+            requirements.get(ZONE), requirements.get(CAPACITY_TYPE), sold_out_too=sold_out_too
+        )
 
     def cheapest_offering(self, index: int, requirements: Requirements) -> Offering:
         """The offering behind `cheapest` of one type. Raises ValueError when there is none."""
@@ -130,24 +107,24 @@ class TypeTable:
         known = self._values.get(key)
         if known is None:
             distinct: dict[Requirement | None, int] = {}
-            index = [distinct.setdefault(_carried(kind, key), len(distinct)) for kind in self.types]
-            known = self._values[key] = (list(distinct), np.array(index, dtype=np.intp))
+            # Catalogues share the labels that types have in common: most are known by identity.
+            labels = [_carried(kind, key) for kind in self.types]
+            positions = {id(label): distinct.setdefault(label, len(distinct)) for label in _unique(labels)}
+            index = np.array([positions[id(label)] for label in labels], dtype=np.intp)
+            known = self._values[key] = (list(distinct), index)
         return known
 
-    def _read_offerings(self) -> tuple[list[str], list[str], Prices, Prices]:
-        zones = sorted({offering.zone for kind in self.types for offering in kind.offerings})
-        kinds = sorted({offering.capacity_type for kind in self.types for offering in kind.offerings})
-        zone_index = {name: i for i, name in enumerate(zones)}
-        kind_index = {name: i for i, name in enumerate(kinds)}
-        prices = np.full((len(self.types), len(zones), len(kinds)), np.inf)
-        sold = prices.copy()
-        for row, kind in enumerate(self.types):
-            for offering in kind.offerings:
-                place = (row, zone_index[offering.zone], kind_index[offering.capacity_type])
-                sold[place] = min(sold[place], offering.price if offering.priced else _UNPRICED)
-                if offering.for_sale:
-                    prices[place] = min(prices[place], offering.price)
-        return zones, kinds, prices, sold
+
+def _capacity(kind: InstanceType, attached: tuple[str, ...]) -> Mapping[str, int]:
+    """The capacity, with what drivers can attach where any of that is asked for."""
+    if not attached:
+        return kind.capacity
+    return {**kind.capacity, **attachable(kind.volume_limits, attached, int(UNBOUNDED))}
+
+
+def _unique(labels: Iterable[Requirement | None]) -> Iterable[Requirement | None]:
+    """The labels that are different objects, in their order."""
+    return {id(label): label for label in labels}.values()
 
 
 def _carried(kind: InstanceType, key: str) -> Requirement | None:

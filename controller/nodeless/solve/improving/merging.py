@@ -11,7 +11,7 @@ import numpy as np
 
 from nodeless.solve.improving.configurations import Chosen, Cover
 from nodeless.solve.improving.items import HostLimits
-from nodeless.solve.pods.classes import Amounts
+from nodeless.solve.pods.classes import Amounts, Mask
 
 #: Nodes beyond which pairs are not tried.
 _MOST = 120
@@ -26,7 +26,7 @@ def merged(chosen: Sequence[Chosen], cover: Cover, requests: Amounts, hosts: Hos
     if len(cover.caps) or sum(one.times for one in new) > _MOST:
         return chosen
     free = np.array([not len(touched) for touched in hosts.touched], dtype=np.bool_)
-    nodes = [Chosen(one.shape, one.filling, 1) for one in new for _ in range(one.times)]
+    nodes = [single for one in new for single in [Chosen(one.shape, one.filling, 1)] * one.times]
     nodes.sort(key=lambda one: (float(cover.cost[one.shape]), one.shape))
     while (pair := _pair(nodes, cover, requests, free)) is not None:
         first, second, shape = pair
@@ -37,27 +37,34 @@ def merged(chosen: Sequence[Chosen], cover: Cover, requests: Amounts, hosts: Hos
 
 
 def _pair(
-    nodes: Sequence[Chosen],
-    cover: Cover,
-    requests: Amounts,
-    free: "np.ndarray[tuple[int], np.dtype[np.bool_]]",
+    nodes: Sequence[Chosen], cover: Cover, requests: Amounts, free: Mask
 ) -> tuple[int, int, int] | None:
-    """The first two nodes that can be one, and its shape."""
-    plain = [index for index, node in enumerate(nodes) if free[node.filling > 0].all()]
-    if len(plain) < 2:
-        return None
+    """The first two nodes that can be one, and its shape; nodes that are alike are looked at once."""
+    numbers: dict[tuple[int, bytes], int] = {}
+    alike = np.array(
+        [numbers.setdefault((node.shape, node.filling.tobytes()), len(numbers)) for node in nodes]
+    )
+    kinds = [nodes[alike.tolist().index(number)] for number in range(len(numbers))]
     shapes = cover.shapes
-    used = np.array([nodes[index].filling @ requests for index in plain])
-    price = np.array([shapes.price[nodes[index].shape] for index in plain])
-    asked = np.array([nodes[index].filling > 0 for index in plain])
-    fits_pods = ~(~shapes.allowed @ asked.T.astype(np.int64)).astype(np.bool_)
-    for position, first in enumerate(plain):
-        both = used[position] + used[position + 1 :]
-        budget = price[position] + price[position + 1 :] + _SAME
-        holds = (shapes.room[:, None, :] >= both[None, :, :]).all(axis=2)
-        holds &= (shapes.price[:, None] <= budget) & (shapes.pool >= 0)[:, None]
-        holds &= fits_pods[:, position, None] & fits_pods[:, position + 1 :]
-        for other in np.flatnonzero(holds.any(axis=0)):
-            rows = np.flatnonzero(holds[:, other])
-            return first, plain[position + 1 + int(other)], int(rows[shapes.price[rows].argmin()])
-    return None
+    used = np.array([kind.filling @ requests for kind in kinds])
+    price = np.array([shapes.price[kind.shape] for kind in kinds])
+    asked = np.array([kind.filling > 0 for kind in kinds])
+    allowed = ~(~shapes.allowed @ asked.T) & (shapes.pool >= 0)[:, None]
+
+    def holding(kind: int) -> Mask:
+        """The shapes that hold a node of the kind and one of each other, for no more money."""
+        holds: Mask = allowed & allowed[:, kind, None]
+        holds &= shapes.price[:, None] <= price + price[kind] + _SAME
+        for room, total in zip(shapes.room.T, (used + used[kind]).T, strict=True):
+            holds &= room[:, None] >= total
+        return holds
+
+    plain = ~(asked @ ~free)
+    possible = np.array([holding(kind).any(axis=0) for kind in range(len(kinds))])
+    possible &= plain & plain[:, None]
+    pairs = np.triu(possible[np.ix_(alike, alike)], 1)
+    if not pairs.any():
+        return None
+    first, other = (int(position) for position in np.unravel_index(pairs.argmax(), pairs.shape))
+    rows = np.flatnonzero(holding(alike[first])[:, alike[other]])
+    return first, other, int(rows[shapes.price[rows].argmin()])

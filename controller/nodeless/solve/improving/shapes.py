@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from nodeless.model.labels import CAPACITY_TYPE, ZONE
 from nodeless.model.requirements import Requirement, Requirements
 from nodeless.solve.capacity.pool_table import PoolTable
-from nodeless.solve.capacity.type_table import Prices
+from nodeless.solve.capacity.price_cube import Prices
 from nodeless.solve.improving.items import Item
 from nodeless.solve.pods.classes import Amounts, Mask
 
@@ -85,8 +85,8 @@ def _groups(table: PoolTable, items: Sequence[Item]) -> "list[tuple[NDArray[np.i
         labels.append(_open_labels(table, item))
     kinds = dict.fromkeys(place for place in places if place is not None)
     offered: dict[tuple[bool, ...], list[tuple[str, str]]] = {}
-    for zone in table.table.zones:
-        for capacity_type in table.table.capacity_types:
+    for zone in table.table.offers.zones:
+        for capacity_type in table.table.offers.capacity_types:
             admits = tuple(_admits(kind, zone, capacity_type) for kind in kinds)
             if any(admits):
                 offered.setdefault(admits, []).append((zone, capacity_type))
@@ -96,7 +96,7 @@ def _groups(table: PoolTable, items: Sequence[Item]) -> "list[tuple[NDArray[np.i
         here = np.array([place in open_kinds for place in places], dtype=np.bool_)
         prices = np.full(count, np.inf)
         for zone, capacity_type in pairs:
-            prices = np.minimum(prices, table.table.price_at(zone, capacity_type))
+            prices = np.minimum(prices, table.table.offers.price_at(zone, capacity_type))
         for distinct in dict.fromkeys(
             label for label, yes in zip(labels, here, strict=True) if yes and label
         ) or [Requirements()]:
@@ -129,15 +129,39 @@ def _admits(place: tuple[Requirement | None, Requirement | None], zone: str, cap
     )
 
 
+#: Rows that are compared with all others at once.
+_BLOCK = 256
+
+
 def _undominated(room: Amounts, price: Prices, charge: Amounts, allowed: Mask) -> NDArray[np.intp]:
-    """Positions of the rows that no other row dominates; of equal rows the first stays."""
+    """Positions of the rows that no other row dominates; of equal rows the first stays.
+
+    In the order of price only a row ahead can dominate another, and whoever is dominated by a row that
+    falls out is dominated by one that stays.
+    """
     order = np.lexsort((np.arange(len(price)), -room.sum(axis=1, dtype=np.float64), price))
-    kept: list[int] = []
-    for index in order:
-        if kept:
-            better = (room[kept] >= room[index]).all(axis=1) & (charge[kept] <= charge[index]).all(axis=1)
-            better &= (allowed[kept] | ~allowed[index]).all(axis=1)
-            if better.any():
-                continue
-        kept.append(int(index))
-    return np.array(sorted(kept), dtype=np.intp)
+    kind, wider = _masks(allowed)
+    size: Amounts = np.concatenate([room, -charge], axis=1)
+
+    def dominates(some: NDArray[np.intp], others: NDArray[np.intp]) -> Mask:
+        better: Mask = wider[np.ix_(kind[some], kind[others])]
+        for column in size.T:
+            better &= column[some, None] >= column[others]
+        return better
+
+    kept = order[:0]
+    for start in range(0, len(order), _BLOCK):
+        block = order[start : start + _BLOCK]
+        block = block[~dominates(kept, block).any(axis=0)]
+        among = np.triu(dominates(block, block), 1)
+        kept = np.concatenate([kept, block[~among.any(axis=0)]])
+    return np.sort(kept)
+
+
+def _masks(allowed: Mask) -> tuple[NDArray[np.intp], Mask]:
+    """The number of each row's mask among the distinct ones, and which of those admit all of another."""
+    numbers: dict[bytes, int] = {}
+    kind = np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in allowed], dtype=np.intp)
+    distinct = np.frombuffer(b"".join(numbers), dtype=np.bool_).reshape(len(numbers), allowed.shape[1])
+    missing = ~distinct @ distinct.T
+    return kind, ~missing

@@ -31,6 +31,14 @@ def bounded(amount: int) -> int:
     return min(max(amount, -_LARGEST), _LARGEST)
 
 
+def column(many: Sequence[Resources], name: str) -> Amounts:
+    """The amounts of one resource in each mapping; shape (len(many),)."""
+    amounts = [resources.get(name, 0) for resources in many]
+    if max(amounts, default=0) > _LARGEST or min(amounts, default=0) < -_LARGEST:
+        amounts = list(map(bounded, amounts))
+    return np.array(amounts, dtype=np.int64)
+
+
 class Axis:
     """The resources that matter in a solve, in a fixed order: cpu, memory, pods, then by name."""
 
@@ -47,8 +55,8 @@ class Axis:
 
     def table(self, many: Sequence[Resources]) -> Amounts:
         """One row for each mapping; shape (len(many), len(names))."""
-        rows = [[bounded(resources.get(name, 0)) for name in self.names] for resources in many]
-        return np.array(rows, dtype=np.int64).reshape(len(many), len(self.names))
+        columns = [column(many, name) for name in self.names]
+        return np.stack(columns, axis=1) if many else np.zeros((0, len(self)), dtype=np.int64)
 
     def resources(self, row: Amounts) -> dict[str, int]:
         """A row as a mapping without zeros."""

@@ -91,7 +91,7 @@ class Domains:
 def values_of(table: PoolTable, key: str) -> set[str]:
     """The values that a label of new nodes of a pool may have, as far as they are listed."""
     if key in (ZONE, CAPACITY_TYPE):
-        return set(table.table.zones if key == ZONE else table.table.capacity_types)
+        return set(table.table.offers.zones if key == ZONE else table.table.offers.capacity_types)
     values: set[str] = set()
     offered = table.offered.get(key)
     if offered is not None and not offered.complement:
