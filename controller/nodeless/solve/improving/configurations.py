@@ -35,8 +35,9 @@ _SMOOTH = 0.6
 _STALLED = 4
 #: Rounds of new fillings in a dive, and the number of steps in which parts are rounded up.
 _FRESH, _STEPS = 2, 40
-#: The share of the effort that a dive leaves for the greedy cover of the rest.
-_COMPLETION = 0.3
+#: The share of the effort that a dive leaves at most for the greedy cover of the rest, and what that
+#: takes however little is left, as a share of what the whole took.
+_COMPLETION, _LAST = 0.3, 0.2
 #: The share of its cost that the remains of a dropped configuration must be worth.
 _REMAINS = 0.8
 
@@ -46,6 +47,8 @@ class Cover:
     """What to cover, with what, at what price; the arrays speak of the same items and shapes."""
 
     shapes: Shapes
+    requests: Amounts
+    """Of one pod of each item; shape (items, resources)."""
     needed: Amounts
     """Pods of each item."""
     cost: Values
@@ -61,6 +64,28 @@ class Cover:
     """The shapes that bulk purchases would use."""
     handicaps: dict[str, float]
     """By pool key: how many times its price a node counts."""
+    unit_worth: Values
+    """First values of one unit of each resource in each pool of the shapes; shape (pools, resources)."""
+
+    def at_most(self, values: Values, left: Amounts, rows: NDArray[np.intp]) -> Values:
+        """What the pods on one node of each shape are worth at most.
+
+        Where v_i <= a (q_i . y) for all items that a shape is open to, no filling is worth more than
+        a (room . y), nor more than all the pods that are left.
+        """
+        useful = np.flatnonzero((values > 0) & (left > 0))
+        allowed = self.shapes.allowed[np.ix_(rows, useful)]
+        worth = allowed @ (values[useful] * left[useful])
+        pool = self.shapes.pool[rows]
+        for number, unit in enumerate(self.unit_worth):
+            asked = self.requests[useful] @ unit
+            if not (asked > 0).all():
+                continue
+            own = pool == number
+            largest = np.where(allowed[own], values[useful] / asked, 0.0).max(axis=1, initial=0.0)
+            room = np.maximum(self.shapes.room[rows[own]], 0)
+            worth[own] = np.minimum(worth[own], largest * (room @ unit))
+        return np.where(pool < 0, np.inf, worth)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,6 +111,8 @@ class Search:
         self._rows = len(cover.needed) + len(cover.caps)
         dearest = float(cover.cost.max(initial=0.0)) + float(cover.worth.max(initial=0.0))
         self._master = Master(cover.needed, cover.caps, dearest)
+        #: Effort that the first greedy cover took.
+        self._covered = 0.0
         self.values: Values = cover.worth
         """The last values of the pods."""
 
@@ -98,20 +125,24 @@ class Search:
             values: Of one pod of each item.
 
         Returns:
-            What was bought; None when some pods find no place, or the effort is spent.
+            What was bought; None when some pods find no place, or the effort is spent or will not suffice.
         """
         cover = self._cover
+        whole, effort = float(left @ values), self._effort.left
         left, caps = left.copy(), caps.copy()
         values = np.maximum(values, 1e-12)
         chosen: list[Chosen] = []
         few = False
         while left.any():
+            spent = effort - self._effort.left
+            if spent > _TRIAL * effort and spent * whole > _HOPE * effort * (whole - float(left @ values)):
+                return None
             if self._effort.left <= 0:
                 return None
             few = few or self._nodes(left, values) < _FEW
             rows = self._open(caps, None if few else cover.likely)
             alike = max(1, int(self._nodes(left, values) / _BULK))
-            fillings = self._fill(values, -(-left // alike), rows, quick=alike > 1)
+            rows, fillings = self._promising(values, -(-left // alike), rows, quick=alike > 1)
             worth = fillings @ values
             if not worth.any():
                 if few:
@@ -127,7 +158,29 @@ class Search:
             chosen.append(Chosen(shape, fillings[best], times))
             left -= fillings[best] * times
             self._take(shape, times, caps)
+        self._covered = self._covered or effort - self._effort.left
         return chosen
+
+    def _promising(
+        self, values: Values, left: Amounts, rows: NDArray[np.intp], *, quick: bool
+    ) -> tuple[NDArray[np.intp], Amounts]:
+        """Fillings of the shapes that may give most value for money; the others need not be filled.
+
+        Shapes are filled in the order of what they promise at most, and those are left out that promise
+        less than another one gives.
+        """
+        cost = np.maximum(self._cover.cost[rows], 1e-9)
+        promise = self._cover.at_most(values, left, rows) / cost
+        order = np.argsort(-promise, kind="stable")
+        fillings: Amounts = np.zeros((len(rows), len(left)), dtype=np.int64)
+        done, reached = 0, 0.0
+        while done < len(rows) and promise[order[done]] * (1 + _ROUNDING) >= reached:
+            some = np.sort(order[done : 2 * done + _FIRST])
+            fillings[some] = self._fill(values, left, rows[some], quick=quick)
+            reached = max(reached, float((fillings[some] @ values / cost[some]).max()))
+            done += len(some)
+        tried = np.sort(order[:done])
+        return rows[tried], fillings[tried]
 
     def _nodes(self, left: Amounts, values: Values) -> float:
         """About how many nodes of the dearest likely shape are needed for what is left."""
@@ -181,16 +234,23 @@ class Search:
         cover = self._cover
         left, caps = cover.needed.copy(), cover.caps.copy()
         chosen: list[Chosen] = []
-        enough = self._effort.left * _COMPLETION
-        while left.any() and self._effort.left > enough:
+        whole, most, step = float(left @ cover.worth), self._effort.left * _COMPLETION, 0.0
+        while left.any() and self._effort.left > min(most, self._completion(left, whole) + step):
+            before = self._effort.left
             bought = self._buy(self._solve_for(left), left, caps)
             if not bought:
                 break
             chosen += bought
             self._master.needs(left, caps)
             self._drop_too_large(left)
+            step = max(step, before - self._effort.left)
         rest = self.greedy(left, caps, np.maximum(self.values, 0.05 * cover.worth))
         return None if rest is None else [*chosen, *rest]
+
+    def _completion(self, left: Amounts, whole: float) -> float:
+        """Effort that the greedy cover of the rest may need: what all took, by the share that is left."""
+        share = float(left @ self._cover.worth) / whole if whole > 0 else 1.0
+        return self._covered * (_LAST + share)
 
     def _solve_for(self, left: Amounts) -> Values:
         """Solve with new fillings for what is left."""
@@ -330,6 +390,10 @@ def _shaken(values: Values, turn: int) -> Values:
 _GOLDEN, _SHAKE = 0.6180339887498949, 0.04
 #: When what is left is worth so many nodes, all shapes are looked at.
 _FEW = 4.0
+#: Shapes that a greedy cover fills at first, and how far rounding may hide that two are equally good.
+_FIRST, _ROUNDING = 8, 1e-8
+#: When this share of the effort is spent, a greedy cover is given up that would need so many times all of it.
+_TRIAL, _HOPE = 1 / 6, 2.0
 #: A greedy cover is bought in about so many lots at first: each class is divided among them.
 _BULK = 4.0
 

@@ -64,6 +64,7 @@ def cover_of(
     nothing = np.zeros(shapes.room.shape[1])
     return Cover(
         whole,
+        np.array([item.pods.requests for item in items], dtype=np.int64),
         np.array([item.count for item in items], dtype=np.int64),
         np.concatenate([cost, np.zeros(len(room))]),
         tuple(uses),
@@ -72,6 +73,7 @@ def cover_of(
         whole.pool < 0,
         _likely(whole, worth, nothing),
         {table.pool.key: float(handicaps[number]) for number, table in enumerate(shapes.tables)},
+        np.array([worth.get(table.pool.key, nothing) for table in shapes.tables]).reshape(-1, len(nothing)),
     )
 
 
@@ -128,7 +130,8 @@ def _likely(shapes: Shapes, worth: dict[str, Values], nothing: Values) -> NDArra
         value[own] = np.maximum(shapes.room[own], 0) @ worth.get(table.pool.key, nothing)
     ratio = value / np.maximum(shapes.price, 1e-9)
     chosen: set[int] = set(np.flatnonzero(shapes.pool < 0).tolist())
-    for column in np.unique(shapes.allowed, axis=1).T:
+    distinct = {column.tobytes(): column for column in shapes.allowed.T}
+    for column in distinct.values():
         rows = np.flatnonzero(column & (shapes.pool >= 0))
         chosen.update(rows[np.argsort(-ratio[rows], kind="stable")[:_LIKELY]].tolist())
     return np.array(sorted(chosen), dtype=np.intp)

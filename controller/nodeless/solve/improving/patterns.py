@@ -16,10 +16,12 @@ v_i / (q_i . m), where the weight m_r of a resource grows as its room runs out:
     m_r = (b[r] / room left[r])^p / b[r]
 
 so that a filling that has used much of one resource turns to items that need more of the others,
-and fills a node in all of them. Several powers p are tried, and the best filling of each shape is
-kept. Steps are array operations over all shapes and items; their number depends on how many
+and fills a node in all of them. Several powers p are tried side by side, and the best filling of each
+shape is kept. Steps are array operations over all shapes and items; their number depends on how many
 different items go into a node, not on pods.
 """
+
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,13 +72,14 @@ class Filler:
         best: Amounts = np.zeros((len(rows), len(left)), dtype=np.int64)
         if not len(rows) or not len(useful):
             return best
-        worth = np.full(len(rows), -1.0)
-        for power, chunk in _VARIANTS[: 1 if quick else None]:
-            filled = self._fill(values[useful], left[useful], useful, rows, (power, chunk))
-            value = filled @ values[useful]
-            better = value > worth
-            best[np.ix_(better, useful)] = filled[better]
-            worth[better] = value[better]
+        ways = _WAYS[:1] if quick else _WAYS
+        block = max(1, _ELEMENTS // (len(ways) * len(useful)))
+        for start in range(0, len(rows), block):
+            some = rows[start : start + block]
+            filled = self._fill(values[useful], left[useful], useful, np.tile(some, len(ways)), ways)
+            worth = (filled @ values[useful]).reshape(len(ways), len(some))
+            chosen = worth.argmax(axis=0) * len(some) + np.arange(len(some))
+            best[start : start + block, useful] = filled[chosen]
         return best
 
     def _fill(
@@ -85,39 +88,48 @@ class Filler:
         left: Amounts,
         useful: NDArray[np.intp],
         rows: NDArray[np.intp],
-        variant: tuple[float, float],
+        ways: Sequence[tuple[int, float]],
     ) -> Amounts:
-        """One greedy filling of each row with the useful items; shape (rows, useful)."""
-        power, chunk = variant
-        needs, size = self._needs[useful], self._size[useful]
-        room = self._room[rows].copy()
+        """One greedy filling of each row with the useful items; shape (rows, useful).
+
+        The rows are the same shapes once for each way to balance.
+        """
+        way = np.repeat(np.arange(len(ways)), len(rows) // len(ways))
+        powers = np.array([power for power, _ in ways])[way, None] == np.arange(3)
+        chunk = np.array([share for _, share in ways])[way]
+        needs, size = self._needs[useful], self._size[useful].T
+        columns = np.ascontiguousarray(needs.T)
+        room = np.maximum(self._room[rows], 0)
         full = np.maximum(room / self._unit, 1e-12)
-        can = self._allowed[np.ix_(rows, useful)] & _fit(needs, room)
-        left = np.broadcast_to(left, can.shape).copy()
-        filled: Amounts = np.zeros_like(left)
+        can = self._allowed[np.ix_(rows, useful)] & _fit(columns, room)
+        filled: Amounts = np.zeros(can.shape, dtype=np.int64)
         beside = _Beside(self._hosts, useful, len(rows)) if self._hosts.count else None
         active = np.arange(len(rows))
+        each = active
         while len(active):
             self.steps += 1
-            self.elements += len(active) * len(useful)
-            share = full[active] / np.maximum(room[active] / self._unit, 1e-9)
-            density = (share**power / full[active]) @ size.T
-            score = np.where(can[active], values / density, -1.0)
+            self.elements += can.size
+            share = full / np.maximum(room / self._unit, 1e-9)
+            weight = powers[:, :1] + powers[:, 1:2] * share + powers[:, 2:] * (share * share)
+            density = (weight / full) @ size
+            score = np.where(can, values / density, -1.0)
             item = score.argmax(axis=1)
-            found = score[np.arange(len(active)), item] > 0
-            active, item = active[found], item[found]
+            found = score[each, item] > 0
+            if not found.all():
+                active, item, room, full = active[found], item[found], room[found], full[found]
+                can, powers, chunk = can[found], powers[found], chunk[found]
+                each = each[: len(active)]
             need = needs[item]
-            fits = np.where(need > 0, room[active] // np.maximum(need, 1), ENDLESS).min(
-                axis=1, initial=ENDLESS
-            )
-            take = np.minimum(np.maximum(1, (fits * chunk).astype(np.int64)), left[active, item])
+            fits = np.where(need > 0, room // np.maximum(need, 1), ENDLESS).min(axis=1, initial=ENDLESS)
+            rest = left[item] - filled[active, item]
+            take = np.minimum(np.maximum(1, (fits * chunk).astype(np.int64)), rest)
             if beside is not None:
                 take = beside.admit(active, item, take)
-                can[active[take == 0], item[take == 0]] = False
+                can[each, item] &= take > 0
             filled[active, item] += take
-            left[active, item] -= take
-            room[active] -= need * take[:, None]
-            can[active] &= (left[active] > 0) & _fit(needs, room[active])
+            room -= need * take[:, None]
+            can[each, item] &= rest > take
+            can &= _fit(columns, room)
         return filled
 
 
@@ -142,16 +154,18 @@ class _Beside:
         return take
 
 
-def _fit(needs: Amounts, room: Amounts) -> Mask:
-    """Whether one pod of each item fits; shape (rows, items)."""
-    fits: Mask = np.ones((len(room), len(needs)), dtype=np.bool_)
-    for resource in range(needs.shape[1]):
-        fits &= (needs[:, resource] <= room[:, resource, None]) | (needs[:, resource] == 0)
+def _fit(columns: Amounts, room: Amounts) -> Mask:
+    """Whether one pod of each item fits; needs of shape (resources, items), the result (rows, items)."""
+    fits: Mask = np.ones((len(room), columns.shape[1]), dtype=np.bool_)
+    for resource, needs in enumerate(columns):
+        fits &= needs <= room[:, resource, None]
     return fits
 
 
-#: Power of the balance, and share of what fits that is taken at once.
-_VARIANTS = ((2.0, 0.5), (0.0, 1.0), (1.0, 0.25))
+#: Elements of an array that still stay in a core's cache.
+_ELEMENTS = 40_000
+#: Power of the balance (at most 2), and share of what fits that is taken at once.
+_WAYS = ((2, 0.5), (0, 1.0), (1, 0.25))
 
 
 def multiplicity(filling: Amounts, left: Amounts) -> int:
