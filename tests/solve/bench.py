@@ -4,6 +4,9 @@
 Run: python -m tests.solve.bench [FOLDER] [NAME ...]   (`make bench` does; environment variable PROBLEMS
 names the folder, too). Each problem is solved twice in a process of its own, without and with the search
 for a cheaper plan, and each answer is checked by `feasibility`. Exit code 1 when one is wrong.
+
+After them come problems of growing size that `made_problems` makes, and what ten times the pods and ten
+times the shapes cost in seconds of the processor. Nothing is kept from one solve to the next.
 """
 
 import gzip
@@ -16,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.solve.feasibility import Checker
+from tests.solve.made_problems import batch_problem
 from tests.solve.problems import FOLDER
 
 _HEAD = (
@@ -49,7 +53,36 @@ def main(arguments: list[str]) -> int:
         for fault in faults[:5]:
             print(f"    WRONG: {fault}")
         wrong += bool(faults)
+    if not arguments:
+        wrong += _growth(folder)
     return 1 if wrong else 0
+
+
+#: Pods and shapes of the problems of growing size; the first is what the others are compared with.
+_SIZES = ((10_000, 100), (100_000, 100), (10_000, 1000), (100_000, 1000))
+
+
+def _growth(folder: Path) -> int:
+    """Print problems of growing size; returns how many answers are wrong."""
+    wrong = 0
+    seconds: dict[tuple[int, int], tuple[float, ...]] = {}
+    catalogue = str((folder / "catalogue.json.gz").resolve())
+    with tempfile.TemporaryDirectory() as made:
+        path = Path(made) / "problem.json"
+        for pods, shapes in _SIZES:
+            path.write_text(json.dumps(batch_problem(pods, shapes, catalogue)))
+            fast, full = (_solve(path, improve) for improve in ("0", "1"))
+            seconds[pods, shapes] = tuple(answer["solveCpuSeconds"] for answer in (fast, full))
+            faults = [fault for answer in (fast, full) for fault in checker(path).faults(answer)]
+            print(_row(f"made, {shapes} shapes", fast, full, {}))
+            for fault in faults[:5]:
+                print(f"    WRONG: {fault}")
+            wrong += bool(faults)
+    base = seconds[_SIZES[0]]
+    for subject, size in (("pods", _SIZES[1]), ("shapes", _SIZES[2])):
+        fast_ratio, full_ratio = (here / there for here, there in zip(seconds[size], base, strict=True))
+        print(f"ten times the {subject}: {fast_ratio:.1f} times the time fast, {full_ratio:.1f} times full")
+    return wrong
 
 
 def _solve(path: Path, seconds: str) -> dict[str, Any]:

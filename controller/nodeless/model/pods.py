@@ -139,13 +139,16 @@ class Pod:
 
     @property
     def owned_by_daemon_set(self) -> bool:
-        return any(
+        return bool(self.owners) and any(
             owner.kind == "DaemonSet" and owner.api_version.startswith("apps/") for owner in self.owners
         )
 
     @property
     def owned_by_node(self) -> bool:
-        return self.mirror or any(owner.kind == "Node" and owner.api_version == "v1" for owner in self.owners)
+        return self.mirror or (
+            bool(self.owners)
+            and any(owner.kind == "Node" and owner.api_version == "v1" for owner in self.owners)
+        )
 
     @property
     def provisionable(self) -> bool:

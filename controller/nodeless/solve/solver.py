@@ -35,7 +35,7 @@ cheapest of which is bought.
 Deterministic: same arguments, same plan to the bit, whatever the order of any mapping.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from nodeless.model.instance_types import Catalog
@@ -45,7 +45,7 @@ from nodeless.model.pools import Pool
 from nodeless.model.snapshot import Snapshot
 from nodeless.solve.capacity.existing import existing_slots
 from nodeless.solve.capacity.limits import Budgets
-from nodeless.solve.capacity.opened import OpenedNode
+from nodeless.solve.capacity.opened import OpenedNode, widen
 from nodeless.solve.capacity.pool_table import PoolTable
 from nodeless.solve.capacity.pricing import priced
 from nodeless.solve.capacity.static_pools import static_shortage
@@ -62,9 +62,9 @@ from nodeless.solve.placing.planned import planned
 from nodeless.solve.pods.classes import Axis, PodClass, group, requested_names, requests_of
 from nodeless.solve.pods.constraints import Demand, Unplannable, demand_of
 from nodeless.solve.pods.daemons import as_they_run
-from nodeless.solve.pods.eligibility import pods_to_place
+from nodeless.solve.pods.eligibility import to_place
 from nodeless.solve.pods.profiles import Mark, Profile, Profiles
-from nodeless.solve.pods.volumes import Volumes
+from nodeless.solve.pods.volumes import Volumes, mounts
 from nodeless.solve.policy import STRICT, Policy
 from nodeless.solve.reasons.refusing import MIN_VALUES, refuse
 from nodeless.solve.reasons.relaxations import relaxations
@@ -95,11 +95,11 @@ def solve(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: float) -> P
 def _plan_of_pods(snapshot: Snapshot, catalog: Catalog, policy: Policy) -> Plan:
     """The plan for the pods that lack capacity."""
     volumes = Volumes(snapshot)
-    batch, refusals = _settled(volumes, pods_to_place(snapshot))
+    batch, refusals = _settled(volumes, to_place(snapshot))
     if not batch:
         return Plan(refusals=_by_pod(refusals))
     profiles = Profiles(snapshot, batch, wishes=not policy.ignore_preferences)
-    groups = group(batch.values(), profiles.mark)
+    groups = group(batch, profiles.mark)
     shapes = [shape for shape, _ in groups]
     axis = Axis(
         requested_names(shapes) | requested_names(daemon.shape for daemon in snapshot.daemon_sets.values())
@@ -134,8 +134,7 @@ def _plan_of_pods(snapshot: Snapshot, catalog: Catalog, policy: Policy) -> Plan:
     if aims and packing.nodes:
         standing = Standing(existing, placements, classes)
         packed = repack(packed, standing, budgets, supply, usable, aims, policy.time_box)
-    for node in packed.nodes:
-        node.widen()
+    widen(packed.nodes)
     bound = None
     if aims and policy.time_box:
         refused = {id(pods): len(keys) for pods, keys in left}
@@ -176,16 +175,16 @@ def _static_nodes(
     return tuple(nodes)
 
 
-def _settled(volumes: Volumes, pods: Iterable[Pod]) -> tuple[dict[str, Pod], list[Refusal]]:
+def _settled(volumes: Volumes, pods: Mapping[str, Pod]) -> tuple[dict[str, Pod], list[Refusal]]:
     """The pods with their volumes looked up, by key, and the refusals where volumes forbid a plan."""
     batch: dict[str, Pod] = {}
     refusals: list[Refusal] = []
-    for pod in pods:
-        settled = volumes.settle(pod)
+    for key, pod in pods.items():
+        settled = volumes.settle(pod) if mounts(pod.shape) else pod
         if isinstance(settled, Unplannable):
-            refusals.append(Refusal(pod.key, settled.code, (), settled.message))
+            refusals.append(Refusal(key, settled.code, (), settled.message))
         else:
-            batch[pod.key] = settled
+            batch[key] = settled
     return batch, refusals
 
 

@@ -4,6 +4,7 @@ Invariant: each remaining type holds all pods of the node, resources, requiremen
 and host ports included, and has an available offering that the node's requirements allow.
 """
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from nodeless.model.pods import HostPort
 from nodeless.model.requirements import Conflict
 from nodeless.solve.capacity.diversity import most_possible
-from nodeless.solve.capacity.pool_table import PoolTable, Terms
+from nodeless.solve.capacity.pool_table import Filled, PoolTable, Terms
 from nodeless.solve.pods.classes import Amounts, Mask, PodClass, how_many, ports_conflict
 from nodeless.solve.pods.constraints import Wish
 from nodeless.solve.pods.rules import Rules
@@ -57,7 +58,26 @@ class OpenedNode:
         #: The most that any remaining type has left, resource by resource.
 
     def place(self, pods: PodClass, wish: Wish, want: int) -> int:
-        """How many of the class the node can take, at most `want`; it is narrowed for them."""
+        """How many of the class the node can take, at most `want`; it is narrowed for them.
+
+        What comes out where more pods wait than fit is kept for the node's twins.
+        """
+        if self.ports or pods.shape.host_ports:
+            return self._place(pods, wish, want)
+        memo = (id(self.types), id(self.used), self.terms, pods, wish)
+        known = self.table.filled.get(memo)
+        if known is not None and known.take <= want:
+            self.terms, self.types, self.used = known.terms, known.types, known.used
+            self.spare, self.slack = known.spare, known.slack
+            return known.take
+        before = self.types, self.used
+        take = self._place(pods, wish, want)
+        if take < want:
+            after = Filled(take, self.terms, self.types, self.used, self.spare, self.slack, before)
+            self.table.filled[memo] = after
+        return take
+
+    def _place(self, pods: PodClass, wish: Wish, want: int) -> int:
         terms = self.table.grow(self.terms, wish)
         if isinstance(terms, Conflict):
             return 0
@@ -72,6 +92,13 @@ class OpenedNode:
             self._possible = self._possible & self.table.free_ports(pods.shape.host_ports)
         self._keep(counts >= take)
         return take
+
+    def twin(self, pods: Sequence[str]) -> "OpenedNode":
+        """A node in the same state, with as many other pods of the same classes."""
+        twin = OpenedNode.__new__(OpenedNode)
+        twin.__dict__.update(self.__dict__)
+        twin.pods, twin.parts, twin.ports = list(pods), list(self.parts), list(self.ports)
+        return twin
 
     def capacity(self, pods: PodClass, wish: Wish) -> int:
         """How many of the class the node could take."""
@@ -89,12 +116,16 @@ class OpenedNode:
         rows = self.types[self._counts(pods, terms) > 0]
         return float(terms.prices[rows].min(initial=np.inf))
 
-    def widen(self) -> None:
-        """Take back types that were set aside while the node was filled, where they hold its pods.
+    def wide(self) -> NDArray[np.intp]:
+        """Its types with those that were set aside while it was filled, where they hold its pods.
 
         No limit is touched: the types are no larger than the largest that was kept.
         """
-        self.types = np.flatnonzero(self._wide(self.terms, self.used, self.types))
+        return np.flatnonzero(self._wide(self.terms, self.used, self.types))
+
+    def state(self) -> tuple[object, ...]:
+        """What `wide` depends on; equal for twins."""
+        return self.table, self.terms, id(self.types), id(self._possible), self.used.tobytes()
 
     def _wide(self, terms: Terms, used: Amounts, kept: NDArray[np.intp]) -> Mask:
         """The types that hold so much and charge no more to the limits than those that are kept."""
@@ -145,3 +176,13 @@ class OpenedNode:
         self.types = self.types[kept]
         self.spare = self.table.room[self.types] - self.used
         self.slack = self.spare.max(axis=0)
+
+
+def widen(nodes: Iterable[OpenedNode]) -> None:
+    """Give nodes back the types that were set aside while they were filled; twins are looked at once."""
+    known: dict[tuple[object, ...], tuple[NDArray[np.intp], NDArray[np.intp]]] = {}
+    for node in nodes:
+        state = node.state()
+        if state not in known:
+            known[state] = (node.types, node.wide())
+        node.types = known[state][1]

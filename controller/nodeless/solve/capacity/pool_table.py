@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nodeless.model.labels import HOSTNAME, NODE_POOL, PROVISIONER_NAME
 from nodeless.model.pods import DaemonSet, HostPort
@@ -42,6 +43,20 @@ class Terms:
     prices: Prices
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Filled:
+    """An open node after it took all that it could of a class."""
+
+    take: int
+    terms: Terms
+    types: NDArray[np.intp]
+    used: Amounts
+    spare: Amounts
+    slack: Amounts
+    before: tuple[NDArray[np.intp], Amounts]
+    """Its arrays before; they live as long as what is known of them."""
+
+
 class PoolTable:
     """A pool, its types as arrays, and the memory of everything asked about them in one solve."""
 
@@ -60,6 +75,8 @@ class PoolTable:
         self._interned: dict[tuple[Requirements, bytes], Terms] = {}
         self._fresh: dict[tuple[PodClass, Wish], tuple[Terms, Amounts] | None] = {}
         self._held: dict[bytes, Amounts] = {}
+        self.filled: dict[tuple[int, int, Terms, PodClass, Wish], Filled] = {}
+        """What became of open nodes, by the arrays that they had (`opened`)."""
         self.daemons: Amounts = np.zeros_like(table.capacity)
         self._daemon_ports: list[tuple[tuple[HostPort, ...], Mask]] = []
         for daemon_set in sorted(daemon_sets, key=lambda daemon_set: daemon_set.key):

@@ -308,9 +308,16 @@ class Search:
         return result
 
     def _fill(self, values: Values, left: Amounts, rows: NDArray[np.intp], *, quick: bool = False) -> Amounts:
-        steps, elements = self._filler.steps, self._filler.elements
-        fillings = self._filler.best(values, left, rows, quick=quick)
-        self._effort.spend_filling(self._filler.steps - steps, self._filler.elements - elements)
+        """Fillings of the shapes; empty for those that the effort no longer suffices for."""
+        fillings: Amounts = np.zeros((len(rows), len(left)), dtype=np.int64)
+        block = self._filler.at_once(left)
+        for start in range(0, len(rows), block):
+            if self._effort.left <= 0:
+                break
+            steps, elements = self._filler.steps, self._filler.elements
+            some = slice(start, start + block)
+            fillings[some] = self._filler.best(values, left, rows[some], quick=quick)
+            self._effort.spend_filling(self._filler.steps - steps, self._filler.elements - elements)
         return fillings
 
     def _price(

@@ -60,11 +60,15 @@ def _pair(
         return holds
 
     plain = ~(asked @ ~free)
-    possible = np.array([holding(kind).any(axis=0) for kind in range(len(kinds))])
-    possible &= plain & plain[:, None]
-    pairs = np.triu(possible[np.ix_(alike, alike)], 1)
-    if not pairs.any():
-        return None
-    first, other = (int(position) for position in np.unravel_index(pairs.argmax(), pairs.shape))
-    rows = np.flatnonzero(holding(alike[first])[:, alike[other]])
-    return first, other, int(rows[shapes.price[rows].argmin()])
+    barren: set[int] = set()
+    for first, kind in enumerate(alike.tolist()):
+        if kind in barren or not plain[kind]:
+            continue
+        barren.add(kind)
+        holds = holding(kind) & plain
+        others = np.flatnonzero(holds.any(axis=0)[alike[first + 1 :]])
+        if len(others):
+            other = first + 1 + int(others[0])
+            rows = np.flatnonzero(holds[:, alike[other]])
+            return first, other, int(rows[shapes.price[rows].argmin()])
+    return None

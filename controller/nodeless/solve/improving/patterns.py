@@ -73,14 +73,15 @@ class Filler:
         if not len(rows) or not len(useful):
             return best
         ways = _WAYS[:1] if quick else _WAYS
-        block = max(1, _ELEMENTS // (len(ways) * len(useful)))
-        for start in range(0, len(rows), block):
-            some = rows[start : start + block]
-            filled = self._fill(values[useful], left[useful], useful, np.tile(some, len(ways)), ways)
-            worth = (filled @ values[useful]).reshape(len(ways), len(some))
-            chosen = worth.argmax(axis=0) * len(some) + np.arange(len(some))
-            best[start : start + block, useful] = filled[chosen]
+        filled = self._fill(values[useful], left[useful], useful, np.tile(rows, len(ways)), ways)
+        worth = (filled @ values[useful]).reshape(len(ways), len(rows))
+        chosen = worth.argmax(axis=0) * len(rows) + np.arange(len(rows))
+        best[:, useful] = filled[chosen]
         return best
+
+    def at_once(self, left: Amounts) -> int:
+        """How many shapes are best filled in one call."""
+        return max(1, _ELEMENTS // (len(_WAYS) * max(1, len(np.flatnonzero(left)))))
 
     def _fill(
         self,

@@ -7,7 +7,7 @@ the floor plan, which counts room, labels, offerings and ports again for itself:
 not come out as it was meant is dropped, and the floor plan stays.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -86,7 +86,7 @@ def repack(
     hosts = HostLimits(items)
     search = Search(cover, Filler(cover.shapes, requests, hosts), effort)
     builder = _Builder(items, cover, names)
-    seeds = list(_seeds(cover, items, free, floor.placements, names))
+    seeds = _seeds(cover, items, free, floor.placements, names)
     for chosen in _candidates(search, cover, seeds, effort, thorough=time_box > 0):
         whole = merged(chosen, cover, requests, hosts)
         if cost_of(cover, whole) > best.cost * (1 + _NODES) + _SAME:
@@ -104,7 +104,7 @@ def repack(
 
 
 def _candidates(
-    search: Search, cover: Cover, seeds: Sequence[tuple[int, Amounts]], effort: Effort, *, thorough: bool
+    search: Search, cover: Cover, seeds: Iterable[tuple[int, Amounts]], effort: Effort, *, thorough: bool
 ) -> Iterator[Sequence[Chosen]]:
     greedy = search.greedy(cover.needed, cover.caps, cover.worth)
     if greedy is not None:
@@ -178,6 +178,7 @@ class _Builder:
         waiting = [list(reversed(item.keys)) for item in self._items]
         result = _Built([], {}, self._cover.handicaps)
         for one in sorted(chosen, key=lambda one: (self._cover.shapes.pool[one.shape] >= 0, one.shape)):
+            node: OpenedNode | None = None
             for _ in range(one.times):
                 parts = self._parts(one, waiting)
                 if not parts:
@@ -186,7 +187,7 @@ class _Builder:
                     name = self._names[one.shape - len(self._cover.shapes)]
                     result.placements.update((key, name) for _, keys in parts for key in keys)
                     continue
-                node = self._node(one.shape, parts)
+                node = self._node(one.shape, parts, node)
                 if node is None:
                     return None
                 result.nodes.append(node)
@@ -197,10 +198,16 @@ class _Builder:
         for index in np.flatnonzero(one.filling):
             count = min(int(one.filling[index]), len(waiting[index]))
             if count:
-                parts.append((self._items[int(index)], [waiting[index].pop() for _ in range(count)]))
+                parts.append((self._items[int(index)], waiting[index][: -count - 1 : -1]))
+                del waiting[index][-count:]
         return parts
 
-    def _node(self, shape: int, parts: Sequence[tuple[Item, list[str]]]) -> OpenedNode | None:
+    def _node(
+        self, shape: int, parts: Sequence[tuple[Item, list[str]]], last: OpenedNode | None
+    ) -> OpenedNode | None:
+        """A node with these pods; the twin of the last one where only the pods' names differ."""
+        if last is not None and [part.count for part in last.parts] == [len(keys) for _, keys in parts]:
+            return last.twin([key for _, keys in parts for key in keys])
         shapes = self._cover.shapes
         table = shapes.tables[shapes.pool[shape]]
         fresh = table.fresh(parts[0][0].pods, parts[0][0].wish)

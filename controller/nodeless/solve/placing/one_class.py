@@ -75,25 +75,26 @@ class Placing:
         """Place what can be placed; returns the pods that are left."""
         room = [ENDLESS] * len(self._options)
         step = len(waiting) if self._endless() else 1
-        while waiting:
+        done = 0
+        while done < len(waiting):
             if self._topology.counters.bootstraps(self._rules):
-                placed = self._seed(waiting)
+                placed = self._seed(waiting[done:])
                 if placed == 0:
                     break
-                waiting = waiting[placed:]
+                done += placed
                 continue
-            want = min(step, len(waiting))
+            want = min(step, len(waiting) - done)
             shares = self._topology.shares(self._rules, self._keys, self._options, room, want)
             if not shares:
                 break
             for chosen, number in shares:
-                placed = self._put(chosen, waiting, number)
-                waiting = waiting[placed:]
+                placed = self._put(chosen, waiting[done : done + number], number)
+                done += placed
                 if placed < number:
                     for index in chosen:
                         room[index] = 0
                     break
-        return waiting
+        return waiting[done:]
 
     def _asked(self, wish: Wish) -> Part:
         return Part(self._pods, wish, self._rules, self._tables, 0)
@@ -192,9 +193,8 @@ class Placing:
             if reserved and not self._open.supply.way_of(self._open.nodes[index]).reservation:
                 continue
             if limit and self._open.nodes[index].table in self._tables:
-                placed += self._open.put(
-                    index, self._asked(self._wishes[option]), waiting[placed:], min(limit, want - placed)
-                )
+                asked = self._asked(self._wishes[option])
+                placed += self._open.put(index, asked, waiting, min(limit, want - placed), placed)
         return placed
 
     def _candidates(self, chosen: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -229,11 +229,38 @@ class Placing:
                 if wish is None:
                     break
                 opened += 1
-                index = len(self._open) - 1
-                placed += self._open.put(
-                    index, self._asked(wish), waiting[placed:], min(limit, want - placed)
-                )
+                most_now = min(limit, want - placed)
+                taken = self._open.put(len(self._open) - 1, self._asked(wish), waiting, most_now, placed)
+                placed += taken
+                alike = 0 if reserved else self._alike(table, chosen, (limit, want - placed), taken)
+                for _ in range(min(alike, most - opened)):
+                    twin = self._open.repeat(self._pods, waiting[placed : placed + taken])
+                    self._ground.budgets.opened(twin)
+                    placed += taken
+                    opened += 1
         return placed
+
+    def _alike(self, table: PoolTable, chosen: Sequence[int], asked: tuple[int, int], taken: int) -> int:
+        """How many more fresh nodes come out like the last one, which took so many pods.
+
+        That is so where nothing runs short, as long as more pods wait than any type holds.
+
+        Args:
+            table: Their pool.
+            chosen: The options that they may be opened in.
+            asked: The most on one node that rules allow, and the pods that wait.
+            taken: Pods on the last node.
+        """
+        limit, want = asked
+        if not taken or table.limit_names or not self._open.supply.plain(table):
+            return 0
+        held = [
+            int(fresh[1].max())
+            for index in chosen
+            if (fresh := table.fresh(self._pods, self._wishes[index])) is not None
+        ]
+        enough = min(limit, max(held, default=limit))
+        return (want - enough) // taken + 1 if want >= enough else 0
 
     def _open_fresh(
         self, table: PoolTable, chosen: Sequence[int], want: int, *, reserved: bool = False

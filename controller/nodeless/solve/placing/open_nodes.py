@@ -49,7 +49,16 @@ class OpenNodes:
         for index in range(len(self.nodes)):
             self._describe(index)
 
-    def put(self, index: int, asked: Part, waiting: Sequence[str], want: int) -> int:
+    def repeat(self, pods: PodClass, waiting: Sequence[str]) -> OpenedNode:
+        """Add a node like the last one, which holds as many pods of one class."""
+        node = self.nodes[-1].twin(waiting)
+        index = self.append(node)
+        self._topology.count_on_node(
+            pods.adds, index, NodeOutlook(node.table, node.terms.requirements), len(waiting)
+        )
+        return node
+
+    def put(self, index: int, asked: Part, waiting: Sequence[str], want: int, start: int = 0) -> int:
         """Place at most `want` of the waiting pods on a node; returns how many.
 
         Args:
@@ -57,6 +66,7 @@ class OpenNodes:
             asked: The class and what is asked for it; its count plays no part.
             waiting: Keys of pods, in order.
             want: The most to place.
+            start: The first of them that waits still.
         """
         pods, node = asked.pods, self.nodes[index]
         wish = self.supply.bind(asked.wish, self.supply.way_of(node))
@@ -65,7 +75,7 @@ class OpenNodes:
         count = node.place(pods, wish, min(want, self.supply.takes(node)))
         if count:
             self.supply.filled(node, count)
-            node.pods.extend(waiting[:count])
+            node.pods.extend(waiting[start : start + count])
             node.parts.append(replace(asked, wish=wish, count=count))
             self._describe(index)
             self._topology.count_on_node(

@@ -106,7 +106,7 @@ def _place(
     for least in (group, 0) if group else (0,):
         placed = existing.fill(pods, waiting, least=least)
         placements.update(placed)
-        waiting = packing.place(pods, [key for key in waiting if key not in placed])
+        waiting = packing.place(pods, [key for key in waiting if key not in placed] if placed else waiting)
         if not waiting:
             break
     return waiting

@@ -83,17 +83,19 @@ class PodClass:
         return replace(self, demand=Demand(self.demand.required, ()))
 
 
-def group(pods: Iterable[Pod], mark: Callable[[Pod], Mark]) -> dict[tuple[PodShape, Mark], tuple[str, ...]]:
-    """Pod keys by shape and mark, oldest first."""
+def group(
+    batch: Mapping[str, Pod], mark: Callable[[Pod], Mark]
+) -> dict[tuple[PodShape, Mark], tuple[str, ...]]:
+    """Keys of the pods by shape and mark, oldest first."""
     kinds: dict[tuple[PodShape, Mark], list[tuple[float, str]]] = {}
     by_identity: dict[tuple[int, Mark], list[tuple[float, str]]] = {}
-    for pod in pods:
+    for key, pod in batch.items():
         known = (id(pod.shape), mark(pod))
         members = by_identity.get(known)
         if members is None:
             members = by_identity[known] = kinds.setdefault((pod.shape, known[1]), [])
-        members.append((pod.created_at, pod.key))
-    return {kind: tuple(key for _, key in sorted(members)) for kind, members in kinds.items()}
+        members.append((pod.created_at, key))
+    return {kind: tuple([key for _, key in sorted(members)]) for kind, members in kinds.items()}
 
 
 def how_many(room: Amounts, requests: Amounts) -> Amounts:

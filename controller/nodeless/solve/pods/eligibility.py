@@ -20,10 +20,16 @@ POOL_KEYS = frozenset((PROVISIONER_NAME, NODE_POOL))
 
 def pods_to_place(snapshot: Snapshot) -> tuple[Pod, ...]:
     """The pods that a pass must place or refuse, in the order of their keys."""
-    pending = {
+    return tuple(to_place(snapshot).values())
+
+
+def to_place(snapshot: Snapshot) -> dict[str, Pod]:
+    """The pods that a pass must place or refuse by key, in the order of their keys."""
+    pods = {
         key: pod for key, pod in snapshot.pods.items() if pod.provisionable and _may_run_on_our_nodes(pod)
     }
-    return tuple(pod for _, pod in sorted({**pending, **_pods_on_leaving_nodes(snapshot)}.items()))
+    pods.update(_pods_on_leaving_nodes(snapshot))
+    return {key: pods[key] for key in sorted(pods)}
 
 
 def opted_out(shape: PodShape) -> bool:

@@ -132,7 +132,8 @@ def _index(tallies: Iterable[Tally]) -> dict[tuple[str, str] | None, list[Tally]
 
 
 def _matters(snapshot: Snapshot, batch: Iterable[Pod]) -> bool:
-    return any(has_rules(pod.shape) for pod in batch) or any(
+    shapes = {id(pod.shape): pod.shape for pod in batch}
+    return any(map(has_rules, shapes.values())) or any(
         pod.node_name and _repels(pod.shape) for pod in snapshot.pods.values()
     )
 

@@ -60,7 +60,7 @@ class Volumes:
 
     def settle(self, pod: Pod) -> Pod | Unplannable:
         """The pod with its volumes as terms and resources, or why it cannot be planned."""
-        if not pod.shape.claims and not pod.shape.ephemeral_volumes:
+        if not mounts(pod.shape):
             return pod
         places = []
         for mount in self._mounts(pod):
@@ -175,6 +175,11 @@ class Volumes:
             return volume.driver
         kind = self._class(mount.class_name)
         return kind.driver if kind is not None else ""
+
+
+def mounts(shape: PodShape) -> bool:
+    """Whether a pod mounts any volume that must be reached."""
+    return bool(shape.claims or shape.ephemeral_volumes)
 
 
 def attachable(driver_limits: Mapping[str, int], names: Iterable[str], endless: int) -> dict[str, int]:
