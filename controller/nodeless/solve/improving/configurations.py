@@ -37,7 +37,7 @@ _STALLED = 4
 _FRESH, _STEPS = 2, 40
 #: The share of the effort that a dive leaves at most for the greedy cover of the rest, and what that
 #: takes however little is left, as a share of what the whole took.
-_COMPLETION, _LAST = 0.3, 0.2
+_COMPLETION, _LAST = 0.3, 0.4
 #: The share of its cost that the remains of a dropped configuration must be worth.
 _REMAINS = 0.8
 
@@ -116,13 +116,16 @@ class Search:
         self.values: Values = cover.worth
         """The last values of the pods."""
 
-    def greedy(self, left: Amounts, caps: Values, values: Values) -> list[Chosen] | None:
+    def greedy(
+        self, left: Amounts, caps: Values, values: Values, *, hopeful: bool = True
+    ) -> list[Chosen] | None:
         """Cover what is left by buying again and again what gives most value for money.
 
         Args:
             left: Pods of each item.
             caps: What is left of the caps.
             values: Of one pod of each item.
+            hopeful: Go on as long as there is effort, however much more it may take.
 
         Returns:
             What was bought; None when some pods find no place, or the effort is spent or will not suffice.
@@ -134,8 +137,8 @@ class Search:
         chosen: list[Chosen] = []
         few = False
         while left.any():
-            spent = effort - self._effort.left
-            if spent > _TRIAL * effort and spent * whole > _HOPE * effort * (whole - float(left @ values)):
+            spent, covered = effort - self._effort.left, whole - float(left @ values)
+            if not hopeful and spent > _TRIAL * effort and spent * whole > _HOPE * effort * covered:
                 return None
             if self._effort.left <= 0:
                 return None

@@ -106,7 +106,7 @@ def repack(
 def _candidates(
     search: Search, cover: Cover, seeds: Iterable[tuple[int, Amounts]], effort: Effort, *, thorough: bool
 ) -> Iterator[Sequence[Chosen]]:
-    greedy = search.greedy(cover.needed, cover.caps, cover.worth)
+    greedy = search.greedy(cover.needed, cover.caps, cover.worth, hopeful=thorough)
     if greedy is not None:
         yield greedy
     if not thorough or effort.left <= 0:
