@@ -94,6 +94,9 @@ class Owner:
     controller: bool = False
 
 
+_TERMINAL = ("Succeeded", "Failed")
+
+
 @dataclass(frozen=True, slots=True)
 class Pod:
     """One pod. `key` (`namespace/name`) identifies it in a snapshot, `uid` through time."""
@@ -135,20 +138,17 @@ class Pod:
 
     @property
     def terminal(self) -> bool:
-        return self.phase in ("Succeeded", "Failed")
+        return self.phase in _TERMINAL
 
     @property
     def owned_by_daemon_set(self) -> bool:
-        return bool(self.owners) and any(
+        return any(
             owner.kind == "DaemonSet" and owner.api_version.startswith("apps/") for owner in self.owners
         )
 
     @property
     def owned_by_node(self) -> bool:
-        return self.mirror or (
-            bool(self.owners)
-            and any(owner.kind == "Node" and owner.api_version == "v1" for owner in self.owners)
-        )
+        return self.mirror or any(owner.kind == "Node" and owner.api_version == "v1" for owner in self.owners)
 
     @property
     def provisionable(self) -> bool:
@@ -157,10 +157,10 @@ class Pod:
             not self.node_name
             and not self.nominated_node_name
             and self.unschedulable
-            and not self.terminal
             and self.deletion_timestamp is None
-            and not self.owned_by_daemon_set
-            and not self.owned_by_node
+            and self.phase not in _TERMINAL
+            and not (self.owners and self.owned_by_daemon_set)
+            and not ((self.owners or self.mirror) and self.owned_by_node)
         )
 
     @property

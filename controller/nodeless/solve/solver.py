@@ -175,8 +175,10 @@ def _static_nodes(
     return tuple(nodes)
 
 
-def _settled(volumes: Volumes, pods: Mapping[str, Pod]) -> tuple[dict[str, Pod], list[Refusal]]:
+def _settled(volumes: Volumes, pods: Mapping[str, Pod]) -> tuple[Mapping[str, Pod], list[Refusal]]:
     """The pods with their volumes looked up, by key, and the refusals where volumes forbid a plan."""
+    if not any(map(mounts, {id(pod.shape): pod.shape for pod in pods.values()}.values())):
+        return pods, []
     batch: dict[str, Pod] = {}
     refusals: list[Refusal] = []
     for key, pod in pods.items():

@@ -155,10 +155,14 @@ class _Built:
 
     @property
     def cost(self) -> float:
-        return sum(
-            float(node.terms.prices[node.types].min()) * self.handicaps.get(node.table.pool.key, 1.0)
-            for node in self.nodes
-        )
+        """What the nodes count; twins cost the same."""
+        known: dict[tuple[int, int], float] = {}
+        for node in self.nodes:
+            alike = id(node.types), id(node.terms)
+            if alike not in known:
+                price = float(node.terms.prices[node.types].min())
+                known[alike] = price * self.handicaps.get(node.table.pool.key, 1.0)
+        return sum(known[id(node.types), id(node.terms)] for node in self.nodes)
 
     def better_than(self, other: "_Built") -> bool:
         mine, others = self.cost, other.cost
@@ -179,8 +183,9 @@ class _Builder:
         result = _Built([], {}, self._cover.handicaps)
         for one in sorted(chosen, key=lambda one: (self._cover.shapes.pool[one.shape] >= 0, one.shape)):
             node: OpenedNode | None = None
+            meant = [(int(index), int(one.filling[index])) for index in np.flatnonzero(one.filling)]
             for _ in range(one.times):
-                parts = self._parts(one, waiting)
+                parts = self._parts(meant, waiting)
                 if not parts:
                     continue
                 if self._cover.shapes.pool[one.shape] < 0:
@@ -193,13 +198,16 @@ class _Builder:
                 result.nodes.append(node)
         return None if any(waiting) else result
 
-    def _parts(self, one: Chosen, waiting: list[list[str]]) -> list[tuple[Item, list[str]]]:
+    def _parts(
+        self, meant: Sequence[tuple[int, int]], waiting: list[list[str]]
+    ) -> list[tuple[Item, list[str]]]:
+        """The pods of each item for one node, no longer waiting; fewer than meant where fewer wait."""
         parts = []
-        for index in np.flatnonzero(one.filling):
-            count = min(int(one.filling[index]), len(waiting[index]))
-            if count:
-                parts.append((self._items[int(index)], waiting[index][: -count - 1 : -1]))
-                del waiting[index][-count:]
+        for index, number in meant:
+            keys = waiting[index][: -number - 1 : -1]
+            if keys:
+                del waiting[index][-len(keys) :]
+                parts.append((self._items[index], keys))
         return parts
 
     def _node(

@@ -86,16 +86,18 @@ class PodClass:
 def group(
     batch: Mapping[str, Pod], mark: Callable[[Pod], Mark]
 ) -> dict[tuple[PodShape, Mark], tuple[str, ...]]:
-    """Keys of the pods by shape and mark, oldest first."""
-    kinds: dict[tuple[PodShape, Mark], list[tuple[float, str]]] = {}
-    by_identity: dict[tuple[int, Mark], list[tuple[float, str]]] = {}
+    """Keys of the pods by shape and mark, oldest first; pods of one age stay in the order of the batch."""
+    kinds: dict[tuple[PodShape, Mark], list[str]] = {}
+    by_identity: dict[tuple[int, Mark], list[str]] = {}
     for key, pod in batch.items():
         known = (id(pod.shape), mark(pod))
         members = by_identity.get(known)
         if members is None:
             members = by_identity[known] = kinds.setdefault((pod.shape, known[1]), [])
-        members.append((pod.created_at, key))
-    return {kind: tuple([key for _, key in sorted(members)]) for kind, members in kinds.items()}
+        members.append(key)
+    for members in kinds.values():
+        members.sort(key=lambda key: batch[key].created_at)
+    return {kind: tuple(members) for kind, members in kinds.items()}
 
 
 def how_many(room: Amounts, requests: Amounts) -> Amounts:

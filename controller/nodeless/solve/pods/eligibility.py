@@ -66,7 +66,7 @@ def claims_by_provider_id(snapshot: Snapshot) -> dict[str, Claim]:
 
 
 def _may_run_on_our_nodes(pod: Pod) -> bool:
-    return pod.scheduler_name != FARGATE_SCHEDULER and not opted_out(pod.shape)
+    return pod.scheduler_name != FARGATE_SCHEDULER and not (pod.shape.required_terms and opted_out(pod.shape))
 
 
 def _pods_on_leaving_nodes(snapshot: Snapshot) -> dict[str, Pod]:

@@ -48,13 +48,12 @@ def relaxations(
     for node, made in nodes:
         start = 0
         for part in node.parts:
-            keys = node.pods[start : start + part.count]
-            start += part.count
+            first, start = start, start + part.count
             asked = id(part.pods), id(part.wish), id(part.rules), id(node.table)
             if asked not in memo:
                 memo[asked] = tuple(_of_part(part, node.table, tables))
             for told in memo[asked]:
-                lost.setdefault(told, []).extend(keys)
+                lost.setdefault(told, []).extend(node.pods[first:start])
         if made.min_values_relaxed:
             for told in _lowered(node.table, made):
                 lost.setdefault(told, []).extend(node.pods)
