@@ -52,6 +52,9 @@ CORE_RULES: Final[tuple[Rule, ...]] = (
     Rule(("",), ("pods/eviction",), ("create",)),
     Rule(("", "events.k8s.io"), ("events",), ("create", "patch")),
     Rule(("apps",), ("daemonsets", "deployments", "replicasets", "statefulsets"), READ),
+    Rule(("",), ("podtemplates",), READ),
+    Rule(("autoscaling.x-k8s.io",), ("capacitybuffers",), READ),
+    Rule(("autoscaling.x-k8s.io",), ("capacitybuffers/status",), ("patch", "update")),
     Rule(("policy",), ("poddisruptionbudgets",), READ),
     Rule(("storage.k8s.io",), ("storageclasses", "csinodes", "volumeattachments"), READ),
 )

@@ -15,6 +15,7 @@ from types import SimpleNamespace
 import structlog
 
 from infra.local.kubernetes_api import ApiError
+from nodeless.app.buffers import Buffers
 from nodeless.app.claim_loop import ClaimLoop
 from nodeless.app.cluster import Cluster
 from nodeless.app.collector import Collector
@@ -260,14 +261,19 @@ class Rig(SimpleNamespace):
 
 
 @asynccontextmanager
-async def a_rig(client, api, network, namespace, *, cloud=None, act=True, clock=time.time, record=None):
+async def a_rig(
+    client, api, network, namespace, *, cloud=None, act=True, clock=time.time, record=None, more=()
+):
     """All parts of a leader, its loops running (unless `act` is false: then only the watches)."""
     cluster, metrics = Cluster(), Metrics()
     cloud = cloud or AwsProvider(AWS_SETTINGS, structlog.get_logger(), clock=clock)
     settings = GlobalSettings(CLUSTER, batch_idle_seconds=0.1, batch_max_seconds=1.0)
     recorder = Recorder(client, "test")
     hands = Hands(client, cloud, cluster, None, recorder, metrics, namespace)
-    provisioning = Provisioning(cluster, cloud, hands, recorder, metrics, settings, record=record)
+    buffers = Buffers(client, cluster)
+    provisioning = Provisioning(
+        cluster, cloud, hands, recorder, metrics, settings, record=record, buffers=buffers
+    )
     launcher = Launcher(hands, cloud, cluster, recorder, metrics, provisioning.pods_of)
     claims = ClaimLoop(cluster, hands, launcher, metrics)
     pools = PoolLoop(client, cluster, cloud, hands, recorder, metrics)
@@ -279,6 +285,7 @@ async def a_rig(client, api, network, namespace, *, cloud=None, act=True, clock=
     kinds = (
         *watched_kinds(lambda manifest, error: invalid.append(str(error))),
         watched_guard(namespace, GUARD_NAME),
+        *more,
     )
     tasks = [
         asyncio.create_task(part.run(), name=type(part).__name__)

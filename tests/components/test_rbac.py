@@ -1,6 +1,7 @@
 """The controller may do what it does: what it watches, it may list and watch."""
 
 from nodeless.watch import watched_kinds
+from nodeless.watch.buffers import watched_buffers
 from pulumi_nodeless.rbac import CLOUD_RULES, CORE_RULES
 
 
@@ -18,5 +19,6 @@ def test_every_kind_that_the_controller_watches_is_granted() -> None:
         for group in rule.groups
         for resource in rule.resources
     }
-    watched = {group_and_resource(kind.path) for kind in watched_kinds(lambda *_: None)}
+    kinds = (*watched_kinds(lambda *_: None), *watched_buffers())
+    watched = {group_and_resource(kind.path) for kind in kinds}
     assert watched <= granted

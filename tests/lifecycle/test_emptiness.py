@@ -35,6 +35,12 @@ def test_a_terminating_pod_keeps_it():
     assert instructions(pods=[a_pod(deletion_timestamp=NOW)]).instructions == ()
 
 
+def test_dn_22_a_node_that_keeps_room_for_a_buffer_is_not_empty():
+    assert instructions(buffered=True).instructions == ()
+    (update,) = instructions(node=marked(), buffered=True).instructions
+    assert update.annotations == {EMPTINESS_TIMESTAMP: None}
+
+
 def test_nd_07_a_node_on_which_pods_are_expected_is_left_alone():
     outcome = instructions(nominated_until=NOW + 20)
     assert outcome.instructions == ()

@@ -188,6 +188,7 @@ class ClaimLoop:
             attachments=attachments_of(snapshot, claim, node)
             if node is not None and claim.deletion_timestamp is not None
             else (),
+            buffered=any(name in snapshot.buffered for name in names),
             nominated_until=max(snapshot.nominations.get(name, 0.0) for name in names),
             instance_gone=claim.name in self._hands.instances.gone,
         )

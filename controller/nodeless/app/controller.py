@@ -20,6 +20,7 @@ from nodeless.admission import AdmissionServer, Certificates
 from nodeless.api.errors import InvalidObject
 from nodeless.app import logs
 from nodeless.app.aws_settings import aws_settings
+from nodeless.app.buffers import Buffers
 from nodeless.app.bundled_types import bundled_types
 from nodeless.app.claim_loop import ClaimLoop
 from nodeless.app.cluster import Cluster
@@ -49,6 +50,7 @@ from nodeless.cloud import CloudError, CloudProvider
 from nodeless.cloud.aws import AwsProvider
 from nodeless.model.instructions import PublishEvent
 from nodeless.watch import ApiClient, ApiError, Reflector, watched_config_map, watched_kinds
+from nodeless.watch.buffers import watched_buffers
 from nodeless.watch.kinds import watched_guard
 
 _CLOUD_RETRY_SECONDS = 5.0
@@ -223,7 +225,14 @@ class Controller:
         decisions = process.decisions_folder
         record = DecisionFiles(Path(decisions), process.decisions_kept).record if decisions else None
         provisioning = Provisioning(
-            cluster, cloud, hands, self._recorder, self._metrics, settings.current, record
+            cluster,
+            cloud,
+            hands,
+            self._recorder,
+            self._metrics,
+            settings.current,
+            record,
+            Buffers(client, cluster),
         )
         settings.listen(provisioning.use)
         launcher = Launcher(hands, cloud, cluster, self._recorder, self._metrics, provisioning.pods_of)
@@ -235,7 +244,9 @@ class Controller:
         settings.listen(disruption.use)
         drift = DriftLoop(cluster, cloud, hands, settings.current)
         settings.listen(drift.use)
-        kinds = (*watched_kinds(self._report_invalid), watched_guard(process.namespace, GUARD_NAME))
+        buffers = watched_buffers() if settings.current.capacity_buffers else ()
+        guard = watched_guard(process.namespace, GUARD_NAME)
+        kinds = (*watched_kinds(self._report_invalid), *buffers, guard)
         async with asyncio.TaskGroup() as group:
             group.create_task(cluster.run(client, kinds), name="watches")
             self._waiting.add("the cluster's state")

@@ -28,8 +28,9 @@ from nodeless.explain.decisions import Situation
 from nodeless.model.instance_types import Catalog
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.subnets import SubnetRoom
-from nodeless.solve import Policy
-from nodeless.watch import ApiClient, ApiError, ApiUnavailable, watched_kinds
+from nodeless.solve import Policy, with_placeholders
+from nodeless.watch import ApiClient, ApiError, ApiUnavailable, Watched, watched_kinds
+from nodeless.watch.buffers import watched_buffers
 from nodeless.watch.kinds import watched_guard
 
 #: Seconds for the first list of every kind.
@@ -63,8 +64,9 @@ async def live_situation(
     """
     client = await ApiClient.connect()
     try:
-        snapshot = await _snapshot(client, namespace, remark)
         settings = await _settings(client, namespace, remark)
+        buffers = watched_buffers() if settings is not None and settings.capacity_buffers else ()
+        snapshot = with_placeholders(await _snapshot(client, namespace, remark, buffers))
     finally:
         await client.close()
     now = time.time()
@@ -90,13 +92,15 @@ def use_kubeconfig(path: str) -> None:
         os.environ["KUBECONFIG"] = str(usual)
 
 
-async def _snapshot(client: ApiClient, namespace: str, remark: Callable[[str], None]) -> Snapshot:
+async def _snapshot(
+    client: ApiClient, namespace: str, remark: Callable[[str], None], more: tuple[Watched, ...]
+) -> Snapshot:
     cluster = Cluster()
 
     def invalid(manifest: dict[str, Any], error: Exception) -> None:
         remark(f"{manifest.get('kind')}/{manifest['metadata']['name']} cannot be used: {error}")
 
-    kinds = (*watched_kinds(invalid), watched_guard(namespace, GUARD_NAME))
+    kinds = (*watched_kinds(invalid), *more, watched_guard(namespace, GUARD_NAME))
     watches = asyncio.create_task(cluster.run(client, kinds))
     listed = asyncio.ensure_future(cluster.synced())
     try:

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from nodeless.app.advising import Advisor
 from nodeless.app.batcher import Batcher
+from nodeless.app.buffers import Buffers
 from nodeless.app.cluster import Cluster
 from nodeless.app.hands import Hands, wall_clock
 from nodeless.app.logs import logger
@@ -28,12 +29,14 @@ from nodeless.explain.decisions import Situation
 from nodeless.explain.why import one_line
 from nodeless.launch.claims import claims_for
 from nodeless.model import events
+from nodeless.model.buffers import CapacityBuffer
 from nodeless.model.events import Event
 from nodeless.model.instance_types import InstanceType
 from nodeless.model.instructions import CreateClaim, PublishEvent
 from nodeless.model.plan import Plan
 from nodeless.model.snapshot import Snapshot
-from nodeless.solve import pods_to_place, static_shortage
+from nodeless.solve import pods_to_place, static_shortage, with_placeholders
+from nodeless.solve.pods.buffers import buffer_of
 from nodeless.watch import ApiError, ApiUnavailable
 
 #: Pending pods are planned again this often (Karpenter's pod trigger).
@@ -56,7 +59,9 @@ class Provisioning:
         metrics: Metrics,
         settings: GlobalSettings,
         record: Record | None = None,
+        buffers: Buffers | None = None,
     ) -> None:
+        self._buffers = buffers
         self._cluster = cluster
         self._cloud = cloud
         self._hands = hands
@@ -105,10 +110,23 @@ class Provisioning:
             case events.ClaimGone(name):
                 self._planned.pop(name, None)
                 self._trigger_pending()
+            case events.CapacityBufferSeen(buffer) if self._says_something_new(buffer, before):
+                self._batcher.trigger(f"{buffer.key} {buffer.generation}")
+            case events.CapacityBufferGone(key):
+                self._batcher.trigger(key)
+            case events.PodSourceSeen(source) if before.pod_sources.get(source.key) != source:
+                if any(buffer.source == source.key for buffer in before.capacity_buffers.values()):
+                    self._batcher.trigger(source.key)
+
+    def _says_something_new(self, buffer: CapacityBuffer, before: Snapshot) -> bool:
+        known = before.capacity_buffers.get(buffer.key)
+        return known is None or known.generation != buffer.generation
 
     def _trigger_pending(self) -> None:
-        for pod in pods_to_place(self._cluster.snapshot):
+        for pod in pods_to_place(with_placeholders(self._cluster.snapshot)):
             self._batcher.trigger(pod.uid)
+        for key in self._cluster.snapshot.capacity_buffers:
+            self._batcher.trigger(key)
         for key in static_shortage(self._cluster.snapshot):
             self._batcher.trigger(key)
 
@@ -133,8 +151,10 @@ class Provisioning:
         """One pass over all pending pods."""
         started = time.perf_counter()
         now = wall_clock()
-        snapshot = self._cluster.snapshot
+        seen = self._cluster.snapshot
+        snapshot = with_placeholders(seen)
         if snapshot.teardown or not (pods_to_place(snapshot) or static_shortage(snapshot)):
+            await self._tell_buffers(seen, Plan())
             return None
         catalog, problems = await self._catalog(snapshot)
         subnets = await pool_subnets(self._cloud, snapshot, catalog)
@@ -149,6 +169,9 @@ class Provisioning:
         self._metrics.plan_cost.set(plan.cost_per_hour)
         self._metrics.plan_bound.set(float("nan") if plan.lower_bound is None else plan.lower_bound)
         self._metrics.plan_gap.set(float("nan") if plan.gap is None else plan.gap)
+        await self._tell_buffers(seen, plan)
+        refusals = tuple(each for each in plan.refusals if not buffer_of(each.pod))
+        plan = replace(plan, refusals=refusals)
         self._metrics.pending_pods.set(len(plan.refusals))
         plan = self._hold_back(plan, snapshot, now)
         await self._launch(plan, snapshot, now)
@@ -156,6 +179,10 @@ class Provisioning:
         self._report(plan, snapshot, now)
         await self._refuse(situation, plan, solved)
         return plan
+
+    async def _tell_buffers(self, seen: Snapshot, plan: Plan) -> None:
+        if self._buffers is not None and (seen.capacity_buffers or seen.buffered):
+            await self._buffers.tell(seen, plan)
 
     async def _catalog(
         self, snapshot: Snapshot
@@ -237,10 +264,14 @@ class Provisioning:
         self._cluster.handle(events.Nominated(create.claim.name, now + self._nomination))
 
     def _report(self, plan: Plan, snapshot: Snapshot, now: float) -> None:
-        for name in set(plan.placements.values()):
+        for name in {name for key, name in plan.placements.items() if not buffer_of(key)}:
             self._cluster.handle(events.Nominated(name, now + self._nomination))
         given_up = plan.given_up()
         for key, name in sorted(plan.placements.items()):
+            if buffer_of(key):
+                if name in snapshot.nodes:
+                    self._guard.forget(snapshot.pods[key].uid)
+                continue
             if name in self._cluster.snapshot.claims and key not in self.pods_of(name):
                 # Also pods for which another replica made the claim are told when its launch fails.
                 self._planned[name] = (*self.pods_of(name), key)
@@ -258,7 +289,7 @@ class Provisioning:
 
     def _tell(self, snapshot: Snapshot, key: str, type_: str, reason: str, message: str) -> bool:
         pod = snapshot.pods.get(key)
-        if pod is None or pod.node_name:
+        if pod is None or pod.node_name or pod.shape.placeholder:
             return False
         return self._recorder.publish(
             PublishEvent("pass", "Pod", pod.name, type_, reason, message, pod.namespace, pod.uid)

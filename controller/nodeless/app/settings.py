@@ -95,6 +95,10 @@ class GlobalSettings:
     node_repair: bool = _setting(
         "nodeless.nodeRepair", boolean, "false", "",
         "Replace nodes whose conditions say that they are broken", gate="NodeRepair")
+    capacity_buffers: bool = _setting(
+        "nodeless.capacityBuffers", boolean, "false", "",
+        "Keep the room ready that CapacityBuffers (autoscaling.x-k8s.io) ask for", live=False,
+        gate="CapacityBuffer")
     vm_memory_overhead_percent: float = _setting(
         "aws.vmMemoryOverheadPercent", fraction, "0.075", "VM_MEMORY_OVERHEAD_PERCENT",
         "Fraction of an instance's memory that its hypervisor takes, where it was not measured")

@@ -6,7 +6,7 @@ from nodeless.disruption.budgets import allowance
 from nodeless.disruption.candidates import Candidate, candidates
 from nodeless.disruption.memory import NOTHING_REMEMBERED, Memory
 from nodeless.disruption.policy import DisruptionPolicy
-from nodeless.disruption.simulation import Settled, leaving_soon, settled
+from nodeless.disruption.simulation import Settled, leaving_soon, settled, with_buffers
 from nodeless.model.disruption import Move, Verdict
 from nodeless.model.instance_types import Catalog
 from nodeless.model.pods import Pod
@@ -27,8 +27,10 @@ class Look:
         again: Move | None = None,
     ) -> None:
         chosen = {name: move for move in memory.moves for name in move.claims}
-        self.snapshot, self.policy, self.now = leaving_soon(snapshot, chosen), policy, now
+        self.policy, self.now = policy, now
         solving = policy.solving
+        snapshot = with_buffers(snapshot, catalog, solving, now)
+        self.snapshot = leaving_soon(snapshot, chosen)
         self.catalog = priced(catalog, snapshot.pools.values(), solving.price_adjustments, solving.node_fee)
         self.candidates, self.verdicts = candidates(self.snapshot, self.catalog, now)
         for name, move in chosen.items():

@@ -20,7 +20,7 @@ from nodeless.model.plan import Plan, PlannedNode
 from nodeless.model.pods import Pod
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.taints import Taint
-from nodeless.solve import Policy, pods_to_place, solve
+from nodeless.solve import Policy, pods_to_place, solve, with_placeholders
 from nodeless.solve.pods.eligibility import leaving
 from nodeless.state import apply
 
@@ -86,6 +86,24 @@ def settled(
         if pod.key in planned and pod.key not in promised and _is_fresh(snapshot, pod, now)
     )
     return Settled(after, expected, fresh)
+
+
+def with_buffers(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: float) -> Snapshot:
+    """The cluster with the placeholders of capacity buffers as pods of the nodes that have room for them.
+
+    So a node that holds room is not empty, and its placeholders move with its pods. What would need new
+    nodes is left out.
+    """
+    if not snapshot.capacity_buffers:
+        return snapshot
+    whole = with_placeholders(snapshot)
+    plan = solve(whole, catalog, policy, now)
+    after = replace(snapshot, capacity_buffers=whole.capacity_buffers)
+    for key, name in sorted(plan.placements.items()):
+        pod = whole.pods[key]
+        if pod.shape.placeholder and name in snapshot.nodes:
+            after = apply(after, PodSeen(replace(pod, node_name=name, unschedulable=False)))
+    return after
 
 
 def _is_fresh(snapshot: Snapshot, pod: Pod, now: float) -> bool:

@@ -10,7 +10,16 @@ from nodeless.model.snapshot import Snapshot
 
 #: Seconds after which a cluster is looked at again though nothing has changed in it.
 LOOK_AGAIN_SECONDS = 300.0
-_PARTS = ("pods", "nodes", "claims", "pools", "node_classes", "disruption_budgets")
+_PARTS = (
+    "pods",
+    "nodes",
+    "claims",
+    "pools",
+    "node_classes",
+    "disruption_budgets",
+    "capacity_buffers",
+    "pod_sources",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ def step_emptiness(view: ClaimView, now: float) -> Step:
     marked = EMPTINESS_TIMESTAMP in node.annotations
     ttl = pool.ttl_seconds_after_empty
     cause = cause_of(view.claim)
-    if ttl is None or any(pod.occupies for pod in view.pods):
+    if ttl is None or view.buffered or any(pod.occupies for pod in view.pods):
         if not marked:
             return Step()
         return Step(

@@ -19,6 +19,8 @@ class ClaimView:
     pool: Pool | None = None
     nominated_until: float = 0.0
     """Pods are expected on the node until then."""
+    buffered: bool = False
+    """It keeps room for capacity buffers."""
     attachments: tuple[str, ...] = ()
     """Volumes attached to the node, without those of pods that stay until the end."""
     instance_gone: bool = False

@@ -6,6 +6,7 @@ event twice gives the same snapshot.
 
 from dataclasses import dataclass
 
+from nodeless.model.buffers import CapacityBuffer, PodSource
 from nodeless.model.disruption import PodDisruptionBudget
 from nodeless.model.nodes import Claim, Node
 from nodeless.model.pods import DaemonSet, Pod
@@ -156,6 +157,34 @@ class GuardGone:
     key: str
 
 
+@dataclass(frozen=True, slots=True)
+class CapacityBufferSeen:
+    buffer: CapacityBuffer
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityBufferGone:
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class PodSourceSeen:
+    source: PodSource
+
+
+@dataclass(frozen=True, slots=True)
+class PodSourceGone:
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class BuffersPlaced:
+    """The nodes on which a plan keeps room for capacity buffers, and no others."""
+
+    nodes: tuple[str, ...]
+
+
+BufferEvent = CapacityBufferSeen | CapacityBufferGone | PodSourceSeen | PodSourceGone | BuffersPlaced
 StorageEvent = (
     VolumeClaimSeen
     | VolumeClaimGone
@@ -182,6 +211,7 @@ Event = (
     | DaemonSetSeen
     | DaemonSetGone
     | StorageEvent
+    | BufferEvent
     | PodDisruptionBudgetSeen
     | PodDisruptionBudgetGone
     | Nominated

@@ -83,6 +83,8 @@ class PodShape:
     """Alternatives: where all its volumes can be reached; known once its claims are looked up."""
     invalid: str = ""
     """Why what it asks for cannot be read; then nothing else is known of it."""
+    placeholder: bool = False
+    """It stands for a pod that may come (capacity buffers): it gets its place after all others."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from immutables import Map
 
+from nodeless.model.buffers import CapacityBuffer, PodSource
 from nodeless.model.disruption import PodDisruptionBudget
 from nodeless.model.nodes import Claim, Node
 from nodeless.model.pods import DaemonSet, Pod
@@ -53,6 +54,12 @@ class Snapshot:
     """By `namespace/name`."""
     nominations: Map[str, float] = Map()
     """Claim or node name to the time until which pods are expected on it."""
+    capacity_buffers: Map[str, CapacityBuffer] = Map()
+    """By `namespace/name`."""
+    pod_sources: Map[str, PodSource] = Map()
+    """What capacity buffers may name, by `Kind/namespace/name`."""
+    buffered: Map[str, bool] = Map()
+    """Names of nodes and claims on which the last plan keeps room for capacity buffers."""
     teardown: bool = False
     """The stack is being destroyed: no new capacity, everything must go."""
 

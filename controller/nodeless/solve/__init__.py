@@ -6,6 +6,7 @@ of the work.
 
 from nodeless.solve.capacity.pricing import PriceAdjustment
 from nodeless.solve.capacity.static_pools import static_shortage
+from nodeless.solve.pods.buffers import with_placeholders
 from nodeless.solve.pods.eligibility import pods_to_place
 from nodeless.solve.policy import FEWEST_NODES, LOWEST_PRICE, Policy
 from nodeless.solve.solver import solve
@@ -18,4 +19,5 @@ __all__ = [
     "pods_to_place",
     "solve",
     "static_shortage",
+    "with_placeholders",
 ]

@@ -59,6 +59,7 @@ from nodeless.solve.placing.filling import Existing
 from nodeless.solve.placing.ordering import place_all, queue
 from nodeless.solve.placing.packing import Packing
 from nodeless.solve.placing.planned import planned
+from nodeless.solve.pods.buffers import with_placeholders
 from nodeless.solve.pods.classes import Axis, PodClass, group, requested_names, requests_of
 from nodeless.solve.pods.constraints import Demand, Unplannable, demand_of
 from nodeless.solve.pods.daemons import as_they_run
@@ -81,9 +82,11 @@ def solve(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: float) -> P
         now: The time of the pass, seconds since the epoch. Fewest-nodes packing does not depend on it.
 
     Returns:
-        A plan in which every eligible pod is placed once or refused once, with its reason.
+        A plan in which every eligible pod, and every placeholder of a capacity buffer, is placed once or
+        refused once, with its reason.
     """
     del now
+    snapshot = with_placeholders(snapshot)
     snapshot = replace(snapshot, daemon_sets=as_they_run(snapshot))
     plan = _plan_of_pods(snapshot, catalog, policy)
     lacking = static_shortage(snapshot)

@@ -9,6 +9,7 @@ from nodeless.model.nodes import Claim, Node
 from nodeless.model.pods import Pod
 from nodeless.model.pools import NodeClass, Pool
 from nodeless.model.snapshot import Snapshot
+from nodeless.state.buffers import apply_buffers
 from nodeless.state.entries import without
 from nodeless.state.storage import apply_storage
 
@@ -57,6 +58,14 @@ def apply(snapshot: Snapshot, event: events.Event) -> Snapshot:  # noqa: PLR0911
             return replace(snapshot, teardown=deleting)
         case events.GuardGone():
             return replace(snapshot, teardown=False)
+        case (
+            events.CapacityBufferSeen()
+            | events.CapacityBufferGone()
+            | events.PodSourceSeen()
+            | events.PodSourceGone()
+            | events.BuffersPlaced()
+        ):
+            return apply_buffers(snapshot, event)
         case _:
             return apply_storage(snapshot, event)
 

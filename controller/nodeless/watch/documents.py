@@ -22,6 +22,7 @@ class Metadata(msgspec.Struct):
     uid: str = ""
     namespace: str = ""
     resourceVersion: str = ""
+    generation: int = 0
     labels: dict[str, str] = {}
     annotations: dict[str, str] = {}
     creationTimestamp: str | None = None
@@ -189,6 +190,50 @@ class Pod(msgspec.Struct):
 
 class PodTemplate(msgspec.Struct):
     spec: PodSpec
+
+
+class CapacityBufferReference(msgspec.Struct):
+    name: str = ""
+    kind: str = ""
+    apiGroup: str = ""
+
+
+class CapacityBufferSpec(msgspec.Struct):
+    provisioningStrategy: str | None = None
+    podTemplateRef: CapacityBufferReference | None = None
+    scalableRef: CapacityBufferReference | None = None
+    replicas: int | None = None
+    percentage: int | None = None
+    limits: Quantities = {}
+
+
+class CapacityBuffer(msgspec.Struct):
+    metadata: Metadata
+    spec: CapacityBufferSpec = msgspec.field(default_factory=CapacityBufferSpec)
+
+
+class TemplateMetadata(msgspec.Struct):
+    labels: dict[str, str] = {}
+
+
+class SourceTemplate(msgspec.Struct):
+    spec: PodSpec = msgspec.field(default_factory=PodSpec)
+    metadata: TemplateMetadata = msgspec.field(default_factory=TemplateMetadata)
+
+
+class ScalableSpec(msgspec.Struct):
+    replicas: int = 1
+    template: SourceTemplate = msgspec.field(default_factory=SourceTemplate)
+
+
+class PodTemplateObject(msgspec.Struct):
+    metadata: Metadata
+    template: SourceTemplate = msgspec.field(default_factory=SourceTemplate)
+
+
+class Scalable(msgspec.Struct):
+    metadata: Metadata
+    spec: ScalableSpec = msgspec.field(default_factory=ScalableSpec)
 
 
 class DaemonSetSpec(msgspec.Struct):

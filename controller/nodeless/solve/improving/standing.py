@@ -88,7 +88,12 @@ class Standing:
 
 def _plain(pods: PodClass) -> bool:
     return not (
-        pods.rules or pods.adds or pods.demand.preferred or pods.shape.host_ports or pods.shape.claims
+        pods.rules
+        or pods.adds
+        or pods.demand.preferred
+        or pods.shape.host_ports
+        or pods.shape.claims
+        or pods.shape.placeholder
     )
 
 

@@ -3,6 +3,7 @@
 Largest first: by CPU, then memory, then the other resources. Of equal size those come first
 that are bound to a domain which rules look at, then by the key of the first pod. A class that
 wants to be near pods of other classes follows them at once, while there is room beside them.
+Placeholders of capacity buffers come after all pods.
 
 Rules may let a class in only after others have found their places, so classes with rules that
 are left over are tried again as long as any pod is placed.
@@ -21,6 +22,7 @@ def queue(classes: Iterable[PodClass], keys: Sequence[str] = ()) -> list[PodClas
     ordered = sorted(
         classes,
         key=lambda pods: (
+            pods.shape.placeholder,
             tuple(-amount for amount in pods.requests.tolist()),
             not (keys and _bound(pods, keys)),
             pods.pods[0],

@@ -1,0 +1,99 @@
+"""Capacity buffers as pods: placeholders that join a pass, take the last places, and exist nowhere else.
+
+A buffer asks for as many placeholders as the larger of its replicas and its percentage of the workload
+(at least one where both factors are positive), and no more than its limits hold; limits alone say how
+many fit into them. Their names hold a character that no name of Kubernetes may have.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from immutables import Map
+
+from nodeless.model.buffers import ACTIVE_CAPACITY, POD_TEMPLATE, CapacityBuffer, PodSource
+from nodeless.model.pods import Pod
+from nodeless.model.snapshot import Snapshot
+
+RESOLVED = "Resolved"
+TEMPLATE_NOT_FOUND = "PodTemplateNotFound"
+SCALABLE_NOT_FOUND = "ScalableRefNotFound"
+FAILED = "ResolutionFailed"
+#: Placeholders of one buffer at most; more is a slip of the finger.
+MOST_PLACEHOLDERS = 10_000
+_SEPARATOR = "~"
+#: Placeholders come after every pod that waits, however old that is.
+_LAST = 2.0**40
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """What a buffer asks for now, or why that is not known; `reason` is that of its condition."""
+
+    reason: str
+    message: str = ""
+    source: PodSource | None = None
+    replicas: int = 0
+
+
+def resolution(snapshot: Snapshot, buffer: CapacityBuffer) -> Resolution:
+    """Look up what a buffer names, and count its placeholders."""
+    if buffer.strategy != ACTIVE_CAPACITY:
+        return Resolution(
+            FAILED, f"provisioningStrategy {buffer.strategy} is not known; use {ACTIVE_CAPACITY}"
+        )
+    if not buffer.source:
+        wrong = f"kind {buffer.source_kind} cannot be used" if buffer.source_kind else "nothing is named"
+        hint = "name a podTemplateRef, or a scalableRef to a Deployment, ReplicaSet or StatefulSet of apps"
+        return Resolution(FAILED, f"{wrong}; hint: {hint}")
+    source = snapshot.pod_sources.get(buffer.source)
+    if source is None:
+        reason = TEMPLATE_NOT_FOUND if buffer.source_kind == POD_TEMPLATE else SCALABLE_NOT_FOUND
+        return Resolution(reason, f"{buffer.source} does not exist")
+    if source.shape.invalid:
+        return Resolution(FAILED, f"the pods of {buffer.source} cannot be read: {source.shape.invalid}")
+    return Resolution(RESOLVED, "", source, _wanted(buffer, source))
+
+
+def placeholders(snapshot: Snapshot) -> Iterator[Pod]:
+    """The placeholders of every buffer that can be resolved, by buffer."""
+    for _, buffer in sorted(snapshot.capacity_buffers.items()):
+        found = resolution(snapshot, buffer)
+        if found.source is None or buffer.deletion_timestamp is not None:
+            continue
+        shape = replace(found.source.shape, placeholder=True)
+        for number in range(found.replicas):
+            name = f"{buffer.name}{_SEPARATOR}{number}"
+            yield Pod(
+                uid=f"{buffer.uid or buffer.key}{_SEPARATOR}{number}",
+                namespace=buffer.namespace,
+                name=name,
+                shape=shape,
+                labels=found.source.labels,
+                unschedulable=True,
+                created_at=_LAST,
+            )
+
+
+def with_placeholders(snapshot: Snapshot) -> Snapshot:
+    """The cluster with the placeholders as pods that wait, and without buffers."""
+    if not snapshot.capacity_buffers:
+        return snapshot
+    pods = snapshot.pods.update({pod.key: pod for pod in placeholders(snapshot)})
+    return replace(snapshot, pods=pods, capacity_buffers=Map())
+
+
+def buffer_of(pod: str) -> str:
+    """The key of the buffer whose placeholder a pod key is; empty for a pod of the cluster."""
+    buffer, separator, _ = pod.rpartition(_SEPARATOR)
+    return buffer if separator else ""
+
+
+def _wanted(buffer: CapacityBuffer, source: PodSource) -> int:
+    given = [] if buffer.replicas is None else [buffer.replicas]
+    if buffer.percentage is not None and source.kind != POD_TEMPLATE:
+        given.append(-(-buffer.percentage * source.replicas // 100))
+    requests = dict(source.shape.requests)
+    held = [limit // requests[name] for name, limit in buffer.limits.items() if requests.get(name, 0) > 0]
+    if not given and not held:
+        return 0
+    return max(0, min([*held, max(given, default=MOST_PLACEHOLDERS), MOST_PLACEHOLDERS]))

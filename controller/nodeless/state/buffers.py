@@ -1,0 +1,24 @@
+"""What is known of capacity buffers, of what they name, and of the nodes that hold their room."""
+
+from dataclasses import replace
+
+from immutables import Map
+
+from nodeless.model import events
+from nodeless.model.snapshot import Snapshot
+from nodeless.state.entries import without
+
+
+def apply_buffers(snapshot: Snapshot, event: events.BufferEvent) -> Snapshot:
+    """The snapshot after an event about capacity buffers."""
+    match event:
+        case events.CapacityBufferSeen(buffer):
+            return replace(snapshot, capacity_buffers=snapshot.capacity_buffers.set(buffer.key, buffer))
+        case events.CapacityBufferGone(key):
+            return replace(snapshot, capacity_buffers=without(snapshot.capacity_buffers, key))
+        case events.PodSourceSeen(source):
+            return replace(snapshot, pod_sources=snapshot.pod_sources.set(source.key, source))
+        case events.PodSourceGone(key):
+            return replace(snapshot, pod_sources=without(snapshot.pod_sources, key))
+        case events.BuffersPlaced(nodes):
+            return replace(snapshot, buffered=Map(dict.fromkeys(nodes, True)))
