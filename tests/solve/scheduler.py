@@ -55,6 +55,17 @@ class Cluster:
         }
         return next((name for name, passed in checks.items() if not passed), None)
 
+    def plain_obstacle(self, pod: Pod, host: Host) -> str | None:
+        """The same, what pods mean to each other left out."""
+        checks = {
+            "unschedulable": not host.cordoned,
+            "taints": _tolerates(pod.shape.tolerations, host.taints),
+            "node affinity": accepts(pod, host),
+            "host ports": _ports_free(pod, host),
+            "resources": _fits(pod, host),
+        }
+        return next((name for name, passed in checks.items() if not passed), None)
+
     def _bound(self) -> Iterable[tuple[Host, Pod]]:
         return ((host, pod) for host in self.hosts.values() for pod in host.pods)
 

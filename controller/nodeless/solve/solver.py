@@ -44,20 +44,15 @@ from nodeless.model.pods import Pod, PodShape
 from nodeless.model.pools import Pool
 from nodeless.model.snapshot import Snapshot
 from nodeless.solve.capacity.existing import existing_slots
-from nodeless.solve.capacity.limits import Budgets
 from nodeless.solve.capacity.opened import OpenedNode, widen
 from nodeless.solve.capacity.pool_table import PoolTable
 from nodeless.solve.capacity.pricing import priced
 from nodeless.solve.capacity.static_pools import static_shortage
-from nodeless.solve.capacity.supply import Supply
-from nodeless.solve.capacity.targets import Targets
 from nodeless.solve.capacity.type_table import TypeTable
 from nodeless.solve.improving.bound import lower_bound
 from nodeless.solve.improving.repacking import Packed, repack
 from nodeless.solve.improving.standing import Standing
-from nodeless.solve.placing.filling import Existing
-from nodeless.solve.placing.ordering import place_all, queue
-from nodeless.solve.placing.packing import Packing
+from nodeless.solve.placing.floor import Site, floor_plan
 from nodeless.solve.placing.planned import planned
 from nodeless.solve.pods.buffers import with_placeholders
 from nodeless.solve.pods.classes import Axis, PodClass, group, requested_names, requests_of
@@ -69,7 +64,6 @@ from nodeless.solve.pods.volumes import Volumes, mounts
 from nodeless.solve.policy import STRICT, Policy
 from nodeless.solve.reasons.refusing import MIN_VALUES, refuse
 from nodeless.solve.reasons.relaxations import relaxations
-from nodeless.solve.topology.tracking import Topology
 
 
 def solve(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: float) -> Plan:
@@ -125,27 +119,23 @@ def _plan_of_pods(snapshot: Snapshot, catalog: Catalog, policy: Policy) -> Plan:
     tables = [table for table in tables if table.pool.replicas is None]
     usable = [table for table in tables if table.pool.key not in policy.pool_problems]
     slots = existing_slots(snapshot, by_pool, axis, volumes)
-    topology = Topology(snapshot, profiles, slots, usable)
-    existing = Existing(slots, len(axis), topology)
-    budgets = Budgets(snapshot, by_pool)
-    targets = Targets(usable, classes, policy.packing)
-    supply = Supply(usable, policy.subnets, snapshot.claims.values(), len(batch))
-    packing = Packing(usable, budgets, topology, targets, supply, len(axis))
-    placements, left = place_all(queue(classes, topology.keys), existing, packing)
-    packed = Packed(packing.nodes, placements)
-    aims = frozenset(table.pool.key for table in usable if targets.aims(table))
-    if aims and packing.nodes:
+    site = Site(snapshot, policy, profiles, slots, by_pool, usable, classes, len(axis))
+    floor = floor_plan(site)
+    existing, budgets, supply, placements = floor.existing, floor.budgets, floor.supply, floor.placements
+    packed = Packed(floor.nodes, placements)
+    aims = frozenset(table.pool.key for table in usable if floor.targets.aims(table))
+    if aims and floor.nodes:
         standing = Standing(existing, placements, classes)
         packed = repack(packed, standing, budgets, supply, usable, aims, policy.time_box)
     widen(packed.nodes)
     bound = None
     if aims and policy.time_box:
-        refused = {id(pods): len(keys) for pods, keys in left}
+        refused = {id(pods): len(keys) for pods, keys in floor.left}
         placed = [(pods, len(pods.pods) - refused.get(id(pods), 0)) for pods in classes]
         standing = Standing(existing, placements, classes)
         bound = lower_bound(placed, standing, budgets, usable)
-    for pods, keys in left:
-        refusals.extend(refuse(pods, keys, tables, budgets, supply, policy.pool_problems, topology))
+    for pods, keys in floor.left:
+        refusals.extend(refuse(pods, keys, tables, budgets, supply, policy.pool_problems, floor.topology))
     launched = planned(packed.nodes, policy.max_alternatives)
     for node, made in zip(packed.nodes, launched, strict=True):
         if made is None:

@@ -30,7 +30,16 @@ _EQUAL = 1e-9
 class Targets:
     """The price-aware choice of types in one solve."""
 
-    def __init__(self, tables: Iterable[PoolTable], classes: Iterable[PodClass], packing: str) -> None:
+    def __init__(
+        self,
+        tables: Iterable[PoolTable],
+        classes: Iterable[PodClass],
+        packing: str,
+        *,
+        thrifty: bool = False,
+    ) -> None:
+        """`thrifty`: in pools with limits, types that count the least against them go before any price."""
+        self._thrifty = thrifty
         self._classes = tuple(classes)
         self._default = packing
         self._worth: dict[str, NDArray[np.float64]] = {}
@@ -50,6 +59,8 @@ class Targets:
         self, table: PoolTable, pods: PodClass, terms: Terms, counts: Amounts, holds: Mask, want: int
     ) -> Mask:
         """The types that a fresh node keeps, of those that hold a pod of the class."""
+        if self._thrifty and table.limit_names:
+            return _least_charge(table, terms, counts, holds, want)
         if not self.aims(table):
             return holds
         rows = np.flatnonzero(holds)
@@ -85,3 +96,13 @@ class Targets:
                     prices = np.minimum(prices, fresh[0].prices)
                     break
         return resource_prices(table.room, prices, usable & np.isfinite(prices), demand)
+
+
+def _least_charge(table: PoolTable, terms: Terms, counts: Amounts, holds: Mask, want: int) -> Mask:
+    """The types no larger than the one on which a pod counts the least against the pool's limits."""
+    rows = np.flatnonzero(holds)
+    taken = np.minimum(counts[rows], want)
+    share = (table.limited[rows] / np.maximum(table.limits, 1)).max(axis=1) / taken
+    best = rows[np.lexsort((rows, terms.prices[rows], np.round(share, 9)))[0]]
+    kept: Mask = holds & (table.limited <= table.limited[best]).all(axis=1)
+    return kept

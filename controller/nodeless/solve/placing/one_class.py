@@ -1,8 +1,8 @@
 """One class at one step of its relaxation: divided among domains, put on open and fresh nodes.
 
-While every domain can have fresh nodes without end, a whole batch is divided at once. Where
-limits may close a domain early, pods go one by one, so that no domain gets ahead of one that
-turns out to be full.
+A whole batch is divided at once. While every domain can have fresh nodes without end, the division
+is carried out domain by domain; where limits may close one early, step by step, so that no domain
+gets ahead of one that turns out to be full.
 """
 
 from collections.abc import Iterator, Sequence
@@ -74,7 +74,7 @@ class Placing:
     def run(self, waiting: Sequence[str]) -> Sequence[str]:
         """Place what can be placed; returns the pods that are left."""
         room = [ENDLESS] * len(self._options)
-        step = len(waiting) if self._endless() else 1
+        endless = self._endless()
         done = 0
         while done < len(waiting):
             if self._topology.counters.bootstraps(self._rules):
@@ -83,18 +83,31 @@ class Placing:
                     break
                 done += placed
                 continue
-            want = min(step, len(waiting) - done)
-            shares = self._topology.shares(self._rules, self._keys, self._options, room, want)
+            shares = self._topology.shares(
+                self._rules, self._keys, self._options, room, len(waiting) - done, stepwise=not endless
+            )
             if not shares:
                 break
-            for chosen, number in shares:
-                placed = self._put(chosen, waiting[done : done + number], number)
-                done += placed
-                if placed < number:
-                    for index in chosen:
-                        room[index] = 0
-                    break
+            done += self._follow(shares, room, waiting, done)
         return waiting[done:]
+
+    def _follow(
+        self, shares: Sequence[tuple[list[int], int]], room: list[int], waiting: Sequence[str], first: int
+    ) -> int:
+        """Carry a division out, as far as no domain turns out to be full: that gets no more `room`.
+
+        Returns:
+            How many of the waiting pods from `first` on were placed.
+        """
+        done = first
+        for chosen, number in shares:
+            placed = self._put(chosen, waiting[done : done + number], number)
+            done += placed
+            if placed < number:
+                for index in chosen:
+                    room[index] = 0
+                break
+        return done - first
 
     def _asked(self, wish: Wish) -> Part:
         return Part(self._pods, wish, self._rules, self._tables, 0)
@@ -120,16 +133,18 @@ class Placing:
     def _seed(self, waiting: Sequence[str]) -> int:
         """The first pods of a group whose others must follow to the same domain."""
         room = [ENDLESS] * len(self._options)
-        chosen = [
-            index
-            for share, _ in self._topology.shares(self._rules, self._keys, self._options, room, 1)
-            for index in share
-        ]
-        if not chosen:
-            return 0
-        if not self._topology.together_on_host(self._rules):
-            return self._put(chosen, waiting, 1)
-        return self._gather(chosen, waiting)
+        together = self._topology.together_on_host(self._rules)
+        while True:
+            shares = self._topology.shares(self._rules, self._keys, self._options, room, 1)
+            chosen = [index for share, _ in shares for index in share]
+            if not chosen:
+                return 0
+            placed = self._gather(chosen, waiting) if together else self._put(chosen, waiting, 1)
+            if placed:
+                return placed
+            # Limits close these domains; another may do.
+            for index in chosen:
+                room[index] = 0
 
     def _gather(self, chosen: Sequence[int], waiting: Sequence[str]) -> int:
         """As many as possible on one node: the first that holds all, else the one that holds most."""

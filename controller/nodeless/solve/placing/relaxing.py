@@ -2,7 +2,8 @@
 
 1. Of the preferred node affinity terms, heaviest first, those are kept that some node could
    satisfy together with the ones kept before; the others are given up at once.
-2. Required node affinity terms are alternatives, tried in their order at every step.
+2. Required node affinity terms are alternatives, tried in their order at every step; where nodes are
+   chosen by price, the one with the cheapest nodes first.
 3. What cannot be placed gives up preferred pod affinity, the heaviest first, then preferred
    pod anti-affinity, the heaviest first;
 4. then the kept preferred node affinity terms, the lightest first;
@@ -13,8 +14,10 @@ The order of the kinds is Karpenter's. Room on nodes that exist is not bound by 
 kube-scheduler would not leave it unused for them (`filling`).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 from nodeless.model.requirements import Requirement
 from nodeless.solve.capacity.pool_table import PoolTable
@@ -33,8 +36,10 @@ class Attempt:
     """PreferNoSchedule taints are tolerated."""
 
 
-def attempts(pods: PodClass, tables: Sequence[PoolTable]) -> Iterator[Attempt]:
-    """Everything that may be tried for a class, in order."""
+def attempts(
+    pods: PodClass, tables: Sequence[PoolTable], aims: Callable[[PoolTable], bool]
+) -> Iterator[Attempt]:
+    """Everything that may be tried for a class, in order; `aims`: nodes of a pool are chosen by price."""
     for soft in _softness(pods, tables):
         kept: list[tuple[Wish, ...]] = [pods.demand.required]
         for _, expressions in pods.demand.preferred:
@@ -42,8 +47,40 @@ def attempts(pods: PodClass, tables: Sequence[PoolTable]) -> Iterator[Attempt]:
             if any(_possible(pods, wish, tables, soft=soft) for wish in wanted):
                 kept.append(wanted)
         for wishes, rules in _steps(kept, pods.rules):
-            for wish in wishes:
+            for wish in _cheapest_first(pods, wishes, tables, aims, soft=soft):
                 yield Attempt(wish, rules, soft)
+
+
+def _cheapest_first(
+    pods: PodClass,
+    wishes: tuple[Wish, ...],
+    tables: Sequence[PoolTable],
+    aims: Callable[[PoolTable], bool],
+    *,
+    soft: bool,
+) -> Sequence[Wish]:
+    """Alternatives by the least price of room for a pod, in the first pool that accepts them."""
+    if len(wishes) == 1:
+        return wishes
+    prices = []
+    for wish in wishes:
+        found = (
+            (table, fresh)
+            for table in tables
+            if table.refuses(pods.shape.tolerations, soft=soft) is None
+            and (fresh := table.fresh(pods, wish)) is not None
+        )
+        table, fresh = next(found, (None, None))
+        if table is None or fresh is None:
+            prices.append(float("inf"))
+        elif not aims(table):
+            return wishes
+        else:
+            counts = np.clip(fresh[1], 0, len(pods.pods))
+            held = counts > 0
+            prices.append(float((fresh[0].prices[held] / counts[held]).min()))
+    order = sorted(range(len(wishes)), key=lambda index: (round(prices[index], 9), index))
+    return [wishes[index] for index in order]
 
 
 def _steps(kept: Sequence[tuple[Wish, ...]], rules: Rules) -> Iterator[tuple[tuple[Wish, ...], Rules]]:

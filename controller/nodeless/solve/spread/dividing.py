@@ -12,22 +12,25 @@ def divide(
     options: Sequence[Option],
     room: Sequence[int],
     want: int,
+    *,
+    stepwise: bool = False,
 ) -> list[tuple[list[int], int]]:
     """How a batch is divided: (options of which any will do, pods), the emptiest domains first.
 
-    What is divided may be less than `want`, also where another call would find more.
+    What is divided may be less than `want`, also where another call would find more. `stepwise`: in an
+    order in which every limit holds after each entry, so that it can be left off anywhere.
     """
     if limits and all(options[i][limits[0].at] is not None for i in usable):
         return (
-            share_level(limits[0], usable, options, room, want)
+            share_level(limits[0], usable, options, room, 1 if stepwise else want)
             if len(limits) == 1
-            else _walk(limits, usable, options, room, want)
+            else _walk(limits, usable, options, room, want, stepwise=stepwise)
         )
     free = [i for i in usable if all(options[i][limit.at] is None for limit in limits)]
     number = min(want, sum(room[i] for i in free))
     if number > 0:
         return [(free, number)]
-    return _walk(limits, usable, options, room, want) if limits else []
+    return _walk(limits, usable, options, room, want, stepwise=stepwise) if limits else []
 
 
 def _walk(
@@ -36,6 +39,11 @@ def _walk(
     options: Sequence[Option],
     room: Sequence[int],
     want: int,
+    *,
+    stepwise: bool,
 ) -> list[tuple[list[int], int]]:
-    shares = Walk(limits, usable, options, room).run(want)
+    walk = Walk(limits, usable, options, room, ordered=stepwise)
+    shares = walk.run(want)
+    if stepwise:
+        return [([i], number) for i, number in walk.steps]
     return [([i], number) for i, number in shares.items() if number]

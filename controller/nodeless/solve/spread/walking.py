@@ -31,24 +31,27 @@ class _Frame:
 
 @dataclass(slots=True, eq=False)
 class Walk:
-    """One division; `room` is the most pods for each option."""
+    """One division; `room` is the most pods for each option. `ordered`: the way is remembered in `steps`."""
 
     limits: Sequence[Limit]
     usable: Sequence[int]
     options: Sequence[Option]
     room: Sequence[int]
+    ordered: bool = False
     shares: dict[int, int] = field(default_factory=dict)
     total: int = 0
+    steps: list[tuple[int, int]] = field(default_factory=list)
+    """The way: options and how many pods each got, one after the other."""
     _dead: set[State] = field(default_factory=set)
     _way: list[_Frame] = field(default_factory=list)
     _at: dict[State, int] = field(default_factory=dict)
 
     def run(self, want: int) -> dict[int, int]:
         """Pods for each option, in total `want` or as many as a walk found room for."""
-        best_total, best = 0, dict[int, int]()
+        best_total, best, way = 0, dict[int, int](), list[tuple[int, int]]()
         for _ in range(_PATIENCE):
             if self.total > best_total:
-                best_total, best = self.total, dict(self.shares)
+                best_total, best, way = self.total, dict(self.shares), list(self.steps)
             if self.total == want:
                 break
             state = self._state()
@@ -56,7 +59,10 @@ class Walk:
                 continue
             if not self._forward(state, want) and not self._back(want):
                 break
-        return best if best_total > self.total else dict(self.shares)
+        if best_total > self.total:
+            self.steps = way
+            return best
+        return dict(self.shares)
 
     def _forward(self, state: State, want: int) -> bool:
         """One step on, if there is any that is not known to be in vain."""
@@ -75,6 +81,8 @@ class Walk:
             frame = self._way[-1]
             if frame.step is not None:
                 self._move(frame.step[0], -frame.step[1])
+                if self.ordered:
+                    self.steps.pop()
                 frame.step = None
             if frame.ahead:
                 self._take(want)
@@ -92,6 +100,8 @@ class Walk:
         much = min(near // 4, (want - self.total) // (4 * len(self.usable)))
         number = max(1, min(much, self.room[index] - self.shares.get(index, 0)))
         frame.step = (index, number)
+        if self.ordered:
+            self.steps.append(frame.step)
         self._move(index, number)
 
     def _repeat(self, since: int, want: int) -> bool:
@@ -107,6 +117,8 @@ class Walk:
         )
         for index, number in steps.items():
             self._move(index, number * times)
+        if self.ordered:
+            self.steps += [frame.step for frame in self._way[since:] if frame.step is not None] * times
         self._way.clear()
         self._at.clear()
         self._dead.clear()

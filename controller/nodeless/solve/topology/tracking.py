@@ -143,6 +143,8 @@ class Topology:
         options: Sequence[Option],
         room: Sequence[int],
         want: int,
+        *,
+        stepwise: bool = False,
     ) -> list[tuple[list[int], int]]:
         """How a batch is divided: (options of which any will do, pods), the emptiest domains first.
 
@@ -152,10 +154,11 @@ class Topology:
             options: Where pods could go.
             room: The most pods for each option.
             want: The pods of the batch.
+            stepwise: Give the first steps of a way on, each of which keeps the rules where it stands.
         """
         at = {key: index for index, key in enumerate(keys)}
         usable = [i for i, option in enumerate(options) if room[i] > 0 and self._lets_in(rules, at, option)]
-        return divide(self._limits(rules, at), usable, options, room, want)
+        return divide(self._limits(rules, at), usable, options, room, want, stepwise=stepwise)
 
     def tightens(self, rules: Rules, keys: Sequence[str]) -> bool:
         """Whether each pod of a class leaves less room for the next one in some domain."""

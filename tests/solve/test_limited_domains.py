@@ -1,0 +1,74 @@
+"""Rules between pods in pools with limits: what one domain cannot hold, another may."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from nodeless.model.instance_types import Offering
+from nodeless.model.labels import CAPACITY_TYPE, HOSTNAME, ON_DEMAND, SPOT, ZONE
+from nodeless.solve import FEWEST_NODES, Policy, solve
+from tests.solve.factories import NOW, beside, instance_type, needs, plan, pods, pool, snapshot, spread
+from tests.solve.passes import after_pass, skew
+from tests.solve.topology_worlds import TYPES, pools_of, workloads
+
+FEW = Policy(packing=FEWEST_NODES)
+PATIENT = settings(deadline=None, max_examples=80, suppress_health_check=[HealthCheck.too_slow])
+TWO = (instance_type("two", 2, 8),)
+
+
+def test_a_group_that_stays_together_takes_the_zone_that_limits_leave_open():
+    closed = pool("closed", needs(ZONE, "In", "z1"), limits={"cpu": "0"}, weight=5)
+    other = pool("other", needs(ZONE, "In", "z2"))
+    result = plan(pods(3, "500m", affinity=(beside(ZONE),)), closed, other, types=TWO, policy=FEW)
+    assert not result.refusals
+    assert {new.pool.name for new in result.new_nodes} == {"other"}
+
+
+def test_a_group_that_shares_a_host_takes_the_pool_that_limits_leave_open():
+    closed = pool("closed", needs(ZONE, "In", "z1"), limits={"nodes": "0"}, weight=5)
+    other = pool("other", needs(ZONE, "In", "z3"))
+    near = pods(3, "500m", affinity=(beside(HOSTNAME),), spread=(spread(ZONE, skew=9),))
+    result = plan(near, closed, other, types=TWO, policy=FEW)
+    assert not result.refusals
+
+
+@pytest.mark.parametrize(
+    ("sold", "number"),
+    [
+        ((("z1", SPOT), ("z2", SPOT), ("z2", ON_DEMAND), ("z3", ON_DEMAND)), 12),
+        ((("z1", SPOT), ("z1", ON_DEMAND), ("z2", ON_DEMAND)), 13),
+        ((("z1", ON_DEMAND), ("z2", SPOT), ("z3", SPOT), ("z3", ON_DEMAND), ("z4", ON_DEMAND)), 4),
+        ((("z1", SPOT), ("z1", ON_DEMAND), ("z2", SPOT), ("z2", ON_DEMAND), ("z4", ON_DEMAND)), 14),
+    ],
+)
+def test_two_spreads_find_their_way_in_a_pool_with_limits(sold, number):
+    """The emptiest zone may sell only the capacity type that is ahead: one look at a time gets stuck."""
+    types = (instance_type("two", 2, 8, offerings=tuple(Offering(*where, 0.1) for where in sold)),)
+    own = pool("default", needs(CAPACITY_TYPE, "In", SPOT, ON_DEMAND), limits={"cpu": "1000"})
+    wanted = pods(number, "1500m", spread=(spread(ZONE), spread(CAPACITY_TYPE)))
+    after = after_pass(snapshot(own, wanted), types=types, policy=FEW)
+    assert sum(skew(after, ZONE)) == number
+    for key in (ZONE, CAPACITY_TYPE):
+        fewest, *_, most = skew(after, key)
+        assert most - fewest <= 1
+
+
+def test_a_zone_that_a_limit_closes_holds_the_others_back_and_no_more():
+    small = pool("small", needs(ZONE, "In", "z1"), limits={"nodes": "1"})
+    large = pool("large", needs(ZONE, "In", "z2", "z3"))
+    wanted = pods(12, "1500m", spread=(spread(ZONE),))
+    after = after_pass(snapshot(small, large, wanted), types=TWO, policy=FEW)
+    assert skew(after, ZONE) == (1, 2, 2)
+
+
+@PATIENT
+@given(workloads(most=3, replicas=6), pools_of())
+def test_limits_that_are_far_away_cost_no_pod_its_place(wanted, pools):
+    free = [replace(one, limits=None) for one in pools]
+    far = [replace(one, limits={"cpu": 10**6, "nodes": 10**3}) for one in pools]
+    refused, still = (
+        solve(seen, dict.fromkeys(seen.pools, TYPES), FEW, NOW).refusals
+        for seen in (snapshot(wanted, free), snapshot(wanted, far))
+    )
+    assert len(still) <= len(refused)
