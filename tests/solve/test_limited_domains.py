@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from nodeless.model.instance_types import Offering
 from nodeless.model.labels import CAPACITY_TYPE, HOSTNAME, ON_DEMAND, SPOT, ZONE
 from nodeless.solve import FEWEST_NODES, Policy, solve
-from tests.solve.factories import NOW, beside, instance_type, needs, plan, pods, pool, snapshot, spread
+from tests.solve.factories import NOW, beside, instance_type, needs, plan, pods, pool, snapshot, spread, term
 from tests.solve.passes import after_pass, skew
 from tests.solve.topology_worlds import TYPES, pools_of, workloads
 
@@ -52,6 +52,28 @@ def test_two_spreads_find_their_way_in_a_pool_with_limits(sold, number):
     for key in (ZONE, CAPACITY_TYPE):
         fewest, *_, most = skew(after, key)
         assert most - fewest <= 1
+
+
+def test_a_limit_of_one_node_takes_the_alternative_that_holds_all_pods():
+    types = (
+        instance_type("one", 2, 8, offerings=(Offering("z3", ON_DEMAND, 0.2),)),
+        instance_type("both", 4, 16, offerings=(Offering("z2", ON_DEMAND, 0.7),)),
+    )
+    either = (term(needs(ZONE, "In", "z3")), term(needs(ZONE, "In", "z2")))
+    single = pool("default", limits={"nodes": "1"})
+    result = plan(pods(2, "1900m", required_terms=either), single, types=types, policy=Policy())
+    assert not result.refusals
+    assert [new.instance_type for new in result.new_nodes] == ["both"]
+
+
+def test_a_group_whose_zones_are_few_leads_pods_that_may_go_anywhere():
+    cheap = instance_type("cheap", 4, 16, offerings=(Offering("z3", ON_DEMAND, 0.1),))
+    dear = instance_type("dear", 4, 16, offerings=(Offering("z1", ON_DEMAND, 0.9),))
+    near = term(needs(ZONE, "In", "z1", "z2"))
+    group = pods(2, "500m", affinity=(beside(ZONE),), required_terms=(near,))
+    anywhere = pods(1, "500m", name="other", labels={"app": "web"})
+    result = plan(group, anywhere, types=(cheap, dear), policy=Policy())
+    assert not result.refusals
 
 
 def test_a_zone_that_a_limit_closes_holds_the_others_back_and_no_more():

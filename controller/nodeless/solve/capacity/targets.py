@@ -55,6 +55,14 @@ class Targets:
         """Whether nodes of the pool are chosen by price."""
         return (table.pool.packing or self._default) == LOWEST_PRICE
 
+    def rank(self, table: PoolTable, pods: PodClass, terms: Terms, counts: Amounts) -> float | None:
+        """What room for a pod costs on a fresh node (of the limits, if `thrifty`); None: no matter."""
+        held = counts > 0
+        taken = np.minimum(counts[held], len(pods.pods))
+        if self._thrifty and table.limit_names:
+            return float((_shares(table)[held] / taken).min())
+        return float((terms.prices[held] / taken).min()) if self.aims(table) else None
+
     def types(
         self, table: PoolTable, pods: PodClass, terms: Terms, counts: Amounts, holds: Mask, want: int
     ) -> Mask:
@@ -98,11 +106,17 @@ class Targets:
         return resource_prices(table.room, prices, usable & np.isfinite(prices), demand)
 
 
+def _shares(table: PoolTable) -> NDArray[np.float64]:
+    """By type, the largest share of a limit that a node takes."""
+    shares: NDArray[np.float64] = (table.limited / np.maximum(table.limits, 1)).max(axis=1)
+    return shares
+
+
 def _least_charge(table: PoolTable, terms: Terms, counts: Amounts, holds: Mask, want: int) -> Mask:
     """The types no larger than the one on which a pod counts the least against the pool's limits."""
     rows = np.flatnonzero(holds)
     taken = np.minimum(counts[rows], want)
-    share = (table.limited[rows] / np.maximum(table.limits, 1)).max(axis=1) / taken
+    share = _shares(table)[rows] / taken
     best = rows[np.lexsort((rows, terms.prices[rows], np.round(share, 9)))[0]]
     kept: Mask = holds & (table.limited <= table.limited[best]).all(axis=1)
     return kept

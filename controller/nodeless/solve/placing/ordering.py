@@ -2,7 +2,8 @@
 
 Largest first: by CPU, then memory, then the other resources. Of equal size those come first
 that are bound to a domain which rules look at, then by the key of the first pod. A class that
-wants to be near pods of other classes follows them at once, while there is room beside them.
+wants to be near pods of other classes follows them at once, while there is room beside them; one
+whose own pods would do leads its group, for others may go where it cannot.
 Placeholders of capacity buffers come after all pods.
 
 Rules may let a class in only after others have found their places, so classes with rules that
@@ -47,6 +48,7 @@ def _followers_after_leaders(ordered: Sequence[PodClass]) -> Iterator[PodClass]:
         {
             leader
             for rule in pods.rules.affinity
+            if not rule.counts_itself
             for tally in rule.tallies
             for leader in adders.get(tally, ())
             if leader != index and tally not in wanted[leader]

@@ -49,7 +49,7 @@ class Packing:
     def place(self, pods: PodClass, waiting: Sequence[str]) -> Sequence[str]:
         """Place what can be placed of a class; returns the pods that are left."""
         self._ground.targets.begin(pods)
-        for attempt in attempts(pods, self._tables, self._ground.targets.aims):
+        for attempt in attempts(pods, self._tables, self._ground.targets.rank):
             if not waiting:
                 break
             tables = [

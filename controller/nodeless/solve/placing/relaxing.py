@@ -17,13 +17,14 @@ kube-scheduler would not leave it unused for them (`filling`).
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from nodeless.model.requirements import Requirement
-from nodeless.solve.capacity.pool_table import PoolTable
-from nodeless.solve.pods.classes import PodClass
+from nodeless.solve.capacity.pool_table import PoolTable, Terms
+from nodeless.solve.pods.classes import Amounts, PodClass
 from nodeless.solve.pods.constraints import Wish, wish_of
 from nodeless.solve.pods.rules import Affinity, AntiAffinity, Rules
+
+Rank = Callable[[PoolTable, PodClass, Terms, Amounts], float | None]
+"""What room for a pod costs on fresh nodes under terms, given how many each type holds; None: no matter."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,10 +37,8 @@ class Attempt:
     """PreferNoSchedule taints are tolerated."""
 
 
-def attempts(
-    pods: PodClass, tables: Sequence[PoolTable], aims: Callable[[PoolTable], bool]
-) -> Iterator[Attempt]:
-    """Everything that may be tried for a class, in order; `aims`: nodes of a pool are chosen by price."""
+def attempts(pods: PodClass, tables: Sequence[PoolTable], rank: Rank) -> Iterator[Attempt]:
+    """Everything that may be tried for a class, in order; `rank` tells what alternatives cost."""
     for soft in _softness(pods, tables):
         kept: list[tuple[Wish, ...]] = [pods.demand.required]
         for _, expressions in pods.demand.preferred:
@@ -47,7 +46,7 @@ def attempts(
             if any(_possible(pods, wish, tables, soft=soft) for wish in wanted):
                 kept.append(wanted)
         for wishes, rules in _steps(kept, pods.rules):
-            for wish in _cheapest_first(pods, wishes, tables, aims, soft=soft):
+            for wish in _cheapest_first(pods, wishes, tables, rank, soft=soft):
                 yield Attempt(wish, rules, soft)
 
 
@@ -55,7 +54,7 @@ def _cheapest_first(
     pods: PodClass,
     wishes: tuple[Wish, ...],
     tables: Sequence[PoolTable],
-    aims: Callable[[PoolTable], bool],
+    rank: Rank,
     *,
     soft: bool,
 ) -> Sequence[Wish]:
@@ -73,12 +72,11 @@ def _cheapest_first(
         table, fresh = next(found, (None, None))
         if table is None or fresh is None:
             prices.append(float("inf"))
-        elif not aims(table):
+            continue
+        price = rank(table, pods, *fresh)
+        if price is None:
             return wishes
-        else:
-            counts = np.clip(fresh[1], 0, len(pods.pods))
-            held = counts > 0
-            prices.append(float((fresh[0].prices[held] / counts[held]).min()))
+        prices.append(price)
     order = sorted(range(len(wishes)), key=lambda index: (round(prices[index], 9), index))
     return [wishes[index] for index in order]
 
