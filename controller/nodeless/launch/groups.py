@@ -73,13 +73,12 @@ def assign(
         given: Claims by instance id, as this process gave them out: a claim gets its own again.
         claimed: Provider ids of instances that claims bear already.
     """
-    own = {given[each.id]: each.id for each in found if each.id in given}
+    by_age = sorted(found, key=lambda each: (each.launched_at, each.id))
+    # Should a claim have been given two, the older one is its own.
+    own = {given[each.id]: each.id for each in reversed(by_age) if each.id in given}
     names = sorted(wanting)
     result = {name: own[name] for name in names if name in own}
-    free = sorted(
-        (each for each in found if each.id not in given and each.provider_id not in claimed),
-        key=lambda each: (each.launched_at, each.id),
-    )
+    free = (each for each in by_age if each.id not in given and each.provider_id not in claimed)
     without = (name for name in names if name not in result)
     result.update((name, each.id) for name, each in zip(without, free, strict=False))
     return result
