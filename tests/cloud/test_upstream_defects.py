@@ -5,10 +5,16 @@ from itertools import permutations
 from typing import Any
 
 import pytest
+import structlog
 
 from infra.local.aws import LocalAws
 from nodeless.cloud.aws.instance_type_math import NodeShape, capacity
+from nodeless.cloud.aws.price_list import bundled_prices
+from nodeless.cloud.aws.pricing import Pricing
+from nodeless.cloud.aws.session import AwsSession
 from nodeless.cloud.aws.type_facts import read_type
+from nodeless.launch.candidates import candidates_for
+from nodeless.launch.fleet import fleet_request
 from nodeless.launch.kubelet_arguments import Bootstrap, Cluster
 from nodeless.launch.resolved import Image, ResolvedNodeClass
 from nodeless.launch.results import read_answer
@@ -17,10 +23,12 @@ from nodeless.launch.templates import launch_template
 from nodeless.launch.user_data import user_data
 from nodeless.model.labels import INSTANCE_TYPE
 from nodeless.model.pools import BlockDevice, Kubelet, SelectorTerm
+from nodeless.model.requirements import Requirements
 from tests.cloud.conftest import SETTINGS, World, a_provider
 from tests.cloud.test_instance_types import a_record
 from tests.cloud.test_provider import NODE_CLASS, made_by, the_pool
 from tests.factories import a_claim, a_pool
+from tests.launch.types import a_type
 
 CLUSTER = Cluster("demo", "https://demo.example", "Q0E=")
 GIB = 2**30
@@ -98,6 +106,35 @@ async def test_defect_5_another_disk_acts_at_once(aws: LocalAws, world: World) -
             (m5, *_) = await provider.catalog(the_pool(), replace(NODE_CLASS, block_devices=disk))
             sizes.append(m5.capacity["ephemeral-storage"] // GIB)
     assert sizes == [30, 60]
+
+
+async def test_defect_7_a_type_that_the_price_list_leaves_out_keeps_its_price() -> None:
+    pricing = Pricing(AwsSession("us-east-1"), lambda: 0.0, structlog.get_logger())
+    for half, answer in ((pricing._on_demand, {"m5.large": 9.0}), (pricing._spot, {})):
+        half._due, half._tried, half.fetched, half.version = float("inf"), True, answer, 1
+    known = bundled_prices()
+    prices = (await pricing.current()).on_demand
+    assert prices["m5.large"] == 9.0
+    assert {name: price for name, price in prices.items() if name != "m5.large"} == {
+        name: price for name, price in known.items() if name != "m5.large"
+    }
+
+
+def test_defect_11_a_request_for_many_leaves_what_it_is_made_of_alone() -> None:
+    candidates = candidates_for(Requirements(), {}, [a_type("m5.large", on_demand=1)])
+    assert candidates is not None
+    override = {"InstanceType": "m5.large", "SubnetId": "subnet-1", "AvailabilityZone": "us-east-1a"}
+    by_template, tags = {"t": [override]}, {"a": "b"}
+    made = [fleet_request(candidates, by_template, tags, token=str(count), count=count) for count in (3, 1)]
+    assert [
+        each["TargetCapacitySpecification"]["TotalTargetCapacity"] for each in made if each is not None
+    ] == [3, 1]
+    assert (by_template, tags) == ({"t": [override]}, {"a": "b"})
+    assert override == {
+        "InstanceType": "m5.large",
+        "SubnetId": "subnet-1",
+        "AvailabilityZone": "us-east-1a",
+    }
 
 
 @pytest.mark.parametrize("family", ["AL2", "AL2023", "Bottlerocket"])

@@ -122,3 +122,20 @@ def test_a_node_whose_role_is_mapped_later_joins_then(world: World) -> None:
     world.ready_node(instance)
     world.api.delete("/api/v1/namespaces/kube-system/configmaps/aws-auth")
     world.aws.client("ec2").terminate_instances(InstanceIds=[instance["InstanceId"]])
+
+
+def test_a_slow_boot_joins_late_and_a_failed_one_never(world: World) -> None:
+    late = {"instanceType": "t3a.large", "seconds": 3.0}
+    world.aws.set_faults(boot=[late, {"instanceType": "t3a.xlarge", "outcome": "never"}])
+    lost = world.launch(world.bootstrap(), instance_type="t3a.xlarge")
+    slow = world.launch(world.bootstrap())
+    usual = world.launch(world.bootstrap(), instance_type="t3a.medium")
+
+    joined = world.ready_node(usual)["metadata"]["creationTimestamp"]
+    assert world.ready_node(slow)["metadata"]["creationTimestamp"] > joined
+    # What never joins had more time than what joined late.
+    assert world.api.find(f"/api/v1/nodes/{lost['PrivateDnsName']}") is None
+
+    world.aws.set_faults()
+    ids = [each["InstanceId"] for each in (lost, slow, usual)]
+    world.aws.client("ec2").terminate_instances(InstanceIds=ids)

@@ -68,6 +68,14 @@ def test_mc_12_a_node_that_joins_without_the_unregistered_taint_is_adopted_with_
     assert [event.reason for event in told] == ["Registered", "UnregisteredTaintMissing"]
 
 
+def test_defect_13_a_kubelet_that_registers_first_gets_every_label_of_its_instance():
+    labels = {"node.kubernetes.io/instance-type": "m5.large", "karpenter.k8s.aws/instance-cpu": "2"}
+    for node in (a_joining_node(), a_joining_node(taints=(UNREGISTERED,))):
+        update, *_ = step(ClaimView(a_launched_claim(labels=labels), node), NOW).instructions
+        assert update.labels.items() >= labels.items()
+        assert update.add_finalizer == TERMINATION_FINALIZER
+
+
 def test_mc_13_taints_are_not_synced_to_a_node_that_says_so():
     claim = a_launched_claim(taints=(Taint("dedicated", "NoSchedule", "web"),))
     for value, expected in (("true", ()), ("false", claim.taints)):

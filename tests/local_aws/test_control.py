@@ -80,6 +80,18 @@ def test_a_late_answer_is_about_something_done_already(aws: LocalAws) -> None:
     asking.join()
 
 
+def test_boots_go_as_told_and_a_word_that_nobody_knows_is_refused(aws: LocalAws) -> None:
+    aws.set_faults(boot=[{"instanceType": "m5.large", "seconds": 3}, {"outcome": "never"}])
+    assert aws.control("GET", "faults")["boot"] == [
+        {"instanceType": "m5.large", "zone": None, "seconds": 3.0, "outcome": "joins"},
+        {"instanceType": None, "zone": None, "seconds": 0.0, "outcome": "never"},
+    ]
+    with pytest.raises(ValueError, match="unknown outcome 'explodes' of a boot; one of joins, never"):
+        aws.set_faults(boot=[{"outcome": "explodes"}])
+    with pytest.raises(ValueError, match=r"unknown fields \['type'\] of a boot fault"):
+        aws.set_faults(boot=[{"type": "m5.large"}])
+
+
 def test_a_misspelt_fault_is_refused(aws: LocalAws) -> None:
     with pytest.raises(ValueError, match="capcity"):
         aws.set_faults(capcity=[])

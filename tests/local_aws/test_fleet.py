@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -29,6 +30,18 @@ def test_the_cheapest_override_is_launched_wherever_it_stands(world: World) -> N
     assert used["LaunchTemplateSpecification"]["LaunchTemplateName"] == "two"
     assert used["Overrides"]["InstanceType"] == "t3a.small"
     assert answer["Errors"] == []
+
+
+def test_an_instance_that_does_not_boot_is_ended_by_ec2(world: World) -> None:
+    world.aws.set_faults(boot=[{"instanceType": "m5.large", "outcome": "terminated"}])
+    config = world.config(world.launch_template(), ["m5.large"])
+    (lost,) = instance_ids(world.fleet(config))
+    deadline = time.monotonic() + 30
+    while world.instance(lost)["State"]["Name"] != "terminated":
+        assert time.monotonic() < deadline
+    world.aws.set_faults()
+    (kept,) = instance_ids(world.fleet(config))
+    assert world.instance(kept)["State"]["Name"] == "running"
 
 
 def test_spot_goes_to_the_cheapest_zone(world: World) -> None:

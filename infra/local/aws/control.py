@@ -6,13 +6,15 @@
 * `GET calls` and `DELETE calls`: the calls made so far, each with service, action, principal, time, status,
   parameters, and error when refused;
 * `GET faults` and `PUT faults`: `{capacity, quotas, errors, throttle, unreachable, impaired, consistency,
-  delay}`, what is left out is off.
+  boot, delay}`, what is left out is off.
   `capacity` is a list of `{instanceType?, zone?, capacityType?, remaining?, code?}`: pools that can give so
   many instances more (default 0), and what EC2 says then (default: insufficient capacity); `quotas` maps
   capacity types to the vCPUs that may run; `errors` maps actions to `{code, message?, status?, times?}` with
   which they are refused, `times` calls long or always; `consistency` is for how many seconds nobody sees a
   new instance; `throttle` is a number of calls to refuse; `unreachable` drops connections;
-  `impaired` lists instance ids; `delay` maps actions to seconds by which their answers come late, after
+  `impaired` lists instance ids; `boot` is a list of `{instanceType?, zone?, seconds?, outcome?}`: new
+  instances take so much longer, and join (`joins`, the default), never join (`never`) or are ended by EC2
+  (`terminated`); `delay` maps actions to seconds by which their answers come late, after
   what was asked for has been done;
 * `POST interruptions` takes `{instanceId, kind?, state?, after?, region?}` and sends the warning to the event
   bus: `kind` is `spot` (the default; the instance goes `after` seconds later, or 120), `rebalance`,
@@ -29,7 +31,15 @@ from typing import Any
 
 from infra.local.aws.interruptions import interrupt
 from infra.local.aws.moto_internals import MotoServer, WireResponse
-from infra.local.aws.state import CallFault, CapacityFault, ClusterIdentity, Faults, LocalState
+from infra.local.aws.state import (
+    BOOT_OUTCOMES,
+    BootFault,
+    CallFault,
+    CapacityFault,
+    ClusterIdentity,
+    Faults,
+    LocalState,
+)
 
 PREFIX = "/nodeless/"
 
@@ -93,6 +103,7 @@ def _faults(document: Mapping[str, Any]) -> Faults:
         errors={str(action): CallFault(**fault) for action, fault in document.get("errors", {}).items()},
         quotas={str(kind): int(cpus) for kind, cpus in document.get("quotas", {}).items()},
         consistency=float(document.get("consistency", 0)),
+        boot=tuple(_boot(each) for each in document.get("boot", [])),
         delay={str(action): float(seconds) for action, seconds in document.get("delay", {}).items()},
     )
 
@@ -103,6 +114,16 @@ def _pool(pool: Mapping[str, Any]) -> CapacityFault:
         raise ValueError(f"unknown fields {sorted(strange)} of a capacity fault")
     names = (pool.get("instanceType"), pool.get("zone"), pool.get("capacityType"))
     return CapacityFault(*names, remaining=int(pool.get("remaining", 0)), code=str(pool.get("code", "")))
+
+
+def _boot(boot: Mapping[str, Any]) -> BootFault:
+    strange = set(boot) - {"instanceType", "zone", "seconds", "outcome"}
+    if strange:
+        raise ValueError(f"unknown fields {sorted(strange)} of a boot fault")
+    outcome = str(boot.get("outcome", BOOT_OUTCOMES[0]))
+    if outcome not in BOOT_OUTCOMES:
+        raise ValueError(f"unknown outcome {outcome!r} of a boot; one of {', '.join(BOOT_OUTCOMES)}")
+    return BootFault(boot.get("instanceType"), boot.get("zone"), float(boot.get("seconds", 0)), outcome)
 
 
 def _faults_document(faults: Faults) -> dict[str, Any]:
@@ -123,6 +144,10 @@ def _faults_document(faults: Faults) -> dict[str, Any]:
         "errors": {action: asdict(fault) for action, fault in faults.errors.items()},
         "quotas": faults.quotas,
         "consistency": faults.consistency,
+        "boot": [
+            {"instanceType": f.instance_type, "zone": f.zone, "seconds": f.seconds, "outcome": f.outcome}
+            for f in faults.boot
+        ],
         "delay": faults.delay,
     }
 

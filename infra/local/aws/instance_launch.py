@@ -7,7 +7,7 @@ its image.
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -55,11 +55,21 @@ def launch(call: Call, wanted: Launch, count: int) -> list[str]:
         give_profile(call.region, identifiers[1:], profile)
     for instance in instances:
         _annotate(call, wanted, str(instance["InstanceId"]))
+    _end_what_does_not_boot(call, wanted.instance_type, instances)
     interface_tags = wanted.tags("network-interface")
     if interface_tags:
         interfaces = [n["NetworkInterfaceId"] for i in instances for n in i.get("NetworkInterfaces", [])]
         client.create_tags(Resources=interfaces, Tags=interface_tags)
     return identifiers
+
+
+def _end_what_does_not_boot(call: Call, instance_type: str, instances: Sequence[Mapping[str, Any]]) -> None:
+    zone = str(instances[0]["Placement"]["AvailabilityZone"])
+    fault = next((f for f in call.state.faults.boot if f.matches(instance_type, zone)), None)
+    if fault is not None and fault.outcome == "terminated":
+        ended = [str(instance["InstanceId"]) for instance in instances]
+        client = call.client("ec2")
+        call.state.later(fault.seconds, lambda: client.terminate_instances(InstanceIds=ended))
 
 
 def _run_instances(wanted: Launch, root_device: str) -> dict[str, Any]:

@@ -48,6 +48,24 @@ class CapacityFault:
         return all(expected is None or expected == actual for expected, actual in wanted)
 
 
+#: What becomes of an instance: it joins; it runs and never joins; EC2 ends it.
+BOOT_OUTCOMES = ("joins", "never", "terminated")
+
+
+@dataclass(frozen=True, slots=True)
+class BootFault:
+    """How instances come up; a field that is `None` matches everything."""
+
+    instance_type: str | None = None
+    zone: str | None = None
+    #: Seconds beyond the usual time until it joins or is ended.
+    seconds: float = 0.0
+    outcome: str = "joins"
+
+    def matches(self, instance_type: str, zone: str) -> bool:
+        return self.instance_type in (None, instance_type) and self.zone in (None, zone)
+
+
 @dataclass(slots=True)
 class CallFault:
     """An action that is refused."""
@@ -76,6 +94,8 @@ class Faults:
     quotas: dict[str, int] = field(default_factory=dict)
     #: Seconds for which a new instance is not seen by those who describe instances.
     consistency: float = 0.0
+    #: How new instances come up; the first that matches counts.
+    boot: tuple[BootFault, ...] = ()
     #: Seconds by which the answer to an action comes late; what it does is done at once.
     delay: dict[str, float] = field(default_factory=dict)
 

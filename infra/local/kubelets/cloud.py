@@ -5,8 +5,10 @@ boto3 in worker threads; answers are plain data. No decision is taken here.
 
 import asyncio
 import base64
+import json
 from collections.abc import Mapping
 from typing import Any
+from urllib.request import ProxyHandler, build_opener
 
 import boto3
 from botocore.config import Config
@@ -28,6 +30,9 @@ class Cloud:
 
     def __init__(self, endpoint: str, region: str) -> None:
         self.region = region
+        self._endpoint = endpoint
+        # urllib honours http_proxy; loopback must not go through one.
+        self._opener = build_opener(ProxyHandler({}))
         config = Config(retries={"total_max_attempts": 2}, connect_timeout=5, read_timeout=30, proxies={})
         session = boto3.Session(region_name=region)
         clients: dict[str, Any] = {
@@ -53,6 +58,22 @@ class Cloud:
             for reservation in page["Reservations"]
             for document in reservation["Instances"]
         ]
+
+    async def boot(self, instance: Instance) -> tuple[float, bool]:
+        """Seconds that an instance takes longer than usual to come up, and whether it joins at all."""
+        faults = await asyncio.to_thread(self._boot_faults)
+        for fault in faults:
+            if fault["instanceType"] in (None, instance.type) and fault["zone"] in (None, instance.zone):
+                return float(fault["seconds"]), fault["outcome"] != "never"
+        return 0.0, True
+
+    def _boot_faults(self) -> list[dict[str, Any]]:
+        try:
+            with self._opener.open(f"{self._endpoint}/nodeless/faults", timeout=30) as answer:
+                found: list[dict[str, Any]] = json.load(answer)["boot"]
+        except OSError:
+            return []  # an AWS that is gone has no faults
+        return found
 
     async def terminated(self, instance_id: str) -> bool:
         """Ask about one instance by name: whether it is gone for good."""

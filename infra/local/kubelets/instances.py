@@ -125,7 +125,12 @@ class Instances:
         bootstrap = await self._bootstrap(instance)
         if bootstrap is None:
             return
-        await asyncio.sleep(max(0.0, instance.launch_time + self._boot_seconds - time.time()))
+        late, joins = await self._cloud.boot(instance)
+        if not joins:
+            log.warning("instance %s never joins: fault", instance.id)
+            return
+        due = instance.launch_time + self._boot_seconds + late
+        await asyncio.sleep(max(0.0, due - time.time()))
         await self._authorized(instance)
         record = await _asked(lambda: self._cloud.instance_type(instance.type))
         cidr = _EMPTY_CIDR
