@@ -26,6 +26,7 @@ MANAGED_POLICY_LIMIT: Final = 6144
 
 DISCOVERY_ACTIONS: Final = (
     "ec2:DescribeImages",
+    "ec2:DescribeInstanceStatus",
     "ec2:DescribeInstanceTypeOfferings",
     "ec2:DescribeInstanceTypes",
     "ec2:DescribeInstances",

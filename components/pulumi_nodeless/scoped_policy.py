@@ -12,6 +12,7 @@ from pulumi_nodeless.policies import QUEUE_ACTIONS, Document, cluster_arn, docum
 
 READ_ACTIONS: Final = (
     "ec2:DescribeImages",
+    "ec2:DescribeInstanceStatus",
     "ec2:DescribeInstanceTypeOfferings",
     "ec2:DescribeInstanceTypes",
     "ec2:DescribeInstances",

@@ -16,6 +16,7 @@ EC2 = f"arn:aws:ec2:{REGION}"
 #: Actions that read: they are granted on everything, or on nothing more than their region.
 _READS = {
     "DescribeImages",
+    "DescribeInstanceStatus",
     "DescribeInstanceTypeOfferings",
     "DescribeInstanceTypes",
     "DescribeInstances",

@@ -77,6 +77,7 @@ async def a_life(provider: AwsProvider, aws: LocalAws) -> Needs:
         made.append(await provider.launch(claim, pool, node_class))
     assert [each.capacity_type for each in made] == ["on-demand", "spot", "on-demand"]
     assert len(await provider.instances()) == 3
+    assert await provider.troubles() == ()
     assert await provider.forget_interruptions(await provider.interruptions()) == 1
     await asyncio.gather(*(provider.find(each.id) for each in made))
     needs = Needs(aws.client("ec2"), ROLE)

@@ -6,7 +6,7 @@ import pytest
 
 from nodeless.lifecycle.interruption import claims_by_instance, interrupted
 from nodeless.model.events import ClaimSeen, NodeSeen
-from nodeless.model.instructions import DeleteClaim, PublishEvent
+from nodeless.model.instructions import AnnotateClaim, DeleteClaim, PublishEvent
 from nodeless.model.interruptions import Interruption, InterruptionKind
 from nodeless.model.nodes import Claim, Node
 from nodeless.model.pools import Reference
@@ -49,6 +49,7 @@ def reasons(reaction, kind):
     [
         (InterruptionKind.SPOT_INTERRUPTION, "", "InstanceSpotInterrupted"),
         (InterruptionKind.SCHEDULED_CHANGE, "", "InstanceUnhealthy"),
+        (InterruptionKind.IMPAIRED, "", "InstanceUnhealthy"),
         (InterruptionKind.STATE_CHANGE, "stopping", "InstanceStopping"),
         (InterruptionKind.STATE_CHANGE, "stopped", "InstanceStopping"),
         (InterruptionKind.STATE_CHANGE, "shutting-down", "InstanceTerminating"),
@@ -105,3 +106,15 @@ def test_a_health_event_ends_every_claim_that_it_names():
     reaction = react(Interruption(InterruptionKind.SCHEDULED_CHANGE, ("i-1", "i-9", "i-2")), snapshot)
     deleted = [each.name for each in reaction.instructions if isinstance(each, DeleteClaim)]
     assert deleted == [CLAIM.name, other.name]
+
+
+def test_an_instance_that_fails_its_checks_is_ended_without_waiting_for_its_drain():
+    reaction = react(Interruption(InterruptionKind.IMPAIRED, ("i-1",), sent_at=1_800_000_000.0))
+    changes = [each for each in reaction.instructions if not isinstance(each, PublishEvent)]
+    stamp = {"karpenter.sh/nodeclaim-termination-timestamp": "2027-01-15T08:00:00Z"}
+    assert changes == [
+        AnnotateClaim("claim:default-abcde", "default-abcde", stamp),
+        DeleteClaim("claim:default-abcde", "default-abcde", "interruption"),
+    ]
+    warned = react(Interruption(InterruptionKind.SCHEDULED_CHANGE, ("i-1",), sent_at=1_800_000_000.0))
+    assert not [each for each in warned.instructions if isinstance(each, AnnotateClaim)]

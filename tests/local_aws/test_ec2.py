@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -112,6 +113,11 @@ def test_instance_status_filters(world: World) -> None:
     assert found("instance-status.status", "impaired") == [ill]
     assert found("system-status.status", "ok") == [well]
     assert found("event.code", "instance-retirement") == []
+    world.aws.set_faults(impaired={ill: 60}, scheduled={well: "instance-retirement"})
+    assert found("event.code", "instance-retirement") == [well]
+    (status,) = world.ec2.describe_instance_status(InstanceIds=[ill])["InstanceStatuses"]
+    since = status["SystemStatus"]["Details"][0]["ImpairedSince"]
+    assert 60 <= time.time() - since.timestamp() < 3600
 
 
 def test_a_running_instance_holds_its_group_subnet_and_vpc(world: World) -> None:

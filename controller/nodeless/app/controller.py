@@ -45,6 +45,7 @@ from nodeless.app.provisioning import Provisioning
 from nodeless.app.recorder import Recorder
 from nodeless.app.settings import SETTINGS_NAME, settings_faults, settings_warnings
 from nodeless.app.surroundings import SurroundingsWatch
+from nodeless.app.trouble_loop import TroubleLoop
 from nodeless.app.waiting import synced
 from nodeless.cloud import CloudError, CloudProvider
 from nodeless.cloud.aws import AwsProvider
@@ -254,7 +255,16 @@ class Controller:
             settle()
             self._waiting.discard("the cluster's state")
             self._metrics.cluster.watch(lambda: cluster.snapshot)
-            for loop in (provisioning, claims, pools, collector, interruption, disruption, drift):
+            for loop in (
+                provisioning,
+                claims,
+                pools,
+                collector,
+                interruption,
+                TroubleLoop(cluster, cloud, hands, self._metrics),
+                disruption,
+                drift,
+            ):
                 group.create_task(loop.run(), name=type(loop).__name__)
 
     def _report_invalid(self, manifest: dict[str, Any], error: InvalidObject) -> None:

@@ -85,7 +85,12 @@ EVENT_RULES: tuple[EventRule, ...] = (
     EventRule("InstanceReservationInterrupted", "Warning", _NODE, "The capacity reservation ends"),
     EventRule("InstanceStopping", "Warning", _NODE, "The instance is being stopped"),
     EventRule("InstanceTerminating", "Warning", _NODE, "The instance is ending"),
-    EventRule("InstanceUnhealthy", "Warning", _NODE, "AWS has scheduled maintenance"),
+    EventRule(
+        "InstanceUnhealthy",
+        "Warning",
+        _NODE,
+        "AWS has scheduled maintenance, or the instance fails its checks",
+    ),
     EventRule("NodeTerminatingOnInterruption", "Warning", _NODE, "The node is ended because of a message"),
     EventRule("NotReady", "Warning", _POOL, "Why the object cannot be used"),
     EventRule("Invalid", "Warning", _POOL, "What is wrong with the object, field by field"),

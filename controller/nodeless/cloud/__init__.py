@@ -175,6 +175,9 @@ class CloudProvider(Protocol):
     async def forget_interruptions(self, handled: Sequence[Interruption]) -> int:
         """Have warnings not come again; the number of those that the cloud has dropped."""
 
+    async def troubles(self) -> tuple[Interruption, ...]:
+        """A warning for each instance of the region whose checks have long failed, or that AWS will stop."""
+
     def avoid(self, offerings: Sequence[OfferingKey]) -> None:
         """Leave offerings alone for the next minutes, as if a launch had found them sold out."""
 

@@ -8,6 +8,7 @@
 | state: stopping, stopped | InstanceStopping | deleted |
 | state: shutting-down, terminated | InstanceTerminating | deleted |
 | reservation interruption | InstanceReservationInterrupted | deleted |
+| status checks fail | InstanceUnhealthy | deleted, without waiting for its drain |
 
 A claim that is being deleted already is left to its own end: our own terminations come
 back as warnings, and a warning may come twice.
@@ -16,10 +17,11 @@ back as warnings, and a warning may come twice.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from nodeless.api.times import format_time
 from nodeless.lifecycle.view import cause_of
-from nodeless.model.instructions import DeleteClaim, Instruction, PublishEvent
+from nodeless.model.instructions import AnnotateClaim, DeleteClaim, Instruction, PublishEvent
 from nodeless.model.interruptions import Interruption, InterruptionKind
-from nodeless.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, SPOT, ZONE
+from nodeless.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, SPOT, TERMINATION_TIMESTAMP, ZONE
 from nodeless.model.nodes import Claim
 from nodeless.model.snapshot import Snapshot
 
@@ -66,6 +68,10 @@ def interrupted(snapshot: Snapshot, claims: Mapping[str, Claim], warning: Interr
             ignored += 1
             continue
         drained += 1
+        if warning.kind is InterruptionKind.IMPAIRED:
+            # Its drain is over as soon as it begins: nobody is left on it to end the pods.
+            stamp = {TERMINATION_TIMESTAMP: format_time(warning.sent_at or 0.0)}
+            instructions.append(AnnotateClaim(cause_of(claim), claim.name, stamp))
         instructions.append(DeleteClaim(cause_of(claim), claim.name, REASON))
         instructions += _events(
             snapshot,
@@ -94,6 +100,12 @@ def _told(snapshot: Snapshot, claim: Claim, warning: Interruption) -> list[Instr
             text = ("Normal", reason, f"spot {instance} is more likely than others to be interrupted")
         case InterruptionKind.SCHEDULED_CHANGE:
             text = ("Warning", "InstanceUnhealthy", f"AWS has scheduled maintenance of {instance}")
+        case InterruptionKind.IMPAIRED:
+            text = (
+                "Warning",
+                "InstanceUnhealthy",
+                f"the status checks of {instance} have failed for minutes",
+            )
         case InterruptionKind.RESERVATION_INTERRUPTION:
             reason = "InstanceReservationInterrupted"
             text = ("Warning", reason, f"the capacity reservation of {instance} is being taken back")

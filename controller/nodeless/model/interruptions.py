@@ -12,6 +12,8 @@ class InterruptionKind(StrEnum):
     SCHEDULED_CHANGE = "ScheduledChangeKind"
     STATE_CHANGE = "StateChangeKind"
     RESERVATION_INTERRUPTION = "CapacityReservationInterruptionKind"
+    IMPAIRED = "InstanceStatusKind"
+    """The cloud's own checks of the instance have failed for a while."""
     NONE = "NoOpKind"
     """Nothing that concerns us: another message, or one that cannot be read (`problem` says why)."""
 

@@ -5,17 +5,18 @@
   control plane with which EKS clusters answer and the key that proves its tokens;
 * `GET calls` and `DELETE calls`: the calls made so far, each with service, action, principal, time, status,
   parameters, and error when refused;
-* `GET faults` and `PUT faults`: `{capacity, quotas, errors, throttle, unreachable, impaired, consistency,
-  boot, delay}`, what is left out is off.
+* `GET faults` and `PUT faults`: `{capacity, quotas, errors, throttle, unreachable, impaired, scheduled,
+  consistency, boot, delay}`, what is left out is off.
   `capacity` is a list of `{instanceType?, zone?, capacityType?, remaining?, code?}`: pools that can give so
   many instances more (default 0), and what EC2 says then (default: insufficient capacity); `quotas` maps
   capacity types to the vCPUs that may run; `errors` maps actions to `{code, message?, status?, times?}` with
   which they are refused, `times` calls long or always; `consistency` is for how many seconds nobody sees a
   new instance; `throttle` is a number of calls to refuse; `unreachable` drops connections;
-  `impaired` lists instance ids; `boot` is a list of `{instanceType?, zone?, seconds?, outcome?}`: new
-  instances take so much longer, and join (`joins`, the default), never join (`never`) or are ended by EC2
-  (`terminated`); `delay` maps actions to seconds by which their answers come late, after
-  what was asked for has been done;
+  `impaired` lists instance ids, or maps them to the seconds for which their checks have failed; `scheduled`
+  maps ids to codes of events (`instance-stop`); `boot` is a list of `{instanceType?, zone?, seconds?,
+  outcome?}`: new instances take so much longer, and join (`joins`, the default), never join (`never`) or are
+  ended by EC2 (`terminated`); `delay` maps actions to seconds by which their answers come late, after what
+  was asked for has been done;
 * `POST interruptions` takes `{instanceId, kind?, state?, after?, region?}` and sends the warning to the event
   bus: `kind` is `spot` (the default; the instance goes `after` seconds later, or 120), `rebalance`,
   `scheduled-change`, `state-change` (to `state`) or `reservation`;
@@ -25,6 +26,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import Any
@@ -99,7 +101,8 @@ def _faults(document: Mapping[str, Any]) -> Faults:
         capacity=tuple(_pool(each) for each in document.get("capacity", [])),
         throttle=int(document.get("throttle", 0)),
         unreachable=bool(document.get("unreachable", False)),
-        impaired=tuple(document.get("impaired", [])),
+        impaired=_impaired(document.get("impaired", [])),
+        scheduled={str(name): str(code) for name, code in document.get("scheduled", {}).items()},
         errors={str(action): CallFault(**fault) for action, fault in document.get("errors", {}).items()},
         quotas={str(kind): int(cpus) for kind, cpus in document.get("quotas", {}).items()},
         consistency=float(document.get("consistency", 0)),
@@ -114,6 +117,12 @@ def _pool(pool: Mapping[str, Any]) -> CapacityFault:
         raise ValueError(f"unknown fields {sorted(strange)} of a capacity fault")
     names = (pool.get("instanceType"), pool.get("zone"), pool.get("capacityType"))
     return CapacityFault(*names, remaining=int(pool.get("remaining", 0)), code=str(pool.get("code", "")))
+
+
+def _impaired(given: Any) -> dict[str, float | None]:
+    if isinstance(given, Mapping):
+        return {str(name): time.time() - float(seconds) for name, seconds in given.items()}
+    return dict.fromkeys(map(str, given))
 
 
 def _boot(boot: Mapping[str, Any]) -> BootFault:
@@ -140,7 +149,8 @@ def _faults_document(faults: Faults) -> dict[str, Any]:
         ],
         "throttle": faults.throttle,
         "unreachable": faults.unreachable,
-        "impaired": list(faults.impaired),
+        "impaired": faults.impaired,
+        "scheduled": faults.scheduled,
         "errors": {action: asdict(fault) for action, fault in faults.errors.items()},
         "quotas": faults.quotas,
         "consistency": faults.consistency,

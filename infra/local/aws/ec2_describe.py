@@ -54,17 +54,22 @@ def _instances(call: Call, identifiers: list[str] | None) -> list[dict[str, Any]
 def _status(call: Call, instance: Mapping[str, Any]) -> dict[str, Any]:
     running = instance["State"]["Name"] == "running"
     passed = instance["InstanceId"] not in call.state.faults.impaired
+    detail: dict[str, Any] = {"Name": "reachability", "Status": "passed" if passed else "failed"}
+    since = call.state.faults.impaired.get(instance["InstanceId"])
+    if since is not None:
+        detail["ImpairedSince"] = datetime.fromtimestamp(since, UTC)
     summary = {
         "Status": ("ok" if passed else "impaired") if running else "not-applicable",
-        "Details": [{"Name": "reachability", "Status": "passed" if passed else "failed"}] if running else [],
+        "Details": [detail] if running else [],
     }
+    code = call.state.faults.scheduled.get(instance["InstanceId"])
     return {
         "InstanceId": instance["InstanceId"],
         "AvailabilityZone": instance["Placement"]["AvailabilityZone"],
         "InstanceState": instance["State"],
         "InstanceStatus": summary,
         "SystemStatus": summary,
-        "Events": [],
+        "Events": [{"Code": code, "Description": "scheduled by a fault"}] if code else [],
     }
 
 

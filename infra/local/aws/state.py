@@ -86,8 +86,10 @@ class Faults:
     throttle: int = 0
     #: Connections are dropped without an answer.
     unreachable: bool = False
-    #: Instance ids whose status checks fail.
-    impaired: tuple[str, ...] = ()
+    #: Instances whose status checks fail, by id the time since when; `None`: EC2 does not say.
+    impaired: dict[str, float | None] = field(default_factory=dict)
+    #: Codes of events that are scheduled for instances, by id.
+    scheduled: dict[str, str] = field(default_factory=dict)
     #: Actions that are refused, by name.
     errors: dict[str, CallFault] = field(default_factory=dict)
     #: Most vCPUs that may run, by capacity type.

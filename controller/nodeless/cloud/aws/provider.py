@@ -23,6 +23,7 @@ from nodeless.cloud.aws.group_launches import Ask, GroupLaunches
 from nodeless.cloud.aws.images import Images
 from nodeless.cloud.aws.instance_profiles import InstanceProfiles
 from nodeless.cloud.aws.instance_records import read_instance
+from nodeless.cloud.aws.instance_statuses import InstanceStatuses
 from nodeless.cloud.aws.instance_types import InstanceTypes
 from nodeless.cloud.aws.instances import Instances
 from nodeless.cloud.aws.interruption_queue import InterruptionQueue
@@ -81,6 +82,7 @@ class AwsProvider:
         self._preparer = Preparer(settings, self._templates)
         self._launcher = Launcher(self._session, self._preparer, self._instances, clock)
         self._launches = GroupLaunches(self._launcher, self._order, self._learn, on_batch)
+        self._statuses = InstanceStatuses(self._session, clock)
         name = settings.interruption_queue
         self._queue = InterruptionQueue(self._session, name) if name else None
         self._warmed: dict[str, tuple[Pool, NodeClass]] = {}
@@ -188,6 +190,10 @@ class AwsProvider:
     async def forget_interruptions(self, handled: Sequence[Interruption]) -> int:
         """See the Protocol."""
         return 0 if self._queue is None else await self._queue.delete(handled)
+
+    async def troubles(self) -> tuple[Interruption, ...]:
+        """See the Protocol."""
+        return await self._statuses.troubles()
 
     def avoid(self, offerings: Sequence[OfferingKey]) -> None:
         """See the Protocol."""
