@@ -12,9 +12,12 @@ from typer.testing import CliRunner
 from nodeless import __version__
 from nodeless.app.cli import app
 from nodeless.explain.decisions import Situation, write
+from nodeless.explain.what_if import changed
+from nodeless.model.instance_types import Offering
+from nodeless.model.subnets import SubnetRoom
 from nodeless.solve import Policy
 from tests.api.manifests import ec2_node_class, node_pool, node_template, provisioner
-from tests.solve.factories import FAMILY, claim, node, pods, pool, running, snapshot
+from tests.solve.factories import FAMILY, claim, instance_type, node, pods, pool, running, snapshot
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "plan"
 
@@ -286,6 +289,18 @@ def test_a_zone_can_be_added(file):
     made = report(given, "--what-if", "with-zone=us-east-1d")
     assert made["complete"]
     assert made["launches"][0]["zones"] == ["us-east-1d"]
+
+
+def test_a_zone_that_is_added_has_addresses_where_those_of_the_others_are_gone():
+    zones = tuple(Offering(zone, "on-demand", 1.0) for zone in ("az-1a", "az-1b"))
+    full = {"Provisioner/default": tuple(SubnetRoom(f"subnet-{each.zone}", each.zone, 0) for each in zones)}
+    seen = snapshot(pool(), pods(2))
+    small = dict.fromkeys(seen.pools, (instance_type("one", 4, 16, offerings=zones),))
+    situation = Situation(seen, small, Policy(subnets=full), 0.0)
+
+    assert len(situation.plan().refusals) == 2
+    (made,) = changed(situation, "with-zone=az-1c").plan().new_nodes
+    assert made.alternatives[0].offering.zone == "az-1c"
 
 
 def test_pods_and_pools_can_be_added_to_manifests(file):

@@ -27,6 +27,12 @@ def nodeless(*arguments):
         structlog.reset_defaults()
 
 
+_ZONE = {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["nowhere"]}
+_TERM = {"weight": 9, "preference": {"matchExpressions": [_ZONE]}}
+#: A wish that nobody can grant.
+NOWHERE = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [_TERM]}}
+
+
 async def all_refused_by_the_scheduler(rig, namespace, number):
     def unschedulable(snapshot):
         return (
@@ -43,7 +49,9 @@ def test_the_plan_from_a_snapshot_is_to_the_bit_what_the_live_loop_does(scene, e
     async def scenario(rig, namespace):
         await rig.create(settings(namespace), a_template(), a_provisioner())
         sizes = ("300m", "1", "1", "1500m", "700m", "64")
-        await rig.create(*(a_pod(f"web-{i}", namespace, cpu=size) for i, size in enumerate(sizes)))
+        await rig.create(
+            *(a_pod(f"web-{i}", namespace, cpu=size, affinity=NOWHERE) for i, size in enumerate(sizes))
+        )
         await all_refused_by_the_scheduler(rig, namespace, len(sizes))
         situation = await live_situation(namespace, "us-east-1", remark=lambda text: None)
 
@@ -55,6 +63,14 @@ def test_the_plan_from_a_snapshot_is_to_the_bit_what_the_live_loop_does(scene, e
         because = claims[0]["metadata"]["annotations"]["nodeless.dev/planned-because"]
         assert "cheapest that holds them: m5." in because
         assert await rig.event(namespace, "web-5", "FailedScheduling", "\nwould fit: request cpu 3920m")
+        assert await rig.event(namespace, "web-1", "Nominated", "; next: ")
+        assert await rig.event(
+            namespace,
+            "web-1",
+            "Nominated",
+            "\ngiven up: preferred node affinity topology.kubernetes.io/zone In [nowhere] (weight 9): "
+            "no pool can make such a node",
+        )
         return saved.situation.plan(), claims
 
     planned, claims = scene(scenario, act=False, record=decisions.record)

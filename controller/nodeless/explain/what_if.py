@@ -13,13 +13,14 @@ from nodeless.explain.decisions import Situation
 from nodeless.explain.words import listed
 from nodeless.model import events
 from nodeless.model.instance_types import InstanceType, Offering
-from nodeless.model.labels import SPOT, ZONE
+from nodeless.model.labels import ON_DEMAND, SPOT, ZONE
 from nodeless.model.packing import packing_defect
 from nodeless.model.pods import Pod
 from nodeless.model.pools import Pool
 from nodeless.model.quantity import QuantityError
 from nodeless.model.requirements import IN, Requirement, Requirements
 from nodeless.model.resources import parse_resources
+from nodeless.model.subnets import SubnetRoom
 from nodeless.model.workloads import SHORT_NAMES, Workload, workload_of
 from nodeless.state import apply
 
@@ -125,7 +126,7 @@ def _without_zone(situation: Situation, argument: str) -> Situation:
 
 
 def _with_zone(situation: Situation, argument: str) -> Situation:
-    """Every type is sold there too, at its lowest price elsewhere in the region."""
+    """Every type is sold there too, at its lowest price elsewhere, and pools have a large subnet there."""
     there = {offering.zone for offering in _offerings(situation)}
     if argument in there:
         raise BadChange(f"with-zone={argument}: pools buy there already; hint: name another zone")
@@ -136,7 +137,8 @@ def _with_zone(situation: Situation, argument: str) -> Situation:
     def sold(kind: InstanceType) -> InstanceType:
         cheapest: dict[str, Offering] = {}
         for one in sorted(kind.offerings, key=lambda one: one.price):
-            cheapest.setdefault(one.capacity_type, replace(one, zone=argument))
+            if one.capacity_type in (ON_DEMAND, SPOT):
+                cheapest.setdefault(one.capacity_type, replace(one, zone=argument))
         zones = kind.requirements.get(ZONE)
         wider = [] if zones is None else [Requirement.of(ZONE, IN, (*zones.values, argument))]
         others = [each for key, each in kind.requirements.items() if key != ZONE]
@@ -146,7 +148,10 @@ def _with_zone(situation: Situation, argument: str) -> Situation:
             requirements=Requirements([*others, *wider]),
         )
 
-    return _types(situation, sold)
+    more = SubnetRoom(f"as-if-in-{argument}", argument, MOST_PODS)
+    subnets = {key: (*rooms, more) for key, rooms in situation.policy.subnets.items()}
+    policy = replace(situation.policy, subnets=subnets)
+    return _types(replace(situation, policy=policy), sold)
 
 
 def _without_spot(situation: Situation, _argument: str) -> Situation:

@@ -12,9 +12,10 @@ from collections import Counter
 from infra.local.aws import price_book
 from infra.local.labs.fewest_nodes import STATIC_TYPE, FewestNodes
 from infra.local.labs.picture import NodeRow
+from nodeless.model.labels import PLANNED_BECAUSE
 
-#: Beginning of the event that tells a pod its node, and the words in it that say why that one.
-_NOMINATED, _REASON = "Nominated", "the cheapest of "
+#: Words of a claim's note that say why its type was chosen.
+_REASON = "cheapest that holds them: "
 
 
 class LargeAndUp(FewestNodes):
@@ -60,20 +61,14 @@ class LowestPrice(FewestNodes):
         )
 
     def _reasoned(self, test: str) -> None:
-        """Each pod on a new node has an event that says why this type, and what the next ones cost."""
+        """Each claim says why its node is of this type, and what the next ones cost."""
 
         def look() -> str:
-            told = set()
-            new = [node for node in self.picture().instances if node.instance_type != STATIC_TYPE]
-            for name in (name for node in new for name in node.pods if name.startswith("inflate-")):
-                events = self.api.events("default", name)
-                texts = [event["message"] for event in events if event["reason"] == _NOMINATED]
-                if not any(_REASON in text for text in texts):
-                    return ""
-                told |= {text.partition(", a new node of ")[2] for text in texts if _REASON in text}
-            return "\n".join(sorted(told))
+            notes = [claim["metadata"].get("annotations", {}) for claim in self.claims()]
+            told = [note.get(PLANNED_BECAUSE, "") for note in notes]
+            return "\n".join(sorted(set(told))) if told and all(_REASON in text for text in told) else ""
 
-        self.expect(f"{test}: the pods' events say why each node is what it is", look)
+        self.expect(f"{test}: the claims say why each node is what it is", look)
 
 
 def _counted(nodes: list[NodeRow]) -> str:
