@@ -1,13 +1,17 @@
 """What pods gave up for their place is part of the plan, with the reason."""
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from nodeless.model.labels import HOSTNAME, INSTANCE_TYPE, ZONE
 from nodeless.model.requirements import Requirement
 from nodeless.model.taints import Taint
-from nodeless.solve import Policy
-from tests.solve.factories import beside, needs, node, plan, pods, pool, running, spread, term
+from nodeless.solve import Policy, solve
+from tests.solve.factories import NOW, beside, needs, node, plan, pods, pool, running, snapshot, spread, term
+from tests.solve.worlds import TYPES, existing_things, labels_allowed, labels_when_bought, pools_of, workloads
 
+BY_NAME = {kind.name: kind for kind in TYPES}
 ONE_ZONE = pool("default", needs(ZONE, "In", "z1"))
 SOFT = Taint("quiet", "PreferNoSchedule")
 
@@ -110,6 +114,26 @@ def test_a_minimum_of_values_that_was_lowered():
     ((code, message, number),) = told(own, pods(1), policy=Policy(min_values="BestEffort"))
     assert (code, number) == ("MinValuesLowered", 1)
     assert f"minValues of {INSTANCE_TYPE} in Provisioner/default lowered from 9 to " in message
+
+
+@settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
+@given(st.builds(snapshot, workloads(), pools_of(), existing_things()))
+def test_what_is_not_told_holds_on_every_type_that_may_be_bought(seen):
+    made = solve(seen, dict.fromkeys(seen.pools, TYPES), Policy(time_box=0), NOW)
+    given_up = made.given_up()
+
+    assert not set(given_up) & {refusal.pod for refusal in made.refusals}
+    for planned in made.new_nodes:
+        outcomes = [
+            labels_when_bought(seen, planned, BY_NAME[one.instance_type], one.offering)
+            for one in planned.alternatives
+        ]
+        for key in planned.pods:
+            told = " ".join(given_up.get(key, ()))
+            for weight, wish in seen.pods[key].shape.preferred_terms:
+                wanted = " and ".join(map(str, wish.expressions))
+                if f"preferred node affinity {wanted} (weight {weight})" not in told:
+                    assert all(labels_allowed(wish.expressions, labels) for labels in outcomes), (key, wanted)
 
 
 def test_nothing_is_wished_where_preferences_are_ignored():

@@ -153,6 +153,21 @@ def any_term_allowed(pod: Pod, labels: Requirements) -> bool:
     return any(labels_allowed([*selector, *one.expressions], labels) for one in terms)
 
 
+def bought_as(offering: Offering) -> Requirements:
+    return Requirements(
+        [needs(ZONE, "In", offering.zone), needs(CAPACITY_TYPE, "In", offering.capacity_type)]
+    )
+
+
+def labels_when_bought(
+    seen: Snapshot, planned: PlannedNode, kind: InstanceType, offering: Offering
+) -> Requirements:
+    """The labels of a planned node that becomes one of its alternatives."""
+    name = needs(PROVISIONER_NAME, "In", seen.pools[str(planned.pool)].name)
+    labels = planned.requirements.intersect(kind.requirements).intersect(bought_as(offering))
+    return labels.intersect(Requirements([name, needs(NODE_POOL, "DoesNotExist")]))
+
+
 def broken_promise(
     seen: Snapshot, planned: PlannedNode, kind: InstanceType, offering: Offering
 ) -> str | None:
@@ -164,16 +179,10 @@ def broken_promise(
         return f"{kind.name} has no room for {wanted}"
     if not offering.available or offering not in kind.offerings:
         return f"{offering} cannot be bought"
-    bought = Requirements(
-        [needs(ZONE, "In", offering.zone), needs(CAPACITY_TYPE, "In", offering.capacity_type)]
-    )
-    own_pool = seen.pools[str(planned.pool)]
-    name = needs(PROVISIONER_NAME, "In", own_pool.name)
-    others = needs(NODE_POOL, "DoesNotExist")
-    if planned.requirements.conflict(bought.intersect(kind.requirements)) is not None:
+    if planned.requirements.conflict(bought_as(offering).intersect(kind.requirements)) is not None:
         return f"{kind.name} in {offering.zone} contradicts {planned.requirements}"
-    labels = planned.requirements.intersect(kind.requirements).intersect(bought)
-    labels = labels.intersect(Requirements([name, others]))
+    labels = labels_when_bought(seen, planned, kind, offering)
+    own_pool = seen.pools[str(planned.pool)]
     for pod in placed:
         if not any_term_allowed(pod, labels):
             return f"{pod.key} does not accept {labels}"
