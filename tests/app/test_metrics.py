@@ -200,5 +200,8 @@ def test_the_scrape_of_a_process_that_made_a_node_shows_all_of_it(replicas, api,
     ):
         assert name in series
     assert series["karpenter_cluster_state_synced"] == 1
+    cost, bound = (f"nodeless_plan_{name}_dollars_per_hour" for name in ("cost", "lower_bound"))
+    assert 0 <= series[bound] <= series[cost] + 1e-9
+    assert 0 <= series["nodeless_plan_gap_ratio"] <= 1
     assert any(name.startswith("karpenter_build_info{") for name in series)
     assert any(name.startswith("karpenter_pods_state{") and f'"{namespace}"' in name for name in series)

@@ -86,15 +86,21 @@ def solve(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: float) -> P
     lacking = static_shortage(snapshot)
     if not lacking:
         return plan
-    return replace(plan, new_nodes=plan.new_nodes + _static_nodes(snapshot, catalog, policy, lacking))
+    static = _static_nodes(snapshot, catalog, policy, lacking)
+    bound = plan.lower_bound
+    if bound is not None:
+        # Each of them has to be bought, and is as cheap as its pool allows.
+        bound += sum(node.price for node in static)
+    return replace(plan, new_nodes=plan.new_nodes + static, lower_bound=bound)
 
 
 def _plan_of_pods(snapshot: Snapshot, catalog: Catalog, policy: Policy) -> Plan:
     """The plan for the pods that lack capacity."""
     volumes = Volumes(snapshot)
     batch, refusals = _settled(volumes, to_place(snapshot))
+    nothing = 0.0 if policy.time_box else None
     if not batch:
-        return Plan(refusals=_by_pod(refusals))
+        return Plan(refusals=_by_pod(refusals), lower_bound=nothing)
     profiles = Profiles(snapshot, batch, wishes=not policy.ignore_preferences)
     groups = group(batch, profiles.mark)
     shapes = [shape for shape, _ in groups]
@@ -106,7 +112,7 @@ def _plan_of_pods(snapshot: Snapshot, catalog: Catalog, policy: Policy) -> Plan:
     if policy.ignore_preferences:
         classes = [pods.without_preferred_terms() for pods in classes]
     if not classes:
-        return Plan(refusals=_by_pod(refusals))
+        return Plan(refusals=_by_pod(refusals), lower_bound=nothing)
     pools = _in_order(snapshot)
     tables = _tables(
         snapshot,
@@ -128,12 +134,6 @@ def _plan_of_pods(snapshot: Snapshot, catalog: Catalog, policy: Policy) -> Plan:
         standing = Standing(existing, placements, classes)
         packed = repack(packed, standing, budgets, supply, usable, aims, policy.time_box)
     widen(packed.nodes)
-    bound = None
-    if aims and policy.time_box:
-        refused = {id(pods): len(keys) for pods, keys in floor.left}
-        placed = [(pods, len(pods.pods) - refused.get(id(pods), 0)) for pods in classes]
-        standing = Standing(existing, placements, classes)
-        bound = lower_bound(placed, standing, budgets, usable)
     for pods, keys in floor.left:
         refusals.extend(refuse(pods, keys, tables, budgets, supply, policy.pool_problems, floor.topology))
     launched = planned(packed.nodes, policy.max_alternatives)
@@ -141,6 +141,11 @@ def _plan_of_pods(snapshot: Snapshot, catalog: Catalog, policy: Policy) -> Plan:
         if made is None:
             refusals.extend(_too_alike(node))
     kept = [(node, made) for node, made in zip(packed.nodes, launched, strict=True) if made is not None]
+    bound = None
+    if policy.time_box:
+        refused = {refusal.pod for refusal in refusals}
+        placed = [(pods, sum(key not in refused for key in pods.pods)) for pods in classes]
+        bound = lower_bound(placed, Standing(existing, placements, classes), budgets, usable)
     return Plan(
         new_nodes=tuple(made for _, made in kept),
         placements=dict(sorted(packed.placements.items())),

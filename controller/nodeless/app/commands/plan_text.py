@@ -100,7 +100,7 @@ def _print_cost(cost: Cost, report: Report, console: Console) -> None:
         table.add_column(name, justify="right" if name else "left", header_style="dim")
     for name, dollars in (("before", cost.before), ("added", cost.added), ("after", cost.after)):
         table.add_row(name, f"{dollars:,.4f}", f"{dollars * MONTH:,.2f}")
-    if cost.lower_bound is not None:
+    if cost.lower_bound is not None and cost.added > 0:
         table.add_row(
             "lower bound of what is added", f"{cost.lower_bound:,.4f}", f"{cost.lower_bound * MONTH:,.2f}"
         )

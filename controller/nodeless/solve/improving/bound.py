@@ -63,7 +63,7 @@ def lower_bound(
     """Dollars an hour that no plan for these numbers of pods can go below; None when it is not found."""
     items, owners = _items(classes, tables)
     if not items:
-        return None
+        return 0.0
     shapes = shapes_for(items)
     room, there = standing.at_most(items)
     allowed = np.concatenate([shapes.allowed, there])

@@ -95,16 +95,17 @@ def _of_standing(
     pods: PodClass, placements: Mapping[str, str], existing: Existing
 ) -> Iterator[tuple[_Told, list[str]]]:
     """What pods on nodes that exist do not have there."""
-    keys = [key for key in pods.pods if key in placements]
-    if not keys:
+    unwelcome = existing.unwelcome(pods.shape.tolerations)
+    if not pods.demand.preferred and not unwelcome:
         return
+    keys = [key for key in pods.pods if key in placements]
     first = "room on nodes that stand is used first"
     for weight, expressions in pods.demand.preferred:
         without = existing.without(expressions)
         losing = [key for key in keys if placements[key] in without]
         if losing:
             yield _preferred(weight, expressions, first), losing
-    for taint, names in existing.unwelcome(pods.shape.tolerations).items():
+    for taint, names in unwelcome.items():
         losing = [key for key in keys if placements[key] in names]
         if losing:
             yield (PREFER_NO_SCHEDULE, f"taint {taint} is not tolerated: {first}"), losing
