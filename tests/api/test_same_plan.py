@@ -12,9 +12,9 @@ from infra.local.aws.moto_internals import instance_type_records
 from nodeless.api.conversion import convert_to_v1
 from nodeless.api.reading import read_node_class, read_pool
 from nodeless.api.validation import validate
-from nodeless.cloud.aws.instance_type_math import NodeShape
-from nodeless.cloud.aws.instance_types import Known, build
-from nodeless.cloud.aws.pricing import Prices
+from nodeless.cloud.aws.building import Known, build
+from nodeless.cloud.aws.node_shape import shape_of
+from nodeless.cloud.aws.price_list import Prices
 from nodeless.cloud.aws.type_facts import read_type
 from nodeless.model.instance_types import InstanceType
 from nodeless.model.labels import EC2_NODE_CLASS_NAME, NODE_POOL, PROVISIONER_NAME
@@ -52,7 +52,7 @@ def known() -> Known:
 
 def types_for(pool: Pool, node_class: NodeClass) -> tuple[InstanceType, ...]:
     """The catalogue as the pool's kubelet settings and disks make it."""
-    shape = NodeShape(node_class.ami_family, kubelet_of(pool, node_class), node_class.block_devices)
+    shape = shape_of(node_class, kubelet_of(pool, node_class))
     return build(known(), shape, ZONES, PRICES, "us-east-1")
 
 

@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import subprocess
+import sys
 
-from infra.local.instance_facts import text
-from nodeless.app import bundled_types as bundled
 from nodeless.app.bundled_types import bundled_types
+from nodeless.cloud.aws.catalogue_file import bundled_catalogue
 from nodeless.model.requirements import Requirement
 
 
-def test_the_table_is_what_ec2_says() -> None:
-    table = Path(bundled.__file__).with_name("types.json").read_text(encoding="utf-8")
+def test_rules_and_plans_know_the_same_types() -> None:
+    assert set(bundled_types().names) == {each.name for each in bundled_catalogue().facts}
 
-    assert table == text(), "run `python -m infra.local.instance_facts`"
+
+def test_it_is_known_where_boto3_is_not_installed() -> None:
+    code = (
+        "import sys; sys.modules['boto3'] = sys.modules['botocore'] = None\n"
+        "from nodeless.app.bundled_types import bundled_types; print(len(bundled_types().names))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (run.returncode, int(run.stdout or 0) > 1300) == (0, True), run.stderr
+
+
+def test_windows_is_a_system_of_x86_types_and_of_no_build_alone() -> None:
+    types = bundled_types()
+    windows = types.listed(types.meeting(Requirement.of("kubernetes.io/os", "In", ["windows"])))
+    assert "m5.large" in windows
+    assert "m6g.large" not in windows
+    build = Requirement.of("node.kubernetes.io/windows-build", "In", ["10.0.20348"])
+    assert types.meeting(build) == types.everything
 
 
 def test_sets_of_types_are_those_whose_labels_meet_the_requirement() -> None:

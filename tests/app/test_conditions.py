@@ -124,8 +124,8 @@ def test_what_selects_nothing_stands_on_the_node_class(scene, generation):
 @pytest.mark.parametrize(
     ("spec", "field"),
     [
-        ({"instanceStorePolicy": "RAID0"}, "spec.instanceStorePolicy"),
-        ({"associatePublicIPAddress": True}, "spec.associatePublicIPAddress"),
+        ({"capacityReservationSelectorTerms": [{"id": "cr-1"}]}, "spec.capacityReservationSelectorTerms"),
+        ({"placementGroupSelector": {"name": "near"}}, "spec.placementGroupSelector"),
     ],
 )
 def test_what_is_not_supported_is_named_on_the_condition(scene, spec, field):

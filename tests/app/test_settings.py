@@ -26,6 +26,8 @@ TABLE = [
     ("aws.defaultInstanceProfile", "default_instance_profile", "", "nodes", "nodes", None),
     ("aws.enablePodENI", "enable_pod_eni", False, "TRUE", True, "on"),
     ("aws.enableENILimitedPodDensity", "enable_eni_limited_pod_density", True, "0", False, "off"),
+    ("nodeless.reservedENIs", "reserved_interfaces", 0, "1", 1, "-1"),
+    ("nodeless.prefixDelegation", "prefix_delegation", False, "true", True, "yes"),
     ("aws.isolatedVPC", "isolated_vpc", False, "true", True, "maybe"),
     ("aws.nodeNameConvention", "node_name_convention", "ip-name", "resource-name", "resource-name", "dns"),
     ("aws.vmMemoryOverheadPercent", "vm_memory_overhead_percent", 0.075, "0.1", 0.1, "7.5"),

@@ -12,7 +12,7 @@ import structlog
 
 from infra.local.aws import LocalAws
 from nodeless.cloud.aws import AwsProvider, AwsSettings
-from nodeless.cloud.aws.instance_types import Known
+from nodeless.cloud.aws.building import Known
 from nodeless.model.instance_types import InstanceType
 
 CLUSTER = "demo"

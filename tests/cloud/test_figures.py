@@ -6,9 +6,9 @@ from collections import Counter
 from dataclasses import replace
 
 from infra.local.aws import LocalAws
-from nodeless.cloud.aws.instance_type_math import NodeShape
-from nodeless.cloud.aws.instance_types import Known, build
-from nodeless.cloud.aws.pricing import Prices
+from nodeless.cloud.aws.building import Known, build
+from nodeless.cloud.aws.node_shape import NodeShape
+from nodeless.cloud.aws.price_list import Prices
 from nodeless.cloud.aws.type_facts import TypeFacts
 from tests.cloud.conftest import World, a_provider
 from tests.cloud.test_provider import NODE_CLASS, launched, the_pool

@@ -13,8 +13,8 @@ from nodeless.cloud.aws.batching import Batcher
 from nodeless.cloud.aws.caching import Cache
 from nodeless.cloud.aws.image_parameters import parameters_for
 from nodeless.cloud.aws.images import in_order, read_image
-from nodeless.cloud.aws.price_list import bundled_prices, product_requests, read_products
-from nodeless.cloud.aws.pricing import Prices, Pricing
+from nodeless.cloud.aws.price_list import Prices, bundled_prices, product_requests, read_products
+from nodeless.cloud.aws.pricing import Pricing
 from nodeless.cloud.aws.selectors import describe, filters_of
 from nodeless.cloud.aws.session import AwsSession
 from nodeless.launch.resolved import Image

@@ -8,7 +8,8 @@ import pytest
 import structlog
 
 from infra.local.aws import LocalAws
-from nodeless.cloud.aws.instance_type_math import NodeShape, capacity
+from nodeless.cloud.aws.instance_type_math import capacity
+from nodeless.cloud.aws.node_shape import NodeShape
 from nodeless.cloud.aws.price_list import bundled_prices
 from nodeless.cloud.aws.pricing import Pricing
 from nodeless.cloud.aws.session import AwsSession

@@ -20,7 +20,7 @@ SCRIPT = """#!/bin/bash
 """
 
 
-@pytest.mark.parametrize("family", ["AL2", "AL2023", "Bottlerocket", "Ubuntu"])
+@pytest.mark.parametrize("family", ["AL2", "AL2023", "Bottlerocket", "Ubuntu", "Windows2022"])
 def test_what_the_controller_writes_is_what_the_node_does(family: str) -> None:
     wanted = Bootstrap(
         CLUSTER,

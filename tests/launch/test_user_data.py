@@ -1,6 +1,7 @@
 """What instances run at first boot, compared byte for byte with files beside this one."""
 
 import base64
+import email
 import json
 import tomllib
 from dataclasses import replace
@@ -48,6 +49,11 @@ MIME = (
     'MIME-Version: 1.0\r\nContent-Type: multipart/mixed; boundary="BOUNDARY"\r\n\r\n--BOUNDARY\r\n'
     'Content-Type: text/cloud-config; charset="us-ascii"\r\n\r\npackages: [jq]\r\n--BOUNDARY--\r\n'
 )
+NODE_CONFIG = """apiVersion: node.eks.aws/v1alpha1
+kind: NodeConfig
+spec:
+  featureGates: {FastImagePull: true}
+"""
 CASES = {
     "al2-plain": ("AL2", PLAIN),
     "al2-everything": ("AL2", EVERYTHING),
@@ -55,13 +61,33 @@ CASES = {
     "al2-custom-mime": ("AL2", replace(PLAIN, custom=MIME)),
     "ubuntu-plain": ("Ubuntu", PLAIN),
     "al2023-everything": ("AL2023", EVERYTHING),
+    "al2-instance-store": ("AL2", replace(PLAIN, instance_store_raid=True)),
+    "al2023-plain": ("AL2023", PLAIN),
+    "al2023-instance-store": ("AL2023", replace(PLAIN, instance_store_raid=True)),
+    "al2023-custom-config": ("AL2023", replace(PLAIN, custom=NODE_CONFIG)),
+    "al2023-custom-script": ("AL2023", replace(PLAIN, custom="#!/bin/bash\necho hello\n")),
+    "al2023-custom-mime": ("AL2023", replace(PLAIN, custom=MIME)),
+    "ubuntu-everything": ("Ubuntu", EVERYTHING),
+    "bottlerocket-plain": ("Bottlerocket", PLAIN),
+    "bottlerocket-instance-store": (
+        "Bottlerocket",
+        replace(
+            PLAIN, instance_store_raid=True, custom="[settings.bootstrap-commands.mine]\nmode = 'once'\n"
+        ),
+    ),
+    "windows2019-plain": ("Windows2019", PLAIN),
+    "windows2022-everything": ("Windows2022", EVERYTHING),
+    "windows2025-custom": (
+        "Windows2025",
+        replace(PLAIN, custom="<powershell>\r\nWrite-Output 'hello'\r\n</powershell>\r\n"),
+    ),
     "bottlerocket-everything": (
         "Bottlerocket",
         replace(
             EVERYTHING,
             custom="[settings.host-containers.admin]\nenabled = true\n"
             "[settings.kubernetes]\nevent-qps = 9\nunknown = 1\n"
-            '[settings.kubernetes.node-labels]\nmine = "gone"\n',
+            '[settings.kubernetes.node-labels]\nmine = "kept"\nteam = "lost"\n',
         ),
     ),
 }
@@ -84,17 +110,75 @@ def test_bottlerocket_keeps_the_users_tables_and_only_known_settings_of_its_own(
     assert settings["host-containers"]["admin"]["enabled"] is True
     assert settings["kubernetes"]["event-qps"] == 9
     assert "unknown" not in settings["kubernetes"]
-    assert settings["kubernetes"]["node-labels"] == dict(PLAIN.labels)
+    assert settings["kubernetes"]["node-labels"] == {"mine": "kept", **PLAIN.labels}
     assert settings["kubernetes"]["node-taints"]["karpenter.sh/unregistered"] == [":NoExecute"]
 
 
+def parts_of(text: str) -> list[tuple[str, str]]:
+    """Content type and text of each part, as cloud-init splits an archive."""
+    message = email.message_from_string(text)
+    return [(part.get_content_type(), str(part.get_payload())) for part in message.walk()][1:]
+
+
 def test_al2023_is_a_node_config() -> None:
-    config = json.loads(user_data("AL2023", PLAIN).split("\n\n", 2)[2].rsplit("\n--//--", 1)[0])
+    ((kind, text),) = parts_of(user_data("AL2023", PLAIN))
+    config = json.loads(text)
+    assert kind == "application/node.eks.aws"
     assert config["spec"]["cluster"]["cidr"] == "10.100.0.0/16"
+    assert "instance" not in config["spec"]
     assert config["spec"]["kubelet"]["config"]["registerWithTaints"][-1] == {
         "key": "karpenter.sh/unregistered",
         "effect": "NoExecute",
     }
+
+
+@pytest.mark.parametrize(
+    ("custom", "kind"),
+    [
+        (NODE_CONFIG, "application/node.eks.aws"),
+        ("#!/bin/bash\nkey: value\n", "text/x-shellscript"),
+        ("echo hello", "text/x-shellscript"),
+        (MIME, "text/cloud-config"),
+    ],
+)
+def test_the_users_part_of_al2023_comes_first_and_as_what_it_is(custom: str, kind: str) -> None:
+    kinds = [each for each, _ in parts_of(user_data("AL2023", replace(PLAIN, custom=custom)))]
+    assert kinds == [kind, "application/node.eks.aws"]
+
+
+def test_disks_inside_the_host_become_one_volume() -> None:
+    raid = replace(PLAIN, instance_store_raid=True)
+    assert "--local-disks raid0" in user_data("AL2", raid)
+    assert "--local-disks" not in user_data("Ubuntu", raid)
+    config = json.loads(parts_of(user_data("AL2023", raid))[-1][1])
+    assert config["spec"]["instance"]["localStorage"] == {"strategy": "RAID0"}
+    commands = tomllib.loads(user_data(*CASES["bottlerocket-instance-store"]))["settings"][
+        "bootstrap-commands"
+    ]
+    assert list(commands) == ["000-mount-instance-storage", "mine"]
+    assert commands["000-mount-instance-storage"]["essential"] is True
+
+
+@pytest.mark.parametrize(("release", "told"), [("", True), ("v1.45.9", True), ("1.46.0", False), ("x", True)])
+def test_only_older_bottlerocket_is_told_what_goes_on_these_disks(release: str, told: bool) -> None:
+    text = user_data("Bottlerocket", replace(PLAIN, instance_store_raid=True, release=release))
+    commands = tomllib.loads(text)["settings"]["bootstrap-commands"]["000-mount-instance-storage"]["commands"]
+    assert commands[0] == ["apiclient", "ephemeral-storage", "init"]
+    assert ("--dirs" in commands[1]) == told
+
+
+def test_windows_runs_the_users_text_and_then_the_bootstrap_with_110_pods() -> None:
+    lines = user_data(*CASES["windows2025-custom"]).splitlines()
+    assert lines[:2] == ["<powershell>", "Write-Output 'hello'"]
+    assert lines[-1] == "</powershell>"
+    assert lines[2].startswith('& "$env:ProgramFiles\\Amazon\\EKS\\Start-EKSBootstrap.ps1" ')
+    assert "-EKSClusterName 'demo'" in lines[2]
+    assert "--max-pods=110" in lines[2]
+
+
+def test_a_quotation_mark_ends_no_argument_of_powershell() -> None:
+    cluster = replace(CLUSTER, name="it's")
+    assert "-EKSClusterName 'it''s' " in user_data("Windows2022", replace(PLAIN, cluster=cluster))
 
 
 @pytest.mark.parametrize(
@@ -104,7 +188,13 @@ def test_al2023_is_a_node_config() -> None:
         ("Bottlerocket", "[settings", "is not TOML"),
         ("Bottlerocket", "settings = 3", "must be tables"),
         ("AL2", "#" * 17000, "16384"),
-        ("Windows", "", "use AL2"),
+        ("AL2023", "apiVersion: node.eks.aws/v1alpha1\nkind: [", "is not YAML"),
+        ("AL2023", "apiVersion: v1\nkind: ConfigMap\n", "kind ConfigMap"),
+        ("AL2023", "MIME-Version: 1.0\n\nplain", "multipart/mixed"),
+        ("AL2023", MIME.replace("text/cloud-config", "application/node.eks.aws"), "kind None"),
+        ("Bottlerocket", "[settings.kubernetes]\nnode-labels = 3", "node-labels must be a table"),
+        ("Windows2022", "<script>dir</script>", "<script> inside"),
+        ("Windows", "", "use one of AL2"),
     ],
 )
 def test_what_cannot_be_merged_is_refused_with_a_hint(family: str, custom: str, says: str) -> None:

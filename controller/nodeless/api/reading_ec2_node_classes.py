@@ -15,6 +15,7 @@ from nodeless.api.nulls import without_nulls
 from nodeless.api.reading_parts import read_conditions, read_kubelet
 from nodeless.api.unsupported import unsupported
 from nodeless.api.validation import require_valid, subject_of
+from nodeless.model.hardware import ConnectionTracking, CpuOptions, NetworkInterface
 from nodeless.model.pools import EC2_NODE_CLASS as EC2_NODE_CLASS_KIND
 from nodeless.model.pools import BlockDevice, Kubelet, MetadataOptions, NodeClass, Reference, SelectorTerm
 from nodeless.model.quantity import parse_units
@@ -56,6 +57,13 @@ def read_ec2_node_class(manifest: Mapping[str, Any]) -> NodeClass:
         detailed_monitoring=bool(spec.detailed_monitoring),
         context=spec.context,
         kubelet=read_kubelet(spec.kubelet) if spec.kubelet is not None else Kubelet(),
+        instance_store_raid=spec.instance_store_policy == "RAID0",
+        network_interfaces=_network_interfaces(spec),
+        public_address=spec.associate_public_ip_address,
+        ipv4_prefixes=spec.ip_prefix_count,
+        connection_tracking=_connection_tracking(spec),
+        cpu_options=_cpu_options(spec),
+        enclaves=spec.enclave_options is not None and bool(spec.enclave_options.enabled),
         generation=metadata.generation,
         deletion_timestamp=metadata.deletion_timestamp,
         conditions=read_conditions(status.conditions),
@@ -89,9 +97,7 @@ def _image_term(term: AmiTerm) -> SelectorTerm:
 
 
 def _block_devices(spec: Ec2NodeClassSpec) -> tuple[BlockDevice, ...]:
-    """In order, the root volume last: that is where ephemeral storage is looked for with family Custom."""
-    mappings = sorted(spec.block_device_mappings or (), key=lambda mapping: bool(mapping.root_volume))
-    return tuple(_block_device(mapping) for mapping in mappings)
+    return tuple(_block_device(mapping) for mapping in spec.block_device_mappings or ())
 
 
 def _block_device(mapping: BlockDeviceV1) -> BlockDevice:
@@ -106,6 +112,35 @@ def _block_device(mapping: BlockDeviceV1) -> BlockDevice:
         kms_key_id=ebs.kms_key_id,
         snapshot_id=ebs.snapshot_id,
         delete_on_termination=ebs.delete_on_termination,
+        initialization_rate=ebs.volume_initialization_rate,
+        root=bool(mapping.root_volume),
+    )
+
+
+def _network_interfaces(spec: Ec2NodeClassSpec) -> tuple[NetworkInterface, ...]:
+    """By card and place: the order in which they are written means nothing."""
+    return tuple(
+        sorted(
+            NetworkInterface(each.network_card_index, each.device_index, each.interface_type == "efa-only")
+            for each in spec.network_interfaces or ()
+        )
+    )
+
+
+def _connection_tracking(spec: Ec2NodeClassSpec) -> ConnectionTracking | None:
+    given = spec.connection_tracking
+    if given is None:
+        return None
+    return ConnectionTracking(given.tcp_established_timeout, given.udp_stream_timeout, given.udp_timeout)
+
+
+def _cpu_options(spec: Ec2NodeClassSpec) -> CpuOptions | None:
+    given = spec.cpu_options
+    if given is None:
+        return None
+    nested = given.nested_virtualization
+    return CpuOptions(
+        given.core_count, given.threads_per_core, None if nested is None else nested == "enabled"
     )
 
 

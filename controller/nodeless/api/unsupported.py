@@ -17,13 +17,7 @@ _MESSAGE = "is not supported yet: no node is made"
 _OUT = "leave it out"
 #: Members of an EC2NodeClass's spec that have no counterpart in what is asked of EC2.
 _CLASS_MEMBERS = (
-    "associatePublicIPAddress",
     "capacityReservationSelectorTerms",
-    "connectionTracking",
-    "cpuOptions",
-    "instanceStorePolicy",
-    "ipPrefixCount",
-    "networkInterfaces",
     "placementGroupSelector",
 )
 #: Labels of Karpenter v1 that our instance types do not have.
@@ -68,23 +62,6 @@ def _ec2_node_class(spec: Mapping[str, Any]) -> Iterator[FieldError]:
     for name in _CLASS_MEMBERS:
         if spec.get(name) not in (None, [], {}):
             yield _fault(f"spec.{name}", spec[name], _OUT)
-    enclaves = spec.get("enclaveOptions")
-    if isinstance(enclaves, Mapping) and enclaves.get("enabled"):
-        yield _fault("spec.enclaveOptions.enabled", True, _OUT)
-    family = spec.get("amiFamily")
-    if isinstance(family, str) and family.startswith("Windows"):
-        yield _fault("spec.amiFamily", family, "use AL2023 or Bottlerocket")
-    terms = spec.get("amiSelectorTerms")
-    for position, term in enumerate(terms if isinstance(terms, list) else ()):
-        alias = term.get("alias") if isinstance(term, Mapping) else None
-        if isinstance(alias, str) and alias.startswith("windows"):
-            yield _fault(f"{at('spec.amiSelectorTerms', position)}.alias", alias, "use al2023@latest")
-    devices = spec.get("blockDeviceMappings")
-    for position, device in enumerate(devices if isinstance(devices, list) else ()):
-        ebs = device.get("ebs") if isinstance(device, Mapping) else None
-        if isinstance(ebs, Mapping) and ebs.get("volumeInitializationRate") is not None:
-            where = f"{at('spec.blockDeviceMappings', position)}.ebs.volumeInitializationRate"
-            yield _fault(where, ebs["volumeInitializationRate"], _OUT)
 
 
 def _fault(path: str, value: Any, hint: str) -> FieldError:

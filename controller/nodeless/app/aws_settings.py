@@ -16,6 +16,8 @@ def aws_settings(settings: GlobalSettings, region: str, cluster_dns: str) -> Aws
         cluster_dns=cluster_dns,
         eni_limited_pod_density=settings.enable_eni_limited_pod_density,
         pod_eni=settings.enable_pod_eni,
+        reserved_interfaces=settings.reserved_interfaces,
+        prefix_delegation=settings.prefix_delegation,
         isolated_vpc=settings.isolated_vpc,
         interruption_queue=settings.interruption_queue_name,
     )

@@ -14,7 +14,17 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from nodeless.app.given import NOTHING_GIVEN, Given
-from nodeless.app.setting_values import UnusableValue, boolean, duration, fraction, one_of, tags, text, url
+from nodeless.app.setting_values import (
+    UnusableValue,
+    boolean,
+    count,
+    duration,
+    fraction,
+    one_of,
+    tags,
+    text,
+    url,
+)
 from nodeless.app.solver_settings import adjustments, amount, packing
 from nodeless.model.packing import LOWEST_PRICE
 
@@ -108,6 +118,12 @@ class GlobalSettings:
     enable_eni_limited_pod_density: bool = _setting(
         "aws.enableENILimitedPodDensity", boolean, "true", "",
         "Pods on a node are limited by its network interfaces; false: 110 on each")
+    reserved_interfaces: int = _setting(
+        "nodeless.reservedENIs", count, "0", "RESERVED_ENIS",
+        "Network interfaces of each node that pods do not get (custom networking, security groups for pods)")
+    prefix_delegation: bool = _setting(
+        "nodeless.prefixDelegation", boolean, "false", "NODELESS_PREFIX_DELEGATION",
+        "The VPC CNI takes prefixes of addresses: 110 pods on nodes of up to 30 vCPUs, 250 on larger ones")
     isolated_vpc: bool = _setting(
         "aws.isolatedVPC", boolean, "false", "ISOLATED_VPC",
         "No way to the Pricing API: on-demand prices are the bundled ones", live=False)

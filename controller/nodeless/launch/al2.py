@@ -49,6 +49,8 @@ def bootstrap_script(bootstrap: Bootstrap, *, ubuntu: bool = False) -> str:
         words.append(f"--kubelet-extra-args '{arguments}'")
     if bootstrap.cluster_dns:
         words.append(f"--dns-cluster-ip '{bootstrap.cluster_dns}'")
+    if bootstrap.instance_store_raid and not ubuntu:
+        words.append("--local-disks raid0")
     return (
         "#!/bin/bash -xe\n"
         "exec > >(tee /var/log/user-data.log|logger -t user-data -s 2>/dev/console) 2>&1\n"

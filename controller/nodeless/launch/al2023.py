@@ -1,14 +1,26 @@
 """User data of Amazon Linux 2023: a MIME archive whose last part is the NodeConfig that `nodeadm` reads.
 
 The NodeConfig is written as JSON, which is YAML too and has one spelling only. nodeadm
-merges all NodeConfig parts in order: ours is the last and wins.
+merges all NodeConfig parts in order: ours is the last and wins. A node class's text that is a YAML
+mapping is a NodeConfig of its own, a MIME archive is taken part by part, anything else is a shell script.
 """
 
 import json
+import re
 from typing import Any
+
+import yaml
 
 from nodeless.launch import mime
 from nodeless.launch.kubelet_arguments import Bootstrap, go_duration, pairs
+
+_NODE_CONFIG_API = "node.eks.aws/"
+_LOOKS_LIKE_NODE_CONFIG = re.compile(r"^\s*apiVersion:\s*[\"']?node\.eks\.aws/", re.MULTILINE)
+_HINT = "hint: give a NodeConfig of node.eks.aws/v1alpha1, or a script that begins with #!"
+
+
+class YamlError(ValueError):
+    """A node class's user data that is meant as a NodeConfig and is none."""
 
 
 def user_data(bootstrap: Bootstrap) -> str:
@@ -16,6 +28,7 @@ def user_data(bootstrap: Bootstrap) -> str:
 
     Raises:
         nodeless.launch.mime.MimeError: The custom text begins as an archive but is none.
+        YamlError: A NodeConfig of the custom text is no YAML, or another kind.
     """
     parts = _custom_parts(bootstrap.custom)
     parts.append((mime.NODE_CONFIG, json.dumps(node_config(bootstrap), indent=2)))
@@ -26,15 +39,45 @@ def _custom_parts(custom: str) -> list[tuple[str, str]]:
     if not custom.strip():
         return []
     if mime.is_archive(custom):
-        return mime.parts_of(custom)
-    is_config = "node.eks.aws/" in custom and not custom.lstrip().startswith("#!")
-    return [(mime.NODE_CONFIG if is_config else mime.SHELL, custom)]
+        parts = mime.parts_of(custom)
+        for content_type, text in parts:
+            if content_type.startswith(mime.NODE_CONFIG):
+                _check_node_config(text)
+        return parts
+    if _is_mapping(custom):
+        _check_node_config(custom)
+        return [(mime.NODE_CONFIG, custom)]
+    return [(mime.SHELL, custom)]
+
+
+def _is_mapping(text: str) -> bool:
+    """Whether a text is meant as YAML; a script may happen to read as a YAML text, never as a mapping."""
+    if text.lstrip().startswith("#!"):
+        return False
+    try:
+        return any(isinstance(document, dict) for document in yaml.safe_load_all(text))
+    except yaml.YAMLError:
+        return _LOOKS_LIKE_NODE_CONFIG.search(text) is not None
+
+
+def _check_node_config(text: str) -> None:
+    try:
+        documents = list(yaml.safe_load_all(text))
+    except yaml.YAMLError as error:
+        raise YamlError(f"user data is not YAML: {' '.join(str(error).split())}; {_HINT}") from error
+    for document in documents:
+        if not isinstance(document, dict):
+            raise YamlError(f"user data: a NodeConfig must be a mapping; {_HINT}")
+        version, kind = document.get("apiVersion"), document.get("kind")
+        if not str(version).startswith(_NODE_CONFIG_API) or kind != "NodeConfig":
+            raise YamlError(f"user data is YAML of apiVersion {version}, kind {kind}; {_HINT}")
 
 
 def node_config(bootstrap: Bootstrap) -> dict[str, Any]:
     """The NodeConfig (`node.eks.aws/v1alpha1`)."""
     cluster = bootstrap.cluster
     labels = pairs(bootstrap.labels.items(), "=")
+    storage = {"instance": {"localStorage": {"strategy": "RAID0"}}} if bootstrap.instance_store_raid else {}
     return {
         "apiVersion": "node.eks.aws/v1alpha1",
         "kind": "NodeConfig",
@@ -49,6 +92,7 @@ def node_config(bootstrap: Bootstrap) -> dict[str, Any]:
                 "config": kubelet_configuration(bootstrap),
                 "flags": [f'--node-labels="{labels}"'],
             },
+            **storage,
         },
     }
 

@@ -1,13 +1,13 @@
 """User data of Bottlerocket: the node class's TOML with our settings under `settings.kubernetes`.
 
 Tables other than that one are the user's alone. In it ours win, and of the user's only
-those are kept that Bottlerocket knows and the controller does not set.
+those are kept that Bottlerocket knows and the controller does not set; labels are united.
 """
 
 import tomllib
 from typing import Any
 
-from nodeless.launch.kubelet_arguments import Bootstrap
+from nodeless.launch.kubelet_arguments import Bootstrap, go_duration
 from nodeless.launch.toml_writer import to_toml
 
 #: Settings of `settings.kubernetes` that stay the user's.
@@ -32,6 +32,12 @@ USER_SETTINGS = frozenset(
 )
 
 
+#: From here on the images know themselves which folders belong on the disks inside the host.
+_KNOWS_FOLDERS = (1, 46, 0)
+_FOLDERS = ("/var/lib/containerd", "/var/lib/kubelet", "/var/log/pods")
+_MOUNT = "000-mount-instance-storage"
+
+
 class TomlError(ValueError):
     """A node class's user data that is not TOML, or whose `settings` is no table."""
 
@@ -48,9 +54,42 @@ def user_data(bootstrap: Bootstrap) -> str:
         raise TomlError(
             "user data: settings and settings.kubernetes must be tables; hint: write [settings.kubernetes]"
         )
-    own = {key: value for key, value in settings["kubernetes"].items() if key in USER_SETTINGS}
-    settings["kubernetes"] = own | _kubernetes(bootstrap)
+    given = settings["kubernetes"]
+    own = {key: value for key, value in given.items() if key in USER_SETTINGS}
+    labels = given.get("node-labels", {})
+    if not isinstance(labels, dict):
+        raise TomlError(
+            "user data: settings.kubernetes.node-labels must be a table; hint: write label to value"
+        )
+    settings["kubernetes"] = own | _kubernetes(bootstrap, labels)
+    if bootstrap.instance_store_raid:
+        commands = settings.setdefault("bootstrap-commands", {})
+        if not isinstance(commands, dict):
+            raise TomlError(
+                "user data: settings.bootstrap-commands must be a table; hint: write commands by name"
+            )
+        commands[_MOUNT] = _mount_instance_store(bootstrap.release)
     return to_toml(document)
+
+
+def _mount_instance_store(release: str) -> dict[str, Any]:
+    """The bootstrap command that makes one volume of the disks in the host; older images get folders."""
+    told = ["--dirs", *_FOLDERS]
+    if _version(release) >= _KNOWS_FOLDERS:
+        told = []
+    return {
+        "commands": [
+            ["apiclient", "ephemeral-storage", "init"],
+            ["apiclient", "ephemeral-storage", "bind", *told],
+        ],
+        "essential": True,
+        "mode": "always",
+    }
+
+
+def _version(release: str) -> tuple[int, ...]:
+    parts = release.removeprefix("v").split(".")
+    return tuple(int(part) for part in parts) if all(part.isdecimal() for part in parts) else ()
 
 
 def _read(custom: str) -> dict[str, Any]:
@@ -60,7 +99,7 @@ def _read(custom: str) -> dict[str, Any]:
         raise TomlError(f"user data is not TOML: {error}; hint: Bottlerocket reads TOML only") from error
 
 
-def _kubernetes(bootstrap: Bootstrap) -> dict[str, Any]:
+def _kubernetes(bootstrap: Bootstrap, labels: dict[str, Any]) -> dict[str, Any]:
     cluster, kubelet = bootstrap.cluster, bootstrap.kubelet
     taints: dict[str, list[str]] = {}
     for taint in bootstrap.taints:
@@ -69,13 +108,20 @@ def _kubernetes(bootstrap: Bootstrap) -> dict[str, Any]:
         "cluster-name": cluster.name,
         "api-server": cluster.endpoint,
         "cluster-certificate": cluster.certificate_authority or None,
-        "node-labels": dict(bootstrap.labels) or None,
+        "node-labels": {**labels, **bootstrap.labels} or None,
         "node-taints": taints or None,
         "max-pods": bootstrap.max_pods,
         "cluster-dns-ip": bootstrap.cluster_dns or None,
         "system-reserved": dict(kubelet.system_reserved) or None,
         "kube-reserved": dict(kubelet.kube_reserved) or None,
         "eviction-hard": dict(kubelet.eviction_hard) or None,
+        "eviction-soft": dict(kubelet.eviction_soft) or None,
+        "eviction-soft-grace-period": {
+            signal: go_duration(text) for signal, text in kubelet.eviction_soft_grace_period
+        }
+        or None,
+        "eviction-max-pod-grace-period": kubelet.eviction_max_pod_grace_period,
+        "cpu-cfs-quota-enforced": kubelet.cpu_cfs_quota,
         "image-gc-high-threshold-percent": _text(kubelet.image_gc_high_threshold_percent),
         "image-gc-low-threshold-percent": _text(kubelet.image_gc_low_threshold_percent),
     }

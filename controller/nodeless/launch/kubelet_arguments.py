@@ -62,6 +62,12 @@ class Bootstrap:
     custom: str = ""
     #: False: nodes take 110 pods, whatever their network interfaces allow.
     eni_limited_pod_density: bool = True
+    pods: int | None = None
+    """The limit of pods where the node would compute another one (prefixes, interfaces kept free)."""
+    instance_store_raid: bool = False
+    """The disks inside the host become one volume for containers and the kubelet."""
+    release: str = ""
+    """Release of the image, as `v1.20.3`; empty: the newest, or not known."""
 
     @property
     def cluster_dns(self) -> str:
@@ -81,7 +87,9 @@ class Bootstrap:
         """The limit of pods when it is not left to the node to compute."""
         if self.kubelet.max_pods is not None:
             return self.kubelet.max_pods
-        return None if self.eni_limited_pod_density else 110
+        if not self.eni_limited_pod_density:
+            return 110
+        return self.pods
 
 
 def kubelet_labels(labels: Mapping[str, str]) -> dict[str, str]:

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from nodeless.launch.families import family_of
+from nodeless.launch.interfaces import network_interfaces
 from nodeless.launch.kubelet_arguments import (
     Bootstrap,
     Cluster,
@@ -22,26 +24,10 @@ from nodeless.launch.tags import specifications, template_tags
 from nodeless.launch.user_data import encoded, user_data
 from nodeless.model.labels import CAPACITY_TYPE, SPOT
 from nodeless.model.nodes import Claim
-from nodeless.model.pools import BlockDevice, NodeClass, Pool, kubelet_of
+from nodeless.model.pools import EC2_NODE_CLASS, BlockDevice, NodeClass, Pool, kubelet_of
 
 NAME_PREFIX = "karpenter.k8s.aws/"
 _GIB = 2**30
-_DEFAULT_DEVICES = {
-    "AL2": (BlockDevice("/dev/xvda", 20 * _GIB, "gp3", encrypted=True),),
-    "AL2023": (BlockDevice("/dev/xvda", 20 * _GIB, "gp3", encrypted=True),),
-    "Ubuntu": (BlockDevice("/dev/sda1", 20 * _GIB, "gp3", encrypted=True),),
-    "Bottlerocket": (
-        BlockDevice("/dev/xvda", 4 * _GIB, "gp3", encrypted=True),
-        BlockDevice("/dev/xvdb", 20 * _GIB, "gp3", encrypted=True),
-    ),
-}
-#: The device whose size is the node's ephemeral storage, by family.
-EPHEMERAL_DEVICE = {
-    "AL2": "/dev/xvda",
-    "AL2023": "/dev/xvda",
-    "Ubuntu": "/dev/sda1",
-    "Bottlerocket": "/dev/xvdb",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +49,23 @@ def launch_template(
     cluster: Cluster,
     tags: Mapping[str, str],
     eni_limited_pod_density: bool = True,
+    pods: int | None = None,
+    efa: int = 0,
 ) -> LaunchTemplate:
     """The template for one image; claims with equal labels and taints share it.
+
+    Args:
+        claim: Its labels and taints are the node's.
+        pool: What the node belongs to.
+        node_class: How its instance is made.
+        resolved: What the node class selects in AWS.
+        image: What the instance boots from.
+        capacity_type: As a label: spot and on-demand have templates of their own.
+        cluster: What the node joins.
+        tags: Of everything that is made.
+        eni_limited_pod_density: False: 110 pods, whatever the network interfaces allow.
+        pods: The limit of pods where the node would compute another one.
+        efa: EFA interfaces of the instance.
 
     Raises:
         nodeless.launch.user_data.UserDataError: The node class's user data does not do.
@@ -76,15 +77,22 @@ def launch_template(
         kubelet=kubelet_of(pool, node_class),
         custom=node_class.user_data or "",
         eni_limited_pod_density=eni_limited_pod_density,
+        pods=pods,
+        instance_store_raid=node_class.instance_store_raid,
+        release=node_class.image_release,
     )
+    interfaces = network_interfaces(node_class, resolved.security_groups, ipv6=bootstrap.ipv6, efa=efa)
     data: dict[str, Any] = {
         "ImageId": image.id,
         "IamInstanceProfile": {"Name": resolved.instance_profile},
         "Monitoring": {"Enabled": node_class.detailed_monitoring},
-        "SecurityGroupIds": sorted(resolved.security_groups),
+        "SecurityGroupIds": [] if interfaces else sorted(resolved.security_groups),
+        "NetworkInterfaces": interfaces,
         "UserData": encoded(user_data(node_class.ami_family, bootstrap)),
         "BlockDeviceMappings": _block_devices(node_class),
         "MetadataOptions": _metadata_options(node_class, ipv6=bootstrap.ipv6),
+        "CpuOptions": _cpu_options(node_class),
+        "EnclaveOptions": {"Enabled": True} if node_class.enclaves else {},
         "TagSpecifications": specifications(tags, "network-interface", *_requests(capacity_type)),
     }
     request = {
@@ -106,7 +114,7 @@ def _digest(request: Mapping[str, Any]) -> str:
 
 
 def _block_devices(node_class: NodeClass) -> list[dict[str, Any]]:
-    devices = node_class.block_devices or _DEFAULT_DEVICES.get(node_class.ami_family, ())
+    devices = node_class.block_devices or family_of(node_class.ami_family).block_devices
     return [_block_device(device) for device in devices]
 
 
@@ -119,6 +127,7 @@ def _block_device(device: BlockDevice) -> dict[str, Any]:
         "Throughput": device.throughput,
         "KmsKeyId": device.kms_key_id,
         "SnapshotId": device.snapshot_id,
+        "VolumeInitializationRate": device.initialization_rate,
         "VolumeSize": None if device.volume_size is None else -(-device.volume_size // _GIB),
     }
     return {
@@ -141,5 +150,19 @@ def _metadata_options(node_class: NodeClass, *, ipv6: bool) -> dict[str, Any]:
         "HttpProtocolIpv6": given.http_protocol_ipv6,
         "HttpPutResponseHopLimit": given.http_put_response_hop_limit,
         "HttpTokens": given.http_tokens,
+        "InstanceMetadataTags": "disabled" if node_class.reference.kind == EC2_NODE_CLASS else None,
+    }
+    return {key: value for key, value in options.items() if value is not None}
+
+
+def _cpu_options(node_class: NodeClass) -> dict[str, Any]:
+    given = node_class.cpu_options
+    if given is None:
+        return {}
+    nested = given.nested_virtualization
+    options = {
+        "CoreCount": given.cores,
+        "ThreadsPerCore": given.threads_per_core,
+        "NestedVirtualization": None if nested is None else "enabled" if nested else "disabled",
     }
     return {key: value for key, value in options.items() if value is not None}

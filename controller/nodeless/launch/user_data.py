@@ -5,15 +5,20 @@
 | AL2, Ubuntu | MIME archive, `bootstrap.sh` last | `al2` |
 | AL2023 | MIME archive, NodeConfig last | `al2023` |
 | Bottlerocket | TOML | `bottlerocket` |
+| Windows2019, Windows2022, Windows2025 | PowerShell | `windows` |
 | Custom | the node class's own text, untouched | here |
 """
 
 import base64
+from dataclasses import replace
 
-from nodeless.launch import al2, al2023, bottlerocket
+from nodeless.launch import al2, al2023, bottlerocket, windows
+from nodeless.launch.al2023 import YamlError
 from nodeless.launch.bottlerocket import TomlError
+from nodeless.launch.families import FAMILIES, family_of
 from nodeless.launch.kubelet_arguments import Bootstrap
 from nodeless.launch.mime import MimeError
+from nodeless.launch.windows import PowerShellError
 
 #: EC2's limit of the decoded text, in bytes.
 MAX_BYTES = 16384
@@ -52,8 +57,8 @@ def _text(family: str, bootstrap: Bootstrap) -> str:
                 return bottlerocket.user_data(bootstrap)
             case "Custom":
                 return bootstrap.custom
-    except (MimeError, TomlError) as error:
+            case _ if family_of(family).windows_build:
+                return windows.user_data(replace(bootstrap, eni_limited_pod_density=False))
+    except (MimeError, TomlError, YamlError, PowerShellError) as error:
         raise UserDataError(str(error)) from error
-    raise UserDataError(
-        f"amiFamily {family!r} is not known; hint: use AL2, AL2023, Bottlerocket, Ubuntu or Custom"
-    )
+    raise UserDataError(f"amiFamily {family!r} is not known; hint: use one of {', '.join(FAMILIES)}")

@@ -80,6 +80,10 @@ INSTANCE_ACCELERATOR_NAME = "karpenter.k8s.aws/instance-accelerator-name"
 INSTANCE_ACCELERATOR_MANUFACTURER = "karpenter.k8s.aws/instance-accelerator-manufacturer"
 INSTANCE_ACCELERATOR_COUNT = "karpenter.k8s.aws/instance-accelerator-count"
 INSTANCE_ACCELERATOR_MEMORY = "karpenter.k8s.aws/instance-accelerator-memory"
+INSTANCE_CPU_MANUFACTURER = "karpenter.k8s.aws/instance-cpu-manufacturer"
+INSTANCE_CPU_CLOCK = "karpenter.k8s.aws/instance-cpu-sustained-clock-speed-mhz"
+INSTANCE_EBS_BANDWIDTH = "karpenter.k8s.aws/instance-ebs-bandwidth"
+INSTANCE_FLEX = "karpenter.k8s.aws/instance-capability-flex"
 EC2_NODE_CLASS_NAME = "karpenter.k8s.aws/ec2nodeclass"
 INSTANCE_AMI_ID = "karpenter.k8s.aws/instance-ami-id"
 CAPACITY_RESERVATION_ID = "karpenter.k8s.aws/capacity-reservation-id"
@@ -116,6 +120,11 @@ WELL_KNOWN = frozenset(
         INSTANCE_ACCELERATOR_COUNT,
         INSTANCE_ACCELERATOR_MEMORY,
         CAPACITY_RESERVATION_ID,
+        INSTANCE_CPU_MANUFACTURER,
+        INSTANCE_CPU_CLOCK,
+        INSTANCE_EBS_BANDWIDTH,
+        INSTANCE_FLEX,
+        WINDOWS_BUILD,
     }
 )
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from nodeless.model.conditions import Condition
+from nodeless.model.hardware import ConnectionTracking, CpuOptions, NetworkInterface
 from nodeless.model.requirements import Requirements
 from nodeless.model.resources import Resources
 from nodeless.model.taints import Taint
@@ -143,6 +144,10 @@ class BlockDevice:
     kms_key_id: str | None = None
     snapshot_id: str | None = None
     delete_on_termination: bool | None = None
+    initialization_rate: int | None = None
+    """MiB per second at which a snapshot's blocks are fetched."""
+    root: bool = False
+    """The kubelet's directory is on it, whatever device the family uses by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +187,18 @@ class NodeClass:
     """Release of the published images; empty: the newest."""
     kubelet: Kubelet | None = None
     """Kubelet settings of generation v1, in place of the pool's."""
+    instance_store_raid: bool = False
+    """The disks inside the host become one volume, which holds containers and the kubelet."""
+    network_interfaces: tuple[NetworkInterface, ...] = ()
+    """None: one ordinary interface, and those that EFA needs."""
+    public_address: bool | None = None
+    """Whether instances get one; None: as the subnet says."""
+    ipv4_prefixes: int | None = None
+    """How many /28 prefixes the first network interface gets at launch."""
+    connection_tracking: ConnectionTracking | None = None
+    cpu_options: CpuOptions | None = None
+    enclaves: bool = False
+    """Whether instances can hold Nitro enclaves."""
     conditions: tuple[Condition, ...] = ()
 
     @property

@@ -18,7 +18,7 @@ from nodeless.model.labels import (
 from nodeless.model.pools import PROVISIONER, NodeClass, Pool
 
 #: Change it whenever the digests of unchanged objects would change.
-HASH_VERSION = "nodeless-1"
+HASH_VERSION = "nodeless-2"
 #: What is compared with the cloud's answer instead, or says nothing about nodes.
 _NOT_STATIC = frozenset(
     (

@@ -1,8 +1,9 @@
 """Machine images: what the AMI catalogue holds and the public SSM parameters that lead to them.
 
-EKS-optimised Amazon Linux 2 (up to Kubernetes 1.32, where AWS stopped), AL2 for GPUs, AL2023, Bottlerocket
-and Canonical's Ubuntu for EKS, for every minor version from 1.24 to 1.36, in both architectures where AWS has
-them. `catalogue` is pure; the server writes it to a file that moto loads at start.
+EKS-optimised Amazon Linux 2 (up to Kubernetes 1.32, where AWS stopped), AL2 for GPUs, AL2023, Bottlerocket,
+Windows Server and Canonical's Ubuntu for EKS, for every minor version from 1.24 to 1.36, in both
+architectures where AWS has them. `catalogue` is pure; the server writes it to a file that moto loads at
+start.
 
 One liberty: the AL2 parameters exist up to the newest version here, for a v1alpha5 cluster asks for nothing
 else. AWS has none above 1.32.
@@ -21,6 +22,10 @@ VERSIONS = tuple(f"1.{minor}" for minor in range(24, 37))
 AMAZON = "602401143452"
 BOTTLEROCKET = "092701018921"
 CANONICAL = "099720109477"
+WINDOWS = "801119661308"
+WINDOWS_YEARS = ("2019", "2022", "2025")
+#: The first Kubernetes version with images of Windows Server 2025.
+WINDOWS_2025_FROM = "1.35"
 #: Images of version 1.24 carry this day; each later version is 120 days younger.
 FIRST_DAY = date(2022, 11, 15)
 
@@ -66,6 +71,12 @@ def _families(version: str, created: date) -> Iterator[tuple[str, str, str, str,
             f"/aws/service/canonical/ubuntu/eks/20.04/{version}/stable/current/{debian}/hvm/ebs-gp2/ami-id"
         )
         yield name, parameter, architecture, CANONICAL, "/dev/sda1"
+    for year in WINDOWS_YEARS:
+        if year == "2025" and version not in VERSIONS[VERSIONS.index(WINDOWS_2025_FROM) :]:
+            continue
+        image = f"Windows_Server-{year}-English-Core-EKS_Optimized-{version}"
+        parameter = f"/aws/service/ami-windows-latest/{image}/image_id"
+        yield f"{image}-{stamp[1:]}", parameter, "x86_64", WINDOWS, "/dev/sda1"
 
 
 def _image(
@@ -91,7 +102,12 @@ def _image(
 
 
 _PARAMETERS = catalogue()[1]
-_OWN_PREFIXES = ("/aws/service/eks/", "/aws/service/bottlerocket/", "/aws/service/canonical/")
+_OWN_PREFIXES = (
+    "/aws/service/eks/",
+    "/aws/service/bottlerocket/",
+    "/aws/service/canonical/",
+    "/aws/service/ami-windows-latest/Windows_Server-",
+)
 
 
 def get_parameter(call: Call) -> dict[str, Any]:

@@ -62,7 +62,7 @@ class Bootstrap:
     """One node's way into a cluster.
 
     Attributes:
-        family: dialect of the user data: AL2, AL2023 or Bottlerocket.
+        family: dialect of the user data: AL2, AL2023, Bottlerocket or Windows.
         cluster_name: EKS name of the cluster.
         endpoint: URL of the API server; None: the bootstrap asks eks:DescribeCluster.
         certificate_authority: base64 PEM; None: likewise.

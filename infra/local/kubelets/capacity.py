@@ -79,7 +79,7 @@ def reserved_cpu(cpus: int) -> Decimal:
 def allocatable(record: Mapping[str, Any], bootstrap: Bootstrap, whole: Resources) -> Resources:
     """Return `status.allocatable`: capacity less what is reserved and the hard eviction threshold."""
     cpus = int(whole["cpu"])
-    pods = eni_limited_pods(record) if bootstrap.family != "Bottlerocket" else int(whole["pods"])
+    pods = eni_limited_pods(record) if bootstrap.family in ("AL2", "AL2023") else int(whole["pods"])
     kube_reserved: Resources = {
         "cpu": reserved_cpu(cpus),
         "memory": Decimal((11 * pods + 255) * MIB),

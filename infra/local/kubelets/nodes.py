@@ -17,7 +17,12 @@ UNINITIALIZED = "node.cloudprovider.kubernetes.io/uninitialized"
 _REGION = re.compile(r"[a-z]+(?:-[a-z]+)+-\d+")
 KUBELET_VERSION = "v1.36.3"
 _ARCHITECTURES = {"x86_64": "amd64", "arm64": "arm64"}
-_IMAGES = {"AL2": "Amazon Linux 2", "AL2023": "Amazon Linux 2023", "Bottlerocket": "Bottlerocket OS"}
+_IMAGES = {
+    "AL2": "Amazon Linux 2",
+    "AL2023": "Amazon Linux 2023",
+    "Bottlerocket": "Bottlerocket OS",
+    "Windows": "Windows Server",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +86,14 @@ def registration(instance: Instance, record: Mapping[str, Any], bootstrap: Boots
     whole = capacity(record, bootstrap)
     architectures = record["ProcessorInfo"]["SupportedArchitectures"]
     architecture = next((_ARCHITECTURES[each] for each in architectures if each in _ARCHITECTURES), "amd64")
+    system = "windows" if bootstrap.family == "Windows" else "linux"
     labels = {
         **bootstrap.labels,
         "kubernetes.io/hostname": instance.private_dns_name,
         "kubernetes.io/arch": architecture,
-        "kubernetes.io/os": "linux",
+        "kubernetes.io/os": system,
         "beta.kubernetes.io/arch": architecture,
-        "beta.kubernetes.io/os": "linux",
+        "beta.kubernetes.io/os": system,
     }
     taints = [taint.as_document() for taint in bootstrap.taints]
     return {
@@ -103,7 +109,7 @@ def registration(instance: Instance, record: Mapping[str, Any], bootstrap: Boots
             "allocatable": printed(allocatable(record, bootstrap, whole)),
             "addresses": addresses(instance.private_ip, instance.private_dns_name),
             "conditions": [],
-            "nodeInfo": node_info(architecture, _IMAGES[bootstrap.family], instance.id),
+            "nodeInfo": node_info(architecture, _IMAGES[bootstrap.family], instance.id, system),
             "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
         },
     }
@@ -118,7 +124,7 @@ def addresses(ip: str, name: str) -> list[dict[str, str]]:
     ]
 
 
-def node_info(architecture: str, image: str, machine: str) -> dict[str, str]:
+def node_info(architecture: str, image: str, machine: str, system: str = "linux") -> dict[str, str]:
     """Return `status.nodeInfo`."""
     return {
         "architecture": architecture,
@@ -128,7 +134,7 @@ def node_info(architecture: str, image: str, machine: str) -> dict[str, str]:
         "kubeProxyVersion": KUBELET_VERSION,
         "kubeletVersion": KUBELET_VERSION,
         "machineID": machine,
-        "operatingSystem": "linux",
+        "operatingSystem": system,
         "osImage": image,
         "systemUUID": machine,
     }

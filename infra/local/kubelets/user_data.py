@@ -1,12 +1,13 @@
 """User data of an instance -> how it bootstraps into a cluster.
 
 Pure. Reads what the three kinds of EKS image read at first boot: a call of `/etc/eks/bootstrap.sh` (AL2,
-Ubuntu), a `NodeConfig` of `node.eks.aws/v1alpha1` (AL2023's nodeadm), or Bottlerocket's TOML; the first two
-plain or as part of a MIME archive. It does not run the script: only the call of the bootstrap counts. Next:
-`bootstrap`, `instances`.
+Ubuntu), a `NodeConfig` of `node.eks.aws/v1alpha1` (AL2023's nodeadm), Bottlerocket's TOML, or a call of
+`Start-EKSBootstrap.ps1` (Windows); the first two plain or as part of a MIME archive. It does not run the
+script: only the call of the bootstrap counts. Next: `bootstrap`, `instances`.
 """
 
 import email
+import re
 import shlex
 import tomllib
 from collections.abc import Mapping
@@ -51,6 +52,9 @@ _VALUED_OPTIONS = frozenset(
     }
 )
 
+#: `-Name 'value'`, a quotation mark inside doubled.
+_POWERSHELL_ARGUMENT = re.compile(r"-(\w+) '((?:[^']|'')*)'")
+
 
 def parse_user_data(text: str) -> Bootstrap:
     """Return how an instance with this user data joins.
@@ -60,6 +64,8 @@ def parse_user_data(text: str) -> Bootstrap:
     """
     if not text.strip():
         raise UserDataError("the user data is empty; hint: the instance needs a bootstrap for its image")
+    if text.lstrip().startswith("<powershell>"):
+        return _from_powershell(text)
     if _is_mime(text):
         return _from_parts(_mime_parts(text))
     return _from_parts([text])
@@ -145,6 +151,20 @@ def _from_script(words: list[str]) -> Bootstrap:
     if options.get("--use-max-pods") == "false" and bootstrap.max_pods is None:
         return replace(bootstrap, max_pods=110)
     return bootstrap
+
+
+def _from_powershell(text: str) -> Bootstrap:
+    call = next((line for line in text.splitlines() if "Start-EKSBootstrap.ps1" in line), "")
+    given = {name: value.replace("''", "'") for name, value in _POWERSHELL_ARGUMENT.findall(call)}
+    if not given.get("EKSClusterName"):
+        raise UserDataError("no call of Start-EKSBootstrap.ps1 with -EKSClusterName")
+    return from_flags(
+        "Windows",
+        given["EKSClusterName"],
+        parse_flags(given.get("KubeletExtraArgs", "")),
+        endpoint=given.get("APIServerEndpoint"),
+        certificate_authority=given.get("Base64ClusterCA"),
+    )
 
 
 def _node_config(part: str) -> dict[str, Any] | None:

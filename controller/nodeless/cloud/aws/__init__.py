@@ -5,11 +5,24 @@
 `launch_templates` makes instances, `instances` finds and ends them. `session` holds the
 clients, `errors` speaks for them, `caching` and `batching` keep calls few.
 
-`type_facts`, `instance_type_math`, `instance_type_labels`, `price_list`, `selectors`,
-`image_parameters` and `instance_records` are pure.
+`type_facts`, `node_shape`, `instance_type_math`, `instance_type_labels`, `instance_type_compatibility`,
+`building`, `catalogue_file`, `price_list`, `selectors`, `image_parameters` and `instance_records` are pure:
+they can be imported where boto3 is not installed, so the provider is imported when it is first asked for.
 """
 
-from nodeless.cloud.aws.provider import AwsProvider
+from typing import TYPE_CHECKING, Any
+
 from nodeless.cloud.aws.settings import AwsSettings
 
+if TYPE_CHECKING:
+    from nodeless.cloud.aws.provider import AwsProvider
+
 __all__ = ["AwsProvider", "AwsSettings"]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "AwsProvider":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from nodeless.cloud.aws.provider import AwsProvider  # noqa: PLC0415
+
+    return AwsProvider

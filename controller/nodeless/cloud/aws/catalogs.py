@@ -8,9 +8,10 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from nodeless.cloud.aws.building import without
 from nodeless.cloud.aws.caching import Clock
-from nodeless.cloud.aws.instance_type_math import NodeShape
-from nodeless.cloud.aws.instance_types import InstanceTypes, without
+from nodeless.cloud.aws.instance_types import InstanceTypes
+from nodeless.cloud.aws.node_shape import NodeShape, shape_of
 from nodeless.cloud.aws.pricing import Pricing
 from nodeless.cloud.aws.settings import AwsSettings
 from nodeless.launch.images import bootable
@@ -54,13 +55,7 @@ class Catalogs:
         self, pool: Pool, node_class: NodeClass, resolved: ResolvedNodeClass
     ) -> tuple[InstanceType, ...]:
         """The types that the pool may use, sorted by name."""
-        shape = NodeShape(
-            node_class.ami_family,
-            kubelet_of(pool, node_class),
-            node_class.block_devices,
-            self.settings.vm_memory_overhead_percent,
-            self.settings.eni_limited_pod_density,
-        )
+        shape = self._shape(pool, node_class)
         allowed = pool.requirements.get(CAPACITY_TYPE)
         prices, _ = await asyncio.gather(
             self._pricing.current(spot=allowed is None or allowed.allows(SPOT)), self._types.known()
@@ -76,6 +71,17 @@ class Catalogs:
         elif entry.unavailable != sold_out:
             entry = self._keep(pool, everything, resolved.images, entry.chosen, sold_out)
         return entry.result
+
+    def _shape(self, pool: Pool, node_class: NodeClass) -> NodeShape:
+        return shape_of(
+            node_class,
+            kubelet_of(pool, node_class),
+            vm_memory_overhead_percent=self.settings.vm_memory_overhead_percent,
+            eni_limited_pod_density=self.settings.eni_limited_pod_density,
+            pod_eni=self.settings.pod_eni,
+            reserved_interfaces=self.settings.reserved_interfaces,
+            prefix_delegation=self.settings.prefix_delegation,
+        )
 
     def _keep(
         self,

@@ -13,7 +13,7 @@ from nodeless.cloud.aws.session import AwsSession
 async def fetch_catalogue(
     session: AwsSession, clock: Clock, log: Any, date: str, *, spot: bool
 ) -> CatalogueFile:
-    """Ask EC2 and the Pricing API; every type that some zone sells.
+    """Ask EC2 and the Pricing API; types that no zone sells are there without zones.
 
     Raises:
         CloudError: One of them cannot be asked.
@@ -22,13 +22,12 @@ async def fetch_catalogue(
         raise CloudError("no AWS region is known", "set AWS_REGION or give --region")
     known = await InstanceTypes(session, clock).known()
     prices = await Pricing(session, clock, log).current(spot=spot)
-    facts = tuple(each for each in known.facts if known.zones.get(each.name))
-    names = {each.name for each in facts}
+    names = {each.name for each in known.facts}
     return CatalogueFile(
         date=date,
         region=session.region,
-        facts=facts,
-        zones={name: zones for name, zones in known.zones.items() if name in names},
+        facts=known.facts,
+        zones={name: known.zones.get(name, frozenset()) for name in sorted(names)},
         on_demand={name: price for name, price in prices.on_demand.items() if name in names},
         spot={key: price for key, price in (prices.spot or {}).items() if key[0] in names} if spot else {},
     )

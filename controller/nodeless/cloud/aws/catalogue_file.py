@@ -12,19 +12,22 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from nodeless.cloud.aws.instance_type_math import NodeShape
-from nodeless.cloud.aws.instance_types import Known, build
-from nodeless.cloud.aws.pricing import Prices
+from nodeless.api.known_types import KnownTypes
+from nodeless.cloud.aws.building import Known, build
+from nodeless.cloud.aws.instance_type_labels import type_requirements
+from nodeless.cloud.aws.node_shape import NodeShape, shape_of
+from nodeless.cloud.aws.price_list import Prices
 from nodeless.cloud.aws.type_facts import TypeFacts
 from nodeless.model.instance_types import InstanceType
-from nodeless.model.labels import ON_DEMAND, SPOT
+from nodeless.model.labels import ON_DEMAND, OS, SPOT, WINDOWS_BUILD
 from nodeless.model.pools import NodeClass, Pool, kubelet_of
+from nodeless.model.requirements import IN, Requirement, Requirements
 from nodeless.model.snapshot import Snapshot
 from nodeless.state import PoolUnusable, usable
 from nodeless.state.saving import SavedFormatError, built, plain
 
 FORMAT = "nodeless/catalogue"
-VERSION = 1
+VERSION = 2
 #: What spot costs where a catalogue has no spot prices, in percent of on-demand: AWS's vary by the minute.
 SPOT_PERCENT = 40.0
 
@@ -140,8 +143,23 @@ def offline_catalogs(
     return catalogs, problems
 
 
+def known_types(catalogue: CatalogueFile) -> KnownTypes:
+    """The labels of a catalogue's types, for rules and warnings; systems are those that types can run."""
+    return KnownTypes(
+        {facts.name: _labels(facts, catalogue.region) for facts in catalogue.facts},
+        f"{len(catalogue.facts)} types of {catalogue.region} are known",
+    )
+
+
+def _labels(facts: TypeFacts, region: str) -> Requirements:
+    made = type_requirements(facts, region=region, zones=(), capacity_types=facts.usage_classes, pods=0)
+    systems = ["linux", "windows"] if facts.architecture == "amd64" else ["linux"]
+    kept = [made[key] for key in made if key not in (OS, WINDOWS_BUILD)]
+    return Requirements([*kept, Requirement.of(OS, IN, systems)])
+
+
 def _shape(pool: Pool, node_class: NodeClass) -> NodeShape:
-    return NodeShape(node_class.ami_family, kubelet_of(pool, node_class), node_class.block_devices)
+    return shape_of(node_class, kubelet_of(pool, node_class))
 
 
 def _row(catalogue: CatalogueFile, facts: TypeFacts, members: list[str], zones: tuple[str, ...]) -> list[Any]:

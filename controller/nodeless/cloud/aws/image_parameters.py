@@ -6,6 +6,7 @@
 | AL2023 | x86 and arm64, each plain and for NVIDIA; x86 for Neuron |
 | Bottlerocket | x86 and arm64, each plain and for NVIDIA |
 | Ubuntu | x86, arm64 |
+| Windows2019, Windows2022, Windows2025 | x86 |
 
 AWS publishes AL2 images up to Kubernetes 1.32. A release (v1 alias `al2023@v20240807`) has
 parameters of its own beside the newest one's.
@@ -16,6 +17,8 @@ from dataclasses import dataclass
 
 from nodeless.model.labels import ARCH, INSTANCE_ACCELERATOR_MANUFACTURER
 from nodeless.model.requirements import IN, NOT_IN, Requirement, Requirements
+
+_WINDOWS = "Windows"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,14 @@ def _of_release(family: str, version: str, newest: str, release: str) -> str:
 
 def _newest(family: str, version: str) -> tuple[ImageParameter, ...]:
     makers = {"AL2": _al2, "AL2023": _al2023, "Bottlerocket": _bottlerocket, "Ubuntu": _ubuntu}
+    if family.startswith(_WINDOWS):
+        return (_windows(family.removeprefix(_WINDOWS), version),)
     return tuple(makers[family](version)) if family in makers else ()
+
+
+def _windows(year: str, version: str) -> ImageParameter:
+    image = f"Windows_Server-{year}-English-Core-EKS_Optimized-{version}"
+    return _parameter(f"/aws/service/ami-windows-latest/{image}/image_id", "amd64")
 
 
 def _parameter(name: str, architecture: str, operator: str = "", *makers: str) -> ImageParameter:

@@ -9,8 +9,11 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from nodeless.cloud.aws.type_facts import Accelerator, TypeFacts
+from nodeless.launch.families import Family
 from nodeless.model import labels
 from nodeless.model.requirements import Requirement, Requirements
+
+_LINUX = Family()
 
 
 @lru_cache(maxsize=20_000)
@@ -23,24 +26,33 @@ def _one(key: str, value: object | None) -> Requirement:
 
 
 def type_requirements(
-    facts: TypeFacts, *, region: str, zones: Iterable[str], capacity_types: Iterable[str], pods: int
+    facts: TypeFacts,
+    *,
+    region: str,
+    zones: Iterable[str],
+    capacity_types: Iterable[str],
+    pods: int,
+    family: Family = _LINUX,
 ) -> Requirements:
     """All well-known labels of a type; zones and capacity types are those in which it is sold."""
-    family, dot, size = facts.name.partition(".")
+    generation, dot, size = facts.name.partition(".")
     two_parts = bool(dot) and "." not in size
+    # Windows runs on x86 alone: what is left has no system, so that no pod fits.
+    runs = not family.windows_build or facts.architecture == "amd64"
     gpu = facts.gpus[0] if len(facts.gpus) == 1 else None
     accelerator = facts.accelerators[0] if len(facts.accelerators) == 1 else gpu
     return Requirements(
         [
             _one(labels.INSTANCE_TYPE, facts.name),
             _one(labels.ARCH, facts.architecture),
-            _one(labels.OS, "linux"),
+            _one(labels.OS, family.os if runs else None),
+            _one(labels.WINDOWS_BUILD, family.windows_build or None),
             _one(labels.REGION, region),
             _requirement(labels.ZONE, frozenset(zones)),
             _requirement(labels.CAPACITY_TYPE, frozenset(capacity_types)),
             _one(labels.INSTANCE_CATEGORY, facts.category),
             _one(labels.INSTANCE_GENERATION, facts.generation),
-            _one(labels.INSTANCE_FAMILY, family if two_parts else None),
+            _one(labels.INSTANCE_FAMILY, generation if two_parts else None),
             _one(labels.INSTANCE_SIZE, size if two_parts else None),
             _one(labels.INSTANCE_CPU, facts.cpus),
             _one(labels.INSTANCE_MEMORY, facts.memory_mib),
@@ -49,6 +61,10 @@ def type_requirements(
             _one(labels.INSTANCE_HYPERVISOR, facts.hypervisor),
             _one(labels.INSTANCE_ENCRYPTION_IN_TRANSIT, str(facts.encryption_in_transit).lower()),
             _one(labels.INSTANCE_LOCAL_NVME, facts.local_nvme_gb),
+            _one(labels.INSTANCE_CPU_MANUFACTURER, facts.cpu_manufacturer.lower() or None),
+            _one(labels.INSTANCE_CPU_CLOCK, facts.clock_mhz),
+            _one(labels.INSTANCE_EBS_BANDWIDTH, facts.ebs_bandwidth_mbps),
+            _one(labels.INSTANCE_FLEX, str("-flex" in generation).lower()),
             *_gpu_requirements(gpu),
             *_accelerator_requirements(accelerator),
         ]

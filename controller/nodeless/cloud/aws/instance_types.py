@@ -6,18 +6,15 @@ something that it depends on changes; sold-out offerings are laid over it each t
 """
 
 from collections import OrderedDict
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Hashable
 
+from nodeless.cloud.aws.building import Known, build
 from nodeless.cloud.aws.caching import Cache, Clock
-from nodeless.cloud.aws.instance_type_labels import type_requirements
-from nodeless.cloud.aws.instance_type_math import NodeShape, capacity, overhead, pods
-from nodeless.cloud.aws.pricing import Prices
+from nodeless.cloud.aws.node_shape import NodeShape
+from nodeless.cloud.aws.price_list import Prices
 from nodeless.cloud.aws.session import AwsSession, each_entry
 from nodeless.cloud.aws.type_facts import TypeFacts, read_type
-from nodeless.launch.unavailable import EVERY_SPOT, OfferingKey
-from nodeless.model.instance_types import InstanceType, Offering
-from nodeless.model.labels import ON_DEMAND, SPOT
+from nodeless.model.instance_types import InstanceType
 
 #: Seconds; types and the zones that sell them change a few times a month.
 _FRESH = 300.0
@@ -25,14 +22,6 @@ _USABLE = 12 * 3600.0
 _KEPT = 16
 #: `read_type` drops architectures that no image is for.
 FILTERS = [{"Name": "supported-virtualization-type", "Values": ["hvm"]}]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Known:
-    """What EC2 tells: facts sorted by name, and the zones that sell each type. Hashed by identity."""
-
-    facts: tuple[TypeFacts, ...]
-    zones: Mapping[str, frozenset[str]]
 
 
 class InstanceTypes:
@@ -83,59 +72,3 @@ class InstanceTypes:
         fresh = Known(tuple(facts), {name: frozenset(where) for name, where in zones.items()})
         same = present is not None and present.facts == fresh.facts and present.zones == fresh.zones
         return present if present is not None and same else fresh
-
-
-def build(
-    known: Known, shape: NodeShape, zones: frozenset[str], prices: Prices, region: str
-) -> tuple[InstanceType, ...]:
-    """The catalogue of types that the zones sell."""
-    return tuple(
-        _instance_type(facts, shape, sold, prices, region)
-        for facts in known.facts
-        if (sold := sorted(known.zones.get(facts.name, frozenset()) & zones))
-    )
-
-
-def _instance_type(
-    facts: TypeFacts, shape: NodeShape, zones: list[str], prices: Prices, region: str
-) -> InstanceType:
-    capacity_types = [each for each in (ON_DEMAND, SPOT) if each in facts.usage_classes]
-    return InstanceType(
-        name=facts.name,
-        requirements=type_requirements(
-            facts, region=region, zones=zones, capacity_types=capacity_types, pods=pods(facts, shape)
-        ),
-        capacity=capacity(facts, shape),
-        overhead=overhead(facts, shape),
-        offerings=tuple(
-            Offering(zone, capacity_type, price or 0.0, price is not None)
-            for zone in zones
-            for capacity_type in capacity_types
-            for price in (prices.of(facts.name, zone, capacity_type),)
-        ),
-    )
-
-
-def without(
-    instance_types: tuple[InstanceType, ...], unavailable: frozenset[OfferingKey]
-) -> tuple[InstanceType, ...]:
-    """The catalogue with these offerings marked as not available."""
-    touched = {name for name, _, _ in unavailable}
-    every = EVERY_SPOT in unavailable
-    return tuple(
-        _mark(each, unavailable) if every or each.name in touched else each for each in instance_types
-    )
-
-
-def _mark(instance_type: InstanceType, unavailable: frozenset[OfferingKey]) -> InstanceType:
-    every_spot = EVERY_SPOT in unavailable
-    return replace(
-        instance_type,
-        offerings=tuple(
-            replace(offering, available=False)
-            if (instance_type.name, offering.zone, offering.capacity_type) in unavailable
-            or (every_spot and offering.capacity_type == SPOT)
-            else offering
-            for offering in instance_type.offerings
-        ),
-    )

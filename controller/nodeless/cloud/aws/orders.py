@@ -15,12 +15,11 @@ from nodeless.cloud.aws.launch_templates import LaunchTemplates
 from nodeless.cloud.aws.settings import AwsSettings
 from nodeless.launch.candidates import Candidates, candidates_for
 from nodeless.launch.fleet import client_token, fleet_request, overrides, subnet_by_zone
-from nodeless.launch.images import image_for
 from nodeless.launch.kubelet_arguments import Cluster
-from nodeless.launch.resolved import Image
 from nodeless.launch.tags import claim_tags, pool_tags
 from nodeless.launch.templates import LaunchTemplate, launch_template
 from nodeless.launch.user_data import UserDataError
+from nodeless.launch.variants import EFA, Variant, variant_of
 from nodeless.model.instance_types import InstanceType
 from nodeless.model.nodes import Claim
 from nodeless.model.pools import NodeClass, Pool
@@ -140,34 +139,49 @@ class Preparer:
         if own is not None:
             return {own: [candidate.instance_type.name for candidate in candidates.types]}, {}
         by_template: dict[str, list[str]] = {}
-        templates: dict[str, LaunchTemplate] = {}
+        templates: dict[Variant, LaunchTemplate] = {}
         image_ids: dict[str, str] = {}
         for candidate in candidates.types:
-            image = image_for(candidate.instance_type, order.resolved.images)
-            if image is None:
+            variant = variant_of(
+                candidate.instance_type,
+                order.resolved.images,
+                tell_pods=self._tells_pods(order),
+                efa=any(claim.requests.get(EFA, 0) for claim in order.claims),
+            )
+            if variant is None:
                 continue
-            if image.id not in templates:
-                templates[image.id] = self._template(order, candidates.capacity_type, image)
-            image_ids[candidate.instance_type.name] = image.id
-            by_template.setdefault(templates[image.id].name, []).append(candidate.instance_type.name)
+            if variant not in templates:
+                templates[variant] = self._template(order, candidates.capacity_type, variant)
+            image_ids[candidate.instance_type.name] = variant.image.id
+            by_template.setdefault(templates[variant].name, []).append(candidate.instance_type.name)
         try:
             await asyncio.gather(*(self._templates.ensure(each) for each in templates.values()))
         except AwsCallRefused as error:
             raise launch_failed(order.title, error.code, error.message) from error
         return by_template, image_ids
 
-    def _template(self, order: Order, capacity_type: str, image: Image) -> LaunchTemplate:
+    def _tells_pods(self, order: Order) -> bool:
+        """Whether the limit of pods is other than a node computes itself."""
+        return (
+            self.settings.prefix_delegation
+            or self.settings.reserved_interfaces > 0
+            or bool(order.node_class.network_interfaces)
+        )
+
+    def _template(self, order: Order, capacity_type: str, variant: Variant) -> LaunchTemplate:
         try:
             return launch_template(
                 order.claim,
                 order.pool,
                 order.node_class,
                 order.resolved,
-                image,
+                variant.image,
                 capacity_type=capacity_type,
                 cluster=order.cluster,
                 tags=self._pool_tags(order),
                 eni_limited_pod_density=self.settings.eni_limited_pod_density,
+                pods=variant.pods,
+                efa=variant.efa,
             )
         except UserDataError as error:
             raise LaunchFailed(order.title, "UserDataInvalid", str(error)) from error

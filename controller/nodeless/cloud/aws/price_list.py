@@ -2,8 +2,11 @@
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any
+
+from nodeless.model.labels import SPOT
 
 _COMMON = {
     "serviceCode": "AmazonEC2",
@@ -16,6 +19,21 @@ _SWEEPS = (
     {"tenancy": "Shared", "productFamily": "Compute Instance"},
     {"tenancy": "Dedicated", "productFamily": "Compute Instance (bare metal)"},
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Prices:
+    """US dollars an hour (yuan in China). `spot` None: not known yet, taken to cost as much as on-demand."""
+
+    on_demand: Mapping[str, float] = field(hash=False)
+    spot: Mapping[tuple[str, str], float] | None = field(default=None, hash=False)
+    version: int = 0
+
+    def of(self, instance_type: str, zone: str, capacity_type: str) -> float | None:
+        """The price of an offering; None when it is not known."""
+        if capacity_type == SPOT and self.spot is not None:
+            return self.spot.get((instance_type, zone))
+        return self.on_demand.get(instance_type)
 
 
 def product_requests(region: str) -> tuple[dict[str, Any], ...]:

@@ -6,37 +6,26 @@ no launch ever waits for a price list twice.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
 
 from nodeless.cloud import CloudError
 from nodeless.cloud.aws.caching import Clock
-from nodeless.cloud.aws.price_list import bundled_prices, pricing_region, product_requests, read_products
+from nodeless.cloud.aws.price_list import (
+    Prices,
+    bundled_prices,
+    pricing_region,
+    product_requests,
+    read_products,
+)
 from nodeless.cloud.aws.session import AwsSession, each_entry
-from nodeless.model.labels import SPOT
 
 T = TypeVar("T")
 
 _PERIOD = 12 * 3600.0
 _RETRY = 60.0
 _DESCRIPTIONS = ["Linux/UNIX", "Linux/UNIX (Amazon VPC)"]
-
-
-@dataclass(frozen=True, slots=True)
-class Prices:
-    """US dollars an hour (yuan in China). `spot` None: not known yet, taken to cost as much as on-demand."""
-
-    on_demand: Mapping[str, float] = field(hash=False)
-    spot: Mapping[tuple[str, str], float] | None = field(default=None, hash=False)
-    version: int = 0
-
-    def of(self, instance_type: str, zone: str, capacity_type: str) -> float | None:
-        """The price of an offering; None when it is not known."""
-        if capacity_type == SPOT and self.spot is not None:
-            return self.spot.get((instance_type, zone))
-        return self.on_demand.get(instance_type)
 
 
 class _Half(Generic[T]):

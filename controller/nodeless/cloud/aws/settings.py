@@ -27,6 +27,10 @@ class AwsSettings:
     eni_limited_pod_density: bool = True
     pod_eni: bool = False
     """Offer pods network interfaces of their own (`vpc.amazonaws.com/pod-eni`)."""
+    reserved_interfaces: int = 0
+    """Network interfaces of each node that are kept from the VPC CNI."""
+    prefix_delegation: bool = False
+    """The VPC CNI takes prefixes of addresses, so that nodes hold more pods."""
     isolated_vpc: bool = False
     """No route to the Pricing API: on-demand prices stay the bundled ones."""
     interruption_queue: str = ""

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 _ARCHITECTURES = {"x86_64": "amd64", "arm64": "arm64"}
+ENCLAVES = "enclaves"
+NESTED_VIRTUALIZATION = "nested-virtualization"
 _NAME = re.compile(r"^(?P<category>[a-z]+)(?:-[0-9]+tb)?(?P<generation>[0-9]+).*\.")
 
 
@@ -40,6 +42,25 @@ class TypeFacts:
     gpus: tuple[Accelerator, ...]
     accelerators: tuple[Accelerator, ...]
     usage_classes: tuple[str, ...]
+    cpu_manufacturer: str = ""
+    clock_mhz: int | None = None
+    ebs_bandwidth_mbps: int | None = None
+    """The most that EBS gives, where an instance is optimised for it without asking."""
+    instance_storage_gb: int | None = None
+    """All disks inside the host together, NVMe or not."""
+    neuron_cores: int = 0
+    efa_interfaces: int = 0
+    network_cards: int = 1
+    attachments: int | None = None
+    """EBS volumes that can be attached, the root volume among them; None: not told.
+
+    EC2 has taken off what one network interface, disks inside the host and GPUs take of shared places.
+    """
+    threads_per_core: int = 1
+    cores: tuple[int, ...] = ()
+    """Numbers of cores that can be asked for; empty: only its own number."""
+    features: tuple[str, ...] = ()
+    """`enclaves`, `nested-virtualization`: what it can do that others cannot."""
 
     @property
     def category(self) -> str | None:
@@ -75,6 +96,17 @@ def read_type(record: Mapping[str, Any]) -> TypeFacts | None:
         gpus=_gpus(record),
         accelerators=_accelerators(record),
         usage_classes=tuple(sorted(set(record.get("SupportedUsageClasses", ())))),
+        cpu_manufacturer=str(record["ProcessorInfo"].get("Manufacturer", "")),
+        clock_mhz=_clock(record["ProcessorInfo"]),
+        ebs_bandwidth_mbps=_ebs_bandwidth(record.get("EbsInfo", {})),
+        instance_storage_gb=_instance_storage(record.get("InstanceStorageInfo")),
+        neuron_cores=_neuron_cores(record),
+        efa_interfaces=int(network.get("EfaInfo", {}).get("MaximumEfaInterfaces", 0)),
+        network_cards=max(1, len(network.get("NetworkCards", ()))),
+        attachments=record.get("EbsInfo", {}).get("MaximumEbsAttachments"),
+        threads_per_core=int(record["VCpuInfo"].get("DefaultThreadsPerCore", 1)),
+        cores=tuple(sorted(record["VCpuInfo"].get("ValidCores", ()))),
+        features=_features(record),
     )
 
 
@@ -99,6 +131,38 @@ def _local_nvme(storage: Mapping[str, Any] | None) -> int | None:
     if not storage or storage.get("NvmeSupport", "unsupported") == "unsupported":
         return None
     return int(storage.get("TotalSizeInGB", 0))
+
+
+def _clock(processor: Mapping[str, Any]) -> int | None:
+    gigahertz = processor.get("SustainedClockSpeedInGhz")
+    return round(float(gigahertz) * 1000) if gigahertz else None
+
+
+def _ebs_bandwidth(info: Mapping[str, Any]) -> int | None:
+    if info.get("EbsOptimizedSupport") != "default":
+        return None
+    most = info.get("EbsOptimizedInfo", {}).get("MaximumBandwidthInMbps")
+    return int(most) if most else None
+
+
+def _instance_storage(storage: Mapping[str, Any] | None) -> int | None:
+    return int(storage.get("TotalSizeInGB", 0)) or None if storage else None
+
+
+def _neuron_cores(record: Mapping[str, Any]) -> int:
+    """Cores of the first kind of device: there is never another."""
+    for device in record.get("NeuronInfo", {}).get("NeuronDevices", ()):
+        return int(device.get("Count", 0)) * int(device.get("CoreInfo", {}).get("Count", 0))
+    return 0
+
+
+def _features(record: Mapping[str, Any]) -> tuple[str, ...]:
+    found = []
+    if record.get("NitroEnclavesSupport") == "supported":
+        found.append(ENCLAVES)
+    if NESTED_VIRTUALIZATION in record["ProcessorInfo"].get("SupportedFeatures", ()):
+        found.append(NESTED_VIRTUALIZATION)
+    return tuple(found)
 
 
 def _gpus(record: Mapping[str, Any]) -> tuple[Accelerator, ...]:

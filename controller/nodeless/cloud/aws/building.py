@@ -1,0 +1,84 @@
+"""The catalogue made of facts, a shape, zones and prices; sold-out offerings laid over it. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from nodeless.cloud.aws.instance_type_compatibility import compatible
+from nodeless.cloud.aws.instance_type_labels import type_requirements
+from nodeless.cloud.aws.instance_type_math import capacity, overhead, pods, volume_limits
+from nodeless.cloud.aws.node_shape import NodeShape
+from nodeless.cloud.aws.price_list import Prices
+from nodeless.cloud.aws.type_facts import TypeFacts
+from nodeless.launch.unavailable import EVERY_SPOT, OfferingKey
+from nodeless.model.instance_types import InstanceType, Offering
+from nodeless.model.labels import ON_DEMAND, SPOT
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Known:
+    """What EC2 tells: facts sorted by name, and the zones that sell each type. Hashed by identity."""
+
+    facts: tuple[TypeFacts, ...]
+    zones: Mapping[str, frozenset[str]]
+
+
+def build(
+    known: Known, shape: NodeShape, zones: frozenset[str], prices: Prices, region: str
+) -> tuple[InstanceType, ...]:
+    """The catalogue of types that the zones sell and that can be of this shape."""
+    return tuple(
+        _instance_type(facts, shape, sold, prices, region)
+        for facts in known.facts
+        if (sold := sorted(known.zones.get(facts.name, frozenset()) & zones)) and compatible(facts, shape)
+    )
+
+
+def _instance_type(
+    facts: TypeFacts, shape: NodeShape, zones: list[str], prices: Prices, region: str
+) -> InstanceType:
+    capacity_types = [each for each in (ON_DEMAND, SPOT) if each in facts.usage_classes]
+    return InstanceType(
+        name=facts.name,
+        requirements=type_requirements(
+            facts,
+            region=region,
+            zones=zones,
+            capacity_types=capacity_types,
+            pods=pods(facts, shape),
+            family=shape.family,
+        ),
+        capacity=capacity(facts, shape),
+        overhead=overhead(facts, shape),
+        offerings=tuple(
+            Offering(zone, capacity_type, price or 0.0, price is not None)
+            for zone in zones
+            for capacity_type in capacity_types
+            for price in (prices.of(facts.name, zone, capacity_type),)
+        ),
+        volume_limits=volume_limits(facts, shape),
+    )
+
+
+def without(
+    instance_types: tuple[InstanceType, ...], unavailable: frozenset[OfferingKey]
+) -> tuple[InstanceType, ...]:
+    """The catalogue with these offerings marked as not available."""
+    touched = {name for name, _, _ in unavailable}
+    every = EVERY_SPOT in unavailable
+    return tuple(
+        _mark(each, unavailable) if every or each.name in touched else each for each in instance_types
+    )
+
+
+def _mark(instance_type: InstanceType, unavailable: frozenset[OfferingKey]) -> InstanceType:
+    every_spot = EVERY_SPOT in unavailable
+    return replace(
+        instance_type,
+        offerings=tuple(
+            replace(offering, available=False)
+            if (instance_type.name, offering.zone, offering.capacity_type) in unavailable
+            or (every_spot and offering.capacity_type == SPOT)
+            else offering
+            for offering in instance_type.offerings
+        ),
+    )

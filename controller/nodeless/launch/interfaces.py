@@ -1,0 +1,71 @@
+"""Network interfaces of a launch template, where one ordinary interface is not enough said. Pure.
+
+Security groups stand on the interfaces then: EC2 refuses a template that names them in both places.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from nodeless.model.hardware import ConnectionTracking, NetworkInterface
+from nodeless.model.pools import EC2_NODE_CLASS, NodeClass
+
+_ONE = (NetworkInterface(0, 0),)
+
+
+def network_interfaces(
+    node_class: NodeClass, groups: Sequence[str], *, ipv6: bool, efa: int = 0
+) -> list[dict[str, Any]]:
+    """`NetworkInterfaces` of the template; empty where EC2's default will do.
+
+    Args:
+        node_class: What the user wants of them.
+        groups: Ids of the security groups.
+        ipv6: Pods have IPv6 addresses.
+        efa: EFA interfaces that the pods ask for; each is on a network card of its own.
+    """
+    primary = _primary(node_class, ipv6=ipv6)
+    if not (primary or node_class.network_interfaces or node_class.connection_tracking or efa):
+        return []
+    listed = node_class.network_interfaces or _ONE
+    if efa and not node_class.network_interfaces:
+        listed = tuple(NetworkInterface(card, 1 if card else 0) for card in range(efa))
+    tracking = _tracking(node_class.connection_tracking)
+    if len(listed) > 1:
+        # EC2 refuses it beside more than one interface; the subnet decides then.
+        primary.pop("AssociatePublicIpAddress", None)
+    ordinary = "efa" if efa and not node_class.network_interfaces else "interface"
+    return [
+        {
+            "DeviceIndex": each.device,
+            "NetworkCardIndex": each.card,
+            "InterfaceType": "efa-only" if each.efa_only else ordinary,
+            "Groups": sorted(groups),
+            "DeleteOnTermination": True,
+            **tracking,
+            **(primary if (each.card, each.device) == (0, 0) else {}),
+        }
+        for each in listed
+    ]
+
+
+def _primary(node_class: NodeClass, *, ipv6: bool) -> dict[str, Any]:
+    """What only the first interface has."""
+    wanted: dict[str, Any] = {
+        "AssociatePublicIpAddress": node_class.public_address,
+        "Ipv4PrefixCount": node_class.ipv4_prefixes or None,
+    }
+    if ipv6 and node_class.reference.kind == EC2_NODE_CLASS:
+        wanted |= {"Ipv6AddressCount": 1, "PrimaryIpv6": True}
+    return {name: value for name, value in wanted.items() if value is not None}
+
+
+def _tracking(wanted: ConnectionTracking | None) -> Mapping[str, Any]:
+    if wanted is None:
+        return {}
+    timeouts = {
+        "TcpEstablishedTimeout": wanted.tcp_established,
+        "UdpStreamTimeout": wanted.udp_stream,
+        "UdpTimeout": wanted.udp,
+    }
+    given = {name: seconds for name, seconds in timeouts.items() if seconds is not None}
+    return {"ConnectionTrackingSpecification": given}

@@ -1,0 +1,44 @@
+"""What sets launch templates of one launch apart: the image, the limit of pods, and EFA interfaces. Pure.
+
+Instance types with the same variant share a template; most launches need one for each image.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from nodeless.launch.images import image_for
+from nodeless.launch.resolved import Image
+from nodeless.model.instance_types import InstanceType
+from nodeless.model.resources import PODS
+
+EFA = "vpc.amazonaws.com/efa"
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """`pods` None: left to the node; `efa`: interfaces of that kind."""
+
+    image: Image
+    pods: int | None = None
+    efa: int = 0
+
+
+def variant_of(
+    instance_type: InstanceType, images: Sequence[Image], *, tell_pods: bool, efa: bool
+) -> Variant | None:
+    """The variant of a type; None when no image is made for it.
+
+    Args:
+        instance_type: The type as its pool makes it.
+        images: In order of preference.
+        tell_pods: The limit of pods is other than a node computes itself.
+        efa: The pods ask for EFA.
+    """
+    image = image_for(instance_type, images)
+    if image is None:
+        return None
+    return Variant(
+        image,
+        pods=instance_type.capacity.get(PODS, 0) if tell_pods else None,
+        efa=instance_type.capacity.get(EFA, 0) if efa else 0,
+    )

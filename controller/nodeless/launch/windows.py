@@ -1,0 +1,61 @@
+"""User data of Windows: PowerShell that runs the node class's own text and then EKS's bootstrap script.
+
+EC2Launch runs what stands between `<powershell>` and `</powershell>`; those tags may stand around the
+node class's text or not.
+"""
+
+import re
+
+from nodeless.launch.kubelet_arguments import Bootstrap, extra_arguments
+
+_OPEN, _CLOSE = "<powershell>", "</powershell>"
+_SCRIPT = "$env:ProgramFiles\\Amazon\\EKS\\Start-EKSBootstrap.ps1"
+_TAG = re.compile(r"^\s*</?(powershell|script|persist|runasLocalSystem)>", re.IGNORECASE | re.MULTILINE)
+
+
+class PowerShellError(ValueError):
+    """A node class's user data that cannot stand inside one PowerShell script."""
+
+
+def user_data(bootstrap: Bootstrap) -> str:
+    """The whole document.
+
+    Raises:
+        PowerShellError: The custom text has tags of EC2Launch inside.
+    """
+    lines = [_OPEN]
+    custom = _own_text(bootstrap.custom)
+    if custom:
+        lines.append(custom)
+    lines += [_bootstrap_call(bootstrap), _CLOSE]
+    return "\n".join(lines) + "\n"
+
+
+def _own_text(custom: str) -> str:
+    text = custom.replace("\r", "").strip()
+    if text.startswith(_OPEN) and text.endswith(_CLOSE):
+        text = text[len(_OPEN) : -len(_CLOSE)].strip("\n")
+    found = _TAG.search(text)
+    if found is not None:
+        raise PowerShellError(
+            f"user data has {found.group().strip()} inside; hint: write one PowerShell script without tags"
+        )
+    return text
+
+
+def _bootstrap_call(bootstrap: Bootstrap) -> str:
+    cluster = bootstrap.cluster
+    arguments = {
+        "EKSClusterName": cluster.name,
+        "APIServerEndpoint": cluster.endpoint,
+        "Base64ClusterCA": cluster.certificate_authority,
+        "KubeletExtraArgs": extra_arguments(bootstrap),
+        "DNSClusterIP": bootstrap.cluster_dns,
+    }
+    words = [f"-{name} {quoted(value)}" for name, value in arguments.items() if value]
+    return " ".join((f'& "{_SCRIPT}"', *words))
+
+
+def quoted(text: str) -> str:
+    """A PowerShell string in which nothing is expanded."""
+    return "'" + text.replace("'", "''") + "'"
