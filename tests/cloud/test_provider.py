@@ -251,7 +251,7 @@ async def test_it_works_once_the_subnet_is_tagged(aws: LocalAws, world: World) -
         assert [subnet.id for subnet in resolved.subnets] == world.subnets[:1]
 
 
-@pytest.mark.parametrize("family", ["AL2", "AL2023", "Bottlerocket", "Ubuntu"])
+@pytest.mark.parametrize("family", ["AL2", "AL2023", "Bottlerocket", "Ubuntu", "Windows2019", "Windows2022"])
 async def test_every_family_has_images(aws: LocalAws, world: World, family: str) -> None:
     ec2_only = replace(NODE_CLASS, ami_family=family)
     aws.client("eks").create_cluster(
@@ -263,7 +263,45 @@ async def test_every_family_has_images(aws: LocalAws, world: World, family: str)
         resolved = await provider.resolve(ec2_only)
         assert all(image.id.startswith("ami-") for image in resolved.images)
         types = {each.name for each in await provider.catalog(a_pool(), ec2_only)}
-        assert {"m5.large", "m6g.large"} <= types
+        assert "m5.large" in types
+        assert ("m6g.large" in types) is not family.startswith("Windows")
+
+
+@pytest.mark.parametrize(("version", "there"), [("1.34", False), ("1.35", True)])
+async def test_5_3_windows_2025_has_images_from_the_version_on_that_aws_made_them_for(
+    aws: LocalAws, world: World, version: str, there: bool
+) -> None:
+    async with a_provider(settings=replace(SETTINGS, kubernetes_version=version)) as provider:
+        windows = replace(NODE_CLASS, ami_family="Windows2025")
+        if there:
+            assert (await provider.resolve(windows)).images
+        else:
+            with pytest.raises(
+                NodeClassUnresolved, match=f"no Windows2025 images .* for Kubernetes {version}"
+            ):
+                await provider.resolve(windows)
+
+
+async def test_nodes_with_prefixes_are_told_how_many_pods_they_take(aws: LocalAws, world: World) -> None:
+    settings = replace(SETTINGS, prefix_delegation=True, pod_eni=True)
+    async with a_provider(settings=settings) as provider:
+        (m5, *_) = await provider.catalog(the_pool(), NODE_CLASS)
+        assert (m5.capacity["pods"], m5.capacity["vpc.amazonaws.com/pod-eni"]) == (110, 9)
+        await launched(provider)
+    (call,) = made_by(aws, "CreateLaunchTemplate")
+    text = base64.b64decode(call["parameters"]["LaunchTemplateData"]["UserData"]).decode()
+    assert "--use-max-pods false" in text
+    assert "--max-pods=110" in text
+
+
+async def test_a_claim_that_asks_for_efa_has_an_interface_on_every_card(aws: LocalAws, world: World) -> None:
+    pool = the_pool("p4d.24xlarge")
+    async with a_provider() as provider:
+        claim = replace(the_claim(pool=pool), requests={"cpu": 1000, "vpc.amazonaws.com/efa": 1})
+        await provider.launch(claim, pool, NODE_CLASS)
+    (call,) = made_by(aws, "CreateLaunchTemplate")
+    interfaces = call["parameters"]["LaunchTemplateData"]["NetworkInterfaces"]
+    assert [each["InterfaceType"] for each in interfaces] == ["efa"] * 4
 
 
 async def test_a_missing_cluster_is_named(aws: LocalAws) -> None:

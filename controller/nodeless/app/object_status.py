@@ -27,6 +27,8 @@ _CONDITION_OF = {
     "ami": IMAGES_READY,
     "instanceProfile": INSTANCE_PROFILE_READY,
     "role": INSTANCE_PROFILE_READY,
+    "userData": VALIDATION_SUCCEEDED,
+    "tags": VALIDATION_SUCCEEDED,
 }
 
 
@@ -69,28 +71,46 @@ def resolved_status(node_class: NodeClass, resolved: ResolvedNodeClass, now: flo
         "securityGroups": [{"id": group} for group in resolved.security_groups],
     }
     if node_class.reference.kind == EC2_NODE_CLASS:
+        status["subnets"] = [
+            {"id": each.id, "zone": each.zone, **({"zoneID": each.zone_id} if each.zone_id else {})}
+            for each in by_free
+        ]
+        status["securityGroups"] = [
+            {"id": group, "name": resolved.group_names.get(group, "")} for group in resolved.security_groups
+        ]
         status["amis"] = [
-            {"id": image.id, "name": image.name, "requirements": image.requirements.to_api()}
+            {
+                "id": image.id,
+                "name": image.name,
+                "requirements": image.requirements.to_api(),
+                **({"deprecated": True} if image.deprecated else {}),
+            }
             for image in resolved.images
         ]
         status["instanceProfile"] = resolved.instance_profile
-    found = [Condition(type_, "True") for type_ in (VALIDATION_SUCCEEDED, *sorted({*_CONDITION_OF.values()}))]
+    found = [Condition(type_, "True") for type_ in sorted({*_CONDITION_OF.values()})]
     return status | _new_conditions(node_class, found, now)
 
 
 def unresolved_status(node_class: NodeClass, error: CloudError, now: float) -> Status:
     """What a node class does not select; when the cloud gave no answer, nothing is known of any part."""
     types = sorted({*_CONDITION_OF.values()})
-    observed = [Condition(VALIDATION_SUCCEEDED, "True")]
     if isinstance(error, NodeClassUnresolved):
         missing = {_condition_of(what) for what in error.what.split(", ")}
         text = str(error)
-        observed += [
-            _false(type_, "NotFound", text) if type_ in missing else Condition(type_, "True")
+        observed = [
+            _false(type_, "Invalid" if type_ == VALIDATION_SUCCEEDED else "NotFound", text)
+            if type_ in missing
+            else Condition(type_, "True")
             for type_ in types
         ]
     else:
-        observed += [Condition(type_, "Unknown", "CloudUnavailable", str(error)) for type_ in types]
+        observed = [
+            Condition(type_, "True")
+            if type_ == VALIDATION_SUCCEEDED
+            else Condition(type_, "Unknown", "CloudUnavailable", str(error))
+            for type_ in types
+        ]
     return _new_conditions(node_class, observed, now)
 
 

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable
 
-from nodeless.cloud import CloudError, CloudProvider
+from nodeless.cloud import CloudError, CloudProvider, NodeClassUnresolved
 from nodeless.model.instance_types import InstanceType
+from nodeless.model.pools import NodeClass
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.subnets import SubnetRoom
 from nodeless.state import PoolUnusable, usable
@@ -42,3 +43,19 @@ async def pool_subnets(
             for each in resolved.subnets
         )
     return subnets
+
+
+async def assert_bootable(cloud: CloudProvider, snapshot: Snapshot, node_class: NodeClass) -> None:
+    """Raise NodeClassUnresolved when none of a class's pools can start its images."""
+    problem: NodeClassUnresolved | None = None
+    for _, pool in sorted(snapshot.pools.items()):
+        if str(pool.node_class) != node_class.key or pool.invalid or pool.deletion_timestamp is not None:
+            continue
+        try:
+            await cloud.catalog(pool, node_class)
+        except NodeClassUnresolved as error:
+            problem = error
+        else:
+            return
+    if problem is not None:
+        raise problem

@@ -16,6 +16,7 @@ from nodeless.app.object_status import (
     unresolved_status,
     usage_status,
 )
+from nodeless.app.pool_catalogs import assert_bootable
 from nodeless.app.recorder import Recorder
 from nodeless.cloud import CloudError, CloudProvider
 from nodeless.lifecycle import step_pool, step_teardown
@@ -62,6 +63,10 @@ class PoolLoop:
         match event:
             case events.PoolSeen(pool):
                 self._queue.add(pool.key)
+                known = before.pools.get(pool.key)
+                if known is None or known.generation != pool.generation:
+                    # Whether its images can be started depends on its pools.
+                    self._queue.add(str(pool.node_class))
             case events.PoolGone(key) if key in before.pools:
                 self._cloud.forget(before.pools[key].reference)
             case events.NodeClassSeen(node_class):
@@ -146,6 +151,7 @@ class PoolLoop:
             return
         try:
             resolved = await self._cloud.resolve(node_class)
+            await assert_bootable(self._cloud, self._cluster.snapshot, node_class)
         except CloudError as error:
             self._complain(node_class.reference, str(error))
             self._queue.add_in(node_class.key, _UNRESOLVED_SECONDS)

@@ -1,5 +1,6 @@
 """What a node class selects in the cloud at this moment. Found by `cloud`, used by `fleet`."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from nodeless.model.requirements import Requirements
@@ -14,6 +15,8 @@ class Subnet:
     free_addresses: int
     full: bool = False
     """EC2 refused a launch for lack of addresses a short while ago."""
+    zone_id: str = ""
+    """Id of the zone, the same in every account."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +27,8 @@ class Image:
     requirements: Requirements = field(default_factory=Requirements)
     name: str = ""
     created: str = ""
+    deprecated: bool = False
+    """Its owner advises against it; used where there is no other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +43,8 @@ class ResolvedNodeClass:
     security_groups: tuple[str, ...]
     images: tuple[Image, ...]
     instance_profile: str
+    group_names: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Names of the security groups by id."""
 
     @property
     def zones(self) -> frozenset[str]:

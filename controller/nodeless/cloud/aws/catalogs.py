@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from nodeless.cloud import NodeClassUnresolved
 from nodeless.cloud.aws.building import without
 from nodeless.cloud.aws.caching import Clock
 from nodeless.cloud.aws.instance_types import InstanceTypes
@@ -18,7 +19,7 @@ from nodeless.launch.images import bootable
 from nodeless.launch.resolved import Image, ResolvedNodeClass
 from nodeless.launch.unavailable import OfferingKey, Unavailable
 from nodeless.model.instance_types import InstanceType
-from nodeless.model.labels import CAPACITY_TYPE, SPOT
+from nodeless.model.labels import ARCH, CAPACITY_TYPE, SPOT
 from nodeless.model.pools import NodeClass, Pool, kubelet_of
 from nodeless.model.requirements import Requirements
 
@@ -66,7 +67,7 @@ class Catalogs:
         if entry is None or not _same(entry, everything, pool.requirements, resolved.images):
             chosen = _allowed(everything, pool.requirements)
             if node_class.launch_template is None:
-                chosen = bootable(chosen, resolved.images)
+                chosen = _bootable(pool, node_class, chosen, resolved.images)
             entry = self._keep(pool, everything, resolved.images, chosen, sold_out)
         elif entry.unavailable != sold_out:
             entry = self._keep(pool, everything, resolved.images, entry.chosen, sold_out)
@@ -97,6 +98,22 @@ class Catalogs:
         entry = _Entry(everything, pool.requirements, images, chosen, sold_out, result)
         self._entries[pool.key] = entry
         return entry
+
+
+def _bootable(
+    pool: Pool, node_class: NodeClass, types: tuple[InstanceType, ...], images: tuple[Image, ...]
+) -> tuple[InstanceType, ...]:
+    found = bootable(types, images)
+    if types and not found:
+        wanted = ", ".join(sorted({value for each in types for value in each.requirements[ARCH].values}))
+        offered = " or ".join(sorted({str(image.requirements) for image in images}))
+        raise NodeClassUnresolved(
+            node_class.reference,
+            "amiSelector" if node_class.images else "amiFamily",
+            f"no image is for the instance types of {pool.reference} ({wanted}): images are for {offered}",
+            "select an image of that architecture, or change the requirements of the pool",
+        )
+    return found
 
 
 def _same(

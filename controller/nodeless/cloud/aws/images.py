@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -9,7 +10,7 @@ from nodeless.cloud import NodeClassUnresolved
 from nodeless.cloud.aws.caching import Cache, Clock
 from nodeless.cloud.aws.errors import AwsCallRefused
 from nodeless.cloud.aws.image_parameters import ImageParameter, parameters_for
-from nodeless.cloud.aws.selectors import filters_of, nothing_selected
+from nodeless.cloud.aws.selectors import describe, filters_of, nothing_selected
 from nodeless.cloud.aws.session import AwsSession, invoke
 from nodeless.launch.resolved import Image
 from nodeless.model.labels import ARCH, WELL_KNOWN, canonical_key
@@ -27,6 +28,7 @@ class Images:
 
     def __init__(self, session: AwsSession, clock: Clock) -> None:
         self._session = session
+        self._clock = clock
         self._selected: Cache[tuple[Image, ...]] = Cache(clock, _SELECTED_FRESH, _SELECTED_USABLE)
         self._default: Cache[tuple[Image, ...]] = Cache(clock, _DEFAULT_FRESH, _DEFAULT_USABLE)
 
@@ -88,12 +90,22 @@ class Images:
 
     async def _fetch_selected(self, node_class: NodeClass) -> tuple[Image, ...]:
         found: dict[str, Image] = {}
+        useless: list[str] = []
         for term in node_class.images:
             request = _request(await self._session.run(partial(self._with_ids, node_class, term)))
             for record in await self._session.pages("ec2", "describe_images", request, "Images"):
-                image = read_image(record)
+                image = read_image(record, self._clock())
                 if image is not None:
                     found[image.id] = image
+                else:
+                    useless.append(_why_useless(record))
+        if not found and useless:
+            raise NodeClassUnresolved(
+                node_class.reference,
+                "amiSelector",
+                f"no image of {describe(node_class.images)} can be used: {', '.join(useless[:3])}",
+                "select images of architecture x86_64 or arm64 in state available",
+            )
         if not found:
             raise nothing_selected(
                 node_class, "amiSelector", node_class.images, "images", self._session.region
@@ -125,11 +137,16 @@ class Images:
 def _request(term: SelectorTerm) -> dict[str, Any]:
     filters = filters_of(term, id_filter="image-id", name_filter="name")
     owners = list(term.owners) or ([] if term.ids else ["self", "amazon"])
-    request: dict[str, Any] = {"Owners": owners, "Filters": filters}
+    request: dict[str, Any] = {"Owners": owners, "Filters": filters, "IncludeDeprecated": True}
     return {name: value for name, value in request.items() if value}
 
 
-def read_image(record: Mapping[str, Any]) -> Image | None:
+def _why_useless(record: Mapping[str, Any]) -> str:
+    architecture = record.get("Architecture", "of no architecture")
+    return f"{record['ImageId']} is {architecture}, {record.get('State', '')}"
+
+
+def read_image(record: Mapping[str, Any], now: float = 0.0) -> Image | None:
     """An image that DescribeImages tells of; its tags with well-known keys are requirements on the type."""
     architecture = _ARCHITECTURES.get(record.get("Architecture", ""))
     if architecture is None or record.get("State", "available") != "available":
@@ -141,12 +158,27 @@ def read_image(record: Mapping[str, Any]) -> Image | None:
         Requirements.from_labels({**wanted, ARCH: architecture}),
         str(record.get("Name", "")),
         str(record.get("CreationDate", "")),
+        deprecated=_has_passed(record.get("DeprecationTime"), now),
     )
 
 
+def _has_passed(text: str | None, now: float) -> bool:
+    if not text:
+        return False
+    try:
+        return datetime.fromisoformat(text).timestamp() <= now
+    except ValueError:
+        return False
+
+
 def in_order(images: Iterable[Image]) -> tuple[Image, ...]:
-    """Newest first, then by name backwards; of images with equal requirements only the first is of use."""
-    newest = sorted(images, key=lambda image: (image.created, image.name, image.id), reverse=True)
+    """Newest first, then by name backwards, those last that their owners advise against.
+
+    Of images with equal requirements only the first is of use.
+    """
+    newest = sorted(
+        images, key=lambda image: (not image.deprecated, image.created, image.name, image.id), reverse=True
+    )
     chosen: dict[Requirements, Image] = {}
     for image in newest:
         chosen.setdefault(image.requirements, image)

@@ -74,6 +74,7 @@ class AwsProvider:
             Images(self._session, clock),
             self._profiles,
         )
+        self._resolver.tags = settings.tags
         self._types = InstanceTypes(self._session, clock)
         self._pricing = Pricing(self._session, clock, self._log, isolated=settings.isolated_vpc)
         self._catalogs = Catalogs(settings, self._types, self._pricing, clock)
@@ -92,6 +93,7 @@ class AwsProvider:
     def use(self, settings: AwsSettings) -> None:
         """Have other settings from the next call on; the cluster, its region and its prices stay."""
         self._profiles.default = settings.default_instance_profile
+        self._resolver.tags = settings.tags
         self._catalogs.settings = settings
         self._preparer.settings = settings
 
@@ -138,7 +140,7 @@ class AwsProvider:
     async def resolve(self, node_class: NodeClass) -> ResolvedNodeClass:
         """See the Protocol."""
         known = await self._known_cluster(node_class)
-        return await self._resolver.resolve(node_class, known.version)
+        return await self._resolver.resolve(node_class, known.version, known.cluster)
 
     async def launch(
         self,
@@ -217,7 +219,7 @@ class AwsProvider:
 
     async def _order(self, claims: tuple[Claim, ...], pool: Pool, node_class: NodeClass) -> Order:
         known = await self._known_cluster(node_class)
-        resolved = await self._resolver.resolve(node_class, known.version)
+        resolved = await self._resolver.resolve(node_class, known.version, known.cluster)
         types = await self._catalogs.get(pool, node_class, resolved)
         return Order(claims, pool, node_class, resolved, types, known.cluster)
 

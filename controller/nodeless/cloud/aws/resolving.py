@@ -1,15 +1,23 @@
 """A node class resolved: subnets, security groups, images, instance profile; all faults at once."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from nodeless.cloud import NodeClassUnresolved, ResolvedNodeClass
 from nodeless.cloud.aws.images import Images
 from nodeless.cloud.aws.instance_profiles import InstanceProfiles
 from nodeless.cloud.aws.security_groups import SecurityGroups
 from nodeless.cloud.aws.subnets import Subnets
+from nodeless.launch.checking import Fault, node_class_faults
+from nodeless.launch.kubelet_arguments import Cluster
 from nodeless.launch.resolved import Image
 from nodeless.model.pools import NodeClass
+
+_NO_SERVICE_CIDR = Fault(
+    "amiFamily",
+    "AL2023 must be told the network of the cluster's services, and EKS does not tell it",
+    "allow eks:DescribeCluster in the controller's policy, or use another spec.amiFamily",
+)
 
 
 class Resolver:
@@ -22,14 +30,16 @@ class Resolver:
         self._subnets = subnets
         self._security_groups = security_groups
         self._images = images
+        #: Tags that the controller's settings give everything.
+        self.tags: Mapping[str, str] = {}
 
     async def resolve(
-        self, node_class: NodeClass, version: str, *, refresh: bool = False
+        self, node_class: NodeClass, version: str, cluster: Cluster, *, refresh: bool = False
     ) -> ResolvedNodeClass:
         """What the class selects; a class with a launch template of its own needs subnets only.
 
         Raises:
-            NodeClassUnresolved: Something is not there; every such thing is named.
+            NodeClassUnresolved: Something is not there, or nothing can be made of it; all of it is named.
         """
         own_template = node_class.launch_template is not None
         subnets, groups, images, profile = await asyncio.gather(
@@ -39,18 +49,25 @@ class Resolver:
             _no_profile() if own_template else self._profiles.select(node_class),
             return_exceptions=True,
         )
-        _raise_all(node_class, [subnets, groups, images, profile])
+        faults = [_unresolved(node_class, each) for each in node_class_faults(node_class, cluster, self.tags)]
+        if node_class.ami_family == "AL2023" and not cluster.service_cidr:
+            faults.append(_unresolved(node_class, _NO_SERVICE_CIDR))
+        _raise_all(node_class, [subnets, groups, images, profile, *faults])
         assert not isinstance(subnets, BaseException)  # noqa: S101 - narrows the types for mypy
         assert not isinstance(groups, BaseException)  # noqa: S101
         assert not isinstance(images, BaseException)  # noqa: S101
         assert not isinstance(profile, BaseException)  # noqa: S101
-        return ResolvedNodeClass(subnets, groups, images, profile)
+        return ResolvedNodeClass(subnets, groups, images, profile, self._security_groups.names(groups))
 
     def forget(self) -> None:
         """Ask AWS again at the next call: something chosen was not there."""
         self._subnets.forget()
         self._security_groups.forget()
         self._images.forget()
+
+
+def _unresolved(node_class: NodeClass, fault: Fault) -> NodeClassUnresolved:
+    return NodeClassUnresolved(node_class.reference, fault.field, fault.message, fault.hint)
 
 
 async def _nothing() -> tuple[str, ...]:

@@ -1,5 +1,7 @@
 """Security groups of a node class: all that its selector matches are put on every instance."""
 
+from collections.abc import Iterable
+
 from nodeless.cloud.aws.caching import Cache, Clock
 from nodeless.cloud.aws.selectors import filters_of, nothing_selected
 from nodeless.cloud.aws.session import AwsSession
@@ -13,6 +15,7 @@ class SecurityGroups:
     def __init__(self, session: AwsSession, clock: Clock) -> None:
         self._session = session
         self._cache: Cache[tuple[str, ...]] = Cache(clock, FRESH, USABLE)
+        self._names: dict[str, str] = {}
 
     async def select(self, node_class: NodeClass, *, refresh: bool = False) -> tuple[str, ...]:
         """Their ids, sorted: the order that EC2 answers in must not make another launch template.
@@ -22,6 +25,10 @@ class SecurityGroups:
         """
         get = self._cache.refresh if refresh else self._cache.get
         return await get(node_class.security_groups, lambda: self._fetch(node_class))
+
+    def names(self, groups: Iterable[str]) -> dict[str, str]:
+        """Names of groups that were selected."""
+        return {group: self._names[group] for group in groups if group in self._names}
 
     def forget(self) -> None:
         """Ask EC2 again: a group that was chosen is not there."""
@@ -35,6 +42,7 @@ class SecurityGroups:
                 "ec2", "describe_security_groups", request, "SecurityGroups"
             ):
                 found.add(entry["GroupId"])
+                self._names[entry["GroupId"]] = entry.get("GroupName", "")
         if not found:
             raise nothing_selected(
                 node_class,

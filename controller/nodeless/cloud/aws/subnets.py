@@ -41,6 +41,7 @@ class Subnets:
                 each.zone,
                 each.free_addresses - self._promised.get(each.id, 0),
                 full=self._full_until.get(each.id, 0.0) > now,
+                zone_id=each.zone_id,
             )
             for each in found
         )
@@ -64,7 +65,10 @@ class Subnets:
             request = {"Filters": filters_of(term, id_filter="subnet-id", name_filter="tag:Name")}
             for entry in await self._session.pages("ec2", "describe_subnets", request, "Subnets"):
                 subnet = Subnet(
-                    entry["SubnetId"], entry["AvailabilityZone"], entry["AvailableIpAddressCount"]
+                    entry["SubnetId"],
+                    entry["AvailabilityZone"],
+                    entry["AvailableIpAddressCount"],
+                    zone_id=entry.get("AvailabilityZoneId", ""),
                 )
                 found[subnet.id] = subnet
         if not found:

@@ -1,0 +1,80 @@
+"""What a node class's status says of faults that no selector tells, and when its images are of no use."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from nodeless.app.object_status import resolved_status, unresolved_status
+from nodeless.app.pool_catalogs import assert_bootable
+from nodeless.cloud import NodeClassUnresolved, ResolvedNodeClass, Subnet
+from nodeless.launch.resolved import Image
+from nodeless.model.pools import NodeClass, Reference
+from nodeless.model.snapshot import Snapshot
+from tests.factories import NOW, a_pool
+
+EC2 = NodeClass(Reference("EC2NodeClass", "default"))
+PROVISIONERS = NodeClass(a_pool().node_class)
+
+
+def standing(status):
+    return {each["type"]: (each["status"], each.get("reason")) for each in status["conditions"]}
+
+
+@pytest.mark.parametrize(
+    ("field", "condition"), [("userData", "ValidationSucceeded"), ("tags", "ValidationSucceeded")]
+)
+def test_a_fault_of_the_object_itself_fails_its_validation_and_nothing_else(field, condition):
+    error = NodeClassUnresolved(EC2.reference, field, "is wrong", "correct it")
+    found = standing(unresolved_status(EC2, error, NOW))
+    assert found[condition] == ("False", "Invalid")
+    assert found["Ready"][0] == "False"
+    assert found["SubnetsReady"][0] == found["AMIsReady"][0] == "True"
+
+
+def test_4_4_the_status_names_zones_groups_and_images_that_their_owners_advise_against():
+    resolved = ResolvedNodeClass(
+        (Subnet("subnet-1", "us-east-1a", 9, zone_id="use1-az1"), Subnet("subnet-2", "us-east-1b", 20)),
+        ("sg-1",),
+        (Image("ami-1", name="one", deprecated=True), Image("ami-2", name="two")),
+        "nodes",
+        {"sg-1": "nodes"},
+    )
+    status = resolved_status(EC2, resolved, NOW)
+    assert status["subnets"] == [
+        {"id": "subnet-2", "zone": "us-east-1b"},
+        {"id": "subnet-1", "zone": "us-east-1a", "zoneID": "use1-az1"},
+    ]
+    assert status["securityGroups"] == [{"id": "sg-1", "name": "nodes"}]
+    assert [each.get("deprecated") for each in status["amis"]] == [True, None]
+    assert set(resolved_status(PROVISIONERS, resolved, NOW)) == {"subnets", "securityGroups", "conditions"}
+
+
+class Cloud:
+    """Has images for some pools."""
+
+    def __init__(self, *good):
+        self.good = good
+
+    async def catalog(self, pool, node_class):
+        if pool.name not in self.good:
+            raise NodeClassUnresolved(node_class.reference, "amiSelector", f"none for {pool.name}")
+        return ()
+
+
+@pytest.mark.parametrize(
+    ("pools", "good", "bad"),
+    [((), (), False), (("a",), (), True), (("a", "b"), ("b",), False), (("a", "b"), (), True)],
+)
+def test_images_are_of_no_use_only_where_no_pool_can_start_them(pools, good, bad):
+    known = {}
+    for name in pools:
+        pool = replace(a_pool(), reference=Reference("Provisioner", name))
+        known[pool.key] = pool
+    snapshot = replace(Snapshot(), pools=known)
+    checked = assert_bootable(Cloud(*good), snapshot, PROVISIONERS)
+    if bad:
+        with pytest.raises(NodeClassUnresolved, match="none for"):
+            asyncio.run(checked)
+    else:
+        asyncio.run(checked)
