@@ -14,6 +14,7 @@ DISCOVERY_TAG = "karpenter.sh/discovery"
 TEARDOWN_FINALIZER = "nodeless.dev/teardown"
 TEARDOWN_LABEL = "nodeless.dev/teardown"
 TEARDOWN_GUARD = "nodeless-teardown"
+MEASURED_CAPACITY = "nodeless-measured-capacity"
 
 ROLE_LIMIT = 64
 POLICY_LIMIT = 128

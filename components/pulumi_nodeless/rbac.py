@@ -11,7 +11,7 @@ from typing import Final
 
 import pulumi_kubernetes as k8s
 
-from pulumi_nodeless.names import TEARDOWN_GUARD
+from pulumi_nodeless.names import MEASURED_CAPACITY, TEARDOWN_GUARD
 from pulumi_nodeless.webhooks import MUTATING_NAMES, VALIDATING_NAMES
 
 READ: Final = ("get", "list", "watch")
@@ -106,10 +106,14 @@ DNS_RULES: Final[tuple[Rule, ...]] = (Rule(("",), ("services",), ("get",), ("kub
 
 
 def namespace_rules(certificate_secret: str) -> tuple[Rule, ...]:
-    """Role `karpenter` in the controller's namespace: settings, certificate, lease, teardown guard."""
+    """Role `karpenter` in the controller's namespace: settings, certificate, lease, teardown guard.
+
+    The controller makes the ConfigMap of measured capacity itself; `create` cannot be limited to a name.
+    """
     return (
         Rule(("",), ("configmaps",), READ),
-        Rule(("",), ("configmaps",), ("patch", "update"), (TEARDOWN_GUARD,)),
+        Rule(("",), ("configmaps",), ("create",)),
+        Rule(("",), ("configmaps",), ("patch", "update"), (TEARDOWN_GUARD, MEASURED_CAPACITY)),
         Rule(("",), ("secrets",), ("get", "update", "patch"), (certificate_secret,)),
         Rule(("coordination.k8s.io",), ("leases",), ("create",)),
         Rule(("coordination.k8s.io",), ("leases",), ("get", "update", "patch"), (LEASE,)),

@@ -19,6 +19,7 @@ from nodeless.cloud import (
 from nodeless.cloud.aws import AwsProvider
 from nodeless.launch.claims import labels_of
 from nodeless.model.labels import CAPACITY_TYPE, INSTANCE_AMI_ID, INSTANCE_TYPE
+from nodeless.model.measured import Measured
 from nodeless.model.nodes import Claim, Instance
 from nodeless.model.pools import NodeClass, Pool, SelectorTerm
 from nodeless.model.requirements import Requirement, Requirements
@@ -302,6 +303,24 @@ async def test_a_claim_that_asks_for_efa_has_an_interface_on_every_card(aws: Loc
     (call,) = made_by(aws, "CreateLaunchTemplate")
     interfaces = call["parameters"]["LaunchTemplateData"]["NetworkInterfaces"]
     assert [each["InterfaceType"] for each in interfaces] == ["efa"] * 4
+
+
+async def test_2_3_memory_that_a_node_had_replaces_the_guess_for_its_type_and_image_alone(
+    aws: LocalAws, world: World
+) -> None:
+    async with a_provider() as provider:
+        m5, larger = await provider.catalog(the_pool(), NODE_CLASS)
+        seen = Measured()
+        for image in (await provider.resolve(NODE_CLASS)).images:
+            seen = seen.observe("m5.large", image.id, m5.capacity["memory"] + 2**20, 0.0)
+        provider.learn(seen)
+        after, unchanged = await provider.catalog(the_pool(), NODE_CLASS)
+        assert after.capacity["memory"] == m5.capacity["memory"] + 2**20
+        assert after.allocatable["memory"] == m5.allocatable["memory"] + 2**20
+        assert unchanged is larger
+        provider.learn(Measured().observe("m5.large", "ami-other", 1, 0.0))
+        again, _ = await provider.catalog(the_pool(), NODE_CLASS)
+        assert again.capacity == m5.capacity
 
 
 async def test_a_missing_cluster_is_named(aws: LocalAws) -> None:

@@ -36,6 +36,7 @@ from nodeless.app.leadership import LEASE_NAME, Leadership
 from nodeless.app.live_logging import LiveLogging
 from nodeless.app.live_settings import Faults, LiveSettings, read_global_settings
 from nodeless.app.logs import logger
+from nodeless.app.measured_capacity import MeasuredCapacity
 from nodeless.app.measured_cloud import measured
 from nodeless.app.metrics import Metrics
 from nodeless.app.pool_loop import PoolLoop
@@ -238,6 +239,7 @@ class Controller:
         settings.listen(provisioning.use)
         launcher = Launcher(hands, cloud, cluster, self._recorder, self._metrics, provisioning.pods_of)
         claims = ClaimLoop(cluster, hands, launcher, self._metrics)
+        measured_capacity = MeasuredCapacity(client, cluster, cloud, process.namespace)
         pools = PoolLoop(client, cluster, cloud, hands, self._recorder, self._metrics)
         collector = Collector(cluster, cloud, hands)
         interruption = InterruptionLoop(cluster, cloud, hands, self._metrics)
@@ -253,6 +255,7 @@ class Controller:
             self._waiting.add("the cluster's state")
             await synced(cluster, self._recorder)
             settle()
+            group.create_task(measured_capacity.run(), name="measured capacity")
             self._waiting.discard("the cluster's state")
             self._metrics.cluster.watch(lambda: cluster.snapshot)
             for loop in (

@@ -20,6 +20,7 @@ from nodeless.launch.resolved import Image, ResolvedNodeClass, Subnet
 from nodeless.launch.unavailable import OfferingKey
 from nodeless.model.instance_types import InstanceType
 from nodeless.model.interruptions import Interruption
+from nodeless.model.measured import Measured
 from nodeless.model.nodes import Claim, Instance
 from nodeless.model.pools import NodeClass, Pool, Reference
 
@@ -180,6 +181,9 @@ class CloudProvider(Protocol):
 
     def avoid(self, offerings: Sequence[OfferingKey]) -> None:
         """Leave offerings alone for the next minutes, as if a launch had found them sold out."""
+
+    def learn(self, measured: Measured) -> None:
+        """Take memory that nodes were seen to have for that of the next nodes of their kind."""
 
     async def delete_launch_templates(self) -> int:
         """Delete all launch templates that were made for this cluster, and say how many."""

@@ -6,20 +6,22 @@ can be kept too.
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nodeless.cloud import NodeClassUnresolved
 from nodeless.cloud.aws.building import without
 from nodeless.cloud.aws.caching import Clock
+from nodeless.cloud.aws.instance_type_math import MIB, capacity, overhead
 from nodeless.cloud.aws.instance_types import InstanceTypes
 from nodeless.cloud.aws.node_shape import NodeShape, shape_of
 from nodeless.cloud.aws.pricing import Pricing
 from nodeless.cloud.aws.settings import AwsSettings
-from nodeless.launch.images import bootable
+from nodeless.launch.images import bootable, image_for
 from nodeless.launch.resolved import Image, ResolvedNodeClass
 from nodeless.launch.unavailable import OfferingKey, Unavailable
 from nodeless.model.instance_types import InstanceType
 from nodeless.model.labels import ARCH, CAPACITY_TYPE, SPOT
+from nodeless.model.measured import Measured
 from nodeless.model.pools import NodeClass, Pool, kubelet_of
 from nodeless.model.requirements import Requirements
 
@@ -31,6 +33,7 @@ class _Entry:
     everything: tuple[InstanceType, ...]
     requirements: Requirements
     images: tuple[Image, ...]
+    measured: Measured
     chosen: tuple[InstanceType, ...]
     unavailable: frozenset[OfferingKey]
     result: tuple[InstanceType, ...]
@@ -46,6 +49,7 @@ class Catalogs:
         self._clock = clock
         self._entries: dict[str, _Entry] = {}
         self.unavailable = Unavailable()
+        self.measured = Measured()
 
     def mark(self, offerings: tuple[OfferingKey, ...]) -> None:
         """Remember offerings as sold out."""
@@ -64,14 +68,44 @@ class Catalogs:
         everything = await self._types.catalogue(shape, resolved.open_zones, prices)
         sold_out = self.unavailable.at(self._clock())
         entry = self._entries.get(pool.key)
-        if entry is None or not _same(entry, everything, pool.requirements, resolved.images):
+        if entry is None or not self._same(entry, everything, pool.requirements, resolved.images):
             chosen = _allowed(everything, pool.requirements)
             if node_class.launch_template is None:
                 chosen = _bootable(pool, node_class, chosen, resolved.images)
+                chosen = tuple(self._as_measured(each, shape, resolved.images) for each in chosen)
             entry = self._keep(pool, everything, resolved.images, chosen, sold_out)
         elif entry.unavailable != sold_out:
             entry = self._keep(pool, everything, resolved.images, entry.chosen, sold_out)
         return entry.result
+
+    def _same(
+        self,
+        entry: _Entry,
+        everything: tuple[InstanceType, ...],
+        requirements: Requirements,
+        images: tuple[Image, ...],
+    ) -> bool:
+        return (
+            entry.everything is everything
+            and entry.requirements == requirements
+            and entry.images == images
+            and entry.measured is self.measured
+        )
+
+    def _as_measured(
+        self, instance_type: InstanceType, shape: NodeShape, images: tuple[Image, ...]
+    ) -> InstanceType:
+        """The type with the memory that a node of it and of its image had, if one was seen."""
+        image = image_for(instance_type, images)
+        memory = self.measured.memory(instance_type.name, image.id) if image is not None else None
+        facts = self._types.facts(instance_type.name) if memory is not None else None
+        if memory is None or facts is None:
+            return instance_type
+        # No node has more than its type: such a sight is no measurement.
+        seen = min(memory, facts.memory_mib * MIB)
+        return replace(
+            instance_type, capacity=capacity(facts, shape, seen), overhead=overhead(facts, shape, seen)
+        )
 
     def _shape(self, pool: Pool, node_class: NodeClass) -> NodeShape:
         return shape_of(
@@ -95,7 +129,7 @@ class Catalogs:
         if len(self._entries) >= _KEPT:
             self._entries.pop(next(iter(self._entries)))
         result = without(chosen, sold_out) if sold_out else chosen
-        entry = _Entry(everything, pool.requirements, images, chosen, sold_out, result)
+        entry = _Entry(everything, pool.requirements, images, self.measured, chosen, sold_out, result)
         self._entries[pool.key] = entry
         return entry
 
@@ -114,15 +148,6 @@ def _bootable(
             "select an image of that architecture, or change the requirements of the pool",
         )
     return found
-
-
-def _same(
-    entry: _Entry,
-    everything: tuple[InstanceType, ...],
-    requirements: Requirements,
-    images: tuple[Image, ...],
-) -> bool:
-    return entry.everything is everything and entry.requirements == requirements and entry.images == images
 
 
 def _allowed(types: tuple[InstanceType, ...], requirements: Requirements) -> tuple[InstanceType, ...]:

@@ -42,6 +42,7 @@ from nodeless.launch.unavailable import EVERY_SPOT, OfferingKey
 from nodeless.model.instance_types import InstanceType
 from nodeless.model.interruptions import Interruption
 from nodeless.model.labels import NODE_CLAIM
+from nodeless.model.measured import Measured
 from nodeless.model.nodes import Claim, Instance
 from nodeless.model.pools import NodeClass, Pool, Reference
 from nodeless.model.resources import PODS
@@ -200,6 +201,10 @@ class AwsProvider:
     def avoid(self, offerings: Sequence[OfferingKey]) -> None:
         """See the Protocol."""
         self._catalogs.mark(tuple(offerings))
+
+    def learn(self, measured: Measured) -> None:
+        """See the Protocol."""
+        self._catalogs.measured = measured
 
     async def delete_launch_templates(self) -> int:
         """See the Protocol."""

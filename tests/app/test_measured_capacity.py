@@ -1,0 +1,60 @@
+"""What nodes were seen to have is learned by the cloud, and is known after a restart."""
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from nodeless.app.cluster import Cluster
+from nodeless.app.measured_capacity import MEASURED_NAME, MeasuredCapacity
+from nodeless.model.events import NodeSeen
+from nodeless.model.labels import INITIALIZED, INSTANCE_AMI_ID, INSTANCE_TYPE
+from nodeless.model.measured import Measured
+from nodeless.model.nodes import Node
+from tests.app.conftest import eventually
+
+pytestmark = pytest.mark.cluster
+
+LABELS = {INSTANCE_TYPE: "m5.large", INSTANCE_AMI_ID: "ami-1", INITIALIZED: "true"}
+NODE = Node("a", labels=LABELS, capacity={"memory": 8_000_000_000})
+
+
+class Learner:
+    """The one method of the cloud that is called."""
+
+    def __init__(self):
+        self.known = Measured()
+
+    def learn(self, measured):
+        self.known = measured
+
+
+async def a_life(client, namespace, *nodes, until):
+    """One life of the controller: it sees nodes, and ends when what is waited for has come."""
+    cluster, cloud = Cluster(), Learner()
+    keeper = MeasuredCapacity(client, cluster, cloud, namespace)
+    running = asyncio.create_task(keeper.run())
+    for node in nodes:
+        cluster.handle(NodeSeen(node))
+    try:
+        await eventually(lambda: until(cloud.known), seconds=60)
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+def test_a_restarted_controller_knows_what_an_earlier_one_saw(api, namespace, on_cluster):
+    path = f"/api/v1/namespaces/{namespace}/configmaps"
+    raw = replace(NODE, name="b", labels={**LABELS, INSTANCE_TYPE: "m5.xlarge", INITIALIZED: "false"})
+
+    def kept():
+        return {each["metadata"]["name"]: each.get("data", {}) for each in api.list(path)}.get(
+            MEASURED_NAME, {}
+        )
+
+    async def scenario(client):
+        await a_life(client, namespace, raw, NODE, until=lambda known: kept())
+        await a_life(client, namespace, until=lambda known: known.memory("m5.large", "ami-1") == 8 * 10**9)
+
+    on_cluster(scenario)
+    assert list(kept()) == ["m5.large_ami-1"]
