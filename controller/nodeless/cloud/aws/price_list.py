@@ -83,7 +83,17 @@ def _price(terms: Mapping[str, Any], currency: str) -> float:
 
 
 def bundled_prices() -> dict[str, float]:
-    """The on-demand prices of us-east-1 that come with this distribution (`prices.json` holds their date)."""
-    text = files("nodeless.cloud.aws").joinpath("prices.json").read_text(encoding="utf-8")
-    prices: dict[str, float] = json.loads(text)["onDemand"]
+    """The on-demand prices of us-east-1 that come with this distribution."""
+    prices: dict[str, float] = _bundled()["onDemand"]
     return prices
+
+
+def bundled_date() -> str:
+    """The day that the bundled prices are of (ISO 8601)."""
+    return str(_bundled()["date"])
+
+
+def _bundled() -> dict[str, Any]:
+    text = files("nodeless.cloud.aws").joinpath("prices.json").read_text(encoding="utf-8")
+    table: dict[str, Any] = json.loads(text)
+    return table

@@ -14,6 +14,7 @@ from nodeless.cloud import CloudError
 from nodeless.cloud.aws.caching import Clock
 from nodeless.cloud.aws.price_list import (
     Prices,
+    bundled_date,
     bundled_prices,
     pricing_region,
     product_requests,
@@ -25,6 +26,8 @@ T = TypeVar("T")
 
 _PERIOD = 12 * 3600.0
 _RETRY = 60.0
+#: Partitions of AWS without a Pricing API.
+_NO_PRICING_API = ("us-gov-", "us-iso")
 _DESCRIPTIONS = ["Linux/UNIX", "Linux/UNIX (Amazon VPC)"]
 
 
@@ -59,7 +62,8 @@ class _Half(Generic[T]):
             self._due = self._clock() + _PERIOD
         except CloudError as error:
             self._due = self._clock() + _RETRY
-            self._log.warning("prices not updated", prices=self._name, error=str(error))
+            serving = "those of the last update" if self.version else f"those bundled on {bundled_date()}"
+            self._log.warning("prices not updated", prices=self._name, serving=serving, error=str(error))
         finally:
             self._tried = True
             self._update = None
@@ -70,7 +74,7 @@ class Pricing:
 
     def __init__(self, session: AwsSession, clock: Clock, log: Any, *, isolated: bool = False) -> None:
         self._session = session
-        self._isolated = isolated
+        self._isolated = isolated or session.region.startswith(_NO_PRICING_API)
         self._on_demand = _Half("on-demand", self._read_products, session, clock, log)
         self._spot = _Half("spot", self._read_spot, session, clock, log)
         self._prices = Prices(bundled_prices())

@@ -1,0 +1,116 @@
+"""How long answers of AWS serve before they are asked for again, and what serves when AWS does not answer."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+import pytest
+import structlog
+from structlog.testing import capture_logs
+
+from infra.local.aws import LocalAws
+from nodeless.cloud.aws import AwsProvider
+from nodeless.cloud.aws.price_list import bundled_date, pricing_region
+from nodeless.cloud.aws.pricing import Pricing
+from nodeless.cloud.aws.session import AwsSession
+from nodeless.model.pools import SelectorTerm
+from tests.cloud.conftest import World, a_provider
+from tests.cloud.test_provider import NODE_CLASS, made_by
+
+SELECTED = replace(NODE_CLASS, images=(SelectorTerm(names=("amazon-eks-node-1.29-*",)),))
+
+
+async def resolved(provider: AwsProvider) -> None:
+    await provider.resolve(SELECTED)
+
+
+async def found(provider: AwsProvider) -> None:
+    await provider.resolve(NODE_CLASS)
+
+
+@pytest.mark.parametrize(
+    ("action", "seconds", "ask"),
+    [
+        pytest.param("DescribeSubnets", 60, resolved, id="1.3-subnets"),
+        pytest.param("DescribeSecurityGroups", 60, resolved, id="1.3-security-groups"),
+        pytest.param("DescribeImages", 60, resolved, id="1.3-selected-images"),
+        pytest.param("GetParameter", 3600, found, id="1.3-parameters"),
+    ],
+)
+async def test_an_answer_serves_for_its_time(
+    aws: LocalAws, world: World, action: str, seconds: float, ask: Callable[[AwsProvider], Awaitable[None]]
+) -> None:
+    now = [1_800_000_000.0]
+    async with a_provider(clock=lambda: now[0]) as provider:
+        await ask(provider)
+        once = len(made_by(aws, action))
+        assert once
+        now[0] += seconds - 1
+        await ask(provider)
+        assert len(made_by(aws, action)) == once
+        now[0] += 2
+        await ask(provider)
+        async with asyncio.timeout(30):
+            while len(made_by(aws, action)) < 2 * once:  # noqa: ASYNC110 - the calls are another task's
+                await asyncio.sleep(0.05)
+
+
+@pytest.mark.parametrize(
+    ("region", "endpoint"),
+    [
+        ("us-west-2", "us-east-1"),
+        ("ap-southeast-2", "ap-south-1"),
+        ("cn-north-1", "cn-northwest-1"),
+        ("eu-west-1", "eu-central-1"),
+        ("sa-east-1", "us-east-1"),
+    ],
+)
+def test_3_1_prices_are_asked_of_the_region_that_knows_them(region: str, endpoint: str) -> None:
+    assert pricing_region(region) == endpoint
+
+
+async def test_3_1_where_there_is_no_pricing_api_none_is_asked(aws: LocalAws) -> None:
+    session = AwsSession("us-gov-west-1")
+    pricing = Pricing(session, lambda: 1e9, structlog.get_logger())
+    try:
+        with capture_logs():
+            prices = await pricing.current(spot=False)
+    finally:
+        await session.close()
+    assert prices.on_demand["m5.large"] == 0.096
+    assert made_by(aws, "GetProducts") == []
+
+
+async def test_3_3_when_prices_cannot_be_had_the_log_says_of_what_day_those_are_that_serve(
+    aws: LocalAws, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    session = AwsSession("us-east-1")
+    try:
+        with capture_logs() as told:
+            await Pricing(session, lambda: 1e9, structlog.get_logger()).current(spot=False)
+    finally:
+        await session.close()
+    (warning,) = [each for each in told if each["event"] == "prices not updated"]
+    assert warning["serving"] == f"those bundled on {bundled_date()}"
+    assert len(bundled_date()) == len("2026-01-01")
+
+
+async def test_3_4_prices_are_asked_for_again_after_twelve_hours(aws: LocalAws) -> None:
+    now = [1_800_000_000.0]
+    session = AwsSession("us-east-1")
+    pricing = Pricing(session, lambda: now[0], structlog.get_logger())
+    try:
+        await pricing.current()
+        once = len(made_by(aws, "DescribeSpotPriceHistory"))
+        now[0] += 12 * 3600 - 1
+        await pricing.current()
+        assert len(made_by(aws, "DescribeSpotPriceHistory")) == once
+        now[0] += 1
+        await pricing.current()
+        async with asyncio.timeout(60):
+            while pricing._spot.version < 2:  # noqa: ASYNC110 - the update is another task
+                await asyncio.sleep(0.05)
+        assert len(made_by(aws, "DescribeSpotPriceHistory")) > once
+    finally:
+        await session.close()
