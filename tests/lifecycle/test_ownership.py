@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from nodeless.api.times import format_time
 from nodeless.lifecycle import step_pool, step_teardown
+from nodeless.lifecycle.ownership import deletion_progress
 from nodeless.model.events import ClaimSeen, PoolSeen
 from nodeless.model.instructions import (
     AddFinalizer,
@@ -15,9 +16,10 @@ from nodeless.model.instructions import (
     TerminateEverything,
 )
 from nodeless.model.labels import TERMINATION_TIMESTAMP
+from nodeless.model.nodes import DRAINED, INSTANCE_TERMINATING, Condition
 from nodeless.model.snapshot import Snapshot
 from nodeless.state import apply
-from tests.factories import NOW, a_launched_claim, a_pool
+from tests.factories import NOW, a_launched_claim, a_pool, conditions
 
 
 def cluster(*events):
@@ -31,6 +33,24 @@ def test_a_new_pool_is_protected_once():
     unprotected = replace(a_pool(), finalizers=())
     assert isinstance(step_pool(Snapshot(), unprotected)[0], AddFinalizer)
     assert step_pool(Snapshot(), a_pool()) == ()
+
+
+def test_a_deleted_pool_says_which_nodes_it_waits_for_and_what_holds_each():
+    pool = a_pool(deletion_timestamp=NOW)
+    text = "waiting for 2 pods to leave: default/a, default/b"
+    draining = Condition(DRAINED, "Unknown", "Draining", text)
+    claims = [
+        a_launched_claim("a", node_name="node-a", deletion_timestamp=NOW, conditions=(draining,)),
+        a_launched_claim("b", deletion_timestamp=NOW, conditions=conditions(INSTANCE_TERMINATING)),
+        a_launched_claim("c"),
+        a_launched_claim("d"),
+    ]
+    snapshot = cluster(PoolSeen(pool), *map(ClaimSeen, claims))
+    assert deletion_progress(snapshot, pool) == (
+        f"4 nodes still to end: node-a ({text}), b (its instance is terminating), c (not asked to end yet)"
+        ", 1 more"
+    )
+    assert deletion_progress(cluster(PoolSeen(pool)), pool) == ""
 
 
 def test_a_deleted_pool_ends_its_claims_and_waits_for_them():

@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 
 from nodeless.api.reading import read_pool
-from nodeless.disruption.deciding import consolidates_after
 from nodeless.lifecycle import step_pool
 from nodeless.model import events
 from nodeless.model.labels import DO_NOT_DISRUPT, TERMINATION_FINALIZER
 from nodeless.model.snapshot import Snapshot
 from nodeless.state import apply
+from nodeless.state.quietness import consolidates_after
 from tests.api.manifests import node_pool
 from tests.factories import a_claim, a_node, a_pod, a_pool, an_initialized_claim
 

@@ -17,11 +17,13 @@ from nodeless.app.slots import Slots
 from nodeless.cloud import CloudError
 from nodeless.lifecycle import ClaimView, step, step_orphan
 from nodeless.lifecycle.draining import attachments_of
+from nodeless.lifecycle.surging import alone
 from nodeless.model import events
 from nodeless.model.events import Event
 from nodeless.model.instructions import LaunchInstance, UpdateClaimStatus
 from nodeless.model.labels import TERMINATION_FINALIZER
 from nodeless.model.nodes import Claim
+from nodeless.model.pods import Pod
 from nodeless.model.snapshot import Snapshot
 from nodeless.watch import ApiError, ApiUnavailable
 
@@ -176,14 +178,15 @@ class ClaimLoop:
         node = snapshot.node_of(claim)
         # Only the end of a claim has to know them all.
         twins = snapshot.twins_of(node) if node is not None and claim.deletion_timestamp is not None else ()
+        pods = tuple(
+            pod for each in (node, *twins) if each is not None for pod in snapshot.pods_on(each.name)
+        )
         names = (claim.name, node.name if node else "")
         return ClaimView(
             claim=claim,
             node=node,
             twins=twins,
-            pods=tuple(
-                pod for each in (node, *twins) if each is not None for pod in snapshot.pods_on(each.name)
-            ),
+            pods=pods,
             pool=snapshot.pools.get(str(claim.pool)),
             attachments=attachments_of(snapshot, claim, node)
             if node is not None and claim.deletion_timestamp is not None
@@ -191,4 +194,11 @@ class ClaimLoop:
             buffered=any(name in snapshot.buffered for name in names),
             nominated_until=max(snapshot.nominations.get(name, 0.0) for name in names),
             instance_gone=claim.name in self._hands.instances.gone,
+            alone=self._alone(snapshot, claim, pods),
         )
+
+    def _alone(self, snapshot: Snapshot, claim: Claim, pods: tuple[Pod, ...]) -> frozenset[str]:
+        if claim.deletion_timestamp is None:
+            return frozenset()
+        refused = self._hands.surges.refused
+        return alone(snapshot, (pod for pod in pods if pod.uid not in refused))

@@ -44,6 +44,8 @@ EVENT_RULES: tuple[EventRule, ...] = (
     EventRule("InsufficientCapacity", "Warning", _POD, "What the launch asked for is sold out; planned anew"),
     EventRule("NodeDidNotHelp", "Warning", _POD, "A node came, and the pod was not scheduled there"),
     EventRule("Evicted", "Normal", _POD, "The eviction was accepted", by_message=False),
+    EventRule("Surging", "Normal", _POD, "Its Deployment is restarted, so that a successor comes first"),
+    EventRule("SurgeFailed", "Warning", _POD, "Why no successor comes first; the pod is evicted"),
     EventRule("Launched", "Normal", _CLAIM, "The instance of the claim"),
     EventRule("LaunchFailed", "Warning", _CLAIM, "The launch failed; conditions and message say why"),
     EventRule("NodeClassNotReady", "Warning", _CLAIM, "The node class of the claim cannot be used"),

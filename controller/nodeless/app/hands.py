@@ -19,6 +19,7 @@ from nodeless.app.leadership import Leadership
 from nodeless.app.logs import logger
 from nodeless.app.metrics import Metrics
 from nodeless.app.recorder import Recorder
+from nodeless.app.surges import Surges
 from nodeless.cloud import CloudProvider
 from nodeless.model import instructions as do
 from nodeless.model.events import ClaimGone, ClaimSeen, NodeGone, NodeSeen
@@ -50,6 +51,7 @@ class Hands:
         self.claims = ClaimWriter(client, cluster)
         self.instances = Instances(cloud, cluster)
         self.evictions = Evictions(client, recorder)
+        self.surges = Surges(client, recorder)
         self._client = client
         self._cloud = cloud
         self._cluster = cluster
@@ -83,7 +85,7 @@ class Hands:
         if self._leadership is not None and not self._leadership.leading:
             raise NotLeadingError
 
-    async def _carry_out(self, instruction: do.Instruction) -> None:
+    async def _carry_out(self, instruction: do.Instruction) -> None:  # noqa: PLR0912 - a branch a kind
         match instruction:
             case do.CreateClaim(_, claim):
                 await self.claims.create(claim)
@@ -103,6 +105,8 @@ class Hands:
                 await self._delete_claim(name, reason)
             case do.EvictPod() | do.DeletePod():
                 await self.evictions.carry_out((instruction,))
+            case do.RestartDeployment():
+                await self.surges.carry_out(instruction)
             case do.TerminateInstance() | do.LookForInstance() | do.TerminateEverything():
                 await self.instances.carry_out(instruction)
             case do.DeletePool(_, pool):

@@ -3,9 +3,12 @@
 A condition keeps the time since when it holds; a status that says nothing new is not written.
 """
 
+from dataclasses import replace
+
 from nodeless.api.writing import conditions_to_api
 from nodeless.cloud import CloudError, NodeClassUnresolved, ResolvedNodeClass
 from nodeless.model.conditions import (
+    DELETING,
     IMAGES_READY,
     INSTANCE_PROFILE_READY,
     NODE_CLASS_READY,
@@ -41,6 +44,18 @@ def usage_status(pool: Pool, usage: Resources, nodes: int) -> Status:
     if pool.reference.kind == NODE_POOL_KIND and nodes != pool.status_nodes:
         status["nodes"] = nodes
     return status
+
+
+def deletion_status(pool: Pool, progress: str, now: float) -> Status:
+    """How far the deletion of a pool has come, where its status says something else."""
+    present = {condition.type: condition for condition in pool.conditions}
+    wanted = Condition(DELETING, "True", "WaitingForNodes", progress, now, pool.generation)
+    known = present.get(DELETING)
+    if known is not None and (known.status, known.message) == (wanted.status, wanted.message):
+        return {}
+    since = known.last_transition_time if known is not None and known.status == "True" else now
+    present[DELETING] = replace(wanted, last_transition_time=since)
+    return {"conditions": conditions_to_api(present[type_] for type_ in sorted(present))}
 
 
 def pool_conditions(pool: Pool, node_class: NodeClass | None, problem: str, now: float) -> Status:

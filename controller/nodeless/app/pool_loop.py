@@ -10,6 +10,7 @@ from nodeless.app.keyed_queue import KeyedQueue
 from nodeless.app.logs import logger
 from nodeless.app.metrics import Metrics
 from nodeless.app.object_status import (
+    deletion_status,
     invalid_class_status,
     pool_conditions,
     resolved_status,
@@ -20,6 +21,7 @@ from nodeless.app.pool_catalogs import assert_bootable
 from nodeless.app.recorder import Recorder
 from nodeless.cloud import CloudError, CloudProvider
 from nodeless.lifecycle import step_pool, step_teardown
+from nodeless.lifecycle.ownership import deletion_progress
 from nodeless.model import events
 from nodeless.model.events import Event
 from nodeless.model.instructions import PublishEvent
@@ -123,6 +125,8 @@ class PoolLoop:
         if not pool.invalid:
             nodes = sum(node is not None for _, node in pool_members(snapshot, pool))
             await self._write_status(pool.reference, usage_status(pool, pool_usage(snapshot, pool), nodes))
+        if pool.deletion_timestamp is not None and (progress := deletion_progress(snapshot, pool)):
+            await self._write_status(pool.reference, deletion_status(pool, progress, wall_clock()))
         self._metrics.show_pools(snapshot, [p for _, p in sorted(snapshot.pools.items())])
         await self._warm(snapshot, pool)
 

@@ -90,8 +90,9 @@ def _marks(
         marks.append(
             PublishEvent(cause, "Node", node.name, "Normal", "DisruptionStarted", text, uid=node.uid)
         )
-    condition = changed_condition(claim, DISRUPTION_REASON, "True", now, reason=reason)
-    if condition:
+    present = claim.condition(DISRUPTION_REASON)
+    if present is None or (present.status, present.reason) != ("True", reason):
+        condition = changed_condition(claim, DISRUPTION_REASON, "True", now, reason=reason, message=message)
         marks.append(UpdateClaimStatus(cause, name, condition))
     return marks
 

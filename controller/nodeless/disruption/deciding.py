@@ -18,10 +18,9 @@ from nodeless.disruption.simulation import without
 from nodeless.model.disruption import DRIFTED, EMPTY, EXPIRED, UNDERUTILIZED, Decisions, Move, Verdict
 from nodeless.model.instance_types import Catalog
 from nodeless.model.labels import DO_NOT_CONSOLIDATE
-from nodeless.model.nodes import INITIALIZED_CONDITION, Claim
-from nodeless.model.pools import PROVISIONER, Pool
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.workloads import workload_of
+from nodeless.state.quietness import consolidates_after, quiet_since
 
 
 def disrupt(
@@ -50,20 +49,6 @@ def disrupt(
     chosen = {name for move in moves for name in move.claims}
     verdicts = {name: verdict for name, verdict in look.verdicts.items() if name not in chosen}
     return Decisions(moves, dict(sorted(verdicts.items())))
-
-
-def consolidates_after(pool: Pool) -> int | None:
-    """Seconds without a change after which a pool's nodes may be consolidated; None: never."""
-    if pool.reference.kind == PROVISIONER:
-        return 0 if pool.consolidation_enabled else None
-    return pool.consolidate_after if pool.consolidation_enabled else pool.ttl_seconds_after_empty
-
-
-def quiet_since(claim: Claim) -> float:
-    """When a pod last came to its node or left it, or when the node was ready for the first."""
-    ready = claim.condition(INITIALIZED_CONDITION)
-    since = ready.last_transition_time if ready is not None else claim.created_at
-    return max(since, claim.last_pod_event or 0.0)
 
 
 class _Deciding(Look):

@@ -6,7 +6,8 @@ is about the pods of the nodes in question alone, and pods that nobody can place
 move.
 
 A node in question is marked as leaving; the solver then finds room for its pods on the
-others. Nodes that changed a short while ago (inside `consolidateAfter`) take none.
+others. Nodes that changed a short while ago (inside `consolidateAfter`) or are not initialised take
+none.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,6 +17,7 @@ from nodeless.disruption.candidates import Candidate
 from nodeless.model.events import PodGone, PodSeen
 from nodeless.model.instance_types import Catalog
 from nodeless.model.labels import DISRUPTED_TAINT
+from nodeless.model.nodes import INITIALIZED_CONDITION
 from nodeless.model.plan import Plan, PlannedNode
 from nodeless.model.pods import Pod
 from nodeless.model.snapshot import Snapshot
@@ -25,6 +27,7 @@ from nodeless.solve.pods.eligibility import leaving
 from nodeless.state import apply
 
 _LEAVING = Taint(DISRUPTED_TAINT, "NoSchedule")
+_CLOSED = Taint("nodeless.dev/closed", "NoSchedule")
 #: Pods that have waited longer for capacity which is being planned hold no move back.
 PATIENCE = 120.0
 
@@ -85,7 +88,19 @@ def settled(
         for pod in waiting
         if pod.key in planned and pod.key not in promised and _is_fresh(snapshot, pod, now)
     )
-    return Settled(after, expected, fresh)
+    return Settled(_without_boarding(after), expected, fresh)
+
+
+def _without_boarding(snapshot: Snapshot) -> Snapshot:
+    """Nodes and claims that are not initialised take no pods of moves: nobody knows yet that they will be."""
+    claims, nodes = snapshot.claims, snapshot.nodes
+    for name, claim in snapshot.claims.items():
+        node = snapshot.node_of(claim)
+        if node is None:
+            claims = claims.set(name, replace(claim, taints=(*claim.taints, _CLOSED)))
+        elif not (node.initialized or claim.is_true(INITIALIZED_CONDITION)):
+            nodes = nodes.set(node.name, replace(node, unschedulable=True))
+    return replace(snapshot, claims=claims, nodes=nodes)
 
 
 def with_buffers(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: float) -> Snapshot:

@@ -2,10 +2,11 @@
 
 import difflib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nodeless.explain.decisions import Situation
+from nodeless.explain.disruption import judged
 from nodeless.explain.fill import NodeFill, new_nodes, standing_nodes
 from nodeless.explain.report import Launch, Unplaced, given_up, launches_of, unplaced
 from nodeless.explain.why import why
@@ -35,7 +36,8 @@ class Answer:
     placed: bool = True
     """False for a pod without a place."""
     facts: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    """The same as data, in the terms of the plan's report: `unplaced`, `node`, `launch`, `given_up`."""
+    """The same as data, in the terms of the plan's report: `unplaced`, `node`, `launch`, `given_up`,
+    `disruption`."""
 
     def to_json(self) -> dict[str, Any]:
         """The answer as a JSON document."""
@@ -57,7 +59,12 @@ def answer(situation: Situation, plan: Plan, name: str, wider: Catalog | None = 
         return _of_pod(situation, plan, name if name in keys else keys[0], (*new, *standing), launches, wider)
     for fill in (*new, *standing):
         if fill.name == name:
-            return _of_node(fill, plan, launches.get(name), _planned_because(snapshot, fill.name))
+            told = _of_node(fill, plan, launches.get(name), _planned_because(snapshot, fill.name))
+            judgement = None if name in launches else judged(situation, name)
+            if judgement is None:
+                return told
+            facts = {**told.facts, "disruption": judgement}
+            return replace(told, lines=(*told.lines, str(judgement)), facts=facts)
     names = [*snapshot.pods, *(fill.name for fill in (*new, *standing))]
     part = name.rpartition("/")[2]
     near = [each for each in names if part in each] or difflib.get_close_matches(name, names, 5) or names

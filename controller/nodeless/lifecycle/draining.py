@@ -10,14 +10,16 @@ budgets and annotations early enough to have its own grace period before it.
 from collections.abc import Iterable
 
 from nodeless.api.times import parse_time
+from nodeless.lifecycle.surging import SURGE_PATIENCE
 from nodeless.lifecycle.view import cause_of
-from nodeless.model.instructions import DeletePod, EvictPod, Instruction
+from nodeless.model.instructions import DeletePod, EvictPod, Instruction, RestartDeployment
 from nodeless.model.labels import DISRUPTED_TAINT, TERMINATION_TIMESTAMP
 from nodeless.model.nodes import Claim, Node
 from nodeless.model.pods import Pod
 from nodeless.model.pools import PROVISIONER
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.taints import Taint, untolerated
+from nodeless.model.workloads import workload_of
 from nodeless.state.protection import protection
 
 #: A pod this long past the end of its grace period holds nothing back (its kubelet is gone).
@@ -59,10 +61,14 @@ def holds_back(claim: Claim, pod: Pod, now: float) -> bool:
 
 
 def requests_to_leave(
-    claim: Claim, node: Node, waiting: Iterable[Pod], now: float
+    claim: Claim, node: Node, waiting: Iterable[Pod], now: float, alone: frozenset[str] = frozenset()
 ) -> tuple[tuple[Instruction, ...], tuple[str, ...]]:
-    """What to ask of the pods now, and why some of them are asked nothing."""
+    """What to ask of the pods now, and why some of them are asked nothing.
+
+    Those in `alone` (by key) leave once their Deployment has made another one.
+    """
     cause, deadline = cause_of(claim), deadline_of(claim)
+    patient = now < (node.deletion_timestamp or now) + SURGE_PATIENCE
     staying: list[Pod] = []
     instructions: list[Instruction] = []
     for pod in waiting:
@@ -78,6 +84,9 @@ def requests_to_leave(
         annotation = "" if first_generation(claim) else protection(pod, now)
         if annotation:
             protected.append(f"pod {pod.key} has {annotation}")
+        elif pod.key in alone and patient:
+            owner = workload_of(pod).name
+            instructions.append(RestartDeployment(cause, pod.namespace, owner, pod.name, pod.uid, node.name))
         else:
             instructions.append(EvictPod(cause, pod.namespace, pod.name, pod.uid, node.name))
     return tuple(instructions), tuple(protected)

@@ -21,6 +21,7 @@ from nodeless.model.instructions import (
     TerminateEverything,
 )
 from nodeless.model.labels import TERMINATION_FINALIZER, TERMINATION_TIMESTAMP
+from nodeless.model.nodes import DRAINED, INSTANCE_TERMINATING, VOLUMES_DETACHED, Claim
 from nodeless.model.pools import Pool
 from nodeless.model.snapshot import Snapshot
 from nodeless.state.usage import pool_members
@@ -28,6 +29,7 @@ from nodeless.state.usage import pool_members
 TEARDOWN = "teardown"
 #: Seconds that the drain of a node may take while a stack is destroyed; then its pods are deleted.
 TEARDOWN_DRAIN = 600.0
+_MOST_SHOWN = 3
 
 
 def step_pool(snapshot: Snapshot, pool: Pool) -> tuple[Instruction, ...]:
@@ -46,6 +48,29 @@ def step_pool(snapshot: Snapshot, pool: Pool) -> tuple[Instruction, ...]:
     if members or not held:
         return ending
     return (RemoveFinalizer(cause, pool.reference.kind, pool.name, TERMINATION_FINALIZER),)
+
+
+def deletion_progress(snapshot: Snapshot, pool: Pool) -> str:
+    """What a deleted pool still waits for, node by node; empty when nothing is left."""
+    members = pool_members(snapshot, pool)
+    if not members:
+        return ""
+    shown = [f"{claim.node_name or claim.name} ({_stage(claim)})" for claim, _ in members[:_MOST_SHOWN]]
+    more = f", {len(members) - _MOST_SHOWN} more" if len(members) > _MOST_SHOWN else ""
+    nodes = "1 node" if len(members) == 1 else f"{len(members)} nodes"
+    return f"{nodes} still to end: {', '.join(shown)}{more}"
+
+
+def _stage(claim: Claim) -> str:
+    if claim.deletion_timestamp is None:
+        return "not asked to end yet"
+    if claim.is_true(INSTANCE_TERMINATING):
+        return "its instance is terminating"
+    for type_ in (VOLUMES_DETACHED, DRAINED):
+        condition = claim.condition(type_)
+        if condition is not None and condition.status != "True" and condition.message:
+            return condition.message
+    return "ending"
 
 
 def _deadlines(snapshot: Snapshot) -> tuple[Instruction, ...]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 from nodeless.lifecycle.consistency import step_consistency
+from nodeless.lifecycle.consolidatable import step_consolidatable
 from nodeless.lifecycle.emptiness import step_emptiness
 from nodeless.lifecycle.expiration import step_expiration
 from nodeless.lifecycle.holding import step_holding
@@ -33,7 +34,15 @@ def step(view: ClaimView, now: float) -> Step:
     expiration = step_expiration(view, now)
     if any(isinstance(each, DeleteClaim) for each in expiration.instructions):
         return expiration
-    return _together((expiration, step_holding(view), _step_living(view, now), step_consistency(view, now)))
+    return _together(
+        (
+            expiration,
+            step_holding(view),
+            _step_living(view, now),
+            step_consistency(view, now),
+            step_consolidatable(view, now),
+        )
+    )
 
 
 def _step_living(view: ClaimView, now: float) -> Step:

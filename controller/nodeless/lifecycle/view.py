@@ -25,6 +25,8 @@ class ClaimView:
     """Volumes attached to the node, without those of pods that stay until the end."""
     instance_gone: bool = False
     """The cloud has confirmed that no instance of this claim lives."""
+    alone: frozenset[str] = frozenset()
+    """Keys of pods that get a successor before they leave (`surging`)."""
     twins: tuple[Node, ...] = ()
     """Other Nodes of the same instance (it joined again under another name)."""
 

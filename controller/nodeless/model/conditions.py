@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 READY = "Ready"
+DELETING = "Deleting"
 VALIDATION_SUCCEEDED = "ValidationSucceeded"
 NODE_CLASS_READY = "NodeClassReady"
 SUBNETS_READY = "SubnetsReady"

@@ -120,6 +120,18 @@ class DeletePod:
 
 
 @dataclass(frozen=True, slots=True)
+class RestartDeployment:
+    """Have a Deployment bring up the successor of one of its pods before the pod leaves; once a pod."""
+
+    cause: str
+    namespace: str
+    deployment: str
+    pod: str
+    pod_uid: str
+    node_name: str
+
+
+@dataclass(frozen=True, slots=True)
 class TerminateInstance:
     """End a claim's instance and watch it go; without an id, every instance that carries the claim's tag."""
 
@@ -192,6 +204,7 @@ Instruction = (
     | DeleteClaim
     | EvictPod
     | DeletePod
+    | RestartDeployment
     | TerminateInstance
     | LookForInstance
     | TerminateEverything

@@ -1,0 +1,50 @@
+"""Why a node was, or was not, disrupted: one reason with the figures."""
+
+from dataclasses import dataclass, replace
+
+from nodeless.disruption import DisruptionPolicy, disrupt
+from nodeless.explain.decisions import Situation
+from nodeless.model.nodes import DISRUPTION_REASON, Claim
+from nodeless.model.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """The one reason: a stable `code` (a verdict's, or a move's reason), and a sentence with the figures."""
+
+    disrupted: bool
+    code: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{'is' if self.disrupted else 'is not'} disrupted: {self.message} [{self.code}]"
+
+
+def judged(situation: Situation, name: str, policy: DisruptionPolicy | None = None) -> Judgement | None:
+    """Why the node of that name (or the claim's of that name) is disrupted or not.
+
+    None: it is no node of ours, or the claim has none yet. What stands on the claim already counts before
+    what would be decided now.
+    """
+    snapshot = situation.snapshot
+    claim = _claim_of(snapshot, name)
+    if claim is None:
+        return None
+    condition = claim.condition(DISRUPTION_REASON)
+    if condition is not None and condition.status == "True":
+        return Judgement(True, condition.reason, condition.message or "it was decided earlier")
+    solving = replace(situation.policy, time_box=0.0)
+    chosen = replace(policy, solving=solving) if policy is not None else DisruptionPolicy(solving=solving)
+    decisions = disrupt(snapshot, situation.catalog, chosen, situation.now)
+    for move in decisions.moves:
+        if claim.name in move.claims:
+            return Judgement(True, move.reason, move.message)
+    verdict = decisions.verdicts.get(claim.name)
+    if verdict is None:
+        return Judgement(False, "NotNeeded", "another move goes first in this round")
+    return Judgement(False, verdict.code, verdict.message)
+
+
+def _claim_of(snapshot: Snapshot, name: str) -> Claim | None:
+    node = snapshot.nodes.get(name)
+    return snapshot.claim_of(node) if node is not None else snapshot.claims.get(name)

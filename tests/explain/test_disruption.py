@@ -1,0 +1,57 @@
+"""Why a node was, or was not, disrupted: one reason, with the figures."""
+
+from dataclasses import replace
+
+import pytest
+
+from nodeless.disruption import begin
+from nodeless.explain.answers import answer
+from nodeless.explain.decisions import Situation
+from nodeless.explain.disruption import judged
+from nodeless.model.labels import CAPACITY_TYPE, DO_NOT_EVICT, ON_DEMAND
+from nodeless.model.requirements import Requirements
+from nodeless.solve import Policy
+from tests.disruption.test_commands import carried_out
+from tests.disruption.world import a_provisioner, cluster, decide, node_of, on, only_move
+from tests.solve.factories import FAMILY, NOW, needs
+
+POOL = a_provisioner(requirements=Requirements([needs(CAPACITY_TYPE, "In", ON_DEMAND)]))
+WASTEFUL = cluster(POOL, node_of(POOL, "a", "2xlarge"), on("a", cpu="500m"))
+
+
+def situation(snapshot):
+    return Situation(snapshot, dict.fromkeys(snapshot.pools, FAMILY), Policy(), NOW)
+
+
+@pytest.mark.parametrize("name", ["a", "node-a"])
+def test_a_node_that_is_dear_for_its_pods_says_what_its_end_saves(name):
+    found = judged(situation(WASTEFUL), name)
+    assert (found.disrupted, found.code) == (True, "Underutilized")
+    assert "USD/h now" in found.message
+
+
+def test_a_node_that_stays_says_the_one_reason_with_the_figures():
+    guarded = cluster(POOL, node_of(POOL, "a", "2xlarge"), on("a", annotations={DO_NOT_EVICT: "true"}))
+    found = judged(situation(guarded), "node-a")
+    assert (found.disrupted, found.code) == (False, "PodProtected")
+    tight = cluster(POOL, node_of(POOL, "a", "small"), on("a", cpu="800m"))
+    assert "0.5295 USD/h against 0.5295 USD/h now" in judged(situation(tight), "node-a").message
+
+
+def test_a_node_that_is_on_its_way_out_says_why_it_was_decided():
+    """The reason stands on the claim until it is gone, whoever asks, and after any restart."""
+    move = only_move(decide(WASTEFUL))
+    begun = carried_out(WASTEFUL, begin(move, WASTEFUL, dict(WASTEFUL.pools), NOW))
+    found = judged(situation(begun), "node-a")
+    assert found == replace(found, disrupted=True, code="Underutilized", message=move.message)
+
+
+def test_the_answer_on_a_node_ends_with_it_and_has_it_as_data():
+    told = answer(situation(WASTEFUL), situation(WASTEFUL).plan(), "node-a")
+    assert told.lines[-1].startswith("is disrupted: ")
+    assert told.lines[-1].endswith("[Underutilized]")
+    assert told.to_json()["disruption"]["code"] == "Underutilized"
+
+
+def test_nodes_of_others_have_no_such_reason():
+    assert judged(situation(WASTEFUL), "somebody-elses") is None
