@@ -1,38 +1,87 @@
 """Metrics: names and labels that dashboards depend on, their number, and the scrape of a real process."""
 
 import asyncio
+from dataclasses import replace
+from urllib.parse import urlsplit
 
 import pytest
 
 from nodeless.app.cluster_metrics import FAMILIES, NODE_LABELS
+from nodeless.app.keyed_queue import KeyedQueue
 from nodeless.app.measured_cloud import measured
-from nodeless.app.metrics import COUNTERS, Metrics
+from nodeless.app.metrics import Metrics
 from nodeless.app.version_one_metrics import MIRRORS
+from nodeless.app.work_metrics import CLAIM_LIFECYCLE, CONTROLLERS, POOLS
 from nodeless.cloud import CloudUnavailable
-from nodeless.model.events import NodeGone, NodeSeen, PodGone, PodSeen
+from nodeless.model.events import NodeGone, NodeSeen, PodGone, PodSeen, PoolSeen
 from nodeless.model.pods import Owner
+from nodeless.model.pools import Reference
 from nodeless.model.snapshot import Snapshot
 from nodeless.state import apply
 from tests import factories
 from tests.app.process import leads, scrape
 from tests.app.world import CLAIMS, Kubelets, a_pod, a_provisioner, a_template
 
-#: Names of v0.27 that dashboards use, with their labels.
+#: Names of v0.27 that dashboards use, with their type and labels.
 UPSTREAM = {
-    "karpenter_nodes_created": ("reason", "provisioner"),
-    "karpenter_nodes_terminated": ("reason", "provisioner"),
-    "karpenter_provisioner_usage": ("resource_type", "provisioner"),
-    "karpenter_provisioner_limit": ("resource_type", "provisioner"),
-    "karpenter_provisioner_usage_pct": ("resource_type", "provisioner"),
-    "karpenter_provisioner_scheduling_duration_seconds": (),
-    "karpenter_cloudprovider_duration_seconds": ("controller", "method", "provider"),
-    "karpenter_interruption_received_messages": ("message_type",),
-    "karpenter_interruption_deleted_messages": (),
-    "karpenter_interruption_message_latency_time_seconds": (),
-    "karpenter_interruption_actions_performed": ("action_type",),
-    "leader_election_master_status": ("name",),
-    "controller_runtime_reconcile_total": ("controller", "result"),
+    "karpenter_nodes_created": ("counter", "reason", "provisioner"),
+    "karpenter_nodes_terminated": ("counter", "reason", "provisioner"),
+    "karpenter_nodes_termination_time_seconds": ("summary",),
+    "karpenter_pods_startup_time_seconds": ("summary",),
+    "karpenter_provisioner_usage": ("gauge", "resource_type", "provisioner"),
+    "karpenter_provisioner_limit": ("gauge", "resource_type", "provisioner"),
+    "karpenter_provisioner_usage_pct": ("gauge", "resource_type", "provisioner"),
+    "karpenter_provisioner_scheduling_duration_seconds": ("histogram",),
+    "karpenter_deprovisioning_evaluation_duration_seconds": ("histogram", "method"),
+    "karpenter_deprovisioning_replacement_node_initialized_seconds": ("histogram",),
+    "karpenter_deprovisioning_actions_performed": ("counter", "action"),
+    "karpenter_cloudprovider_duration_seconds": ("histogram", "controller", "method", "provider"),
+    "karpenter_cloudprovider_batcher_batch_time_seconds": ("histogram", "batcher"),
+    "karpenter_cloudprovider_batcher_batch_size": ("histogram", "batcher"),
+    "karpenter_interruption_received_messages": ("counter", "message_type"),
+    "karpenter_interruption_deleted_messages": ("counter",),
+    "karpenter_interruption_message_latency_time_seconds": ("histogram",),
+    "karpenter_interruption_actions_performed": ("counter", "action_type"),
+    "leader_election_master_status": ("gauge", "name"),
+    "controller_runtime_reconcile_total": ("counter", "controller", "result"),
+    "controller_runtime_reconcile_errors_total": ("counter", "controller"),
+    "controller_runtime_reconcile_time_seconds": ("histogram", "controller"),
+    "controller_runtime_max_concurrent_reconciles": ("gauge", "controller"),
+    "controller_runtime_active_workers": ("gauge", "controller"),
+    "workqueue_depth": ("gauge", "name"),
+    "workqueue_adds_total": ("counter", "name"),
+    "workqueue_retries_total": ("counter", "name"),
+    "workqueue_queue_duration_seconds": ("histogram", "name"),
+    "workqueue_work_duration_seconds": ("histogram", "name"),
+    "workqueue_unfinished_work_seconds": ("gauge", "name"),
+    "workqueue_longest_running_processor_seconds": ("gauge", "name"),
+    "rest_client_requests_total": ("counter", "code", "method", "host"),
 }
+#: Upper bounds of durations (the specification's "dur" buckets), as texts.
+DUR = [
+    *("0.005", "0.01", "0.025", "0.05", "0.1", "0.15", "0.2", "0.25", "0.3", "0.35", "0.4", "0.45", "0.5"),
+    *("0.6", "0.7", "0.8", "0.9", "1.0", "1.25", "1.5", "1.75", "2.0", "2.5", "3.0", "3.5", "4.0", "4.5"),
+    *(
+        "5.0",
+        "6.0",
+        "7.0",
+        "8.0",
+        "9.0",
+        "10.0",
+        "15.0",
+        "20.0",
+        "25.0",
+        "30.0",
+        "40.0",
+        "50.0",
+        "60.0",
+        "+Inf",
+    ),
+]
+SIZES = [
+    *(1, 2, 4, 5, 10, 15, 20, 25, 30, 40, 50, 60, 70, 80, 90, 100, 125, 150, 175, 200, 225, 250, 275, 300),
+    *(350, 400, 450, 500, 550, 600, 700, 800, 900, 1000),
+]
 
 
 def collected(metrics):
@@ -56,19 +105,34 @@ def a_cluster(nodes, pods_each):
     return snapshot
 
 
-@pytest.mark.parametrize(("name", "labels"), UPSTREAM.items(), ids=UPSTREAM)
-def test_a_family_has_karpenters_name_and_labels(name, labels):
+@pytest.mark.parametrize(("name", "form"), UPSTREAM.items(), ids=UPSTREAM)
+def test_a_family_has_karpenters_name_type_and_labels(name, form):
+    kind, *labels = form
     registry = Metrics().registry
     (found,) = (each for each in registry._collector_to_names if getattr(each, "_name", "") == name)
-    assert found._labelnames == labels
-    shown = Metrics().render().decode()
-    assert f"# TYPE {name} {'counter' if name in COUNTERS else found._type}\n" in shown
+    assert list(found._labelnames) == labels
+    assert f"# TYPE {name} {kind}\n" in Metrics().render().decode()
 
 
 def test_counters_of_v0_27_bear_no_total():
-    for name in COUNTERS:
-        if name.startswith("karpenter_") and "cloudprovider" not in name:
+    for name, (kind, *_) in UPSTREAM.items():
+        if kind == "counter" and name.startswith("karpenter_"):
             assert not name.endswith("_total")
+
+
+def test_bounds_of_histograms_are_karpenters():
+    metrics = Metrics()
+    metrics.show_batch("describe_instances", 3, 0.02)
+    shown = collected(metrics)
+
+    def bounds(name):
+        return [each.split('le="')[1].split('"')[0] for each in shown if each.startswith(f"{name}_bucket")]
+
+    assert bounds("karpenter_provisioner_scheduling_duration_seconds") == DUR
+    assert bounds("karpenter_cloudprovider_batcher_batch_time_seconds") == DUR
+    assert bounds("karpenter_cloudprovider_batcher_batch_size") == [*(f"{each}.0" for each in SIZES), "+Inf"]
+    size = 'karpenter_cloudprovider_batcher_batch_size_bucket{batcher="describe_instances",le='
+    assert (shown[f'{size}"2.0"}}'], shown[f'{size}"4.0"}}']) == (0, 1)
 
 
 def test_the_labels_of_a_nodes_series_are_four_and_one_for_each_well_known_label():
@@ -112,7 +176,27 @@ def test_at_500_nodes_the_number_of_series_is_bounded_by_nodes_pods_and_a_consta
     resources = len(snapshot.nodes["node-0"].capacity)
     assert len(series) - nothing <= 500 * len([n for n in FAMILIES if "_nodes_" in n]) * resources + 2000 + 2
     assert sum(name.startswith("karpenter_pods_state") for name in series) == 2000
-    assert nothing < 400
+
+
+def test_what_is_no_node_and_no_pod_has_a_bounded_number_of_series():
+    """Every loop, queue, reason and call that there is, and ten pools of both kinds."""
+    metrics = Metrics()
+    for name in CONTROLLERS:
+        with metrics.work.reconciling(name):
+            pass
+    for name in (CLAIM_LIFECYCLE, POOLS):
+        KeyedQueue(metrics.work.queue(name, 1)).add("a")
+    for name in ("create_fleet", "describe_instances", "terminate_instances"):
+        metrics.show_batch(name, 1, 0.0)
+    pools = [replace(factories.a_pool(), reference=Reference("Provisioner", f"pool-{n}")) for n in range(10)]
+    snapshot = Snapshot()
+    for pool in pools:
+        snapshot = apply(snapshot, PoolSeen(pool))
+    metrics.show_pools(snapshot, pools)
+    metrics.disruption.show_budgets(snapshot, 0.0)
+    assert len(collected(metrics)) < 1500
+    metrics.disruption.show_budgets(Snapshot(), 0.0)
+    assert not any('"pool-3"' in name for name in collected(metrics))
 
 
 def test_series_of_what_is_gone_disappear():
@@ -127,8 +211,8 @@ def test_series_of_what_is_gone_disappear():
 
 def test_version_ones_names_show_the_same_figures():
     metrics = Metrics()
-    metrics.nodes_created.labels("provisioning", "default").inc(2)
-    metrics.nodes_created.labels("consolidation/replace", "default").inc()
+    metrics.nodes.created.labels("provisioning", "default").inc(2)
+    metrics.nodes.created.labels("consolidation/replace", "default").inc()
     metrics.scheduling_seconds.observe(0.3)
     shown = collected(metrics)
     assert shown['karpenter_nodes_created_total{nodepool="default"}'] == 3
@@ -166,7 +250,9 @@ def test_calls_to_the_cloud_are_measured_with_their_errors():
 
 
 @pytest.mark.cluster
-def test_the_scrape_of_a_process_that_made_a_node_shows_all_of_it(replicas, api, aws, network, namespace):
+def test_the_scrape_of_a_process_that_made_a_node_shows_all_of_it(
+    replicas, api, aws, network, namespace, control_plane
+):
     process = replicas("first")
     leads(api, namespace, "first")
     for document in (
@@ -182,12 +268,12 @@ def test_the_scrape_of_a_process_that_made_a_node_shows_all_of_it(replicas, api,
         series = scrape(process)
         return series if any(name.startswith("karpenter_nodes_allocatable") for name in series) else None
 
+    host = urlsplit(control_plane.endpoint).netloc
     api.wait(lambda: api.list(CLAIMS), timeout=40, what="a claim")
     series = api.wait(shown, timeout=60, what="the node's series")
     created = 'karpenter_nodes_created{provisioner="default",reason="provisioning"}'
     api.wait(lambda: scrape(process).get(created) == 1, what="the count of nodes")
-    series = scrape(process)
-    for name in (
+    wanted = (
         'leader_election_master_status{name="karpenter-leader-election"}',
         'karpenter_provisioner_limit{provisioner="default",resource_type="cpu"}',
         'karpenter_nodepools_limit{nodepool="default",resource_type="cpu"}',
@@ -195,10 +281,20 @@ def test_the_scrape_of_a_process_that_made_a_node_shows_all_of_it(replicas, api,
         'nodeless_aws_call_duration_seconds_count{operation="CreateFleet",service="ec2"}',
         'nodeless_aws_call_errors_total{code="DryRunOperation",operation="DescribeInstanceTypes",service="ec2"}',
         "karpenter_provisioner_scheduling_duration_seconds_count",
+        'controller_runtime_reconcile_total{controller="provisioner",result="success"}',
+        'controller_runtime_reconcile_time_seconds_count{controller="nodeclaim_lifecycle"}',
+        'controller_runtime_max_concurrent_reconciles{controller="nodeclaim_lifecycle"}',
+        'workqueue_adds_total{name="nodepool"}',
+        'karpenter_cloudprovider_batcher_batch_size_count{batcher="describe_instances"}',
+        'karpenter_nodepools_allowed_disruptions{nodepool="default",reason="drifted"}',
+        f'rest_client_requests_total{{code="201",host="{host}",method="POST"}}',
+        f'rest_client_rate_limiter_duration_seconds_count{{host="{host}",verb="GET"}}',
         "karpenter_scheduler_queue_depth",
         "process_resident_memory_bytes",
-    ):
-        assert name in series
+    )
+    # The first step of a claim ends a moment after its instance is counted.
+    api.wait(lambda: not {*wanted} - {*scrape(process)}, what="every series")
+    series = scrape(process)
     assert series["karpenter_cluster_state_synced"] == 1
     cost, bound = (f"nodeless_plan_{name}_dollars_per_hour" for name in ("cost", "lower_bound"))
     assert 0 <= series[bound] <= series[cost] + 1e-9

@@ -23,6 +23,7 @@ from nodeless.app.disruption_loop import DisruptionLoop
 from nodeless.app.drift_loop import DriftLoop
 from nodeless.app.hands import GUARD_NAME, Hands
 from nodeless.app.launcher import Launcher
+from nodeless.app.lives import Lives
 from nodeless.app.metrics import Metrics
 from nodeless.app.pool_loop import PoolLoop
 from nodeless.app.provisioning import Provisioning
@@ -269,6 +270,7 @@ async def a_rig(
     cloud = cloud or AwsProvider(AWS_SETTINGS, structlog.get_logger(), clock=clock)
     settings = GlobalSettings(CLUSTER, batch_idle_seconds=0.1, batch_max_seconds=1.0)
     recorder = Recorder(client, "test")
+    Lives(cluster, metrics)
     hands = Hands(client, cloud, cluster, None, recorder, metrics, namespace)
     buffers = Buffers(client, cluster)
     provisioning = Provisioning(
@@ -277,8 +279,8 @@ async def a_rig(
     launcher = Launcher(hands, cloud, cluster, recorder, metrics, provisioning.pods_of)
     claims = ClaimLoop(cluster, hands, launcher, metrics)
     pools = PoolLoop(client, cluster, cloud, hands, recorder, metrics)
-    collector = Collector(cluster, cloud, hands)
-    drift = DriftLoop(cluster, cloud, hands)
+    collector = Collector(cluster, cloud, hands, metrics)
+    drift = DriftLoop(cluster, cloud, hands, metrics)
     disruption = DisruptionLoop(cluster, cloud, hands, recorder, settings, metrics)
     kubelets = Kubelets(api, network)
     invalid = []
@@ -311,6 +313,7 @@ async def a_rig(
             kubelets=kubelets,
             network=network,
             invalid=invalid,
+            metrics=metrics,
         )
         yield rig
         rig.check()

@@ -6,8 +6,9 @@ refusal that names it, a stack trace in the log, and the server goes on.
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import structlog
 from aiohttp import web
@@ -36,6 +37,8 @@ _GRACE_SECONDS = 5.0
 Review = Callable[[Json], Json]
 LookAround = Callable[[], Surroundings]
 """Gives what is known of types and pools at once: nothing is fetched while a user waits."""
+ReviewWatcher = Callable[[str], AbstractContextManager[Callable[[int], None]]]
+"""Entered with the path of each request; what it gives is told the status of the answer."""
 
 
 class WebhookPortTakenError(OSError):
@@ -60,12 +63,13 @@ class AdmissionServer:
         check_settings: SettingsCheck | None = None,
         advise_on_settings: SettingsCheck | None = None,
         look_around: LookAround | None = None,
+        watcher: ReviewWatcher | None = None,
     ) -> None:
         self.port = port
         self._host = host
         self._certificates = certificates
         self._runner = web.AppRunner(
-            application(check_settings, look_around, advise_on_settings),
+            application(check_settings, look_around, advise_on_settings, watcher),
             access_log=None,
             shutdown_timeout=_GRACE_SECONDS,
         )
@@ -112,6 +116,7 @@ def application(
     check_settings: SettingsCheck | None = None,
     look_around: LookAround | None = None,
     advise_on_settings: SettingsCheck | None = None,
+    watcher: ReviewWatcher | None = None,
 ) -> web.Application:
     """The paths that are served; any other is a mistake in a webhook configuration."""
 
@@ -124,7 +129,8 @@ def application(
                 structlog.get_logger().bind(logger="webhook").exception("cannot look around")
         return review_validate(request)
 
-    app = web.Application(client_max_size=_LARGEST_BODY)
+    middlewares = [_watched_by(watcher)] if watcher is not None else []
+    app = web.Application(client_max_size=_LARGEST_BODY, middlewares=middlewares)
     for group in (CORE_GROUP, AWS_GROUP):
         app.router.add_post(f"/default/{group}", _handler(review_default))
         app.router.add_post(f"/validate/{group}", _handler(validated))
@@ -134,6 +140,22 @@ def application(
     )
     app.router.add_route("*", "/{anything:.*}", _unknown_path)
     return app
+
+
+def _watched_by(watcher: ReviewWatcher) -> Any:
+    @web.middleware
+    async def watch(
+        request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        # Paths that are not served are one: nobody may add to what is counted by asking.
+        served = not isinstance(request.match_info.route.resource, web.DynamicResource)
+        path = request.path if served else "unknown"
+        with watcher(path) as told:
+            answer = await handler(request)
+            told(answer.status)
+            return answer
+
+    return watch
 
 
 def _handler(review: Review) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:

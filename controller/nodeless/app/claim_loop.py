@@ -14,6 +14,7 @@ from nodeless.app.logs import logger
 from nodeless.app.metrics import Metrics
 from nodeless.app.pod_events import PodEvents
 from nodeless.app.slots import Slots
+from nodeless.app.work_metrics import CLAIM_LIFECYCLE, Outcome
 from nodeless.cloud import CloudError
 from nodeless.lifecycle import ClaimView, step, step_orphan
 from nodeless.lifecycle.draining import attachments_of
@@ -43,7 +44,7 @@ class ClaimLoop:
         self._hands = hands
         self._launcher = launcher
         self._metrics = metrics
-        self._queue = KeyedQueue()
+        self._queue = KeyedQueue(metrics.work.queue(CLAIM_LIFECYCLE, WORKERS))
         self._slots = Slots(WORKERS)
         self._failures: dict[str, int] = {}
         #: When a failed launch may be tried again, by claim; other steps of the claim need not wait for it.
@@ -108,10 +109,10 @@ class ClaimLoop:
 
     async def _work(self, key: str) -> None:
         try:
-            await self._step(key)
+            with self._metrics.work.reconciling(CLAIM_LIFECYCLE) as outcome:
+                await self._step(key, outcome)
             if key not in self._launch_after:
                 self._failures.pop(key, None)
-            self._metrics.reconciles.labels("claim_lifecycle", "success").inc()
         except RetryLaterError:
             self._launch_after[key] = wall_clock() + self._again(key)
         except (ApiError, ApiUnavailable, CloudError) as error:
@@ -126,12 +127,11 @@ class ClaimLoop:
         """Have the key taken anew after a while that grows with each failure; gives back the seconds."""
         failures = self._failures.get(key, 0)
         self._failures[key] = min(failures + 1, _MOST_DOUBLINGS)
-        self._metrics.reconciles.labels("claim_lifecycle", "error").inc()
         delay: float = min(_FIRST_DELAY * 2**failures, _LONGEST_DELAY)
         self._queue.add_in(key, delay)
         return delay
 
-    async def _step(self, key: str) -> None:
+    async def _step(self, key: str, outcome: Outcome) -> None:
         snapshot = self._cluster.snapshot
         if key.startswith(_NODE_PREFIX):
             node = snapshot.nodes.get(key.removeprefix(_NODE_PREFIX))
@@ -161,6 +161,7 @@ class ClaimLoop:
         if again is not None:
             self._queue.add_in(key, again)
         if decided.again_at is not None:
+            outcome.again_later()
             self._queue.add_in(key, decided.again_at - wall_clock())
         if not gone and claim.name in self._hands.instances.gone:
             # The instance went during this step: take the last one without waiting for the clock.

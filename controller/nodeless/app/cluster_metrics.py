@@ -11,6 +11,7 @@ from prometheus_client.registry import Collector
 
 from nodeless.model.labels import (
     ARCH,
+    CAPACITY_RESERVATION_ID,
     CAPACITY_TYPE,
     INSTANCE_TYPE,
     NODE_POOL,
@@ -32,7 +33,11 @@ _NODE_FAMILIES = {
     "karpenter_nodes_total_daemon_limits": "Limits of the daemons' pods on a node",
     "karpenter_nodes_system_overhead": "Capacity of a node that is not allocatable",
 }
-_LABEL_KEYS = {key.partition("/")[2].replace("-", "_").replace(".", "_"): key for key in sorted(WELL_KNOWN)}
+#: Well-known keys that came with v1: series bear v0.27's labels and `nodepool`, whatever becomes well known.
+_LATER_KEYS = {CAPACITY_RESERVATION_ID}
+_LABEL_KEYS = {
+    key.partition("/")[2].replace("-", "_").replace(".", "_"): key for key in sorted(WELL_KNOWN - _LATER_KEYS)
+}
 NODE_LABELS = ("resource_type", "node_name", "provisioner", "phase", *_LABEL_KEYS)
 _POD_STATE = "karpenter_pods_state"
 POD_LABELS = (

@@ -5,6 +5,8 @@ import asyncio
 from nodeless.app.cluster import Cluster
 from nodeless.app.hands import Hands, wall_clock
 from nodeless.app.logs import logger
+from nodeless.app.metrics import Metrics
+from nodeless.app.work_metrics import CLAIM_COLLECTION
 from nodeless.cloud import CloudError, CloudProvider
 from nodeless.lifecycle import collect
 from nodeless.watch import ApiError, ApiUnavailable
@@ -18,10 +20,11 @@ class Collector:
     _EAGER_SECONDS = 10.0
     _CALM_SECONDS = 120.0
 
-    def __init__(self, cluster: Cluster, cloud: CloudProvider, hands: Hands) -> None:
+    def __init__(self, cluster: Cluster, cloud: CloudProvider, hands: Hands, metrics: Metrics) -> None:
         self._cluster = cluster
         self._cloud = cloud
         self._hands = hands
+        self._metrics = metrics
         self._log = logger("collector")
 
     async def run(self) -> None:
@@ -30,7 +33,8 @@ class Collector:
         said = ""
         while True:
             try:
-                await self.collect_once()
+                with self._metrics.work.reconciling(CLAIM_COLLECTION):
+                    await self.collect_once()
                 rounds += 1
                 said = ""
             except (ApiError, ApiUnavailable, CloudError) as error:

@@ -35,6 +35,7 @@ from nodeless.app.launcher import Launcher
 from nodeless.app.leadership import LEASE_NAME, Leadership
 from nodeless.app.live_logging import LiveLogging
 from nodeless.app.live_settings import Faults, LiveSettings, read_global_settings
+from nodeless.app.lives import Lives
 from nodeless.app.logs import logger
 from nodeless.app.measured_capacity import MeasuredCapacity
 from nodeless.app.measured_cloud import measured
@@ -42,6 +43,7 @@ from nodeless.app.metrics import Metrics
 from nodeless.app.pool_loop import PoolLoop
 from nodeless.app.probes import health_application, metrics_application, serve
 from nodeless.app.process_settings import ProcessSettings
+from nodeless.app.profiling import start_counting_memory
 from nodeless.app.provisioning import Provisioning
 from nodeless.app.recorder import Recorder
 from nodeless.app.settings import SETTINGS_NAME, settings_faults, settings_warnings
@@ -51,7 +53,14 @@ from nodeless.app.waiting import synced
 from nodeless.cloud import CloudError, CloudProvider
 from nodeless.cloud.aws import AwsProvider
 from nodeless.model.instructions import PublishEvent
-from nodeless.watch import ApiClient, ApiError, Reflector, watched_config_map, watched_kinds
+from nodeless.watch import (
+    ApiClient,
+    ApiError,
+    Reflector,
+    TokenBucket,
+    watched_config_map,
+    watched_kinds,
+)
 from nodeless.watch.buffers import watched_buffers
 from nodeless.watch.kinds import watched_guard
 
@@ -70,6 +79,8 @@ class Controller:
         self._process = process
         self._client = client
         self._metrics = Metrics()
+        client.observe(self._metrics.work.show_request, self._metrics.work.show_throttled)
+        client.limit(TokenBucket(process.client_rate, process.client_burst))
         self._recorder = Recorder(client, process.identity)
         self._leadership = Leadership(client, process.namespace, process.identity)
         #: What readiness waits for: the settings' watch, the webhook, and, for the leader, the cluster's.
@@ -82,12 +93,16 @@ class Controller:
         async with contextlib.AsyncExitStack() as stack:
             for application, port, purpose in (
                 (health_application(self._unready), process.health_port, "probes"),
-                (metrics_application(self._metrics), process.metrics_port, "metrics"),
+                (
+                    metrics_application(self._metrics, profiling=process.profiling),
+                    process.metrics_port,
+                    "metrics",
+                ),
             ):
                 runner = await serve(application, process.bind_address, port, purpose)
                 stack.push_async_callback(runner.cleanup)
             # The last thing that happens: what was decided until then is still told.
-            stack.push_async_callback(self._recorder.flush, _FLUSH_SECONDS)
+            stack.push_async_callback(self._tell_the_rest)
             logging = LiveLogging(self._complain)
             await logging.read(self._client, process.namespace, process.logging_name)
             started, data = await read_global_settings(self._client, process.namespace, process.given)
@@ -103,6 +118,11 @@ class Controller:
                 await self._releasing(self._lead(settings))
                 for task in background:
                     task.cancel()
+
+    async def _tell_the_rest(self) -> None:
+        """Write the events that are queued; there is no time left to save requests."""
+        self._client.limit(None)
+        await self._recorder.flush(_FLUSH_SECONDS)
 
     async def _follow(self, name: str, live: LiveSettings | LiveLogging) -> None:
         """Keep what a ConfigMap says current."""
@@ -152,6 +172,7 @@ class Controller:
             check_settings=settings_faults,
             advise_on_settings=settings_warnings,
             look_around=surroundings.current,
+            watcher=self._metrics.work.reviewing,
         )
         async with asyncio.TaskGroup() as group, server:
             group.create_task(surroundings.run(), name="surroundings")
@@ -163,7 +184,8 @@ class Controller:
         leadership = self._leadership if self._process.leader_elect else None
         if leadership is not None:
             await leadership.acquire()
-        self._metrics.leading.labels(LEASE_NAME).set(1)
+        leading = self._metrics.leading.labels(LEASE_NAME)
+        leading.set(1)
         try:
             async with asyncio.TaskGroup() as group:
                 if leadership is not None:
@@ -171,6 +193,8 @@ class Controller:
                 group.create_task(self._act(settings, leadership), name="act")
         except* (NotLeadingError, LeadershipLostError):
             raise LeadershipLostError("lost the lease; exiting so that only one replica acts") from None
+        finally:
+            leading.set(0)
 
     async def _hold(self, leadership: Leadership) -> None:
         await leadership.hold()
@@ -223,6 +247,7 @@ class Controller:
     ) -> None:
         process, client = self._process, self._client
         cluster = Cluster()
+        Lives(cluster, self._metrics)
         hands = Hands(client, cloud, cluster, leadership, self._recorder, self._metrics, process.namespace)
         decisions = process.decisions_folder
         record = DecisionFiles(Path(decisions), process.decisions_kept).record if decisions else None
@@ -241,11 +266,11 @@ class Controller:
         claims = ClaimLoop(cluster, hands, launcher, self._metrics)
         measured_capacity = MeasuredCapacity(client, cluster, cloud, process.namespace)
         pools = PoolLoop(client, cluster, cloud, hands, self._recorder, self._metrics)
-        collector = Collector(cluster, cloud, hands)
+        collector = Collector(cluster, cloud, hands, self._metrics)
         interruption = InterruptionLoop(cluster, cloud, hands, self._metrics)
         disruption = DisruptionLoop(cluster, cloud, hands, self._recorder, settings.current, self._metrics)
         settings.listen(disruption.use)
-        drift = DriftLoop(cluster, cloud, hands, settings.current)
+        drift = DriftLoop(cluster, cloud, hands, self._metrics, settings.current)
         settings.listen(drift.use)
         buffers = watched_buffers() if settings.current.capacity_buffers else ()
         guard = watched_guard(process.namespace, GUARD_NAME)
@@ -294,6 +319,8 @@ async def run_controller(process: ProcessSettings) -> None:
     """
     logs.configure(process.log_level, outputs=process.log_output_paths)
     answer_while_computing()
+    if process.profiling:
+        start_counting_memory()
     client = await ApiClient.connect()
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()

@@ -17,6 +17,7 @@ from nodeless.app.pool_catalogs import pool_catalogs, pool_subnets
 from nodeless.app.recorder import Recorder
 from nodeless.app.settings import GlobalSettings
 from nodeless.app.solver_settings import policy_of
+from nodeless.app.work_metrics import DEPROVISIONING
 from nodeless.cloud import CloudError, CloudProvider
 from nodeless.disruption import (
     DisruptionPolicy,
@@ -78,11 +79,11 @@ class DisruptionLoop:
         self._cloud = cloud
         self._hands = hands
         self._recorder = recorder
+        self._metrics = metrics
         self._policy = _policy(settings)
         self._told: dict[str, tuple[str, float]] = {}
         self._still: tuple[Stillness, tuple[Move, ...]] | None = None
         self._memory = Memory()
-        self._metrics = metrics.disruption
         self._acting = asyncio.Lock()
         self._log = logger("disruption")
 
@@ -98,7 +99,8 @@ class DisruptionLoop:
             while True:
                 acted = False
                 try:
-                    acted = await self.look_once()
+                    with self._metrics.work.reconciling(DEPROVISIONING):
+                        acted = await self.look_once()
                 except (ApiError, ApiUnavailable, CloudError) as error:
                     self._log.warning(f"disruption failed, trying again: {error}")
                 await asyncio.sleep(_ADVANCE_SECONDS if acted else self._pause())
@@ -109,19 +111,12 @@ class DisruptionLoop:
             await asyncio.sleep(_ADVANCE_SECONDS)
             async with self._acting:
                 try:
-                    await self._hands.carry_out(self._counted(advance(self._cluster.snapshot, wall_clock())))
+                    steps = advance(self._cluster.snapshot, wall_clock())
+                    await self._hands.carry_out(steps)
+                    self._metrics.disruption.failures.inc(sum(map(_is_failure, steps)))
                 except (ApiError, ApiUnavailable, CloudError) as error:
                     if not (isinstance(error, ApiError) and error.status == 409):
                         self._log.warning(f"a move could not go on, trying again: {error}")
-
-    def _counted(self, instructions: tuple[Instruction, ...]) -> tuple[Instruction, ...]:
-        failed = [
-            each
-            for each in instructions
-            if isinstance(each, PublishEvent) and each.reason == "DisruptionFailed"
-        ]
-        self._metrics.queue_failures.inc(len(failed))
-        return instructions
 
     def _pause(self) -> float:
         """Seconds until the next look: a move may be due sooner."""
@@ -136,6 +131,7 @@ class DisruptionLoop:
 
     async def look_once(self) -> bool:
         """One look; whether a move was found or begun."""
+        self._metrics.disruption.show_budgets(self._cluster.snapshot, wall_clock())
         if self._cluster.snapshot.teardown:
             self._memory = Memory()
             return False
@@ -163,10 +159,9 @@ class DisruptionLoop:
 
     async def _decide(self, snapshot: Snapshot) -> Decisions:
         catalog, policy = await self._market(snapshot)
-        start = time.perf_counter()
+        started = time.perf_counter()
         decisions = await asyncio.to_thread(disrupt, snapshot, catalog, policy, wall_clock(), self._memory)
-        self._metrics.evaluation_seconds.observe(time.perf_counter() - start)
-        self._metrics.show_verdicts(decisions.verdicts, snapshot)
+        self._metrics.disruption.show_look(decisions, snapshot, time.perf_counter() - started)
         return decisions
 
     async def _market(self, snapshot: Snapshot) -> tuple[Catalog, DisruptionPolicy]:
@@ -184,7 +179,7 @@ class DisruptionLoop:
         )
         self._memory = self._memory.without(move)
         if valid is None:
-            self._metrics.show_invalid(move)
+            self._metrics.disruption.show_invalid(move)
             self._log.info(f"not right any more: {move.message}", nodes=_nodes(snapshot, move))
             return False
         self._memory = self._memory.made(valid, snapshot, wall_clock())
@@ -201,7 +196,7 @@ class DisruptionLoop:
             nodes=_nodes(snapshot, move),
             replacements=[node.instance_type for node in move.replacements],
         )
-        self._metrics.show_begun(move)
+        self._metrics.disruption.show_move(move)
         instructions = begin(move, snapshot, dict(snapshot.pools), now)
         async with self._acting:
             for instruction in instructions:
@@ -237,6 +232,10 @@ def _policy(settings: GlobalSettings) -> DisruptionPolicy:
         node_repair=settings.node_repair,
         eviction_price=settings.eviction_price,
     )
+
+
+def _is_failure(instruction: Instruction) -> bool:
+    return isinstance(instruction, PublishEvent) and instruction.reason == "DisruptionFailed"
 
 
 def _nodes(snapshot: Snapshot, move: Move) -> list[str]:

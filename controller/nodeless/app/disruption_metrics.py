@@ -1,83 +1,159 @@
-"""Series of voluntary disruption, under v0.27's names and under v1's where they differ."""
+"""Metrics of voluntary moves, under the names of both generations.
 
-from collections.abc import Iterable, Mapping
-from itertools import groupby
+v0.27 names what is done by method and action (`consolidation/replace`), v1 by reason and decision.
+"""
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from collections import Counter
+from collections.abc import Mapping
 
-from nodeless.model.disruption import DRIFTED, EMPTY, EXPIRED, UNDERUTILIZED, UNHEALTHY, Move, Verdict
+from prometheus_client import CollectorRegistry, Gauge, Histogram
+
+from nodeless.app.families import DURATIONS, Count
+from nodeless.disruption.budgets import allowance
+from nodeless.model.disruption import DRIFTED, EMPTY, EXPIRED, UNDERUTILIZED, UNHEALTHY, Decisions, Move
 from nodeless.model.snapshot import Snapshot
 
-_METHODS = {EXPIRED: "expiration", DRIFTED: "drift", EMPTY: "emptiness", UNHEALTHY: "repair"}
-_SECONDS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 180)
-#: Gauges that only grow.
-DISRUPTION_COUNTERS = ("karpenter_deprovisioning_actions_performed",)
+REASONS = (EXPIRED, DRIFTED, EMPTY, UNDERUTILIZED, UNHEALTHY)
+#: v0.27 measures one thing, and calls it so.
+EVALUATION = "Replace/Delete"
+#: v0.27's methods by our reasons; `emptiness` is the end after ttlSecondsAfterEmpty.
+_METHODS = {
+    "expired": "expiration",
+    "drifted": "drift",
+    "emptiness": "emptiness",
+    "empty": "consolidation",
+    "underutilized": "consolidation",
+    "unhealthy": "repair",
+}
+_UNCONSOLIDATABLE = "Unconsolidatable"
+
+
+def method_and_action(reason: str, *, replaced: bool) -> str:
+    """How v0.27 calls what was done for a reason; a reason that is no voluntary move stays as it is."""
+    method = _METHODS.get(reason.lower())
+    if method is None:
+        return reason
+    # v0.27 calls every expiration a replacement, also when nothing had to be launched.
+    return f"{method}/{'replace' if replaced or method == 'expiration' else 'delete'}"
 
 
 class DisruptionMetrics:
-    """What was looked at, decided, dropped and done."""
+    """Families of voluntary moves."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.evaluation_seconds = Histogram(
-            "karpenter_voluntary_disruption_decision_evaluation_duration_seconds",
-            "Duration of one look at the cluster for moves",
-            buckets=_SECONDS,
+            "karpenter_deprovisioning_evaluation_duration_seconds",
+            "Duration of one look for moves",
+            ["method"],
+            buckets=DURATIONS,
             registry=registry,
         )
-        self._actions = Gauge(
+        self.replacement_seconds = Histogram(
+            "karpenter_deprovisioning_replacement_node_initialized_seconds",
+            "From the creation of a replacement to its being initialised",
+            buckets=DURATIONS,
+            registry=registry,
+        )
+        self.actions = Count(
             "karpenter_deprovisioning_actions_performed",
-            "Moves that were begun, as METHOD/ACTION",
+            "Moves begun, by method and action",
             ["action"],
             registry=registry,
         )
-        self._decisions = Counter(
-            "karpenter_voluntary_disruption_decisions",
-            "Moves that were begun",
+        self.decisions = Count(
+            "karpenter_voluntary_disruption_decisions_total",
+            "Moves begun, by decision (replace, delete) and reason",
             ["decision", "reason"],
             registry=registry,
         )
-        self._invalid = Counter(
-            "karpenter_voluntary_disruption_failed_validations",
-            "Moves that were not right any more when they were looked at again",
+        self.eligible = Gauge(
+            "karpenter_voluntary_disruption_eligible_nodes",
+            "Nodes that the last look found in a move, or looked at for one in vain, by reason",
             ["reason"],
             registry=registry,
         )
-        self.queue_failures = Counter(
-            "karpenter_voluntary_disruption_queue_failures",
-            "Nodes whose replacement failed",
+        self.failed_validations = Count(
+            "karpenter_voluntary_disruption_failed_validations_total",
+            "Moves that were not right any more after the wait",
+            ["reason"],
             registry=registry,
         )
-        self._verdicts = Gauge(
+        self.failures = Count(
+            "karpenter_voluntary_disruption_queue_failures_total",
+            "Nodes that stay because their replacement failed",
+            registry=registry,
+        )
+        self.disrupted = Count(
+            "karpenter_nodeclaims_disrupted_total",
+            "Claims ended by voluntary moves and interruptions",
+            ["reason", "nodepool", "capacity_type"],
+            registry=registry,
+        )
+        self.undisrupted = Gauge(
             "nodeless_undisrupted_nodes",
             "Nodes that the last look left alone, by the code of the one reason",
             ["code"],
             registry=registry,
         )
-        self._saving = Gauge(
+        self.saving = Gauge(
             "nodeless_disruption_saving_dollars_per_hour",
             "What the moves that were begun save at least, since this process began",
             registry=registry,
         )
+        self._make_budgets(registry)
 
-    def show_begun(self, move: Move) -> None:
-        """Count a move that is begun."""
-        method = _METHODS.get(move.reason, "consolidation")
-        self._actions.labels(f"{method}/{move.action}").inc()
-        self._decisions.labels(move.action, move.reason.lower()).inc()
+    def _make_budgets(self, registry: CollectorRegistry) -> None:
+        of = ["nodepool", "reason"]
+        self.allowed = Gauge(
+            "karpenter_nodepools_allowed_disruptions",
+            "Nodes of a pool that its budgets let be disrupted now, for a reason",
+            of,
+            registry=registry,
+        )
+        self.consuming = Gauge(
+            "karpenter_nodepools_nodes_consuming_budgets",
+            "Nodes of a pool that count against its budgets now",
+            ["nodepool"],
+            registry=registry,
+        )
+
+    def show_look(self, decisions: Decisions, snapshot: Snapshot, seconds: float) -> None:
+        """Count one look, and show for how many nodes there was a reason, and why others stay."""
+        self.evaluation_seconds.labels(EVALUATION).observe(seconds)
+        found = eligible(decisions)
+        for reason in REASONS:
+            self.eligible.labels(reason.lower()).set(found[reason])
+        stay = Counter(each.code for name, each in decisions.verdicts.items() if name in snapshot.claims)
+        self.undisrupted.clear()
+        for code, count in sorted(stay.items()):
+            self.undisrupted.labels(code).set(count)
+
+    def show_move(self, move: Move) -> None:
+        """Count a move that begins."""
+        self.actions.labels(method_and_action(move.reason, replaced=bool(move.replacements))).inc()
+        self.decisions.labels(move.action, move.reason.lower()).inc()
         if move.reason in (EMPTY, UNDERUTILIZED):
-            self._saving.inc(move.saving)
+            self.saving.inc(move.saving)
 
     def show_invalid(self, move: Move) -> None:
-        """Count a move that was dropped at its second look."""
-        self._invalid.labels(move.reason.lower()).inc()
+        """Count a move that was not right any more at its second look."""
+        self.failed_validations.labels(move.reason.lower()).inc()
 
-    def show_verdicts(self, verdicts: Mapping[str, Verdict], snapshot: Snapshot) -> None:
-        """Show the reasons of the last look."""
-        self._verdicts.clear()
-        codes = sorted(verdict.code for name, verdict in verdicts.items() if name in snapshot.claims)
-        for code, some in groupby(codes):
-            self._verdicts.labels(code).set(_count(some))
+    def show_budgets(self, snapshot: Snapshot, now: float) -> None:
+        """Show what the budgets of every pool leave; series of pools that are gone disappear."""
+        self.allowed.clear()
+        self.consuming.clear()
+        for pool in snapshot.pools.values():
+            for reason in REASONS:
+                left = allowance(snapshot, pool, reason, now)
+                self.allowed.labels(pool.name, reason.lower()).set(left.remaining)
+                self.consuming.labels(pool.name).set(left.disrupted)
 
 
-def _count(some: Iterable[str]) -> int:
-    return sum(1 for _ in some)
+def eligible(decisions: Decisions) -> Mapping[str, int]:
+    """How many claims a look found in moves, or looked at for consolidation in vain, by reason."""
+    found: Counter[str] = Counter()
+    for move in decisions.moves:
+        found[move.reason] += len(move.claims)
+    found[UNDERUTILIZED] += sum(each.code == _UNCONSOLIDATABLE for each in decisions.verdicts.values())
+    return found

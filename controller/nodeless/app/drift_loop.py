@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from nodeless.app.cluster import Cluster
 from nodeless.app.hands import Hands, wall_clock
 from nodeless.app.logs import logger
+from nodeless.app.metrics import Metrics
 from nodeless.app.pool_catalogs import pool_catalogs
 from nodeless.app.settings import GlobalSettings
+from nodeless.app.work_metrics import CLAIM_DRIFT
 from nodeless.cloud import CloudError, CloudProvider
 from nodeless.lifecycle.drift import DriftView, Selected, step_drift
 from nodeless.model import events
@@ -25,12 +27,18 @@ class DriftLoop:
     """Compares every claim with what would be made today."""
 
     def __init__(
-        self, cluster: Cluster, cloud: CloudProvider, hands: Hands, settings: GlobalSettings | None = None
+        self,
+        cluster: Cluster,
+        cloud: CloudProvider,
+        hands: Hands,
+        metrics: Metrics,
+        settings: GlobalSettings | None = None,
     ) -> None:
         self._marks_provisioners = settings is not None and settings.drift_enabled
         self._cluster = cluster
         self._cloud = cloud
         self._hands = hands
+        self._metrics = metrics
         self._changed = asyncio.Event()
         self._log = logger("drift")
         cluster.listen(self._on_event)
@@ -56,7 +64,8 @@ class DriftLoop:
         """Look until cancelled."""
         while True:
             try:
-                await self.look_once()
+                with self._metrics.work.reconciling(CLAIM_DRIFT):
+                    await self.look_once()
             except (ApiError, ApiUnavailable, CloudError) as error:
                 self._log.warning(f"drift could not be looked at, trying again: {error}")
             try:

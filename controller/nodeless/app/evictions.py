@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import Sequence
 
 from nodeless.app.logs import logger
+from nodeless.app.metrics import Metrics
 from nodeless.app.recorder import Recorder
 from nodeless.model.instructions import DeletePod, EvictPod, PublishEvent
 from nodeless.watch import ApiClient, ApiError
@@ -23,9 +24,10 @@ _MOST_REMEMBERED = 50_000
 class Evictions:
     """Carries out EvictPod and DeletePod."""
 
-    def __init__(self, client: ApiClient, recorder: Recorder) -> None:
+    def __init__(self, client: ApiClient, recorder: Recorder, metrics: Metrics) -> None:
         self._client = client
         self._recorder = recorder
+        self._requests = metrics.nodes.eviction_requests
         self._room = asyncio.Semaphore(_AT_ONCE)
         #: By pod uid: when the next try is due (the event loop's clock), and the wait that led to it.
         self._waits: dict[str, tuple[float, float]] = {}
@@ -59,6 +61,7 @@ class Evictions:
         try:
             await self._client.create(path, body)
         except ApiError as error:
+            self._requests.labels(str(error.status)).inc()
             if error.status in (429, 500):
                 self._refused(eviction, error)
                 return
@@ -66,6 +69,7 @@ class Evictions:
             if error.status not in (404, 409):
                 raise
             return
+        self._requests.labels("201").inc()
         self._waits.pop(eviction.uid, None)
         self._log.info("evicted pod", pod=f"{eviction.namespace}/{eviction.name}", node=eviction.node_name)
         self._tell(eviction, "Evicted", f"evicted from node {eviction.node_name}")

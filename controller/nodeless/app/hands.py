@@ -13,6 +13,7 @@ from nodeless.api.kinds import KIND_OF_NAME, NODE_CLAIM
 from nodeless.api.reading import read_claim
 from nodeless.app.claim_writes import ClaimWriter
 from nodeless.app.cluster import Cluster
+from nodeless.app.disruption_metrics import method_and_action
 from nodeless.app.evictions import Evictions
 from nodeless.app.instances import Instances
 from nodeless.app.leadership import Leadership
@@ -21,10 +22,12 @@ from nodeless.app.metrics import Metrics
 from nodeless.app.recorder import Recorder
 from nodeless.app.surges import Surges
 from nodeless.cloud import CloudProvider
+from nodeless.disruption.candidates import replacing
+from nodeless.lifecycle.interruption import REASON as INTERRUPTED
 from nodeless.model import instructions as do
 from nodeless.model.events import ClaimGone, ClaimSeen, NodeGone, NodeSeen
-from nodeless.model.labels import TEARDOWN_FINALIZER
-from nodeless.model.nodes import Node
+from nodeless.model.labels import CAPACITY_TYPE, TEARDOWN_FINALIZER
+from nodeless.model.nodes import Claim, Node
 from nodeless.watch import ApiClient, ApiError
 from nodeless.watch.decoding import decode_node_document
 
@@ -50,7 +53,7 @@ class Hands:
     ) -> None:
         self.claims = ClaimWriter(client, cluster)
         self.instances = Instances(cloud, cluster)
-        self.evictions = Evictions(client, recorder)
+        self.evictions = Evictions(client, recorder, metrics)
         self.surges = Surges(client, recorder)
         self._client = client
         self._cloud = cloud
@@ -146,9 +149,6 @@ class Hands:
             return
         gone = bool(metadata.get("deletionTimestamp")) and not metadata.get("finalizers")
         if kind == "Node":
-            node = self._cluster.snapshot.nodes.get(name)
-            if gone and node is not None and node.deletion_timestamp is not None:
-                self._metrics.termination_seconds.observe(max(wall_clock() - node.deletion_timestamp, 0.0))
             self._log.info("deleted node", node=name)
             if gone:
                 self._cluster.handle(NodeGone(name))
@@ -204,8 +204,16 @@ class Hands:
             return
         if document.get("kind") == NODE_CLAIM.kind:
             self._cluster.handle(ClaimSeen(read_claim(document)))
-        self._metrics.nodes_terminated.labels(reason, claim.pool.name).inc()
+        self._count_deletion(claim, reason)
         self._log.info("deleting claim", claim=name, reason=reason, node=claim.node_name)
+
+    def _count_deletion(self, claim: Claim, reason: str) -> None:
+        replaced = any(claim.name in olds for olds in replacing(self._cluster.snapshot).values())
+        told = method_and_action(reason, replaced=replaced)
+        self._metrics.nodes.terminated.labels(told, claim.pool.name).inc()
+        if told != reason or reason == INTERRUPTED:
+            kind = claim.labels.get(CAPACITY_TYPE, "")
+            self._metrics.disruption.disrupted.labels(reason, claim.pool.name, kind).inc()
 
 
 def _path(kind: str, name: str) -> str:

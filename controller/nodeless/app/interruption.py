@@ -11,6 +11,7 @@ from nodeless.app.cluster import Cluster
 from nodeless.app.hands import Hands, wall_clock
 from nodeless.app.logs import logger
 from nodeless.app.metrics import Metrics
+from nodeless.app.work_metrics import INTERRUPTION
 from nodeless.cloud import CloudError, CloudProvider
 from nodeless.lifecycle.interruption import claims_by_instance, interrupted
 from nodeless.model.interruptions import Interruption
@@ -42,7 +43,8 @@ class InterruptionLoop:
             )
         while self._cloud.warns:
             try:
-                await self.handle_once()
+                with self._metrics.work.reconciling(INTERRUPTION):
+                    await self.handle_once()
             except CloudError as error:
                 if str(error) != self._said:
                     self._said = str(error)

@@ -9,13 +9,20 @@ import asyncio
 import heapq
 import time
 
+from nodeless.app.work_metrics import QueueMetrics
+
 
 class KeyedQueue:
     """Keys in the order in which they became due. `length` counts those waiting now."""
 
-    def __init__(self) -> None:
-        self._ready: dict[str, None] = {}
-        self._working: set[str] = set()
+    def __init__(self, metrics: QueueMetrics | None = None) -> None:
+        #: Since when each waits.
+        self._ready: dict[str, float] = {}
+        #: Since when each is worked on.
+        self._working: dict[str, float] = {}
+        self._metrics = metrics
+        if metrics is not None:
+            metrics.follow(self)
         self._again: set[str] = set()
         self._later: list[tuple[float, str]] = []
         self._due: dict[str, float] = {}
@@ -27,8 +34,10 @@ class KeyedQueue:
         if key in self._working:
             self._again.add(key)
         elif key not in self._ready:
-            self._ready[key] = None
+            self._ready[key] = time.monotonic()
             self._wake.set()
+            if self._metrics is not None:
+                self._metrics.added()
 
     def add_in(self, key: str, seconds: float) -> None:
         """Make a key due in some seconds, unless it is due earlier anyway."""
@@ -38,6 +47,8 @@ class KeyedQueue:
         self._due[key] = at
         heapq.heappush(self._later, (at, key))
         self._wake.set()
+        if self._metrics is not None:
+            self._metrics.retried()
 
     async def get(self) -> str:
         """Wait for the next due key and take it; `done` must follow."""
@@ -47,10 +58,8 @@ class KeyedQueue:
                 at, key = heapq.heappop(self._later)
                 if self._due.get(key) == at:
                     self.add(key)
-            for key in self._ready:
-                del self._ready[key]
-                self._working.add(key)
-                return key
+            if self._ready:
+                return self._take(next(iter(self._ready)))
             self._wake.clear()
             timeout = self._later[0][0] - now if self._later else None
             try:
@@ -58,9 +67,18 @@ class KeyedQueue:
             except TimeoutError:
                 continue
 
+    def _take(self, key: str) -> str:
+        since, now = self._ready.pop(key), time.monotonic()
+        self._working[key] = now
+        if self._metrics is not None:
+            self._metrics.taken(now - since)
+        return key
+
     def done(self, key: str) -> None:
         """The key's work is finished; it is due again if it was added meanwhile."""
-        self._working.discard(key)
+        started = self._working.pop(key, None)
+        if self._metrics is not None and started is not None:
+            self._metrics.finished(time.monotonic() - started)
         if key in self._again:
             self._again.discard(key)
             self.add(key)
@@ -68,3 +86,8 @@ class KeyedQueue:
     @property
     def length(self) -> int:
         return len(self._ready)
+
+    def ages(self) -> list[float]:
+        """For how many seconds each key under way has been worked on."""
+        now = time.monotonic()
+        return [now - since for since in list(self._working.values())]

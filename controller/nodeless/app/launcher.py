@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 
 from nodeless.app.cluster import Cluster
+from nodeless.app.disruption_metrics import method_and_action
 from nodeless.app.hands import Hands, wall_clock
 from nodeless.app.logs import logger
 from nodeless.app.metrics import Metrics
@@ -21,8 +22,9 @@ from nodeless.cloud import (
     LaunchFailed,
     NodeClassUnresolved,
 )
+from nodeless.disruption.candidates import replaced_by
 from nodeless.model.instructions import DeleteClaim, PublishEvent, UpdateClaimStatus
-from nodeless.model.labels import CAPACITY_TYPE
+from nodeless.model.labels import CAPACITY_TYPE, DISRUPTION_REASON_ANNOTATION
 from nodeless.model.nodes import LAUNCHED, Claim, Condition, Instance
 from nodeless.state import PoolUnusable, usable
 
@@ -75,7 +77,7 @@ class Launcher:
         except CloudError as error:
             await self._failed(claim, _reason(error), str(error))
             raise RetryLaterError from error
-        self._metrics.nodes_created.labels("provisioning", claim.pool.name).inc()
+        self._metrics.nodes.created.labels(_purpose(claim), claim.pool.name).inc()
         # Without the lease the other replica adopts it: it finds the instance by its tag.
         self._hands.assert_leading()
         await self._hands.claims.adopt(claim, instance, wall_clock())
@@ -142,6 +144,13 @@ class Launcher:
                         pod.uid,
                     )
                 )
+
+
+def _purpose(claim: Claim) -> str:
+    """Why a node is made, as `karpenter_nodes_created` tells it."""
+    if not replaced_by(claim):
+        return "provisioning"
+    return method_and_action(claim.annotations.get(DISRUPTION_REASON_ANNOTATION, ""), replaced=True)
 
 
 def _reason(error: CloudError) -> str:

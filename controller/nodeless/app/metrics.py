@@ -1,9 +1,9 @@
 """Prometheus metrics under Karpenter's names (v0.27), so that dashboards keep working.
 
-One registry per process; counters carry no `_total` suffix in Karpenter, which the
-Prometheus client would add, so they are gauges that only grow, and are called counters where
-they are shown. `version_one_metrics` shows the same figures under v1's names, `cluster_metrics`
-those of nodes and pods.
+One registry per process. Here are the families of pools, plans, calls and settings; beside it those of loops,
+queues and API calls (`work_metrics`), of coming and going (`node_metrics`), of voluntary moves
+(`disruption_metrics`), of nodes and pods as they are (`cluster_metrics`), and the same figures under v1's
+names (`version_one_metrics`).
 """
 
 from collections.abc import Iterable
@@ -13,30 +13,25 @@ from prometheus_client import CollectorRegistry, Gauge, Histogram
 
 from nodeless import __version__
 from nodeless.app.cluster_metrics import ClusterMetrics, amount_of, resource_type
-from nodeless.app.disruption_metrics import DISRUPTION_COUNTERS, DisruptionMetrics
+from nodeless.app.disruption_metrics import DisruptionMetrics
+from nodeless.app.families import DURATIONS, Count, counters
+from nodeless.app.leadership import LEASE_NAME
+from nodeless.app.node_metrics import NodeMetrics
 from nodeless.app.version_one_metrics import VersionOneMetrics
+from nodeless.app.work_metrics import WorkMetrics
 from nodeless.model.pools import Pool
 from nodeless.model.snapshot import Snapshot
 from nodeless.state import pool_usage
 
-_BUCKETS = (
-    *(0.005, 0.01, 0.025),
-    *(step / 20 for step in range(1, 11)),
-    *(step / 10 for step in range(6, 11)),
-    *(1.25, 1.5, 1.75, 2, 2.5, 3, 3.5, 4, 4.5, 5, 6, 7, 8, 9, 10, 15, 20, 25, 30, 40, 50, 60),
+#: Karpenter's upper bounds for numbers of requests.
+_BATCH_SIZES = (
+    *(1, 2, 4),
+    *range(5, 30, 5),
+    *range(30, 100, 10),
+    *range(100, 300, 25),
+    *range(300, 600, 50),
+    *range(600, 1001, 100),
 )
-COUNTERS = (
-    "controller_runtime_reconcile_total",
-    "karpenter_cloudprovider_errors_total",
-    "karpenter_interruption_actions_performed",
-    "karpenter_interruption_deleted_messages",
-    "karpenter_interruption_received_messages",
-    "karpenter_nodes_created",
-    "karpenter_nodes_terminated",
-    "nodeless_aws_call_errors_total",
-    *DISRUPTION_COUNTERS,
-)
-"""Gauges that only grow."""
 
 
 class Metrics:
@@ -48,12 +43,10 @@ class Metrics:
         registry = self.registry = CollectorRegistry()
         prometheus_client.ProcessCollector(registry=registry)
         prometheus_client.PlatformCollector(registry=registry)
-        self.nodes_created = Gauge(
-            "karpenter_nodes_created", "Nodes launched", ["reason", "provisioner"], registry=registry
-        )
-        self.nodes_terminated = Gauge(
-            "karpenter_nodes_terminated", "Nodes ended", ["reason", "provisioner"], registry=registry
-        )
+        prometheus_client.GCCollector(registry=registry)
+        self.work = WorkMetrics(registry)
+        self.nodes = NodeMetrics(registry)
+        self.disruption = DisruptionMetrics(registry)
         self.usage = Gauge(
             "karpenter_provisioner_usage",
             "Capacity of a pool's nodes (CPU in cores)",
@@ -69,13 +62,27 @@ class Metrics:
         self.scheduling_seconds = Histogram(
             "karpenter_provisioner_scheduling_duration_seconds",
             "Duration of one scheduling pass",
-            buckets=_BUCKETS,
+            buckets=DURATIONS,
             registry=registry,
         )
         self.decision_seconds = Histogram(
             "nodeless_decision_to_fleet_request_seconds",
             "From the end of the batch window to the fleet request",
-            buckets=_BUCKETS,
+            buckets=DURATIONS,
+            registry=registry,
+        )
+        self.batch_seconds = Histogram(
+            "karpenter_cloudprovider_batcher_batch_time_seconds",
+            "How long a call to AWS waits for others of its kind",
+            ["batcher"],
+            buckets=DURATIONS,
+            registry=registry,
+        )
+        self.batch_size = Histogram(
+            "karpenter_cloudprovider_batcher_batch_size",
+            "Requests that one call to AWS answers",
+            ["batcher"],
+            buckets=_BATCH_SIZES,
             registry=registry,
         )
         self.plan_cost = Gauge(
@@ -100,7 +107,7 @@ class Metrics:
             ["controller", "method", "provider"],
             registry=registry,
         )
-        self.cloud_errors = Gauge(
+        self.cloud_errors = Count(
             "karpenter_cloudprovider_errors_total",
             "Calls to the cloud that failed, by the kind of error",
             ["controller", "method", "provider", "error"],
@@ -113,30 +120,10 @@ class Metrics:
             buckets=(0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
             registry=registry,
         )
-        self.aws_errors = Gauge(
+        self.aws_errors = Count(
             "nodeless_aws_call_errors_total",
             "Calls that AWS refused, by its code, or that got no answer",
             ["service", "operation", "code"],
-            registry=registry,
-        )
-        self.batch_seconds = Histogram(
-            "karpenter_cloudprovider_batcher_batch_time_seconds",
-            "How long requests to the cloud are gathered",
-            ["batcher"],
-            buckets=_BUCKETS,
-            registry=registry,
-        )
-        self.batch_size = Histogram(
-            "karpenter_cloudprovider_batcher_batch_size",
-            "How many requests to the cloud are answered by one call",
-            ["batcher"],
-            buckets=(1, 2, 5, 10, 25, 50, 100, 250, 500, 1000),
-            registry=registry,
-        )
-        self.reconciles = Gauge(
-            "controller_runtime_reconcile_total",
-            "Reconciliations by result",
-            ["controller", "result"],
             registry=registry,
         )
         self._faults: dict[str, set[str]] = {}
@@ -149,14 +136,14 @@ class Metrics:
         self.leading = Gauge(
             "leader_election_master_status", "1 while this replica leads", ["name"], registry=registry
         )
-
-        self.interruption_received = Gauge(
+        self.leading.labels(LEASE_NAME).set(0)
+        self.interruption_received = Count(
             "karpenter_interruption_received_messages",
             "Messages of the interruption queue, by kind",
             ["message_type"],
             registry=registry,
         )
-        self.interruption_deleted = Gauge(
+        self.interruption_deleted = Count(
             "karpenter_interruption_deleted_messages",
             "Messages deleted from the interruption queue",
             registry=registry,
@@ -164,10 +151,10 @@ class Metrics:
         self.interruption_latency = Histogram(
             "karpenter_interruption_message_latency_time_seconds",
             "From an event to the handling of its message",
-            buckets=_BUCKETS,
+            buckets=DURATIONS,
             registry=registry,
         )
-        self.interruption_actions = Gauge(
+        self.interruption_actions = Count(
             "karpenter_interruption_actions_performed",
             "Warned instances of ours by what was done",
             ["action_type"],
@@ -183,13 +170,6 @@ class Metrics:
             ["resource_type", "provisioner"],
             registry=registry,
         )
-        self.termination_seconds = Histogram(
-            "karpenter_nodes_termination_time_seconds",
-            "From the deletion of a node to its end",
-            buckets=(*_BUCKETS, 120, 300, 600, 1800, 3600),
-            registry=registry,
-        )
-        self.disruption = DisruptionMetrics(registry)
         self.cluster = ClusterMetrics()
         registry.register(VersionOneMetrics(dict.fromkeys(registry._collector_to_names)))
         registry.register(self.cluster)
@@ -200,10 +180,10 @@ class Metrics:
         if code:
             self.aws_errors.labels(service, operation, code).inc()
 
-    def show_batch(self, batcher: str, size: int, seconds: float) -> None:
-        """Count one batch of requests to the cloud."""
+    def show_batch(self, batcher: str, requests: int, seconds: float) -> None:
+        """Count one call to AWS that answers several requests, and how long the first of them waited."""
+        self.batch_size.labels(batcher).observe(requests)
         self.batch_seconds.labels(batcher).observe(seconds)
-        self.batch_size.labels(batcher).observe(size)
 
     def show_setting_faults(self, config_map: str, keys: Iterable[str]) -> None:
         """Show which keys of a ConfigMap cannot be used, in place of those shown before."""
@@ -230,6 +210,6 @@ class Metrics:
     def render(self) -> bytes:
         """The text exposition."""
         text = prometheus_client.generate_latest(self.registry)
-        for name in COUNTERS:
+        for name in counters(self.registry):
             text = text.replace(f"# TYPE {name} gauge\n".encode(), f"# TYPE {name} counter\n".encode())
         return text

@@ -19,6 +19,7 @@ from nodeless.app.object_status import (
 )
 from nodeless.app.pool_catalogs import assert_bootable
 from nodeless.app.recorder import Recorder
+from nodeless.app.work_metrics import POOLS
 from nodeless.cloud import CloudError, CloudProvider
 from nodeless.lifecycle import step_pool, step_teardown
 from nodeless.lifecycle.ownership import deletion_progress
@@ -57,7 +58,7 @@ class PoolLoop:
         self._hands = hands
         self._recorder = recorder
         self._metrics = metrics
-        self._queue = KeyedQueue()
+        self._queue = KeyedQueue(metrics.work.queue(POOLS, 1))
         self._log = logger("pools")
         cluster.listen(self._on_event)
 
@@ -93,7 +94,8 @@ class PoolLoop:
         while True:
             key = await self._queue.get()
             try:
-                await self._step(key)
+                with self._metrics.work.reconciling(POOLS):
+                    await self._step(key)
             except StillThereError as error:
                 self._log.info(str(error))
                 self._queue.add_in(key, _RETRY_SECONDS)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from aiohttp import web
 
 from nodeless.app.metrics import Metrics
+from nodeless.app.profiling import add_profiles
 
 
 class PortTakenError(Exception):
@@ -36,8 +37,8 @@ def health_application(ready: Callable[[], str | None]) -> web.Application:
     return application
 
 
-def metrics_application(metrics: Metrics) -> web.Application:
-    """`/metrics` in Prometheus' text format."""
+def metrics_application(metrics: Metrics, *, profiling: bool = False) -> web.Application:
+    """`/metrics` in Prometheus' text format; with `profiling`, also what the process is busy with."""
 
     async def show(_request: web.Request) -> web.Response:
         # Thousands of series take a while: in a thread, so that nothing else waits for them.
@@ -46,6 +47,8 @@ def metrics_application(metrics: Metrics) -> web.Application:
 
     application = web.Application()
     application.router.add_get("/metrics", show)
+    if profiling:
+        add_profiles(application)
     return application
 
 

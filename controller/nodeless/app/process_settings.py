@@ -70,7 +70,8 @@ class ProcessSettings:
     client_burst: int = _setting(
         "KUBE_CLIENT_BURST", positive, "300", "Requests to the API server at once, after a pause")
     profiling: bool = _setting(
-        "ENABLE_PROFILING", boolean, "false", "Serve /debug/tasks and /debug/threads on the metrics port")
+        "ENABLE_PROFILING", boolean, "false",
+        "Serve /debug/pprof/ on the metrics port: profile, heap, goroutine")
     logging_name: str = _setting(
         "CONFIG_LOGGING_NAME", text, "config-logging", "Name of the ConfigMap that says what is logged",
         flag=False)

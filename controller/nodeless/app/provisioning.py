@@ -22,6 +22,7 @@ from nodeless.app.recorder import Recorder
 from nodeless.app.relaunch_guard import RelaunchGuard
 from nodeless.app.settings import GlobalSettings
 from nodeless.app.solver_settings import policy_of
+from nodeless.app.work_metrics import PROVISIONER
 from nodeless.cloud import CloudError, CloudProvider
 from nodeless.explain import events as texts
 from nodeless.explain import stages
@@ -138,7 +139,8 @@ class Provisioning:
                 count = await self._batcher.wait()
                 self._log.debug("batch window closed", pods=count)
                 try:
-                    await self.plan_once()
+                    with self._metrics.work.reconciling(PROVISIONER):
+                        await self.plan_once()
                 except (ApiError, ApiUnavailable, CloudError) as error:
                     self._log.error(f"pass failed, pods are planned again in {RETRY_SECONDS:.0f} s: {error}")
 

@@ -19,6 +19,8 @@ from nodeless.watch import ApiClient, ApiError, ApiUnavailable
 
 COMPONENT = "karpenter"
 _MOST_REMEMBERED = 20_000
+#: Events that are written side by side when the process ends.
+_AT_ONCE_AT_THE_END = 32
 #: The API server refuses longer messages.
 _LONGEST_MESSAGE = 1024
 _API_VERSIONS = {
@@ -88,14 +90,19 @@ class Recorder:
         waiting = [self._writing] if self._writing is not None else []
         while not self._queue.empty():
             waiting.append(self._queue.get_nowait())
-        written = 0
+        left, room = len(waiting), asyncio.Semaphore(_AT_ONCE_AT_THE_END)
+
+        async def write(event: PublishEvent) -> None:
+            nonlocal left
+            async with room:
+                await self._try_to_write(event)
+            left -= 1
+
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                for event in waiting:
-                    await self._try_to_write(event)
-                    written += 1
-        if written < len(waiting):
-            self._log.warning(f"{len(waiting) - written} events were not written before the end")
+                await asyncio.gather(*(write(event) for event in waiting))
+        if left:
+            self._log.warning(f"{left} events were not written before the end")
 
     async def _try_to_write(self, event: PublishEvent) -> None:
         try:

@@ -77,15 +77,18 @@ Levels: debug, info, warn, error, dpanic, panic, fatal.""",
 
 def _metrics() -> str:
     from nodeless.app.cluster_metrics import FAMILIES  # noqa: PLC0415
-    from nodeless.app.metrics import COUNTERS, Metrics  # noqa: PLC0415
+    from nodeless.app.families import counters  # noqa: PLC0415
+    from nodeless.app.metrics import Metrics  # noqa: PLC0415
     from nodeless.app.version_one_metrics import MIRRORS  # noqa: PLC0415
 
     # Collectors do not tell their names by public attributes.
-    collectors: Iterable[Any] = Metrics().registry._collector_to_names
+    registry = Metrics().registry
+    collectors: Iterable[Any] = registry._collector_to_names
+    grow = counters(registry)
     rows = sorted(
         (
-            f"`{each._name}{'_total' if each._type == 'counter' else ''}`",
-            "counter" if each._name in COUNTERS else each._type,
+            f"`{each._name}`",
+            "counter" if each._name in grow else each._type,
             _listed(each._labelnames),
             each._documentation,
         )
@@ -98,7 +101,7 @@ def _metrics() -> str:
         "Metrics",
         """On port 8080, `/metrics`, in Prometheus' text format. Durations are in seconds, processor time in cores, all
 else in base units; `resource_type` is the resource's name in lower case with `_` for `-`. Beside these, the
-process' own (`process_*`, `python_info`).""",
+process' own (`process_*`, `python_*`).""",
         "## The controller",
         _table(("Name", "Type", "Labels", "Meaning"), rows),
         "## Nodes and pods",

@@ -53,6 +53,19 @@ MIRRORS = (
         {},
         "histogram",
     ),
+    Mirror(
+        "karpenter_voluntary_disruption_decision_evaluation_duration_seconds",
+        "karpenter_deprovisioning_evaluation_duration_seconds",
+        {},
+        "histogram",
+    ),
+    Mirror(
+        "karpenter_nodes_termination_duration_seconds",
+        "karpenter_nodes_termination_time_seconds",
+        {},
+        "summary",
+    ),
+    Mirror("karpenter_pods_startup_duration_seconds", "karpenter_pods_startup_time_seconds", {}, "summary"),
     Mirror("karpenter_scheduler_unschedulable_pods_count", "nodeless_pods_without_capacity", {}),
     Mirror(
         "karpenter_interruption_received_messages_total",
@@ -99,7 +112,7 @@ def _mirrored(mirror: Mirror, source: Metric) -> Metric:
     for sample in source.samples:
         name = mirror.name + sample.name.removeprefix(mirror.of)
         labels = {new: sample.labels[old] for new, old in mirror.labels.items()}
-        labels |= {"le": sample.labels["le"]} if "le" in sample.labels else {}
+        labels |= {own: sample.labels[own] for own in ("le", "quantile") if own in sample.labels}
         sums[name, tuple(labels.items())] += sample.value
     for (name, labels_of), value in sums.items():
         family.add_sample(name, dict(labels_of), value)

@@ -116,6 +116,8 @@ class Pod:
     unschedulable: bool = False
     """The scheduler said so: condition PodScheduled has the reason Unschedulable."""
     ready: bool = False
+    ready_at: float | None = None
+    """When it became ready, or ceased to be; None: not known."""
     owners: tuple[Owner, ...] = ()
     priority: int = 0
     priority_class: str = ""

@@ -9,6 +9,7 @@ from nodeless.watch.client import ApiClient, ApiError, ApiUnavailable
 from nodeless.watch.config_maps import ConfigMapEvent, ConfigMapGone, ConfigMapSeen, watched_config_map
 from nodeless.watch.kinds import watched_kinds
 from nodeless.watch.reflector import Reflector, Watched
+from nodeless.watch.throttling import TokenBucket
 
 __all__ = [
     "ApiClient",
@@ -18,6 +19,7 @@ __all__ = [
     "ConfigMapGone",
     "ConfigMapSeen",
     "Reflector",
+    "TokenBucket",
     "Watched",
     "watched_config_map",
     "watched_kinds",

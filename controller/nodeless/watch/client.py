@@ -8,10 +8,11 @@ cost ten times the processor time on the paths that matter.
 import os
 import socket
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Self
+from urllib.parse import urlsplit
 
 import aiohttp
 import msgspec
@@ -19,6 +20,8 @@ import yaml
 from kubernetes.aio import config as kubernetes_config
 from kubernetes.aio.client import Configuration
 from kubernetes.aio.config import ConfigException
+
+from nodeless.watch.throttling import TokenBucket
 
 Json = dict[str, Any]
 
@@ -35,6 +38,19 @@ _KEEPALIVE = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 3, "TCP_USER
 #: Longest line of a watch: one object; etcd refuses objects beyond 1.5 MiB.
 _READ_BUFFER = 4 * 1024 * 1024
 USER_AGENT = "nodeless"
+#: Whoever waits behind others' requests loses the lease: its own wait for nothing.
+_LEASES = "/apis/coordination.k8s.io/"
+#: What a request that gets no answer is counted as (client-go's word).
+_NO_ANSWER = "<error>"
+
+RequestObserver = Callable[[str, str, str], None]
+"""Told of each request: method, status, host."""
+WaitObserver = Callable[[str, str, float], None]
+"""Told of each request that may be limited: method, host, seconds that it waited for its turn."""
+
+
+def _ignore(*_told: object) -> None:
+    """Nobody listens."""
 
 
 class ApiUnavailable(Exception):
@@ -72,6 +88,21 @@ class ApiClient:
         self._configuration = configuration
         self._token_file = token_file
         self._session: aiohttp.ClientSession | None = None
+        self._limit: TokenBucket | None = None
+        self._on_request: RequestObserver = _ignore
+        self._on_wait: WaitObserver = _ignore
+
+    def observe(self, on_request: RequestObserver, on_wait: WaitObserver) -> None:
+        """Have every request told from now on."""
+        self._on_request, self._on_wait = on_request, on_wait
+
+    def limit(self, bucket: TokenBucket | None) -> None:
+        """Have requests, but those for leases, take their turns from a bucket; None: no limit any more."""
+        self._limit = bucket
+
+    async def _take_turn(self, method: str, path: str) -> None:
+        if self._limit is not None and not path.startswith(_LEASES):
+            self._on_wait(method, self._address, await self._limit.take())
 
     @classmethod
     async def connect(cls) -> Self:
@@ -99,6 +130,11 @@ class ApiClient:
     @property
     def host(self) -> str:
         return str(self._configuration.host)
+
+    @property
+    def _address(self) -> str:
+        """Host and port, as requests are counted by."""
+        return urlsplit(self.host).netloc
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None or self._session.closed:
@@ -135,6 +171,7 @@ class ApiClient:
     ) -> Json:
         """One call. Raises ApiError for a refusal, ApiUnavailable when there is no answer."""
         data = None if body is None else msgspec.json.encode(body)
+        await self._take_turn(method, path)
         try:
             async with self._open().request(
                 method,
@@ -145,7 +182,9 @@ class ApiClient:
             ) as response:
                 answer = await response.read()
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            self._on_request(method, _NO_ANSWER, self._address)
             raise ApiUnavailable(f"{method} {self.host}{path}: {error or type(error).__name__}") from error
+        self._on_request(method, str(response.status), self._address)
         if response.status >= 400:
             raise ApiError.from_body(response.status, answer)
         document = msgspec.json.decode(answer) if answer else {}
@@ -203,15 +242,20 @@ class ApiClient:
         """
         silence = int(query["timeoutSeconds"]) + SILENCE_SECONDS
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=silence)
+        await self._take_turn("GET", path)
+        code = _NO_ANSWER
         try:
             async with self._open().get(
                 self.host + path, params=query, headers=await self._headers(), timeout=timeout
             ) as response:
+                code = str(response.status)
                 if response.status >= 400:
                     raise ApiError.from_body(response.status, await response.read())
                 yield response.content
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise ApiUnavailable(f"watch {self.host}{path}: {error or type(error).__name__}") from error
+        finally:
+            self._on_request("GET", code, self._address)
 
     async def close(self) -> None:
         if self._session is not None:

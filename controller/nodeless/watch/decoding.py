@@ -47,6 +47,7 @@ def decode_pod(raw: bytes) -> model.Pod:
         phase=status.phase,
         unschedulable=scheduled is not None and scheduled.reason == "Unschedulable",
         ready=ready is not None and ready.status == "True",
+        ready_at=_time(ready.lastTransitionTime) if ready is not None else None,
         owners=_owners(metadata),
         priority=spec.priority,
         priority_class=spec.priorityClassName,

@@ -165,6 +165,7 @@ class PodCondition(msgspec.Struct):
     type: str
     status: str = ""
     reason: str = ""
+    lastTransitionTime: str | None = None
 
 
 class ContainerStatus(msgspec.Struct):
