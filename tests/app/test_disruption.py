@@ -103,7 +103,8 @@ def test_co_01_a_large_node_with_a_small_pod_is_replaced_before_it_ends(scene):
         assert left["metadata"]["name"] == new["metadata"]["name"]
         (instance,) = rig.network.instances("running").values()
         assert instance["InstanceType"] == "m5.large"
-        assert await rig.event("default", large, "DisruptionTerminating", "replacement")
+        assert await rig.event("default", large, "DeprovisioningTerminating", "replacement")
+        assert await rig.event("default", large, "DeprovisioningWaitingDeletion")
 
     scene(scenario)
 

@@ -10,7 +10,7 @@ from nodeless.app import logs
 from nodeless.app.live_logging import LiveLogging
 from nodeless.app.logs import logger
 from nodeless.watch import ConfigMapGone, ConfigMapSeen
-from tests.app.process import leads, lines
+from tests.app.process import leads, lines, scrape
 
 SECRET = "wJalrXUtnFEMI/K7MDENG"
 
@@ -123,6 +123,56 @@ def test_outputs_are_standard_streams_and_files(log, tmp_path, capsys):
     assert json.loads((tmp_path / "log").read_text())["message"] == "to two places"
 
 
+def test_equal_lines_of_one_second_are_sampled_as_zap_does(log, monkeypatch):
+    now = 100.0
+    monkeypatch.setattr(logs.time, "monotonic", lambda: now)
+    use(zap(sampling={"initial": 2, "thereafter": 3}))
+    part = logger("provisioner")
+    for number in range(8):
+        part.info("again", number=number)
+    part.info("other")
+    now += 1
+    part.info("again", number=8)
+    written = [line.get("number", line["message"]) for line in log.json()]
+    assert written == [0, 1, 4, 7, "other", 8]
+
+
+def test_where_a_line_comes_from_is_told_when_asked_for(log):
+    use(zap(encoding="json", encoderConfig={"callerKey": "caller"}))
+    logger("provisioner").info("here")
+    (line,) = log.json()
+    assert line["caller"].startswith("test_logs:")
+    use(zap(encoding="json", disableCaller=True, encoderConfig={"callerKey": "caller"}))
+    logger("provisioner").info("here")
+    assert "caller" not in log.json()[0]
+
+
+def test_a_stack_trace_stands_under_its_key(log):
+    use(zap(encoding="json", encoderConfig={"stacktraceKey": "stacktrace"}))
+    try:
+        raise ValueError("broken")
+    except ValueError:
+        logger("webhook").exception("review failed")
+    (line,) = log.json()
+    assert "ValueError: broken" in line["stacktrace"]
+
+
+def test_a_line_says_which_pod_wrote_it(log, monkeypatch):
+    monkeypatch.setenv("POD_NAME", "karpenter-1")
+    log.start()
+    logger("provisioner").info("here")
+    assert log.json()[0]["pod"] == "karpenter-1"
+
+
+def test_an_output_that_fails_is_told_once_and_stops_nobody(log, tmp_path):
+    errors = tmp_path / "errors"
+    use(zap(outputPaths=["stdout", "/dev/full"], errorOutputPaths=[str(errors)]))
+    for number in range(2):
+        logger("provisioner").info("on", number=number)
+    assert [line["number"] for line in log.json()] == [0, 1]
+    assert errors.read_text().splitlines() == ["cannot write logs to /dev/full: No space left on device"]
+
+
 def test_libraries_and_stack_traces_come_in_the_same_form(log):
     try:
         raise ValueError("broken")
@@ -165,6 +215,10 @@ def test_secrets_are_never_shown(log, text, shown, people, monkeypatch):
         ({"loglevel.controller": "loud"}, "loglevel.controller", '"loud" is no level'),
         ({"zap-logger-config": "{"}, "zap-logger-config", "is not JSON"),
         (zap(encoding="xml"), "zap-logger-config", '.encoding: "xml" is not known; hint: use one of'),
+        (zap(sampling={"initial": "many"}), "zap-logger-config", ".sampling"),
+        (zap(sampling=[]), "zap-logger-config", ".sampling: [] is no sampling; hint: write"),
+        (zap(disableCaller="no"), "zap-logger-config", '.disableCaller: "no" is neither true nor false'),
+        (zap(errorOutputPaths="x"), "zap-logger-config", '.errorOutputPaths: "x" is no list of paths'),
         (zap(outputPaths=[]), "zap-logger-config", ".outputPaths: [] is no list of paths"),
         (
             zap(outputPaths=["/no/such/folder/log"]),
@@ -211,8 +265,24 @@ def test_the_process_changes_its_level_while_it_runs(replicas, api, namespace):
     assert [line for line in lines(process) if line["level"] == "INFO"] == []
     path = f"/api/v1/namespaces/{namespace}/configmaps/config-logging"
     api.patch(path, {"data": {"loglevel.controller": "info"}})
-    api.wait(
-        lambda: [line for line in lines(process) if line["message"] == "logging is configured anew"],
-        what="the new level",
-    )
+
+    def said(part):
+        return [line for line in lines(process) if part in line["message"]]
+
+    api.wait(lambda: said("logging is configured anew"), what="the new level")
+    (change,) = said("logging is configured anew")
+    assert change["controller_level"] == "'' -> 'info'"
+    api.patch(path, {"data": {"loglevel.controller": "loud"}})
+    api.wait(lambda: said('"loud" is no level'), what="the complaint")
+    assert "what held before stays in force" in said('"loud" is no level')[0]["message"]
+    series = 'nodeless_settings_invalid{config_map="config-logging",key="loglevel.controller"}'
+    assert scrape(process)[series] == 1
+    event = api.wait(
+        lambda: [e for e in api.events(namespace, "config-logging") if e["reason"] == "InvalidSetting"],
+        what="the event",
+    )[0]
+    assert '"loud" is no level' in event["message"]
+    api.patch(path, {"data": {"loglevel.controller": "warn"}})
+    api.wait(lambda: series not in scrape(process), what="the correction")
+    assert process.poll() is None
     assert SECRET not in process.log.read_text()

@@ -9,6 +9,7 @@ from tests.app.process import environment, leads, lease_path, refused, settings
 from tests.app.world import CLAIMS, NODES, Kubelets, a_pod, a_provisioner, a_template
 
 pytestmark = pytest.mark.cluster
+REFUSED = "FailedScheduling"
 
 
 def test_sigterm_releases_the_lease_and_ends_in_order(replicas, api, namespace):
@@ -32,6 +33,34 @@ def test_a_follower_ends_in_order_too(replicas, api, namespace):
     follower.send_signal(signal.SIGINT)
     assert follower.wait(timeout=20) == 0
     assert api.get(lease_path(namespace))["spec"]["holderIdentity"] == "first"
+
+
+def test_events_that_wait_when_the_process_is_ended_are_written_also_after_a_second_signal(
+    replicas, api, namespace
+):
+    process = replicas("first", KUBE_CLIENT_QPS="2", KUBE_CLIENT_BURST="10")
+    leads(api, namespace, "first")
+    names = [f"web-{number}" for number in range(40)]
+    for name in names:
+        api.create(a_pod(name, namespace))
+
+    def told(pods):
+        return [
+            name for name in pods if any(each["reason"] == REFUSED for each in api.events(namespace, name))
+        ]
+
+    api.wait(
+        lambda: process.log.read_text().count("no capacity for pod") >= len(names), timeout=60, what="all"
+    )
+    assert len(told(names)) < len(names)
+    process.terminate()
+    process.terminate()
+    assert process.wait(timeout=30) == 0
+    assert told(names) == names
+    log = process.log.read_text()
+    assert "not written" not in log
+    assert "Traceback" not in log
+    assert api.get(lease_path(namespace))["spec"].get("holderIdentity", "") == ""
 
 
 def test_a_replica_that_loses_the_lease_ends_at_once_with_one_line(replicas, api, namespace):

@@ -8,9 +8,14 @@ from pathlib import Path
 import pytest
 
 import nodeless
-from nodeless.app.event_reasons import EVENT_RULES, rule_of
+from nodeless.app.event_reasons import EVENT_RULES, misspoken, rule_of
 from nodeless.app.recorder import Recorder
+from nodeless.cloud.aws import launch_failures
+from nodeless.cloud.aws.launch_failures import launch_failed
+from nodeless.disruption.telling import reason_of
+from nodeless.lifecycle import joining
 from nodeless.model.instructions import PublishEvent
+from nodeless.model.pools import PROVISIONER, Reference
 
 pytestmark = pytest.mark.cluster
 
@@ -89,3 +94,34 @@ def test_every_reason_that_the_code_spells_is_in_the_table():
                     spelled.add(reason)
     assert spelled
     assert spelled <= known
+
+
+def test_every_reason_that_is_made_of_parts_is_in_the_table():
+    known = {rule.reason for rule in EVENT_RULES}
+    stages = {
+        each.args[-1].value
+        for each in ast.walk(ast.parse(Path(joining.__file__).read_text()))
+        if isinstance(each, ast.Call) and getattr(each.func, "id", "") == "_give_up"
+    }
+    assert stages
+    assert {f"{stage}Failed" for stage in stages} <= known
+    refused = {launch_failed("claim", code.rstrip("."), "no").reason for code in launch_failures._REASONS}
+    assert len(refused) > 5
+    assert refused <= known
+    for pool in (PROVISIONER, "NodePool"):
+        for what in ("Blocked", "Terminating", "Launching", "WaitingReadiness", "WaitingDeletion"):
+            assert reason_of(Reference(pool, "default"), what) in known
+
+
+@pytest.mark.parametrize(
+    ("event", "fault"),
+    [
+        (("Pod", "Normal", "Invented"), "reason Invented is not in the table of events"),
+        (("Pod", "Normal", "FailedScheduling"), "FailedScheduling is of type Warning, not Normal"),
+        (("Node", "Normal", "Evicted"), "Evicted stands on Pod, not on Node"),
+        (("Pod", "Normal", "Evicted"), ""),
+    ],
+)
+def test_an_event_that_contradicts_the_table_is_told(event, fault):
+    kind, type_, reason = event
+    assert misspoken(PublishEvent("test", kind, "web", type_, reason, "why")) == fault

@@ -21,6 +21,7 @@ from nodeless.app.cluster import Cluster
 from nodeless.app.collector import Collector
 from nodeless.app.disruption_loop import DisruptionLoop
 from nodeless.app.drift_loop import DriftLoop
+from nodeless.app.event_reasons import misspoken
 from nodeless.app.hands import GUARD_NAME, Hands
 from nodeless.app.launcher import Launcher
 from nodeless.app.lives import Lives
@@ -197,6 +198,14 @@ class Kubelets:
                 self._api.patch(path, {"status": running}, kind="strategic", subresource="status")
 
 
+class StrictRecorder(Recorder):
+    """Takes no event that contradicts the table of events, from which the reference page is made."""
+
+    def publish(self, event):
+        assert not misspoken(event), misspoken(event)
+        return super().publish(event)
+
+
 class Rig(SimpleNamespace):
     """The parts by name, and words for what a scenario does with them."""
 
@@ -269,7 +278,7 @@ async def a_rig(
     cluster, metrics = Cluster(), Metrics()
     cloud = cloud or AwsProvider(AWS_SETTINGS, structlog.get_logger(), clock=clock)
     settings = GlobalSettings(CLUSTER, batch_idle_seconds=0.1, batch_max_seconds=1.0)
-    recorder = Recorder(client, "test")
+    recorder = StrictRecorder(client, "test")
     Lives(cluster, metrics)
     hands = Hands(client, cloud, cluster, None, recorder, metrics, namespace)
     buffers = Buffers(client, cluster)

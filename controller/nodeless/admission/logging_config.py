@@ -15,7 +15,15 @@ LEVELS = {"debug": 10, "info": 20, "warn": 30, "error": 40, "dpanic": 50, "panic
 ENCODINGS = ("console", "json")
 _TIMES = ("iso8601", "rfc3339", "rfc3339nano", "epoch", "millis")
 _CASES = ("capital", "lowercase", "capitalColor", "color")
-_KEYS = {"timeKey": "time_key", "levelKey": "level_key", "nameKey": "name_key", "messageKey": "message_key"}
+_KEYS = {
+    "timeKey": "time_key",
+    "levelKey": "level_key",
+    "nameKey": "name_key",
+    "callerKey": "caller_key",
+    "messageKey": "message_key",
+    "stacktraceKey": "stacktrace_key",
+}
+_SAMPLING = ("initial", "thereafter")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +41,14 @@ class LoggingConfig:
     level_key: str = "level"
     name_key: str = "logger"
     message_key: str = "message"
+    stacktrace_key: str = "exception"
+    caller_key: str = ""
+    """Empty: lines do not say where in the code they come from."""
+    disable_caller: bool = False
+    sampling: tuple[int, int] | None = None
+    """Equal lines of a second: so many are written, then each so-manieth; None: all."""
+    error_output_paths: tuple[str, ...] = ("stderr",)
+    """Where it is told that logs cannot be written."""
     time_encoder: str = "iso8601"
     level_encoder: str = "capital"
 
@@ -109,7 +125,10 @@ class _Zap:
             fault = _level_fault(document["level"], ZAP, ".level")
             self._take("level", None if fault else document["level"].lower(), fault)
         self._choice("encoding", "encoding", document, ENCODINGS, "")
-        self._output_paths()
+        self._paths("output_paths", "outputPaths")
+        self._paths("error_output_paths", "errorOutputPaths")
+        self._sampling()
+        self._disable_caller()
         encoder = document.get("encoderConfig", {})
         if not isinstance(encoder, dict):
             self._faults.append(LoggingFault(ZAP, ".encoderConfig", "must be a JSON object"))
@@ -138,15 +157,36 @@ class _Zap:
             fault = LoggingFault(ZAP, f"{path}.{member}", problem, f"use one of {', '.join(known)}")
         self._take(name, value, fault)
 
-    def _output_paths(self) -> None:
-        if "outputPaths" not in self._document:
+    def _paths(self, name: str, member: str) -> None:
+        if member not in self._document:
             return
-        paths = self._document["outputPaths"]
+        paths = self._document[member]
         fault = None
         if not isinstance(paths, list) or not paths or not all(isinstance(p, str) and p for p in paths):
             hint = 'write for example ["stdout"]'
-            fault = LoggingFault(ZAP, ".outputPaths", f"{json.dumps(paths)} is no list of paths", hint)
-        self._take("output_paths", None if fault else tuple(paths), fault)
+            fault = LoggingFault(ZAP, f".{member}", f"{json.dumps(paths)} is no list of paths", hint)
+        self._take(name, None if fault else tuple(paths), fault)
+
+    def _sampling(self) -> None:
+        document = self._document.get("sampling")
+        if document is None:
+            return
+        numbers = [document.get(each, 0) for each in _SAMPLING] if isinstance(document, dict) else []
+        fault = None
+        if not numbers or not all(type(each) is int and each >= 0 for each in numbers):
+            hint = 'write {"initial": 100, "thereafter": 100}'
+            fault = LoggingFault(ZAP, ".sampling", f"{json.dumps(document)} is no sampling", hint)
+        self._take("sampling", None if fault else tuple(numbers), fault)
+
+    def _disable_caller(self) -> None:
+        if "disableCaller" not in self._document:
+            return
+        value = self._document["disableCaller"]
+        fault = None
+        if not isinstance(value, bool):
+            problem = f"{json.dumps(value)} is neither true nor false"
+            fault = LoggingFault(ZAP, ".disableCaller", problem, "write true or false")
+        self._take("disable_caller", value, fault)
 
 
 def _level_fault(level: Any, key: str, path: str = "") -> LoggingFault | None:

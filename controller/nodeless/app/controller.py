@@ -16,6 +16,7 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
+from nodeless import __version__
 from nodeless.admission import AdmissionServer, Certificates
 from nodeless.api.errors import InvalidObject
 from nodeless.app import logs
@@ -105,6 +106,7 @@ class Controller:
             stack.push_async_callback(self._tell_the_rest)
             logging = LiveLogging(self._complain)
             await logging.read(self._client, process.namespace, process.logging_name)
+            self._log.info("starting", version=__version__)
             started, data = await read_global_settings(self._client, process.namespace, process.given)
             settings = LiveSettings(started, data, process.given, self._complain)
             async with asyncio.TaskGroup() as group:
@@ -262,7 +264,15 @@ class Controller:
             Buffers(client, cluster),
         )
         settings.listen(provisioning.use)
-        launcher = Launcher(hands, cloud, cluster, self._recorder, self._metrics, provisioning.pods_of)
+        launcher = Launcher(
+            hands,
+            cloud,
+            cluster,
+            self._recorder,
+            self._metrics,
+            provisioning.pods_of,
+            resource_names=settings.current.node_name_convention == "resource-name",
+        )
         claims = ClaimLoop(cluster, hands, launcher, self._metrics)
         measured_capacity = MeasuredCapacity(client, cluster, cloud, process.namespace)
         pools = PoolLoop(client, cluster, cloud, hands, self._recorder, self._metrics)

@@ -29,6 +29,7 @@ from nodeless.disruption import (
     still_right,
 )
 from nodeless.disruption.memory import VALIDATION_SECONDS as _VALIDATION
+from nodeless.disruption.telling import BLOCKED, reason_of, told
 from nodeless.model.disruption import EMPTY, UNDERUTILIZED, Decisions, Move
 from nodeless.model.events import Nominated
 from nodeless.model.instance_types import Catalog
@@ -45,15 +46,15 @@ _ADVANCE_SECONDS = 1.0
 _EVENTS = {
     "Unconsolidatable": "Unconsolidatable",
     "ConsolidationDisabled": "Unconsolidatable",
-    "NodeProtected": "DisruptionBlocked",
-    "PodProtected": "DisruptionBlocked",
-    "BudgetExhausted": "DisruptionBlocked",
-    "SeveralBudgets": "DisruptionBlocked",
-    "Budget": "DisruptionBlocked",
-    "NoReplacement": "DisruptionBlocked",
-    "Paused": "DisruptionBlocked",
-    "PriceUnknown": "DisruptionBlocked",
-    "Restless": "DisruptionBlocked",
+    "NodeProtected": BLOCKED,
+    "PodProtected": BLOCKED,
+    "BudgetExhausted": BLOCKED,
+    "SeveralBudgets": BLOCKED,
+    "Budget": BLOCKED,
+    "NoReplacement": BLOCKED,
+    "Paused": BLOCKED,
+    "PriceUnknown": BLOCKED,
+    "Restless": BLOCKED,
     "Unbalanced": "Unconsolidatable",
     "EvictionsTooDear": "Unconsolidatable",
     "Breaker": "NodeRepairBlocked",
@@ -114,6 +115,7 @@ class DisruptionLoop:
                     steps = advance(self._cluster.snapshot, wall_clock())
                     await self._hands.carry_out(steps)
                     self._metrics.disruption.failures.inc(sum(map(_is_failure, steps)))
+                    await self._hands.carry_out(told(self._cluster.snapshot))
                 except (ApiError, ApiUnavailable, CloudError) as error:
                     if not (isinstance(error, ApiError) and error.status == 409):
                         self._log.warning(f"a move could not go on, trying again: {error}")
@@ -212,9 +214,16 @@ class DisruptionLoop:
             node = snapshot.node_of(claim) if claim is not None else None
             reason = _EVENTS.get(verdict.code)
             said, at = self._told.get(name, ("", 0.0))
-            if node is None or reason is None or (said == verdict.code and now - at < _TELL_AGAIN):
+            if (
+                claim is None
+                or node is None
+                or reason is None
+                or (said == verdict.code and now - at < _TELL_AGAIN)
+            ):
                 continue
             self._told[name] = (verdict.code, now)
+            if reason == BLOCKED:
+                reason = reason_of(claim.pool, BLOCKED)
             self._recorder.publish(
                 PublishEvent("disruption", "Node", node.name, "Normal", reason, verdict.message, uid=node.uid)
             )

@@ -6,6 +6,8 @@ once in two minutes unless a line says otherwise.
 
 from dataclasses import dataclass
 
+from nodeless.model.instructions import PublishEvent
+
 DEDUPLICATION_SECONDS = 120.0
 
 
@@ -26,7 +28,29 @@ class EventRule:
     burst: int = 0
 
 
+_BOTH = ("Node", "NodeClaim")
 _POD, _NODE, _CLAIM = ("Pod",), ("Node",), ("NodeClaim",)
+#: Why EC2 refused a launch, as the cloud's module of refusals has it.
+_REFUSED_LAUNCHES = {
+    "AccountPendingVerification": "AWS has not verified the account yet",
+    "ClientTokenReused": "EC2 takes the claim for one that asked for something else",
+    "ImageNotFound": "An image of the node class does not exist",
+    "InstanceProfileNotFound": "The instance profile does not exist",
+    "InstanceTypeNotFound": "The region does not sell the type any more",
+    "LaunchTemplateNotFound": "The launch template does not exist",
+    "RequestLimitExceeded": "EC2 throttles launches",
+    "SecurityGroupNotFound": "A security group does not exist",
+    "SpotServiceLinkedRoleMissing": "The account has no role for spot",
+    "SubnetNotFound": "A subnet does not exist",
+    "UnknownInstanceType": "EC2 launched a type that was not asked for",
+    "UserDataInvalid": "EC2 refuses the user data",
+}
+#: Of moves under way: what, meaning, seconds for which an equal one is held back.
+_MOVES = (
+    ("Launching", "The node is made to replace others", 3600.0),
+    ("WaitingReadiness", "What the node replaces stays until it is initialised", DEDUPLICATION_SECONDS),
+    ("WaitingDeletion", "The node is being removed; its replacement is ready", DEDUPLICATION_SECONDS),
+)
 _POOL = ("Provisioner", "NodePool", "AWSNodeTemplate", "EC2NodeClass")
 
 EVENT_RULES: tuple[EventRule, ...] = (
@@ -47,7 +71,9 @@ EVENT_RULES: tuple[EventRule, ...] = (
     EventRule("Surging", "Normal", _POD, "Its Deployment is restarted, so that a successor comes first"),
     EventRule("SurgeFailed", "Warning", _POD, "Why no successor comes first; the pod is evicted"),
     EventRule("Launched", "Normal", _CLAIM, "The instance of the claim"),
-    EventRule("LaunchFailed", "Warning", _CLAIM, "The launch failed; conditions and message say why"),
+    EventRule("LaunchFailed", "Warning", _CLAIM, "The launch failed, or there was no instance in time"),
+    EventRule("RegistrationFailed", "Warning", _CLAIM, "The node has not joined in time; the claim is ended"),
+    *(EventRule(reason, "Warning", _CLAIM, meaning) for reason, meaning in _REFUSED_LAUNCHES.items()),
     EventRule("NodeClassNotReady", "Warning", _CLAIM, "The node class of the claim cannot be used"),
     EventRule("Unauthorized", "Warning", _CLAIM, "AWS refuses who we are or what we may do"),
     EventRule("InstanceGone", "Warning", _CLAIM, "The instance has ended without the claim"),
@@ -65,7 +91,7 @@ EVENT_RULES: tuple[EventRule, ...] = (
     EventRule("Draining", "Normal", _NODE, "Pods that are still on the node"),
     EventRule("FailedDraining", "Warning", _NODE, "A pod that cannot be evicted, and what holds it"),
     EventRule("DeprovisioningTerminating", "Normal", _NODE, "A node of a Provisioner is ended, and why"),
-    EventRule("DisruptionTerminating", "Normal", ("Node", "NodeClaim"), "A node is ended, and why"),
+    EventRule("DisruptionTerminating", "Normal", _BOTH, "A node is ended, and why"),
     EventRule("DisruptionStarted", "Normal", _NODE, "A node is being replaced or ended, and what it saves"),
     EventRule("DisruptionFailed", "Warning", _NODE, "A replacement failed; the node stays"),
     EventRule(
@@ -78,22 +104,30 @@ EVENT_RULES: tuple[EventRule, ...] = (
         "What keeps a broken node from being replaced",
         silent_seconds=900.0,
     ),
+    EventRule(
+        "DeprovisioningBlocked", "Normal", _NODE, "The same, of a Provisioner's node", silent_seconds=900.0
+    ),
+    *(
+        EventRule(f"{generation}{what}", "Normal", _NODE, meaning, silent, by_message=False)
+        for generation in ("Deprovisioning", "Disruption")
+        for what, meaning, silent in _MOVES
+    ),
     EventRule("Disrupted", "Normal", _POD, "Deleted past its budgets: the time for the drain was over"),
     EventRule(
         "Unconsolidatable", "Normal", _NODE, "Why the node stays", silent_seconds=900.0, by_message=False
     ),
-    EventRule("InstanceSpotInterrupted", "Warning", _NODE, "EC2 takes the spot instance back"),
-    EventRule("InstanceSpotRebalanceRecommendation", "Normal", _NODE, "Interruption has become likelier"),
-    EventRule("InstanceReservationInterrupted", "Warning", _NODE, "The capacity reservation ends"),
-    EventRule("InstanceStopping", "Warning", _NODE, "The instance is being stopped"),
-    EventRule("InstanceTerminating", "Warning", _NODE, "The instance is ending"),
+    EventRule("InstanceSpotInterrupted", "Warning", _BOTH, "EC2 takes the spot instance back"),
+    EventRule("InstanceSpotRebalanceRecommendation", "Normal", _BOTH, "Interruption has become likelier"),
+    EventRule("InstanceReservationInterrupted", "Warning", _BOTH, "The capacity reservation ends"),
+    EventRule("InstanceStopping", "Warning", _BOTH, "The instance is being stopped"),
+    EventRule("InstanceTerminating", "Warning", _BOTH, "The instance is ending"),
     EventRule(
         "InstanceUnhealthy",
         "Warning",
-        _NODE,
+        _BOTH,
         "AWS has scheduled maintenance, or the instance fails its checks",
     ),
-    EventRule("NodeTerminatingOnInterruption", "Warning", _NODE, "The node is ended because of a message"),
+    EventRule("NodeTerminatingOnInterruption", "Warning", _BOTH, "The node is ended because of a message"),
     EventRule("NotReady", "Warning", _POOL, "Why the object cannot be used"),
     EventRule("Invalid", "Warning", _POOL, "What is wrong with the object, field by field"),
     EventRule("InvalidSetting", "Warning", ("ConfigMap",), "A setting that cannot be used"),
@@ -101,6 +135,18 @@ EVENT_RULES: tuple[EventRule, ...] = (
 _BY_REASON = {rule.reason: rule for rule in EVENT_RULES}
 
 
+def misspoken(event: PublishEvent) -> str:
+    """How an event contradicts the table; empty when it does not."""
+    rule = _BY_REASON.get(event.reason)
+    if rule is None:
+        return f"reason {event.reason} is not in the table of events"
+    if event.type != rule.type:
+        return f"{event.reason} is of type {rule.type}, not {event.type}"
+    if event.kind not in rule.kinds:
+        return f"{event.reason} stands on {' or '.join(rule.kinds)}, not on {event.kind}"
+    return ""
+
+
 def rule_of(reason: str) -> EventRule:
-    """The line of a reason; of one that comes from AWS's words, the rule that holds for all."""
+    """The line of a reason; for one that is not in the table, what holds for all."""
     return _BY_REASON.get(reason) or EventRule(reason, "", (), "")

@@ -44,6 +44,8 @@ class Launcher:
         recorder: Recorder,
         metrics: Metrics,
         pods_of: Callable[[str], tuple[str, ...]],
+        *,
+        resource_names: bool = False,
     ) -> None:
         self._hands = hands
         self._cloud = cloud
@@ -51,6 +53,8 @@ class Launcher:
         self._recorder = recorder
         self._metrics = metrics
         self._pods_of = pods_of
+        #: Nodes are called as their instances (aws.nodeNameConvention), not by private address.
+        self._resource_names = resource_names
         self._log = logger("launcher")
 
     async def launch(
@@ -97,7 +101,12 @@ class Launcher:
         )
 
     async def _hostname(self, instance: Instance) -> str:
-        """The instance's private name, which a fleet's answer does not carry; empty when it cannot be had."""
+        """What the node will be called; empty when it cannot be had.
+
+        A fleet's answer does not carry the private name.
+        """
+        if self._resource_names:
+            return instance.id
         if instance.private_dns_name:
             return instance.private_dns_name
         try:

@@ -6,18 +6,22 @@ gets lines for people, unless an encoding is asked for. Secrets that pass by are
 log from `warning` on is written in the same form.
 """
 
+import contextlib
 import json
 import logging
 import os
 import re
 import sys
+import time
 import traceback
+from collections import Counter
 from collections.abc import Mapping, MutableMapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import IO, Any
 
 import structlog
+from structlog.processors import CallsiteParameter
 
 from nodeless.admission.logging_config import LEVELS, LoggingConfig
 
@@ -46,6 +50,8 @@ def configure(level: str = "", *, outputs: str = "", terminal: bool | None = Non
     structlog.configure(
         processors=[
             _drop_below_threshold,
+            _drop_repeated,
+            _add_caller,
             structlog.processors.add_log_level,
             structlog.processors.format_exc_info,
             _render,
@@ -93,11 +99,17 @@ class _State:
         self._outputs: tuple[str, ...] = ()
         self._opened: dict[str, IO[str]] = {}
         self._secrets: tuple[str, ...] = ()
+        self.pod = ""
+        self._second = 0
+        #: How often each line was written in this second, by level and message.
+        self._seen: Counter[tuple[str, str]] = Counter()
+        self._unwritable: set[str] = set()
 
     def start(self, level: str, outputs: tuple[str, ...], terminal: bool | None) -> None:
         self.people = sys.stdout.isatty() if terminal is None else terminal
         self._level, self._outputs = level, outputs
         # A short value is no secret worth the name, and would blot out half of what is said.
+        self.pod = os.environ.get("POD_NAME", "")
         values = (os.environ.get(name, "") for name in _SECRET_VARIABLES)
         self._secrets = tuple(value for value in values if len(value) >= 8)
         self.use(LoggingConfig())
@@ -107,11 +119,46 @@ class _State:
             config = replace(config, level=self._level, controller_level="", webhook_level="")
         if self._outputs:
             config = replace(config, output_paths=self._outputs)
-        for path in config.output_paths:
+        for path in (*config.output_paths, *config.error_output_paths):
             self.stream(path)
         self.config = config
-        for path in self._opened.keys() - set(config.output_paths):
+        for path in self._opened.keys() - {*config.output_paths, *config.error_output_paths}:
             self._opened.pop(path).close()
+
+    def admits(self, level: str, message: str) -> bool:
+        """Whether a line is written, of which there may be many in this second."""
+        if self.config.sampling is None:
+            return True
+        initial, thereafter = self.config.sampling
+        second = int(time.monotonic())
+        if second != self._second:
+            self._second = second
+            self._seen.clear()
+        self._seen[level, message] += 1
+        beyond = self._seen[level, message] - initial
+        return beyond <= 0 or (thereafter > 0 and beyond % thereafter == 0)
+
+    def write(self, line: str) -> None:
+        """Write a line wherever it belongs; an output that fails is told of once, and keeps nobody."""
+        for path in self.config.output_paths:
+            try:
+                stream = self.stream(path)
+                stream.write(line + "\n")
+                stream.flush()
+            except OSError as error:
+                self._complain(path, error)
+            else:
+                self._unwritable.discard(path)
+
+    def _complain(self, path: str, error: OSError) -> None:
+        if path in self._unwritable:
+            return
+        self._unwritable.add(path)
+        for other in self.config.error_output_paths:
+            with contextlib.suppress(OSError):
+                stream = self.stream(other)
+                stream.write(f"cannot write logs to {path}: {error.strerror or error}\n")
+                stream.flush()
 
     def stream(self, path: str) -> IO[str]:
         """Where lines for a path go. Raises OSError when it is a file that cannot be opened."""
@@ -140,10 +187,7 @@ class _Output:
     """Where structlog writes its lines."""
 
     def msg(self, line: str) -> None:
-        for path in _state.config.output_paths:
-            stream = _state.stream(path)
-            stream.write(line + "\n")
-            stream.flush()
+        _state.write(line)
 
     log = debug = info = warn = warning = error = exception = critical = fatal = failure = msg
 
@@ -173,6 +217,25 @@ def _drop_below_threshold(
     return entry
 
 
+def _drop_repeated(_logger: Any, method: str, entry: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    if not _state.admits(method, str(entry.get("event"))):
+        raise structlog.DropEvent
+    return entry
+
+
+_callsite = structlog.processors.CallsiteParameterAdder(
+    [CallsiteParameter.MODULE, CallsiteParameter.LINENO], additional_ignores=[__name__]
+)
+
+
+def _add_caller(logger: Any, method: str, entry: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    config = _state.config
+    if config.caller_key and not config.disable_caller:
+        _callsite(logger, method, entry)
+        entry[config.caller_key] = f"{entry.pop('module')}:{entry.pop('lineno')}"
+    return entry
+
+
 def _render(_logger: Any, _method: str, entry: MutableMapping[str, Any]) -> str:
     config = _state.config
     now = datetime.now(UTC)
@@ -181,6 +244,11 @@ def _render(_logger: Any, _method: str, entry: MutableMapping[str, Any]) -> str:
     name = str(entry.pop("logger", ""))
     if not config.encoding and _state.people:
         return _state.blot(_for_people(now, level, name, message, entry))
+    if "exception" in entry:
+        trace = entry.pop("exception")
+        entry.update({config.stacktrace_key: trace} if config.stacktrace_key else {})
+    if _state.pod:
+        entry["pod"] = _state.pod
     time = _time(now, config.time_encoder)
     if config.encoding == "console":
         parts = [str(time), level, name, message, *([_json(entry)] if entry else ())]

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 
 import structlog
 
-from nodeless.app.event_reasons import EventRule, rule_of
+from nodeless.app.event_reasons import EventRule, misspoken, rule_of
 from nodeless.model.instructions import PublishEvent
 from nodeless.watch import ApiClient, ApiError, ApiUnavailable
 
@@ -53,6 +53,8 @@ class Recorder:
     def publish(self, event: PublishEvent) -> bool:
         """Queue an event unless an equal one was published a short while ago; whether it was queued."""
         rule = rule_of(event.reason)
+        if fault := misspoken(event):
+            self._log.error(f"event against the table: {fault}", object=event.name)
         digest = _digest(event, rule)
         now = time.monotonic()
         if now - self._published.get(digest, -rule.silent_seconds) < rule.silent_seconds:

@@ -69,9 +69,10 @@ force: the log, an event `InvalidSetting` on the ConfigMap and the metric `nodel
         _table(("Variable", "Flag", "Default", "Meaning"), process),
         "## Logging",
         """ConfigMap `config-logging` (it may be missing) is followed live. `loglevel.controller` and `loglevel.webhook`
-go before the `level` in `zap-logger-config`, of which `level`, `encoding` (`console`, `json`), `outputPaths` and
-`encoderConfig` (`timeKey`, `levelKey`, `nameKey`, `messageKey`, `timeEncoder`, `levelEncoder`) have an effect.
-Levels: debug, info, warn, error, dpanic, panic, fatal.""",
+go before the `level` in `zap-logger-config`, of which `level`, `encoding` (`console`, `json`), `sampling`, `disableCaller`,
+`outputPaths`, `errorOutputPaths` and `encoderConfig` (`timeKey`, `levelKey`, `nameKey`, `callerKey`, `messageKey`,
+`stacktraceKey`, `timeEncoder`, `levelEncoder`) have an effect. Levels: debug, info, warn, error, dpanic, panic, fatal.
+Lines bear `pod` when `POD_NAME` is set.""",
     )
 
 

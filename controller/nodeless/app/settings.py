@@ -129,7 +129,8 @@ class GlobalSettings:
         "No way to the Pricing API: on-demand prices are the bundled ones", live=False)
     node_name_convention: str = _setting(
         "aws.nodeNameConvention", one_of("ip-name", "resource-name"), "ip-name", "",
-        "What names of nodes are made of: the address, or the instance's id", live=False)
+        "What a launched node is called in the log, as the subnets name it: by address or by instance id",
+        live=False)
     interruption_queue_name: str = _setting(
         "aws.interruptionQueueName", text, "", "INTERRUPTION_QUEUE",
         "SQS queue of interruption notices; empty: none are read", live=False)

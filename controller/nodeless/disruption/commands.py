@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from nodeless.api.times import format_time
 from nodeless.disruption.candidates import replaced_by, replacing
+from nodeless.disruption.telling import reason_of
 from nodeless.launch.claims import claims_for
 from nodeless.lifecycle.draining import DISRUPTED
 from nodeless.lifecycle.view import changed_condition
@@ -144,7 +145,15 @@ def _step(
         node = snapshot.node_of(claim)
         if node is not None:
             instructions.append(
-                PublishEvent(cause, "Node", node.name, "Normal", "DisruptionTerminating", text, uid=node.uid)
+                PublishEvent(
+                    cause,
+                    "Node",
+                    node.name,
+                    "Normal",
+                    reason_of(claim.pool, "Terminating"),
+                    text,
+                    uid=node.uid,
+                )
             )
         instructions.append(DeleteClaim(cause, old, _metric(reason)))
     return instructions

@@ -1,0 +1,41 @@
+"""What nodes of a move under way are told, in the words of their generation."""
+
+from dataclasses import replace
+
+from nodeless.disruption.telling import told
+from nodeless.model import events
+from nodeless.state import apply
+from tests.disruption.test_commands import CLUSTER, begun, ready, replacement_of
+from tests.solve.factories import NOW
+
+
+def reasons(snapshot):
+    return {(each.name, each.reason) for each in told(snapshot)}
+
+
+def test_without_a_move_nothing_is_told():
+    assert told(CLUSTER) == ()
+
+
+def test_a_replacement_that_has_not_joined_is_told_nothing():
+    assert told(begun()[1]) == ()
+
+
+def test_a_replacement_is_told_what_it_is_for_and_that_the_others_wait_for_it():
+    snapshot = ready(begun()[1])
+    claim = replacement_of(snapshot)
+    node = snapshot.node_of(claim)
+    assert reasons(snapshot) == {(node.name, "DeprovisioningLaunching")}
+    waiting = apply(snapshot, events.ClaimSeen(replace(claim, conditions=())))
+    assert reasons(waiting) == {
+        (node.name, "DeprovisioningLaunching"),
+        (node.name, "DeprovisioningWaitingReadiness"),
+    }
+
+
+def test_a_node_that_goes_is_told_that_its_replacement_is_there():
+    snapshot = ready(begun()[1])
+    (old,) = (each for each in CLUSTER.claims.values() if each.name in snapshot.claims)
+    going = apply(snapshot, events.ClaimSeen(replace(snapshot.claims[old.name], deletion_timestamp=NOW)))
+    node = going.node_of(going.claims[old.name])
+    assert (node.name, "DeprovisioningWaitingDeletion") in reasons(going)
