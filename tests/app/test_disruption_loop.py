@@ -139,7 +139,7 @@ def test_what_is_begun_is_counted_under_the_names_of_both_generations(monkeypatc
     world.look(16)
     assert [each.name for each in world.done if isinstance(each, DeleteClaim)] == ["a"]
     text = world.metrics.render().decode()
-    assert 'karpenter_deprovisioning_actions_performed{action="emptiness/delete"} 1.0' in text
+    assert 'karpenter_deprovisioning_actions_performed{action="consolidation/delete"} 1.0' in text
     decided = 'karpenter_voluntary_disruption_decisions_total{decision="delete",reason="empty"}'
     assert f"{decided} 1.0" in text
 

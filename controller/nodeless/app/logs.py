@@ -123,7 +123,9 @@ class _State:
             self.stream(path)
         self.config = config
         for path in self._opened.keys() - {*config.output_paths, *config.error_output_paths}:
-            self._opened.pop(path).close()
+            # What a full disk did not take is lost: that was told when it happened.
+            with contextlib.suppress(OSError):
+                self._opened.pop(path).close()
 
     def admits(self, level: str, message: str) -> bool:
         """Whether a line is written, of which there may be many in this second."""
