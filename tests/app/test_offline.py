@@ -151,3 +151,153 @@ def test_pools_of_the_files_are_each_others_neighbours(file: Any) -> None:
     assert result.exit_code == 0
     assert "overlaps with Provisioner/other, of the same weight" in result.stdout
     assert "overlaps with Provisioner/default, of the same weight" in result.stdout
+
+
+def written(folder: Path, name: str, content: bytes) -> str:
+    (folder / name).write_bytes(content)
+    return str(folder / name)
+
+
+ONE = yaml.safe_dump(provisioner(weight=101)).encode()
+
+
+def test_every_fault_stands_at_its_line(tmp_path: Path) -> None:
+    text = """# a comment
+---
+apiVersion: karpenter.sh/v1alpha5
+kind: Provisioner
+metadata:
+  name: default
+spec:
+  providerRef:
+    name: default
+  weight: 101
+  requirements:
+  - key: kubernetes.io/arch
+    operator: Is
+"""
+    file = written(tmp_path, "given.yaml", text.encode())
+
+    told = nodeless("validate", file).stdout
+    (entry,) = json.loads(nodeless("validate", "-o", "json", file).stdout)
+
+    assert '  line 13: spec.requirements[0].operator: "Is"' in told
+    assert "  line 10: spec.weight: 101 must be" in told
+    assert entry["line"] == 3
+    assert {fault["path"]: fault["line"] for fault in entry["faults"] if fault["severity"] == "error"} == {
+        "spec.requirements[0].operator": 13,
+        "spec.weight": 10,
+    }
+
+
+@pytest.mark.parametrize("content", [b"", b"---\n---\n# nothing\n", b" \n"])
+@pytest.mark.parametrize("command", ["validate", "convert"])
+def test_a_file_without_an_object_is_not_taken_for_a_good_one(
+    tmp_path: Path, command: str, content: bytes
+) -> None:
+    result = nodeless(command, written(tmp_path, "empty.yaml", content))
+
+    assert result.exit_code == 2
+    assert "empty.yaml holds no object" in result.stderr
+    assert "there is no object to look at" in result.stderr
+
+
+def test_a_folder_is_read_with_all_that_is_below_it(tmp_path: Path) -> None:
+    (tmp_path / "pools").mkdir()
+    written(tmp_path, "a.yaml", yaml.safe_dump(node_template()).encode())
+    written(tmp_path / "pools", "b.yml", ONE)
+    written(tmp_path, "c.json", json.dumps(node_pool()).encode())
+    written(tmp_path, "README.md", b"| no | yaml |")
+
+    result = nodeless("validate", str(tmp_path))
+
+    assert result.exit_code == 1
+    assert result.stdout.count(": valid\n") == 2
+    assert f"{tmp_path / 'pools' / 'b.yml'}: Provisioner/default: invalid" in result.stdout
+    (tmp_path / "none").mkdir()
+    assert "holds no file that ends in .yaml" in nodeless("validate", str(tmp_path / "none")).stderr
+
+
+@pytest.mark.parametrize(
+    "content",
+    [ONE.replace(b"\n", b"\r\n"), b"\xef\xbb\xbf" + ONE, ONE.decode().encode("utf-16")],
+    ids=["line ends of Windows", "byte order mark", "UTF-16"],
+)
+def test_what_editors_and_shells_of_windows_write_is_read(tmp_path: Path, content: bytes) -> None:
+    result = nodeless("validate", written(tmp_path, "given.yaml", content))
+
+    assert result.exit_code == 1
+    assert "spec.weight: 101 must be from 1 to 100" in result.stdout
+
+
+def test_one_file_that_cannot_be_read_keeps_no_other_from_being_looked_at(tmp_path: Path) -> None:
+    good, bad = written(tmp_path, "good.yaml", ONE), written(tmp_path, "bad.yaml", b"a: [")
+
+    result = nodeless("validate", bad, str(tmp_path / "nowhere.yaml"), good)
+
+    assert result.exit_code == 2
+    assert "bad.yaml is not YAML: line 1, column 5: " in result.stderr
+    assert "nowhere.yaml cannot be read: No such file or directory" in result.stderr
+    assert "spec.weight: 101 must be from 1 to 100" in result.stdout
+
+
+def test_lists_of_the_api_server_and_json_objects_in_a_row_are_read(tmp_path: Path) -> None:
+    listed = {"apiVersion": "karpenter.sh/v1alpha5", "kind": "ProvisionerList", "items": [provisioner()]}
+    row = f"{json.dumps(node_pool())}\n{json.dumps(ec2_node_class(), indent=2)}\n{json.dumps(listed)}"
+
+    result = nodeless("validate", "-", stdin=row)
+
+    assert (result.exit_code, result.stdout.count(": valid\n")) == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"\x89PNG\r\n\x00", "is no UTF-8; hint: is it a text?"),
+        (b"kind: List\napiVersion: v1\nitems: 3\n", "the items of a List are no list"),
+        (b"a: " + b"[" * 20_000, "more than 200 levels deep"),
+        (b"&a [*a]", "an alias stands inside of what it stands for"),
+        (
+            b"a: &a [x]\n"
+            + b"".join(
+                b"%c: &%c [%s]\n" % (98 + n, 98 + n, b",".join([b"*%c" % (97 + n)] * 9)) for n in range(8)
+            ),
+            "aliases make more than 1000000 values",
+        ),
+        (b"name: {{ .Values.name }}\n{{- if .x }}\n", "check what `helm template` prints"),
+    ],
+    ids=["no text", "no list", "deep", "endless", "huge", "helm"],
+)
+def test_what_no_one_can_read_is_one_clear_line(tmp_path: Path, content: bytes, said: str) -> None:
+    for command in ("validate", "convert"):
+        result = nodeless(command, written(tmp_path, "given.yaml", content))
+
+        assert result.exit_code == 2
+        (line,) = [each for each in result.stderr.splitlines() if "given.yaml" in each]
+        assert said in line
+
+
+def test_expressions_of_a_template_in_good_yaml_are_noted(tmp_path: Path) -> None:
+    manifest = provisioner() | {"metadata": {"name": "{{ .Values.name }}"}}
+
+    result = nodeless("validate", written(tmp_path, "given.yaml", yaml.safe_dump(manifest).encode()))
+
+    assert result.exit_code == 1
+    assert "check what `helm template` prints" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("manifest", "missing"),
+    [
+        ({"a": 1}, "apiVersion"),
+        ({"apiVersion": "karpenter.sh/v1"}, "kind"),
+        ({"apiVersion": [1], "kind": {}}, "kind"),
+    ],
+)
+def test_an_object_that_does_not_say_what_it_is_is_not_passed_over(
+    tmp_path: Path, manifest: Any, missing: str
+) -> None:
+    result = nodeless("validate", written(tmp_path, "given.yaml", yaml.safe_dump(manifest).encode()))
+
+    assert result.exit_code == 1
+    assert f"{missing}: is required; hint: known: karpenter.sh/v1alpha5 Provisioner" in result.stdout

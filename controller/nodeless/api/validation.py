@@ -148,8 +148,11 @@ def _without_echoes(errors: list[FieldError]) -> list[FieldError]:
 def _unknown_kind(manifest: Any, wanted: Kind | None = None) -> FieldError:
     if not isinstance(manifest, Mapping):
         return FieldError("the object", manifest, "must be an object with apiVersion and kind")
-    given = f"{manifest.get('apiVersion')} {manifest.get('kind')}"
     known = [f"{kind.api_version} {kind.kind}" for kind in ([wanted] if wanted else ALL)]
+    for member in ("apiVersion", "kind"):
+        if not manifest.get(member):
+            return FieldError(member, ABSENT, "is required", f"known: {', '.join(known)}")
+    given = f"{manifest['apiVersion']} {manifest['kind']}"
     return FieldError(
         "kind", given, "is not served here", did_you_mean(given, known, f"known: {', '.join(known)}")
     )

@@ -1,14 +1,13 @@
 """`nodeless validate` and `nodeless convert`: the controller's own rules on files, without a cluster.
 
 Data goes to stdout, remarks to stderr. Exit code 0: all is well; 1: something is invalid, or
-could not be converted; 2: a file cannot be read.
+could not be converted; 2: a file cannot be read, or there is no object in any. What can be read is
+looked at in each case.
 """
 
 import contextlib
 import json
-import sys
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -23,13 +22,15 @@ from nodeless.api.reading import read_pool
 from nodeless.api.surroundings import Surroundings, advice_around
 from nodeless.api.validation import kind_of, subject_of, validate
 from nodeless.app.bundled_types import bundled_types
-from nodeless.app.yaml_files import read_documents
+from nodeless.app.manifest_files import Reading, read_files
+from nodeless.app.manifests.documents import Document
 
 offline = typer.Typer()
-_STDIN = "-"
 _OLD, _NEW = (PROVISIONER, AWS_NODE_TEMPLATE), (NODE_POOL, EC2_NODE_CLASS)
 
-Files = Annotated[list[str], typer.Argument(metavar="FILE...", help="YAML or JSON files; - is stdin")]
+Files = Annotated[
+    list[str], typer.Argument(metavar="FILE...", help="YAML or JSON files, or folders of them; - is stdin")
+]
 Output = Annotated[str, typer.Option("--output", "-o", help="text or json")]
 
 
@@ -38,27 +39,29 @@ def validate_files(files: Files, output: Output = "text") -> None:
     """Check manifests as the webhook and the API server do; exit 1 when one is invalid."""
     _require(output in ("text", "json"), f"--output {output!r} is not known; hint: text or json")
     results: list[dict[str, Any]] = []
-    listed = list(documents(files))
-    around = _surroundings([manifest for _, manifest in listed])
-    for file, manifest in listed:
+    reading = _read(files)
+    around = _surroundings([document.value for document in reading.documents])
+    for document in reading.documents:
+        manifest = document.value
+        entry: dict[str, Any] = {
+            "file": document.file,
+            "line": _line(document),
+            "object": subject_of(manifest),
+        }
         if kind_of(manifest) is None and not _is_ours(manifest):
-            results.append(
-                {"file": file, "object": subject_of(manifest), "result": "passed over", "faults": []}
-            )
+            results.append(entry | {"result": "passed over", "faults": []})
             continue
         faults = validate(manifest)
         invalid = any(not fault.warning for fault in faults)
         told = faults if invalid else advice_around(manifest, around)
         result = "invalid" if invalid else "valid"
-        entry: dict[str, Any] = {"file": file, "object": subject_of(manifest), "result": result}
-        results.append(entry | {"faults": [_fault(fault) for fault in told]})
+        results.append(entry | {"result": result, "faults": [_fault(fault, document) for fault in told]})
     if output == "json":
         typer.echo(json.dumps(results, indent=2, ensure_ascii=False))
     else:
         for entry in results:
             _print_result(entry)
-    if any(entry["result"] == "invalid" for entry in results):
-        raise typer.Exit(1)
+    _end(reading, any(entry["result"] == "invalid" for entry in results))
 
 
 @offline.command(name="convert", rich_help_panel="Manifests")
@@ -76,7 +79,8 @@ def convert_files(
     sources = _OLD if to == "v1" else _NEW
     given: list[Any] = []
     failed = False
-    for file, manifest in documents(files):
+    reading = _read(files)
+    for file, manifest in ((document.file, document.value) for document in reading.documents):
         if kind_of(manifest) is None and _is_ours(manifest):
             (fault,) = validate(manifest)
             _remark(f"{file}: {subject_of(manifest)}: not converted: {fault}")
@@ -100,8 +104,7 @@ def convert_files(
         _remark(f"{subject}: note: {note}")
     for subject, loss in result.losses:
         _remark(f"{subject}: not converted: {loss}")
-    if failed or result.losses:
-        raise typer.Exit(1)
+    _end(reading, failed or bool(result.losses))
 
 
 def _surroundings(manifests: list[Any]) -> Surroundings:
@@ -115,35 +118,52 @@ def _surroundings(manifests: list[Any]) -> Surroundings:
     return Surroundings(bundled_types(), pools)
 
 
-def documents(files: list[str]) -> Iterator[tuple[str, Any]]:
-    """Every document of every file, the items of a List one by one."""
-    for file in files:
-        try:
-            text = sys.stdin.read() if file == _STDIN else Path(file).read_text(encoding="utf-8")
-            documents = list(read_documents(text))
-        except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-            _require(False, f"{file} cannot be read: {reason}; hint: give YAML or JSON files, or - for stdin")
-        except yaml.YAMLError as error:
-            _require(False, f"{file} is not YAML: {' '.join(str(error).split())}")
-        for document in documents:
-            listed = isinstance(document, dict) and document.get("kind") == "List"
-            for manifest in document.get("items") or [] if listed else [document]:
-                yield file, manifest
+def documents(files: Sequence[str]) -> Iterator[tuple[str, Any]]:
+    """File and manifest of every object; ends the command when a file cannot be read."""
+    reading = read_files(files)
+    _require(not reading.problems, "; ".join(reading.problems))
+    for document in reading.documents:
+        yield document.file, document.value
+
+
+def _read(files: Sequence[str]) -> Reading:
+    reading = read_files(files)
+    for problem in reading.problems:
+        _remark(f"nodeless: {problem}")
+    for remark in reading.remarks:
+        _remark(f"nodeless: note: {remark}")
+    return reading
+
+
+def _end(reading: Reading, failed: bool) -> None:
+    """The exit code: what cannot be read weighs most, for nothing is known of it."""
+    if not reading.documents and not reading.problems:
+        _remark("nodeless: there is no object to look at")
+    if reading.problems or not reading.documents:
+        raise typer.Exit(2)
+    if failed:
+        raise typer.Exit(1)
+
+
+def _line(document: Document, path: str = "") -> int:
+    return int(document.at(path).rpartition(":")[2])
 
 
 def _is_ours(manifest: Any) -> bool:
     """Whether a manifest is of one of our groups, or of no group at all: then its kind is a fault of it."""
     if not isinstance(manifest, dict):
         return True
-    group = str(manifest.get("apiVersion") or "").partition("/")[0]
-    return group in ("", PROVISIONER.group, AWS_NODE_TEMPLATE.group)
+    version = manifest.get("apiVersion") or ""
+    if not isinstance(version, str) or not isinstance(manifest.get("kind"), str):
+        return True
+    return version.partition("/")[0] in ("", PROVISIONER.group, AWS_NODE_TEMPLATE.group)
 
 
-def _fault(fault: FieldError) -> dict[str, Any]:
+def _fault(fault: FieldError, document: Document) -> dict[str, Any]:
     severity = "warning" if fault.warning else "error"
     return {
         "path": fault.path,
+        "line": _line(document, fault.path),
         "severity": severity,
         "message": fault.message,
         "hint": fault.hint,
@@ -154,7 +174,7 @@ def _fault(fault: FieldError) -> dict[str, Any]:
 def _print_result(entry: dict[str, Any]) -> None:
     typer.echo(f"{entry['file']}: {entry['object']}: {entry['result']}")
     for fault in entry["faults"]:
-        typer.echo(f"  {fault['text']}")
+        typer.echo(f"  line {fault['line']}: {fault['text']}")
 
 
 def _remark(text: str) -> None:

@@ -1,8 +1,10 @@
 """YAML as kubectl reads it: what is a string there is one here, and a key that is given twice is a fault.
 
-PyYAML by itself makes dates of `2026-01-01` and numbers of `12:30`, and keeps the last of two equal keys.
+PyYAML by itself makes dates of `2026-01-01` and numbers of `12:30`, keeps the last of two equal keys, follows
+aliases until memory ends, and ends itself where nesting is deep.
 """
 
+import json
 import re
 from collections.abc import Hashable, Iterator
 from typing import Any
@@ -15,6 +17,10 @@ _FLOAT = re.compile(
     r"|\.[0-9][0-9_]*(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"
 )
 _REPLACED = ("tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+#: Values of one document, those behind aliases counted each time: etcd takes 1.5 MiB, no object has as many.
+_MOST_VALUES = 1_000_000
+#: Levels of nesting; no kind of ours has more than twenty.
+_DEEPEST = 200
 
 
 class _Loader(yaml.SafeLoader):
@@ -45,6 +51,83 @@ _Loader.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+0123456
 
 def read_documents(text: str) -> Iterator[Any]:
     """The documents of a file, empty ones left out. Raises yaml.YAMLError."""
-    for document in yaml.load_all(text, Loader=_Loader):
-        if document is not None:
-            yield document
+    for document, _ in read_nodes(text):
+        yield document
+
+
+def read_nodes(text: str) -> Iterator[tuple[Any, yaml.Node]]:
+    """The same, each with its node, which knows the lines. Raises yaml.YAMLError.
+
+    JSON objects one after the other are read as kubectl reads them, too.
+    """
+    try:
+        found = list(_read(text))
+    except yaml.YAMLError:
+        pieces = _json_pieces(text)
+        if len(pieces) < 2:
+            raise
+        found = [pair for piece in pieces for pair in _read(piece)]
+    yield from found
+
+
+def problem_of(error: yaml.YAMLError) -> str:
+    """What is wrong with a text, and where, in one line."""
+    if isinstance(error, yaml.MarkedYAMLError) and (mark := error.problem_mark or error.context_mark):
+        return f"line {mark.line + 1}, column {mark.column + 1}: {error.problem or error.context}"
+    return " ".join(str(error).split())
+
+
+def _read(text: str) -> Iterator[tuple[Any, yaml.Node]]:
+    loader = _Loader(text)
+    try:
+        while loader.check_node():
+            node = loader.get_node()
+            if node is None:
+                break
+            _require_finite(node)
+            document = loader.construct_document(node)
+            if document is not None:
+                yield document, node
+    except RecursionError:
+        raise yaml.YAMLError(f"it is nested more than {_DEEPEST} levels deep") from None
+    finally:
+        loader.dispose()
+
+
+def _require_finite(root: yaml.Node) -> None:
+    """Raise YAMLError for a document that contains itself, grows beyond sense by aliases, or is too deep."""
+    sizes: dict[int, int] = {}
+
+    def size(node: yaml.Node, depth: int) -> int:
+        known = sizes.get(id(node))
+        if known == 0:
+            problem = "an alias stands inside of what it stands for"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
+        if known is not None:
+            return known
+        if depth > _DEEPEST:
+            raise RecursionError
+        sizes[id(node)] = 0
+        parts = node.value if isinstance(node, yaml.CollectionNode) else ()
+        members = [each for part in parts for each in (part if isinstance(part, tuple) else (part,))]
+        total = 1 + sum(size(member, depth + 1) for member in members)
+        if total > _MOST_VALUES:
+            problem = f"aliases make more than {_MOST_VALUES} values of it"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
+        sizes[id(node)] = total
+        return total
+
+    size(root, 0)
+
+
+def _json_pieces(text: str) -> list[str]:
+    """The JSON values of a text that holds nothing else, each on its own lines; empty when it holds more."""
+    decoder, pieces, position = json.JSONDecoder(), [], 0
+    while rest := text[position:].lstrip():
+        start = len(text) - len(rest)
+        try:
+            _, position = decoder.raw_decode(text, start)
+        except (ValueError, RecursionError):
+            return []
+        pieces.append("\n" * text.count("\n", 0, start) + text[start:position])
+    return pieces
