@@ -4,8 +4,9 @@ import asyncio
 
 import pytest
 
-from nodeless.api.kinds import AWS_NODE_TEMPLATE, EC2_NODE_CLASS, NODE_POOL, PROVISIONER
-from tests.api.manifests import ec2_node_class, node_pool, node_template, provisioner, requirement
+from nodeless.api.kinds import AWS_NODE_TEMPLATE, EC2_NODE_CLASS, NODE_CLAIM, NODE_POOL, PROVISIONER
+from tests.api.manifests import ec2_node_class, inline, node_pool, node_template, provisioner, requirement
+from tests.app.world import DISCOVERY, a_pod
 
 pytestmark = pytest.mark.cluster
 
@@ -134,5 +135,88 @@ def test_what_is_not_supported_is_named_on_the_condition(scene, spec, field):
         _, message = await stands(rig, EC2_NODE_CLASS, "ValidationSucceeded", "False")
         assert f"{field}: " in message
         assert "is not supported yet: no node is made" in message
+
+    scene(scenario)
+
+
+@pytest.mark.parametrize(
+    ("kind", "manifest", "faults"),
+    [
+        (
+            AWS_NODE_TEMPLATE,
+            node_template(amiFamily="al2", tags={"": "x"}),
+            ('spec.amiFamily: "al2"', "did you mean AL2?", "spec.tags"),
+        ),
+        (
+            EC2_NODE_CLASS,
+            ec2_node_class(kubelet={"evictionHard": {"memory.available": "lots"}}),
+            ('spec.kubelet.evictionHard["memory.available"]: "lots"',),
+        ),
+    ],
+    ids=["v1alpha1", "v1"],
+)
+def test_an_invalid_node_class_says_every_fault_and_its_pool_says_so_too(scene, kind, manifest, faults):
+    """Stored while no webhook was asked, and past what the schema refuses."""
+    pool, made = {
+        AWS_NODE_TEMPLATE: (PROVISIONER, provisioner()),
+        EC2_NODE_CLASS: (NODE_POOL, node_pool()),
+    }[kind]
+
+    async def scenario(rig, namespace):
+        await rig.create(manifest, made)
+        reason, message = await stands(rig, kind, "ValidationSucceeded", "False")
+        assert reason == "Invalid"
+        for fault in faults:
+            assert fault in message
+        assert (await stands(rig, kind, "Ready", "False"))[0] == "ValidationSucceededFalse"
+        reason, message = await stands(rig, pool, "NodeClassReady", "False")
+        assert reason == "NodeClassNotReady"
+        assert f"{kind.kind}/default" in message
+
+    scene(scenario)
+
+
+def test_what_an_inline_provider_does_not_find_stands_on_the_provisioner(scene):
+    nowhere, found = {"no": "such"}, DISCOVERY
+
+    async def scenario(rig, namespace):
+        await rig.create(inline(subnetSelector=nowhere, securityGroupSelector=found, instanceProfile=None))
+        reason, message = await stands(rig, PROVISIONER, "NodeClassReady", "False")
+        assert reason == "NodeClassNotReady"
+        assert "subnetSelector" in message
+
+        provider = {"spec": {"provider": {"subnetSelector": {"no": None, **found}}}}
+        await asyncio.to_thread(rig.api.patch, PROVISIONER.path("default"), provider)
+        await stands(rig, PROVISIONER, "Ready", "True", generation=2)
+
+    scene(scenario)
+
+
+def test_what_keeps_a_claim_from_its_instance_stands_on_the_claim_until_it_is_gone(
+    scene, aws, network, generation
+):
+    aws.set_faults(errors={"CreateFleet": {"code": "UnauthorizedOperation", "message": "not you"}})
+
+    async def scenario(rig, namespace):
+        large = requirement("node.kubernetes.io/instance-type", "In", "m5.large")
+        await rig.create(a_class(generation), a_pool(generation, large), a_pod("web", namespace))
+
+        def refused(claims):
+            return bool(claims) and told(claims[0], "Launched")[0] == "False"
+
+        (claim,) = await rig.until(lambda: rig.api.list(NODE_CLAIM.path()), refused)
+        _, reason, message, _ = told(claim, "Launched")
+        assert reason == "Unauthorized"
+        assert "hint: allow ec2:CreateFleet" in message
+        assert told(claim, "Ready")[:3] == ("False", "LaunchedFalse", message)
+
+        aws.set_faults()
+
+        def ready(claims):
+            return bool(claims) and told(claims[0], "Ready")[0] == "True"
+
+        (after,) = await rig.until(lambda: rig.api.list(NODE_CLAIM.path()), ready)
+        assert after["metadata"]["uid"] == claim["metadata"]["uid"]
+        assert told(after, "Launched")[0] == "True"
 
     scene(scenario)

@@ -25,7 +25,7 @@ from nodeless.cloud import (
 from nodeless.disruption.candidates import replaced_by
 from nodeless.model.instructions import DeleteClaim, PublishEvent, UpdateClaimStatus
 from nodeless.model.labels import CAPACITY_TYPE, DISRUPTION_REASON_ANNOTATION
-from nodeless.model.nodes import LAUNCHED, Claim, Condition, Instance
+from nodeless.model.nodes import LAUNCHED, READY, Claim, Condition, Instance
 from nodeless.state import PoolUnusable, usable
 
 
@@ -129,10 +129,11 @@ class Launcher:
         cause = f"claim:{claim.name}"
         present = claim.condition(LAUNCHED)
         since = present.last_transition_time if present and present.status == "False" else wall_clock()
-        condition = Condition(LAUNCHED, "False", reason, message, since)
+        launched = Condition(LAUNCHED, "False", reason, message, since)
+        ready = Condition(READY, "False", f"{LAUNCHED}False", message, since)
         await self._hands.carry_out(
             (
-                UpdateClaimStatus(cause, claim.name, (condition,)),
+                UpdateClaimStatus(cause, claim.name, (launched, ready)),
                 PublishEvent(cause, "NodeClaim", claim.name, "Warning", reason, message, uid=claim.uid),
             )
         )
