@@ -374,3 +374,32 @@ def same_machines(node_class: NodeClass) -> NodeClass:
         metadata_options=None,
         kubelet=None,
     )
+
+
+@pytest.mark.parametrize("turned", [False, True], ids=["in this order", "in the other"])
+def test_c_1_two_objects_that_would_get_one_name_are_listed_and_none_is_dropped_in_silence(
+    turned: bool,
+) -> None:
+    """A template and a Provisioner with an inline provider may share a name; their classes cannot."""
+    given = [node_template(instanceProfile="nodes"), inline(tags={"team": "a"})]
+
+    made = convert_to_v1(reversed(given) if turned else given, CONTEXT)
+
+    assert [each["kind"] for each in made.manifests] == ["EC2NodeClass", "NodePool"]
+    ((subject, loss),) = made.losses
+    assert subject == "Provisioner/default"
+    assert str(loss) == (
+        'metadata.name: "default" would name a second EC2NodeClass that differs from the first; '
+        "hint: rename one of them"
+    )
+
+
+def test_an_object_that_is_given_twice_is_converted_once_and_two_of_one_name_are_a_loss() -> None:
+    same, other = node_template(instanceProfile="nodes"), node_template(instanceProfile="others")
+
+    assert [len(convert_to_v1(each, CONTEXT).manifests) for each in ([same, same], [same, other])] == [1, 1]
+    assert convert_to_v1([same, same], CONTEXT).losses == []
+    assert len(convert_to_v1([same, other], CONTEXT).losses) == 1
+    back = convert_to_v1alpha5([node_pool(weight=1), node_pool(weight=2)])
+    assert len(back.manifests) == 1
+    assert [loss.path for _, loss in back.losses if "second Provisioner" in loss.message] == ["metadata.name"]

@@ -301,3 +301,31 @@ def test_an_object_that_does_not_say_what_it_is_is_not_passed_over(
 
     assert result.exit_code == 1
     assert f"{missing}: is required; hint: known: karpenter.sh/v1alpha5 Provisioner" in result.stdout
+
+
+def test_two_objects_of_one_name_are_told_where_they_stand(file: Any) -> None:
+    path = file(provisioner(), node_template(), provisioner(weight=7))
+
+    result = nodeless("validate", path)
+
+    assert result.exit_code == 0
+    (line,) = [each for each in result.stdout.splitlines() if "metadata.name" in each]
+    assert f'warning: metadata.name: "default" is the name of the Provisioner at {path}:1, too' in line
+
+
+def test_items_that_are_no_objects_are_faults_each() -> None:
+    listed = {"apiVersion": "v1", "kind": "List", "items": [3, None, "x", [], {"kind": "NodePool"}] * 2}
+
+    result = nodeless("validate", "-", stdin=json.dumps(listed))
+
+    assert result.exit_code == 1
+    assert result.stdout.count(": invalid\n") == 10
+
+
+def test_objects_that_would_get_one_name_are_a_loss(file: Any) -> None:
+    others = node_template(instanceProfile="others")
+
+    result = nodeless("convert", file(node_template(instanceProfile="nodes"), others))
+
+    assert result.exit_code == 1
+    assert "would name a second EC2NodeClass that differs from the first" in result.stderr

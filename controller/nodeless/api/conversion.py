@@ -8,7 +8,7 @@ points to the EC2NodeClass of its template's name, and the kubelet's settings mo
 Provisioner to that class. Given together, they are joined (`convert_all`).
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -41,7 +41,16 @@ class Conversion:
     notes: list[tuple[str, str]] = field(default_factory=list)
 
     def add(self, subject: str, manifest: Manifest, losses: Iterable[FieldError] = ()) -> None:
-        """Take in a converted object; what would refuse it, when no loss is listed, is a loss too."""
+        """Take in a converted object; what would refuse it, when no loss is listed, is a loss too.
+
+        So is a name that another object has already: applied one after the other, the first would be gone.
+        """
+        if (former := self._namesake(manifest)) is not None:
+            if former != manifest:
+                name, kind = manifest["metadata"]["name"], manifest["kind"]
+                fault = f"would name a second {kind} that differs from the first"
+                self.losses.append((subject, FieldError("metadata.name", name, fault, "rename one of them")))
+            return
         listed = list(losses) or [
             replace(fault, message=f"as converted, {fault.message}")
             for fault in validate(manifest)
@@ -49,6 +58,12 @@ class Conversion:
         ]
         self.manifests.append(manifest)
         self.losses.extend((subject, loss) for loss in listed)
+
+    def _namesake(self, manifest: Manifest) -> Manifest | None:
+        """The object of the same kind and name that was made before."""
+        name = manifest["metadata"].get("name")
+        alike = (each for each in self.manifests if each["kind"] == manifest["kind"])
+        return next((each for each in alike if name and each["metadata"].get("name") == name), None)
 
 
 def convert_to_v1(manifests: Iterable[Mapping[str, Any]], context: ClassContext | None = None) -> Conversion:
@@ -60,15 +75,17 @@ def convert_to_v1(manifests: Iterable[Mapping[str, Any]], context: ClassContext 
     """
     result, known = Conversion(), context or ClassContext()
     given = [without_nulls(each) for each in manifests]
-    templates = {_name(each): each for each in given if AWS_NODE_TEMPLATE.describes(each)}
+    templates = [each for each in given if AWS_NODE_TEMPLATE.describes(each)]
+    names = {_name(each) for each in templates}
     kubelets = _kubelets_by_template(each for each in given if PROVISIONER.describes(each))
-    for name, template in templates.items():
+    for template in templates:
+        name = _name(template)
         for class_name, kubelet in _classes(name, kubelets.get(name, [])).items():
             spec = template.get("spec") or {}
             _add_class(result, template, spec, "spec", class_name, kubelet, known)
     for provisioner in given:
         if PROVISIONER.describes(provisioner):
-            _add_pool(result, provisioner, kubelets, templates, known)
+            _add_pool(result, provisioner, kubelets, names, known)
     return result
 
 
@@ -122,7 +139,7 @@ def _add_pool(
     result: Conversion,
     provisioner: Mapping[str, Any],
     kubelets: Mapping[str, list[Any]],
-    templates: Mapping[str, Any],
+    templates: Collection[str],
     context: ClassContext,
 ) -> None:
     subject, spec = f"Provisioner/{_name(provisioner)}", default(provisioner).get("spec") or {}

@@ -54,6 +54,7 @@ def validate_files(files: Files, output: Output = "text") -> None:
         faults = validate(manifest)
         invalid = any(not fault.warning for fault in faults)
         told = faults if invalid else advice_around(manifest, around)
+        told = [*told, *_repeated(document, reading)]
         result = "invalid" if invalid else "valid"
         results.append(entry | {"result": result, "faults": [_fault(fault, document) for fault in told]})
     if output == "json":
@@ -105,6 +106,20 @@ def convert_files(
     for subject, loss in result.losses:
         _remark(f"{subject}: not converted: {loss}")
     _end(reading, failed or bool(result.losses))
+
+
+def _repeated(document: Document, reading: Reading) -> Iterator[FieldError]:
+    """A warning for the later of two objects of one name."""
+    kind = kind_of(document.value)
+    metadata = document.value.get("metadata") if kind is not None else None
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    subject = subject_of(document.value)
+    alike = (each for each in reading.documents if kind_of(each.value) is kind)
+    first = next(each for each in alike if subject_of(each.value) == subject)
+    if kind is not None and name and first is not document:
+        fault = f"is the name of the {kind.kind} at {first.at()}, too"
+        hint = "applied in turn, this one replaces it"
+        yield FieldError("metadata.name", name, fault, hint, warning=True)
 
 
 def _surroundings(manifests: list[Any]) -> Surroundings:
