@@ -158,7 +158,7 @@ class Launches:
     def __init__(self):
         self.count = 0
 
-    async def launch(self, _claim):
+    async def launch(self, _claim, _waiting):
         self.count += 1
         raise RetryLaterError
 
@@ -208,7 +208,7 @@ def test_the_wait_between_tries_is_bounded_however_often_a_step_failed():
 def test_an_unexpected_error_in_one_step_ends_the_loop_with_that_error():
     async def scenario():
         class Broken(Launches):
-            async def launch(self, _claim):
+            async def launch(self, _claim, _waiting):
                 raise KeyError("a bug")
 
         cluster = Cluster()

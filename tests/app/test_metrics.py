@@ -137,8 +137,8 @@ def test_bounds_of_histograms_are_karpenters():
 
 def test_the_labels_of_a_nodes_series_are_four_and_one_for_each_well_known_label():
     assert NODE_LABELS[:4] == ("resource_type", "node_name", "provisioner", "phase")
-    # v0.27's 26, and v1's `nodepool`, by which its dashboards select, and `capacity_reservation_id`.
-    assert len(NODE_LABELS) == 4 + 26 + 2
+    # v0.27's 26, and `nodepool`, by which v1's dashboards select.
+    assert len(NODE_LABELS) == 4 + 26 + 1
     assert {"zone", "arch", "instance_type", "capacity_type", "provisioner_name", "nodepool"} <= {
         *NODE_LABELS
     }

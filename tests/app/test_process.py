@@ -38,25 +38,29 @@ def test_a_follower_ends_in_order_too(replicas, api, namespace):
 def test_events_that_wait_when_the_process_is_ended_are_written_also_after_a_second_signal(
     replicas, api, namespace
 ):
-    process = replicas("first", KUBE_CLIENT_QPS="2", KUBE_CLIENT_BURST="10")
+    process = replicas("first", KUBE_CLIENT_QPS="1", KUBE_CLIENT_BURST="20")
     leads(api, namespace, "first")
-    names = [f"web-{number}" for number in range(40)]
+    names = {f"web-{number}" for number in range(60)}
     for name in names:
         api.create(a_pod(name, namespace))
 
-    def told(pods):
-        return [
-            name for name in pods if any(each["reason"] == REFUSED for each in api.events(namespace, name))
-        ]
+    def told():
+        events = api.list(f"/api/v1/namespaces/{namespace}/events")
+        return {
+            each["involvedObject"]["name"]
+            for each in events
+            if each["reason"] == REFUSED and each["source"].get("component") == "karpenter"
+        }
 
-    api.wait(
-        lambda: process.log.read_text().count("no capacity for pod") >= len(names), timeout=60, what="all"
-    )
-    assert len(told(names)) < len(names)
+    def refused():
+        return process.log.read_text().count("no capacity for pod") >= len(names)
+
+    api.wait(refused, timeout=90, what="every pod to be refused")
+    assert told() < names
     process.terminate()
     process.terminate()
     assert process.wait(timeout=30) == 0
-    assert told(names) == names
+    assert told() == names
     log = process.log.read_text()
     assert "not written" not in log
     assert "Traceback" not in log

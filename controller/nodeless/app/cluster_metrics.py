@@ -11,7 +11,6 @@ from prometheus_client.registry import Collector
 
 from nodeless.model.labels import (
     ARCH,
-    CAPACITY_RESERVATION_ID,
     CAPACITY_TYPE,
     INSTANCE_TYPE,
     NODE_POOL,
@@ -33,10 +32,23 @@ _NODE_FAMILIES = {
     "karpenter_nodes_total_daemon_limits": "Limits of the daemons' pods on a node",
     "karpenter_nodes_system_overhead": "Capacity of a node that is not allocatable",
 }
-#: Well-known keys that came with v1: series bear v0.27's labels and `nodepool`, whatever becomes well known.
-_LATER_KEYS = {CAPACITY_RESERVATION_ID}
+#: v0.27's labels, and `nodepool`, by which v1's dashboards select: keys that become well known add none,
+#: for each would stand on every series of every node.
+_LABELS = frozenset(
+    {
+        *("arch", "capacity_type", "instance_type", "nodepool", "os", "provisioner_name", "region", "zone"),
+        *("instance_accelerator_count", "instance_accelerator_manufacturer", "instance_accelerator_memory"),
+        *("instance_accelerator_name", "instance_category", "instance_cpu", "instance_family"),
+        *("instance_encryption_in_transit_supported", "instance_generation", "instance_gpu_count"),
+        *("instance_gpu_manufacturer", "instance_gpu_memory", "instance_gpu_name", "instance_hypervisor"),
+        *("instance_local_nvme", "instance_memory", "instance_network_bandwidth", "instance_pods"),
+        "instance_size",
+    }
+)
 _LABEL_KEYS = {
-    key.partition("/")[2].replace("-", "_").replace(".", "_"): key for key in sorted(WELL_KNOWN - _LATER_KEYS)
+    label: key
+    for key in sorted(WELL_KNOWN)
+    if (label := key.partition("/")[2].replace("-", "_").replace(".", "_")) in _LABELS
 }
 NODE_LABELS = ("resource_type", "node_name", "provisioner", "phase", *_LABEL_KEYS)
 _POD_STATE = "karpenter_pods_state"
