@@ -44,7 +44,7 @@ def buffers(api, namespace):
         DEFINITION,
         lambda found: any(
             each["type"] == "Established" and each["status"] == "True"
-            for each in found.get("status", {}).get("conditions", [])
+            for each in found.get("status", {}).get("conditions") or []
         ),
     )
     path = f"/apis/{GROUP}/v1beta1/namespaces/{namespace}/capacitybuffers"
@@ -76,7 +76,7 @@ def test_a_buffer_gets_a_node_and_pods_take_its_room(scene, buffers):
     async def scenario(rig, namespace):
         async def reason(type_, expected):
             def said(found):
-                conditions = found.get("status", {}).get("conditions", [])
+                conditions = found.get("status", {}).get("conditions") or []
                 return [each for each in conditions if (each["type"], each["reason"]) == (type_, expected)]
 
             return await rig.until(lambda: rig.api.get(f"{buffers}/spare"), said)
