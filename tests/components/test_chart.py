@@ -116,7 +116,9 @@ def test_9_6_settings_certificate_and_lease_are_within_reach_and_nothing_else(en
 
     assert local == (
         rights("", "configmaps", READ)
+        | rights("", "configmaps", ("create",))
         | rights("", "configmaps", ("patch", "update"), "nodeless-teardown")
+        | rights("", "configmaps", ("patch", "update"), "nodeless-measured-capacity")
         | rights("", "secrets", ("get", "update", "patch"), "karpenter-cert")
         | rights("coordination.k8s.io", "leases", ("create",))
         | rights("coordination.k8s.io", "leases", ("get", "update", "patch"), "karpenter-leader-election")

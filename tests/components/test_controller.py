@@ -202,7 +202,7 @@ def test_the_controller_has_no_more_rights_than_it_uses(environment: Recorder) -
     local = granted(environment.one(ROLE, "karpenter").inputs)
     assert {name for _, resource, _, name in local if resource == "secrets"} == {"karpenter-cert"}
     changed = {name for _, resource, verb, name in local if resource == "configmaps" and verb == "patch"}
-    assert changed == {"nodeless-teardown"}
+    assert changed == {"nodeless-teardown", "nodeless-measured-capacity"}
 
 
 def test_service_ports_lead_to_the_container(environment: Recorder) -> None:

@@ -56,9 +56,13 @@ def load_problem(path: Path) -> Problem:
     try:
         name = document.get("catalogue") if isinstance(document, dict) else None
         types = read_catalogue(_json(path.parent / name)) if isinstance(name, str) else ()
+        # All that is made here stays: looking for garbage among a million pods costs more than reading them.
+        gc.disable()
         return read_problem(document, types)
     except InvalidObject as error:
         raise UnreadableProblem(f"{path}: {error}") from None
+    finally:
+        gc.enable()
 
 
 def answer_to(problem: Problem, *, improve: float, packing: str = LOWEST_PRICE) -> dict[str, Any]:
