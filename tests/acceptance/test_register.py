@@ -74,7 +74,7 @@ ROWS = {
     "9.4 tags null": "test_tags_as_the_chart_flattens_them[9.4 tags null]",
     "9.4 tags {}": "test_tags_as_the_chart_flattens_them[9.4 tags {}]",
     "9.4 tags map": "test_tags_as_the_chart_flattens_them[9.4 tags map]",
-    "9.5 names and labels": "test_a_family_has_karpenters_name_and_labels[karpenter_nodes_created]",
+    "9.5 names and labels": "test_a_family_has_karpenters_name_type_and_labels[karpenter_nodes_created]",
     "9.5 no _total": "test_counters_of_v0_27_bear_no_total",
     "9.5 node labels": "test_the_labels_of_a_nodes_series_are_four_and_one_for_each_well_known_label",
     "9.6 Deployment (6.1)": "test_9_6_the_deployment_is_the_charts",

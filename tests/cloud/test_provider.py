@@ -13,7 +13,6 @@ from nodeless.cloud import (
     CloudUnavailable,
     CredentialsRefused,
     InsufficientCapacity,
-    LaunchFailed,
     NodeClassUnresolved,
 )
 from nodeless.cloud.aws import AwsProvider
@@ -331,12 +330,13 @@ async def test_a_missing_cluster_is_named(aws: LocalAws) -> None:
             await provider.start()
 
 
-async def test_an_unknown_instance_profile_or_image_is_a_failed_launch(aws: LocalAws, world: World) -> None:
+async def test_user_data_that_ec2_would_not_take_is_told_of_the_node_class(
+    aws: LocalAws, world: World
+) -> None:
     async with a_provider() as provider:
         text = "x" * 20_000
-        with pytest.raises(LaunchFailed, match="16384") as caught:
+        with pytest.raises(NodeClassUnresolved, match=r"user data has \d+ bytes, EC2 takes 16384"):
             await provider.launch(the_claim(), POOL, replace(NODE_CLASS, user_data=text))
-        assert caught.value.reason == "UserDataInvalid"
 
 
 async def test_an_endpoint_that_nobody_answers_is_one_clear_line(

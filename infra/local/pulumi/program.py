@@ -12,12 +12,15 @@ import logging
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
 #: How long the SDK's thread may need to leave its loop once the engine is gone.
 _LEAVING_SECONDS = 10.0
 _POLL_SECONDS = 0.02
+#: Stops that may still wait in a loop which nobody runs.
+_STOPS = 5
 #: Logs a traceback for each call that finds the engine gone, which after a failure is no news.
 _NOISY = logging.getLogger("grpc._server")
 
@@ -66,5 +69,11 @@ def _finish(loop: asyncio.AbstractEventLoop) -> None:
     for task in tasks:
         task.cancel()
     if tasks:
-        loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+        ended = asyncio.gather(*tasks, return_exceptions=True)
+        for _ in range(_STOPS):
+            # A stop that the SDK asked for while nobody ran the loop comes true now.
+            with suppress(RuntimeError):
+                loop.run_until_complete(ended)
+            if ended.done():
+                break
     loop.close()
