@@ -25,8 +25,8 @@ $(STAMP): requirements.lock pyproject.toml controller/pyproject.toml components/
 demo: setup ## bring up the whole environment on this machine and run the labs on it (ARGS=--json for JSON on stdout)
 	@$(PYTHON) -m infra.local demo $(ARGS)
 
-test: setup ## run every test, on every core (ARGS are handed to pytest)
-	@$(PYTHON) -m pytest -n logical --maxprocesses 4 --dist loadfile $(ARGS)
+test: setup ## run every test (ARGS are handed to pytest)
+	@bash .ci/test $(PYTHON) $(ARGS)
 
 check: $(STAMP) ## format, lint, types, layers, generated files
 	@$(VENV)/bin/ruff format --check .

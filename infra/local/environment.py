@@ -47,7 +47,7 @@ NAMESPACE = "karpenter"
 LEASE = "karpenter-leader-election"
 #: Where the released image of the controller lives; its pods are executed here.
 CONTROLLER_IMAGE = "ghcr.io/nodeless/controller"
-_LEADER_SECONDS = 60.0
+_LEADER_SECONDS = 180.0
 
 
 class EnvironmentFailed(RuntimeError):

@@ -19,7 +19,7 @@ from infra.local.processes import NotReady, ProcessDied, Processes
 from infra.local.progress import Report
 
 _LOOK_SECONDS = 0.3
-_READY_SECONDS = 60.0
+_READY_SECONDS = 180.0
 
 
 class Keeper:

@@ -277,7 +277,7 @@ class KubernetesApi:
         subject: str | Callable[[], Any],
         predicate: Callable[[Any], bool] = bool,
         *,
-        timeout: float = 30.0,
+        timeout: float = 90.0,
         what: str | None = None,
     ) -> Any:
         """Look at `subject` every 100 ms until `predicate` holds of it.
@@ -309,7 +309,7 @@ class KubernetesApi:
                 raise ConditionNotMet(what or path or "a condition", timeout, last)
             time.sleep(_POLL_SECONDS)
 
-    def wait_gone(self, path: str, *, timeout: float = 30.0) -> None:
+    def wait_gone(self, path: str, *, timeout: float = 90.0) -> None:
         """Wait until there is no object at `path`; errors as for `wait`."""
         self.wait(path, lambda found: found is None, timeout=timeout, what=f"{path} to be gone")
 

@@ -209,7 +209,7 @@ class StrictRecorder(Recorder):
 class Rig(SimpleNamespace):
     """The parts by name, and words for what a scenario does with them."""
 
-    async def until(self, look, predicate=bool, seconds=30):
+    async def until(self, look, predicate=bool, seconds=120):
         """Wait until what a blocking call sees fulfils a predicate; gives it back."""
         async with asyncio.timeout(seconds):
             while not predicate(seen := await asyncio.to_thread(look)):
@@ -223,7 +223,7 @@ class Rig(SimpleNamespace):
             if task.done():
                 task.result()
 
-    async def until_gone(self, path, seconds=30, of=None):
+    async def until_gone(self, path, seconds=120, of=None):
         """Wait until nothing is at the path; with `of`, a node of another claim may have taken the name."""
 
         def gone(found):

@@ -16,7 +16,7 @@ from nodeless.cloud.aws.building import Known
 from nodeless.model.instance_types import InstanceType
 
 CLUSTER = "demo"
-_TEST_SECONDS = 120.0
+_TEST_SECONDS = 400.0
 #: What EC2 tells of instance types, which no test changes: fetched once for all providers.
 _known: list[Known] = []
 #: Prices and catalogues made of them, likewise.

@@ -24,7 +24,7 @@ from infra.local.aws.keys import ACCESS_KEY, SECRET_KEY
 from infra.local.processes import Processes
 
 #: Seconds until the server must answer; importing moto takes a few on a slow machine.
-START_TIMEOUT = 60.0
+START_TIMEOUT = 180.0
 _ROOT = Path(__file__).resolve().parents[3]
 
 

@@ -29,7 +29,7 @@ from infra.local.ports import free_port, require_free
 from infra.local.processes import Processes
 from infra.local.progress import Report, StreamReport
 
-_READY_SECONDS = 90.0
+_READY_SECONDS = 240.0
 _PROBE_NAMESPACE = "kube-system"
 _PROBE = "scheduler-readiness"
 #: The kernel's limit on the path of a unix socket, without the closing zero byte.

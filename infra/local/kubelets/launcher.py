@@ -12,7 +12,7 @@ from infra.local.processes import Processes
 
 #: Repositories whose containers are executed unless the environment says otherwise.
 EXECUTED_IMAGES = ("ghcr.io/nodeless/controller",)
-_READY_SECONDS = 60.0
+_READY_SECONDS = 180.0
 _ROOT = Path(__file__).resolve().parents[3]
 
 
