@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+import structlog
 
 from infra.local.control_plane import ControlPlane
 from infra.local.kubernetes_api import KubernetesApi
+
+
+@pytest.fixture(autouse=True)
+def logging_as_at_the_start() -> Iterator[None]:
+    """A command of `nodeless` sets up the process's logging; the next test hears all that is logged again."""
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture(scope="session")
@@ -32,3 +40,6 @@ def namespace(api: KubernetesApi) -> Iterator[str]:
     api.wait(f"/api/v1/namespaces/{name}/serviceaccounts/default")
     yield name
     api.delete(f"/api/v1/namespaces/{name}")
+    # Nothing is created in it from now on; the next test's controller must not find its pods pending.
+    for pod in api.list(f"/api/v1/namespaces/{name}/pods"):
+        api.delete(api.path_of(pod), grace_seconds=0, missing_ok=True)

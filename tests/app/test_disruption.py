@@ -48,7 +48,7 @@ def test_co_15_an_empty_node_of_a_consolidating_pool_ends(scene):
         await rig.running(namespace, "web")
         claim = await rig.claim()
         await asyncio.to_thread(rig.api.delete, f"/api/v1/namespaces/{namespace}/pods/web", grace_seconds=0)
-        await rig.until_gone(f"{CLAIMS}/{claim['metadata']['name']}", seconds=60)
+        await rig.until_gone(f"{CLAIMS}/{claim['metadata']['name']}")
         assert not rig.network.instances("running")
 
     scene(scenario)
@@ -98,7 +98,7 @@ def test_co_01_a_large_node_with_a_small_pod_is_replaced_before_it_ends(scene):
                 if claim["metadata"].get("annotations", {}).get("nodeless.dev/replaces") == name
             ]
         )
-        await rig.until_gone(f"{CLAIMS}/{name}", seconds=60)
+        await rig.until_gone(f"{CLAIMS}/{name}")
         (left,) = (await nodes_of(rig, 1)).values()
         assert left["metadata"]["name"] == new["metadata"]["name"]
         (instance,) = rig.network.instances("running").values()
@@ -126,7 +126,7 @@ def test_ex_04_an_expired_node_is_replaced_before_it_ends(scene):
         )
         # Once is enough: the successor may live.
         await asyncio.to_thread(rig.api.patch, f"{POOLS}/default", {"spec": {"ttlSecondsUntilExpired": None}})
-        await rig.until_gone(f"{CLAIMS}/{name}", seconds=60)
+        await rig.until_gone(f"{CLAIMS}/{name}")
         (left,) = await nodes_of(rig, 1)
         assert left != old["status"]["nodeName"] or rig.api.find(f"{NODES}/{left}")
 

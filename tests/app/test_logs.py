@@ -39,7 +39,6 @@ def log(capsys, monkeypatch):
 
     yield Written(capsys)
     logs.reconfigure(LoggingConfig())
-    logs.structlog.reset_defaults()
     logging.basicConfig(force=True)
     logging.captureWarnings(capture=False)
 

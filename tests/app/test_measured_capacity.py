@@ -37,7 +37,7 @@ async def a_life(client, namespace, *nodes, until):
     for node in nodes:
         cluster.handle(NodeSeen(node))
     try:
-        await eventually(lambda: until(cloud.known), seconds=60)
+        await eventually(lambda: until(cloud.known))
     finally:
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)

@@ -4,7 +4,6 @@ import json
 import os
 
 import pytest
-import structlog
 import yaml
 from typer.testing import CliRunner
 
@@ -58,10 +57,7 @@ def nodeless(control_plane, cluster):
             "--region",
             "us-east-1",
         )
-        try:
-            return CliRunner().invoke(app, [*map(str, (*arguments, *by_options))])
-        finally:
-            structlog.reset_defaults()
+        return CliRunner().invoke(app, [*map(str, (*arguments, *by_options))])
 
     return run
 

@@ -11,7 +11,7 @@ from nodeless.app.probes import health_application, serve
 from tests.app.process import free_port, leads
 
 
-def get(port, path, seconds=30):
+def get(port, path, seconds=90):
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=seconds) as answer:
             return answer.status, answer.read().decode().strip()

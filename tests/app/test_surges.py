@@ -43,7 +43,7 @@ def test_the_successor_of_a_single_replica_is_ready_before_the_pod_leaves(scene)
         await rig.create(
             a_template(), a_provisioner(), a_deployment(namespace, **{"nodeless.dev/surge": "true"})
         )
-        (first,) = await rig.until(ready, seconds=60)
+        (first,) = await rig.until(ready)
         claim = await rig.claim()
         # Even a budget that never yields does not hold the node: nothing is evicted.
         await rig.create(a_budget("shop", namespace, app="shop"))
@@ -55,7 +55,7 @@ def test_the_successor_of_a_single_replica_is_ready_before_the_pod_leaves(scene)
             served.append(len(ready()))
             return rig.api.find(f"{pods}/{first['metadata']['name']}") is None
 
-        await rig.until(gone, seconds=60)
+        await rig.until(gone)
         assert min(served) >= 1
         await ended(rig, claim)
 

@@ -28,7 +28,7 @@ def test_an_instance_that_fails_its_checks_is_ended_whatever_a_budget_says(scene
         aws.set_faults(impaired={instance: 600})
         await loop.look_once()
         assert await rig.event("default", node, "InstanceUnhealthy", about=instance)
-        await rig.until_gone(f"{CLAIMS}/{claim['metadata']['name']}", seconds=60)
+        await rig.until_gone(f"{CLAIMS}/{claim['metadata']['name']}")
         assert instance not in await asyncio.to_thread(rig.network.instances)
 
     scene(scenario)

@@ -4,7 +4,6 @@ import os
 from dataclasses import replace
 
 import pytest
-import structlog
 from typer.testing import CliRunner
 
 from infra.local.bundled_catalogue import BUNDLED, generated
@@ -54,10 +53,7 @@ def test_a_file_that_is_no_catalogue_is_told(text: str, told: str) -> None:
 
 
 def test_the_command_asks_aws_for_types_prices_and_spot(aws, monkeypatch) -> None:
-    try:
-        result = CliRunner().invoke(app, ["catalogue", "--region", "eu-west-1"])
-    finally:
-        structlog.reset_defaults()
+    result = CliRunner().invoke(app, ["catalogue", "--region", "eu-west-1"])
     assert result.exit_code == 0, result.output
     sold = read_catalogue(result.stdout)
     assert (sold.region, sold.all_zones[0]) == ("eu-west-1", "eu-west-1a")
@@ -70,9 +66,6 @@ def test_without_a_region_it_says_what_to_set(monkeypatch) -> None:
     for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE"):
         monkeypatch.delitem(os.environ, name, raising=False)
     monkeypatch.setitem(os.environ, "AWS_CONFIG_FILE", os.devnull)
-    try:
-        result = CliRunner().invoke(app, ["catalogue"])
-    finally:
-        structlog.reset_defaults()
+    result = CliRunner().invoke(app, ["catalogue"])
     assert result.exit_code == 2
     assert "no AWS region is known; hint: set AWS_REGION or give --region" in result.stderr
