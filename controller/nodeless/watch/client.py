@@ -21,6 +21,7 @@ from kubernetes.aio import config as kubernetes_config
 from kubernetes.aio.client import Configuration
 from kubernetes.aio.config import ConfigException
 
+from nodeless.watch.errors import ApiError, ApiUnavailable
 from nodeless.watch.throttling import TokenBucket
 
 Json = dict[str, Any]
@@ -51,34 +52,6 @@ WaitObserver = Callable[[str, str, float], None]
 
 def _ignore(*_told: object) -> None:
     """Nobody listens."""
-
-
-class ApiUnavailable(Exception):
-    """The API server cannot be reached; the message names the address and the cause."""
-
-
-class ApiError(Exception):
-    """The API server's refusal: HTTP status, machine-readable reason, message, causes."""
-
-    def __init__(
-        self, status: int, reason: str, message: str, details: Mapping[str, Any] | None = None
-    ) -> None:
-        super().__init__(f"{status} {reason}: {message}")
-        self.status = status
-        self.reason = reason
-        self.message = message
-        self.details = details or {}
-
-    @classmethod
-    def from_body(cls, status: int, body: bytes) -> "ApiError":
-        """From a `metav1.Status`, or whatever else came back."""
-        try:
-            document = msgspec.json.decode(body)
-            return cls(
-                status, document.get("reason", ""), document.get("message", ""), document.get("details")
-            )
-        except (msgspec.DecodeError, AttributeError):
-            return cls(status, "", body[:500].decode("utf-8", "replace"))
 
 
 class ApiClient:

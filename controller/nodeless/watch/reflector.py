@@ -14,13 +14,16 @@ import asyncio
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 import msgspec
 import structlog
 
 from nodeless.model.events import Event
-from nodeless.watch.client import ApiClient, ApiError, ApiUnavailable
+from nodeless.watch.errors import ApiError, ApiUnavailable
+
+if TYPE_CHECKING:
+    from nodeless.watch.client import ApiClient
 
 _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 _FIRST_DELAY = 0.1
@@ -93,7 +96,12 @@ class Reflector(Generic[E]):
     """One running sync: `handle` gets each event, in order; `synced` is set after the first list."""
 
     def __init__(
-        self, client: ApiClient, watched: WatchedKind[E], handle: Callable[[E], None], *, quiet: bool = False
+        self,
+        client: "ApiClient",
+        watched: WatchedKind[E],
+        handle: Callable[[E], None],
+        *,
+        quiet: bool = False,
     ) -> None:
         self.watched = watched
         self.synced = asyncio.Event()
