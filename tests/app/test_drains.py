@@ -35,6 +35,23 @@ def test_two_budgets_on_one_pod_are_told_and_hold_the_node_until_one_goes(scene)
     scene(scenario)
 
 
+def test_a_drain_that_a_budget_holds_up_fails_a_consistency_check(scene, monkeypatch):
+    monkeypatch.setattr("nodeless.app.evictions._LONGEST_WAIT", 0.4)
+
+    async def scenario(rig, namespace):
+        claim, node = await one_node(rig, namespace, "web")
+        await rig.create(a_budget("web", namespace, app="web"))
+        budget = await until_counted(rig, namespace, "web")
+        await asyncio.to_thread(rig.api.delete, f"{NODES}/{node}")
+        assert await rig.event("default", node, "FailedConsistencyCheck", f"cannot evict pod {namespace}/web")
+        errors = rig.metrics.nodes.consistency_errors.labels("Termination")
+        assert next(iter(errors.collect())).samples[0].value == 1
+        await asyncio.to_thread(rig.api.delete, budget)
+        await ended(rig, claim)
+
+    scene(scenario)
+
+
 def test_tm_16_a_pod_behind_a_budget_leaves_when_the_time_for_the_drain_is_over(scene):
     async def scenario(rig, namespace):
         claim, node = await one_node(rig, namespace, "web")

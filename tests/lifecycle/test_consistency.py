@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from nodeless.lifecycle import ClaimView, step
-from nodeless.model.instructions import PublishEvent, UpdateClaimStatus
+from nodeless.model.instructions import ReportFailedCheck, UpdateClaimStatus
 from nodeless.model.labels import REGISTERED
 from nodeless.model.nodes import CONSISTENT_STATE_FOUND, LAUNCHED, REGISTERED_CONDITION
 from nodeless.model.taints import Taint
@@ -16,13 +16,11 @@ CILIUM = Taint("cilium", "NoExecute")
 MEMORY = {"cpu": 2000, "memory": 8 * GIB, "pods": 29}
 
 
-def failures(claim, node, now):
+def failures(claim, node, now, check="FailedInit"):
     instructions = step(ClaimView(claim, node), now).instructions
-    return [
-        each.message
-        for each in instructions
-        if isinstance(each, PublishEvent) and each.reason == "FailedConsistencyCheck"
-    ]
+    reports = [each for each in instructions if isinstance(each, ReportFailedCheck)]
+    assert {(each.check, each.node) for each in reports} <= {(check, node.name)}
+    return [each.message for each in reports]
 
 
 def waiting(node, **claim):
@@ -54,7 +52,7 @@ def test_mc_17_it_is_looked_at_when_the_hour_is_over():
 def test_mc_18_a_node_with_three_fifths_of_the_memory_that_its_type_has_is_told():
     claim = an_initialized_claim(capacity=MEMORY)
     short = a_node(capacity={**MEMORY, "memory": 8 * GIB * 6 // 10})
-    (message,) = failures(claim, short, NOW)
+    (message,) = failures(claim, short, NOW, "NodeShape")
     assert "memory" in message
     assert "60%" in message
     assert failures(claim, a_node(capacity={**MEMORY, "memory": 8 * GIB * 95 // 100}), NOW) == []

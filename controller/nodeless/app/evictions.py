@@ -9,10 +9,11 @@ keeps no other pod waiting.
 import asyncio
 from collections.abc import Sequence
 
+from nodeless.app.failed_checks import TERMINATION, FailedChecks
 from nodeless.app.logs import logger
 from nodeless.app.metrics import Metrics
 from nodeless.app.recorder import Recorder
-from nodeless.model.instructions import DeletePod, EvictPod, PublishEvent
+from nodeless.model.instructions import DeletePod, EvictPod, PublishEvent, ReportFailedCheck
 from nodeless.watch import ApiClient, ApiError
 
 _AT_ONCE = 50
@@ -24,9 +25,12 @@ _MOST_REMEMBERED = 50_000
 class Evictions:
     """Carries out EvictPod and DeletePod."""
 
-    def __init__(self, client: ApiClient, recorder: Recorder, metrics: Metrics) -> None:
+    def __init__(
+        self, client: ApiClient, recorder: Recorder, metrics: Metrics, failed_checks: FailedChecks
+    ) -> None:
         self._client = client
         self._recorder = recorder
+        self._failed_checks = failed_checks
         self._requests = metrics.nodes.eviction_requests
         self._room = asyncio.Semaphore(_AT_ONCE)
         #: By pod uid: when the next try is due (the event loop's clock), and the wait that led to it.
@@ -86,6 +90,12 @@ class Evictions:
         self._recorder.publish(
             PublishEvent(eviction.cause, "Node", eviction.node_name, "Warning", "FailedDraining", message)
         )
+        if wait >= _LONGEST_WAIT:
+            self._failed_checks.report(
+                ReportFailedCheck(
+                    eviction.cause, TERMINATION, eviction.node_name, f"the node does not end: {message}"
+                )
+            )
 
     async def _delete(self, deletion: DeletePod) -> None:
         path = f"/api/v1/namespaces/{deletion.namespace}/pods/{deletion.name}"

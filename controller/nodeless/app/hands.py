@@ -15,6 +15,7 @@ from nodeless.app.claim_writes import ClaimWriter
 from nodeless.app.cluster import Cluster
 from nodeless.app.disruption_metrics import method_and_action
 from nodeless.app.evictions import Evictions
+from nodeless.app.failed_checks import FailedChecks
 from nodeless.app.instances import Instances
 from nodeless.app.leadership import Leadership
 from nodeless.app.logs import logger
@@ -53,7 +54,8 @@ class Hands:
     ) -> None:
         self.claims = ClaimWriter(client, cluster)
         self.instances = Instances(cloud, cluster)
-        self.evictions = Evictions(client, recorder, metrics)
+        self.failed_checks = FailedChecks(recorder, metrics.nodes.consistency_errors)
+        self.evictions = Evictions(client, recorder, metrics, self.failed_checks)
         self.surges = Surges(client, recorder)
         self._client = client
         self._cloud = cloud
@@ -124,6 +126,8 @@ class Hands:
                     self._log.info("teardown is complete: the guard is released")
             case do.PublishEvent():
                 self._recorder.publish(instruction)
+            case do.ReportFailedCheck():
+                self.failed_checks.report(instruction)
             case do.LaunchInstance():
                 raise TypeError("launches are carried out by Launcher")
 

@@ -43,6 +43,12 @@ class NodeMetrics:
             ["code"],
             registry=registry,
         )
+        self.consistency_errors = Count(
+            "karpenter_consistency_errors",
+            "Consistency checks that failed, once in ten minutes a node: FailedInit, NodeShape, Termination",
+            ["check"],
+            registry=registry,
+        )
         self.startup_seconds = Quantiles(
             "karpenter_pods_startup_time_seconds",
             "From the creation of a pod that was seen pending to its being ready",

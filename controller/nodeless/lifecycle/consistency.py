@@ -2,11 +2,11 @@
 
 Two checks, as Karpenter has them, told every ten minutes for as long as they fail: a node that is not
 initialised an hour after it joined, and a node that reports much less of a resource than its type has.
+Karpenter's third, a drain that a disruption budget holds up, is told where the eviction is refused.
 """
 
 from nodeless.lifecycle.view import ClaimView, Step, cause_of, changed_condition
-from nodeless.model.instructions import Instruction, PublishEvent, UpdateClaimStatus
-from nodeless.model.labels import INITIALIZED
+from nodeless.model.instructions import Instruction, ReportFailedCheck, UpdateClaimStatus
 from nodeless.model.nodes import CONSISTENT_STATE_FOUND, Claim, Node
 from nodeless.model.resources import format_amount
 
@@ -17,6 +17,7 @@ LEAST_CAPACITY = 0.9
 #: How often a check that fails is told again.
 TELL_AGAIN = 600.0
 REASON = "FailedConsistencyCheck"
+FAILED_INIT, NODE_SHAPE = "FailedInit", "NodeShape"
 
 
 def step_consistency(view: ClaimView, now: float) -> Step:
@@ -33,12 +34,13 @@ def step_consistency(view: ClaimView, now: float) -> Step:
     message = "; ".join(failures)
     condition = changed_condition(claim, CONSISTENT_STATE_FOUND, "False", now, reason=REASON, message=message)
     instructions: list[Instruction] = [UpdateClaimStatus(cause, claim.name, condition)] if condition else []
-    instructions.append(PublishEvent(cause, "Node", node.name, "Warning", REASON, message, uid=node.uid))
+    check = NODE_SHAPE if node.initialized else FAILED_INIT
+    instructions.append(ReportFailedCheck(cause, check, node.name, message, node.uid))
     return Step(tuple(instructions), now + TELL_AGAIN)
 
 
 def _failures(claim: Claim, node: Node, now: float) -> tuple[str, ...]:
-    if node.labels.get(INITIALIZED) == "true":
+    if node.initialized:
         return tuple(
             _shortage(name, claim, node) for name in sorted(claim.capacity) if _short(name, claim, node)
         )

@@ -192,6 +192,17 @@ class PublishEvent:
     uid: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class ReportFailedCheck:
+    """A consistency check that a node fails: Karpenter's FailedInit, NodeShape or Termination."""
+
+    cause: str
+    check: str
+    node: str
+    message: str
+    uid: str = ""
+
+
 Instruction = (
     CreateClaim
     | LaunchInstance
@@ -212,4 +223,5 @@ Instruction = (
     | DeleteLaunchTemplates
     | ReleaseGuard
     | PublishEvent
+    | ReportFailedCheck
 )
