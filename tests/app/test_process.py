@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from tests.app.process import environment, leads, lease_path, refused, settings
+from tests.app.process import environment, free_port, leads, lease_path, refused, settings
 from tests.app.world import CLAIMS, NODES, Kubelets, a_pod, a_provisioner, a_template
 
 pytestmark = pytest.mark.cluster
@@ -158,3 +158,13 @@ def test_bad_settings_are_named_all_at_once(control_plane, aws, namespace, api):
     line = refused(environment(control_plane, aws, namespace))
     assert "aws.clusterName" in line
     assert "batchMaxDuration='soon'" in line
+
+
+def test_a_server_older_than_the_oldest_asked_for_is_refused(control_plane, aws, namespace, api):
+    api.create(settings(namespace))
+    ports = {"DISABLE_WEBHOOK": "false", "WEBHOOK_PORT": str(free_port())}
+    line = refused(environment(control_plane, aws, namespace, KUBERNETES_MIN_VERSION="1.99.0-0", **ports))
+    assert "KUBERNETES_MIN_VERSION asks for 1.99.0 or later" in line
+    line = refused(environment(control_plane, aws, namespace, KUBERNETES_MIN_VERSION="latest", **ports))
+    assert "KUBERNETES_MIN_VERSION" in line
+    assert "is no version" in line

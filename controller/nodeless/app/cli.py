@@ -50,6 +50,7 @@ def run(flags: dict[str, str]) -> None:
     from nodeless.app.controller import LeadershipLostError, run_controller  # noqa: PLC0415
     from nodeless.app.probes import PortTakenError  # noqa: PLC0415
     from nodeless.app.process_settings import ProcessSettings  # noqa: PLC0415
+    from nodeless.app.server_version import OldServerError  # noqa: PLC0415
     from nodeless.app.settings import SettingsError  # noqa: PLC0415
     from nodeless.watch import ApiError, ApiUnavailable  # noqa: PLC0415
 
@@ -60,6 +61,7 @@ def run(flags: dict[str, str]) -> None:
         PortTakenError,
         WebhookPortTakenError,
         LeadershipLostError,
+        OldServerError,
     )
     try:
         asyncio.run(run_controller(ProcessSettings.from_environment(flags=flags)))

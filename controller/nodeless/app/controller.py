@@ -47,6 +47,7 @@ from nodeless.app.process_settings import ProcessSettings
 from nodeless.app.profiling import start_counting_memory
 from nodeless.app.provisioning import Provisioning
 from nodeless.app.recorder import Recorder
+from nodeless.app.server_version import check_server_version
 from nodeless.app.settings import SETTINGS_NAME, settings_faults, settings_warnings
 from nodeless.app.surroundings import SurroundingsWatch
 from nodeless.app.trouble_loop import TroubleLoop
@@ -106,6 +107,8 @@ class Controller:
             stack.push_async_callback(self._tell_the_rest)
             logging = LiveLogging(self._complain)
             await logging.read(self._client, process.namespace, process.logging_name)
+            if process.webhook_enabled:
+                await check_server_version(self._client, process.oldest_server)
             self._log.info("starting", version=__version__)
             started, data = await read_global_settings(self._client, process.namespace, process.given)
             settings = LiveSettings(started, data, process.given, self._complain)

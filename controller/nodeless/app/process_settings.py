@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from nodeless.app.given import NOTHING_GIVEN, Given
-from nodeless.app.setting_values import UnusableValue, boolean, port, positive, text
+from nodeless.app.setting_values import UnusableValue, boolean, port, positive, text, version
 from nodeless.app.settings import SettingsError
 
 _SETTING = "setting"
@@ -79,6 +79,9 @@ class ProcessSettings:
         "LOG_LEVEL", text, "", "What is logged, before what the ConfigMap says: debug, info, warn, error")
     log_output_paths: str = _setting(
         "LOG_OUTPUT_PATHS", text, "", "Where logs go, before what the ConfigMap says: stdout, stderr, files")
+    oldest_server: tuple[int, int, int] = _setting(
+        "KUBERNETES_MIN_VERSION", version, "1.24.0",
+        "Kubernetes version that the API server must have before the webhook serves", flag=False)
     region: str = _setting(
         "AWS_REGION", text, "", "Region of the cluster", flag=False, fallback="AWS_DEFAULT_REGION")
     decisions_folder: str = _setting(

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 _DURATION_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)")
+_VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?:[-+].*)?")
 BOOLEANS: Mapping[str, bool] = {
     **dict.fromkeys(("1", "t", "T", "TRUE", "true", "True"), True),
     **dict.fromkeys(("0", "f", "F", "FALSE", "false", "False"), False),
@@ -120,3 +121,15 @@ def _number(value: str) -> float:
     except ValueError:
         return math.nan
     return number
+
+
+def version(value: str) -> tuple[int, int, int]:
+    """Major, minor and patch of a version such as `v1.24.0` or `1.19.0-0`.
+
+    What follows a hyphen does not count: vendors put their builds there (`v1.31.2-eks-7f9249a`).
+    """
+    match = _VERSION.fullmatch(value)
+    if match is None:
+        raise UnusableValue("is no version", "write for example 1.24.0")
+    major, minor, patch = match.groups(default="0")
+    return int(major), int(minor), int(patch)
