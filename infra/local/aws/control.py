@@ -20,6 +20,9 @@
 * `POST interruptions` takes `{instanceId, kind?, state?, after?, region?}` and sends the warning to the event
   bus: `kind` is `spot` (the default; the instance goes `after` seconds later, or 120), `rebalance`,
   `scheduled-change`, `state-change` (to `state`) or `reservation`;
+* `POST capacity-reservations` takes `{instanceType, zone, count?, kind?, endsIn?, tags?, tenancy?, platform?,
+  owner?}` and makes a reservation, active at once, that ends after so many seconds: `kind` is
+  `capacity-block` (the default), `interruptible` or `default`;
 * `POST reset` forgets everything: resources, faults, calls, the cluster.
 """
 
@@ -31,6 +34,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import Any
 
+from infra.local.aws import capacity_reservations
 from infra.local.aws.interruptions import interrupt
 from infra.local.aws.moto_internals import MotoServer, WireResponse
 from infra.local.aws.state import (
@@ -84,6 +88,8 @@ def _dispatch(
             return _json(200, _faults_document(state.faults))
         case ("POST", "interruptions"):
             return _json(200, interrupt(state, moto, document))
+        case ("POST", "capacity-reservations"):
+            return _json(200, capacity_reservations.make(state, moto, document))
         case ("POST", "reset"):
             with state.lock:
                 moto.reset()

@@ -13,6 +13,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from infra.local.aws.calls import AwsError, Call, Handlers
+from infra.local.aws.capacity_reservations import current
 from infra.local.aws.paging import page
 
 _STATUS_FILTERS = frozenset(
@@ -86,7 +87,7 @@ def _has(status: Mapping[str, Any], name: str, values: list[str]) -> bool:
 
 
 def describe_instances(call: Call) -> dict[str, Any]:
-    """ec2.DescribeInstances while reads lag behind: instances launched a moment ago are not there yet."""
+    """ec2.DescribeInstances with reservation and placement, and without what reads that lag do not see."""
     since = datetime.now(UTC) - timedelta(seconds=call.state.faults.consistency)
     wanted = call.parameters.get("InstanceIds") or []
     hidden = [i["InstanceId"] for i in _instances(call, None) if i["LaunchTime"] > since]
@@ -96,9 +97,17 @@ def describe_instances(call: Call) -> dict[str, Any]:
         raise AwsError("InvalidInstanceID.NotFound", message)
     answer = call.forward()
     for reservation in answer["Reservations"]:
-        reservation["Instances"] = [i for i in reservation["Instances"] if i["InstanceId"] not in hidden]
+        reservation["Instances"] = [
+            _detailed(call, i) for i in reservation["Instances"] if i["InstanceId"] not in hidden
+        ]
     answer["Reservations"] = [each for each in answer["Reservations"] if each["Instances"]]
     return answer
+
+
+def _detailed(call: Call, instance: dict[str, Any]) -> dict[str, Any]:
+    details = current(call.state, call.state.instance_details.get(instance["InstanceId"], {}))
+    placement = {**instance["Placement"], **details.pop("Placement", {})}
+    return {**instance, **details, "Placement": placement}
 
 
 def create_tags(call: Call) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from infra.local.aws import capacity_reservations, placement_groups
 from infra.local.aws.calls import AwsError, Call, Handlers, digest
 from infra.local.aws.fleet_choice import Pool, Refusal, choose
 from infra.local.aws.fleet_market import Market, Template
@@ -30,6 +31,8 @@ _STRATEGIES = {
         }
     ),
     "on-demand": frozenset({"lowest-price", "prioritized"}),
+    "capacity-block": frozenset({"lowest-price", "prioritized"}),
+    "reserved-capacity": frozenset({"lowest-price", "prioritized"}),
 }
 
 
@@ -89,6 +92,8 @@ def _targets(specification: dict[str, Any]) -> list[tuple[str, float]]:
     wanted = {
         "on-demand": float(specification.get("OnDemandTargetCapacity") or 0),
         "spot": float(specification.get("SpotTargetCapacity") or 0),
+        "capacity-block": 0.0,
+        "reserved-capacity": 0.0,
     }
     if default not in wanted:
         raise AwsError("InvalidParameterValue", f"Invalid value '{default}' for DefaultTargetCapacityType")
@@ -126,9 +131,12 @@ def _launch(
         ),
         count,
     )
+    placement_groups.place(call, template.data, identifiers)
+    if capacity_type != "spot":
+        capacity_reservations.take(call, template.data, pool.instance_type, pool.zone, identifiers)
     return {
         "LaunchTemplateAndOverrides": _source(template, pool),
-        "Lifecycle": capacity_type,
+        "Lifecycle": "spot" if capacity_type == "spot" else "on-demand",
         "InstanceIds": identifiers,
         "InstanceType": pool.instance_type,
     }

@@ -13,7 +13,9 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from infra.local.aws import placement_groups
 from infra.local.aws.calls import AwsError, Call
+from infra.local.aws.capacity_reservations import room, targeted
 from infra.local.aws.fleet_choice import Pool
 from infra.local.aws.instance_types import instance_types, zones_of
 from infra.local.aws.pricing import BOOK
@@ -93,8 +95,10 @@ class Market:
         limits: list[tuple[int, tuple[str, str] | None]] = [
             (f.remaining, _refusal(pool, self._capacity_type, f.code))
             for f in self._call.state.faults.capacity
-            if f.matches(pool.instance_type, pool.zone, self._capacity_type)
+            if f.matches(pool.instance_type, pool.zone, self._kind(pool))
         ]
+        if target := self._target(pool):
+            limits.append(room(self._call, target, pool.instance_type, pool.zone))
         limits += self._quota(pool)
         capacity, reason = min(limits, default=(UNLIMITED, None), key=lambda limit: limit[0])
         if capacity <= 0:
@@ -104,6 +108,13 @@ class Market:
             message = f"There are not enough free addresses in subnet '{pool.subnet_id}'."
             return free, ("InsufficientFreeAddressesInSubnet", message)
         return capacity, reason
+
+    def _target(self, pool: Pool) -> str:
+        return targeted(self._templates[pool.config].data)
+
+    def _kind(self, pool: Pool) -> str:
+        """What faults call the capacity: that of a reservation is none of the on-demand pool's."""
+        return "reserved" if self._target(pool) else self._capacity_type
 
     def _quota(self, pool: Pool) -> list[tuple[int, tuple[str, str] | None]]:
         """How many instances the account's quota of vCPUs still allows; nothing without a quota."""
@@ -136,7 +147,7 @@ class Market:
     def take(self, pool: Pool, count: int) -> None:
         """Account for instances launched from a pool that a fault limits."""
         for fault in self._call.state.faults.capacity:
-            if fault.matches(pool.instance_type, pool.zone, self._capacity_type):
+            if fault.matches(pool.instance_type, pool.zone, self._kind(pool)):
                 fault.remaining = max(0, fault.remaining - count)
 
     def _pool(self, position: int, config: int, override: Mapping[str, Any]) -> Pool:
@@ -190,13 +201,15 @@ class Market:
                 f"Availability Zone ({pool.zone})."
             )
             return "Unsupported", message
-        if self._capacity_type not in record.get("SupportedUsageClasses", []):
+        bought = "on-demand" if self._capacity_type == "reserved-capacity" else self._capacity_type
+        if bought not in record.get("SupportedUsageClasses", []):
             message = f"The instance type {pool.instance_type} is not supported as {self._capacity_type}."
             return "Unsupported", message
         return (
             self._wrong_image(pool, record)
             or self._wrong_groups(template, subnet)
             or self._wrong_data(template)
+            or placement_groups.wrong(self._call, template.data)
         )
 
     def _wrong_image(self, pool: Pool, record: Mapping[str, Any]) -> tuple[str, str] | None:

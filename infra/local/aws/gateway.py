@@ -49,7 +49,7 @@ CONSTANT = frozenset(
 )
 
 
-#: Calls that moto answers unless new instances are to be hidden.
+#: Calls that moto answers unless instances are hidden, or have what moto does not know.
 AT_FIRST = frozenset({("ec2", "DescribeInstances")})
 
 
@@ -137,7 +137,7 @@ class Gateway:
         environ: dict[str, Any],
     ) -> WireResponse:
         handler = self._handlers.get((service, operation or ""))
-        if handler is None or not (self._state.faults.consistency or (service, operation) not in AT_FIRST):
+        if handler is None or not (self._state.shapes_instances or (service, operation) not in AT_FIRST):
             if service in OWN_SERVICES:
                 raise NotImplementedError(f"{service} {operation or environ.get('PATH_INFO')}")
             return self._moto.dispatch(environ)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from infra.local.aws import (
+    capacity_reservations,
     dependencies,
     ec2_describe,
     eks_access,
@@ -14,6 +15,7 @@ from infra.local.aws import (
     instance_launch,
     instance_types,
     launch_templates,
+    placement_groups,
     pricing,
     queues,
     web_identity,
@@ -21,6 +23,7 @@ from infra.local.aws import (
 from infra.local.aws.calls import Handlers
 
 ALL: Handlers = {
+    **capacity_reservations.HANDLERS,
     **dependencies.HANDLERS,
     **ec2_describe.HANDLERS,
     **launch_templates.HANDLERS,
@@ -33,6 +36,7 @@ ALL: Handlers = {
     **images.HANDLERS,
     **instance_launch.HANDLERS,
     **instance_types.HANDLERS,
+    **placement_groups.HANDLERS,
     **pricing.HANDLERS,
     **queues.HANDLERS,
 }

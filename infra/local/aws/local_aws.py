@@ -173,6 +173,15 @@ class LocalAws:
         """
         return self.control("POST", "interruptions", {"instanceId": instance_id, "kind": kind, **details})
 
+    def reserve(self, instance_type: str, zone: str, **details: object) -> str:
+        """Make a capacity block or another reservation (`infra.local.aws.control`); its id.
+
+        Raises:
+            ValueError: There is no such kind of reservation.
+        """
+        document = {"instanceType": instance_type, "zone": zone, **details}
+        return str(self.control("POST", "capacity-reservations", document)["id"])
+
     def calls(self) -> list[dict[str, Any]]:
         """The calls made so far; their fields are told in `infra.local.aws.control`."""
         return list(self.control("GET", "calls")["calls"])

@@ -113,6 +113,11 @@ class LocalState:
     #: Instant fleets by id, and by client token for idempotency.
     fleets: dict[str, Any] = field(default_factory=dict)
     fleet_tokens: dict[str, Any] = field(default_factory=dict)
+    #: Capacity reservations by id, placement groups by name.
+    reservations: dict[str, Any] = field(default_factory=dict)
+    placement_groups: dict[str, Any] = field(default_factory=dict)
+    #: What of instances moto does not keep, by id: reservation, placement.
+    instance_details: dict[str, Any] = field(default_factory=dict)
     #: EKS clusters by name.
     clusters: dict[str, Any] = field(default_factory=dict)
     #: Rendered answers of calls whose answer never changes.
@@ -126,6 +131,11 @@ class LocalState:
     def number(self) -> int:
         """A number never given before."""
         return next(self._numbers)
+
+    @property
+    def shapes_instances(self) -> bool:
+        """Whether instances are to be described otherwise than moto knows them."""
+        return bool(self.faults.consistency or self.instance_details)
 
     def take_error(self, operation: str) -> CallFault | None:
         """The fault with which this call is to be refused."""
@@ -167,4 +177,7 @@ class LocalState:
             self.calls.clear()
             self.fleets.clear()
             self.fleet_tokens.clear()
+            self.reservations.clear()
+            self.placement_groups.clear()
+            self.instance_details.clear()
             self.clusters.clear()
