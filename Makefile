@@ -8,7 +8,7 @@ export UV_PROJECT_ENVIRONMENT := $(VENV)
 # The environment that every other target needs, remade when a lock or a manifest changes.
 STAMP := $(VENV)/.installed
 
-.PHONY: help install setup demo test check bench clean lock
+.PHONY: help install setup demo test chaos check bench clean lock
 
 help: ## print this help
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 16
@@ -27,6 +27,9 @@ demo: setup ## bring up the whole environment on this machine and run the labs o
 
 test: setup ## run every test (ARGS are handed to pytest)
 	@bash .ci/test $(PYTHON) $(ARGS)
+
+chaos: setup ## kill the leader at every instruction, break everything around it, and report each invariant's worst
+	@$(PYTHON) -m pytest -v -p no:randomly tests/chaos tests/chaos/every_instruction.py $(ARGS)
 
 check: $(STAMP) ## format, lint, types, layers, generated files
 	@$(VENV)/bin/ruff format --check .

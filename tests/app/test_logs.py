@@ -163,6 +163,13 @@ def test_a_line_says_which_pod_wrote_it(log, monkeypatch):
     assert log.json()[0]["pod"] == "karpenter-1"
 
 
+def test_a_line_about_a_pod_names_that_one_not_its_writer(log, monkeypatch):
+    monkeypatch.setenv("POD_NAME", "karpenter-1")
+    log.start()
+    logger("evictions").info("evicted pod", pod="shop/web-1")
+    assert log.json()[0]["pod"] == "shop/web-1"
+
+
 def test_an_output_that_fails_is_told_once_and_stops_nobody(log, tmp_path):
     errors = tmp_path / "errors"
     use(zap(outputPaths=["stdout", "/dev/full"], errorOutputPaths=[str(errors)]))

@@ -34,6 +34,18 @@ def test_calls_are_recorded(aws: LocalAws) -> None:
     assert aws.calls() == []
 
 
+def test_an_observer_sees_every_instance_whatever_the_faults_and_leaves_no_trace(aws: LocalAws) -> None:
+    ec2 = aws.client("ec2")
+    image = ec2.describe_images(Owners=["amazon"])["Images"][0]["ImageId"]
+    made = ec2.run_instances(ImageId=image, InstanceType="m5.large", MinCount=2, MaxCount=2)["Instances"]
+    aws.forget_calls()
+    aws.set_faults(unreachable=True, throttle=9, consistency=600)
+    seen = aws.instances()
+    assert {each["InstanceId"] for each in seen} == {each["InstanceId"] for each in made}
+    assert {each["InstanceType"] for each in seen} == {"m5.large"}
+    assert aws.calls() == []
+
+
 def test_throttling_ends_after_so_many_calls(aws: LocalAws) -> None:
     aws.set_faults(throttle=2)
     for service, operation, code in (
@@ -51,6 +63,16 @@ def test_an_action_is_refused_as_told_and_so_often(aws: LocalAws) -> None:
         aws.client("ec2").describe_vpcs()
     aws.client("ec2").describe_vpcs()
     aws.client("ec2").describe_subnets()
+
+
+def test_a_lost_answer_never_arrives_though_what_was_asked_for_is_done(aws: LocalAws) -> None:
+    aws.set_faults(lost={"CreateVpc": 1})
+    ec2 = aws.client("ec2")
+    before = len(ec2.describe_vpcs()["Vpcs"])
+    with pytest.raises(ConnectionClosedError):
+        ec2.create_vpc(CidrBlock="10.9.0.0/16")
+    ec2.create_vpc(CidrBlock="10.10.0.0/16")
+    assert len(ec2.describe_vpcs()["Vpcs"]) == before + 2
 
 
 def test_a_fault_that_nobody_knows_is_refused_by_name(aws: LocalAws) -> None:

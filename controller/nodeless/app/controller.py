@@ -29,6 +29,7 @@ from nodeless.app.collector import Collector
 from nodeless.app.decision_files import DecisionFiles
 from nodeless.app.disruption_loop import DisruptionLoop
 from nodeless.app.drift_loop import DriftLoop
+from nodeless.app.failpoints import Failpoint, pass_by
 from nodeless.app.hands import GUARD_NAME, Hands, NotLeadingError
 from nodeless.app.interpreter import answer_while_computing, settle
 from nodeless.app.interruption import InterruptionLoop
@@ -77,8 +78,9 @@ class LeadershipLostError(Exception):
 class Controller:
     """One replica."""
 
-    def __init__(self, process: ProcessSettings, client: ApiClient) -> None:
+    def __init__(self, process: ProcessSettings, client: ApiClient, failpoint: Failpoint = pass_by) -> None:
         self._process = process
+        self._failpoint = failpoint
         self._client = client
         self._metrics = Metrics()
         client.observe(self._metrics.work.show_request, self._metrics.work.show_throttled)
@@ -253,7 +255,16 @@ class Controller:
         process, client = self._process, self._client
         cluster = Cluster()
         Lives(cluster, self._metrics)
-        hands = Hands(client, cloud, cluster, leadership, self._recorder, self._metrics, process.namespace)
+        hands = Hands(
+            client,
+            cloud,
+            cluster,
+            leadership,
+            self._recorder,
+            self._metrics,
+            process.namespace,
+            self._failpoint,
+        )
         decisions = process.decisions_folder
         record = DecisionFiles(Path(decisions), process.decisions_kept).record if decisions else None
         provisioning = Provisioning(
@@ -323,8 +334,10 @@ class Controller:
             self._log.error(f"{manifest['kind']}/{name} cannot be used: {error}")
 
 
-async def run_controller(process: ProcessSettings) -> None:
+async def run_controller(process: ProcessSettings, failpoint: Failpoint = pass_by) -> None:
     """Connect and run one replica; SIGTERM and SIGINT end it in order.
+
+    `failpoint` is passed at every boundary of an instruction (see `nodeless.app.failpoints`).
 
     Raises:
         SettingsError, ApiUnavailable, PortTakenError: It cannot start.
@@ -339,7 +352,7 @@ async def run_controller(process: ProcessSettings) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
-    work = asyncio.create_task(Controller(process, client).run(), name="controller")
+    work = asyncio.create_task(Controller(process, client, failpoint).run(), name="controller")
     asked = asyncio.create_task(stopping.wait(), name="signals")
     try:
         await asyncio.wait({work, asked}, return_when=asyncio.FIRST_COMPLETED)

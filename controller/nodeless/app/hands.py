@@ -16,6 +16,7 @@ from nodeless.app.cluster import Cluster
 from nodeless.app.disruption_metrics import method_and_action
 from nodeless.app.evictions import Evictions
 from nodeless.app.failed_checks import FailedChecks
+from nodeless.app.failpoints import Failpoint, Moment, pass_by
 from nodeless.app.instances import Instances
 from nodeless.app.leadership import Leadership
 from nodeless.app.logs import logger
@@ -51,7 +52,9 @@ class Hands:
         recorder: Recorder,
         metrics: Metrics,
         namespace: str,
+        failpoint: Failpoint = pass_by,
     ) -> None:
+        self.failpoint = failpoint
         self.claims = ClaimWriter(client, cluster)
         self.instances = Instances(cloud, cluster)
         self.failed_checks = FailedChecks(recorder, metrics.nodes.consistency_errors)
@@ -76,14 +79,22 @@ class Hands:
         for leaving, group in groupby(
             instructions, lambda each: isinstance(each, do.EvictPod | do.DeletePod)
         ):
-            self.assert_leading()
             if leaving:
                 some = [each for each in group if isinstance(each, do.EvictPod | do.DeletePod)]
+                self._pass("before", some)
+                self.assert_leading()
                 await self.evictions.carry_out(some)
+                self._pass("after", some)
                 continue
             for instruction in group:
+                self.failpoint("before", instruction)
                 self.assert_leading()
                 await self._carry_out(instruction)
+                self.failpoint("after", instruction)
+
+    def _pass(self, moment: Moment, instructions: Iterable[do.Instruction]) -> None:
+        for instruction in instructions:
+            self.failpoint(moment, instruction)
 
     def assert_leading(self) -> None:
         """Raises NotLeadingError when the lease is not held."""

@@ -23,7 +23,7 @@ from nodeless.cloud import (
     NodeClassUnresolved,
 )
 from nodeless.disruption.candidates import replaced_by
-from nodeless.model.instructions import DeleteClaim, PublishEvent, UpdateClaimStatus
+from nodeless.model.instructions import DeleteClaim, LaunchInstance, PublishEvent, UpdateClaimStatus
 from nodeless.model.labels import CAPACITY_TYPE, DISRUPTION_REASON_ANNOTATION
 from nodeless.model.nodes import LAUNCHED, READY, Claim, Condition, Instance
 from nodeless.state import PoolUnusable, usable
@@ -69,6 +69,8 @@ class Launcher:
         except PoolUnusable as error:
             await self._failed(claim, "NodeClassNotReady", str(error))
             raise RetryLaterError from error
+        launch = LaunchInstance(f"claim:{claim.name}", claim)
+        self._hands.failpoint("before", launch)
         self._hands.assert_leading()
         try:
             first = self._hands.claims.first_try(claim.name)
@@ -81,10 +83,12 @@ class Launcher:
         except CloudError as error:
             await self._failed(claim, _reason(error), str(error))
             raise RetryLaterError from error
+        self._hands.failpoint("unrecorded", launch)
         self._metrics.nodes.created.labels(_purpose(claim), claim.pool.name).inc()
         # Without the lease the other replica adopts it: it finds the instance by its tag.
         self._hands.assert_leading()
         await self._hands.claims.adopt(claim, instance, wall_clock())
+        self._hands.failpoint("after", launch)
         message = f"instance {instance.id}, {instance.instance_type} in {instance.zone}"
         cause = f"claim:{claim.name}"
         self._recorder.publish(

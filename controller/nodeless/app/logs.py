@@ -250,7 +250,8 @@ def _render(_logger: Any, _method: str, entry: MutableMapping[str, Any]) -> str:
         trace = entry.pop("exception")
         entry.update({config.stacktrace_key: trace} if config.stacktrace_key else {})
     if _state.pod:
-        entry["pod"] = _state.pod
+        # What an entry is about goes before who wrote it.
+        entry.setdefault("pod", _state.pod)
     time = _time(now, config.time_encoder)
     if config.encoding == "console":
         parts = [str(time), level, name, message, *([_json(entry)] if entry else ())]

@@ -5,8 +5,10 @@
   control plane with which EKS clusters answer and the key that proves its tokens;
 * `GET calls` and `DELETE calls`: the calls made so far, each with service, action, principal, time, status,
   parameters, and error when refused;
+* `GET instances`: every instance as EC2 holds it, in the form of DescribeInstances; no fault hides any, and
+  the question is not recorded as a call;
 * `GET faults` and `PUT faults`: `{capacity, quotas, errors, throttle, unreachable, impaired, scheduled,
-  consistency, boot, delay}`, what is left out is off.
+  consistency, boot, delay, lost}`, what is left out is off.
   `capacity` is a list of `{instanceType?, zone?, capacityType?, remaining?, code?}`: pools that can give so
   many instances more (default 0), and what EC2 says then (default: insufficient capacity); `quotas` maps
   capacity types to the vCPUs that may run; `errors` maps actions to `{code, message?, status?, times?}` with
@@ -16,7 +18,8 @@
   maps ids to codes of events (`instance-stop`); `boot` is a list of `{instanceType?, zone?, seconds?,
   outcome?}`: new instances take so much longer, and join (`joins`, the default), never join (`never`) or are
   ended by EC2 (`terminated`); `delay` maps actions to seconds by which their answers come late, after what
-  was asked for has been done;
+  was asked for has been done; `lost` maps actions to how many of their answers to come never arrive, though
+  what was asked for has been done;
 * `POST interruptions` takes `{instanceId, kind?, state?, after?, region?}` and sends the warning to the event
   bus: `kind` is `spot` (the default; the instance goes `after` seconds later, or 120), `rebalance`,
   `scheduled-change`, `state-change` (to `state`) or `reservation`;
@@ -65,8 +68,6 @@ def _dispatch(
     state: LocalState, moto: MotoServer, request: tuple[str, str], document: Mapping[str, Any]
 ) -> WireResponse:
     match request:
-        case ("GET", "health"):
-            return _json(200, {"status": "ok", "region": state.region})
         case ("POST", "cluster"):
             state.cluster = ClusterIdentity(
                 endpoint=document["endpoint"],
@@ -76,13 +77,11 @@ def _dispatch(
                 service_account_key=document.get("serviceAccountKey"),
             )
             return _json(200, {})
-        case ("GET", "calls"):
-            return _json(200, {"calls": list(state.calls)})
         case ("DELETE", "calls"):
             state.calls.clear()
             return _json(200, {})
-        case ("GET", "faults"):
-            return _json(200, _faults_document(state.faults))
+        case ("GET", name):
+            return _shown(state, moto, name)
         case ("PUT", "faults"):
             state.faults = _faults(document)
             return _json(200, _faults_document(state.faults))
@@ -97,6 +96,25 @@ def _dispatch(
             return _json(200, {})
         case _:
             return _json(404, {"error": f"no control endpoint {request[0]} {PREFIX}{request[1]}"})
+
+
+def _shown(state: LocalState, moto: MotoServer, name: str) -> WireResponse:
+    match name:
+        case "health":
+            return _json(200, {"status": "ok", "region": state.region})
+        case "calls":
+            return _json(200, {"calls": list(state.calls)})
+        case "instances":
+            return _json(200, {"instances": _instances(moto, state.region)})
+        case "faults":
+            return _json(200, _faults_document(state.faults))
+        case _:
+            return _json(404, {"error": f"no control endpoint GET {PREFIX}{name}"})
+
+
+def _instances(moto: MotoServer, region: str) -> list[Any]:
+    pages = moto.client("ec2", region).get_paginator("describe_instances").paginate()
+    return [instance for page in pages for group in page["Reservations"] for instance in group["Instances"]]
 
 
 def _faults(document: Mapping[str, Any]) -> Faults:
@@ -114,6 +132,7 @@ def _faults(document: Mapping[str, Any]) -> Faults:
         consistency=float(document.get("consistency", 0)),
         boot=tuple(_boot(each) for each in document.get("boot", [])),
         delay={str(action): float(seconds) for action, seconds in document.get("delay", {}).items()},
+        lost={str(action): int(times) for action, times in document.get("lost", {}).items()},
     )
 
 
@@ -165,6 +184,7 @@ def _faults_document(faults: Faults) -> dict[str, Any]:
             for f in faults.boot
         ],
         "delay": faults.delay,
+        "lost": faults.lost,
     }
 
 

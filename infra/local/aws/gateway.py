@@ -1,9 +1,9 @@
 """The WSGI application of the local AWS: every request passes here before moto sees it.
 
 In this order: control endpoints; the `unreachable` fault; who calls; the `throttle` fault; DryRun; our own
-handler for the call if there is one, else moto. Errors leave in AWS's words and the wire protocol of the
-service, and every AWS call is recorded. Handlers are found by (service, operation) in
-`infra.local.aws.handlers`.
+handler for the call if there is one, else moto; the `delay` and `lost` faults of the answer. Errors leave in
+AWS's words and the wire protocol of the service, and every AWS call is recorded. Handlers are found by
+(service, operation) in `infra.local.aws.handlers`.
 """
 
 from __future__ import annotations
@@ -124,6 +124,8 @@ class Gateway:
         self._state.record({**entry, "status": answer.status})
         if late := self._state.faults.delay.get(operation or ""):
             time.sleep(late)
+        if self._state.take_loss(operation or ""):
+            _drop(environ)
         return answer
 
     def _handle(
@@ -261,7 +263,7 @@ def _drop(environ: dict[str, Any]) -> None:
     connection: socket.socket | None = environ.get("werkzeug.socket")
     if connection is not None:
         connection.shutdown(socket.SHUT_RDWR)
-    raise ConnectionResetError("fault: unreachable")
+    raise ConnectionResetError("fault: the connection is dropped")
 
 
 def _phrase(status: int) -> str:

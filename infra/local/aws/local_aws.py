@@ -182,6 +182,10 @@ class LocalAws:
         document = {"instanceType": instance_type, "zone": zone, **details}
         return str(self.control("POST", "capacity-reservations", document)["id"])
 
+    def instances(self) -> list[dict[str, Any]]:
+        """Every instance, as DescribeInstances shows it; faults hide none, and no call is recorded."""
+        return list(self.control("GET", "instances")["instances"])
+
     def calls(self) -> list[dict[str, Any]]:
         """The calls made so far; their fields are told in `infra.local.aws.control`."""
         return list(self.control("GET", "calls")["calls"])

@@ -100,6 +100,8 @@ class Faults:
     boot: tuple[BootFault, ...] = ()
     #: Seconds by which the answer to an action comes late; what it does is done at once.
     delay: dict[str, float] = field(default_factory=dict)
+    #: Actions of which so many answers to come are lost on the way; what they do is done.
+    lost: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -146,6 +148,14 @@ class LocalState:
             if fault.times is not None:
                 fault.times -= 1
             return fault
+
+    def take_loss(self, operation: str) -> bool:
+        """Whether the answer to this call is to be lost."""
+        with self.lock:
+            left = self.faults.lost.get(operation, 0)
+            if left > 0:
+                self.faults.lost[operation] = left - 1
+            return left > 0
 
     def later(self, seconds: float, action: Callable[[], None]) -> None:
         """Do something after so many seconds, unless everything is forgotten before."""
