@@ -5,7 +5,7 @@ import pytest
 from nodeless.app.given import Given
 from nodeless.app.process_settings import PROCESS_SETTINGS, ProcessSettings
 from nodeless.app.settings import SETTINGS, GlobalSettings, SettingsError, read_settings, unknown_keys
-from nodeless.app.solver_settings import policy_of
+from nodeless.app.solver_policy import policy_of
 from nodeless.solve import PriceAdjustment
 from nodeless.solve.policy import DEFAULT_TIME_BOX
 

@@ -16,7 +16,7 @@ from nodeless.app.metrics import Metrics
 from nodeless.app.pool_catalogs import pool_catalogs, pool_subnets
 from nodeless.app.recorder import Recorder
 from nodeless.app.settings import GlobalSettings
-from nodeless.app.solver_settings import policy_of
+from nodeless.app.solver_policy import policy_of
 from nodeless.app.work_metrics import DEPROVISIONING
 from nodeless.cloud import CloudError, CloudProvider
 from nodeless.disruption import (

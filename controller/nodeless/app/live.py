@@ -21,7 +21,7 @@ from nodeless.app.given import Given
 from nodeless.app.hands import GUARD_NAME
 from nodeless.app.pool_catalogs import pool_catalogs, pool_subnets
 from nodeless.app.settings import SETTINGS_NAME, GlobalSettings, SettingsError
-from nodeless.app.solver_settings import policy_of
+from nodeless.app.solver_policy import policy_of
 from nodeless.cloud import CloudError
 from nodeless.cloud.aws import AwsProvider
 from nodeless.explain.decisions import Situation

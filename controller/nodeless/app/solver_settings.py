@@ -1,4 +1,4 @@
-"""Readers of the solver's settings, and the policy that they make.
+"""Readers of the solver's settings.
 
 An adjustment of prices is an object with any of `pools`, `instanceTypes` and `capacityTypes` (lists of
 strings that select; `*` is a wildcard in instance types) and either `price`, or `percent` and
@@ -15,26 +15,11 @@ from nodeless.model.packing import packing_defect
 
 if TYPE_CHECKING:
     # The solver's arrays take long to load: the command line shows its help without them.
-    from nodeless.app.settings import GlobalSettings
-    from nodeless.solve import Policy, PriceAdjustment
+    from nodeless.solve import PriceAdjustment
 
 _LISTS = {"pools": "pools", "instanceTypes": "instance_types", "capacityTypes": "capacity_types"}
 _NUMBERS = ("percent", "dollars", "price")
 _EXAMPLE = 'write for example [{"instanceTypes": ["m5.*"], "percent": -20}]'
-
-
-def policy_of(settings: "GlobalSettings") -> "Policy":
-    """The policy of every pass."""
-    from nodeless.solve import Policy  # noqa: PLC0415
-
-    return Policy(
-        packing=settings.packing,
-        node_fee=settings.node_fee,
-        time_box=settings.time_box,
-        price_adjustments=settings.price_adjustments,
-        ignore_preferences=settings.preference_policy == "Ignore",
-        min_values=settings.min_values_policy,
-    )
 
 
 def packing(text: str) -> str:

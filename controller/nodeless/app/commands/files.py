@@ -141,7 +141,7 @@ def _policy_among(documents: "list[Document]") -> "Policy | None":
     from nodeless.app.given import Given as Spoken  # noqa: PLC0415
     from nodeless.app.manifests import BadManifests  # noqa: PLC0415
     from nodeless.app.settings import SETTINGS_NAME, GlobalSettings, SettingsError  # noqa: PLC0415
-    from nodeless.app.solver_settings import policy_of  # noqa: PLC0415
+    from nodeless.app.solver_policy import policy_of  # noqa: PLC0415
 
     for document in documents:
         value = document.value if isinstance(document.value, dict) else {}
