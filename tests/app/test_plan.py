@@ -103,6 +103,35 @@ def test_daemon_sets_take_their_part_of_every_new_node(file):
     assert new["daemons"]["cpu"] == 700
 
 
+def a_buffer(name, namespace="shop", **spec):
+    return {
+        "apiVersion": "autoscaling.x-k8s.io/v1beta1",
+        "kind": "CapacityBuffer",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": spec,
+    }
+
+
+def test_room_is_planned_for_capacity_buffers_too(file):
+    web = {"apiGroup": "apps", "kind": "Deployment", "name": "web"}
+    path = file(
+        provisioner(),
+        node_template(),
+        a_workload(replicas=4),
+        a_buffer("headroom", scalableRef=web, percentage=50),
+        a_buffer("lost", podTemplateRef={"name": "nowhere"}, replicas=1),
+        a_buffer("empty", scalableRef=web),
+    )
+
+    assert [
+        (landing["workload"]["kind"], landing["workload"]["name"], landing["pods"])
+        for landing in report(path)["landings"]
+    ] == [("CapacityBuffer", "headroom", 2), ("Deployment", "web", 4)]
+    told = nodeless(path).stdout
+    assert "capacity buffer shop/lost keeps no room: PodTemplate/shop/nowhere does not exist" in told
+    assert "capacity buffer shop/empty keeps no room: replicas, percentage and limits make no pod" in told
+
+
 @pytest.mark.parametrize("pools", [(provisioner(), node_template()), (node_pool(), ec2_node_class())])
 def test_pools_of_both_generations_make_nodes(file, pools):
     made = report(file(*pools, a_workload(replicas=2)))

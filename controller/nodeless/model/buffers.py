@@ -7,6 +7,8 @@ from nodeless.model.conditions import Condition
 from nodeless.model.pods import PodShape
 from nodeless.model.resources import Resources
 
+API_VERSION = "autoscaling.x-k8s.io/v1beta1"
+KIND = "CapacityBuffer"
 POD_TEMPLATE = "PodTemplate"
 #: Workloads of group `apps` that a buffer may name.
 SCALABLE_KINDS = ("Deployment", "ReplicaSet", "StatefulSet")

@@ -7,14 +7,21 @@ import msgspec
 from nodeless.api.reading_parts import conditions_of
 from nodeless.api.times import parse_time
 from nodeless.model import events
-from nodeless.model.buffers import ACTIVE_CAPACITY, POD_TEMPLATE, SCALABLE_KINDS, CapacityBuffer, PodSource
+from nodeless.model.buffers import (
+    ACTIVE_CAPACITY,
+    API_VERSION,
+    POD_TEMPLATE,
+    SCALABLE_KINDS,
+    CapacityBuffer,
+    PodSource,
+)
 from nodeless.model.resources import parse_resources
 from nodeless.watch import documents
 from nodeless.watch.decoding import shape_of
 from nodeless.watch.reflector import Watched
 
 #: Where buffers are served.
-BUFFERS = "/apis/autoscaling.x-k8s.io/v1beta1/capacitybuffers"
+BUFFERS = f"/apis/{API_VERSION}/capacitybuffers"
 _APPS = "apps"
 _BUFFER = msgspec.json.Decoder(documents.CapacityBuffer)
 _TEMPLATE = msgspec.json.Decoder(documents.PodTemplateObject)

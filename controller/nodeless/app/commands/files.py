@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from nodeless.model.snapshot import Snapshot
     from nodeless.solve import Policy
 
+_NO_PODS = "replicas, percentage and limits make no pod"
 _SUFFIXES = (".yaml", ".yml", ".json")
 
 
@@ -133,7 +134,23 @@ def _given(files: Sequence[str], base: "Snapshot | None") -> "tuple[Given, Polic
         refuse(
             f"{len(faults)} fault{'s' if len(faults) > 1 else ''} in the manifests; hint: see the lines above"
         )
-    return given, policy
+    return _with_room_for_buffers(given), policy
+
+
+def _with_room_for_buffers(given: "Given") -> "Given":
+    """Capacity buffers as the pods for which they keep room, as a pass sees them."""
+    from nodeless.solve import with_placeholders  # noqa: PLC0415
+    from nodeless.solve.pods.buffers import RESOLVED, resolution  # noqa: PLC0415
+
+    asked = {
+        key: resolution(given.snapshot, buffer) for key, buffer in given.snapshot.capacity_buffers.items()
+    }
+    lost = tuple(
+        f"capacity buffer {key} keeps no room: {found.message or _NO_PODS}"
+        for key, found in sorted(asked.items())
+        if found.reason != RESOLVED or not found.replicas
+    )
+    return replace(given, snapshot=with_placeholders(given.snapshot), assumed=(*given.assumed, *lost))
 
 
 def _policy_among(documents: "list[Document]") -> "Policy | None":

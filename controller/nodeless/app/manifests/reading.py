@@ -23,9 +23,11 @@ from nodeless.model.volumes import WAIT_FOR_FIRST_CONSUMER, StorageClass, Volume
 from nodeless.model.workloads import Workload, workload_of
 from nodeless.state import apply
 from nodeless.watch import Watched, watched_kinds
+from nodeless.watch.buffers import watched_buffers
 
 _EBS = "ebs.csi.aws.com"
 _NOTHING = Snapshot()
+_NAMESPACED = {"persistentvolumeclaims", *(watched.name for watched in watched_buffers())}
 _GROUPS = ("karpenter.sh", "karpenter.k8s.aws")
 
 
@@ -51,7 +53,8 @@ def given_by(documents: Iterable[Document], base: Snapshot = _NOTHING) -> Given:
 class _Reader:
     def __init__(self) -> None:
         self._faults: list[str] = []
-        self._watched = {watched.path: watched for watched in watched_kinds(_invalid)}
+        kinds = (*watched_kinds(_invalid), *watched_buffers())
+        self._watched = {watched.path: watched for watched in kinds}
         self._passed_over: dict[str, int] = {}
 
     def read(self, documents: list[Document], snapshot: Snapshot) -> Given:
@@ -123,6 +126,8 @@ class _Reader:
             yield events.DaemonSetSeen(daemon_set_of(manifest))
         elif kind in KINDS:
             yield from (events.PodSeen(pod) for pod in pods_of(manifest))
+            if source := self._watched.get(_path(api_version, kind)):
+                yield from _decoded(source, manifest)
         elif watched := self._watched.get(_path(api_version, kind)):
             yield from _decoded(watched, manifest)
         else:
@@ -134,7 +139,7 @@ def _invalid(_manifest: dict[str, Any], error: InvalidObject) -> None:
 
 
 def _decoded(watched: Watched, manifest: dict[str, Any]) -> tuple[events.Event, ...]:
-    if watched.name == "persistentvolumeclaims":
+    if watched.name in _NAMESPACED:
         metadata = manifest.get("metadata") or {}
         manifest = {**manifest, "metadata": {"namespace": "default", **metadata}}
     _, seen = watched.decode(msgspec.json.encode(manifest))

@@ -10,8 +10,15 @@ from dataclasses import dataclass, replace
 
 from immutables import Map
 
-from nodeless.model.buffers import ACTIVE_CAPACITY, POD_TEMPLATE, CapacityBuffer, PodSource
-from nodeless.model.pods import Pod
+from nodeless.model.buffers import (
+    ACTIVE_CAPACITY,
+    API_VERSION,
+    KIND,
+    POD_TEMPLATE,
+    CapacityBuffer,
+    PodSource,
+)
+from nodeless.model.pods import Owner, Pod
 from nodeless.model.snapshot import Snapshot
 
 RESOLVED = "Resolved"
@@ -61,6 +68,7 @@ def placeholders(snapshot: Snapshot) -> Iterator[Pod]:
         if found.source is None or buffer.deletion_timestamp is not None:
             continue
         shape = replace(found.source.shape, placeholder=True)
+        owner = Owner(API_VERSION, KIND, buffer.name, uid=buffer.uid or buffer.key, controller=True)
         for number in range(found.replicas):
             name = f"{buffer.name}{_SEPARATOR}{number}"
             yield Pod(
@@ -69,6 +77,7 @@ def placeholders(snapshot: Snapshot) -> Iterator[Pod]:
                 name=name,
                 shape=shape,
                 labels=found.source.labels,
+                owners=(owner,),
                 unschedulable=True,
                 created_at=_LAST,
             )
