@@ -34,6 +34,8 @@ def environment_args(config: pulumi.Config) -> EnvironmentArgs:
         "controller_settings": config.get_object("controllerSettings"),
         "controller_environment": config.get_object("controllerEnvironment"),
         "controller_permissions": config.get("controllerPermissions"),
+        "controller_identity": config.get("controllerIdentity"),
+        "fargate_profiles": config.get_object("fargateProfiles") or None,
         "interruption_queue": config.get_bool("interruptionQueue"),
         "load_balancer_controller": config.get_bool("loadBalancerController"),
         "teardown_timeout_minutes": config.get_int("teardownTimeoutMinutes"),

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from pulumi_nodeless.capacity import Capacity, CapacityArgs
     from pulumi_nodeless.cluster import Cluster, ClusterArgs
     from pulumi_nodeless.controller import Controller, ControllerArgs
+    from pulumi_nodeless.controller_identity import ControllerIdentity, ControllerIdentityArgs
     from pulumi_nodeless.environment import Environment
     from pulumi_nodeless.environment_args import EnvironmentArgs, ExistingClusterArgs, ExistingVpcArgs
     from pulumi_nodeless.fargate import (
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
         PodExecutionRoleArgs,
     )
     from pulumi_nodeless.identity import (
-        ControllerIdentity,
-        ControllerIdentityArgs,
         NodeAccess,
         NodeAccessArgs,
         NodeIdentity,
@@ -46,8 +45,8 @@ _HOMES = {
     "ClusterArgs": "cluster",
     "Controller": "controller",
     "ControllerArgs": "controller",
-    "ControllerIdentity": "identity",
-    "ControllerIdentityArgs": "identity",
+    "ControllerIdentity": "controller_identity",
+    "ControllerIdentityArgs": "controller_identity",
     "Environment": "environment",
     "EnvironmentArgs": "environment_args",
     "ExistingClusterArgs": "environment_args",

@@ -23,6 +23,8 @@ from pulumi_nodeless.ordering import child_after
 
 NAME: Final = "karpenter"
 """Name of every object of the controller, and of the service account that the IAM role trusts."""
+LABELS: Final = {"app.kubernetes.io/name": NAME, "app.kubernetes.io/instance": NAME}
+"""Labels of every object, by which the controller's pods are selected."""
 DEFAULT_IMAGE: Final = "ghcr.io/nodeless/controller:0.1.0"
 
 
@@ -33,8 +35,8 @@ class ControllerArgs(TypedDict):
     """Name of the cluster it provisions for."""
     cluster_endpoint: pulumi.Input[str]
     """URL of the API server that nodes join."""
-    role_arn: pulumi.Input[str]
-    """IAM role its service account assumes."""
+    role_arn: NotRequired[pulumi.Input[str]]
+    """IAM role its service account assumes by its token; left out where EKS Pod Identity gives the role."""
     default_instance_profile: pulumi.Input[str]
     """Instance profile of node templates that name none."""
     namespace: NotRequired[str]
@@ -114,7 +116,7 @@ class Controller(pulumi.ComponentResource):
         self._options = options = ControllerOptions.read(args)
         self._opts = pulumi.ResourceOptions(parent=self)
         self._given = opts
-        self._labels = {"app.kubernetes.io/name": NAME, "app.kubernetes.io/instance": NAME}
+        self._labels = LABELS
         # A pod waits for what the Deployment's own spec does not mention, too.
         self._before_pods: list[pulumi.Resource] = []
         self._namespace = k8s.core.v1.Namespace(
@@ -124,7 +126,7 @@ class Controller(pulumi.ComponentResource):
         )
         self.namespace = self._namespace.metadata.apply(lambda metadata: str(metadata.name))
         self._definitions()
-        account = self._service_account(args["role_arn"])
+        account = self._service_account(args.get("role_arn"))
         self._rights()
         data = settings.global_settings(
             options.cluster_name,
@@ -158,10 +160,11 @@ class Controller(pulumi.ComponentResource):
                 )
             )
 
-    def _service_account(self, role_arn: pulumi.Input[str]) -> k8s.core.v1.ServiceAccount:
+    def _service_account(self, role_arn: pulumi.Input[str] | None) -> k8s.core.v1.ServiceAccount:
+        annotations = None if role_arn is None else {"eks.amazonaws.com/role-arn": role_arn}
         account = k8s.core.v1.ServiceAccount(
             f"{self._name}-service-account",
-            metadata=self._metadata(NAME, annotations={"eks.amazonaws.com/role-arn": role_arn}),
+            metadata=self._metadata(NAME, annotations=annotations),
             opts=self._opts,
         )
         self._before_pods.append(account)

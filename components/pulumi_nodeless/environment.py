@@ -8,7 +8,6 @@ here both ends are at hand.
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import pulumi
@@ -18,12 +17,25 @@ from pulumi_nodeless.adopted_network import AdoptedNetwork
 from pulumi_nodeless.arguments import ArgumentReader
 from pulumi_nodeless.capacity import Capacity
 from pulumi_nodeless.cluster import API_AND_CONFIG_MAP, AUTHENTICATION_MODES, Cluster, ClusterArgs
+from pulumi_nodeless.cluster_facts import ClusterFacts, existing_cluster
 from pulumi_nodeless.controller import NAME, Controller, ControllerArgs
-from pulumi_nodeless.environment_args import EnvironmentArgs, ExistingClusterArgs, check_network
-from pulumi_nodeless.fargate import DEFAULT_PROFILES, FargateProfileArgs, FargateProfiles, PodExecutionRole
-from pulumi_nodeless.identity import ControllerIdentity, ControllerIdentityArgs, NodeAccess, NodeIdentity
+from pulumi_nodeless.controller_identity import (
+    IRSA,
+    MECHANISMS,
+    ControllerIdentity,
+    ControllerIdentityArgs,
+)
+from pulumi_nodeless.environment_args import EnvironmentArgs, check_identity, check_network
+from pulumi_nodeless.fargate import (
+    DNS_LABELS,
+    FargateProfiles,
+    PodExecutionRole,
+    check_profiles,
+    profile_that_takes,
+    profiles_for,
+)
+from pulumi_nodeless.identity import NodeAccess, NodeIdentity
 from pulumi_nodeless.interruption import InterruptionQueue
-from pulumi_nodeless.kubeconfig import kubeconfig, region_of
 from pulumi_nodeless.load_balancer import LoadBalancerController
 from pulumi_nodeless.network import Network, NetworkArgs
 from pulumi_nodeless.pools import NodeTemplateArgs, ProvisionerArgs
@@ -40,24 +52,6 @@ DEFAULT_PROVISIONERS: Final[Sequence[ProvisionerArgs]] = (
         ],
     },
 )
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterFacts:
-    """What the rest of an environment has to know about a cluster, whoever made it."""
-
-    name: pulumi.Input[str]
-    arn: pulumi.Input[str]
-    endpoint: pulumi.Input[str]
-    oidc_provider_arn: pulumi.Input[str]
-    oidc_issuer: pulumi.Input[str]
-    vpc_id: pulumi.Input[str]
-    private_subnet_ids: pulumi.Input[Sequence[pulumi.Input[str]]]
-    public_subnet_ids: pulumi.Input[Sequence[pulumi.Input[str]]]
-    security_group_id: pulumi.Input[str]
-    kubeconfig: pulumi.Output[Any]
-    made: tuple[pulumi.Resource, ...]
-    """Resources that the controller cannot work without."""
 
 
 class Environment(pulumi.ComponentResource):
@@ -110,7 +104,12 @@ class Environment(pulumi.ComponentResource):
         with_queue = reader.flag("interruption_queue", True)
         with_balancers = reader.flag("load_balancer_controller", True)
         tags, v1 = reader.mapping("tags"), reader.value("node_pools", ())
+        mechanism = reader.choice("controller_identity", MECHANISMS, IRSA)
+        profiles = reader.value("fargate_profiles", profiles_for(namespace))
         check_network(reader, args)
+        check_profiles(reader, "fargate_profiles", profiles)
+        reader.check()
+        check_identity(reader, mechanism, profiles, namespace)
         reader.check()
         self._name, self._args, self._tags = name, args, tags
         # What the engine is told to protect of a component it protects of its children, too.
@@ -122,7 +121,7 @@ class Environment(pulumi.ComponentResource):
             f"{name}-pod-execution", {"cluster_name": cluster_name, "tags": tags}, child
         )
         cluster = (
-            _existing(cluster_name, args["existing_cluster"])
+            existing_cluster(cluster_name, args["existing_cluster"])
             if args.get("existing_cluster")
             else self._cluster(cluster_name, mode, nodes, execution)
         )
@@ -148,20 +147,28 @@ class Environment(pulumi.ComponentResource):
             "node_role_arn": nodes.role_arn,
             "namespace": namespace,
             "service_account": NAME,
+            "mechanism": mechanism,
             "tags": tags,
         }
         if "controller_permissions" in args:
             identity_args["permissions"] = args["controller_permissions"]
         if queue is not None:
             identity_args["interruption_queue_arn"] = queue.queue_arn
-        identity = ControllerIdentity(f"{name}-identity", identity_args, child)
+        identity = ControllerIdentity(
+            f"{name}-identity",
+            identity_args,
+            # By token it needs the cluster's issuer only; an association needs the cluster.
+            child if mechanism == IRSA else pulumi.ResourceOptions(parent=self, depends_on=[*cluster.made]),
+        )
         fargate = FargateProfiles(
             f"{name}-fargate",
             {
                 "cluster_name": cluster.name,
                 "pod_execution_role_arn": execution.role_arn,
                 "subnet_ids": cluster.private_subnet_ids,
-                "profiles": reader.value("fargate_profiles") or profiles_for(namespace),
+                "profiles": profiles,
+                # Where no profile takes CoreDNS, the one that EKS installs runs on nodes.
+                "manage_coredns": profile_that_takes(profiles, "kube-system", DNS_LABELS) is not None,
                 "tags": tags,
             },
             pulumi.ResourceOptions(parent=self, depends_on=[execution]),
@@ -179,7 +186,7 @@ class Environment(pulumi.ComponentResource):
         foundations += [queue] if queue is not None else []
         controller = Controller(
             f"{name}-controller",
-            self._controller_args(cluster, nodes, identity, namespace, queue),
+            self._controller_args(cluster, nodes, identity if mechanism == IRSA else None, namespace, queue),
             pulumi.ResourceOptions.merge(in_cluster, pulumi.ResourceOptions(depends_on=foundations)),
         )
         served: list[pulumi.Resource] = [*foundations, controller]
@@ -319,18 +326,19 @@ class Environment(pulumi.ComponentResource):
         self,
         cluster: ClusterFacts,
         nodes: NodeIdentity,
-        identity: ControllerIdentity,
+        by_token: ControllerIdentity | None,
         namespace: str,
         queue: InterruptionQueue | None,
     ) -> ControllerArgs:
         args: ControllerArgs = {
             "cluster_name": self._args["cluster_name"],
             "cluster_endpoint": cluster.endpoint,
-            "role_arn": identity.role_arn,
             "default_instance_profile": nodes.instance_profile_name,
             "namespace": namespace,
             "aws_tags": self._tags,
         }
+        if by_token is not None:
+            args["role_arn"] = by_token.role_arn
         for name in ("image", "replicas", "log_level", "settings", "environment"):
             if f"controller_{name}" in self._args:
                 args[name] = self._args[f"controller_{name}"]  # type: ignore[literal-required]
@@ -338,36 +346,6 @@ class Environment(pulumi.ComponentResource):
             # A queue of the user's own wins.
             args["settings"] = {"aws.interruptionQueueName": queue.queue_name, **args.get("settings", {})}
         return args
-
-
-def profiles_for(namespace: str) -> list[FargateProfileArgs]:
-    """The default Fargate profiles, the first of them for the controller's namespace."""
-    own: FargateProfileArgs = {"name": DEFAULT_PROFILES[0]["name"], "selectors": [{"namespace": namespace}]}
-    return [own, *DEFAULT_PROFILES[1:]]
-
-
-def _existing(cluster_name: str, args: ExistingClusterArgs) -> ClusterFacts:
-    reader = ArgumentReader("Environment", args, ExistingClusterArgs, "existing_cluster")
-    reader.check()
-    document = kubeconfig(
-        cluster=cluster_name,
-        endpoint=args["endpoint"],
-        certificate_authority=args["certificate_authority"],
-        region=region_of(args["arn"]),
-    )
-    return ClusterFacts(
-        name=cluster_name,
-        arn=args["arn"],
-        endpoint=args["endpoint"],
-        oidc_provider_arn=args["oidc_provider_arn"],
-        oidc_issuer=args["oidc_issuer"],
-        vpc_id=args["vpc_id"],
-        private_subnet_ids=args["private_subnet_ids"],
-        public_subnet_ids=[],
-        security_group_id=args["security_group_id"],
-        kubeconfig=pulumi.Output.secret(document),
-        made=(),
-    )
 
 
 def _texts(values: pulumi.Input[Sequence[pulumi.Input[str]]]) -> pulumi.Output[Sequence[str]]:

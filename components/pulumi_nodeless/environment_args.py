@@ -6,7 +6,9 @@ from typing import Final, NotRequired, TypedDict
 import pulumi
 
 from pulumi_nodeless.arguments import ArgumentReader
-from pulumi_nodeless.fargate import FargateProfileArgs
+from pulumi_nodeless.controller import LABELS
+from pulumi_nodeless.controller_identity import POD_IDENTITY
+from pulumi_nodeless.fargate import FargateProfileArgs, profile_that_takes
 from pulumi_nodeless.pools import NodeTemplateArgs, ProvisionerArgs
 from pulumi_nodeless.pools_v1 import NodeClassArgs, NodePoolArgs
 
@@ -89,13 +91,18 @@ class EnvironmentArgs(TypedDict):
     controller_environment: NotRequired[Mapping[str, pulumi.Input[str]]]
     """Further environment variables of the controller."""
     controller_permissions: NotRequired[str]
-    """`guide` (the policy of Karpenter's v0.27 guide, the default) or `scoped` (by the cluster's tags)."""
+    """`guide` (the policy of Karpenter's v0.27 guide, tightened; the default), `article` (that policy to the
+    letter, which cannot end instances of NodePools) or `scoped` (by the cluster's tags)."""
+    controller_identity: NotRequired[str]
+    """`irsa` (by the service account's token, the default) or `pod-identity` (by EKS Pod Identity: the
+    controller's pods need nodes of their own, as Fargate has no agent)."""
     interruption_queue: NotRequired[bool]
     """Whether AWS's warnings about instances reach the controller through a queue. Default true."""
     load_balancer_controller: NotRequired[bool]
     """Whether to install the AWS Load Balancer Controller, on Fargate. Default true."""
     fargate_profiles: NotRequired[Sequence[FargateProfileArgs]]
-    """Fargate profiles, when they are not the default ones."""
+    """Fargate profiles, when they are not the default ones: `karpenter` for the controller, and `kube-system`
+    for CoreDNS and the load balancer controller."""
     node_templates: NotRequired[Sequence[NodeTemplateArgs]]
     """How nodes are made. Default: one named `default`, by the discovery tag."""
     provisioners: NotRequired[Sequence[ProvisionerArgs]]
@@ -141,3 +148,18 @@ def check_network(reader: ArgumentReader, args: EnvironmentArgs) -> None:
         for name in (*_NETWORK_ARGUMENTS, *(_CLUSTER_ARGUMENTS if given == "existing_cluster" else ())):
             if name in args:
                 reader.report(name, f"says how to make what {given} brings", f"leave it or {given} out")
+
+
+def check_identity(
+    reader: ArgumentReader, mechanism: str, profiles: Sequence[FargateProfileArgs], namespace: str
+) -> None:
+    """Reports EKS Pod Identity for a controller on Fargate, where its pods would wait for credentials."""
+    if mechanism != POD_IDENTITY:
+        return
+    profile = profile_that_takes(profiles, namespace, LABELS)
+    if profile is not None:
+        reader.report(
+            "controller_identity",
+            f"{POD_IDENTITY!r} cannot work on Fargate, where the profile {profile!r} puts the controller",
+            "use irsa, or give fargate_profiles that leave the controller to nodes of yours",
+        )

@@ -7,6 +7,7 @@ workloads that belong on nodes. EKS carries out one profile operation at a time,
 
 import json
 from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Any, Final, NotRequired, TypedDict
 
 import pulumi
@@ -105,12 +106,14 @@ class FargateProfilesArgs(TypedDict):
     """Tags of profiles and add-on."""
 
 
+DNS_LABELS: Final = {"k8s-app": "kube-dns"}
+"""Labels of CoreDNS's pods, in kube-system."""
 DEFAULT_PROFILES: Final[Sequence[FargateProfileArgs]] = (
     {"name": "karpenter", "selectors": [{"namespace": "karpenter"}]},
     {
         "name": "kube-system",
         "selectors": [
-            {"namespace": "kube-system", "labels": {"k8s-app": "kube-dns"}},
+            {"namespace": "kube-system", "labels": DNS_LABELS},
             {
                 "namespace": "kube-system",
                 "labels": {"app.kubernetes.io/name": "aws-load-balancer-controller"},
@@ -118,6 +121,29 @@ DEFAULT_PROFILES: Final[Sequence[FargateProfileArgs]] = (
         ],
     },
 )
+
+
+def profiles_for(namespace: str) -> list[FargateProfileArgs]:
+    """The default Fargate profiles, the first of them for the controller's namespace."""
+    own: FargateProfileArgs = {"name": DEFAULT_PROFILES[0]["name"], "selectors": [{"namespace": namespace}]}
+    return [own, *DEFAULT_PROFILES[1:]]
+
+
+def profile_that_takes(
+    profiles: Sequence[FargateProfileArgs], namespace: str, labels: Mapping[str, str]
+) -> str | None:
+    """Name of the first profile that puts pods of this namespace with these labels on Fargate.
+
+    Selectors may hold the wildcards `*` and `?`, as EKS allows.
+    """
+    for profile in profiles:
+        for selector in profile["selectors"]:
+            wanted = selector.get("labels") or {}
+            if fnmatchcase(namespace, selector["namespace"]) and all(
+                fnmatchcase(labels.get(key, ""), pattern) and key in labels for key, pattern in wanted.items()
+            ):
+                return profile["name"]
+    return None
 
 
 class FargateProfiles(pulumi.ComponentResource):
@@ -133,7 +159,7 @@ class FargateProfiles(pulumi.ComponentResource):
         reader = ArgumentReader("FargateProfiles", args, FargateProfilesArgs)
         specs = reader.value("profiles", DEFAULT_PROFILES)
         tags, coredns = reader.mapping("tags"), reader.flag("manage_coredns", True)
-        _check_profiles(reader, specs)
+        check_profiles(reader, "profiles", specs)
         reader.check()
         made: list[aws.eks.FargateProfile] = []
         for spec in specs:
@@ -170,9 +196,10 @@ class FargateProfiles(pulumi.ComponentResource):
         self.register_outputs({"profileNames": self.profile_names})
 
 
-def _check_profiles(reader: ArgumentReader, specs: Sequence[Mapping[str, Any]]) -> None:
+def check_profiles(reader: ArgumentReader, argument: str, specs: Sequence[Mapping[str, Any]]) -> None:
+    """Reports faults of the profiles that `argument` gives."""
     for index, spec in enumerate(specs):
-        profile = ArgumentReader("", spec, FargateProfileArgs, f"profiles[{index}]")
+        profile = ArgumentReader("", spec, FargateProfileArgs, f"{argument}[{index}]")
         name = profile.text("name")
         if name == "eks" or name.startswith("eks-"):
             profile.report("name", f"{name!r} is reserved by EKS")
@@ -180,6 +207,8 @@ def _check_profiles(reader: ArgumentReader, specs: Sequence[Mapping[str, Any]]) 
         if not 1 <= len(selectors) <= MAXIMUM_SELECTORS:
             profile.report("selectors", f"{len(selectors)} given, a profile has 1 to {MAXIMUM_SELECTORS}")
         for number, selector in enumerate(selectors):
-            each = ArgumentReader("", selector, FargateSelectorArgs, f"profiles[{index}].selectors[{number}]")
+            each = ArgumentReader(
+                "", selector, FargateSelectorArgs, f"{argument}[{index}].selectors[{number}]"
+            )
             profile.problems.extend(each.problems)
         reader.problems.extend(profile.problems)

@@ -1,14 +1,14 @@
-"""Who may do what in AWS: the nodes' role, the controller's role, and the nodes' right to join.
+"""Who nodes are to AWS and to the cluster: their role, and their right to join.
 
-Three components, since they live at different times: the node role stands before the cluster (whose
-aws-auth names it), the controller's role after it (it trusts the cluster's issuer), and the access entry
-needs both. Policy documents come from `policies`, names from `names`.
+Two components, since they live at different times: the node role stands before the cluster (whose
+aws-auth names it), the access entry needs both. Policy documents come from `policies`, names from `names`.
+The controller's role is `controller_identity`'s.
 """
 
 import json
 from collections.abc import Mapping
 from functools import partial
-from typing import Final, NotRequired, TypedDict
+from typing import NotRequired, TypedDict
 
 import pulumi
 import pulumi_aws as aws
@@ -16,11 +16,6 @@ import pulumi_aws as aws
 from pulumi_nodeless import names, policies
 from pulumi_nodeless.arguments import ArgumentReader
 from pulumi_nodeless.cluster import API_AND_CONFIG_MAP, AUTHENTICATION_MODES, CONFIG_MAP
-from pulumi_nodeless.scoped_policy import scoped_controller_policy
-from pulumi_nodeless.service_account_role import RoleNames, ServiceAccount, service_account_role
-
-GUIDE: Final = "guide"
-_POLICIES: Final = {GUIDE: policies.controller_policy, "scoped": scoped_controller_policy}
 
 
 class NodeIdentityArgs(TypedDict):
@@ -114,96 +109,3 @@ class NodeAccess(pulumi.ComponentResource):
                 opts=pulumi.ResourceOptions(parent=self, delete_before_replace=True),
             )
         self.register_outputs({})
-
-
-class ControllerIdentityArgs(TypedDict):
-    """Which service account of which cluster becomes the controller."""
-
-    cluster_name: str
-    """Name of the cluster; part of the names of role and policy, and of what may be terminated."""
-    oidc_provider_arn: pulumi.Input[str]
-    """The cluster's IAM OpenID Connect provider."""
-    oidc_issuer: pulumi.Input[str]
-    """The cluster's issuer, with or without https://."""
-    node_role_arn: pulumi.Input[str]
-    """The one role that the controller may pass to instances."""
-    interruption_queue_arn: NotRequired[pulumi.Input[str]]
-    """The queue of warnings that the controller may read. Default: none."""
-    permissions: NotRequired[str]
-    """`guide` (the policy of Karpenter's v0.27 guide, the default) or `scoped` (by the cluster's tags)."""
-    namespace: NotRequired[str]
-    """Namespace of the service account. Default karpenter."""
-    service_account: NotRequired[str]
-    """Name of the service account. Default karpenter."""
-    tags: NotRequired[Mapping[str, str]]
-    """Tags of role and policy."""
-
-
-class ControllerIdentity(pulumi.ComponentResource):
-    """The role that the controller's pods assume with their service account token, and its policy."""
-
-    role_arn: pulumi.Output[str]
-    """ARN of the role, for the service account's annotation."""
-    role_name: pulumi.Output[str]
-    """Name of the role."""
-    policy_arn: pulumi.Output[str]
-    """ARN of the policy."""
-
-    def __init__(
-        self, name: str, args: ControllerIdentityArgs, opts: pulumi.ResourceOptions | None = None
-    ) -> None:
-        super().__init__("nodeless:index:ControllerIdentity", name, {}, opts)
-        reader = ArgumentReader("ControllerIdentity", args, ControllerIdentityArgs)
-        cluster, tags = reader.text("cluster_name"), reader.mapping("tags")
-        namespace = reader.text("namespace", "karpenter")
-        service_account = reader.text("service_account", "karpenter")
-        self._make_policy = _POLICIES[reader.choice("permissions", tuple(_POLICIES), GUIDE)]
-        reader.check()
-        made = service_account_role(
-            self,
-            name,
-            ServiceAccount(namespace, service_account, args["oidc_provider_arn"], args["oidc_issuer"]),
-            RoleNames(
-                role=names.controller_role(cluster),
-                role_description=f"Node provisioner of EKS cluster {cluster}",
-                policy=names.controller_policy(cluster),
-                policy_description=f"What the node provisioner of EKS cluster {cluster} may do",
-            ),
-            self._policy(cluster, args["node_role_arn"], args.get("interruption_queue_arn", "")),
-            tags,
-        )
-        role, policy = made.role, made.policy
-        self.role_arn = role.arn
-        self.role_name = role.name
-        self.policy_arn = policy.arn
-        self.register_outputs(
-            {"roleArn": self.role_arn, "roleName": self.role_name, "policyArn": self.policy_arn}
-        )
-
-    def _policy(
-        self, cluster: str, node_role_arn: pulumi.Input[str], queue_arn: pulumi.Input[str]
-    ) -> pulumi.Output[str]:
-        invoke = pulumi.InvokeOutputOptions(parent=self)
-        partition = aws.get_partition_output(opts=invoke)
-        known = pulumi.Output.all(
-            partition.partition,
-            partition.dns_suffix,
-            aws.get_region_output(opts=invoke).region,
-            aws.get_caller_identity_output(opts=invoke).account_id,
-            node_role_arn,
-            queue_arn,
-        )
-
-        return known.apply(
-            lambda parts: json.dumps(
-                self._make_policy(
-                    partition=parts[0],
-                    dns_suffix=parts[1],
-                    region=parts[2],
-                    account=parts[3],
-                    cluster=cluster,
-                    node_role_arn=parts[4],
-                    interruption_queue_arn=parts[5],
-                )
-            )
-        )

@@ -5,7 +5,7 @@ controller's document has the statements of Karpenter's v0.27 installation guide
 `iam:PassRole` is bound to EC2 and to one role, termination asks for the cluster's tag and for the tag that
 pools of both generations put on their instances, instance profiles may be looked up so that a missing one
 is reported by name, and `ec2:DescribeAvailabilityZones`, which the controller never calls, is left out.
-`scoped_policy` has the narrower alternative.
+`article_policy` has them unchanged, `scoped_policy` the narrower alternative.
 """
 
 from collections.abc import Sequence
@@ -44,8 +44,25 @@ LAUNCH_ACTIONS: Final = (
     "ec2:DeleteLaunchTemplate",
     "ec2:RunInstances",
 )
-
-
+ARTICLE_ACTIONS: Final = (
+    "ssm:GetParameter",
+    "ec2:DescribeImages",
+    "ec2:RunInstances",
+    "ec2:DescribeSubnets",
+    "ec2:DescribeSecurityGroups",
+    "ec2:DescribeLaunchTemplates",
+    "ec2:DescribeInstances",
+    "ec2:DescribeInstanceTypes",
+    "ec2:DescribeInstanceTypeOfferings",
+    "ec2:DescribeAvailabilityZones",
+    "ec2:DeleteLaunchTemplate",
+    "ec2:CreateTags",
+    "ec2:CreateLaunchTemplate",
+    "ec2:CreateFleet",
+    "ec2:DescribeSpotPriceHistory",
+    "pricing:GetProducts",
+)
+"""Actions of the guide's first statement, in its order."""
 QUEUE_ACTIONS: Final = ("sqs:DeleteMessage", "sqs:GetQueueUrl", "sqs:ReceiveMessage")
 
 
@@ -111,6 +128,33 @@ def service_account_trust(provider_arn: str, issuer: str, namespace: str, servic
     )
 
 
+def pod_identity_trust(cluster: str, namespace: str, service_account: str) -> Document:
+    """EKS Pod Identity may assume the role for one service account of one cluster, and nobody else.
+
+    The conditions are on the session tags that EKS sends along, see
+    https://docs.aws.amazon.com/eks/latest/userguide/pod-id-role.html.
+
+    Args:
+        cluster: ARN of the cluster.
+        namespace: namespace of the service account.
+        service_account: name of the service account.
+    """
+    return document(
+        {
+            "Effect": "Allow",
+            "Principal": {"Service": "pods.eks.amazonaws.com"},
+            "Action": ["sts:AssumeRole", "sts:TagSession"],
+            "Condition": {
+                "StringEquals": {
+                    "aws:RequestTag/eks-cluster-arn": cluster,
+                    "aws:RequestTag/kubernetes-namespace": namespace,
+                    "aws:RequestTag/kubernetes-service-account": service_account,
+                }
+            },
+        }
+    )
+
+
 def interruption_queue_policy(queue_arn: str, rule_arns: Sequence[str]) -> Document:
     """EventBridge may fill the queue through these rules; nobody may use it without TLS."""
     return document(
@@ -144,12 +188,6 @@ def controller_policy(
     interruption_queue_arn: str = "",
 ) -> Document:
     """What the controller may do in AWS; with a queue, that it may read and empty it."""
-    queue = {
-        "Sid": "InterruptionQueue",
-        "Effect": "Allow",
-        "Action": list(QUEUE_ACTIONS),
-        "Resource": interruption_queue_arn,
-    }
     return document(
         {
             "Sid": "Karpenter",
@@ -186,8 +224,59 @@ def controller_policy(
             "Action": "eks:DescribeCluster",
             "Resource": cluster_arn(partition, region, account, cluster),
         },
-        *([queue] if interruption_queue_arn else []),
+        *_queue_statement(interruption_queue_arn),
     )
+
+
+def article_policy(
+    *,
+    partition: str,
+    region: str,
+    account: str,
+    dns_suffix: str,
+    cluster: str,
+    node_role_arn: str,
+    interruption_queue_arn: str = "",
+) -> Document:
+    """The statements of Karpenter's v0.27 guide to the letter; with a queue, the right to read that, too.
+
+    Instances of NodePools bear no `karpenter.sh/provisioner-name`, so this policy lets the controller end
+    those of Provisioners alone; and a missing instance profile is found out by EC2 only.
+    """
+    del dns_suffix
+    return document(
+        {
+            "Sid": "Karpenter",
+            "Effect": "Allow",
+            "Action": list(ARTICLE_ACTIONS),
+            "Resource": "*",
+        },
+        {
+            "Sid": "ConditionalEC2Termination",
+            "Effect": "Allow",
+            "Action": "ec2:TerminateInstances",
+            "Resource": "*",
+            "Condition": {"StringLike": {"ec2:ResourceTag/karpenter.sh/provisioner-name": "*"}},
+        },
+        {"Sid": "PassNodeIAMRole", "Effect": "Allow", "Action": "iam:PassRole", "Resource": node_role_arn},
+        {
+            "Sid": "EKSClusterEndpointLookup",
+            "Effect": "Allow",
+            "Action": "eks:DescribeCluster",
+            "Resource": cluster_arn(partition, region, account, cluster),
+        },
+        *_queue_statement(interruption_queue_arn),
+    )
+
+
+def _queue_statement(queue_arn: str) -> list[Document]:
+    statement = {
+        "Sid": "InterruptionQueue",
+        "Effect": "Allow",
+        "Action": list(QUEUE_ACTIONS),
+        "Resource": queue_arn,
+    }
+    return [statement] if queue_arn else []
 
 
 def document(*statements: Document) -> Document:

@@ -1,6 +1,7 @@
-"""A role that one service account of one cluster assumes with its token, and the policy of that role.
+"""A role that one service account of one cluster assumes, and the policy of that role.
 
-IAM roles for service accounts are what pods on Fargate have: EKS Pod Identity needs an agent on the node.
+IAM roles for service accounts (IRSA) are what pods on Fargate have: EKS Pod Identity needs an agent on the
+node. `pod_identity` makes the other kind.
 """
 
 import json
@@ -51,12 +52,24 @@ def service_account_role(
     policy_document: pulumi.Input[str],
     tags: Mapping[str, str],
 ) -> RoleWithPolicy:
-    """Registers role, policy and attachment under `parent`, named after `name`."""
+    """Registers a role that the service account assumes with its token (IRSA), and its policy."""
     trust = pulumi.Output.all(account.oidc_provider_arn, account.oidc_issuer).apply(
         lambda known: json.dumps(
             policies.service_account_trust(known[0], known[1], account.namespace, account.name)
         )
     )
+    return role_with_policy(parent, name, trust, texts, policy_document, tags)
+
+
+def role_with_policy(
+    parent: pulumi.Resource,
+    name: str,
+    trust: pulumi.Input[str],
+    texts: RoleNames,
+    policy_document: pulumi.Input[str],
+    tags: Mapping[str, str],
+) -> RoleWithPolicy:
+    """Registers a role with this trust policy, its policy and the attachment, named after `name`."""
     # A fixed name cannot exist twice: the old one has to go before its replacement comes.
     fixed = pulumi.ResourceOptions(parent=parent, delete_before_replace=True)
     role = aws.iam.Role(

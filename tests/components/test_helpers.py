@@ -1,6 +1,7 @@
 """The pure helpers beside the components: address ranges, names, policies, kubeconfig, settings, pools."""
 
 import json
+import re
 from ipaddress import IPv4Network
 from itertools import combinations
 from pathlib import Path
@@ -12,9 +13,10 @@ from hypothesis import strategies as st
 from kubernetes import config
 from kubernetes.client import Configuration
 
-from pulumi_nodeless import cidr, names, policies, pools, settings
+from pulumi_nodeless import cidr, fargate, names, policies, pools, settings
+from pulumi_nodeless.controller import LABELS
+from pulumi_nodeless.controller_identity import POLICIES
 from pulumi_nodeless.kubeconfig import kubeconfig, region_of
-from pulumi_nodeless.scoped_policy import scoped_controller_policy
 
 POLICY = {
     "partition": "aws",
@@ -150,11 +152,74 @@ def test_the_controller_policy_grants_the_articles_actions_and_scopes_the_danger
     )
 
 
-@pytest.mark.parametrize("make", [policies.controller_policy, scoped_controller_policy])
-def test_the_controller_policy_fits_into_a_managed_policy(make: Any) -> None:
-    queue = "arn:aws:sqs:eu-west-1:123456789012:" + "q" * 80
-    document = make(**{**POLICY, "cluster": "c" * 100}, interruption_queue_arn=queue)
-    assert len(json.dumps(document, separators=(",", ":"))) < policies.MANAGED_POLICY_LIMIT
+@pytest.mark.parametrize("make", POLICIES.values(), ids=POLICIES)
+@pytest.mark.parametrize(
+    ("partition", "region", "dns_suffix"),
+    [
+        ("aws", "ap-southeast-1", "amazonaws.com"),
+        ("aws-cn", "cn-northwest-1", "amazonaws.com.cn"),
+        ("aws-us-gov", "us-gov-west-1", "amazonaws.com"),
+    ],
+)
+def test_each_controller_policy_fits_into_a_managed_policy_with_the_longest_names_of_every_partition(
+    make: Any, partition: str, region: str, dns_suffix: str
+) -> None:
+    account, path = "1" * 12, "p" * 510
+    document = make(
+        partition=partition,
+        region=region,
+        account=account,
+        dns_suffix=dns_suffix,
+        cluster="c" * 100,
+        node_role_arn=f"arn:{partition}:iam::{account}:role/{path}/{'r' * names.ROLE_LIMIT}",
+        interruption_queue_arn=f"arn:{partition}:sqs:{region}:{account}:{'q' * names.QUEUE_LIMIT}",
+    )
+    text = json.dumps(document, separators=(",", ":"))
+    assert len(text) <= policies.MANAGED_POLICY_LIMIT
+    assert {arn.split(":")[1] for arn in re.findall(r'"(arn:[^"]+)"', text)} == {partition}
+
+
+def test_the_articles_policy_is_to_the_letter() -> None:
+    first, *others = policies.article_policy(**POLICY)["Statement"]
+    assert (first["Sid"], first["Resource"], len(first["Action"])) == ("Karpenter", "*", 16)
+    assert "ec2:DescribeAvailabilityZones" in first["Action"]
+    assert others == [
+        {
+            "Sid": "ConditionalEC2Termination",
+            "Effect": "Allow",
+            "Action": "ec2:TerminateInstances",
+            "Resource": "*",
+            "Condition": {"StringLike": {"ec2:ResourceTag/karpenter.sh/provisioner-name": "*"}},
+        },
+        {
+            "Sid": "PassNodeIAMRole",
+            "Effect": "Allow",
+            "Action": "iam:PassRole",
+            "Resource": POLICY["node_role_arn"],
+        },
+        {
+            "Sid": "EKSClusterEndpointLookup",
+            "Effect": "Allow",
+            "Action": "eks:DescribeCluster",
+            "Resource": "arn:aws:eks:eu-west-1:123456789012:cluster/demo",
+        },
+    ]
+
+
+@pytest.mark.parametrize(
+    ("selector", "takes"),
+    [
+        ({"namespace": "karpenter"}, True),
+        ({"namespace": "karp*"}, True),
+        ({"namespace": "karpenter", "labels": {"app.kubernetes.io/name": "karpenter"}}, True),
+        ({"namespace": "karpenter", "labels": {"app.kubernetes.io/name": "other"}}, False),
+        ({"namespace": "karpenter", "labels": {"tier": "*"}}, False),
+        ({"namespace": "kube-system"}, False),
+    ],
+)
+def test_a_fargate_profile_takes_pods_by_namespace_and_labels(selector: Any, takes: bool) -> None:
+    profiles: list[Any] = [{"name": "own", "selectors": [selector]}]
+    assert fargate.profile_that_takes(profiles, "karpenter", LABELS) == ("own" if takes else None)
 
 
 def test_fargate_may_use_its_role_for_this_cluster_only() -> None:

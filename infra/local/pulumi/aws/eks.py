@@ -1,4 +1,4 @@
-"""What belongs to an EKS cluster: Fargate profiles, access entries and their policies, add-ons."""
+"""What belongs to an EKS cluster: Fargate profiles, access entries, associations, add-ons."""
 
 from __future__ import annotations
 
@@ -130,6 +130,47 @@ class AccessPolicyAssociation(Resource[AwsClients]):
             clusterName=cluster,
             principalArn=principal,
             policyArn=policy,
+        )
+
+
+class PodIdentityAssociation(EksResource):
+    """Gives a service account a role; its id is the association's."""
+
+    token = "aws:eks/podIdentityAssociation:PodIdentityAssociation"
+    required = frozenset({"clusterName", "namespace", "serviceAccount", "roleArn"})
+    optional = frozenset({"tags"})
+    in_place = frozenset({"roleArn", "tags"})
+    computed = ("associationArn", "associationId", "tagsAll")
+
+    def create(self, backend: AwsClients, inputs: Inputs) -> str:
+        reply = backend.eks.create_pod_identity_association(
+            **{key: inputs[key] for key in self.required}, **present(tags=inputs.get("tags"))
+        )
+        return f"{inputs['clusterName']}:{reply['association']['associationId']}"
+
+    def read(self, backend: AwsClients, identity: str, inputs: Inputs) -> Outputs | None:
+        cluster, association = identity.split(":", 1)
+        reply = or_none(
+            backend.eks.describe_pod_identity_association, clusterName=cluster, associationId=association
+        )
+        if reply is None:
+            return None
+        found = reply["association"]
+        outputs = {"associationArn": found["associationArn"], "associationId": found["associationId"]}
+        return with_tags(inputs, outputs)
+
+    def update(self, backend: AwsClients, identity: str, old: Inputs, new: Inputs) -> None:
+        super().update(backend, identity, old, new)
+        if old.get("roleArn") != new["roleArn"]:
+            cluster, association = identity.split(":", 1)
+            backend.eks.update_pod_identity_association(
+                clusterName=cluster, associationId=association, roleArn=new["roleArn"]
+            )
+
+    def delete(self, backend: AwsClients, identity: str, state: Inputs) -> None:
+        cluster, association = identity.split(":", 1)
+        unless_gone(
+            backend.eks.delete_pod_identity_association, clusterName=cluster, associationId=association
         )
 
 

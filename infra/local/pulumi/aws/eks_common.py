@@ -30,7 +30,7 @@ class EksResource(Resource[AwsClients]):
         if not removed and not added:
             return
         outputs = self.read(backend, identity, new) or {}
-        arn = outputs.get("arn") or outputs.get("accessEntryArn")
+        arn = next(outputs[key] for key in ("arn", "accessEntryArn", "associationArn") if key in outputs)
         if removed:
             backend.eks.untag_resource(resourceArn=arn, tagKeys=removed)
         if added:

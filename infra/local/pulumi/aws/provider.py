@@ -51,6 +51,7 @@ RESOURCES: dict[str, Resource[AwsClients]] = {
         eks.FargateProfile(),
         eks.AccessEntry(),
         eks.AccessPolicyAssociation(),
+        eks.PodIdentityAssociation(),
         eks.Addon(),
     )
 }

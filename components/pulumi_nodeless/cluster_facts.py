@@ -1,0 +1,58 @@
+"""What the rest of an environment has to know about a cluster, whether it was made here or was there."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pulumi
+
+from pulumi_nodeless.arguments import ArgumentReader
+from pulumi_nodeless.environment_args import ExistingClusterArgs
+from pulumi_nodeless.kubeconfig import kubeconfig, region_of
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFacts:
+    """What the rest of an environment has to know about a cluster, whoever made it."""
+
+    name: pulumi.Input[str]
+    arn: pulumi.Input[str]
+    endpoint: pulumi.Input[str]
+    oidc_provider_arn: pulumi.Input[str]
+    oidc_issuer: pulumi.Input[str]
+    vpc_id: pulumi.Input[str]
+    private_subnet_ids: pulumi.Input[Sequence[pulumi.Input[str]]]
+    public_subnet_ids: pulumi.Input[Sequence[pulumi.Input[str]]]
+    security_group_id: pulumi.Input[str]
+    kubeconfig: pulumi.Output[Any]
+    made: tuple[pulumi.Resource, ...]
+    """Resources that the controller cannot work without."""
+
+
+def existing_cluster(cluster_name: str, args: ExistingClusterArgs) -> ClusterFacts:
+    """The facts of a cluster that is there already.
+
+    Raises:
+        ArgumentError: with every fault of the arguments.
+    """
+    reader = ArgumentReader("Environment", args, ExistingClusterArgs, "existing_cluster")
+    reader.check()
+    document = kubeconfig(
+        cluster=cluster_name,
+        endpoint=args["endpoint"],
+        certificate_authority=args["certificate_authority"],
+        region=region_of(args["arn"]),
+    )
+    return ClusterFacts(
+        name=cluster_name,
+        arn=args["arn"],
+        endpoint=args["endpoint"],
+        oidc_provider_arn=args["oidc_provider_arn"],
+        oidc_issuer=args["oidc_issuer"],
+        vpc_id=args["vpc_id"],
+        private_subnet_ids=args["private_subnet_ids"],
+        public_subnet_ids=[],
+        security_group_id=args["security_group_id"],
+        kubeconfig=pulumi.Output.secret(document),
+        made=(),
+    )

@@ -1,0 +1,187 @@
+"""Who the controller is to AWS: its role, that role's policy, and how its pods come by it.
+
+By IRSA the role trusts the cluster's issuer of service account tokens; pods find it through their service
+account's annotation, on Fargate as on nodes. By EKS Pod Identity the role trusts EKS itself, and an
+association says which service account it belongs to; its agent is a DaemonSet, which Fargate does not run.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Final, NotRequired, TypedDict
+
+import pulumi
+import pulumi_aws as aws
+
+from pulumi_nodeless import names, policies
+from pulumi_nodeless.arguments import ArgumentReader
+from pulumi_nodeless.ordering import child_after
+from pulumi_nodeless.scoped_policy import scoped_controller_policy
+from pulumi_nodeless.service_account_role import (
+    RoleNames,
+    RoleWithPolicy,
+    ServiceAccount,
+    role_with_policy,
+    service_account_role,
+)
+
+GUIDE: Final = "guide"
+POLICIES: Final = {
+    GUIDE: policies.controller_policy,
+    "article": policies.article_policy,
+    "scoped": scoped_controller_policy,
+}
+"""Policies by the name that a user chooses them with."""
+IRSA: Final = "irsa"
+POD_IDENTITY: Final = "pod-identity"
+MECHANISMS: Final = (IRSA, POD_IDENTITY)
+"""How pods come by a role."""
+POD_IDENTITY_AGENT: Final = "eks-pod-identity-agent"
+"""The add-on that hands credentials out on each node."""
+
+
+class ControllerIdentityArgs(TypedDict):
+    """Which service account of which cluster becomes the controller."""
+
+    cluster_name: str
+    """Name of the cluster; part of the names of role and policy, and of what may be terminated."""
+    node_role_arn: pulumi.Input[str]
+    """The one role that the controller may pass to instances."""
+    mechanism: NotRequired[str]
+    """`irsa` (by the service account's token, the default) or `pod-identity` (by an association of EKS;
+    for pods on nodes only, Fargate has no agent)."""
+    oidc_provider_arn: NotRequired[pulumi.Input[str]]
+    """The cluster's IAM OpenID Connect provider; needed with irsa."""
+    oidc_issuer: NotRequired[pulumi.Input[str]]
+    """The cluster's issuer, with or without https://; needed with irsa."""
+    pod_identity_agent: NotRequired[bool]
+    """Whether the add-on eks-pod-identity-agent is installed. Default: with pod-identity."""
+    interruption_queue_arn: NotRequired[pulumi.Input[str]]
+    """The queue of warnings that the controller may read. Default: none."""
+    permissions: NotRequired[str]
+    """`guide` (the policy of Karpenter's v0.27 guide, tightened; the default), `article` (that policy to the
+    letter, which cannot end instances of NodePools) or `scoped` (by the cluster's tags)."""
+    namespace: NotRequired[str]
+    """Namespace of the service account. Default karpenter."""
+    service_account: NotRequired[str]
+    """Name of the service account. Default karpenter."""
+    tags: NotRequired[Mapping[str, str]]
+    """Tags of role and policy."""
+
+
+class ControllerIdentity(pulumi.ComponentResource):
+    """The role that the controller's pods assume, its policy, and with Pod Identity its association."""
+
+    role_arn: pulumi.Output[str]
+    """ARN of the role, for the service account's annotation."""
+    role_name: pulumi.Output[str]
+    """Name of the role."""
+    policy_arn: pulumi.Output[str]
+    """ARN of the policy."""
+
+    def __init__(
+        self, name: str, args: ControllerIdentityArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("nodeless:index:ControllerIdentity", name, {}, opts)
+        reader = ArgumentReader("ControllerIdentity", args, ControllerIdentityArgs)
+        self._name, self._args, self._given = name, args, opts
+        self._cluster, self._tags = reader.text("cluster_name"), reader.mapping("tags")
+        self._namespace = reader.text("namespace", "karpenter")
+        self._service_account = reader.text("service_account", "karpenter")
+        self._make_policy = POLICIES[reader.choice("permissions", tuple(POLICIES), GUIDE)]
+        mechanism = reader.choice("mechanism", MECHANISMS, IRSA)
+        with_agent = reader.flag("pod_identity_agent", mechanism == POD_IDENTITY)
+        if mechanism == IRSA:
+            for needed in ("oidc_provider_arn", "oidc_issuer"):
+                if reader.value(needed) is None:
+                    reader.report(needed, "needed with irsa: the role trusts the cluster's issuer")
+        reader.check()
+        made = self._by_token() if mechanism == IRSA else self._by_association()
+        if with_agent:
+            aws.eks.Addon(
+                f"{name}-pod-identity-agent",
+                cluster_name=self._cluster,
+                addon_name=POD_IDENTITY_AGENT,
+                tags=self._tags,
+                opts=child_after(self, opts),
+            )
+        self.role_arn = made.role.arn
+        self.role_name = made.role.name
+        self.policy_arn = made.policy.arn
+        self.register_outputs(
+            {"roleArn": self.role_arn, "roleName": self.role_name, "policyArn": self.policy_arn}
+        )
+
+    def _names(self) -> RoleNames:
+        return RoleNames(
+            role=names.controller_role(self._cluster),
+            role_description=f"Node provisioner of EKS cluster {self._cluster}",
+            policy=names.controller_policy(self._cluster),
+            policy_description=f"What the node provisioner of EKS cluster {self._cluster} may do",
+        )
+
+    def _by_token(self) -> RoleWithPolicy:
+        return service_account_role(
+            self,
+            self._name,
+            ServiceAccount(
+                self._namespace,
+                self._service_account,
+                self._args["oidc_provider_arn"],
+                self._args["oidc_issuer"],
+            ),
+            self._names(),
+            self._policy(),
+            self._tags,
+        )
+
+    def _by_association(self) -> RoleWithPolicy:
+        trust = self._place().apply(
+            lambda place: json.dumps(
+                policies.pod_identity_trust(
+                    policies.cluster_arn(place[0], place[2], place[3], self._cluster),
+                    self._namespace,
+                    self._service_account,
+                )
+            )
+        )
+        made = role_with_policy(self, self._name, trust, self._names(), self._policy(), self._tags)
+        aws.eks.PodIdentityAssociation(
+            f"{self._name}-association",
+            cluster_name=self._cluster,
+            namespace=self._namespace,
+            service_account=self._service_account,
+            role_arn=made.role.arn,
+            tags=self._tags,
+            # EKS knows one association for each service account.
+            opts=child_after(self, self._given, delete_before_replace=True),
+        )
+        return made
+
+    def _place(self) -> pulumi.Output[list[str]]:
+        """Partition, DNS suffix, region and account."""
+        invoke = pulumi.InvokeOutputOptions(parent=self)
+        partition = aws.get_partition_output(opts=invoke)
+        return pulumi.Output.all(
+            partition.partition,
+            partition.dns_suffix,
+            aws.get_region_output(opts=invoke).region,
+            aws.get_caller_identity_output(opts=invoke).account_id,
+        )
+
+    def _policy(self) -> pulumi.Output[str]:
+        known = pulumi.Output.all(
+            self._place(), self._args["node_role_arn"], self._args.get("interruption_queue_arn", "")
+        )
+        return known.apply(
+            lambda parts: json.dumps(
+                self._make_policy(
+                    partition=parts[0][0],
+                    dns_suffix=parts[0][1],
+                    region=parts[0][2],
+                    account=parts[0][3],
+                    cluster=self._cluster,
+                    node_role_arn=parts[1],
+                    interruption_queue_arn=parts[2],
+                )
+            )
+        )
