@@ -18,11 +18,30 @@ import pytest
 from infra.local.aws import LocalAws
 from infra.local.control_plane import ControlPlane
 from infra.local.kubernetes_api import KubernetesApi
-from infra.local.pulumi import ResourceStep, Stack
+from infra.local.pulumi import ResourceStep, Stack, StackFailed
+from infra.local.pulumi.faults import FirstAttempts
 from tests.local_pulumi.ready_pods import ReadyPods
 
 pytestmark = pytest.mark.cluster
 
+#: A controller on nodes, with its role by EKS Pod Identity.
+ON_NODES = {
+    "controllerIdentity": "pod-identity",
+    "fargateProfiles": json.dumps(
+        [
+            {
+                "name": "kube-system",
+                "selectors": [
+                    {"namespace": "kube-system", "labels": {"k8s-app": "kube-dns"}},
+                    {
+                        "namespace": "kube-system",
+                        "labels": {"app.kubernetes.io/name": "aws-load-balancer-controller"},
+                    },
+                ],
+            }
+        ]
+    ),
+}
 GUARD = "/api/v1/namespaces/karpenter/configmaps/nodeless-teardown"
 
 
@@ -47,7 +66,33 @@ def guard_let_go(api: KubernetesApi) -> Iterator[None]:
         watching.join()
 
 
-def test_the_environment_goes_up_stays_as_it_is_and_leaves_nothing(
+def settings(aws: LocalAws, **more: str) -> dict[str, str]:
+    return {
+        "nodeless:defaultPool": "false",  # a pool needs the controller's webhooks
+        "nodeless:controllerEnvironment": json.dumps(aws.environment()),
+        **{f"nodeless:{key}": value for key, value in more.items()},
+    }
+
+
+def resumed(stack: Stack, attempts: int) -> dict[str, int]:
+    """Brings the stack up, again and again until nothing fails any more."""
+    for _ in range(attempts):
+        try:
+            return stack.up()
+        except StackFailed as failure:
+            assert "the cloud does not answer" in str(failure)
+    raise AssertionError(f"the stack still fails after {attempts} attempts")
+
+
+def changed_names(stack: Stack) -> dict[str, set[str]]:
+    """What bringing the stack up does to which resources, by operation."""
+    steps: list[ResourceStep] = []
+    stack.up(steps.append)
+    done = [step for step in steps if step.done and step.type != "pulumi:pulumi:Stack"]
+    return {each.operation: {step.name for step in done if step.operation == each.operation} for each in done}
+
+
+def test_the_environment_resumes_at_every_resource_changes_no_more_than_asked_and_leaves_nothing(
     tmp_path: Path, control_plane: ControlPlane, aws: LocalAws, api: KubernetesApi
 ) -> None:
     authority = base64.b64encode(control_plane.certificate_authority.read_bytes()).decode()
@@ -57,15 +102,16 @@ def test_the_environment_goes_up_stays_as_it_is_and_leaves_nothing(
         issuer=control_plane.issuer,
         service_account_key=None,
     )
-    config = {
-        "nodeless:defaultPool": "false",  # a pool needs the controller's webhooks
-        "nodeless:controllerEnvironment": json.dumps(aws.environment()),
-    }
     before = {one["metadata"]["name"] for one in api.list("/api/v1/namespaces")}
-    stack = Stack(tmp_path, control_plane, aws, config=config)
+    faults = FirstAttempts()
+    failing = Stack(tmp_path, control_plane, aws, config=settings(aws), faults=faults)
+    stack = Stack(tmp_path, control_plane, aws, config=settings(aws))
     with ReadyPods(api), guard_let_go(api):
+        # As many attempts as the longest chain of resources has members, and some more.
+        resumed(failing, attempts=40)
         made = stack.up()
-        assert set(made) == {"create"}
+        assert set(made) == {"same"}, "an up after the last failure has nothing left to do"
+        assert len(faults.failed) > 80
         deployment = api.get("/apis/apps/v1/namespaces/karpenter/deployments/karpenter")
         assert deployment["status"]["availableReplicas"] == 2
 
@@ -76,10 +122,32 @@ def test_the_environment_goes_up_stays_as_it_is_and_leaves_nothing(
         cluster = aws.client("eks").describe_cluster(name=outputs["clusterName"])["cluster"]
         assert cluster["resourcesVpcConfig"]["clusterSecurityGroupId"] == outputs["clusterSecurityGroupId"]
 
-        assert stack.up() == {"same": made["create"]}
+        assert changed_names(
+            Stack(
+                tmp_path,
+                control_plane,
+                aws,
+                config=settings(aws, controllerSettings='{"batchMaxDuration": "30s"}'),
+            )
+        ) == {"update": {"nodeless-controller-karpenter-global-settings", "nodeless-controller-deployment"}}
+        changed = Stack(tmp_path, control_plane, aws, config=settings(aws, **ON_NODES))
+        assert changed_names(changed) == {
+            "create": {"nodeless-identity-association", "nodeless-identity-pod-identity-agent"},
+            "update": {
+                "nodeless-identity-role",
+                "nodeless-controller-service-account",
+                "nodeless-controller-karpenter-global-settings",
+                "nodeless-controller-deployment",
+            },
+            "delete": {"nodeless-fargate-karpenter"},
+        }
+        (association,) = aws.client("eks").list_pod_identity_associations(clusterName=outputs["clusterName"])[
+            "associations"
+        ]
+        assert (association["namespace"], association["serviceAccount"]) == ("karpenter", "karpenter")
 
         steps: list[ResourceStep] = []
-        stack.destroy(steps.append)
+        changed.destroy(steps.append)
     ends = [step.name for step in steps if step.done]
     assert ends.index("nodeless-teardown-guard") < ends.index("nodeless-controller-deployment")
     assert {one["metadata"]["name"] for one in api.list("/api/v1/namespaces")} == before

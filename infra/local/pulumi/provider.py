@@ -52,6 +52,8 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
     accepts_marks = False
 
     def __init__(self) -> None:
+        #: Called with the URN before a resource is made; what it raises fails that resource.
+        self.before_create: Callable[[str], None] = lambda urn: None
         #: Set when the operation is over or interrupted, so that everything that waits stops.
         self.cancelled = threading.Event()
 
@@ -175,6 +177,7 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
             token, inputs = _token(request), wire.plain(request.properties)
             if request.preview:
                 return provider_pb2.CreateResponse(properties=wire.struct(self.foresee(token, inputs)))
+            self.before_create(request.urn)
             identity, outputs = self.create(token, inputs, request.timeout)
             return provider_pb2.CreateResponse(id=identity, properties=wire.struct(outputs))
 

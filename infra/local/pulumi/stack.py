@@ -63,6 +63,7 @@ class Stack:
         root: Path = ROOT,
         program: Callable[[], None] | None = None,
         plugins: Path | None = None,
+        faults: Callable[[str], None] | None = None,
     ) -> None:
         """Prepare the stack's folder; nothing is started yet.
 
@@ -75,11 +76,14 @@ class Stack:
             root: The Pulumi project; this checkout by default.
             program: Instead of the project's `__main__.py`.
             plugins: Folder with further providers, as programs named `pulumi-resource-<package>`.
+            faults: Called with the URN before each resource is made; what it raises fails that resource,
+                while the operation goes on with those that do not depend on it.
         """
         self.name = stack
         self._control_plane = control_plane
         self._aws = aws
         self._plugins = plugins
+        self._faults = faults
         self.project = Project.prepare(directory.absolute(), root, stack, config or {})
         self._program = InlineProgram(program or self._run_main)
         self._engine: automation.PulumiCommand | None = None
@@ -123,9 +127,8 @@ class Stack:
                 raise StackFailed(operation, causes) from None
         return progress
 
-    @staticmethod
     def _run(
-        stack: automation.Stack, operation: str, progress: Progress, on_output: Callable[[str], None]
+        self, stack: automation.Stack, operation: str, progress: Progress, on_output: Callable[[str], None]
     ) -> None:
         act: dict[str, Callable[..., Any]] = {
             "up": stack.up,
@@ -133,7 +136,8 @@ class Stack:
             "refresh": stack.refresh,
             "destroy": stack.destroy,
         }
-        act[operation](on_event=progress, on_output=on_output, on_error=on_output, color="never")
+        further = {"continue_on_error": True} if operation == "up" and self._faults else {}
+        act[operation](on_event=progress, on_output=on_output, on_error=on_output, color="never", **further)
 
     @contextmanager
     def _attached(self) -> Iterator[dict[str, str]]:
@@ -145,6 +149,8 @@ class Stack:
             closing.callback(aws.close)
             ports = []
             for provider in (aws, kubernetes, EksProvider()):
+                if self._faults is not None:
+                    provider.before_create = self._faults
                 served = AttachedProvider(provider)
                 closing.callback(served.stop)
                 ports.append(f"{provider.package}:{served.port}")
