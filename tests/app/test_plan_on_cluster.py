@@ -147,3 +147,84 @@ def test_why_of_what_the_cluster_does_not_have(api, eks, cluster, nodeless):
 
     assert result.exit_code == 2
     assert f"{cluster}/wob is neither pod nor node; hint: there is " in result.stderr
+
+
+@pytest.fixture
+def claimed(api, cluster):
+    """The claim of the cluster's node, as the controller would have written it."""
+    claim = {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodeClaim",
+        "metadata": {
+            "name": f"default-{cluster}",
+            "labels": LABELS,
+            "ownerReferences": [
+                {
+                    "apiVersion": "karpenter.sh/v1alpha5",
+                    "kind": "Provisioner",
+                    "name": "default",
+                    "uid": api.get(f"{POOLS}/default")["metadata"]["uid"],
+                    "blockOwnerDeletion": True,
+                }
+            ],
+        },
+        "spec": {
+            "nodeClassRef": {
+                "group": "karpenter.k8s.aws",
+                "kind": "AWSNodeTemplate",
+                "name": "default",
+            },
+            "requirements": [],
+        },
+    }
+    api.create(claim)
+    path = f"{CLAIMS}/default-{cluster}"
+    ready = {"type": "Launched", "status": "True", "reason": "Launched", "message": ""}
+    status = {
+        "providerID": "aws:///us-east-1a/i-1",
+        "nodeName": f"n1-{cluster}",
+        "conditions": [{**ready, "lastTransitionTime": "2026-01-01T00:00:00Z"}],
+    }
+    api.patch(path, {"status": status}, subresource="status")
+
+
+def test_a_changed_pool_tells_which_nodes_it_would_replace_and_what_that_costs(
+    api, eks, cluster, nodeless, claimed, tmp_path
+):
+    made = settings(cluster)
+    made["data"]["featureGates.driftEnabled"] = "true"
+    api.create(made)
+    file = tmp_path / "pools.yaml"
+
+    file.write_text(yaml.safe_dump_all([a_provisioner(), a_template()]))
+    unchanged = nodeless("drift", file)
+    assert unchanged.exit_code == 0, unchanged.output
+    assert "no node would drift" in unchanged.stdout
+
+    larger = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["m5.xlarge"]}
+    file.write_text(yaml.safe_dump(a_provisioner(requirements=[larger])))
+    result = nodeless("drift", file, "--json")
+
+    assert result.exit_code == 0, result.output
+    told = json.loads(result.stdout)
+    (node,) = told["drifting"]
+    assert (node["node"], node["reason"], node["pods"], node["replaced"]) == (
+        f"n1-{cluster}",
+        "RequirementsDrifted",
+        1,
+        True,
+    )
+    assert [launch["instance_type"] for launch in told["launches"]] == ["m5.xlarge"]
+    assert told["costPerHour"]["difference"] == pytest.approx(0.096)
+    assert api.get(f"{POOLS}/default")["spec"]["requirements"] != [larger], "nothing was applied"
+
+
+def test_a_changed_pool_is_told_of_a_saved_situation_too(api, eks, cluster, nodeless, claimed, tmp_path):
+    api.create(settings(cluster))
+    saved, pools = tmp_path / "cluster.json", tmp_path / "pools.yaml"
+    saved.write_bytes(nodeless("snapshot").stdout_bytes)
+    larger = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["m5.xlarge"]}
+    pools.write_text(yaml.safe_dump(a_provisioner(requirements=[larger])))
+    result = nodeless("drift", pools, "--snapshot", saved)
+    assert result.exit_code == 0, result.output
+    assert "1 node would drift and stay: label node.kubernetes.io/instance-type=m5.large" in result.stdout

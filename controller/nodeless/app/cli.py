@@ -9,6 +9,7 @@ import typer
 
 from nodeless import __version__
 from nodeless.app.commands.catalogue import catalogues
+from nodeless.app.commands.drift import changes
 from nodeless.app.commands.packing import packing
 from nodeless.app.commands.plan import plans
 from nodeless.app.commands.situations import situations
@@ -113,6 +114,7 @@ def version() -> None:
 #: In the order of the help.
 for commands in (
     plans,
+    changes,
     reasons,
     situations,
     catalogues,

@@ -80,7 +80,7 @@ class DriftLoop:
         snapshot = self._cluster.snapshot
         if not snapshot.claims or snapshot.teardown:
             return
-        selected = await self._selected(snapshot)
+        selected = await selections(self._cloud, snapshot)
         catalog, _ = await pool_catalogs(self._cloud, snapshot)
         instances = {each.provider_id: each for each in await self._cloud.instances()}
         for _, claim in sorted(snapshot.claims.items()):
@@ -107,19 +107,20 @@ class DriftLoop:
                 # Changed meanwhile: it is looked at again.
                 self._changed.set()
 
-    async def _selected(self, snapshot: Snapshot) -> Mapping[str, Selected]:
-        """What each node class selects; those that select nothing now tell nothing about drift."""
-        found: dict[str, Selected] = {}
-        for key, node_class in sorted(snapshot.node_classes.items()):
-            if node_class.invalid:
-                continue
-            try:
-                resolved = await self._cloud.resolve(node_class)
-            except CloudError:
-                continue
-            found[key] = Selected(
-                frozenset(subnet.id for subnet in resolved.subnets),
-                frozenset(resolved.security_groups),
-                frozenset(image.id for image in resolved.images),
-            )
-        return found
+
+async def selections(cloud: CloudProvider, snapshot: Snapshot) -> Mapping[str, Selected]:
+    """What each node class selects; those that select nothing now tell nothing about drift."""
+    found: dict[str, Selected] = {}
+    for key, node_class in sorted(snapshot.node_classes.items()):
+        if node_class.invalid:
+            continue
+        try:
+            resolved = await cloud.resolve(node_class)
+        except CloudError:
+            continue
+        found[key] = Selected(
+            frozenset(subnet.id for subnet in resolved.subnets),
+            frozenset(resolved.security_groups),
+            frozenset(image.id for image in resolved.images),
+        )
+    return found

@@ -9,7 +9,7 @@ import contextlib
 import os
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ import structlog
 
 from nodeless.app.aws_settings import aws_settings
 from nodeless.app.cluster import Cluster
+from nodeless.app.drift_loop import selections
 from nodeless.app.given import Given
 from nodeless.app.hands import GUARD_NAME
 from nodeless.app.pool_catalogs import pool_catalogs, pool_subnets
@@ -25,6 +26,7 @@ from nodeless.app.solver_policy import policy_of
 from nodeless.cloud import CloudError
 from nodeless.cloud.aws import AwsProvider
 from nodeless.explain.decisions import Situation
+from nodeless.explain.foresight import Looked
 from nodeless.model.instance_types import Catalog
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.subnets import SubnetRoom
@@ -80,6 +82,61 @@ async def live_situation(
         remark(f"the cloud cannot be asked, the bundled catalogue is used: {error}")
         (catalog, problems), subnets = offline(snapshot), {}
     policy = policy_of(settings) if settings is not None else Policy()
+    return Situation(snapshot, catalog, replace(policy, pool_problems=problems, subnets=subnets), now)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A running cluster as it is, and as if something had been applied."""
+
+    before: Situation
+    after: Situation
+    looked: Looked
+    provisioners_drift: bool
+
+
+async def live_change(
+    namespace: str, region: str, remark: Callable[[str], None], applied: Callable[[Snapshot], Snapshot]
+) -> Change:
+    """Read cluster and cloud once, for the cluster as it is and for what `applied` makes of it.
+
+    Args:
+        namespace: Where the controller and its settings are.
+        region: AWS region; empty: as boto3 finds it.
+        remark: Told of what could not be had.
+        applied: The snapshot after the change.
+
+    Raises:
+        ApiUnavailable, ApiError: The API server cannot be reached, or refuses.
+        ClusterUnreadable: A kind cannot be listed.
+        CloudError: The cloud cannot be asked.
+    """
+    client = await ApiClient.connect()
+    try:
+        settings = await _settings(client, namespace, remark)
+        if settings is None:
+            raise CloudError(f"ConfigMap {namespace}/{SETTINGS_NAME} does not tell the cluster's name")
+        seen = await _snapshot(client, namespace, remark, ())
+    finally:
+        await client.close()
+    cloud = AwsProvider(aws_settings(settings, region, ""), log=structlog.get_logger().bind(logger="aws"))
+    policy, now, changed = policy_of(settings), time.time(), applied(seen)
+    try:
+        await cloud.start()
+        before, after = [await _situation(cloud, snapshot, policy, now) for snapshot in (seen, changed)]
+        looked = Looked(
+            await selections(cloud, seen),
+            await selections(cloud, changed),
+            {each.provider_id: each for each in await cloud.instances()},
+        )
+    finally:
+        await cloud.close()
+    return Change(before, after, looked, settings.drift_enabled)
+
+
+async def _situation(cloud: AwsProvider, snapshot: Snapshot, policy: Policy, now: float) -> Situation:
+    catalog, problems = await pool_catalogs(cloud, snapshot)
+    subnets = await pool_subnets(cloud, snapshot, catalog)
     return Situation(snapshot, catalog, replace(policy, pool_problems=problems, subnets=subnets), now)
 
 

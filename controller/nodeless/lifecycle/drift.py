@@ -57,15 +57,10 @@ class DriftView:
 def step_drift(view: DriftView, now: float) -> Step:
     """Keep the condition true to what is seen; give claims of an older digest the digests of today."""
     claim = view.claim
-    if (
-        not claim.is_true(LAUNCHED)
-        or claim.deletion_timestamp is not None
-        or claim.invalid
-        or view.pool.invalid
-    ):
+    if not _compared(view):
         return Step()
     cause = cause_of(claim)
-    found = next(_reasons(view, now), None)
+    found = drift_of(view, now)
     instructions: list[Instruction] = []
     if found is not None:
         condition = changed_condition(claim, DRIFTED, "True", now, reason=found[0], message=found[1])
@@ -81,6 +76,21 @@ def step_drift(view: DriftView, now: float) -> Step:
     if any(claim.annotations.get(version) != HASH_VERSION for version in versions):
         instructions.append(AnnotateClaim(cause, claim.name, dict(today)))
     return Step((*instructions, *_mark(view, drifted=False)))
+
+
+def drift_of(view: DriftView, now: float) -> tuple[str, str] | None:
+    """Reason and message of the first difference found; None: there is none, or nothing to compare."""
+    return next(_reasons(view, now), None) if _compared(view) else None
+
+
+def _compared(view: DriftView) -> bool:
+    claim = view.claim
+    return (
+        claim.is_true(LAUNCHED)
+        and claim.deletion_timestamp is None
+        and not claim.invalid
+        and not view.pool.invalid
+    )
 
 
 def _mark(view: DriftView, *, drifted: bool) -> tuple[UpdateNode, ...]:

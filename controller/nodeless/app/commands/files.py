@@ -73,6 +73,13 @@ def with_files(situation: "Situation", files: Sequence[str], offer: Offer, notes
     return replace(situation, snapshot=after, catalog=catalog, policy=replace(policy, pool_problems=problems))
 
 
+def applied(files: Sequence[str], snapshot: "Snapshot", notes: list[str]) -> "Snapshot":
+    """The snapshot after `kubectl apply` of manifests; ends the command when they cannot be used."""
+    given, _ = _given(files, snapshot)
+    _note(given, notes)
+    return given.snapshot
+
+
 def _changed(situation: "Situation", after: "Snapshot", key: str) -> bool:
     """Whether what a pool may buy has to be found anew."""
     before, pool = situation.snapshot, after.pools[key]

@@ -1,0 +1,112 @@
+"""What a changed pool would do to the nodes that stand, told before it is applied."""
+
+from dataclasses import replace
+
+import pytest
+
+from nodeless.explain.decisions import Situation
+from nodeless.explain.foresight import Looked, foresee
+from nodeless.lifecycle.drift import Selected
+from nodeless.model import events
+from nodeless.model.labels import INSTANCE_TYPE, ON_DEMAND
+from nodeless.model.requirements import Requirements
+from nodeless.model.taints import Taint
+from nodeless.solve import Policy
+from nodeless.state import apply
+from nodeless.state.static_fields import digests
+from tests.disruption.world import a_node_pool, a_provisioner, cluster, node_of, on
+from tests.factories import an_instance
+from tests.solve.factories import FAMILY, NOW, needs
+
+POOL = a_node_pool()
+DEAR = needs(INSTANCE_TYPE, "In", "2xlarge", "large")
+CHEAP = needs(INSTANCE_TYPE, "In", "large")
+
+
+def situation(snapshot):
+    return Situation(snapshot, dict.fromkeys(snapshot.pools, FAMILY), Policy(), NOW)
+
+
+def with_pool(before, pool):
+    return replace(before, snapshot=apply(before.snapshot, events.PoolSeen(pool)))
+
+
+def standing(pool, name="a", kind="2xlarge"):
+    return node_of(pool, name, kind, annotations=digests(pool, None))
+
+
+def test_a_change_that_nodes_do_not_bear_moves_their_pods_and_tells_the_cost():
+    pool = replace(POOL, requirements=Requirements([DEAR]))
+    before = situation(cluster(pool, standing(pool), standing(pool, "b", "large"), on("a", 2)))
+
+    told = foresee(before, with_pool(before, replace(pool, requirements=Requirements([CHEAP]))))
+
+    (node,) = told.drifting
+    assert (node.node, node.reason, node.pods, node.replaced) == ("node-a", "RequirementsDrifted", 2, True)
+    prices = {
+        kind.name: offering.price
+        for kind in FAMILY
+        for offering in kind.offerings
+        if offering.capacity_type == ON_DEMAND
+    }
+    assert told.before == pytest.approx(prices["2xlarge"] + prices["large"])
+    assert told.difference < 0
+    assert told.unplaced == ()
+    assert told.to_json()["costPerMonth"]["difference"] == pytest.approx(told.difference * 730)
+    text = list(told.lines())
+    assert text[0].startswith("1 node would be replaced and 2 pods move: label ")
+    assert text[-1].startswith("cost ")
+    assert text[-1].endswith("USD a month")
+
+
+def test_what_nodes_are_made_with_counts_and_other_fields_do_not():
+    before = situation(cluster(POOL, standing(POOL), on("a")))
+    tainted = replace(POOL, taints=(Taint("team", "search", "NoSchedule"),))
+    told = foresee(before, with_pool(before, tainted))
+    assert [each.reason for each in told.drifting] == ["NodePoolDrifted"]
+    assert [len(each.pods) for each in told.unplaced] == [1], "nothing tolerates the new taint"
+
+    same = foresee(before, with_pool(before, replace(POOL, weight=50)))
+    assert same.drifting == same.launches == ()
+    assert same.difference == 0
+    assert next(same.lines()) == "no node would drift"
+
+
+def test_a_node_that_drifts_already_is_no_news():
+    before = situation(cluster(POOL, node_of(POOL, "a", "2xlarge", annotations=digests(POOL, None)), on("a")))
+    drifted = with_pool(before, replace(POOL, labels={"team": "web"}))
+    assert foresee(drifted, with_pool(drifted, replace(POOL, labels={"team": "shop"}))).drifting == ()
+
+
+@pytest.mark.parametrize("enabled", [False, True])
+def test_nodes_of_provisioners_are_replaced_only_where_drift_is_turned_on(enabled):
+    pool = a_provisioner(requirements=Requirements([DEAR]))
+    before = situation(cluster(pool, standing(pool), on("a")))
+    after = with_pool(before, replace(pool, requirements=Requirements([CHEAP])))
+
+    told = foresee(before, after, provisioners_drift=enabled)
+
+    assert [each.replaced for each in told.drifting] == [enabled]
+    assert bool(told.launches) == enabled
+    assert ("would drift and stay" in next(told.lines())) != enabled
+
+
+def test_another_image_is_found_by_what_the_cloud_says():
+    before = situation(cluster(POOL, standing(POOL), on("a")))
+    key = str(POOL.node_class)
+    old = {key: Selected(frozenset(), frozenset(), frozenset({"ami-1"}))}
+    new = {key: Selected(frozenset(), frozenset(), frozenset({"ami-2"}))}
+    (claim,) = before.snapshot.claims.values()
+    instance = an_instance("a", provider_id=claim.provider_id, image_id="ami-1")
+
+    told = foresee(before, before, Looked(old, new, {instance.provider_id: instance}))
+
+    assert [each.reason for each in told.drifting] == ["AMIDrift"]
+    assert "ami-1 is not selected" in next(told.lines())
+
+
+def test_the_same_change_is_told_in_the_same_words():
+    pool = replace(POOL, requirements=Requirements([DEAR]))
+    before = situation(cluster(pool, standing(pool), standing(pool, "c"), on("a", 2), on("c")))
+    after = with_pool(before, replace(pool, requirements=Requirements([CHEAP])))
+    assert list(foresee(before, after).lines()) == list(foresee(before, after).lines())
