@@ -87,6 +87,15 @@ def test_the_replacement_is_written_before_anything_is_done_to_the_old_node():
     assert after.claims["a"].condition(DISRUPTION_REASON).reason == "Underutilized"
 
 
+def test_the_replacement_says_whose_place_it_takes_and_why_it_is_what_it_is():
+    (create, *_) = begin(
+        only_move(decide(CLUSTER)), CLUSTER, dict(CLUSTER.pools), NOW, reason=lambda node: node.instance_type
+    )
+    because = create.claim.annotations["nodeless.dev/planned-because"]
+    assert because.startswith("in place of a: ")
+    assert because.endswith("; small")
+
+
 def test_without_replacement_the_claims_end_at_once():
     seen = cluster(POOL, node_of(POOL, "a"), node_of(POOL, "b"))
     instructions, _ = begun(seen)

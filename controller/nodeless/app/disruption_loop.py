@@ -30,6 +30,7 @@ from nodeless.disruption import (
 )
 from nodeless.disruption.memory import VALIDATION_SECONDS as _VALIDATION
 from nodeless.disruption.telling import BLOCKED, reason_of, told
+from nodeless.explain.why import one_line
 from nodeless.model.disruption import EMPTY, UNDERUTILIZED, Decisions, Move
 from nodeless.model.events import Nominated
 from nodeless.model.instance_types import Catalog
@@ -199,7 +200,7 @@ class DisruptionLoop:
             replacements=[node.instance_type for node in move.replacements],
         )
         self._metrics.disruption.show_move(move)
-        instructions = begin(move, snapshot, dict(snapshot.pools), now)
+        instructions = begin(move, snapshot, dict(snapshot.pools), now, reason=one_line)
         async with self._acting:
             for instruction in instructions:
                 await self._hands.carry_out((instruction,))

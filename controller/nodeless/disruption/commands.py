@@ -11,7 +11,7 @@ are, and why: whoever leads next goes on from there. A marked node that no livin
 speaks of is unmarked.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from nodeless.api.times import format_time
@@ -32,7 +32,7 @@ from nodeless.model.instructions import (
 )
 from nodeless.model.labels import DISRUPTION_REASON_ANNOTATION, NOT_BEFORE, REPLACEMENTS, REPLACES
 from nodeless.model.nodes import DISRUPTION_REASON, INITIALIZED_CONDITION, Claim, Node
-from nodeless.model.plan import Plan
+from nodeless.model.plan import Plan, PlannedNode
 from nodeless.model.pools import Pool
 from nodeless.model.snapshot import Snapshot
 
@@ -49,8 +49,22 @@ def timeout(candidates: int) -> float:
     return min(max(SECONDS_A_CANDIDATE * candidates, SHORTEST_TIMEOUT), LONGEST_TIMEOUT)
 
 
-def begin(move: Move, snapshot: Snapshot, pools: Mapping[str, Pool], now: float) -> tuple[Instruction, ...]:
-    """The first instructions of a move: replacements first, then marks; without replacements the end."""
+def begin(
+    move: Move,
+    snapshot: Snapshot,
+    pools: Mapping[str, Pool],
+    now: float,
+    reason: Callable[[PlannedNode], str] | None = None,
+) -> tuple[Instruction, ...]:
+    """The first instructions of a move: replacements first, then marks; without replacements the end.
+
+    `reason` says why a replacement is what it is, in one line; kept on its claim after what the move is for.
+    """
+
+    def because(node: PlannedNode) -> str:
+        purpose = f"in place of {', '.join(move.claims)}: {move.message or move.reason}"
+        return f"{purpose}; {reason(node)}" if reason is not None else purpose
+
     cause = f"disruption:{now:.3f}"
     creates = claims_for(
         Plan(new_nodes=move.replacements),
@@ -59,6 +73,7 @@ def begin(move: Move, snapshot: Snapshot, pools: Mapping[str, Pool], now: float)
         cause=cause,
         taken=frozenset(snapshot.claims),
         node_classes=dict(snapshot.node_classes),
+        reason=because,
     )
     notes = {
         REPLACES: ",".join(move.claims),
