@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nodeless.api.packing_problem import read_problem
 from nodeless.model.labels import HOSTNAME, ZONE
-from nodeless.solve import Policy
+from nodeless.solve import Policy, solve
 from tests.solve.factories import instance_type, plan, pods, pool, spread
 from tests.solve.feasibility import Checker
 from tests.solve.made_problems import batch_problem
@@ -117,3 +118,33 @@ def test_a_search_spends_no_more_than_its_time_box(workloads, limits, time_box):
         sys.setprofile(None)
     # The step that is under way when the effort ends is finished.
     assert all(rest > -0.1 for rest in left)
+
+
+def calls(problem: Mapping[str, object]) -> tuple[int, int]:
+    """How many functions of Python a solve enters, and the nodes that it plans."""
+    read = read_problem(problem)
+    entered = 0
+
+    def count(_frame, event, _argument):
+        nonlocal entered
+        entered += event == "call"
+
+    sys.setprofile(count)
+    try:
+        nodes = solve(read.snapshot, read.catalog, Policy(time_box=0.0), 0.0).new_nodes
+    finally:
+        sys.setprofile(None)
+    return entered, len(nodes)
+
+
+def test_a_further_pod_of_a_known_shape_costs_one_look_and_a_further_node_little():
+    def of_each(number):
+        problem = batch_problem(100, 100)
+        for entry in problem["pods"]:
+            entry["count"] = number
+        return calls(problem)
+
+    of_each(1)
+    (few, nodes), (many, more_nodes) = of_each(20), of_each(200)
+    # The look at a pod: whether it waits, and for our nodes.
+    assert many - few < 2 * 18_000 + 60 * (more_nodes - nodes)

@@ -55,11 +55,12 @@ from nodeless.solve.improving.standing import Standing
 from nodeless.solve.placing.floor import Site, floor_plan
 from nodeless.solve.placing.planned import planned
 from nodeless.solve.pods.buffers import with_placeholders
-from nodeless.solve.pods.classes import Axis, PodClass, group, requested_names, requests_of
+from nodeless.solve.pods.classes import Axis, PodClass, requested_names, requests_of
 from nodeless.solve.pods.constraints import Demand, Unplannable, demand_of
 from nodeless.solve.pods.daemons import as_they_run
 from nodeless.solve.pods.eligibility import to_place
-from nodeless.solve.pods.profiles import Mark, Profile, Profiles
+from nodeless.solve.pods.grouping import Kind, Kinds
+from nodeless.solve.pods.profiles import Profile, Profiles
 from nodeless.solve.pods.volumes import Volumes, mounts
 from nodeless.solve.policy import STRICT, Policy
 from nodeless.solve.reasons.refusing import MIN_VALUES, refuse
@@ -102,12 +103,11 @@ def _plan_of_pods(snapshot: Snapshot, catalog: Catalog, policy: Policy) -> Plan:
     if not batch:
         return Plan(refusals=_by_pod(refusals), lower_bound=nothing)
     profiles = Profiles(snapshot, batch, wishes=not policy.ignore_preferences)
-    groups = group(batch, profiles.mark)
-    shapes = [shape for shape, _ in groups]
+    shapes = [shape for shape, _ in profiles.groups]
     axis = Axis(
         requested_names(shapes) | requested_names(daemon.shape for daemon in snapshot.daemon_sets.values())
     )
-    classes, unplannable = _classes(groups, profiles, axis)
+    classes, unplannable = _classes(profiles, axis)
     refusals.extend(unplannable)
     if policy.ignore_preferences:
         classes = [pods.without_preferred_terms() for pods in classes]
@@ -173,29 +173,29 @@ def _static_nodes(
     return tuple(nodes)
 
 
-def _settled(volumes: Volumes, pods: Mapping[str, Pod]) -> tuple[Mapping[str, Pod], list[Refusal]]:
-    """The pods with their volumes looked up, by key, and the refusals where volumes forbid a plan."""
-    if not any(map(mounts, {id(pod.shape): pod.shape for pod in pods.values()}.values())):
-        return pods, []
-    batch: dict[str, Pod] = {}
+def _settled(volumes: Volumes, kinds: Sequence[Kind]) -> tuple[list[Kind], list[Refusal]]:
+    """The pods with their volumes looked up, and the refusals where volumes forbid a plan."""
+    batch = [kind for kind in kinds if not mounts(kind.shape)]
+    looked_up: list[tuple[str, Pod]] = []
     refusals: list[Refusal] = []
-    for key, pod in pods.items():
-        settled = volumes.settle(pod) if mounts(pod.shape) else pod
-        if isinstance(settled, Unplannable):
-            refusals.append(Refusal(key, settled.code, (), settled.message))
-        else:
-            batch[key] = settled
-    return batch, refusals
+    for kind in kinds:
+        for key, pod in zip(kind.keys, kind.pods, strict=True) if mounts(kind.shape) else ():
+            settled = volumes.settle(pod)
+            if isinstance(settled, Unplannable):
+                refusals.append(Refusal(key, settled.code, (), settled.message))
+            else:
+                looked_up.append((key, settled))
+    settled_kinds = Kinds()
+    settled_kinds.gather(looked_up)
+    return [*batch, *settled_kinds], refusals
 
 
-def _classes(
-    groups: dict[tuple[PodShape, Mark], tuple[str, ...]], profiles: Profiles, axis: Axis
-) -> tuple[list[PodClass], list[Refusal]]:
+def _classes(profiles: Profiles, axis: Axis) -> tuple[list[PodClass], list[Refusal]]:
     """The classes that can be planned, and the refusals of the others."""
     refusals: list[Refusal] = []
     demands: dict[object, Demand] = {}
     members: dict[tuple[PodShape, Profile], list[tuple[str, ...]]] = {}
-    for (shape, mark), keys in groups.items():
+    for (shape, mark), keys in profiles.groups.items():
         profile = profiles.of(shape, mark)
         obstacle = profile if isinstance(profile, Unplannable) else demand_of(shape)
         if isinstance(obstacle, Unplannable):
@@ -207,7 +207,7 @@ def _classes(
         PodClass(
             shape,
             demands[_asked(shape)],
-            tuple(key for keys in some for key in keys),
+            some[0] if len(some) == 1 else tuple(key for keys in some for key in keys),
             axis.row(requests_of(shape)),
             profile.rules,
             profile.rules.hard(),

@@ -43,7 +43,7 @@ class OpenedNode:
             possible: All that could hold what it is opened for; None: the same types.
         """
         self.table = table
-        self._possible = types if possible is None else possible
+        self.possible = types if possible is None else possible
         self.terms: Terms = table.start
         self.types = np.flatnonzero(types)
         #: Rows of the pool's types that can still hold the node.
@@ -89,7 +89,7 @@ class OpenedNode:
         self.used = self.used + pods.requests * take
         if pods.shape.host_ports:
             self.ports.extend(pods.shape.host_ports)
-            self._possible = self._possible & self.table.free_ports(pods.shape.host_ports)
+            self.possible = self.possible & self.table.free_ports(pods.shape.host_ports)
         self._keep(counts >= take)
         return take
 
@@ -125,11 +125,11 @@ class OpenedNode:
 
     def state(self) -> tuple[object, ...]:
         """What `wide` depends on; equal for twins."""
-        return self.table, self.terms, id(self.types), id(self._possible), self.used.tobytes()
+        return self.table, self.terms, id(self.types), id(self.possible), self.used.tobytes()
 
     def _wide(self, terms: Terms, used: Amounts, kept: NDArray[np.intp]) -> Mask:
         """The types that hold so much and charge no more to the limits than those that are kept."""
-        types: Mask = self._possible & terms.types & (self.table.room >= used).all(axis=1)
+        types: Mask = self.possible & terms.types & (self.table.room >= used).all(axis=1)
         types &= (self.table.limited <= self.table.limited[kept].max(axis=0)).all(axis=1)
         types[kept] = True
         return types
@@ -180,9 +180,14 @@ class OpenedNode:
 
 def widen(nodes: Iterable[OpenedNode]) -> None:
     """Give nodes back the types that were set aside while they were filled; twins are looked at once."""
+    twins: dict[tuple[int, ...], tuple[OpenedNode, NDArray[np.intp]]] = {}
     known: dict[tuple[object, ...], tuple[NDArray[np.intp], NDArray[np.intp]]] = {}
     for node in nodes:
-        state = node.state()
-        if state not in known:
-            known[state] = (node.types, node.wide())
-        node.types = known[state][1]
+        same = id(node.table), id(node.terms), id(node.types), id(node.possible), id(node.used)
+        if same not in twins:
+            state = node.state()
+            if state not in known:
+                known[state] = (node.types, node.wide())
+            # The arrays are kept, so that no other gets the identity of one that is gone.
+            twins[same] = node.twin(()), known[state][1]
+        node.types = twins[same][1]

@@ -46,37 +46,37 @@ def movable(nodes: Sequence[OpenedNode], aims: frozenset[str]) -> list[OpenedNod
 
     They are of pools packed by price, without minValues, and none of their pods is bound to another.
     """
-    wanted: set[Tally] = set()
-    for node in nodes:
-        for part in node.parts:
-            wanted.update(_neighbours(part.rules))
+    parts = {id(part): part for node in nodes for part in node.parts}
+    wanted = {tally for part in parts.values() for tally in _neighbours(part.rules)}
+    bound = {
+        same
+        for same, part in parts.items()
+        if wanted
+        and (next(_neighbours(part.rules), None) is not None or not wanted.isdisjoint(part.pods.adds))
+    }
     return [
         node
         for node in nodes
         if node.table.pool.key in aims
         and not node.table.wanted
-        and not any(
-            next(_neighbours(part.rules), None) is not None or wanted & set(part.pods.adds)
-            for part in node.parts
-        )
+        and not (bound and any(id(part) in bound for part in node.parts))
     ]
 
 
 def items_of(nodes: Iterable[OpenedNode]) -> list[Item]:
     """The items on some nodes, in the order in which they were placed."""
     kinds: dict[object, tuple[Part, list[str]]] = {}
+    known: dict[int, list[str]] = {}
     for node in nodes:
         start = 0
         for part in node.parts:
-            keys = node.pods[start : start + part.count]
+            keys = known.get(id(part))
+            if keys is None:
+                pools = tuple(table.pool.key for table in part.tables)
+                memo = id(part.pods), id(part.wish), id(part.rules), pools
+                keys = known[id(part)] = kinds.setdefault(memo, (part, []))[1]
+            keys += node.pods[start : start + part.count]
             start += part.count
-            memo = (
-                id(part.pods),
-                id(part.wish),
-                id(part.rules),
-                tuple(table.pool.key for table in part.tables),
-            )
-            kinds.setdefault(memo, (part, []))[1].extend(keys)
     return [
         Item(part.pods, part.wish, part.rules, open_to(part), tuple(keys)) for part, keys in kinds.values()
     ]

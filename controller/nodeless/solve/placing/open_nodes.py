@@ -4,7 +4,6 @@ Invariant: row i of each array describes `nodes[i]`.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -34,6 +33,7 @@ class OpenNodes:
         self._slack = Growing(resources)
         self._domain = {key: Growing(fill=_UNDECIDED) for key in topology.keys}
         self._ids: dict[str, int] = {}
+        self._last: Part | None = None
 
     def __len__(self) -> int:
         return len(self.nodes)
@@ -52,10 +52,7 @@ class OpenNodes:
     def repeat(self, pods: PodClass, waiting: Sequence[str]) -> OpenedNode:
         """Add a node like the last one, which holds as many pods of one class."""
         node = self.nodes[-1].twin(waiting)
-        index = self.append(node)
-        self._topology.count_on_node(
-            pods.adds, index, NodeOutlook(node.table, node.terms.requirements), len(waiting)
-        )
+        self._count(pods, self.append(node), len(waiting))
         return node
 
     def put(self, index: int, asked: Part, waiting: Sequence[str], want: int, start: int = 0) -> int:
@@ -76,12 +73,30 @@ class OpenNodes:
         if count:
             self.supply.filled(node, count)
             node.pods.extend(waiting[start : start + count])
-            node.parts.append(replace(asked, wish=wish, count=count))
+            node.parts.append(self._part(asked, wish, count))
             self._describe(index)
-            self._topology.count_on_node(
-                pods.adds, index, NodeOutlook(node.table, node.terms.requirements), count
-            )
+            self._count(pods, index, count)
         return count
+
+    def _part(self, asked: Part, wish: Wish, count: int) -> Part:
+        """What is asked, for so many pods; nodes that take as many of a class one after another share it."""
+        last = self._last
+        if (
+            last is None
+            or last.count != count
+            or last.pods is not asked.pods
+            or last.wish is not wish
+            or last.rules is not asked.rules
+            or last.tables is not asked.tables
+        ):
+            last = self._last = Part(asked.pods, wish, asked.rules, asked.tables, count)
+        return last
+
+    def _count(self, pods: PodClass, index: int, number: int) -> None:
+        if self._topology.counts_on_node(pods.adds, index):
+            node = self.nodes[index]
+            outlook = NodeOutlook(node.table, node.terms.requirements)
+            self._topology.count_on_node(pods.adds, index, outlook, number)
 
     def roomy(self, requests: Amounts) -> Mask:
         """The nodes whose largest remaining type may hold one more such pod."""

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from nodeless.model.plan import Alternative, PlannedNode
 from nodeless.model.pools import Pool
 from nodeless.model.requirements import Requirements
+from nodeless.model.resources import Resources
 from nodeless.solve.capacity.diversity import chosen_rows, lowered
 from nodeless.solve.capacity.opened import OpenedNode
 from nodeless.solve.pods.eligibility import POOL_KEYS
@@ -17,15 +18,31 @@ def planned(nodes: Iterable[OpenedNode], max_alternatives: int) -> tuple[Planned
     None stands for a node of which what is left of its types does not meet the pool's minValues.
     """
     memo: dict[object, _Kind | None] = {}
+    twins: dict[tuple[int, ...], tuple[_Kind, Resources] | None] = {}
     result: list[PlannedNode | None] = []
     for node in nodes:
-        by_price = tuple(node.by_price())
-        alike = (id(node.table), id(node.terms), by_price)
-        if alike not in memo:
-            memo[alike] = _kind(node, by_price, max_alternatives)
-        kind = memo[alike]
-        result.append(None if kind is None else _made(node, kind))
+        # Twins share their arrays, which live as long as the nodes.
+        same = id(node.table), id(node.terms), id(node.types), id(node.used)
+        if same not in twins:
+            twins[same] = _look(node, memo, max_alternatives)
+        known = twins[same]
+        result.append(None if known is None else _made(node, *known))
     return tuple(result)
+
+
+def _look(
+    node: OpenedNode, memo: "dict[object, _Kind | None]", max_alternatives: int
+) -> "tuple[_Kind, Resources] | None":
+    by_price = tuple(node.by_price())
+    alike = (id(node.table), id(node.terms), by_price)
+    if alike not in memo:
+        memo[alike] = _kind(node, by_price, max_alternatives)
+    kind = memo[alike]
+    if kind is None:
+        return None
+    table = node.table
+    requests = table.table.axis.resources(node.used + table.daemons[kind[0][0]])
+    return kind, without_attachments(requests)
 
 
 _Kind = tuple[tuple[int, ...], Requirements, tuple[Alternative, ...], bool]
@@ -45,14 +62,14 @@ def _kind(node: OpenedNode, by_price: tuple[int, ...], max_alternatives: int) ->
     return tuple(rows), required, alternatives, relaxed is not None
 
 
-def _made(node: OpenedNode, kind: _Kind) -> PlannedNode:
-    rows, requirements, alternatives, relaxed = kind
-    table = node.table
+def _made(node: OpenedNode, kind: _Kind, requests: Resources) -> PlannedNode:
+    _, requirements, alternatives, relaxed = kind
+    pool = node.table.pool
     return PlannedNode(
-        pool=table.pool.reference,
-        node_class=table.pool.node_class,
+        pool=pool.reference,
+        node_class=pool.node_class,
         requirements=requirements,
-        requests=without_attachments(table.table.axis.resources(node.used + table.daemons[rows[0]])),
+        requests=requests,
         pods=tuple(sorted(node.pods)),
         alternatives=alternatives,
         min_values_relaxed=relaxed,

@@ -4,16 +4,15 @@ Everything after this module works on classes: the cost of a solve grows with th
 distinct shapes, not with the number of pods.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nodeless.model.pods import HostPort, Pod, PodShape
+from nodeless.model.pods import HostPort, PodShape
 from nodeless.model.resources import CPU, MEMORY, PODS, Resources
 from nodeless.solve.pods.constraints import Demand
-from nodeless.solve.pods.profiles import Mark
 from nodeless.solve.pods.rules import NO_RULES, Rules, Tally
 
 Amounts = NDArray[np.int64]
@@ -81,23 +80,6 @@ class PodClass:
     def without_preferred_terms(self) -> "PodClass":
         """The class as it is when preferred node affinity has no influence."""
         return replace(self, demand=Demand(self.demand.required, ()))
-
-
-def group(
-    batch: Mapping[str, Pod], mark: Callable[[Pod], Mark]
-) -> dict[tuple[PodShape, Mark], tuple[str, ...]]:
-    """Keys of the pods by shape and mark, oldest first; pods of one age stay in the order of the batch."""
-    kinds: dict[tuple[PodShape, Mark], list[str]] = {}
-    by_identity: dict[tuple[int, Mark], list[str]] = {}
-    for key, pod in batch.items():
-        known = (id(pod.shape), mark(pod))
-        members = by_identity.get(known)
-        if members is None:
-            members = by_identity[known] = kinds.setdefault((pod.shape, known[1]), [])
-        members.append(key)
-    for members in kinds.values():
-        members.sort(key=lambda key: batch[key].created_at)
-    return {kind: tuple(members) for kind, members in kinds.items()}
 
 
 def how_many(room: Amounts, requests: Amounts) -> Amounts:

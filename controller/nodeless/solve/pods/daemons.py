@@ -16,8 +16,9 @@ def as_they_run(snapshot: Snapshot) -> Map[str, DaemonSet]:
     """The DaemonSets by key, each with the requests of its newest pod, where it has one."""
     daemon_sets = snapshot.daemon_sets
     newest: dict[str, Pod] = {}
-    for pod in snapshot.pods.values() if daemon_sets else ():
-        if not pod.owners or pod.terminal:
+    owned = [pod for pod in snapshot.pods.values() if pod.owners] if daemon_sets else []
+    for pod in owned:
+        if pod.terminal:
             continue
         key = _daemon_set_of(pod)
         if key in daemon_sets and (key not in newest or _age(newest[key]) < _age(pod)):

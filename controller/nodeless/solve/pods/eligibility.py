@@ -5,12 +5,15 @@ run on nodes of ours that are on their way out, so that new capacity stands befo
 evicted. Pods that asked not to run on our nodes, and Fargate's pods, are left alone without
 a word. Pods whose constraints cannot be planned yet are considered, and refused with a
 reason by `constraints`.
+
+This is the one step of a solve that looks at every pod; all others look at shapes.
 """
 
 from nodeless.model.labels import DISRUPTED_TAINT, NODE_POOL, PROVISIONER_NAME, canonical_key
 from nodeless.model.nodes import Claim, Node
 from nodeless.model.pods import Pod, PodShape
 from nodeless.model.snapshot import Snapshot
+from nodeless.solve.pods.grouping import Kind, Kinds
 
 #: The scheduler that EKS gives to pods which a Fargate profile selects.
 FARGATE_SCHEDULER = "fargate-scheduler"
@@ -20,16 +23,20 @@ POOL_KEYS = frozenset((PROVISIONER_NAME, NODE_POOL))
 
 def pods_to_place(snapshot: Snapshot) -> tuple[Pod, ...]:
     """The pods that a pass must place or refuse, in the order of their keys."""
-    return tuple(to_place(snapshot).values())
+    pods = {pod.key: pod for kind in to_place(snapshot) for pod in kind.pods}
+    return tuple(pods[key] for key in sorted(pods))
 
 
-def to_place(snapshot: Snapshot) -> dict[str, Pod]:
-    """The pods that a pass must place or refuse by key, in the order of their keys."""
-    pods = {
-        key: pod for key, pod in snapshot.pods.items() if pod.provisionable and _may_run_on_our_nodes(pod)
-    }
-    pods.update(_pods_on_leaving_nodes(snapshot))
-    return {key: pods[key] for key in sorted(pods)}
+def to_place(snapshot: Snapshot) -> list[Kind]:
+    """The pods that a pass must place or refuse, in no order."""
+    kinds = Kinds()
+    kinds.gather(snapshot.pods.items(), _waits)
+    kinds.gather(_pods_on_leaving_nodes(snapshot).items())
+    return [kind for kind in kinds if not (kind.shape.required_terms and opted_out(kind.shape))]
+
+
+def _waits(pod: Pod) -> bool:
+    return not pod.node_name and pod.provisionable and pod.scheduler_name != FARGATE_SCHEDULER
 
 
 def opted_out(shape: PodShape) -> bool:
@@ -65,10 +72,6 @@ def claims_by_provider_id(snapshot: Snapshot) -> dict[str, Claim]:
     return {claim.provider_id: claim for claim in snapshot.claims.values() if claim.provider_id}
 
 
-def _may_run_on_our_nodes(pod: Pod) -> bool:
-    return pod.scheduler_name != FARGATE_SCHEDULER and not (pod.shape.required_terms and opted_out(pod.shape))
-
-
 def _pods_on_leaving_nodes(snapshot: Snapshot) -> dict[str, Pod]:
     claims = claims_by_provider_id(snapshot)
     return {
@@ -76,5 +79,5 @@ def _pods_on_leaving_nodes(snapshot: Snapshot) -> dict[str, Pod]:
         for name, node in snapshot.nodes.items()
         if managed(node, claims.get(node.provider_id)) and leaving(node, claims.get(node.provider_id))
         for pod in snapshot.pods_on(name)
-        if pod.occupies and pod.deletion_timestamp is None and _may_run_on_our_nodes(pod)
+        if pod.occupies and pod.deletion_timestamp is None and pod.scheduler_name != FARGATE_SCHEDULER
     }

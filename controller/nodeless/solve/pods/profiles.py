@@ -5,17 +5,14 @@ selector looks at tell pods apart (`mark`), so that a thousand workloads with la
 own stay few classes. `counting` keeps the numbers of the tallies found here.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from nodeless.model.pods import Pod, PodShape
 from nodeless.model.snapshot import Snapshot
 from nodeless.solve.pods.constraints import Unplannable
+from nodeless.solve.pods.grouping import NO_MARK, Kind, Mark, group
 from nodeless.solve.pods.rules import NO_RULES, Rules, Tally, carried, has_rules, rules_of
-
-Mark = tuple[str, tuple[str | None, ...]]
-"""Namespace, and the values of the labels that matter; empty when no label matters."""
-_NO_MARK: Mark = ("", ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,19 +26,22 @@ class Profile:
 class Profiles:
     """The profiles of the pods of one solve; without `wishes` only what is required makes rules."""
 
-    def __init__(self, snapshot: Snapshot, batch: Mapping[str, Pod], *, wishes: bool = True) -> None:
+    def __init__(self, snapshot: Snapshot, batch: Sequence[Kind], *, wishes: bool = True) -> None:
         self._wishes = wishes
         #: Pods that run and stay: they count, and their anti-affinity repels.
-        self.staying = tuple(_staying(snapshot, batch)) if _matters(snapshot, batch.values()) else None
+        self.staying = tuple(_staying(snapshot, batch)) if _matters(snapshot, batch) else None
         """None: no pod has rules."""
         carriers = [pod for pod in self.staying or () if _repels(pod.shape)]
-        self._keys = _label_keys(carriers, batch.values()) if self.staying is not None else ()
+        shapes = [pod.shape for pod in carriers] + [kind.shape for kind in batch]
+        self._keys = _label_keys(shapes) if self.staying is not None else ()
+        self.groups = group(batch, None if self.staying is None else self.mark)
+        """Keys of the pods by shape and mark."""
         self._profiles: dict[tuple[PodShape, Mark], Profile | Unplannable] = {}
         self._selected: dict[Mark, tuple[Tally, ...]] = {}
         #: Every tally, in the order in which it was first met.
         self._tallies: dict[Tally, None] = {}
         if self.staying is not None:
-            self._declare(carriers, batch.values())
+            self._declare(carriers)
 
     @property
     def tallies(self) -> tuple[Tally, ...]:
@@ -50,7 +50,7 @@ class Profiles:
     def mark(self, pod: Pod) -> Mark:
         """What tells the pod apart from others of its shape."""
         if self.staying is None:
-            return _NO_MARK
+            return NO_MARK
         labels = pod.labels
         return (pod.namespace, tuple([labels.get(key) for key in self._keys]))
 
@@ -65,22 +65,17 @@ class Profiles:
             return selected
         return (*selected, *(tally for tally in carried(pod.shape, pod.namespace) if tally in self._tallies))
 
-    def _declare(self, carriers: Iterable[Pod], batch: Iterable[Pod]) -> None:
+    def _declare(self, carriers: Iterable[Pod]) -> None:
         declared: dict[tuple[PodShape, Mark], Rules | Unplannable] = {}
-        seen: set[tuple[int, Mark]] = set()
         for pod in carriers:
             self._tallies.update(dict.fromkeys(carried(pod.shape, pod.namespace)))
-        for pod in batch:
-            mark = self.mark(pod)
-            if (id(pod.shape), mark) in seen:
-                continue
-            seen.add((id(pod.shape), mark))
-            rules = rules_of(pod.shape, pod.namespace, self._labels(mark))
+        for shape, mark in self.groups:
+            rules = rules_of(shape, mark[0], self._labels(mark))
             if isinstance(rules, Rules) and not self._wishes:
                 rules = rules.hard()
-            declared[pod.shape, mark] = rules
+            declared[shape, mark] = rules
             if isinstance(rules, Rules):
-                self._tallies.update(dict.fromkeys((*rules.tallies(), *carried(pod.shape, pod.namespace))))
+                self._tallies.update(dict.fromkeys((*rules.tallies(), *carried(shape, mark[0]))))
         self._index = _index(self._tallies)
         for (shape, mark), rules in declared.items():
             self._profiles[shape, mark] = (
@@ -131,10 +126,9 @@ def _index(tallies: Iterable[Tally]) -> dict[tuple[str, str] | None, list[Tally]
     return index
 
 
-def _matters(snapshot: Snapshot, batch: Iterable[Pod]) -> bool:
-    shapes = {id(pod.shape): pod.shape for pod in batch}
-    return any(map(has_rules, shapes.values())) or any(
-        pod.node_name and _repels(pod.shape) for pod in snapshot.pods.values()
+def _matters(snapshot: Snapshot, batch: Iterable[Kind]) -> bool:
+    return any(has_rules(kind.shape) for kind in batch) or any(
+        _repels(snapshot.pods[key].shape) for keys in snapshot.pods_of_node.values() for key in keys
     )
 
 
@@ -142,21 +136,22 @@ def _repels(shape: PodShape) -> bool:
     return any(term.weight is None for term in shape.anti_affinity)
 
 
-def _staying(snapshot: Snapshot, batch: Mapping[str, Pod]) -> Iterator[Pod]:
+def _staying(snapshot: Snapshot, batch: Iterable[Kind]) -> Iterator[Pod]:
     """Bound pods that run, or will: not finished, not terminating, not about to move in this pass."""
-    for key, pod in sorted(snapshot.pods.items()):
-        if pod.node_name and not pod.terminal and pod.deletion_timestamp is None and key not in batch:
+    moving = {pod.key for kind in batch for pod in kind.pods if pod.node_name}
+    for key in sorted(key for keys in snapshot.pods_of_node.values() for key in keys):
+        pod = snapshot.pods[key]
+        if not pod.terminal and pod.deletion_timestamp is None and key not in moving:
             yield pod
 
 
-def _label_keys(carriers: Iterable[Pod], batch: Iterable[Pod]) -> tuple[str, ...]:
+def _label_keys(shapes: Iterable[PodShape]) -> tuple[str, ...]:
     """The labels that any selector of any rule looks at, sorted."""
     keys: set[str] = set()
-    shapes = {id(pod.shape): pod for pod in (*carriers, *batch) if has_rules(pod.shape)}
-    for pod in shapes.values():
-        keys.update(key for spread in pod.shape.spread for key in spread.match_label_keys)
-        selectors = [spread.selector for spread in pod.shape.spread]
-        selectors += [term.selector for term in (*pod.shape.affinity, *pod.shape.anti_affinity)]
+    for shape in shapes:
+        keys.update(key for spread in shape.spread for key in spread.match_label_keys)
+        selectors = [spread.selector for spread in shape.spread]
+        selectors += [term.selector for term in (*shape.affinity, *shape.anti_affinity)]
         for selector in selectors:
             if selector is not None:
                 keys.update(key for key, _ in selector.match_labels)

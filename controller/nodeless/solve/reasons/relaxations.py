@@ -44,12 +44,12 @@ def relaxations(
         tables: The pools that could be used.
     """
     lost: dict[_Told, list[str]] = {}
-    memo: dict[tuple[int, int, int, int], tuple[_Told, ...]] = {}
+    memo: dict[tuple[int, int], tuple[_Told, ...]] = {}
     for node, made in nodes:
         start = 0
         for part in node.parts:
             first, start = start, start + part.count
-            asked = id(part.pods), id(part.wish), id(part.rules), id(node.table)
+            asked = id(part), id(node.table)
             if asked not in memo:
                 memo[asked] = tuple(_of_part(part, node.table, tables))
             for told in memo[asked]:

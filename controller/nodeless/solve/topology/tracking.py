@@ -90,6 +90,10 @@ class Topology:
                 if len(values) == 1 or tally.repels:
                     counter.add(sorted(values), number)
 
+    def counts_on_node(self, adds: Sequence[Tally], index: int) -> bool:
+        """Whether `count_on_node` has anything to do."""
+        return bool(adds) or index in self._unsettled
+
     def count_on_node(self, adds: Sequence[Tally], index: int, node: NodeOutlook, number: int) -> None:
         """Pods were placed on a node that this solve opened, and may have narrowed it."""
         self._settle(index, node)

@@ -1,0 +1,86 @@
+"""Pods by what they have in common, so that nothing after this grows with their number.
+
+Most pods of a workload share one shape object, as they were read. They are gathered by its
+identity first, which costs one look at each pod; shapes are compared only once each.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from nodeless.model.pods import Pod, PodShape
+
+Mark = tuple[str, tuple[str | None, ...]]
+"""Namespace, and the values of the labels that matter; empty when no label matters."""
+NO_MARK: Mark = ("", ())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Kind:
+    """Pods that share one shape object, in no order."""
+
+    shape: PodShape
+    keys: list[str] = field(default_factory=list)
+    pods: list[Pod] = field(default_factory=list)
+    """The pods of the keys."""
+    ages: set[float] = field(default_factory=set)
+    """When they were created."""
+
+
+class Kinds:
+    """Pods by the identity of their shapes."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[int, Kind] = {}
+
+    def __iter__(self) -> Iterator[Kind]:
+        return iter(self._kinds.values())
+
+    def gather(self, pods: Iterable[tuple[str, Pod]], wanted: Callable[[Pod], bool] | None = None) -> None:
+        """Add the pods, with their keys, that are wanted."""
+        kinds = self._kinds
+        for key, pod in pods:
+            if wanted is not None and not wanted(pod):
+                continue
+            shape = pod.shape
+            kind = kinds.get(id(shape))
+            if kind is None:
+                kind = kinds[id(shape)] = Kind(shape)
+            kind.keys.append(key)
+            kind.pods.append(pod)
+            kind.ages.add(pod.created_at)
+
+
+def group(
+    batch: Iterable[Kind], mark: Callable[[Pod], Mark] | None
+) -> dict[tuple[PodShape, Mark], tuple[str, ...]]:
+    """Keys of the pods by shape and mark, oldest first and those of one age by key.
+
+    Args:
+        batch: The pods, in any order.
+        mark: What tells pods of one shape apart; None: nothing does.
+
+    Returns:
+        In the order of the least key.
+    """
+    members: dict[tuple[PodShape, Mark], list[str]] = {}
+    pods: dict[str, Pod] = {}
+    ages: set[float] = set()
+    for kind in batch:
+        ages |= kind.ages
+        if mark is None:
+            members.setdefault((kind.shape, NO_MARK), []).extend(kind.keys)
+        else:
+            by_mark: dict[Mark, list[str]] = {}
+            for key, pod in zip(kind.keys, kind.pods, strict=True):
+                by_mark.setdefault(mark(pod), []).append(key)
+            for own, keys in by_mark.items():
+                members.setdefault((kind.shape, own), []).extend(keys)
+    for keys in members.values():
+        keys.sort()
+    ordered = sorted(members.items(), key=lambda entry: entry[1][0])
+    if len(ages) > 1:
+        for kind in batch:
+            pods.update(zip(kind.keys, kind.pods, strict=True))
+        for keys in members.values():
+            keys.sort(key=lambda key: pods[key].created_at)
+    return {kind: tuple(keys) for kind, keys in ordered}
