@@ -33,7 +33,7 @@ class TypeTable:
         """What is offered where, at what price."""
         self._values: dict[str, tuple[list[Requirement | None], NDArray[np.intp]]] = {}
         self._allowed: dict[tuple[Requirement, bool], Mask] = {}
-        self._offerings: dict[tuple[int | Requirement | None, ...], Offering] = {}
+        self._offerings: dict[tuple[Requirement | None, ...], dict[int, Offering]] = {}
 
     def __len__(self) -> int:
         return len(self.types)
@@ -64,16 +64,17 @@ class TypeTable:
             requirements.get(ZONE), requirements.get(CAPACITY_TYPE), sold_out_too=sold_out_too
         )
 
-    def cheapest_offering(self, index: int, requirements: Requirements) -> Offering:
-        """The offering behind `cheapest` of one type. Raises ValueError when there is none."""
-        memo = (index, *(requirements.get(key) for key in (ZONE, CAPACITY_TYPE, CAPACITY_RESERVATION_ID)))
-        offering = self._offerings.get(memo)
-        if offering is None:
-            offering = self.types[index].cheapest(requirements)
-            if offering is None:
-                raise ValueError(f"{self.types[index].name} has no available offering for {requirements}")
-            self._offerings[memo] = offering
-        return offering
+    def cheapest_offerings(self, rows: Sequence[int], requirements: Requirements) -> list[Offering]:
+        """The offerings behind `cheapest` of some types. Raises ValueError where there is none."""
+        place = tuple([requirements.get(key) for key in (ZONE, CAPACITY_TYPE, CAPACITY_RESERVATION_ID)])
+        known = self._offerings.setdefault(place, {})
+        for row in rows:
+            if row not in known:
+                offering = self.types[row].cheapest(requirements)
+                if offering is None:
+                    raise ValueError(f"{self.types[row].name} has no available offering for {requirements}")
+                known[row] = offering
+        return [known[row] for row in rows]
 
     def values(self, row: int, key: str, requirements: Requirements) -> frozenset[str]:
         """The values of a label that a type can come up with under the requirements."""
@@ -108,7 +109,7 @@ class TypeTable:
         if known is None:
             distinct: dict[Requirement | None, int] = {}
             # Catalogues share the labels that types have in common: most are known by identity.
-            labels = [_carried(kind, key) for kind in self.types]
+            labels = _carried_by(self.types, key)
             positions = {id(label): distinct.setdefault(label, len(distinct)) for label in _unique(labels)}
             index = np.array([positions[id(label)] for label in labels], dtype=np.intp)
             known = self._values[key] = (list(distinct), index)
@@ -125,6 +126,12 @@ def _capacity(kind: InstanceType, attached: tuple[str, ...]) -> Mapping[str, int
 def _unique(labels: Iterable[Requirement | None]) -> Iterable[Requirement | None]:
     """The labels that are different objects, in their order."""
     return {id(label): label for label in labels}.values()
+
+
+def _carried_by(types: Iterable[InstanceType], key: str) -> list[Requirement | None]:
+    if key == INSTANCE_TYPE:
+        return [_carried(kind, key) for kind in types]
+    return [kind.requirements.get(key) for kind in types]
 
 
 def _carried(kind: InstanceType, key: str) -> Requirement | None:

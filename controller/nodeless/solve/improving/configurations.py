@@ -13,17 +13,16 @@
 This module only counts pods; `repacking` turns the result into nodes and checks it.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nodeless.solve.improving.cover import Chosen, Cover
 from nodeless.solve.improving.effort import Effort
 from nodeless.solve.improving.master import Master
 from nodeless.solve.improving.patterns import Filler, Values, multiplicity
-from nodeless.solve.improving.shapes import Shapes
-from nodeless.solve.pods.classes import Amounts, Mask
+from nodeless.solve.pods.classes import Amounts
 
 #: A filling must be worth so much more than it costs, as a share, to become a column.
 _GAIN = 1e-6
@@ -40,61 +39,6 @@ _FRESH, _STEPS = 2, 40
 _COMPLETION, _LAST = 0.3, 0.4
 #: The share of its cost that the remains of a dropped configuration must be worth.
 _REMAINS = 0.8
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Cover:
-    """What to cover, with what, at what price; the arrays speak of the same items and shapes."""
-
-    shapes: Shapes
-    requests: Amounts
-    """Of one pod of each item; shape (items, resources)."""
-    needed: Amounts
-    """Pods of each item."""
-    cost: Values
-    """What a node of each shape counts in the comparison of plans."""
-    uses: tuple[dict[int, float], ...]
-    """For each shape what one node takes of the caps, by index of the cap."""
-    caps: Values
-    worth: Values
-    """First values of one pod of each item."""
-    standing: Mask
-    """The shapes that are existing nodes."""
-    likely: NDArray[np.intp]
-    """The shapes that bulk purchases would use."""
-    handicaps: dict[str, float]
-    """By pool key: how many times its price a node counts."""
-    unit_worth: Values
-    """First values of one unit of each resource in each pool of the shapes; shape (pools, resources)."""
-
-    def at_most(self, values: Values, left: Amounts, rows: NDArray[np.intp]) -> Values:
-        """What the pods on one node of each shape are worth at most.
-
-        Where v_i <= a (q_i . y) for all items that a shape is open to, no filling is worth more than
-        a (room . y), nor more than all the pods that are left.
-        """
-        useful = np.flatnonzero((values > 0) & (left > 0))
-        allowed = self.shapes.allowed[np.ix_(rows, useful)]
-        worth = allowed @ (values[useful] * left[useful])
-        pool = self.shapes.pool[rows]
-        for number, unit in enumerate(self.unit_worth):
-            asked = self.requests[useful] @ unit
-            if not (asked > 0).all():
-                continue
-            own = pool == number
-            largest = np.where(allowed[own], values[useful] / asked, 0.0).max(axis=1, initial=0.0)
-            room = np.maximum(self.shapes.room[rows[own]], 0)
-            worth[own] = np.minimum(worth[own], largest * (room @ unit))
-        return np.where(pool < 0, np.inf, worth)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Chosen:
-    """So many nodes of one shape with one filling."""
-
-    shape: int
-    filling: Amounts
-    times: int
 
 
 class Search:
@@ -117,7 +61,13 @@ class Search:
         """The last values of the pods."""
 
     def greedy(
-        self, left: Amounts, caps: Values, values: Values, *, hopeful: bool = True
+        self,
+        left: Amounts,
+        caps: Values,
+        values: Values,
+        *,
+        hopeful: bool = True,
+        below: float = np.inf,
     ) -> list[Chosen] | None:
         """Cover what is left by buying again and again what gives most value for money.
 
@@ -126,6 +76,8 @@ class Search:
             caps: What is left of the caps.
             values: Of one pod of each item.
             hopeful: Go on as long as there is effort, however much more it may take.
+            below: Give up when the nodes, with what the rest is worth, count this much; the rest is likely
+                to cost more than it is worth.
 
         Returns:
             What was bought; None when some pods find no place, or the effort is spent or will not suffice.
@@ -135,8 +87,11 @@ class Search:
         left, caps = left.copy(), caps.copy()
         values = np.maximum(values, 1e-12)
         chosen: list[Chosen] = []
+        cost = 0.0
         few = False
         while left.any():
+            if cost + float(left @ values) > below:
+                return None
             spent, covered = effort - self._effort.left, whole - float(left @ values)
             if not hopeful and spent > _TRIAL * effort and spent * whole > _HOPE * effort * covered:
                 return None
@@ -159,6 +114,7 @@ class Search:
             shape = int(rows[best])
             times = self._times(shape, fillings[best], left, caps)
             chosen.append(Chosen(shape, fillings[best], times))
+            cost += float(cover.cost[shape]) * times
             left -= fillings[best] * times
             self._take(shape, times, caps)
         self._covered = self._covered or effort - self._effort.left
@@ -406,8 +362,3 @@ _FIRST, _ROUNDING = 8, 1e-8
 _TRIAL, _HOPE = 1 / 6, 2.0
 #: A greedy cover is bought in about so many lots at first: each class is divided among them.
 _BULK = 4.0
-
-
-def cost_of(cover: Cover, chosen: Sequence[Chosen]) -> float:
-    """What the nodes count together."""
-    return sum(float(cover.cost[one.shape]) * one.times for one in chosen)

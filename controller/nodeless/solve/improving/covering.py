@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from nodeless.solve.capacity.pool_table import PoolTable
 from nodeless.solve.capacity.resource_prices import resource_prices
-from nodeless.solve.improving.configurations import Cover
+from nodeless.solve.improving.cover import Cover
 from nodeless.solve.improving.items import Item
 from nodeless.solve.improving.patterns import Values
 from nodeless.solve.improving.shapes import Shapes

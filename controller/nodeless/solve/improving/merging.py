@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nodeless.solve.improving.configurations import Chosen, Cover
+from nodeless.solve.improving.cover import Chosen, Cover
 from nodeless.solve.improving.items import HostLimits
 from nodeless.solve.pods.classes import Amounts, Mask
 
@@ -33,7 +33,15 @@ def merged(chosen: Sequence[Chosen], cover: Cover, requests: Amounts, hosts: Hos
         together = Chosen(shape, nodes[first].filling + nodes[second].filling, 1)
         nodes = [node for index, node in enumerate(nodes) if index not in (first, second)]
         nodes.append(together)
-    return [*kept, *nodes]
+    return [*kept, *_folded(nodes)]
+
+
+def _folded(nodes: Sequence[Chosen]) -> list[Chosen]:
+    """Equal nodes as one entry."""
+    times: dict[tuple[int, bytes], list[Chosen]] = {}
+    for node in nodes:
+        times.setdefault((node.shape, node.filling.tobytes()), []).append(node)
+    return [Chosen(same[0].shape, same[0].filling, len(same)) for same in times.values()]
 
 
 def _pair(

@@ -16,7 +16,8 @@ from nodeless.solve.capacity.limits import Budgets
 from nodeless.solve.capacity.opened import OpenedNode, Part
 from nodeless.solve.capacity.pool_table import PoolTable
 from nodeless.solve.capacity.supply import Supply
-from nodeless.solve.improving.configurations import Chosen, Cover, Search, cost_of
+from nodeless.solve.improving.configurations import Search
+from nodeless.solve.improving.cover import Chosen, Cover, cost_of
 from nodeless.solve.improving.covering import cover_of
 from nodeless.solve.improving.effort import Effort
 from nodeless.solve.improving.items import HostLimits, Item, items_of, movable
@@ -31,7 +32,7 @@ _SAME = 1e-9
 #: The floor plan is left as it is for fewer pods, and where it costs little more than resources in bulk.
 _MANY, _GOOD = 50, 1.05
 #: Seconds of work that belong to the floor plan: for each pod, and at most.
-_FLOOR_POD, _FLOOR = 100e-6, 0.3
+_FLOOR_POD, _FLOOR = 50e-6, 0.3
 #: By how much a cover may count more than the price of its nodes.
 _NODES = 1e-3
 
@@ -87,7 +88,9 @@ def repack(
     search = Search(cover, Filler(cover.shapes, requests, hosts), effort)
     builder = _Builder(items, cover, names)
     seeds = _seeds(cover, items, free, floor.placements, names)
-    for chosen in _candidates(search, cover, seeds, effort, thorough=time_box > 0):
+    # Room that stands is free, whatever the pods are worth that it takes.
+    below = np.inf if time_box or names else best.cost * (1 + _NODES)
+    for chosen in _candidates(search, cover, seeds, effort, below=below, thorough=time_box > 0):
         whole = merged(chosen, cover, requests, hosts)
         if cost_of(cover, whole) > best.cost * (1 + _NODES) + _SAME:
             continue
@@ -104,9 +107,15 @@ def repack(
 
 
 def _candidates(
-    search: Search, cover: Cover, seeds: Iterable[tuple[int, Amounts]], effort: Effort, *, thorough: bool
+    search: Search,
+    cover: Cover,
+    seeds: Iterable[tuple[int, Amounts]],
+    effort: Effort,
+    *,
+    below: float,
+    thorough: bool,
 ) -> Iterator[Sequence[Chosen]]:
-    greedy = search.greedy(cover.needed, cover.caps, cover.worth, hopeful=thorough)
+    greedy = search.greedy(cover.needed, cover.caps, cover.worth, hopeful=thorough, below=below)
     if greedy is not None:
         yield greedy
     if not thorough or effort.left <= 0:
@@ -130,8 +139,11 @@ def _seeds(
     pools = {table.pool.key: number for number, table in enumerate(shapes.tables)}
     for node in free:
         filling = np.zeros(len(items), dtype=np.int64)
-        for key in node.pods:
-            filling[index[key]] += 1
+        start = 0
+        for part in node.parts:
+            # The pods of a part are of one item.
+            filling[index[node.pods[start]]] += part.count
+            start += part.count
         holds = (shapes.pool == pools.get(node.table.pool.key, -2)) & (shapes.room >= node.used).all(axis=1)
         holds &= shapes.allowed[:, filling > 0].all(axis=1)
         rows = np.flatnonzero(holds)

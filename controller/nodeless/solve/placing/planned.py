@@ -56,7 +56,8 @@ def _kind(node: OpenedNode, by_price: tuple[int, ...], max_alternatives: int) ->
     if relaxed is not None and table.least:
         return None
     alternatives = tuple(
-        Alternative(types.types[row].name, types.cheapest_offering(row, terms.requirements)) for row in rows
+        Alternative(types.types[row].name, offering)
+        for row, offering in zip(rows, types.cheapest_offerings(rows, terms.requirements), strict=True)
     )
     required = _without_implied(relaxed or terms.requirements, table.pool)
     return tuple(rows), required, alternatives, relaxed is not None

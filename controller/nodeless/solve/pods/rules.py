@@ -9,7 +9,7 @@ select it, and the first pod of a group needs no other when it is selected by it
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from nodeless.model.labels import canonical_key
 from nodeless.model.pods import LabelSelector, PodAffinityTerm, PodShape, TopologySpreadConstraint
@@ -46,6 +46,15 @@ class Tally:
     repels: bool = False
     """Read as "must be zero": a pod whose domain is not certain counts in each that is possible."""
     nodes: NodeFilter | None = None
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        own = (self.key, self.audiences, self.carriers, self.repels, self.nodes)
+        object.__setattr__(self, "_hash", hash(own))
+
+    def __hash__(self) -> int:
+        """Kept, for tallies are looked up for every pod that is counted."""
+        return self._hash
 
 
 @dataclass(frozen=True, slots=True)
