@@ -1,6 +1,9 @@
 # ruff: noqa: T201 - prints its figures
 """Seconds of one look at 1,000 nodes; price, evictions and moves of ten clusters until they are still.
 
+Beside ours stands what v0.27's rules would have done (`rules_of_v27`): at least as dear in the end, for no
+fewer evictions, on each.
+
 Run: python -m tests.disruption.measure
 """
 
@@ -10,6 +13,7 @@ from time import perf_counter
 from nodeless.model.labels import CAPACITY_TYPE, HOSTNAME, ON_DEMAND, SPOT, ZONE
 from nodeless.model.requirements import Requirements
 from tests.disruption.replay import until_still
+from tests.disruption.rules_of_v27 import consolidate
 from tests.disruption.world import a_budget, a_provisioner, cluster, decide, node_of, on
 from tests.solve.factories import beside, instance_type, needs, spread
 
@@ -68,16 +72,25 @@ def main() -> None:
     print(
         f"one look at {len(large.nodes)} nodes, {len(large.pods)} pods: {seconds:.2f} s, {ending} nodes end"
     )
-    print(
-        f"{'cluster':20} {'usd/h':>8} {'after':>8} {'nodes':>6} {'after':>6} "
-        f"{'moves':>6} {'evictions':>9} still"
-    )
-    for seed, (name, how) in enumerate(CLUSTERS.items()):
-        story = until_still(a_cluster(seed, **how), TYPES)
-        print(
-            f"{name:20} {story.price_before:8.3f} {story.price_after:8.3f} {story.nodes_before:6} "
-            f"{story.nodes_after:6} {story.moves:6} {story.evictions:9} {story.still}"
-        )
+    print(f"{'':20} {'before':>8} {'nodeless':>33} {'rules of v0.27':>33}")
+    columns = f"{'usd/h':>9} {'nodes':>6} {'moves':>6} {'evictions':>9}"
+    print(f"{'cluster':20} {'usd/h':>8} {columns} {columns}")
+    for seed, name in enumerate(CLUSTERS):
+        ours, theirs = compared(seed, name)
+        print(f"{name:20} {ours.price_before:8.3f} {_line(ours)} {_line(theirs)}")
+
+
+def compared(seed, name):
+    """What becomes of one of the clusters, by our moves and by v0.27's rules."""
+    snapshot = a_cluster(seed, **CLUSTERS[name])
+    theirs = until_still(snapshot, TYPES, decide=lambda seen, now: consolidate(seen, TYPES, now))
+    return until_still(snapshot, TYPES), theirs
+
+
+def _line(story):
+    still = "" if story.still else " (not still)"
+    figures = f"{story.price_after:9.3f} {story.nodes_after:6} {story.moves:6} {story.evictions:9}"
+    return figures + still
 
 
 if __name__ == "__main__":

@@ -121,20 +121,21 @@ def _launched(snapshot, planned, name, types, now):
     return apply(apply(snapshot, events.ClaimSeen(claim)), events.NodeSeen(node))
 
 
-def until_still(snapshot, types, policy=None, most_rounds=200):
-    """Carry out moves until there are none."""
+def until_still(snapshot, types, policy=None, most_rounds=200, decide=None):
+    """Carry out moves until there are none; `decide` takes the place of `disrupt`."""
     policy = policy or DisruptionPolicy()
     catalog = dict.fromkeys(snapshot.pools, types)
+    decide = decide or (lambda seen, now: disrupt(seen, catalog, policy, now))
     seen, moves, evictions = snapshot, 0, 0
     for number in range(most_rounds):
         # Single replacements are looked at in turns: a cluster is still when no turn finds any.
-        decisions = disrupt(seen, catalog, policy, NOW + 10 * number)
+        decisions = decide(seen, NOW + 10 * number)
         if not decisions.moves:
             break
         moves += len(decisions.moves)
         evictions += sum(move.evictions for move in decisions.moves)
         seen = carried_out(seen, decisions, types)
-    still = not disrupt(seen, catalog, policy, NOW).moves
+    still = not decide(seen, NOW).moves
     return Story(
         price_of(snapshot, types),
         price_of(seen, types),

@@ -30,6 +30,7 @@ from nodeless.disruption.simulation import Outcome, moved, without
 from nodeless.model.disruption import UNDERUTILIZED, Move, Verdict
 from nodeless.model.instance_types import Catalog, InstanceType
 from nodeless.model.snapshot import Snapshot
+from nodeless.solve import FEWEST_NODES, Policy
 
 _MERGE_SIZES = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 100)
 #: Trials of single replacements in one look; the next look begins where this one ended.
@@ -177,15 +178,20 @@ class Consolidation:
     def _replacement(self, some: Sequence[Candidate]) -> Replacement | str:
         """What would take the candidates' place, by the solver on the whole snapshot."""
         price = sum(candidate.price or 0.0 for candidate in some)
-        outcome = self._whole(some, self._below(price))
+        below = self._below(price)
+        outcome = self._whole(some, below)
+        if len(outcome.new_nodes) > len(some):
+            # More nodes than before are no move; the fewest may still be cheaper.
+            outcome = self._whole(some, below, replace(self._policy.solving, packing=FEWEST_NODES))
         if not outcome.placed:
             return outcome.reason
         if not outcome.new_nodes:
             return Replacement((), 0.0, 0.0)
         return cheaper_replacement(outcome.new_nodes, some, self._catalog, self._policy)
 
-    def _whole(self, some: Iterable[Candidate], catalog: Catalog) -> Outcome:
-        return without(self._snapshot, some, catalog, self._policy.solving, self._now, self._closed)
+    def _whole(self, some: Iterable[Candidate], catalog: Catalog, solving: Policy | None = None) -> Outcome:
+        solving = solving or self._policy.solving
+        return without(self._snapshot, some, catalog, solving, self._now, self._closed)
 
     def _trial(
         self, state: Snapshot, candidate: Candidate, names: Sequence[str], catalog: Catalog

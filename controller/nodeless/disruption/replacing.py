@@ -9,7 +9,13 @@ the nodes that end, a type of replacement i is kept when
     worst price < m_i * P (1 - least saving) / sum_j m_j
 
 so that the sum stays below what is paid now, whichever kept types are launched; for one
-replacement this is Karpenter's rule.
+replacement this is Karpenter's rule. Of on-demand types those alone are kept from which no
+later move could save enough,
+
+    worst price * (1 - least saving) <= m_i
+
+or the pods would be moved again for what could be had at once. Spot types are all kept: a
+wide choice is what keeps a spot node, and nothing moves it to spot again.
 """
 
 from collections.abc import Sequence
@@ -72,7 +78,7 @@ def cheaper_replacement(
         )
     factor = limit / sum(least)
     kept = [
-        [option for option in some if option.worst < bound * factor]
+        [option for option in some if option.worst < bound * factor and _lasting(option, bound, policy)]
         for some, bound in zip(options, least, strict=True)
     ]
     to_spot = any(option.offerings[0].capacity_type == SPOT for some in kept for option in some)
@@ -86,6 +92,13 @@ def cheaper_replacement(
     nodes = tuple(_narrowed(node, some) for node, some in zip(planned, kept, strict=True))
     worst = sum(max(option.worst for option in some) for some in kept)
     return Replacement(nodes, worst, sum(node.price for node in nodes))
+
+
+def _lasting(option: _Option, least: float, policy: DisruptionPolicy) -> bool:
+    """Whether no later move could save enough on it, when `least` is what the cheapest costs."""
+    if option.offerings[0].capacity_type == SPOT:
+        return True
+    return option.worst * (1 - policy.least_saving) <= least
 
 
 def _used(planned: Sequence[PlannedNode], catalog: Catalog) -> dict[str, tuple[InstanceType, ...]]:
