@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from nodeless.app.clock import wall_clock
 from nodeless.app.cluster import Cluster
-from nodeless.app.hands import wall_clock
 from nodeless.app.lives import Lives
 from nodeless.app.metrics import Metrics
 from nodeless.model.events import ClaimGone, ClaimSeen, NodeGone, NodeSeen, PodGone, PodSeen

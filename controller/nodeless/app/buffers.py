@@ -7,8 +7,8 @@ is for, `Provisioning` whether nodes that exist have room for all of them.
 from collections.abc import Iterator, Mapping
 
 from nodeless.api.writing import conditions_to_api
+from nodeless.app.clock import wall_clock
 from nodeless.app.cluster import Cluster
-from nodeless.app.hands import wall_clock
 from nodeless.app.logs import logger
 from nodeless.model.buffers import POD_TEMPLATE, CapacityBuffer
 from nodeless.model.conditions import Condition, same

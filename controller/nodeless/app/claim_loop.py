@@ -6,8 +6,9 @@ A step that fails is taken anew, with a growing delay for that claim alone.
 import asyncio
 from collections.abc import Callable
 
+from nodeless.app.clock import wall_clock
 from nodeless.app.cluster import Cluster
-from nodeless.app.hands import Hands, wall_clock
+from nodeless.app.hands import Hands
 from nodeless.app.keyed_queue import KeyedQueue
 from nodeless.app.launcher import Launcher, RetryLaterError
 from nodeless.app.logs import logger

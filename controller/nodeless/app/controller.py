@@ -24,6 +24,7 @@ from nodeless.app.aws_settings import aws_settings
 from nodeless.app.buffers import Buffers
 from nodeless.app.bundled_types import bundled_types
 from nodeless.app.claim_loop import ClaimLoop
+from nodeless.app.clock import hear_date, wall_clock
 from nodeless.app.cluster import Cluster
 from nodeless.app.collector import Collector
 from nodeless.app.decision_files import DecisionFiles
@@ -84,6 +85,7 @@ class Controller:
         self._client = client
         self._metrics = Metrics()
         client.observe(self._metrics.work.show_request, self._metrics.work.show_throttled)
+        client.observe_time(self._set_clock)
         client.limit(TokenBucket(process.client_rate, process.client_burst))
         self._recorder = Recorder(client, process.identity)
         self._leadership = Leadership(client, process.namespace, process.identity)
@@ -125,6 +127,15 @@ class Controller:
                 await self._releasing(self._lead(settings))
                 for task in background:
                     task.cancel()
+
+    def _set_clock(self, date: str | None, took: float) -> None:
+        before = wall_clock()
+        if hear_date(date, took):
+            off = before - wall_clock()
+            self._log.warning(
+                f"the clock was {abs(off):.0f} s {'ahead of' if off > 0 else 'behind'} the API server's:"
+                " its time is used; hint: check the time synchronisation of the machines"
+            )
 
     async def _tell_the_rest(self) -> None:
         """Write the events that are queued; there is no time left to save requests."""
@@ -212,6 +223,7 @@ class Controller:
         aws = AwsProvider(
             aws_settings(settings.current, region, cluster_dns),
             log=logger("aws"),
+            clock=wall_clock,
             on_call=self._metrics.show_call,
             on_batch=self._metrics.show_batch,
         )

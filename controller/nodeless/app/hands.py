@@ -4,7 +4,6 @@ Each instruction is idempotent; what the world answers comes back as events. A r
 call raises, and whoever gave the instruction tries again later with fresh eyes.
 """
 
-import time
 from collections.abc import Iterable
 from itertools import groupby
 from typing import Any
@@ -266,8 +265,3 @@ def _node_patch(node: Node, update: do.UpdateNode) -> dict[str, object]:
 def _given(**values: str) -> dict[str, str]:
     """The values that are not empty."""
     return {name: value for name, value in values.items() if value}
-
-
-def wall_clock() -> float:
-    """Seconds since the epoch; the one clock that the loops pass to the pure rooms."""
-    return time.time()

@@ -7,8 +7,9 @@ tried again: nodes are still made and unmade meanwhile.
 
 import asyncio
 
+from nodeless.app.clock import wall_clock
 from nodeless.app.cluster import Cluster
-from nodeless.app.hands import Hands, wall_clock
+from nodeless.app.hands import Hands
 from nodeless.app.logs import logger
 from nodeless.app.metrics import Metrics
 from nodeless.app.work_metrics import INTERRUPTION

@@ -8,9 +8,10 @@ planned anew without the offerings that failed.
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 
+from nodeless.app.clock import wall_clock
 from nodeless.app.cluster import Cluster
 from nodeless.app.disruption_metrics import method_and_action
-from nodeless.app.hands import Hands, wall_clock
+from nodeless.app.hands import Hands
 from nodeless.app.logs import logger
 from nodeless.app.metrics import Metrics
 from nodeless.app.recorder import Recorder

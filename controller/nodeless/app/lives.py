@@ -1,8 +1,8 @@
 """How long pods take to start, and nodes and claims to come and to go, as the cluster's events tell it."""
 
+from nodeless.app.clock import wall_clock
 from nodeless.app.cluster import Cluster
 from nodeless.app.cluster_metrics import pool_name
-from nodeless.app.hands import wall_clock
 from nodeless.app.metrics import Metrics
 from nodeless.disruption.candidates import replaced_by
 from nodeless.model import events

@@ -2,8 +2,8 @@
 
 import asyncio
 
+from nodeless.app.clock import wall_clock
 from nodeless.app.cluster import Cluster
-from nodeless.app.hands import wall_clock
 from nodeless.app.logs import logger
 from nodeless.cloud import CloudProvider
 from nodeless.model.events import Event, NodeSeen

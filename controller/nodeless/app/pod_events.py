@@ -4,7 +4,7 @@ The time stands in the claim's status, so that the next leader knows it; it is w
 ten seconds at most (Karpenter's period).
 """
 
-from nodeless.app.hands import wall_clock
+from nodeless.app.clock import wall_clock
 from nodeless.model.nodes import Claim
 from nodeless.model.pods import Pod
 from nodeless.model.pools import PROVISIONER

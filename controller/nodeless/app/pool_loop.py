@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 
 from nodeless.api.kinds import KIND_OF_NAME
+from nodeless.app.clock import wall_clock
 from nodeless.app.cluster import Cluster
-from nodeless.app.hands import Hands, wall_clock
+from nodeless.app.hands import Hands
 from nodeless.app.instances import StillThereError
 from nodeless.app.keyed_queue import KeyedQueue
 from nodeless.app.logs import logger

@@ -13,8 +13,9 @@ from dataclasses import replace
 from nodeless.app.advising import Advisor
 from nodeless.app.batcher import Batcher
 from nodeless.app.buffers import Buffers
+from nodeless.app.clock import wall_clock
 from nodeless.app.cluster import Cluster
-from nodeless.app.hands import Hands, wall_clock
+from nodeless.app.hands import Hands
 from nodeless.app.logs import logger
 from nodeless.app.metrics import Metrics
 from nodeless.app.pool_catalogs import pool_catalogs, pool_subnets

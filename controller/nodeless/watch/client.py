@@ -8,6 +8,7 @@ cost ten times the processor time on the paths that matter.
 import os
 import socket
 import ssl
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -48,6 +49,8 @@ RequestObserver = Callable[[str, str, str], None]
 """Told of each request: method, status, host."""
 WaitObserver = Callable[[str, str, float], None]
 """Told of each request that may be limited: method, host, seconds that it waited for its turn."""
+DateObserver = Callable[[str | None, float], object]
+"""Told of each answer: its Date, and the seconds that it took."""
 
 
 def _ignore(*_told: object) -> None:
@@ -64,10 +67,15 @@ class ApiClient:
         self._limit: TokenBucket | None = None
         self._on_request: RequestObserver = _ignore
         self._on_wait: WaitObserver = _ignore
+        self._on_date: DateObserver = _ignore
 
     def observe(self, on_request: RequestObserver, on_wait: WaitObserver) -> None:
         """Have every request told from now on."""
         self._on_request, self._on_wait = on_request, on_wait
+
+    def observe_time(self, on_date: DateObserver) -> None:
+        """Have the date of every answer told from now on."""
+        self._on_date = on_date
 
     def limit(self, bucket: TokenBucket | None) -> None:
         """Have requests, but those for leases, take their turns from a bucket; None: no limit any more."""
@@ -145,6 +153,7 @@ class ApiClient:
         """One call. Raises ApiError for a refusal, ApiUnavailable when there is no answer."""
         data = None if body is None else msgspec.json.encode(body)
         await self._take_turn(method, path)
+        asked = time.monotonic()
         try:
             async with self._open().request(
                 method,
@@ -153,6 +162,7 @@ class ApiClient:
                 params=query,
                 headers=await self._headers(content_type if data is not None else None),
             ) as response:
+                self._on_date(response.headers.get("Date"), time.monotonic() - asked)
                 answer = await response.read()
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             self._on_request(method, _NO_ANSWER, self._address)
