@@ -10,7 +10,13 @@ from nodeless.app.lives import Lives
 from nodeless.app.metrics import Metrics
 from nodeless.model.events import ClaimGone, ClaimSeen, NodeGone, NodeSeen, PodGone, PodSeen
 from nodeless.model.labels import REPLACES, TERMINATION_FINALIZER
-from nodeless.model.nodes import INITIALIZED_CONDITION, Condition
+from nodeless.model.nodes import (
+    DISRUPTION_REASON,
+    DRAINED,
+    INITIALIZED_CONDITION,
+    INSTANCE_TERMINATING,
+    Condition,
+)
 from tests import factories
 from tests.app.test_metrics import collected
 
@@ -84,3 +90,39 @@ def test_the_end_of_a_claim_is_measured_by_pool():
     shown = Watching().see(ClaimSeen(claim), ClaimGone(claim.name))
     name = f'karpenter_nodeclaims_termination_duration_seconds_count{{nodepool="{claim.pool.name}"}}'
     assert shown[name] == 1
+
+
+def test_a_drain_is_counted_with_the_pods_that_leave_and_why_the_node_ends():
+    now = wall_clock()
+    told = Condition(DISRUPTION_REASON, "True", "Underutilized", "", now)
+    ending = factories.an_initialized_claim("1", deletion_timestamp=now, conditions=(told,))
+    drained = replace(ending, conditions=(told, Condition(DRAINED, "True", "", "", now)))
+    gone = Condition(INSTANCE_TERMINATING, "True", "", "", now - 30)
+    terminating = replace(drained, conditions=(*drained.conditions, gone))
+    node = factories.a_node("1")
+    pod = a_pod(phase="Running", node_name=node.name)
+    shown = Watching().see(
+        ClaimSeen(ending),
+        NodeSeen(node),
+        PodSeen(pod),
+        PodGone(pod.key),
+        ClaimSeen(drained),
+        ClaimSeen(drained),
+    )
+    pool = ending.pool.name
+    assert shown['karpenter_pods_drained_total{reason="underutilized"}'] == 1
+    assert shown[f'karpenter_nodes_drained_total{{nodepool="{pool}"}}'] == 1
+    shown = Watching().see(ClaimSeen(terminating), ClaimGone(ending.name))
+    family = "karpenter_nodeclaims_instance_termination_duration_seconds_sum"
+    assert shown[f'{family}{{nodepool="{pool}"}}'] == pytest.approx(30, abs=20)
+
+
+def test_a_pod_that_leaves_a_node_that_stays_is_not_drained():
+    pod = a_pod(phase="Running", node_name="node-1")
+    shown = Watching().see(
+        ClaimSeen(factories.an_initialized_claim("1")),
+        NodeSeen(factories.a_node("1")),
+        PodSeen(pod),
+        PodGone(pod.key),
+    )
+    assert not [name for name in shown if name.startswith("karpenter_pods_drained_total{")]

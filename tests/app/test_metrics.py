@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import replace
+from functools import reduce
 from urllib.parse import urlsplit
 
 import pytest
@@ -13,7 +14,9 @@ from nodeless.app.metrics import Metrics
 from nodeless.app.version_one_metrics import MIRRORS
 from nodeless.app.work_metrics import CLAIM_LIFECYCLE, CONTROLLERS, POOLS
 from nodeless.cloud import CloudUnavailable
-from nodeless.model.events import NodeGone, NodeSeen, PodGone, PodSeen, PoolSeen
+from nodeless.model.events import ClaimSeen, NodeGone, NodeSeen, PodGone, PodSeen, PoolSeen
+from nodeless.model.instance_types import Offering
+from nodeless.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
 from nodeless.model.pods import Owner
 from nodeless.model.pools import Reference
 from nodeless.model.snapshot import Snapshot
@@ -21,6 +24,7 @@ from nodeless.state import apply
 from tests import factories
 from tests.app.process import leads, scrape
 from tests.app.world import CLAIMS, Kubelets, a_pod, a_provisioner, a_template
+from tests.solve.factories import instance_type
 
 #: Names of v0.27 that dashboards use, with their type and labels.
 UPSTREAM = {
@@ -35,6 +39,7 @@ UPSTREAM = {
     "karpenter_deprovisioning_evaluation_duration_seconds": ("histogram", "method"),
     "karpenter_deprovisioning_replacement_node_initialized_seconds": ("histogram",),
     "karpenter_deprovisioning_actions_performed": ("counter", "action"),
+    "karpenter_consistency_errors": ("counter", "check"),
     "karpenter_cloudprovider_duration_seconds": ("histogram", "controller", "method", "provider"),
     "karpenter_cloudprovider_batcher_batch_time_seconds": ("histogram", "batcher"),
     "karpenter_cloudprovider_batcher_batch_size": ("histogram", "batcher"),
@@ -207,6 +212,20 @@ def test_series_of_what_is_gone_disappear():
     left = collected(metrics)
     assert not any('"node-1"' in name or '"web-1-0"' in name for name in left)
     assert any('"node-0"' in name for name in left)
+
+
+def test_a_pool_shows_what_its_nodes_cost_at_the_prices_of_its_catalogue():
+    metrics, pool = Metrics(), factories.a_pool()
+    labels = {INSTANCE_TYPE: "m5.large", ZONE: "us-east-1a", CAPACITY_TYPE: "spot"}
+    claims = [factories.an_initialized_claim(f"{n}", labels=labels) for n in range(3)]
+    snapshot = reduce(apply, [PoolSeen(pool), *map(ClaimSeen, claims)], Snapshot())
+    offers = (Offering("us-east-1a", "spot", 0.03), Offering("us-east-1a", "on-demand", 0.1))
+    sold = instance_type("m5.large", 2, 8, offerings=offers)
+    name = f'karpenter_nodepools_cost_total{{nodepool="{pool.name}"}}'
+    metrics.disruption.show_costs(snapshot, {str(pool.reference): (sold,)})
+    assert collected(metrics)[name] == 0.09
+    metrics.disruption.show_costs(Snapshot(), {})
+    assert name not in collected(metrics)
 
 
 def test_version_ones_names_show_the_same_figures():

@@ -163,6 +163,7 @@ class DisruptionLoop:
 
     async def _decide(self, snapshot: Snapshot) -> Decisions:
         catalog, policy = await self._market(snapshot)
+        self._metrics.disruption.show_costs(snapshot, catalog)
         started = time.perf_counter()
         decisions = await asyncio.to_thread(disrupt, snapshot, catalog, policy, wall_clock(), self._memory)
         self._metrics.disruption.show_look(decisions, snapshot, time.perf_counter() - started)

@@ -10,7 +10,10 @@ from prometheus_client import CollectorRegistry, Gauge, Histogram
 
 from nodeless.app.families import DURATIONS, Count
 from nodeless.disruption.budgets import allowance
+from nodeless.explain.fill import price_of
 from nodeless.model.disruption import DRIFTED, EMPTY, EXPIRED, UNDERUTILIZED, UNHEALTHY, Decisions, Move
+from nodeless.model.instance_types import Catalog
+from nodeless.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
 from nodeless.model.snapshot import Snapshot
 
 REASONS = (EXPIRED, DRIFTED, EMPTY, UNDERUTILIZED, UNHEALTHY)
@@ -100,6 +103,12 @@ class DisruptionMetrics:
             "What the moves that were begun save at least, since this process began",
             registry=registry,
         )
+        self.costs = Gauge(
+            "karpenter_nodepools_cost_total",
+            "Dollars an hour that a pool's nodes cost, as far as their prices are known",
+            ["nodepool"],
+            registry=registry,
+        )
         self._make_budgets(registry)
 
     def _make_budgets(self, registry: CollectorRegistry) -> None:
@@ -127,6 +136,21 @@ class DisruptionMetrics:
         self.undisrupted.clear()
         for code, count in sorted(stay.items()):
             self.undisrupted.labels(code).set(count)
+
+    def show_costs(self, snapshot: Snapshot, catalog: Catalog) -> None:
+        """Show what the nodes of each pool cost at the catalogue's prices."""
+        costs = dict.fromkeys((pool.name for pool in snapshot.pools.values()), 0.0)
+        named = {key: {kind.name: kind for kind in kinds} for key, kinds in catalog.items()}
+        for claim in snapshot.claims.values():
+            pool, labels = str(claim.pool), claim.labels
+            kind = named.get(pool, {}).get(labels.get(INSTANCE_TYPE, ""))
+            if kind is not None:
+                zone, capacity_type = labels.get(ZONE, ""), labels.get(CAPACITY_TYPE, "")
+                found = price_of({pool: (kind,)}, pool, kind.name, zone, capacity_type)
+                costs[claim.pool.name] = costs.get(claim.pool.name, 0.0) + (found or 0.0)
+        self.costs.clear()
+        for name, dollars in costs.items():
+            self.costs.labels(name).set(round(dollars, 6))
 
     def show_move(self, move: Move) -> None:
         """Count a move that begins."""

@@ -8,7 +8,13 @@ from nodeless.disruption.candidates import replaced_by
 from nodeless.model import events
 from nodeless.model.events import Event
 from nodeless.model.labels import TERMINATION_FINALIZER
-from nodeless.model.nodes import INITIALIZED_CONDITION, Claim
+from nodeless.model.nodes import (
+    DISRUPTION_REASON,
+    DRAINED,
+    INITIALIZED_CONDITION,
+    INSTANCE_TERMINATING,
+    Claim,
+)
 from nodeless.model.pods import Pod
 from nodeless.model.snapshot import Snapshot
 
@@ -27,7 +33,7 @@ class Lives:
             case events.PodSeen(pod):
                 self._pod_seen(pod)
             case events.PodGone(key) if key in before.pods:
-                self._starting.discard(before.pods[key].uid)
+                self._pod_gone(before.pods[key], before)
             case events.ClaimSeen(claim):
                 self._claim_seen(claim, before.claims.get(claim.name))
             case events.ClaimGone(name) if name in before.claims:
@@ -45,8 +51,22 @@ class Lives:
         elif pod.phase == "Pending":
             self._starting.add(pod.uid)
 
+    def _pod_gone(self, pod: Pod, before: Snapshot) -> None:
+        self._starting.discard(pod.uid)
+        node = before.nodes.get(pod.node_name)
+        claim = before.claim_of(node) if node is not None else None
+        if claim is None or claim.deletion_timestamp is None or pod.owned_by_daemon_set:
+            return
+        why = claim.condition(DISRUPTION_REASON)
+        self._metrics.nodes.pods_drained.labels(why.reason.lower() if why is not None else "").inc()
+
     def _claim_seen(self, claim: Claim, known: Claim | None) -> None:
-        """A replacement that has become ready, seen once: the claim was known before without it."""
+        """What a claim has become, seen once: it was known before without it."""
+        if known is not None and claim.is_true(DRAINED) and not known.is_true(DRAINED):
+            self._metrics.nodes.drained.labels(claim.pool.name).inc()
+        self._replacement_seen(claim, known)
+
+    def _replacement_seen(self, claim: Claim, known: Claim | None) -> None:
         if known is None or known.is_true(INITIALIZED_CONDITION) or not replaced_by(claim):
             return
         ready = claim.condition(INITIALIZED_CONDITION)
@@ -58,6 +78,10 @@ class Lives:
         if claim.deletion_timestamp is not None:
             seconds = max(wall_clock() - claim.deletion_timestamp, 0.0)
             self._metrics.nodes.claim_termination_seconds.labels(claim.pool.name).observe(seconds)
+        ending = claim.condition(INSTANCE_TERMINATING)
+        if ending is not None and claim.is_true(INSTANCE_TERMINATING):
+            seconds = max(wall_clock() - ending.last_transition_time, 0.0)
+            self._metrics.nodes.instance_termination_seconds.labels(claim.pool.name).observe(seconds)
 
     def _node_gone(self, name: str, before: Snapshot) -> None:
         node, now = before.nodes[name], wall_clock()

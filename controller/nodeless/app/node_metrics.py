@@ -37,6 +37,25 @@ class NodeMetrics:
             buckets=DURATIONS,
             registry=registry,
         )
+        self.instance_termination_seconds = Histogram(
+            "karpenter_nodeclaims_instance_termination_duration_seconds",
+            "From the request to end an instance to its being gone",
+            ["nodepool"],
+            buckets=DURATIONS,
+            registry=registry,
+        )
+        self.drained = Count(
+            "karpenter_nodes_drained_total",
+            "Nodes that pods have left before their end",
+            ["nodepool"],
+            registry=registry,
+        )
+        self.pods_drained = Count(
+            "karpenter_pods_drained_total",
+            "Pods that left an ending node, by the reason for its end; empty: somebody deleted it",
+            ["reason"],
+            registry=registry,
+        )
         self.eviction_requests = Count(
             "karpenter_nodes_eviction_requests_total",
             "Evictions asked for, by the status of the answer",
