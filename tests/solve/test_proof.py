@@ -2,10 +2,10 @@
 
 import pytest
 
-from nodeless.model.labels import INSTANCE_TYPE
+from nodeless.model.labels import HOSTNAME, INSTANCE_TYPE
 from nodeless.model.requirements import Requirement
 from nodeless.solve import FEWEST_NODES, Policy
-from tests.solve.factories import node, plan, pods, pool
+from tests.solve.factories import beside, instance_type, needs, node, plan, pods, pool, term
 
 BY_PRICE, BY_NODES, QUICK = Policy(), Policy(packing=FEWEST_NODES), Policy(time_box=0)
 
@@ -69,3 +69,43 @@ def test_pods_whose_node_cannot_be_made_are_no_part_of_the_bound():
 def test_without_time_for_it_no_bound_is_claimed():
     made = plan(pods(3), policy=QUICK)
     assert (made.lower_bound, made.gap) == (None, None)
+
+
+#: Each CPU costs the same, whatever the size of the node.
+SIZES = tuple(instance_type(f"t{cpu}", cpu, 4 * cpu) for cpu in (1, 2, 4, 8, 16, 32))
+
+
+def apart(number: int):
+    """Pods that keep off each other's nodes."""
+    return pods(number, "100m", "64Mi", name="lone", labels={"app": "web"}, anti_affinity=(beside(HOSTNAME),))
+
+
+def test_a_bound_counts_the_nodes_of_pods_that_keep_off_each_other_however_many_classes_there_are():
+    others = [pods(1, f"{100 + number}m", f"{number}Mi", name=f"w{number}") for number in range(1100)]
+    cheapest = plan(pods(1, "100m"), types=SIZES).cost_per_hour
+
+    made = plan(apart(300), *others, types=SIZES[:1], policy=Policy(time_box=1e-9))
+
+    assert made.lower_bound >= 300 * cheapest * (1 - 1e-6)
+    assert made.lower_bound <= made.cost_per_hour
+
+
+def mixed():
+    return [
+        apart(200),
+        *(pods(1, f"{1000 + number}m", f"{number}Mi", name=f"w{number}") for number in range(600)),
+    ]
+
+
+def test_pods_that_keep_off_each_other_share_their_nodes_with_those_that_do_not_mind():
+    made = plan(*mixed(), types=SIZES, policy=Policy(time_box=1e-9))
+
+    assert not made.refusals
+    assert max(sum("lone" in key for key in node.pods) for node in made.new_nodes) == 1
+    assert made.cost_per_hour <= 1.3 * made.lower_bound
+
+
+def test_where_pods_have_wishes_the_largest_come_first_all_the_same():
+    wishful = pods(1, name="wishful", preferred_terms=((1, term(needs(INSTANCE_TYPE, "In", "t32"))),))
+    made = plan(*mixed(), wishful, types=SIZES, policy=Policy(time_box=1e-9))
+    assert made.cost_per_hour > 1.4 * made.lower_bound

@@ -44,7 +44,7 @@ from nodeless.model.pods import Pod, PodShape
 from nodeless.model.pools import Pool
 from nodeless.model.snapshot import Snapshot
 from nodeless.solve.capacity.existing import existing_slots
-from nodeless.solve.capacity.opened import OpenedNode, widen
+from nodeless.solve.capacity.opened import OpenedNode, price_of, widen
 from nodeless.solve.capacity.pool_table import PoolTable
 from nodeless.solve.capacity.pricing import priced
 from nodeless.solve.capacity.static_pools import static_shortage
@@ -52,7 +52,7 @@ from nodeless.solve.capacity.type_table import TypeTable
 from nodeless.solve.improving.bound import lower_bound
 from nodeless.solve.improving.repacking import Packed, repack
 from nodeless.solve.improving.standing import Standing
-from nodeless.solve.placing.floor import Site, floor_plan
+from nodeless.solve.placing.floor import Floor, Site, carried_plan, floor_plan
 from nodeless.solve.placing.planned import planned
 from nodeless.solve.pods.buffers import with_placeholders
 from nodeless.solve.pods.classes import Axis, PodClass, requested_names, requests_of
@@ -127,12 +127,11 @@ def _plan_of_pods(snapshot: Snapshot, catalog: Catalog, policy: Policy) -> Plan:
     slots = existing_slots(snapshot, by_pool, axis, volumes)
     site = Site(snapshot, policy, profiles, slots, by_pool, usable, classes, len(axis))
     floor = floor_plan(site)
-    existing, budgets, supply, placements = floor.existing, floor.budgets, floor.supply, floor.placements
-    packed = Packed(floor.nodes, placements)
-    aims = frozenset(table.pool.key for table in usable if floor.targets.aims(table))
-    if aims and floor.nodes:
-        standing = Standing(existing, placements, classes)
-        packed = repack(packed, standing, budgets, supply, usable, aims, policy.time_box)
+    packed = _packed(floor, site)
+    carried = carried_plan(site, floor) if policy.time_box and packed.nodes else None
+    if carried is not None and price_of(carried.nodes) < price_of(packed.nodes):
+        floor, packed = carried, Packed(carried.nodes, carried.placements)
+    existing, budgets, supply = floor.existing, floor.budgets, floor.supply
     widen(packed.nodes)
     for pods, keys in floor.left:
         refusals.extend(refuse(pods, keys, tables, budgets, supply, policy.pool_problems, floor.topology))
@@ -145,7 +144,7 @@ def _plan_of_pods(snapshot: Snapshot, catalog: Catalog, policy: Policy) -> Plan:
     if policy.time_box:
         refused = {refusal.pod for refusal in refusals}
         placed = [(pods, sum(key not in refused for key in pods.pods)) for pods in classes]
-        bound = lower_bound(placed, Standing(existing, placements, classes), budgets, usable)
+        bound = lower_bound(placed, Standing(existing, floor.placements, classes), budgets, usable)
     return Plan(
         new_nodes=tuple(made for _, made in kept),
         placements=dict(sorted(packed.placements.items())),
@@ -153,6 +152,16 @@ def _plan_of_pods(snapshot: Snapshot, catalog: Catalog, policy: Policy) -> Plan:
         lower_bound=bound,
         relaxations=relaxations(kept, packed.placements, classes, existing, usable),
     )
+
+
+def _packed(floor: Floor, site: Site) -> Packed:
+    """The floor plan, or a cheaper one where its pools are packed by price."""
+    packed = Packed(floor.nodes, floor.placements)
+    aims = frozenset(table.pool.key for table in site.usable if floor.targets.aims(table))
+    if not aims or not floor.nodes:
+        return packed
+    standing = Standing(floor.existing, floor.placements, site.classes)
+    return repack(packed, standing, floor.budgets, floor.supply, site.usable, aims, site.policy.time_box)
 
 
 def _static_nodes(

@@ -191,3 +191,8 @@ def widen(nodes: Iterable[OpenedNode]) -> None:
             # The arrays are kept, so that no other gets the identity of one that is gone.
             twins[same] = node.twin(()), known[state][1]
         node.types = twins[same][1]
+
+
+def price_of(nodes: Iterable[OpenedNode]) -> float:
+    """Dollars an hour of nodes, each as the cheapest type that it may become."""
+    return sum(float(node.terms.prices[node.types].min()) for node in nodes)

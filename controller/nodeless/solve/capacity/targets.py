@@ -11,7 +11,7 @@ than what is there, for it may not fit. The node then keeps the types that cost 
 the pods that follow may fill it, but never make it dearer.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,9 +37,19 @@ class Targets:
         packing: str,
         *,
         thrifty: bool = False,
+        apart: Mapping[PodClass, float] | None = None,
     ) -> None:
-        """`thrifty`: in pools with limits, types that count the least against them go before any price."""
+        """Prepare the choice.
+
+        Args:
+            tables: The usable pools.
+            classes: All pods.
+            packing: The policy where a pool has none of its own.
+            thrifty: In pools with limits, types that count the least against them go before any price.
+            apart: Nodes that classes need for themselves: what is to come is shared among those.
+        """
         self._thrifty = thrifty
+        self._apart = apart or {}
         self._classes = tuple(classes)
         self._default = packing
         self._worth: dict[str, NDArray[np.float64]] = {}
@@ -74,7 +84,8 @@ class Targets:
         rows = np.flatnonzero(holds)
         taken = np.minimum(counts[rows], want)
         used = taken[:, None] * pods.requests
-        left = np.minimum(table.room[rows] - used, np.maximum(self._to_come, 0))
+        share = np.maximum(self._to_come, 0) / max(1.0, self._apart.get(pods, 1.0))
+        left = np.minimum(table.room[rows] - used, share)
         worth = (used + _PROMISE * left) @ self._prices_of(table)
         prices = terms.prices[rows]
         ratio = prices / np.where(worth > 0, worth, taken)

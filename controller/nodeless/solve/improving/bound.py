@@ -17,7 +17,8 @@ of all requests of r, which every sum of them is.
 
 Where there are too many pairs of class and shape, classes that may run on the same shapes are poured
 together: their requests of each resource become a class of their own. What is given up is that a
-pod's resources must come from one node, so the bound can only get lower.
+pod's resources must come from one node, and limits on one host, so the bound can only get lower.
+Classes that need many nodes because of such limits stay apart as far as the number of pairs allows.
 
 Both programs are solved by HiGHS with a limit on simplex iterations; when it is reached, there is
 no bound (None).
@@ -41,6 +42,8 @@ from nodeless.solve.spread.sharing import ENDLESS
 
 #: Pairs of class and shape beyond which classes are poured together.
 _PAIRS = 6000
+#: Pairs of those that stay apart because limits on one host make them need many nodes.
+_APART = 4000
 _ITERATIONS = 20000
 #: What rounding in the simplex may add to the bound, as a share.
 _ROUNDING = 1e-7
@@ -68,10 +71,12 @@ def lower_bound(
     room, there = standing.at_most(items)
     allowed = np.concatenate([shapes.allowed, there])
     kinds = _kinds(items, owners, allowed)
-    if sum(int(kind.allowed.sum()) for kind in kinds) > _PAIRS:
+    if _pairs(kinds) > _PAIRS:
+        kinds = _fewer(kinds)
+    if _pairs(kinds) > _PAIRS:
         kinds = _poured(kinds)
-        if sum(int(kind.allowed.sum()) for kind in kinds) > _PAIRS:
-            return None
+    if _pairs(kinds) > _PAIRS:
+        return None
     requests: Amounts = np.array([item.pods.requests for item in items], dtype=np.int64)
     divisors: Amounts = np.maximum(np.gcd.reduce(requests, axis=0), 1)
     whole = np.concatenate([np.maximum(shapes.room, 0), np.maximum(room, 0)])
@@ -123,6 +128,44 @@ def _kinds(items: Sequence[Item], owners: Sequence[int], allowed: Mask) -> list[
         )
         kinds[owner] = _Kind(item.pods.requests, float(item.count), allowed[:, index], tallies)
     return list(kinds.values())
+
+
+def _pairs(kinds: Iterable[_Kind]) -> int:
+    return sum(int(kind.allowed.sum()) for kind in kinds)
+
+
+def _fewer(kinds: Sequence[_Kind]) -> list[_Kind]:
+    """Kinds with fewer pairs that cost no more: those apart that need many nodes, the others as liquids."""
+    alone: dict[tuple[tuple[int, int], ...], list[_Kind]] = {}
+    for kind in kinds:
+        if kind.hosts:
+            alone.setdefault(kind.hosts, []).append(kind)
+    by_nodes = sorted(alone.items(), key=lambda entry: (-_nodes(*entry), entry[0]))
+    kept: list[_Kind] = []
+    dropped = [kind for kind in kinds if not kind.hosts]
+    for _, group in by_nodes:
+        merged = _merged(group)
+        if _pairs(kept) + _pairs(merged) <= _APART:
+            kept += merged
+        else:
+            dropped += group
+    return [*kept, *_poured(dropped)]
+
+
+def _nodes(hosts: tuple[tuple[int, int], ...], kinds: Iterable[_Kind]) -> float:
+    """How many nodes the limits on one host make of some kinds, at least."""
+    return sum(kind.number for kind in kinds) / max(1, min(most for _, most in hosts))
+
+
+def _merged(kinds: Iterable[_Kind]) -> list[_Kind]:
+    """Kinds with the same limits; equal requests that may run on the same shapes are one."""
+    alike: dict[tuple[bytes, bytes], _Kind] = {}
+    for kind in kinds:
+        same = kind.requests.tobytes(), kind.allowed.tobytes()
+        known = alike.get(same)
+        number = kind.number + (known.number if known is not None else 0.0)
+        alike[same] = _Kind(kind.requests, number, kind.allowed, kind.hosts)
+    return list(alike.values())
 
 
 def _poured(kinds: Sequence[_Kind]) -> list[_Kind]:

@@ -10,20 +10,32 @@ Rules may let a class in only after others have found their places, so classes w
 are left over are tried again as long as any pod is placed.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from nodeless.solve.placing.filling import Existing
 from nodeless.solve.placing.packing import Packing
 from nodeless.solve.pods.classes import PodClass
 from nodeless.solve.pods.rules import Tally
 
+_NOBODY: Mapping[PodClass, float] = MappingProxyType({})
 
-def queue(classes: Iterable[PodClass], keys: Sequence[str] = ()) -> list[PodClass]:
-    """The classes in order; `keys` are the topology keys that rules look at."""
+
+def queue(
+    classes: Iterable[PodClass], keys: Sequence[str] = (), apart: Mapping[PodClass, float] = _NOBODY
+) -> list[PodClass]:
+    """The classes in order.
+
+    Args:
+        classes: All of them.
+        keys: The topology keys that rules look at.
+        apart: Classes that go before all others, those first that need the most nodes.
+    """
     ordered = sorted(
         classes,
         key=lambda pods: (
             pods.shape.placeholder,
+            -apart.get(pods, 0.0),
             tuple(-amount for amount in pods.requests.tolist()),
             not (keys and _bound(pods, keys)),
             pods.pods[0],
