@@ -39,6 +39,7 @@ def environment_args(config: pulumi.Config) -> EnvironmentArgs:
         "interruption_queue": config.get_bool("interruptionQueue"),
         "load_balancer_controller": config.get_bool("loadBalancerController"),
         "teardown_timeout_minutes": config.get_int("teardownTimeoutMinutes"),
+        "preview_plan": config.get_bool("previewPlan"),
         "tags": config.get_object("tags"),
     }
     if config.get_bool("defaultPool") is False:

@@ -17,6 +17,7 @@ import pulumi_kubernetes as k8s
 from nodeless.api.validation import validate
 from pulumi_nodeless import names, pools, pools_v1
 from pulumi_nodeless.arguments import ArgumentReader
+from pulumi_nodeless.foresight import foretell
 from pulumi_nodeless.ordering import child_after
 from pulumi_nodeless.pools import NodeTemplateArgs, ProvisionerArgs
 from pulumi_nodeless.pools_v1 import NodeClassArgs, NodePoolArgs
@@ -39,6 +40,15 @@ class CapacityArgs(TypedDict):
     """Instance profile of node classes that name none."""
     timeout_minutes: NotRequired[int]
     """How long a pool's deletion waits for its nodes. Default 30."""
+    preview_kubeconfig: NotRequired[pulumi.Input[Any]]
+    """Kubeconfig, as text or document, with which a preview asks the live cluster what a change of pools
+    would do to its nodes. Default: nothing is asked."""
+    preview_plan: NotRequired[bool]
+    """Whether a preview asks at all. Default true."""
+    controller_namespace: NotRequired[str]
+    """Namespace of the controller and its settings, for previews. Default karpenter."""
+    region: NotRequired[pulumi.Input[str]]
+    """Region of the cluster, for previews. Default: as the AWS SDK finds it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +113,12 @@ class Capacity(pulumi.ComponentResource):
         self._discovery = {names.DISCOVERY_TAG: reader.text("cluster_name")}
         self._timeout = f"{reader.integer('timeout_minutes', 30, 1, 24 * 60)}m"
         self._profile = reader.value("instance_profile")
+        self._manifests: list[Mapping[str, Any]] = []
+        kubeconfig, namespace = (
+            reader.value("preview_kubeconfig"),
+            reader.text("controller_namespace", "karpenter"),
+        )
+        asks = reader.flag("preview_plan", True) and kubeconfig is not None
         given = {
             field: reader.value(field, ())
             for generation in _GENERATIONS
@@ -113,6 +129,8 @@ class Capacity(pulumi.ComponentResource):
         reader.check()
         for generation in _GENERATIONS:
             self._make(generation, given[generation.classes], given[generation.pools])
+        if asks and self._manifests:
+            foretell(self, kubeconfig, reader.value("region", ""), namespace, self._manifests)
         self.provisioner_names = pulumi.Output.from_input([each["name"] for each in given["provisioners"]])
         self.node_pool_names = pulumi.Output.from_input([each["name"] for each in given["node_pools"]])
         self.register_outputs(
@@ -148,6 +166,9 @@ class Capacity(pulumi.ComponentResource):
         spec: Mapping[str, Any],
         *after: pulumi.Resource,
     ) -> pulumi.Resource:
+        self._manifests.append(
+            {"apiVersion": kind[0], "kind": kind[1], "metadata": {"name": args["name"]}, "spec": spec}
+        )
         return k8s.apiextensions.CustomResource(
             f"{self._name}-{resource}-{args['name']}",
             api_version=kind[0],

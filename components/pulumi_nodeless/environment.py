@@ -36,6 +36,7 @@ from pulumi_nodeless.fargate import (
 )
 from pulumi_nodeless.identity import NodeAccess, NodeIdentity
 from pulumi_nodeless.interruption import InterruptionQueue
+from pulumi_nodeless.kubeconfig import region_of
 from pulumi_nodeless.load_balancer import LoadBalancerController
 from pulumi_nodeless.network import Network, NetworkArgs
 from pulumi_nodeless.pools import NodeTemplateArgs, ProvisionerArgs
@@ -206,6 +207,10 @@ class Environment(pulumi.ComponentResource):
                 "node_classes": reader.value("node_classes", ()),
                 "node_pools": v1,
                 "instance_profile": nodes.instance_profile_name,
+                "preview_kubeconfig": cluster.kubeconfig,
+                "preview_plan": reader.flag("preview_plan", True),
+                "controller_namespace": namespace,
+                "region": pulumi.Output.from_input(cluster.arn).apply(region_of),
                 "timeout_minutes": minutes,
             },
             pulumi.ResourceOptions.merge(in_cluster, pulumi.ResourceOptions(depends_on=[*served, guard])),

@@ -115,6 +115,9 @@ class EnvironmentArgs(TypedDict):
     """How long destruction waits for the controller to give its nodes back. Default 30."""
     existing_cluster: NotRequired[ExistingClusterArgs]
     """A cluster to install into, instead of making network and cluster."""
+    preview_plan: NotRequired[bool]
+    """Whether a preview asks the live cluster which nodes a change of pools would replace, and what that
+    costs. Default true."""
     tags: NotRequired[Mapping[str, str]]
     """Tags of every AWS resource of the environment, and of what the controller makes."""
 

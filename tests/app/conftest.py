@@ -12,7 +12,30 @@ from infra.local.kubernetes_api import ApiError
 from nodeless.api.crds import all_crds
 from nodeless.watch import ApiClient
 from tests.app.process import TRUST, Replicas, a_cluster, settings
-from tests.app.world import CLAIMS, CLUSTER, NODES, POOLS, TEMPLATES, Network, a_rig
+from tests.app.world import (
+    CLAIMS,
+    CLUSTER,
+    NODES,
+    POOLS,
+    TEMPLATES,
+    Network,
+    a_pod,
+    a_provisioner,
+    a_rig,
+    a_template,
+)
+
+LABELS = {
+    "karpenter.sh/provisioner-name": "default",
+    "karpenter.sh/registered": "true",
+    "karpenter.sh/initialized": "true",
+    "karpenter.sh/capacity-type": "on-demand",
+    "node.kubernetes.io/instance-type": "m5.large",
+    "topology.kubernetes.io/zone": "us-east-1a",
+    "kubernetes.io/arch": "amd64",
+    "kubernetes.io/os": "linux",
+}
+RESOURCES = {"cpu": "2", "memory": "7Gi", "pods": "29"}
 
 
 @pytest.fixture
@@ -129,3 +152,61 @@ async def eventually(condition, seconds=90):
         while not (found := condition()):  # noqa: ASYNC110 - conditions are plain functions
             await asyncio.sleep(0.02)
         return found
+
+
+@pytest.fixture
+def cluster(control_plane, api, definitions, namespace, monkeypatch):
+    """A namespace of a cluster with one node of ours, on which `old` runs, and a pool; nothing stays."""
+    monkeypatch.setitem(os.environ, "KUBECONFIG", "put back afterwards")
+    machine = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": f"n1-{namespace}", "labels": LABELS},
+        "spec": {"providerID": "aws:///us-east-1a/i-1"},
+        "status": {"capacity": RESOURCES, "allocatable": RESOURCES},
+    }
+    api.create(machine)
+    for document in (a_template(), a_provisioner(), a_pod("old", namespace, nodeName=f"n1-{namespace}")):
+        api.create(document)
+    yield namespace
+    clear(api, namespace)
+
+
+@pytest.fixture
+def claimed(api, cluster):
+    """The same, with the node's claim as the controller would have written it."""
+    claim = {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodeClaim",
+        "metadata": {
+            "name": f"default-{cluster}",
+            "labels": LABELS,
+            "ownerReferences": [
+                {
+                    "apiVersion": "karpenter.sh/v1alpha5",
+                    "kind": "Provisioner",
+                    "name": "default",
+                    "uid": api.get(f"{POOLS}/default")["metadata"]["uid"],
+                    "blockOwnerDeletion": True,
+                }
+            ],
+        },
+        "spec": {
+            "nodeClassRef": {
+                "group": "karpenter.k8s.aws",
+                "kind": "AWSNodeTemplate",
+                "name": "default",
+            },
+            "requirements": [],
+        },
+    }
+    api.create(claim)
+    path = f"{CLAIMS}/default-{cluster}"
+    ready = {"type": "Launched", "status": "True", "reason": "Launched", "message": ""}
+    status = {
+        "providerID": "aws:///us-east-1a/i-1",
+        "nodeName": f"n1-{cluster}",
+        "conditions": [{**ready, "lastTransitionTime": "2026-01-01T00:00:00Z"}],
+    }
+    api.patch(path, {"status": status}, subresource="status")
+    return cluster

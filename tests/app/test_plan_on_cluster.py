@@ -1,47 +1,16 @@
 """`nodeless plan` and `nodeless why` on a running cluster: the real API server, no hands attached."""
 
 import json
-import os
 
 import pytest
 import yaml
 from typer.testing import CliRunner
 
 from nodeless.app.cli import app
-from tests.app.conftest import clear
 from tests.app.process import settings
 from tests.app.world import CLAIMS, POOLS, a_pod, a_provisioner, a_template
 
 pytestmark = pytest.mark.cluster
-LABELS = {
-    "karpenter.sh/provisioner-name": "default",
-    "karpenter.sh/registered": "true",
-    "karpenter.sh/initialized": "true",
-    "karpenter.sh/capacity-type": "on-demand",
-    "node.kubernetes.io/instance-type": "m5.large",
-    "topology.kubernetes.io/zone": "us-east-1a",
-    "kubernetes.io/arch": "amd64",
-    "kubernetes.io/os": "linux",
-}
-RESOURCES = {"cpu": "2", "memory": "7Gi", "pods": "29"}
-
-
-@pytest.fixture
-def cluster(control_plane, api, definitions, namespace, monkeypatch):
-    """A namespace of a cluster with one node of ours, on which `old` runs, and a pool; nothing stays."""
-    monkeypatch.setitem(os.environ, "KUBECONFIG", "put back afterwards")
-    machine = {
-        "apiVersion": "v1",
-        "kind": "Node",
-        "metadata": {"name": f"n1-{namespace}", "labels": LABELS},
-        "spec": {"providerID": "aws:///us-east-1a/i-1"},
-        "status": {"capacity": RESOURCES, "allocatable": RESOURCES},
-    }
-    api.create(machine)
-    for document in (a_template(), a_provisioner(), a_pod("old", namespace, nodeName=f"n1-{namespace}")):
-        api.create(document)
-    yield namespace
-    clear(api, namespace)
 
 
 @pytest.fixture
@@ -147,45 +116,6 @@ def test_why_of_what_the_cluster_does_not_have(api, eks, cluster, nodeless):
 
     assert result.exit_code == 2
     assert f"{cluster}/wob is neither pod nor node; hint: there is " in result.stderr
-
-
-@pytest.fixture
-def claimed(api, cluster):
-    """The claim of the cluster's node, as the controller would have written it."""
-    claim = {
-        "apiVersion": "karpenter.sh/v1",
-        "kind": "NodeClaim",
-        "metadata": {
-            "name": f"default-{cluster}",
-            "labels": LABELS,
-            "ownerReferences": [
-                {
-                    "apiVersion": "karpenter.sh/v1alpha5",
-                    "kind": "Provisioner",
-                    "name": "default",
-                    "uid": api.get(f"{POOLS}/default")["metadata"]["uid"],
-                    "blockOwnerDeletion": True,
-                }
-            ],
-        },
-        "spec": {
-            "nodeClassRef": {
-                "group": "karpenter.k8s.aws",
-                "kind": "AWSNodeTemplate",
-                "name": "default",
-            },
-            "requirements": [],
-        },
-    }
-    api.create(claim)
-    path = f"{CLAIMS}/default-{cluster}"
-    ready = {"type": "Launched", "status": "True", "reason": "Launched", "message": ""}
-    status = {
-        "providerID": "aws:///us-east-1a/i-1",
-        "nodeName": f"n1-{cluster}",
-        "conditions": [{**ready, "lastTransitionTime": "2026-01-01T00:00:00Z"}],
-    }
-    api.patch(path, {"status": status}, subresource="status")
 
 
 def test_a_changed_pool_tells_which_nodes_it_would_replace_and_what_that_costs(

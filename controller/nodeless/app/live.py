@@ -113,9 +113,10 @@ async def live_change(
     """
     client = await ApiClient.connect()
     try:
-        settings = await _settings(client, namespace, remark)
-        if settings is None:
-            raise CloudError(f"ConfigMap {namespace}/{SETTINGS_NAME} does not tell the cluster's name")
+        try:
+            settings = await _read_settings(client, namespace)
+        except SettingsError as error:
+            raise ClusterUnreadable(f"ConfigMap {namespace}/{SETTINGS_NAME}: {error}") from None
         seen = await _snapshot(client, namespace, remark, ())
     finally:
         await client.close()
@@ -179,11 +180,15 @@ async def _settings(
     client: ApiClient, namespace: str, remark: Callable[[str], None]
 ) -> GlobalSettings | None:
     try:
-        document = await client.get(f"/api/v1/namespaces/{namespace}/configmaps/{SETTINGS_NAME}")
-        return GlobalSettings.from_config_map(document.get("data") or {}, Given(dict(os.environ), {}))
+        return await _read_settings(client, namespace)
     except (ApiError, ApiUnavailable, SettingsError) as error:
         remark(f"settings not known: {error}")
         return None
+
+
+async def _read_settings(client: ApiClient, namespace: str) -> GlobalSettings:
+    document = await client.get(f"/api/v1/namespaces/{namespace}/configmaps/{SETTINGS_NAME}")
+    return GlobalSettings.from_config_map(document.get("data") or {}, Given(dict(os.environ), {}))
 
 
 async def _asked(
