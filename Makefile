@@ -38,6 +38,8 @@ check: $(STAMP) ## format, lint, types, layers, generated files
 	@$(VENV)/bin/lint-imports
 	@$(PYTHON) -m nodeless crds controller/crds --check
 	@$(PYTHON) -m pulumi_nodeless generate --check
+	@$(VENV)/bin/hadolint controller/Dockerfile
+	@$(PYTHON) -m infra.image sbom --check
 
 bench: setup ## print the figures: packing problems (PROBLEMS=FOLDER), admission, decision, nodes, memory, consolidation
 	@$(PYTHON) -m tests.solve.bench
@@ -49,6 +51,9 @@ lock: ## resolve the dependencies again and write the two lock files
 	@uv export --quiet --all-groups --no-emit-workspace --format requirements-txt --no-header -o requirements.lock
 	@uv export --quiet --package nodeless --extra controller --no-default-groups --no-emit-workspace --no-emit-project \
 		--format requirements-txt --no-header -o controller/requirements.lock
+	@printf 'hatchling\nuv==0.13.8\n' | uv pip compile --quiet --upgrade --generate-hashes --no-header --no-annotate --universal \
+		--python-version 3.11 - -o controller/build-requirements.lock
+	@$(PYTHON) -m infra.image sbom
 
 clean: ## remove what the targets above made in this folder (the cache outside it stays)
 	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -28,7 +28,8 @@ def environment_args(config: pulumi.Config) -> EnvironmentArgs:
         "cluster_log_types": config.get_object("clusterLogTypes") or None,
         "secrets_key_arn": config.get("secretsKeyArn") or None,
         "protect": config.get_bool("protect") or None,
-        "controller_image": config.get("controllerImage"),
+        "controller_image": config.get("controllerImage") or None,
+        "build_image": config.get_bool("buildImage"),
         "controller_replicas": config.get_int("controllerReplicas"),
         "controller_log_level": config.get("controllerLogLevel"),
         "controller_settings": config.get_object("controllerSettings"),
@@ -38,8 +39,8 @@ def environment_args(config: pulumi.Config) -> EnvironmentArgs:
         "fargate_profiles": config.get_object("fargateProfiles") or None,
         "interruption_queue": config.get_bool("interruptionQueue"),
         "load_balancer_controller": config.get_bool("loadBalancerController"),
-        "teardown_timeout_minutes": config.get_int("teardownTimeoutMinutes"),
         "preview_plan": config.get_bool("previewPlan"),
+        "teardown_timeout_minutes": config.get_int("teardownTimeoutMinutes"),
         "tags": config.get_object("tags"),
     }
     if config.get_bool("defaultPool") is False:

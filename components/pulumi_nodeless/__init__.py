@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         NodeIdentity,
         NodeIdentityArgs,
     )
+    from pulumi_nodeless.image import ControllerImage, ControllerImageArgs
     from pulumi_nodeless.interruption import InterruptionQueue, InterruptionQueueArgs
     from pulumi_nodeless.load_balancer import LoadBalancerController, LoadBalancerControllerArgs
     from pulumi_nodeless.network import Network, NetworkArgs
@@ -47,6 +48,8 @@ _HOMES = {
     "ControllerArgs": "controller",
     "ControllerIdentity": "controller_identity",
     "ControllerIdentityArgs": "controller_identity",
+    "ControllerImage": "image",
+    "ControllerImageArgs": "image",
     "Environment": "environment",
     "EnvironmentArgs": "environment_args",
     "ExistingClusterArgs": "environment_args",
@@ -85,6 +88,8 @@ __all__ = [
     "ControllerArgs",
     "ControllerIdentity",
     "ControllerIdentityArgs",
+    "ControllerImage",
+    "ControllerImageArgs",
     "Environment",
     "EnvironmentArgs",
     "ExistingClusterArgs",

@@ -41,7 +41,7 @@ class ControllerArgs(TypedDict):
     """Instance profile of node templates that name none."""
     namespace: NotRequired[str]
     """Namespace it is installed in; made here. Default karpenter."""
-    image: NotRequired[str]
+    image: NotRequired[pulumi.Input[str]]
     """Image of the controller, best by digest."""
     replicas: NotRequired[int]
     """Replicas, of which one leads. Default 2."""
@@ -65,7 +65,7 @@ class ControllerOptions:
 
     cluster_name: str
     namespace: str
-    image: str
+    image: pulumi.Input[str]
     replicas: int
     cpu: str
     memory: str
@@ -85,7 +85,7 @@ class ControllerOptions:
         options = cls(
             cluster_name=reader.text("cluster_name"),
             namespace=reader.text("namespace", NAME),
-            image=reader.text("image", DEFAULT_IMAGE),
+            image=reader.value("image", DEFAULT_IMAGE),
             replicas=reader.integer("replicas", 2, 1, 5),
             cpu=reader.text("cpu", "1"),
             memory=reader.text("memory", "1Gi"),

@@ -31,7 +31,8 @@ class PodOptions:
 
     name: str
     """Name of Deployment, Service and service account."""
-    image: str
+    image: Any
+    """Reference of the image; may be an output."""
     replicas: int
     cpu: str
     memory: str

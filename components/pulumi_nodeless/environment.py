@@ -25,16 +25,16 @@ from pulumi_nodeless.controller_identity import (
     ControllerIdentity,
     ControllerIdentityArgs,
 )
-from pulumi_nodeless.environment_args import EnvironmentArgs, check_identity, check_network
+from pulumi_nodeless.environment_args import EnvironmentArgs, check_identity, check_image, check_network
 from pulumi_nodeless.fargate import (
     DNS_LABELS,
     FargateProfiles,
     PodExecutionRole,
-    check_profiles,
     profile_that_takes,
     profiles_for,
 )
 from pulumi_nodeless.identity import NodeAccess, NodeIdentity
+from pulumi_nodeless.image import ControllerImage, ControllerImageArgs
 from pulumi_nodeless.interruption import InterruptionQueue
 from pulumi_nodeless.kubeconfig import region_of
 from pulumi_nodeless.load_balancer import LoadBalancerController
@@ -107,9 +107,8 @@ class Environment(pulumi.ComponentResource):
         tags, v1 = reader.mapping("tags"), reader.value("node_pools", ())
         mechanism = reader.choice("controller_identity", MECHANISMS, IRSA)
         profiles = reader.value("fargate_profiles", profiles_for(namespace))
+        self._builds_image = check_image(reader)
         check_network(reader, args)
-        check_profiles(reader, "fargate_profiles", profiles)
-        reader.check()
         check_identity(reader, mechanism, profiles, namespace)
         reader.check()
         self._name, self._args, self._tags = name, args, tags
@@ -207,11 +206,11 @@ class Environment(pulumi.ComponentResource):
                 "node_classes": reader.value("node_classes", ()),
                 "node_pools": v1,
                 "instance_profile": nodes.instance_profile_name,
+                "timeout_minutes": minutes,
                 "preview_kubeconfig": cluster.kubeconfig,
                 "preview_plan": reader.flag("preview_plan", True),
                 "controller_namespace": namespace,
                 "region": pulumi.Output.from_input(cluster.arn).apply(region_of),
-                "timeout_minutes": minutes,
             },
             pulumi.ResourceOptions.merge(in_cluster, pulumi.ResourceOptions(depends_on=[*served, guard])),
         )
@@ -342,6 +341,13 @@ class Environment(pulumi.ComponentResource):
             "namespace": namespace,
             "aws_tags": self._tags,
         }
+        if self._builds_image:
+            image_args: ControllerImageArgs = {
+                "cluster_name": self._args["cluster_name"],
+                "tags": self._tags,
+            }
+            own = pulumi.ResourceOptions(parent=self)
+            args["image"] = ControllerImage(f"{self._name}-image", image_args, own).image
         if by_token is not None:
             args["role_arn"] = by_token.role_arn
         for name in ("image", "replicas", "log_level", "settings", "environment"):

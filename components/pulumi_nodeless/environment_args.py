@@ -8,7 +8,8 @@ import pulumi
 from pulumi_nodeless.arguments import ArgumentReader
 from pulumi_nodeless.controller import LABELS
 from pulumi_nodeless.controller_identity import POD_IDENTITY
-from pulumi_nodeless.fargate import FargateProfileArgs, profile_that_takes
+from pulumi_nodeless.fargate import FargateProfileArgs, check_profiles, profile_that_takes
+from pulumi_nodeless.image import check_buildable
 from pulumi_nodeless.pools import NodeTemplateArgs, ProvisionerArgs
 from pulumi_nodeless.pools_v1 import NodeClassArgs, NodePoolArgs
 
@@ -80,8 +81,11 @@ class EnvironmentArgs(TypedDict):
     """Whether the engine refuses to delete network and cluster until this is false again. Default false."""
     controller_namespace: NotRequired[str]
     """Namespace of the controller. Default karpenter."""
-    controller_image: NotRequired[str]
-    """Image of the controller, best by digest."""
+    controller_image: NotRequired[pulumi.Input[str]]
+    """Image of the controller, best by digest. Default: the released one."""
+    build_image: NotRequired[bool]
+    """Whether the image is built from the source instead and pushed to ECR; needs docker buildx. Default
+    false."""
     controller_replicas: NotRequired[int]
     """Replicas of the controller. Default 2."""
     controller_log_level: NotRequired[str]
@@ -111,13 +115,13 @@ class EnvironmentArgs(TypedDict):
     """How nodes of NodePools are made. Default none."""
     node_pools: NotRequired[Sequence[NodePoolArgs]]
     """Which nodes may be made, in the v1 generation. With these no Provisioner is made by default."""
+    preview_plan: NotRequired[bool]
+    """Whether a preview asks the live cluster which nodes a change of pools would replace, and what that
+    costs. Default true."""
     teardown_timeout_minutes: NotRequired[int]
     """How long destruction waits for the controller to give its nodes back. Default 30."""
     existing_cluster: NotRequired[ExistingClusterArgs]
     """A cluster to install into, instead of making network and cluster."""
-    preview_plan: NotRequired[bool]
-    """Whether a preview asks the live cluster which nodes a change of pools would replace, and what that
-    costs. Default true."""
     tags: NotRequired[Mapping[str, str]]
     """Tags of every AWS resource of the environment, and of what the controller makes."""
 
@@ -153,10 +157,22 @@ def check_network(reader: ArgumentReader, args: EnvironmentArgs) -> None:
                 reader.report(name, f"says how to make what {given} brings", f"leave it or {given} out")
 
 
+def check_image(reader: ArgumentReader) -> bool:
+    """Whether the image is to be built; reports that with a given image, or without what builds it."""
+    builds = reader.flag("build_image", False)
+    if builds and reader.value("controller_image") is not None:
+        reader.report("build_image", "contradicts controller_image", "leave one of them out")
+    if builds:
+        check_buildable(reader, "build_image")
+    return builds
+
+
 def check_identity(
     reader: ArgumentReader, mechanism: str, profiles: Sequence[FargateProfileArgs], namespace: str
 ) -> None:
-    """Reports EKS Pod Identity for a controller on Fargate, where its pods would wait for credentials."""
+    """Reports faulty profiles, and EKS Pod Identity for a controller that they put on Fargate."""
+    check_profiles(reader, "fargate_profiles", profiles)
+    reader.check()
     if mechanism != POD_IDENTITY:
         return
     profile = profile_that_takes(profiles, namespace, LABELS)

@@ -20,6 +20,7 @@ ROLE_LIMIT = 64
 POLICY_LIMIT = 128
 INSTANCE_PROFILE_LIMIT = 128
 QUEUE_LIMIT = 80
+REPOSITORY_LIMIT = 256
 _DIGEST_LENGTH = 8
 _CLUSTER_NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,99}")
 
@@ -75,6 +76,11 @@ def load_balancer_policy(cluster: str) -> str:
 def interruption_queue(cluster: str) -> str:
     """The SQS queue of warnings about instances; it bears the cluster's name alone."""
     return shorten(cluster, QUEUE_LIMIT)
+
+
+def image_repository(cluster: str) -> str:
+    """The ECR repository of the controller's image; ECR takes small letters only."""
+    return shorten(f"nodeless/{cluster.lower().strip('-_')}", REPOSITORY_LIMIT)
 
 
 def private_subnet_tags(cluster: str) -> dict[str, str]:

@@ -21,7 +21,7 @@ import pulumi
 from pulumi import _types as sdk_types
 from pulumi.runtime import rpc
 
-CHECKED_PACKAGES = ("aws", "eks")
+CHECKED_PACKAGES = ("aws", "eks", "docker-build")
 SECRET = "4dabf18193072939515e22adb298388d"
 
 
@@ -45,7 +45,7 @@ def arguments_class(token: str) -> type:
         UnknownTokenError: the SDKs know no such resource.
     """
     package, module, _ = token.split(":")
-    importlib.import_module(f"pulumi_{package}")
+    importlib.import_module(f"pulumi_{package.replace('-', '_')}")
     for registered in rpc._RESOURCE_MODULES.get(f"{package}:{module}", []):
         info = registered.mod_info
         if token in info["classes"]:

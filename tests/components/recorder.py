@@ -29,6 +29,14 @@ ARN_KINDS = {
     "aws:cloudwatch/eventRule:EventRule": "arn:aws:events:us-east-1:{account}:rule/{name}",
 }
 FUNCTIONS = {
+    "aws:ecr/getAuthorizationToken:getAuthorizationToken": {
+        "authorizationToken": "QVdTOnB3",
+        "userName": "AWS",
+        "password": "pw",
+        "proxyEndpoint": f"https://{ACCOUNT}.dkr.ecr.us-east-1.amazonaws.com",
+        "expiresAt": "",
+        "id": "us-east-1",
+    },
     "aws:index/getAvailabilityZones:getAvailabilityZones": {
         "names": ["us-east-1a", "us-east-1b", "us-east-1c", "us-east-1d"],
         "zoneIds": [],
@@ -114,6 +122,11 @@ class Recorder(sdk_mocks.Mocks):
             state.setdefault("name", args.name)
         if args.typ == "aws:sqs/queue:Queue":
             state["url"] = f"https://sqs.us-east-1.amazonaws.com/{ACCOUNT}/{inputs['name']}"
+        if args.typ == "aws:ecr/repository:Repository":
+            state["registryId"] = ACCOUNT
+            state["repositoryUrl"] = f"{ACCOUNT}.dkr.ecr.us-east-1.amazonaws.com/{inputs['name']}"
+        if args.typ == "docker-build:index:Image":
+            state["digest"] = f"sha256:{'a' * 64}"
         if args.typ == "pulumi:pulumi:StackReference":
             return inputs["name"], {"name": inputs["name"], **OTHER_STACK}
         if args.typ == "eks:index:Cluster":

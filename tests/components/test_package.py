@@ -11,6 +11,7 @@ COMPONENTS = [
     "Cluster",
     "Controller",
     "ControllerIdentity",
+    "ControllerImage",
     "Environment",
     "FargateProfiles",
     "InterruptionQueue",

@@ -1,0 +1,158 @@
+"""The controller's image, built from the source for both architectures and pushed to a repository of ECR.
+
+An alternative to a released image: `Controller` and `Environment` take the reference that this component
+puts out. It needs BuildKit (`docker buildx`) where Pulumi runs, and the package `pulumi-docker-build`, which
+the extra `image` of this distribution brings. A build happens in `pulumi up` only, and again only when the
+source or the lock has changed.
+"""
+
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final, NotRequired, TypedDict
+
+import pulumi
+import pulumi_aws as aws
+
+from pulumi_nodeless import names
+from pulumi_nodeless.arguments import ArgumentReader
+
+PLATFORMS: Final = ("linux/amd64", "linux/arm64")
+"""What nodes and Fargate run."""
+DOCKERFILE: Final = "controller/Dockerfile"
+_SOURCE: Final = Path(__file__).resolve().parents[2]
+_KEPT: Final = 10
+"""Untagged images that the repository keeps, for going back."""
+
+
+class ControllerImageArgs(TypedDict):
+    """What is built, and where it goes."""
+
+    cluster_name: str
+    """Name of the cluster; part of the repository's name."""
+    source: NotRequired[str]
+    """Folder of the nodeless repository. Default: the checkout that this package is installed from."""
+    version: NotRequired[str]
+    """Tag of the image, and its OCI label. Default 0.1.0."""
+    revision: NotRequired[str]
+    """Commit of the source, for the OCI label. Default unknown."""
+    platforms: NotRequired[Sequence[str]]
+    """Default linux/amd64 and linux/arm64."""
+    force_delete: NotRequired[bool]
+    """Whether the repository is deleted with the images in it. Default true: they can be built again."""
+    tags: NotRequired[Mapping[str, str]]
+    """Tags of the repository."""
+
+
+class ControllerImage(pulumi.ComponentResource):
+    """An image of the controller in ECR, by digest."""
+
+    image: pulumi.Output[str]
+    """Reference of the image by digest, for the controller's argument `image`."""
+    repository_url: pulumi.Output[str]
+    """URL of the repository."""
+
+    def __init__(
+        self, name: str, args: ControllerImageArgs, opts: pulumi.ResourceOptions | None = None
+    ) -> None:
+        super().__init__("nodeless:index:ControllerImage", name, {}, opts)
+        reader = ArgumentReader("ControllerImage", args, ControllerImageArgs)
+        cluster, tags = reader.text("cluster_name"), reader.mapping("tags")
+        source = Path(reader.text("source", str(_SOURCE)))
+        version = reader.text("version", "0.1.0")
+        revision = reader.text("revision", "unknown")
+        platforms = reader.texts("platforms", PLATFORMS)
+        force = reader.flag("force_delete", True)
+        for unknown in sorted(set(platforms) - set(PLATFORMS)):
+            reader.report("platforms", f"{unknown!r} is not one of {', '.join(PLATFORMS)}")
+        if not (source / DOCKERFILE).is_file():
+            reader.report("source", f"{source} has no {DOCKERFILE}", "give a checkout, or a released image")
+        check_buildable(reader, "source")
+        reader.check()
+        repository = self._repository(name, cluster, force, tags)
+        self.repository_url = repository.repository_url
+        self.image = self._built(name, repository, source, platforms, version, revision)
+        self.register_outputs({"image": self.image, "repositoryUrl": self.repository_url})
+
+    def _repository(
+        self, name: str, cluster: str, force: bool, tags: Mapping[str, str]
+    ) -> aws.ecr.Repository:
+        repository = aws.ecr.Repository(
+            f"{name}-repository",
+            name=names.image_repository(cluster),
+            force_delete=force,
+            image_scanning_configuration=aws.ecr.RepositoryImageScanningConfigurationArgs(scan_on_push=True),
+            encryption_configurations=[
+                aws.ecr.RepositoryEncryptionConfigurationArgs(encryption_type="AES256")
+            ],
+            tags=tags,
+            opts=pulumi.ResourceOptions(parent=self, delete_before_replace=True),
+        )
+        aws.ecr.LifecyclePolicy(
+            f"{name}-lifecycle",
+            repository=repository.name,
+            policy=pulumi.Output.json_dumps(
+                {
+                    "rules": [
+                        {
+                            "rulePriority": 1,
+                            "description": f"keep the last {_KEPT} untagged images",
+                            "selection": {
+                                "tagStatus": "untagged",
+                                "countType": "imageCountMoreThan",
+                                "countNumber": _KEPT,
+                            },
+                            "action": {"type": "expire"},
+                        }
+                    ]
+                }
+            ),
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+        return repository
+
+    def _built(
+        self,
+        name: str,
+        repository: aws.ecr.Repository,
+        source: Path,
+        platforms: Sequence[str],
+        version: str,
+        revision: str,
+    ) -> pulumi.Output[str]:
+        # Imported here: only who builds needs the package.
+        import pulumi_docker_build as docker_build  # noqa: PLC0415
+
+        token = aws.ecr.get_authorization_token_output(
+            registry_id=repository.registry_id, opts=pulumi.InvokeOutputOptions(parent=self)
+        )
+        image = docker_build.Image(
+            f"{name}-image",
+            context=docker_build.BuildContextArgs(location=str(source)),
+            dockerfile=docker_build.DockerfileArgs(location=str(source / DOCKERFILE)),
+            platforms=[docker_build.Platform(each) for each in platforms],
+            build_args={"VERSION": version, "REVISION": revision},
+            build_on_preview=False,
+            push=True,
+            tags=[repository.repository_url.apply(lambda url: f"{url}:{version}")],
+            registries=[
+                docker_build.RegistryArgs(
+                    address=repository.repository_url,
+                    username=token.user_name,
+                    password=pulumi.Output.secret(token.password),
+                )
+            ],
+            opts=pulumi.ResourceOptions(parent=self),
+        )
+        digest: pulumi.Output[Any] = image.digest
+        return pulumi.Output.all(repository.repository_url, digest).apply(
+            lambda parts: f"{parts[0]}@{parts[1]}"
+        )
+
+
+def check_buildable(reader: ArgumentReader, argument: str) -> None:
+    """Reports `argument`, which asks for a build, where the package that builds is missing."""
+    if find_spec("pulumi_docker_build") is None:
+        reader.report(
+            argument, "building needs the package pulumi-docker-build", "pip install 'pulumi-nodeless[image]'"
+        )

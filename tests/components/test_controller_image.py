@@ -1,0 +1,80 @@
+"""The controller's image as part of a stack: built for both architectures and pushed, or given."""
+
+from typing import Any
+
+import pytest
+
+from pulumi_nodeless import ArgumentError
+from tests.components.conftest import CONFIG, ROOT, program
+from tests.components.recorder import ACCOUNT, Recorder, run
+
+REPOSITORY = f"{ACCOUNT}.dkr.ecr.us-east-1.amazonaws.com/nodeless/demo"
+DEPLOYMENT = "kubernetes:apps/v1:Deployment"
+
+
+@pytest.fixture(scope="module")
+def building() -> Recorder:
+    return run(program, config={**CONFIG, "nodeless:buildImage": "true"})
+
+
+def container_image(recorder: Recorder) -> str:
+    (container,) = recorder.one(DEPLOYMENT).inputs["spec"]["template"]["spec"]["containers"]
+    return str(container["image"])
+
+
+def test_the_image_is_built_for_both_architectures_and_pushed_with_the_repositorys_credentials(
+    building: Recorder,
+) -> None:
+    assert building.faults == []
+    image = building.one("docker-build:index:Image").inputs
+    assert image["platforms"] == ["linux/amd64", "linux/arm64"]
+    assert image["push"] is True
+    assert image["buildOnPreview"] is False
+    assert image["dockerfile"] == {"location": str(ROOT / "controller" / "Dockerfile")}
+    assert image["context"] == {"location": str(ROOT)}
+    assert image["tags"] == [f"{REPOSITORY}:0.1.0"]
+    assert image["registries"] == [{"address": REPOSITORY, "username": "AWS", "password": "pw"}]
+    assert building.one("aws:ecr/repository:Repository").inputs["imageScanningConfiguration"] == {
+        "scanOnPush": True
+    }
+
+
+def test_the_pods_run_the_built_image_by_its_digest_and_wait_for_it(building: Recorder) -> None:
+    assert container_image(building) == f"{REPOSITORY}@sha256:{'a' * 64}"
+    image = building.one("docker-build:index:Image")
+    assert image.urn in building.everything_behind(building.one(DEPLOYMENT))
+
+
+def test_a_given_image_is_used_as_it_is(environment: Recorder) -> None:
+    assert environment.of("docker-build:index:Image") == environment.of("aws:ecr/repository:Repository") == []
+    assert container_image(environment) == "ghcr.io/nodeless/controller:0.1.0"
+    given = "registry.example/nodeless@sha256:" + "b" * 64
+    assert container_image(run(program, config={**CONFIG, "nodeless:controllerImage": given})) == given
+
+
+def test_building_and_giving_an_image_is_one_error_that_names_the_argument() -> None:
+    config = {**CONFIG, "nodeless:buildImage": "true", "nodeless:controllerImage": "registry.example/x"}
+    with pytest.raises(ArgumentError) as refused:
+        run(program, config=config)
+    assert [str(each) for each in refused.value.problems] == [
+        "build_image: contradicts controller_image (hint: leave one of them out)"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        ({"source": "/nowhere"}, "source: /nowhere has no controller/Dockerfile"),
+        ({"platforms": ["linux/s390x"]}, "platforms: 'linux/s390x' is not one of linux/amd64, linux/arm64"),
+    ],
+)
+def test_what_cannot_be_built_is_named_before_anything_is_registered(args: Any, told: str) -> None:
+    def image() -> None:
+        from pulumi_nodeless import ControllerImage  # noqa: PLC0415 - the SDKs are slow to import
+
+        ControllerImage("own", {"cluster_name": "demo", **args})
+
+    recorder = Recorder()
+    with pytest.raises(ArgumentError, match=told):
+        run(image, recorder=recorder)
+    assert list(recorder.custom()) == []
