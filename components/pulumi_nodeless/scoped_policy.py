@@ -11,12 +11,14 @@ from typing import Any, Final
 from pulumi_nodeless.policies import QUEUE_ACTIONS, Document, cluster_arn, document
 
 READ_ACTIONS: Final = (
+    "ec2:DescribeCapacityReservations",
     "ec2:DescribeImages",
     "ec2:DescribeInstanceStatus",
     "ec2:DescribeInstanceTypeOfferings",
     "ec2:DescribeInstanceTypes",
     "ec2:DescribeInstances",
     "ec2:DescribeLaunchTemplates",
+    "ec2:DescribePlacementGroups",
     "ec2:DescribeSecurityGroups",
     "ec2:DescribeSpotPriceHistory",
     "ec2:DescribeSubnets",
@@ -29,7 +31,7 @@ _TAGGED: Final = (
     "spot-instances-request",
     "volume",
 )
-_SELECTED: Final = ("security-group", "subnet")
+_SELECTED: Final = ("capacity-reservation", "placement-group", "security-group", "subnet")
 _POOL_TAG: Final = "karpenter.sh/nodepool"
 
 

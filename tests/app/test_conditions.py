@@ -122,19 +122,31 @@ def test_what_selects_nothing_stands_on_the_node_class(scene, generation):
     scene(scenario)
 
 
-@pytest.mark.parametrize(
-    ("spec", "field"),
-    [
-        ({"capacityReservationSelectorTerms": [{"id": "cr-1"}]}, "spec.capacityReservationSelectorTerms"),
-        ({"placementGroupSelector": {"name": "near"}}, "spec.placementGroupSelector"),
-    ],
-)
-def test_what_is_not_supported_is_named_on_the_condition(scene, spec, field):
+def test_a_placement_group_that_is_not_there_is_named_and_reservations_that_are_there_are_listed(scene, aws):
+    """What the class selects beside subnets, groups and images, each with a condition of its own."""
+    reservation = aws.reserve("p5.48xlarge", "us-east-1a", endsIn=3600, tags={"team": "search"})
+
     async def scenario(rig, namespace):
-        await rig.create(ec2_node_class(**spec))
-        _, message = await stands(rig, EC2_NODE_CLASS, "ValidationSucceeded", "False")
-        assert f"{field}: " in message
-        assert "is not supported yet: no node is made" in message
+        terms = [{"tags": {"team": "search"}}]
+        await rig.create(
+            ec2_node_class(
+                amiSelectorTerms=[{"alias": "al2@latest"}],
+                capacityReservationSelectorTerms=terms,
+                placementGroupSelector={"name": "near"},
+            )
+        )
+        reason, message = await stands(rig, EC2_NODE_CLASS, "PlacementGroupReady", "False")
+        assert (reason, "there is no placement group near" in message) == ("NotFound", True)
+        await stands(rig, EC2_NODE_CLASS, "CapacityReservationsReady", "True")
+
+        rig.network.ec2.create_placement_group(GroupName="near", Strategy="spread")
+        path = EC2_NODE_CLASS.path("default")
+        await asyncio.to_thread(rig.api.patch, path, {"spec": {"tags": {"looked": "again"}}})
+        await stands(rig, EC2_NODE_CLASS, "Ready", "True", generation=2)
+        (found,) = (await asyncio.to_thread(rig.api.get, path))["status"]["capacityReservations"]
+        assert (found["id"], found["reservationType"]) == (reservation, "capacity-block")
+        assert (found["instanceType"], found["state"]) == ("p5.48xlarge", "active")
+        assert found["endTime"].endswith("Z")
 
     scene(scenario)
 

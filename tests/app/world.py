@@ -160,7 +160,7 @@ class Kubelets:
 
     def _join(self, instance):
         zone, name = instance["Placement"]["AvailabilityZone"], instance["PrivateDnsName"]
-        cpu = {"m5.large": "2", "m5.xlarge": "4"}[instance["InstanceType"]]
+        cpu = {"m5.large": "2", "m5.xlarge": "4", "p5.48xlarge": "192"}[instance["InstanceType"]]
         resources = {"cpu": cpu, "memory": "7Gi", "pods": "29", "ephemeral-storage": "18Gi"}
         node = {
             "apiVersion": "v1",

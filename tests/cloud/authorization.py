@@ -15,12 +15,14 @@ REGION = "us-east-1"
 EC2 = f"arn:aws:ec2:{REGION}"
 #: Actions that read: they are granted on everything, or on nothing more than their region.
 _READS = {
+    "DescribeCapacityReservations",
     "DescribeImages",
     "DescribeInstanceStatus",
     "DescribeInstanceTypeOfferings",
     "DescribeInstanceTypes",
     "DescribeInstances",
     "DescribeLaunchTemplates",
+    "DescribePlacementGroups",
     "DescribeSecurityGroups",
     "DescribeSpotPriceHistory",
     "DescribeSubnets",
@@ -114,6 +116,12 @@ class Needs:
                     yield Need(action, f"{EC2}:{ACCOUNT}:subnet/{override['SubnetId']}")
                 for group in template["SecurityGroupIds"]:
                     yield Need(action, f"{EC2}:{ACCOUNT}:security-group/{group}")
+                if group := template.get("Placement", {}).get("GroupId"):
+                    yield Need(action, f"{EC2}:{ACCOUNT}:placement-group/{group}")
+                wanted = template.get("CapacityReservationSpecification", {})
+                if target := wanted.get("CapacityReservationTarget"):
+                    reservation = target["CapacityReservationId"]
+                    yield Need(action, f"{EC2}:{ACCOUNT}:capacity-reservation/{reservation}")
         yield Need("iam:PassRole", self._role_arn, {"iam:PassedToService": "ec2.amazonaws.com"})
 
     def _template(self, action: str, name: str) -> Need:

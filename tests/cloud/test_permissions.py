@@ -33,6 +33,13 @@ POLICIES = [controller_policy, scoped_controller_policy]
 IMPLIED = {"ec2:RunInstances", "ec2:CreateTags", "iam:PassRole"}
 SELECTED = replace(NODE_CLASS, images=(SelectorTerm(names=("amazon-eks-node-*",)),))
 OF_ROLE = replace(NODE_CLASS, reference=Reference(EC2_NODE_CLASS, "of-role"), role="nodes")
+ELSEWHERE = replace(
+    OF_ROLE,
+    reference=Reference(EC2_NODE_CLASS, "reserved"),
+    capacity_reservations=(SelectorTerm(match_criteria="targeted"),),
+    placement_group="own",
+)
+RESERVED = replace(the_pool(capacity_types=("reserved",)), reference=Reference(NODE_POOL_KIND, "reserved"))
 SPOTTY = replace(the_pool(capacity_types=("spot",)), reference=Reference(NODE_POOL_KIND, "spotty"))
 
 
@@ -68,21 +75,23 @@ async def a_fresh_provider(aws: LocalAws, world: World) -> AsyncIterator[AwsProv
 async def a_life(provider: AwsProvider, aws: LocalAws) -> Needs:
     """Start, pools of both generations, launches, look-ups, warnings, the end; what these calls need."""
     await provider.start()
+    aws.client("ec2").create_placement_group(GroupName="own", Strategy="spread")
+    aws.reserve("m5.large", "us-east-1a", kind="default")
     made = []
     for number, (pool, node_class) in enumerate(
-        ((the_pool(), SELECTED), (SPOTTY, OF_ROLE), (the_pool(), NODE_CLASS))
+        ((the_pool(), SELECTED), (SPOTTY, OF_ROLE), (the_pool(), NODE_CLASS), (RESERVED, ELSEWHERE))
     ):
         await provider.warm(pool, node_class)
         claim = replace(the_claim(f"claim-{number}", pool), pool=pool.reference)
         made.append(await provider.launch(claim, pool, node_class))
-    assert [each.capacity_type for each in made] == ["on-demand", "spot", "on-demand"]
-    assert len(await provider.instances()) == 3
+    assert [each.capacity_type for each in made] == ["on-demand", "spot", "on-demand", "reserved"]
+    assert len(await provider.instances()) == 4
     assert await provider.troubles() == ()
     assert await provider.forget_interruptions(await provider.interruptions()) == 1
     await asyncio.gather(*(provider.find(each.id) for each in made))
     needs = Needs(aws.client("ec2"), ROLE)
     assert all(await asyncio.gather(*(provider.terminate(each.id) for each in made)))
-    assert await provider.delete_launch_templates() == 3
+    assert await provider.delete_launch_templates() == 4
     return needs
 
 

@@ -101,7 +101,7 @@ def a_request(capacity_type: str) -> dict[str, Any]:
             Subnet("subnet-0", "us-east-1a", 9),
         ]
     )
-    listed = overrides(candidates, subnets, ["m5.large", "c5.large"])
+    listed = overrides(candidates.types, subnets)
     request = fleet_request(candidates, {"t": listed, "empty": []}, {"a": "b"}, token="token")
     assert request is not None
     return request

@@ -7,7 +7,7 @@ import msgspec
 
 from nodeless.api.ec2_hardware import BlockDeviceV1, VolumeV1
 from nodeless.api.ec2_node_class import FAMILY_OF_ALIAS, Ec2NodeClass, Ec2NodeClassSpec, Ec2NodeClassStatus
-from nodeless.api.ec2_selectors import AmiTerm, SecurityGroupTerm, SubnetTerm
+from nodeless.api.ec2_selectors import AmiTerm, CapacityReservationTerm, SecurityGroupTerm, SubnetTerm
 from nodeless.api.errors import InvalidObject
 from nodeless.api.kinds import EC2_NODE_CLASS
 from nodeless.api.metadata import read_metadata
@@ -67,6 +67,10 @@ def read_ec2_node_class(manifest: Mapping[str, Any]) -> NodeClass:
         generation=metadata.generation,
         deletion_timestamp=metadata.deletion_timestamp,
         conditions=read_conditions(status.conditions),
+        capacity_reservations=tuple(
+            _reservation_term(term) for term in spec.capacity_reservation_selector_terms or ()
+        ),
+        placement_group=_placement_group(spec),
     )
 
 
@@ -84,6 +88,20 @@ def _subnet_term(term: SubnetTerm) -> SelectorTerm:
 
 def _group_term(term: SecurityGroupTerm) -> SelectorTerm:
     return SelectorTerm(tags=_tags(term.tags), ids=_given(term.id), names=_given(term.name))
+
+
+def _reservation_term(term: CapacityReservationTerm) -> SelectorTerm:
+    return SelectorTerm(
+        tags=_tags(term.tags),
+        ids=_given(term.id),
+        owners=_given(term.owner_id),
+        match_criteria=term.instance_match_criteria or "",
+    )
+
+
+def _placement_group(spec: Ec2NodeClassSpec) -> str:
+    given = spec.placement_group_selector
+    return "" if given is None else given.id or given.name or ""
 
 
 def _image_term(term: AmiTerm) -> SelectorTerm:

@@ -15,11 +15,6 @@ from nodeless.model.labels import EC2_NODE_CLASS_NAME, WELL_KNOWN
 
 _MESSAGE = "is not supported yet: no node is made"
 _OUT = "leave it out"
-#: Members of an EC2NodeClass's spec that have no counterpart in what is asked of EC2.
-_CLASS_MEMBERS = (
-    "capacityReservationSelectorTerms",
-    "placementGroupSelector",
-)
 #: Labels of Karpenter v1 that our instance types do not have.
 UNKNOWN_KEYS = frozenset(AWS_KEYS) - WELL_KNOWN - {EC2_NODE_CLASS_NAME}
 
@@ -31,8 +26,6 @@ def unsupported(manifest: Mapping[str, Any]) -> list[FieldError]:
         return []
     if NODE_POOL.describes(manifest):
         return list(_node_pool(spec))
-    if EC2_NODE_CLASS.describes(manifest):
-        return list(_ec2_node_class(spec))
     return []
 
 
@@ -56,12 +49,6 @@ def _node_pool(spec: Mapping[str, Any]) -> Iterator[FieldError]:
     for key, value in labels.items() if isinstance(labels, Mapping) else ():
         if key in UNKNOWN_KEYS:
             yield _fault(at("spec.template.metadata.labels", key), value, _OUT)
-
-
-def _ec2_node_class(spec: Mapping[str, Any]) -> Iterator[FieldError]:
-    for name in _CLASS_MEMBERS:
-        if spec.get(name) not in (None, [], {}):
-            yield _fault(f"spec.{name}", spec[name], _OUT)
 
 
 def _fault(path: str, value: Any, hint: str) -> FieldError:

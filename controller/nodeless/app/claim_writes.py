@@ -63,9 +63,15 @@ class ClaimWriter:
 
     async def annotate(self, name: str, annotations: Mapping[str, str | None]) -> None:
         """Merge annotations into the claim; a claim that is gone needs none."""
+        await self._merge(name, {"annotations": dict(annotations)})
+
+    async def label(self, name: str, labels: Mapping[str, str | None]) -> None:
+        """Merge labels into the claim; a claim that is gone needs none."""
+        await self._merge(name, {"labels": dict(labels)})
+
+    async def _merge(self, name: str, metadata: Mapping[str, object]) -> None:
         try:
-            body = {"metadata": {"annotations": dict(annotations)}}
-            self._seen(await self._client.patch(NODE_CLAIM.path(name), body))
+            self._seen(await self._client.patch(NODE_CLAIM.path(name), {"metadata": metadata}))
         except ApiError as error:
             if error.status != 404:
                 raise

@@ -49,6 +49,7 @@ from nodeless.app.process_settings import ProcessSettings
 from nodeless.app.profiling import start_counting_memory
 from nodeless.app.provisioning import Provisioning
 from nodeless.app.recorder import Recorder
+from nodeless.app.reservation_loop import ReservationLoop
 from nodeless.app.server_version import check_server_version
 from nodeless.app.settings import SETTINGS_NAME, settings_faults, settings_warnings
 from nodeless.app.surroundings import SurroundingsWatch
@@ -326,6 +327,7 @@ class Controller:
                 collector,
                 interruption,
                 TroubleLoop(cluster, cloud, hands, self._metrics),
+                ReservationLoop(cluster, cloud, hands),
                 disruption,
                 drift,
             ):

@@ -11,10 +11,11 @@ from nodeless.app.metrics import Metrics
 from nodeless.app.pool_catalogs import pool_catalogs
 from nodeless.app.settings import GlobalSettings
 from nodeless.app.work_metrics import CLAIM_DRIFT
-from nodeless.cloud import CloudError, CloudProvider
+from nodeless.cloud import CloudError, CloudProvider, ResolvedNodeClass
 from nodeless.lifecycle.drift import DriftView, Selected, step_drift
 from nodeless.model import events
 from nodeless.model.events import Event
+from nodeless.model.pools import EC2_NODE_CLASS, NodeClass
 from nodeless.model.snapshot import Snapshot
 from nodeless.watch import ApiError, ApiUnavailable
 
@@ -123,5 +124,14 @@ async def selections(cloud: CloudProvider, snapshot: Snapshot) -> Mapping[str, S
             frozenset(subnet.id for subnet in resolved.subnets),
             frozenset(resolved.security_groups),
             frozenset(image.id for image in resolved.images),
+            frozenset(each.id for each in resolved.reservations),
+            _placement_group(node_class, resolved),
         )
     return found
+
+
+def _placement_group(node_class: NodeClass, resolved: ResolvedNodeClass) -> str | None:
+    """Its id; a node template says nothing of groups: its own launch template may name one."""
+    if node_class.reference.kind != EC2_NODE_CLASS:
+        return None
+    return resolved.placement_group.id if resolved.placement_group is not None else ""

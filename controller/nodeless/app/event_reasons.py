@@ -127,6 +127,7 @@ EVENT_RULES: tuple[EventRule, ...] = (
         _BOTH,
         "AWS has scheduled maintenance, or the instance fails its checks",
     ),
+    EventRule("CapacityReservationExpiring", "Warning", _CLAIM, "The capacity block ends"),
     EventRule("NodeTerminatingOnInterruption", "Warning", _BOTH, "The node is ended because of a message"),
     EventRule("NotReady", "Warning", _POOL, "Why the object cannot be used"),
     EventRule("Invalid", "Warning", _POOL, "What is wrong with the object, field by field"),

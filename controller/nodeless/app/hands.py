@@ -108,6 +108,8 @@ class Hands:
                 await self.claims.set_conditions(name, conditions, node_name, last_pod_event)
             case do.AnnotateClaim(_, name, annotations):
                 await self.claims.annotate(name, annotations)
+            case do.LabelClaim(_, name, labels):
+                await self.claims.label(name, labels)
             case do.AddFinalizer(_, kind, name, finalizer):
                 await self._edit_finalizers(_path(kind, name), finalizer, present=True)
             case do.RemoveFinalizer(_, kind, name, finalizer):

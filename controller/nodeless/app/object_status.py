@@ -5,13 +5,16 @@ A condition keeps the time since when it holds; a status that says nothing new i
 
 from dataclasses import replace
 
+from nodeless.api.times import format_time
 from nodeless.api.writing import conditions_to_api
 from nodeless.cloud import CloudError, NodeClassUnresolved, ResolvedNodeClass
 from nodeless.model.conditions import (
+    CAPACITY_RESERVATIONS_READY,
     DELETING,
     IMAGES_READY,
     INSTANCE_PROFILE_READY,
     NODE_CLASS_READY,
+    PLACEMENT_GROUP_READY,
     SECURITY_GROUPS_READY,
     SUBNETS_READY,
     VALIDATION_SUCCEEDED,
@@ -19,6 +22,7 @@ from nodeless.model.conditions import (
     same,
     settled,
 )
+from nodeless.model.placement import CapacityReservation
 from nodeless.model.pools import EC2_NODE_CLASS, NODE_POOL_KIND, NodeClass, Pool
 from nodeless.model.resources import Resources, format_resources
 
@@ -32,6 +36,7 @@ _CONDITION_OF = {
     "role": INSTANCE_PROFILE_READY,
     "userData": VALIDATION_SUCCEEDED,
     "tags": VALIDATION_SUCCEEDED,
+    "placementGroup": PLACEMENT_GROUP_READY,
 }
 
 
@@ -103,13 +108,14 @@ def resolved_status(node_class: NodeClass, resolved: ResolvedNodeClass, now: flo
             for image in resolved.images
         ]
         status["instanceProfile"] = resolved.instance_profile
-    found = [Condition(type_, "True") for type_ in sorted({*_CONDITION_OF.values()})]
+        status["capacityReservations"] = [_reservation(each, now) for each in resolved.reservations]
+    found = [Condition(type_, "True") for type_ in _types(node_class)]
     return status | _new_conditions(node_class, found, now)
 
 
 def unresolved_status(node_class: NodeClass, error: CloudError, now: float) -> Status:
     """What a node class does not select; when the cloud gave no answer, nothing is known of any part."""
-    types = sorted({*_CONDITION_OF.values()})
+    types = _types(node_class)
     if isinstance(error, NodeClassUnresolved):
         missing = {_condition_of(what) for what in error.what.split(", ")}
         text = str(error)
@@ -127,6 +133,30 @@ def unresolved_status(node_class: NodeClass, error: CloudError, now: float) -> S
             for type_ in types
         ]
     return _new_conditions(node_class, observed, now)
+
+
+def _types(node_class: NodeClass) -> list[str]:
+    """The conditions that say something of the class: those of what it does not name are left out."""
+    types = {*_CONDITION_OF.values()}
+    if not node_class.placement_group:
+        types.discard(PLACEMENT_GROUP_READY)
+    if node_class.capacity_reservations:
+        types.add(CAPACITY_RESERVATIONS_READY)
+    return sorted(types)
+
+
+def _reservation(reservation: CapacityReservation, now: float) -> Status:
+    ends = {} if reservation.ends is None else {"endTime": format_time(reservation.ends)}
+    return {
+        "id": reservation.id,
+        "instanceType": reservation.instance_type,
+        "availabilityZone": reservation.zone,
+        "instanceMatchCriteria": reservation.match_criteria,
+        "ownerID": reservation.owner,
+        "reservationType": reservation.type,
+        "state": "expiring" if reservation.expiring(now) else "active",
+        **ends,
+    }
 
 
 def invalid_class_status(node_class: NodeClass, now: float) -> Status:

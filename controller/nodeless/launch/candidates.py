@@ -1,12 +1,16 @@
-"""The instance types that a claim may become at this moment, and whether as spot or on-demand.
+"""The instance types that a claim may become at this moment, and whether as reserved, spot or on-demand.
 
 The rules, in order (Karpenter's provider, `filterInstanceTypes` and `getCapacityType`):
 
 1. keep types that meet the claim's requirements, hold its requests, and have an available offering
 2. drop exotic ones (bare metal, accelerators) while ordinary ones remain: nobody asked for what they cost
 3. where both spot and on-demand are to be had, drop spot offerings dearer than the cheapest on-demand
-4. spot when it is allowed and to be had, else on-demand
+4. reserved capacity when it is allowed and to be had (below), else spot, else on-demand
 5. cheapest first, at most 60
+
+Of reserved capacity one kind is asked for at a time, the one with the cheapest offering: on-demand
+reservations, a single capacity block, or reservations that EC2 may take back. In a zone the reservation
+of a type that has most left stands for the others.
 
 Next: `fleet`, which turns the candidates into a request.
 """
@@ -16,7 +20,8 @@ from dataclasses import dataclass
 
 from nodeless.launch.claims import MAX_INSTANCE_TYPES
 from nodeless.model.instance_types import InstanceType, Offering
-from nodeless.model.labels import INSTANCE_SIZE, INSTANCE_TYPE, ON_DEMAND, SPOT
+from nodeless.model.labels import INSTANCE_SIZE, INSTANCE_TYPE, ON_DEMAND, RESERVED, SPOT
+from nodeless.model.placement import CAPACITY_BLOCK
 from nodeless.model.requirements import Requirements
 from nodeless.model.resources import Resources, fits
 
@@ -57,6 +62,15 @@ class Candidates:
             for offering in candidate.offerings
         )
 
+    def reservations(self) -> dict[tuple[str, str], Offering]:
+        """The reserved offerings by instance type and zone; of each pair there is one at most."""
+        return {
+            (candidate.instance_type.name, offering.zone): offering
+            for candidate in self.types
+            for offering in candidate.offerings
+            if offering.reservation
+        }
+
 
 def candidates_for(
     requirements: Requirements, requests: Resources, instance_types: Iterable[InstanceType]
@@ -72,14 +86,45 @@ def candidates_for(
         and instance_type.requirements.conflict(requirements) is None
         and fits(requests, instance_type.allocatable)
     ]
+    if _has(possible, RESERVED):
+        return Candidates(RESERVED, _cheapest_first(_reserved(possible)))
     possible = [candidate for candidate in possible if not _exotic(candidate.instance_type)] or possible
     possible = _without_dear_spot(possible)
     if not possible:
         return None
     capacity_type = SPOT if _has(possible, SPOT) else ON_DEMAND
     chosen = _only(possible, lambda offering: offering.capacity_type == capacity_type)
-    chosen.sort(key=lambda candidate: (candidate.price, candidate.instance_type.name))
-    return Candidates(capacity_type, tuple(chosen[:MAX_INSTANCE_TYPES]))
+    return Candidates(capacity_type, _cheapest_first(chosen))
+
+
+def _cheapest_first(chosen: Iterable[Candidate]) -> tuple[Candidate, ...]:
+    ordered = sorted(chosen, key=lambda candidate: (candidate.price, candidate.instance_type.name))
+    return tuple(ordered[:MAX_INSTANCE_TYPES])
+
+
+def _reserved(possible: Sequence[Candidate]) -> list[Candidate]:
+    """The candidates of the kind of reservation that is asked for."""
+    reserved = _only(possible, lambda offering: bool(offering.reservation))
+    cheapest = min((each for candidate in reserved for each in candidate.offerings), key=_by_kind)
+    kind = _by_kind(cheapest)[1]
+    if cheapest.reservation_type == CAPACITY_BLOCK:
+        return _only(reserved, lambda offering: offering.reservation == cheapest.reservation)
+    of_kind = _only(reserved, lambda offering: _by_kind(offering)[1] == kind)
+    return [Candidate(each.instance_type, _roomiest(each.offerings)) for each in of_kind]
+
+
+def _by_kind(offering: Offering) -> tuple[float, int, str]:
+    """Price, then the kind of reservation: on-demand, capacity block, interruptible."""
+    kind = 2 if offering.interruptible else 1 if offering.reservation_type == CAPACITY_BLOCK else 0
+    return offering.price, kind, offering.reservation
+
+
+def _roomiest(offerings: Sequence[Offering]) -> tuple[Offering, ...]:
+    """In each zone the reservation with most left."""
+    best: dict[str, Offering] = {}
+    for offering in sorted(offerings, key=lambda each: (-each.remaining, each.reservation)):
+        best.setdefault(offering.zone, offering)
+    return tuple(best[zone] for zone in sorted(best))
 
 
 def _offerings(instance_type: InstanceType, requirements: Requirements) -> tuple[Offering, ...]:
@@ -88,9 +133,7 @@ def _offerings(instance_type: InstanceType, requirements: Requirements) -> tuple
             (
                 offering
                 for offering in instance_type.offerings
-                if offering.available
-                and offering.capacity_type in (SPOT, ON_DEMAND)
-                and offering.allowed_by(requirements)
+                if offering.for_sale and offering.allowed_by(requirements)
             ),
             key=lambda offering: (offering.price, offering.zone, offering.capacity_type),
         )

@@ -10,10 +10,11 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from nodeless.launch.candidates import Candidates
+from nodeless.launch.candidates import Candidate, Candidates
 from nodeless.launch.resolved import Subnet
 from nodeless.launch.tags import specifications
-from nodeless.model.labels import SPOT
+from nodeless.model.labels import ON_DEMAND, SPOT
+from nodeless.model.placement import CAPACITY_BLOCK
 
 #: EC2's limits: characters of a client token, launch templates of one request.
 MAX_TOKEN_LENGTH = 64
@@ -28,19 +29,15 @@ def subnet_by_zone(subnets: Iterable[Subnet]) -> dict[str, Subnet]:
     return chosen
 
 
-def overrides(
-    candidates: Candidates, subnets: Mapping[str, Subnet], names: Iterable[str]
-) -> list[dict[str, str]]:
-    """The overrides of one template: each named type in each zone where it can be had and a subnet is."""
-    wanted = frozenset(names)
+def overrides(types: Iterable[Candidate], subnets: Mapping[str, Subnet]) -> list[dict[str, str]]:
+    """The overrides of one template: each type in each zone where it can be had and a subnet is."""
     return [
         {
             "InstanceType": candidate.instance_type.name,
             "SubnetId": subnets[offering.zone].id,
             "AvailabilityZone": offering.zone,
         }
-        for candidate in candidates.types
-        if candidate.instance_type.name in wanted
+        for candidate in types
         for offering in candidate.offerings
         if offering.zone in subnets
     ]
@@ -75,24 +72,41 @@ def fleet_request(
     ]
     if not configs:
         return None
-    spot = candidates.capacity_type == SPOT
-    strategy: dict[str, Any] = (
-        {"SpotOptions": {"AllocationStrategy": "price-capacity-optimized"}}
-        if spot
-        else {"OnDemandOptions": {"AllocationStrategy": "lowest-price"}}
-    )
     return {
         "Type": "instant",
         "ClientToken": token,
         **({"Context": context} if context else {}),
         "LaunchTemplateConfigs": configs[:MAX_CONFIGS],
         "TargetCapacitySpecification": {
-            "DefaultTargetCapacityType": candidates.capacity_type,
+            "DefaultTargetCapacityType": _target(candidates),
             "TotalTargetCapacity": count,
         },
-        **strategy,
+        **_strategy(candidates),
         "TagSpecifications": specifications(tags, "instance", "volume", "fleet"),
     }
+
+
+def _target(candidates: Candidates) -> str:
+    """EC2's word for what is bought: an on-demand reservation is on-demand capacity that is paid for."""
+    if candidates.capacity_type == SPOT:
+        return SPOT
+    reserved = next(iter(candidates.reservations().values()), None)
+    if reserved is None:
+        return ON_DEMAND
+    if reserved.interruptible:
+        return "reserved-capacity"
+    return CAPACITY_BLOCK if reserved.reservation_type == CAPACITY_BLOCK else ON_DEMAND
+
+
+def _strategy(candidates: Candidates) -> dict[str, Any]:
+    match _target(candidates):
+        case "spot":
+            return {"SpotOptions": {"AllocationStrategy": "price-capacity-optimized"}}
+        case "on-demand":
+            return {"OnDemandOptions": {"AllocationStrategy": "lowest-price"}}
+        case "reserved-capacity":
+            return {"ReservedCapacityOptions": {"ReservationTypes": ["interruptible-capacity-reservation"]}}
+    return {}
 
 
 def client_token(cluster: str, claims: Sequence[str], attempt: int = 0) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from nodeless.model.placement import CapacityReservation, PlacementGroup
 from nodeless.model.requirements import Requirements
 
 
@@ -45,6 +46,9 @@ class ResolvedNodeClass:
     instance_profile: str
     group_names: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Names of the security groups by id."""
+    reservations: tuple[CapacityReservation, ...] = ()
+    """Those that its instances may be bought from, sorted by id."""
+    placement_group: PlacementGroup | None = None
 
     @property
     def zones(self) -> frozenset[str]:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from nodeless.launch.unavailable import OfferingKey
+from nodeless.model.instance_types import Offering
+from nodeless.model.labels import RESERVED
 
 #: Error codes of single offerings that mean "not now": another offering, or the same one later, may do.
 INSUFFICIENT_CAPACITY_CODES = frozenset(
@@ -26,6 +28,8 @@ INSUFFICIENT_CAPACITY_CODES = frozenset(
         "AuthFailure.ServiceLinkedRoleCreationNotPermitted",
     }
 )
+Reservations = Mapping[tuple[str, str], Offering]
+_NO_RESERVATIONS: Reservations = {}
 #: The subnet has no address left: another one of the zone may have.
 _NO_ADDRESSES = "InsufficientFreeAddressesInSubnet"
 #: Nothing may be launched as spot: the account lacks EC2's role for it, and we may not create it.
@@ -42,6 +46,7 @@ class FleetInstance:
     subnet_id: str
     capacity_type: str
     template_name: str
+    reservation: Offering | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,17 +66,35 @@ class FleetAnswer:
     full_subnets: tuple[str, ...] = ()
     no_spot: bool = False
     """No spot instance can be had at all, of whatever type."""
+    exhausted: tuple[str, ...] = ()
+    """Reservations of which nothing is left."""
 
 
-def read_answer(answer: Mapping[str, Any], capacity_type: str, wanted: int = 1) -> FleetAnswer:
-    """Read CreateFleet's answer to a request for so many instances."""
+def read_answer(
+    answer: Mapping[str, Any],
+    capacity_type: str,
+    wanted: int = 1,
+    reservations: Reservations = _NO_RESERVATIONS,
+) -> FleetAnswer:
+    """Read CreateFleet's answer to a request for so many instances.
+
+    Args:
+        answer: What EC2 said.
+        capacity_type: What was asked for.
+        wanted: How many instances.
+        reservations: What was to be bought from reservations, by instance type and zone.
+    """
     made = [
-        _instance(entry, instance_id, capacity_type)
+        _instance(entry, instance_id, capacity_type, reservations)
         for entry in answer.get("Instances") or ()
         for instance_id in entry.get("InstanceIds") or ()
     ]
     errors: list[Mapping[str, Any]] = list(answer.get("Errors") or ())
-    unavailable = tuple(dict.fromkeys(key for error in errors if (key := _sold_out(error, capacity_type))))
+    sold_out = [key for error in errors if (key := _sold_out(error, capacity_type))]
+    unavailable = tuple(dict.fromkeys(key for key in sold_out if key[:2] not in reservations))
+    exhausted = tuple(
+        dict.fromkeys(reservations[key[:2]].reservation for key in sold_out if key[:2] in reservations)
+    )
     full = tuple(
         dict.fromkeys(
             str(_overrides(error)["SubnetId"])
@@ -82,7 +105,14 @@ def read_answer(answer: Mapping[str, Any], capacity_type: str, wanted: int = 1) 
     no_spot = any(error.get("ErrorCode") == NO_SPOT for error in errors)
     surplus = tuple(each.id for each in made[wanted:])
     if len(made) >= wanted:
-        return FleetAnswer(tuple(made[:wanted]), surplus, unavailable, full_subnets=full, no_spot=no_spot)
+        return FleetAnswer(
+            tuple(made[:wanted]),
+            surplus,
+            unavailable,
+            full_subnets=full,
+            no_spot=no_spot,
+            exhausted=exhausted,
+        )
     codes = [str(error.get("ErrorCode", "")) for error in errors]
     texts = dict.fromkeys(
         f"{error.get('ErrorCode', '')}: {str(error.get('ErrorMessage', '')).rstrip('.')}" for error in errors
@@ -96,6 +126,7 @@ def read_answer(answer: Mapping[str, Any], capacity_type: str, wanted: int = 1) 
         message="; ".join(texts) or f"EC2 made {len(made)} of {wanted} instances and gave no reason",
         full_subnets=full,
         no_spot=no_spot,
+        exhausted=exhausted,
     )
 
 
@@ -118,14 +149,21 @@ def _sold_out(error: Mapping[str, Any], capacity_type: str) -> OfferingKey | Non
     )
 
 
-def _instance(entry: Mapping[str, Any], instance_id: str, capacity_type: str) -> FleetInstance:
+def _instance(
+    entry: Mapping[str, Any], instance_id: str, capacity_type: str, reservations: Reservations
+) -> FleetInstance:
     overrides = _overrides(entry)
+    name = str(entry.get("InstanceType") or overrides.get("InstanceType", ""))
+    zone = str(overrides.get("AvailabilityZone", ""))
+    reservation = reservations.get((name, zone))
     specification = (entry.get("LaunchTemplateAndOverrides") or {}).get("LaunchTemplateSpecification") or {}
     return FleetInstance(
         id=instance_id,
-        instance_type=str(entry.get("InstanceType") or overrides.get("InstanceType", "")),
-        zone=str(overrides.get("AvailabilityZone", "")),
+        instance_type=name,
+        zone=zone,
         subnet_id=str(overrides.get("SubnetId", "")),
-        capacity_type=str(entry.get("Lifecycle") or capacity_type),
+        # EC2 calls it on-demand.
+        capacity_type=RESERVED if reservation else str(entry.get("Lifecycle") or capacity_type),
+        reservation=reservation,
         template_name=str(specification.get("LaunchTemplateName", "")),
     )

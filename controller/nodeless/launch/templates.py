@@ -19,11 +19,14 @@ from nodeless.launch.kubelet_arguments import (
     kubelet_labels,
     registration_taints,
 )
+from nodeless.launch.placement import partition_of, tenancy_of
 from nodeless.launch.resolved import Image, ResolvedNodeClass
 from nodeless.launch.tags import specifications, template_tags
 from nodeless.launch.user_data import encoded, user_data
-from nodeless.model.labels import CAPACITY_TYPE, SPOT
+from nodeless.model.instance_types import Offering
+from nodeless.model.labels import CAPACITY_TYPE, ON_DEMAND, SPOT, TENANCIES
 from nodeless.model.nodes import Claim
+from nodeless.model.placement import CAPACITY_BLOCK
 from nodeless.model.pools import EC2_NODE_CLASS, BlockDevice, NodeClass, Pool, kubelet_of
 
 NAME_PREFIX = "karpenter.k8s.aws/"
@@ -51,6 +54,7 @@ def launch_template(
     eni_limited_pod_density: bool = True,
     pods: int | None = None,
     efa: int = 0,
+    reservation: Offering | None = None,
 ) -> LaunchTemplate:
     """The template for one image; claims with equal labels and taints share it.
 
@@ -66,6 +70,7 @@ def launch_template(
         eni_limited_pod_density: False: 110 pods, whatever the network interfaces allow.
         pods: The limit of pods where the node would compute another one.
         efa: EFA interfaces of the instance.
+        reservation: The offering of a capacity reservation that instances are bought from.
 
     Raises:
         nodeless.launch.user_data.UserDataError: The node class's user data does not do.
@@ -93,6 +98,9 @@ def launch_template(
         "MetadataOptions": _metadata_options(node_class, ipv6=bootstrap.ipv6),
         "CpuOptions": _cpu_options(node_class),
         "EnclaveOptions": {"Enabled": True} if node_class.enclaves else {},
+        "Placement": _placement(claim, resolved),
+        "CapacityReservationSpecification": _reservation(node_class, capacity_type, reservation),
+        "InstanceMarketOptions": _market(reservation),
         "TagSpecifications": specifications(tags, "network-interface", *_requests(capacity_type)),
     }
     request = {
@@ -101,6 +109,38 @@ def launch_template(
     }
     name = NAME_PREFIX + _digest(request)
     return LaunchTemplate(name, {"LaunchTemplateName": name, **request})
+
+
+def _reservation(node_class: NodeClass, capacity_type: str, reservation: Offering | None) -> dict[str, Any]:
+    """Only the reservation that was planned with.
+
+    An on-demand node of generation v1 takes no place of an open reservation, which another node counts on.
+    """
+    if reservation is not None:
+        return {
+            "CapacityReservationPreference": "capacity-reservations-only",
+            "CapacityReservationTarget": {"CapacityReservationId": reservation.reservation},
+        }
+    if capacity_type == ON_DEMAND and node_class.reference.kind == EC2_NODE_CLASS:
+        return {"CapacityReservationPreference": "none"}
+    return {}
+
+
+def _market(reservation: Offering | None) -> dict[str, Any]:
+    if reservation is None:
+        return {}
+    if reservation.interruptible:
+        return {"MarketType": "interruptible-capacity-reservation"}
+    return {"MarketType": CAPACITY_BLOCK} if reservation.reservation_type == CAPACITY_BLOCK else {}
+
+
+def _placement(claim: Claim, resolved: ResolvedNodeClass) -> dict[str, Any]:
+    group, tenancy = resolved.placement_group, tenancy_of(claim.requirements)
+    placement: dict[str, Any] = {} if tenancy == TENANCIES[0] else {"Tenancy": tenancy}
+    if group is None:
+        return placement
+    partition = partition_of(claim.requirements, group)
+    return placement | {"GroupId": group.id} | ({"PartitionNumber": int(partition)} if partition else {})
 
 
 def _requests(capacity_type: str) -> tuple[str, ...]:

@@ -1,14 +1,14 @@
-"""What sets launch templates of one launch apart: the image, the limit of pods, and EFA interfaces. Pure.
+"""What sets launch templates of one launch apart: image, limit of pods, EFA interfaces, reservation. Pure.
 
 Instance types with the same variant share a template; most launches need one for each image.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nodeless.launch.images import image_for
 from nodeless.launch.resolved import Image
-from nodeless.model.instance_types import InstanceType
+from nodeless.model.instance_types import InstanceType, Offering
 from nodeless.model.resources import PODS
 
 EFA = "vpc.amazonaws.com/efa"
@@ -21,6 +21,8 @@ class Variant:
     image: Image
     pods: int | None = None
     efa: int = 0
+    reservation: Offering | None = None
+    """The offering of a reservation that its instances are bought from, as far as the template needs it."""
 
 
 def variant_of(
@@ -42,3 +44,10 @@ def variant_of(
         pods=instance_type.capacity.get(PODS, 0) if tell_pods else None,
         efa=instance_type.capacity.get(EFA, 0) if efa else 0,
     )
+
+
+def reserved_by(variant: Variant, offering: Offering) -> Variant:
+    """The variant for one offering: offerings of a reservation have a template of their own."""
+    if not offering.reservation:
+        return variant
+    return replace(variant, reservation=replace(offering, remaining=0, price=0.0))

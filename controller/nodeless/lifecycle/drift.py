@@ -1,7 +1,8 @@
 """Whether a node is still what its pool and its node class would make today.
 
 In Karpenter's order: fields that are copied into nodes (by digest), requirements, the
-instance type, then what the cloud says: image, subnet, security groups. The first reason
+instance type, then what the cloud says: image, subnet, security groups, reservation, placement
+group. The first reason
 found stands in the claim's condition `Drifted`; room `disruption` acts on it. A Provisioner's node
 is marked `drifted` as well while drift of Provisioners is on, unless it is marked for another reason.
 """
@@ -13,11 +14,13 @@ from nodeless.lifecycle.draining import first_generation
 from nodeless.lifecycle.view import Step, cause_of, changed_condition
 from nodeless.model.instructions import AnnotateClaim, Instruction, UpdateClaimStatus, UpdateNode
 from nodeless.model.labels import (
+    CAPACITY_RESERVATION_ID,
     HOSTNAME,
     NODE_CLASS_HASH,
     NODE_CLASS_HASH_VERSION,
     NODE_POOL_HASH,
     NODE_POOL_HASH_VERSION,
+    PLACEMENT_GROUP_ID,
     VOLUNTARY_DISRUPTION,
     WELL_KNOWN,
 )
@@ -37,6 +40,9 @@ class Selected:
     subnets: frozenset[str]
     security_groups: frozenset[str]
     images: frozenset[str]
+    reservations: frozenset[str] = frozenset()
+    placement_group: str | None = None
+    """Id of the placement group; empty: none. None: not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,3 +147,11 @@ def _cloud_reasons(claim: Claim, selected: Selected, instance: Instance | None) 
     if groups and selected.security_groups and groups != selected.security_groups:
         has, wants = ", ".join(sorted(groups)), ", ".join(sorted(selected.security_groups))
         yield "SecurityGroupDrift", f"security groups are {has}; {claim.node_class} selects {wants}"
+    reservation = instance.labels.get(CAPACITY_RESERVATION_ID, "")
+    if reservation and reservation not in selected.reservations:
+        text = f"capacity reservation {reservation} is not selected by {claim.node_class}"
+        yield "CapacityReservationDrift", text
+    group = instance.labels.get(PLACEMENT_GROUP_ID, "")
+    if selected.placement_group is not None and group != selected.placement_group:
+        has, wants = group or "none", selected.placement_group or "none"
+        yield "PlacementGroupDrift", f"placement group is {has}; {claim.node_class} selects {wants}"

@@ -11,6 +11,8 @@ SUBNETS_READY = "SubnetsReady"
 SECURITY_GROUPS_READY = "SecurityGroupsReady"
 IMAGES_READY = "AMIsReady"
 INSTANCE_PROFILE_READY = "InstanceProfileReady"
+CAPACITY_RESERVATIONS_READY = "CapacityReservationsReady"
+PLACEMENT_GROUP_READY = "PlacementGroupReady"
 #: Characters of a condition's message (metav1.Condition).
 _LONGEST_MESSAGE = 32_768
 

@@ -3,7 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from nodeless.model.labels import CAPACITY_RESERVATION_ID, CAPACITY_TYPE, ZONE
+from nodeless.model.labels import (
+    CAPACITY_RESERVATION_ID,
+    CAPACITY_RESERVATION_INTERRUPTIBLE,
+    CAPACITY_RESERVATION_TYPE,
+    CAPACITY_TYPE,
+    ZONE,
+)
 from nodeless.model.requirements import Requirements
 from nodeless.model.resources import Resources, subtract
 
@@ -20,6 +26,10 @@ class Offering:
     """Id of the capacity reservation that it is bought from; empty for spot and on-demand."""
     remaining: int = 0
     """Instances that are left of the reservation."""
+    reservation_type: str = ""
+    """`default` or `capacity-block`; empty without a reservation."""
+    interruptible: bool = False
+    """Whether EC2 may take the reservation back."""
 
     @property
     def for_sale(self) -> bool:
@@ -36,8 +46,22 @@ class Offering:
         return (
             _allows(requirements, ZONE, self.zone)
             and _allows(requirements, CAPACITY_TYPE, self.capacity_type)
-            and _allows(requirements, CAPACITY_RESERVATION_ID, self.reservation)
+            and all(_allows(requirements, key, value) for key, value in self._reserved().items())
         )
+
+    def _reserved(self) -> dict[str, str]:
+        """The labels of its reservation; empty ones are absent."""
+        interruptible = str(self.interruptible).lower() if self.reservation else ""
+        return {
+            CAPACITY_RESERVATION_ID: self.reservation,
+            CAPACITY_RESERVATION_TYPE: self.reservation_type,
+            CAPACITY_RESERVATION_INTERRUPTIBLE: interruptible,
+        }
+
+    @property
+    def reservation_labels(self) -> dict[str, str]:
+        """The labels that a node has by its reservation; none without one."""
+        return {key: value for key, value in self._reserved().items() if value}
 
 
 def _allows(requirements: Requirements, key: str, value: str) -> bool:

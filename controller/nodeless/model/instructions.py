@@ -49,6 +49,15 @@ class AnnotateClaim:
 
 
 @dataclass(frozen=True, slots=True)
+class LabelClaim:
+    """Merge labels into a claim; None removes one."""
+
+    cause: str
+    name: str
+    labels: Mapping[str, str | None] = field(hash=False)
+
+
+@dataclass(frozen=True, slots=True)
 class AddFinalizer:
     cause: str
     kind: str
@@ -70,7 +79,7 @@ class UpdateNode:
 
     cause: str
     name: str
-    labels: Mapping[str, str] = field(default_factory=dict, hash=False)
+    labels: Mapping[str, str | None] = field(default_factory=dict, hash=False)
     annotations: Mapping[str, str | None] = field(default_factory=dict, hash=False)
     taints: tuple[Taint, ...] | None = None
     unschedulable: bool | None = None
@@ -208,6 +217,7 @@ Instruction = (
     | LaunchInstance
     | UpdateClaimStatus
     | AnnotateClaim
+    | LabelClaim
     | AddFinalizer
     | RemoveFinalizer
     | UpdateNode

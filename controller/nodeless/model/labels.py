@@ -87,7 +87,21 @@ INSTANCE_EBS_BANDWIDTH = "karpenter.k8s.aws/instance-ebs-bandwidth"
 INSTANCE_FLEX = "karpenter.k8s.aws/instance-capability-flex"
 EC2_NODE_CLASS_NAME = "karpenter.k8s.aws/ec2nodeclass"
 INSTANCE_AMI_ID = "karpenter.k8s.aws/instance-ami-id"
+INSTANCE_TENANCY = "karpenter.k8s.aws/instance-tenancy"
 CAPACITY_RESERVATION_ID = "karpenter.k8s.aws/capacity-reservation-id"
+CAPACITY_RESERVATION_TYPE = "karpenter.k8s.aws/capacity-reservation-type"
+CAPACITY_RESERVATION_INTERRUPTIBLE = "karpenter.k8s.aws/capacity-reservation-interruptible"
+PLACEMENT_GROUP_ID = "karpenter.k8s.aws/placement-group-id"
+PLACEMENT_GROUP_PARTITION = "karpenter.k8s.aws/placement-group-partition"
+ZONE_ID = "topology.k8s.aws/zone-id"
+
+#: Labels of a node that is bought from a reservation; others bear none of them.
+RESERVATION_LABELS = (
+    CAPACITY_RESERVATION_ID,
+    CAPACITY_RESERVATION_TYPE,
+    CAPACITY_RESERVATION_INTERRUPTIBLE,
+)
+TENANCIES = ("default", "dedicated")
 
 #: Keys whose values the provider resolves: a pod or a pool may ask for them, and a
 #: pool need not define them (scheduling treats an absent one as "any value").
@@ -120,7 +134,10 @@ WELL_KNOWN = frozenset(
         INSTANCE_ACCELERATOR_MANUFACTURER,
         INSTANCE_ACCELERATOR_COUNT,
         INSTANCE_ACCELERATOR_MEMORY,
-        CAPACITY_RESERVATION_ID,
+        *RESERVATION_LABELS,
+        INSTANCE_TENANCY,
+        PLACEMENT_GROUP_ID,
+        PLACEMENT_GROUP_PARTITION,
         INSTANCE_CPU_MANUFACTURER,
         INSTANCE_CPU_CLOCK,
         INSTANCE_EBS_BANDWIDTH,

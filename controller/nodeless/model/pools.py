@@ -129,6 +129,8 @@ class SelectorTerm:
     owners: tuple[str, ...] = ()
     parameters: tuple[str, ...] = ()
     """Names of SSM parameters that hold ids."""
+    match_criteria: str = ""
+    """`open` or `targeted`, of capacity reservations; empty: both."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +202,10 @@ class NodeClass:
     enclaves: bool = False
     """Whether instances can hold Nitro enclaves."""
     conditions: tuple[Condition, ...] = ()
+    capacity_reservations: tuple[SelectorTerm, ...] = ()
+    """Capacity reservations that its instances may be bought from."""
+    placement_group: str = ""
+    """Name or id (`pg-...`) of the placement group of its instances; empty: none."""
 
     @property
     def key(self) -> str:

@@ -31,6 +31,8 @@ _NOT_STATIC = frozenset(
         "security_groups",
         "images",
         "image_release",
+        "capacity_reservations",
+        "placement_group",
     )
 )
 

@@ -1,6 +1,7 @@
 """Which pods are provisioned: rows PE-01 to PE-09."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -8,6 +9,8 @@ from nodeless.model.instance_types import Offering
 from nodeless.model.labels import (
     ARCH,
     CAPACITY_RESERVATION_ID,
+    CAPACITY_RESERVATION_INTERRUPTIBLE,
+    CAPACITY_RESERVATION_TYPE,
     CAPACITY_TYPE,
     EMPTINESS_TIMESTAMP,
     HOSTNAME,
@@ -102,13 +105,23 @@ VALUES = {
 }
 
 
+#: Labels that a node has by its reservation, each with an offering that gives it.
+RESERVATIONS = {
+    CAPACITY_RESERVATION_ID: {"reservation": "cr-7"},
+    CAPACITY_RESERVATION_TYPE: {"reservation_type": "capacity-block"},
+    CAPACITY_RESERVATION_INTERRUPTIBLE: {"interruptible": True},
+}
+
+
 @pytest.mark.parametrize("key", sorted(WELL_KNOWN - {NODE_POOL}))
 def test_pe_09_a_term_on_a_well_known_label_is_scheduled(key):
     value = VALUES.get(key, "7")
     own = instance_type("one")
     carried = Requirements([*own.requirements.values(), needs(key, "In", value)])
     kind = instance_type("one", labels=[] if key in VALUES else list(carried.values()))
-    if key == CAPACITY_RESERVATION_ID:
-        kind = instance_type("one", offerings=(Offering("z1", "reserved", 1e-8, True, value, 1),))
+    if key in RESERVATIONS:
+        offering = replace(Offering("z1", "reserved", 1e-8, True, "cr-1", 1, "default"), **RESERVATIONS[key])
+        value = offering.reservation_labels[key]
+        kind = instance_type("one", offerings=(offering,))
     result = planned(pool(), only(needs(key, "In", value)), types=(kind,))
     assert len(result.new_nodes) == 1

@@ -1,6 +1,9 @@
-"""The catalogue made of facts, a shape, zones and prices; sold-out offerings laid over it. Pure."""
+"""The catalogue made of facts, a shape, zones and prices.
 
-from collections.abc import Mapping
+Reservations and sold-out offerings are laid over it. Pure.
+"""
+
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from nodeless.cloud.aws.instance_type_compatibility import compatible
@@ -11,7 +14,9 @@ from nodeless.cloud.aws.price_list import Prices
 from nodeless.cloud.aws.type_facts import TypeFacts
 from nodeless.launch.unavailable import EVERY_SPOT, OfferingKey
 from nodeless.model.instance_types import InstanceType, Offering
-from nodeless.model.labels import ON_DEMAND, SPOT
+from nodeless.model.labels import CAPACITY_TYPE, ON_DEMAND, RESERVED, SPOT
+from nodeless.model.placement import CapacityReservation
+from nodeless.model.requirements import IN, Requirement, Requirements
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,6 +51,7 @@ def _instance_type(
             capacity_types=capacity_types,
             pods=pods(facts, shape),
             family=shape.family,
+            placement_group=shape.placement_group,
         ),
         capacity=capacity(facts, shape),
         overhead=overhead(facts, shape),
@@ -56,6 +62,50 @@ def _instance_type(
             for price in (prices.of(facts.name, zone, capacity_type),)
         ),
         volume_limits=volume_limits(facts, shape),
+    )
+
+
+#: What a reserved offering costs of its on-demand price: next to nothing, in the order of what it saves.
+_RESERVED_SHARE = 1e-7
+
+
+def with_reservations(
+    instance_types: tuple[InstanceType, ...], reservations: Sequence[CapacityReservation]
+) -> tuple[InstanceType, ...]:
+    """The catalogue with an offering more for each reservation of a type, in its zone."""
+    by_type: dict[str, list[CapacityReservation]] = {}
+    for reservation in reservations:
+        by_type.setdefault(reservation.instance_type, []).append(reservation)
+    return tuple(
+        _reserve(each, by_type[each.name]) if each.name in by_type else each for each in instance_types
+    )
+
+
+def _reserve(instance_type: InstanceType, reservations: Sequence[CapacityReservation]) -> InstanceType:
+    on_demand = [each.price for each in instance_type.offerings if each.capacity_type == ON_DEMAND]
+    price = min(on_demand, default=0.0) * _RESERVED_SHARE
+    requirements = instance_type.requirements
+    sold = requirements[CAPACITY_TYPE].values | {RESERVED}
+    others = (each for key, each in requirements.items() if key != CAPACITY_TYPE)
+    return replace(
+        instance_type,
+        requirements=Requirements([*others, Requirement.of(CAPACITY_TYPE, IN, sold)]),
+        offerings=(
+            *instance_type.offerings,
+            *(
+                Offering(
+                    each.zone,
+                    RESERVED,
+                    price,
+                    each.remaining > 0,
+                    each.id,
+                    each.remaining,
+                    each.type,
+                    each.interruptible,
+                )
+                for each in reservations
+            ),
+        ),
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from nodeless.cloud import NodeClassUnresolved
-from nodeless.cloud.aws.building import without
+from nodeless.cloud.aws.building import with_reservations, without
 from nodeless.cloud.aws.caching import Clock
 from nodeless.cloud.aws.instance_type_math import MIB, capacity, overhead
 from nodeless.cloud.aws.instance_types import InstanceTypes
@@ -20,8 +20,9 @@ from nodeless.launch.images import bootable, image_for
 from nodeless.launch.resolved import Image, ResolvedNodeClass
 from nodeless.launch.unavailable import OfferingKey, Unavailable
 from nodeless.model.instance_types import InstanceType
-from nodeless.model.labels import ARCH, CAPACITY_TYPE, SPOT
+from nodeless.model.labels import ARCH, CAPACITY_TYPE, INSTANCE_TENANCY, RESERVED, SPOT, TENANCIES
 from nodeless.model.measured import Measured
+from nodeless.model.placement import CapacityReservation
 from nodeless.model.pools import NodeClass, Pool, kubelet_of
 from nodeless.model.requirements import Requirements
 
@@ -33,6 +34,7 @@ class _Entry:
     everything: tuple[InstanceType, ...]
     requirements: Requirements
     images: tuple[Image, ...]
+    reservations: tuple[CapacityReservation, ...]
     measured: Measured
     chosen: tuple[InstanceType, ...]
     unavailable: frozenset[OfferingKey]
@@ -60,22 +62,25 @@ class Catalogs:
         self, pool: Pool, node_class: NodeClass, resolved: ResolvedNodeClass
     ) -> tuple[InstanceType, ...]:
         """The types that the pool may use, sorted by name."""
-        shape = self._shape(pool, node_class)
+        shape = self._shape(pool, node_class, resolved)
         allowed = pool.requirements.get(CAPACITY_TYPE)
         prices, _ = await asyncio.gather(
             self._pricing.current(spot=allowed is None or allowed.allows(SPOT)), self._types.known()
         )
         everything = await self._types.catalogue(shape, resolved.open_zones, prices)
+        reservations = _usable(pool, resolved)
         sold_out = self.unavailable.at(self._clock())
         entry = self._entries.get(pool.key)
-        if entry is None or not self._same(entry, everything, pool.requirements, resolved.images):
-            chosen = _allowed(everything, pool.requirements)
+        if entry is None or not self._same(entry, everything, pool.requirements, resolved, reservations):
+            sold = with_reservations(everything, reservations) if reservations else everything
+            chosen = _allowed(sold, pool.requirements)
             if node_class.launch_template is None:
                 chosen = _bootable(pool, node_class, chosen, resolved.images)
                 chosen = tuple(self._as_measured(each, shape, resolved.images) for each in chosen)
-            entry = self._keep(pool, everything, resolved.images, chosen, sold_out)
+            entry = self._keep(pool, (everything, resolved.images, reservations), chosen, sold_out)
         elif entry.unavailable != sold_out:
-            entry = self._keep(pool, everything, resolved.images, entry.chosen, sold_out)
+            made_of = (everything, resolved.images, reservations)
+            entry = self._keep(pool, made_of, entry.chosen, sold_out)
         return entry.result
 
     def _same(
@@ -83,12 +88,14 @@ class Catalogs:
         entry: _Entry,
         everything: tuple[InstanceType, ...],
         requirements: Requirements,
-        images: tuple[Image, ...],
+        resolved: ResolvedNodeClass,
+        reservations: tuple[CapacityReservation, ...],
     ) -> bool:
         return (
             entry.everything is everything
             and entry.requirements == requirements
-            and entry.images == images
+            and entry.images == resolved.images
+            and entry.reservations == reservations
             and entry.measured is self.measured
         )
 
@@ -107,7 +114,7 @@ class Catalogs:
             instance_type, capacity=capacity(facts, shape, seen), overhead=overhead(facts, shape, seen)
         )
 
-    def _shape(self, pool: Pool, node_class: NodeClass) -> NodeShape:
+    def _shape(self, pool: Pool, node_class: NodeClass, resolved: ResolvedNodeClass) -> NodeShape:
         return shape_of(
             node_class,
             kubelet_of(pool, node_class),
@@ -116,22 +123,35 @@ class Catalogs:
             pod_eni=self.settings.pod_eni,
             reserved_interfaces=self.settings.reserved_interfaces,
             prefix_delegation=self.settings.prefix_delegation,
+            placement_group=resolved.placement_group,
         )
 
     def _keep(
         self,
         pool: Pool,
-        everything: tuple[InstanceType, ...],
-        images: tuple[Image, ...],
+        made_of: tuple[tuple[InstanceType, ...], tuple[Image, ...], tuple[CapacityReservation, ...]],
         chosen: tuple[InstanceType, ...],
         sold_out: frozenset[OfferingKey],
     ) -> _Entry:
         if len(self._entries) >= _KEPT:
             self._entries.pop(next(iter(self._entries)))
         result = without(chosen, sold_out) if sold_out else chosen
-        entry = _Entry(everything, pool.requirements, images, self.measured, chosen, sold_out, result)
+        everything, images, reservations = made_of
+        entry = _Entry(
+            everything, pool.requirements, images, reservations, self.measured, chosen, sold_out, result
+        )
         self._entries[pool.key] = entry
         return entry
+
+
+def _usable(pool: Pool, resolved: ResolvedNodeClass) -> tuple[CapacityReservation, ...]:
+    """The reservations that nodes of the pool may be bought from: where its subnets are, on shared hosts."""
+    bought, tenancy = pool.requirements.get(CAPACITY_TYPE), pool.requirements.get(INSTANCE_TENANCY)
+    if bought is not None and not bought.allows(RESERVED):
+        return ()
+    if tenancy is not None and not tenancy.allows(TENANCIES[0]):
+        return ()
+    return tuple(each for each in resolved.reservations if each.zone in resolved.open_zones)
 
 
 def _bootable(

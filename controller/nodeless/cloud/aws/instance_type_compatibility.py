@@ -4,7 +4,7 @@ A type that EC2 would refuse with these wishes is left out of the catalogue, so 
 """
 
 from nodeless.cloud.aws.node_shape import NodeShape
-from nodeless.cloud.aws.type_facts import ENCLAVES, NESTED_VIRTUALIZATION, TypeFacts
+from nodeless.cloud.aws.type_facts import CLUSTER_PLACEMENT, ENCLAVES, NESTED_VIRTUALIZATION, TypeFacts
 from nodeless.model.hardware import CpuOptions
 
 _NITRO = "nitro"
@@ -17,7 +17,13 @@ def compatible(facts: TypeFacts, shape: NodeShape) -> bool:
         and _connects(facts, shape)
         and _computes(facts, shape.cpu_options)
         and (not shape.enclaves or ENCLAVES in facts.features)
+        and (not _clustered(shape) or CLUSTER_PLACEMENT in facts.features)
     )
+
+
+def _clustered(shape: NodeShape) -> bool:
+    """Whether its instances stand close to each other, which burstable types never do."""
+    return shape.placement_group is not None and shape.placement_group.strategy == "cluster"
 
 
 def _runs(facts: TypeFacts, shape: NodeShape) -> bool:

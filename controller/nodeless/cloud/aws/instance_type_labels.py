@@ -11,6 +11,7 @@ from functools import lru_cache
 from nodeless.cloud.aws.type_facts import Accelerator, TypeFacts
 from nodeless.launch.families import Family
 from nodeless.model import labels
+from nodeless.model.placement import PlacementGroup
 from nodeless.model.requirements import Requirement, Requirements
 
 _LINUX = Family()
@@ -33,6 +34,7 @@ def type_requirements(
     capacity_types: Iterable[str],
     pods: int,
     family: Family = _LINUX,
+    placement_group: PlacementGroup | None = None,
 ) -> Requirements:
     """All well-known labels of a type; zones and capacity types are those in which it is sold."""
     generation, dot, size = facts.name.partition(".")
@@ -65,10 +67,20 @@ def type_requirements(
             _one(labels.INSTANCE_CPU_CLOCK, facts.clock_mhz),
             _one(labels.INSTANCE_EBS_BANDWIDTH, facts.ebs_bandwidth_mbps),
             _one(labels.INSTANCE_FLEX, str("-flex" in generation).lower()),
+            _requirement(labels.INSTANCE_TENANCY, frozenset(labels.TENANCIES)),
+            *_placement_requirements(placement_group),
             *_gpu_requirements(gpu),
             *_accelerator_requirements(accelerator),
         ]
     )
+
+
+def _placement_requirements(group: PlacementGroup | None) -> list[Requirement]:
+    partitions = range(1, group.partitions + 1) if group else ()
+    return [
+        _one(labels.PLACEMENT_GROUP_ID, group and group.id),
+        _requirement(labels.PLACEMENT_GROUP_PARTITION, frozenset(map(str, partitions))),
+    ]
 
 
 def _gpu_requirements(gpu: Accelerator | None) -> list[Requirement]:

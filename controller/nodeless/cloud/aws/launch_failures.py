@@ -15,6 +15,14 @@ _REASONS = {
         "SecurityGroupNotFound",
         "the groups are looked up again; correct spec.securityGroupSelector",
     ),
+    "InvalidCapacityReservationId.": (
+        "CapacityReservationNotFound",
+        "reservations are looked up again; correct spec.capacityReservationSelectorTerms",
+    ),
+    "InvalidPlacementGroup.": (
+        "PlacementGroupNotFound",
+        "the group is looked up again; correct spec.placementGroupSelector",
+    ),
     "InvalidUserData.": ("UserDataInvalid", "shorten or correct spec.userData of the node class"),
     "InvalidLaunchTemplateName.": ("LaunchTemplateNotFound", "correct spec.launchTemplate"),
     "InvalidLaunchTemplateId.": ("LaunchTemplateNotFound", "correct spec.launchTemplate"),

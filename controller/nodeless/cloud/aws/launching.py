@@ -8,11 +8,17 @@ request differs (prices moved), EC2 refuses it, and the instances are found by t
 import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Container, Iterable
+from dataclasses import replace
 
 from nodeless.cloud import CloudError, InsufficientCapacity, LaunchFailed
 from nodeless.cloud.aws.caching import Clock
 from nodeless.cloud.aws.errors import AwsCallRefused
-from nodeless.cloud.aws.instance_records import launched_instance, provider_id, read_instance
+from nodeless.cloud.aws.instance_records import (
+    launched_instance,
+    provider_id,
+    read_instance,
+    zone_label,
+)
 from nodeless.cloud.aws.instances import Instances, Record
 from nodeless.cloud.aws.launch_failures import launch_failed
 from nodeless.cloud.aws.launch_templates import MISSING_CODES
@@ -72,7 +78,10 @@ class Launcher:
             except AwsCallRefused as error:
                 outcomes.update(await self._recover(order, prepared, error, claimed))
             else:
-                answer = read_answer(raw, prepared.candidates.capacity_type, len(order.claims))
+                candidates = prepared.candidates
+                answer = read_answer(
+                    raw, candidates.capacity_type, len(order.claims), candidates.reservations()
+                )
                 learn(answer)
                 outcomes.update(await self._launched(order, prepared, answer))
                 left = order.without(outcomes)
@@ -151,7 +160,8 @@ class Launcher:
             message = f"EC2 launched {made.instance_type}, never asked for"
             return LaunchFailed(claim, "UnknownInstanceType", message)
         image_id = prepared.image_ids.get(made.instance_type, "")
-        return launched_instance(made, instance_type, image_id, prepared.tags, self._clock())
+        labels = {**prepared.labels, **zone_label(made.zone, prepared.zone_ids)}
+        return launched_instance(made, instance_type, image_id, prepared.tags, self._clock(), labels=labels)
 
     def _give(self, ids: dict[str, str]) -> None:
         for name, instance_id in ids.items():
@@ -168,7 +178,9 @@ class Launcher:
 
 def _read(order: Order, record: Record) -> Instance:
     named = (each for each in order.instance_types if each.name == record["InstanceType"])
-    return read_instance(record, next(named, None))
+    instance = read_instance(record, next(named, None))
+    zone = zone_label(instance.zone, order.zone_ids)
+    return replace(instance, labels={**instance.labels, **zone})
 
 
 def _failure(claim: str, answer: FleetAnswer) -> InsufficientCapacity | LaunchFailed:

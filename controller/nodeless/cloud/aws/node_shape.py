@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from nodeless.launch.families import Family, family_of
 from nodeless.model.hardware import ConnectionTracking, CpuOptions, NetworkInterface
+from nodeless.model.placement import PlacementGroup
 from nodeless.model.pools import BlockDevice, Kubelet, NodeClass
 
 
@@ -28,6 +29,7 @@ class NodeShape:
     """Network interfaces that are kept from the VPC CNI."""
     prefix_delegation: bool = False
     """The VPC CNI takes prefixes of addresses instead of single ones."""
+    placement_group: PlacementGroup | None = None
 
     @property
     def family(self) -> Family:
@@ -43,8 +45,9 @@ def shape_of(
     pod_eni: bool = False,
     reserved_interfaces: int = 0,
     prefix_delegation: bool = False,
+    placement_group: PlacementGroup | None = None,
 ) -> NodeShape:
-    """The shape of a node class's nodes; the keywords are settings."""
+    """The shape of a node class's nodes; the keywords are settings, and what its placement group is."""
     return NodeShape(
         node_class.ami_family,
         kubelet,
@@ -59,4 +62,5 @@ def shape_of(
         node_class.enclaves,
         reserved_interfaces,
         prefix_delegation,
+        placement_group,
     )

@@ -5,7 +5,7 @@ Next: `launching`, which sends the request.
 
 import asyncio
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nodeless.cloud import InsufficientCapacity, LaunchFailed, ResolvedNodeClass
@@ -13,14 +13,15 @@ from nodeless.cloud.aws.errors import AwsCallRefused
 from nodeless.cloud.aws.launch_failures import launch_failed
 from nodeless.cloud.aws.launch_templates import LaunchTemplates
 from nodeless.cloud.aws.settings import AwsSettings
-from nodeless.launch.candidates import Candidates, candidates_for
+from nodeless.launch.candidates import Candidate, Candidates, candidates_for
 from nodeless.launch.fleet import client_token, fleet_request, overrides, subnet_by_zone
 from nodeless.launch.kubelet_arguments import Cluster
+from nodeless.launch.placement import placement_labels
 from nodeless.launch.tags import claim_tags, pool_tags
 from nodeless.launch.templates import LaunchTemplate, launch_template
 from nodeless.launch.user_data import UserDataError
-from nodeless.launch.variants import EFA, Variant, variant_of
-from nodeless.model.instance_types import InstanceType
+from nodeless.launch.variants import EFA, Variant, reserved_by, variant_of
+from nodeless.model.instance_types import InstanceType, Offering
 from nodeless.model.nodes import Claim
 from nodeless.model.pools import NodeClass, Pool
 from nodeless.model.resources import fits
@@ -53,6 +54,11 @@ class Order:
         return f"{self.claim.name} and {others} like it" if others else self.claim.name
 
     @property
+    def zone_ids(self) -> dict[str, str]:
+        """Ids of the zones of its subnets, as far as EC2 tells them."""
+        return {each.zone: each.zone_id for each in self.resolved.subnets if each.zone_id}
+
+    @property
     def group(self) -> str:
         """The claims' group; empty for a claim that is launched by itself."""
         return self.claim.launch_group
@@ -79,6 +85,10 @@ class Prepared:
     tags: Mapping[str, str]
     templates: tuple[str, ...]
     image_ids: Mapping[str, str]
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Labels of every instance that is made so."""
+    zone_ids: Mapping[str, str] = field(default_factory=dict)
+    """Ids of the zones, by name."""
 
 
 class Preparer:
@@ -114,7 +124,7 @@ class Preparer:
         tags = claim_tags(self._pool_tags(order), order.claim)
         request = fleet_request(
             candidates,
-            {name: overrides(candidates, subnets, types) for name, types in types_by_template.items()},
+            {name: overrides(types, subnets) for name, types in types_by_template.items()},
             tags,
             token=client_token(self.settings.cluster_name, order.names, attempt),
             count=len(order.claims),
@@ -124,7 +134,10 @@ class Preparer:
             raise InsufficientCapacity(
                 order.title, "no zone with an offering has a subnet", hint="select subnets in more zones"
             )
-        return Prepared(candidates, request, tags, tuple(types_by_template), image_ids)
+        labels = placement_labels(order.claim.requirements, order.resolved.placement_group)
+        return Prepared(
+            candidates, request, tags, tuple(types_by_template), image_ids, labels, order.zone_ids
+        )
 
     def invalidate(self, prepared: Prepared) -> None:
         """EC2 says that a launch template of the request is not there: make all of them anew."""
@@ -133,12 +146,12 @@ class Preparer:
 
     async def _ensure(
         self, order: Order, candidates: Candidates
-    ) -> tuple[dict[str, list[str]], dict[str, str]]:
-        """Type names by launch template, and each type's image; all templates exist afterwards."""
+    ) -> tuple[dict[str, list[Candidate]], dict[str, str]]:
+        """Types by launch template, and each type's image; all templates exist afterwards."""
         own = order.node_class.launch_template
         if own is not None:
-            return {own: [candidate.instance_type.name for candidate in candidates.types]}, {}
-        by_template: dict[str, list[str]] = {}
+            return {own: list(candidates.types)}, {}
+        by_template: dict[str, list[Candidate]] = {}
         templates: dict[Variant, LaunchTemplate] = {}
         image_ids: dict[str, str] = {}
         for candidate in candidates.types:
@@ -150,10 +163,11 @@ class Preparer:
             )
             if variant is None:
                 continue
-            if variant not in templates:
-                templates[variant] = self._template(order, candidates.capacity_type, variant)
             image_ids[candidate.instance_type.name] = variant.image.id
-            by_template.setdefault(templates[variant].name, []).append(candidate.instance_type.name)
+            for own_variant, part in _by_variant(candidate, variant):
+                if own_variant not in templates:
+                    templates[own_variant] = self._template(order, candidates.capacity_type, own_variant)
+                by_template.setdefault(templates[own_variant].name, []).append(part)
         try:
             await asyncio.gather(*(self._templates.ensure(each) for each in templates.values()))
         except AwsCallRefused as error:
@@ -182,9 +196,18 @@ class Preparer:
                 eni_limited_pod_density=self.settings.eni_limited_pod_density,
                 pods=variant.pods,
                 efa=variant.efa,
+                reservation=variant.reservation,
             )
         except UserDataError as error:
             raise LaunchFailed(order.title, "UserDataInvalid", str(error)) from error
 
     def _pool_tags(self, order: Order) -> dict[str, str]:
         return pool_tags(self.settings.cluster_name, order.pool, order.node_class, self.settings.tags)
+
+
+def _by_variant(candidate: Candidate, variant: Variant) -> list[tuple[Variant, Candidate]]:
+    """The candidate's offerings by the launch template that they need."""
+    parts: dict[Variant, list[Offering]] = {}
+    for offering in candidate.offerings:
+        parts.setdefault(reserved_by(variant, offering), []).append(offering)
+    return [(each, Candidate(candidate.instance_type, tuple(own))) for each, own in parts.items()]

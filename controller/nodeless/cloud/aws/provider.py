@@ -16,6 +16,7 @@ import structlog
 from nodeless.cloud import CloudError, LaunchFailed, ResolvedNodeClass
 from nodeless.cloud.aws.batching import BatchObserver
 from nodeless.cloud.aws.caching import Clock
+from nodeless.cloud.aws.capacity_reservations import CapacityReservations
 from nodeless.cloud.aws.catalogs import Catalogs
 from nodeless.cloud.aws.cluster import ClusterFacts, KnownCluster
 from nodeless.cloud.aws.errors import AwsCallRefused
@@ -30,6 +31,7 @@ from nodeless.cloud.aws.interruption_queue import InterruptionQueue
 from nodeless.cloud.aws.launch_templates import LaunchTemplates
 from nodeless.cloud.aws.launching import Launcher
 from nodeless.cloud.aws.orders import Order, Preparer
+from nodeless.cloud.aws.placement_groups import PlacementGroups
 from nodeless.cloud.aws.pricing import Pricing
 from nodeless.cloud.aws.resolving import Resolver
 from nodeless.cloud.aws.security_groups import SecurityGroups
@@ -50,7 +52,15 @@ from nodeless.model.resources import PODS
 #: Seconds between two rounds that keep warm what was warmed, and rounds between two sweeps of templates.
 _ROUND = 60.0
 _SWEEP_ROUNDS = 10
-_STALE_REASONS = frozenset({"ImageNotFound", "SubnetNotFound", "SecurityGroupNotFound"})
+_STALE_REASONS = frozenset(
+    {
+        "ImageNotFound",
+        "SubnetNotFound",
+        "SecurityGroupNotFound",
+        "CapacityReservationNotFound",
+        "PlacementGroupNotFound",
+    }
+)
 
 
 class AwsProvider:
@@ -69,11 +79,14 @@ class AwsProvider:
         self._cluster = ClusterFacts(self._session, settings, clock)
         self._subnets = Subnets(self._session, clock)
         self._profiles = InstanceProfiles(self._session, clock, settings.default_instance_profile)
+        self._reservations = CapacityReservations(self._session, clock)
         self._resolver = Resolver(
             self._subnets,
             SecurityGroups(self._session, clock),
             Images(self._session, clock),
             self._profiles,
+            self._reservations,
+            PlacementGroups(self._session, clock),
         )
         self._resolver.tags = settings.tags
         self._types = InstanceTypes(self._session, clock)
@@ -166,6 +179,10 @@ class AwsProvider:
         """Remember what an answer says of offerings and subnets, whether or not it made an instance."""
         self._catalogs.mark((*answer.unavailable, *((EVERY_SPOT,) if answer.no_spot else ())))
         self._subnets.mark_full(answer.full_subnets)
+        self._reservations.exhaust(answer.exhausted)
+        for made in answer.instances:
+            if made.reservation is not None:
+                self._reservations.take(made.reservation.reservation)
 
     async def find(self, instance_id: str) -> Instance | None:
         """See the Protocol."""

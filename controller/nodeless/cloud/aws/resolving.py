@@ -1,11 +1,13 @@
-"""A node class resolved: subnets, security groups, images, instance profile; all faults at once."""
+"""A node class resolved: all that its selectors find, and all faults at once."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
 
 from nodeless.cloud import NodeClassUnresolved, ResolvedNodeClass
+from nodeless.cloud.aws.capacity_reservations import CapacityReservations
 from nodeless.cloud.aws.images import Images
 from nodeless.cloud.aws.instance_profiles import InstanceProfiles
+from nodeless.cloud.aws.placement_groups import PlacementGroups
 from nodeless.cloud.aws.security_groups import SecurityGroups
 from nodeless.cloud.aws.subnets import Subnets
 from nodeless.launch.checking import Fault, node_class_faults
@@ -24,8 +26,16 @@ class Resolver:
     """Asks subnets, security groups and images side by side."""
 
     def __init__(
-        self, subnets: Subnets, security_groups: SecurityGroups, images: Images, profiles: InstanceProfiles
+        self,
+        subnets: Subnets,
+        security_groups: SecurityGroups,
+        images: Images,
+        profiles: InstanceProfiles,
+        reservations: CapacityReservations,
+        placement_groups: PlacementGroups,
     ) -> None:
+        self._reservations = reservations
+        self._placement_groups = placement_groups
         self._profiles = profiles
         self._subnets = subnets
         self._security_groups = security_groups
@@ -42,28 +52,35 @@ class Resolver:
             NodeClassUnresolved: Something is not there, or nothing can be made of it; all of it is named.
         """
         own_template = node_class.launch_template is not None
-        subnets, groups, images, profile = await asyncio.gather(
+        subnets, groups, images, profile, reservations, placement = await asyncio.gather(
             self._subnets.select(node_class, refresh=refresh),
             _nothing() if own_template else self._security_groups.select(node_class, refresh=refresh),
             _no_images() if own_template else self._images.select(node_class, version, refresh=refresh),
             _no_profile() if own_template else self._profiles.select(node_class),
+            self._reservations.select(node_class, refresh=refresh),
+            self._placement_groups.select(node_class),
             return_exceptions=True,
         )
         faults = [_unresolved(node_class, each) for each in node_class_faults(node_class, cluster, self.tags)]
         if node_class.ami_family == "AL2023" and not cluster.service_cidr:
             faults.append(_unresolved(node_class, _NO_SERVICE_CIDR))
-        _raise_all(node_class, [subnets, groups, images, profile, *faults])
+        _raise_all(node_class, [subnets, groups, images, profile, reservations, placement, *faults])
         assert not isinstance(subnets, BaseException)  # noqa: S101 - narrows the types for mypy
         assert not isinstance(groups, BaseException)  # noqa: S101
         assert not isinstance(images, BaseException)  # noqa: S101
         assert not isinstance(profile, BaseException)  # noqa: S101
-        return ResolvedNodeClass(subnets, groups, images, profile, self._security_groups.names(groups))
+        assert not isinstance(reservations, BaseException)  # noqa: S101
+        assert not isinstance(placement, BaseException)  # noqa: S101
+        names = self._security_groups.names(groups)
+        return ResolvedNodeClass(subnets, groups, images, profile, names, reservations, placement)
 
     def forget(self) -> None:
         """Ask AWS again at the next call: something chosen was not there."""
         self._subnets.forget()
         self._security_groups.forget()
         self._images.forget()
+        self._reservations.forget()
+        self._placement_groups.forget()
 
 
 def _unresolved(node_class: NodeClass, fault: Fault) -> NodeClassUnresolved:

@@ -12,6 +12,7 @@ from typing import Any
 _ARCHITECTURES = {"x86_64": "amd64", "arm64": "arm64"}
 ENCLAVES = "enclaves"
 NESTED_VIRTUALIZATION = "nested-virtualization"
+CLUSTER_PLACEMENT = "cluster-placement"
 _NAME = re.compile(r"^(?P<category>[a-z]+)(?:-[0-9]+tb)?(?P<generation>[0-9]+).*\.")
 
 
@@ -60,7 +61,7 @@ class TypeFacts:
     cores: tuple[int, ...] = ()
     """Numbers of cores that can be asked for; empty: only its own number."""
     features: tuple[str, ...] = ()
-    """`enclaves`, `nested-virtualization`: what it can do that others cannot."""
+    """`enclaves`, `nested-virtualization`, `cluster-placement`: what it can do that others cannot."""
 
     @property
     def category(self) -> str | None:
@@ -162,6 +163,8 @@ def _features(record: Mapping[str, Any]) -> tuple[str, ...]:
         found.append(ENCLAVES)
     if NESTED_VIRTUALIZATION in record["ProcessorInfo"].get("SupportedFeatures", ()):
         found.append(NESTED_VIRTUALIZATION)
+    if "cluster" in record.get("PlacementGroupInfo", {}).get("SupportedStrategies", ()):
+        found.append(CLUSTER_PLACEMENT)
     return tuple(found)
 
 

@@ -14,7 +14,14 @@ daemons use the node's own.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from nodeless.model.labels import CAPACITY_RESERVATION_ID, CAPACITY_TYPE, INSTANCE_TYPE, RESERVED, ZONE
+from nodeless.model.labels import (
+    CAPACITY_RESERVATION_ID,
+    CAPACITY_TYPE,
+    INSTANCE_TYPE,
+    RESERVATION_LABELS,
+    RESERVED,
+    ZONE,
+)
 from nodeless.model.nodes import Claim
 from nodeless.model.requirements import DOES_NOT_EXIST, IN, NOT_IN, Requirement
 from nodeless.model.subnets import SubnetRoom
@@ -39,7 +46,7 @@ class Way:
 FREE = Way()
 _NOT_RESERVED = (
     Requirement.of(CAPACITY_TYPE, NOT_IN, (RESERVED,)),
-    Requirement.of(CAPACITY_RESERVATION_ID, DOES_NOT_EXIST),
+    *(Requirement.of(key, DOES_NOT_EXIST) for key in RESERVATION_LABELS),
 )
 
 
@@ -178,7 +185,10 @@ class Supply:
                     ways[offering.reservation] = Way(
                         (
                             Requirement.of(CAPACITY_TYPE, IN, (offering.capacity_type,)),
-                            Requirement.of(CAPACITY_RESERVATION_ID, IN, (offering.reservation,)),
+                            *(
+                                Requirement.of(key, IN, (value,))
+                                for key, value in offering.reservation_labels.items()
+                            ),
                             Requirement.of(INSTANCE_TYPE, IN, (kind.name,)),
                             Requirement.of(ZONE, IN, (offering.zone,)),
                         ),

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodeless.model.instance_types import InstanceType, Offering
-from nodeless.model.labels import CAPACITY_RESERVATION_ID, CAPACITY_TYPE, INSTANCE_TYPE, WELL_KNOWN, ZONE
+from nodeless.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, RESERVATION_LABELS, WELL_KNOWN, ZONE
 from nodeless.model.requirements import Requirement, Requirements
 from nodeless.solve.capacity.price_cube import PriceCube, Prices
 from nodeless.solve.pods.classes import UNBOUNDED, Amounts, Axis, Mask
@@ -66,7 +66,7 @@ class TypeTable:
 
     def cheapest_offerings(self, rows: Sequence[int], requirements: Requirements) -> list[Offering]:
         """The offerings behind `cheapest` of some types. Raises ValueError where there is none."""
-        place = tuple([requirements.get(key) for key in (ZONE, CAPACITY_TYPE, CAPACITY_RESERVATION_ID)])
+        place = tuple([requirements.get(key) for key in (ZONE, CAPACITY_TYPE, *RESERVATION_LABELS)])
         known = self._offerings.setdefault(place, {})
         for row in rows:
             if row not in known:
@@ -96,7 +96,7 @@ class TypeTable:
     def _evaluate(self, requirement: Requirement, defined: bool) -> Mask:
         if requirement.key in _OFFERED:
             return np.ones(len(self.types), dtype=np.bool_)
-        if requirement.key == CAPACITY_RESERVATION_ID:
+        if requirement.key in RESERVATION_LABELS:
             return np.array([_reservable(kind, requirement) for kind in self.types], dtype=np.bool_)
         values, index = self._labels(requirement.key)
         absent = defined or requirement.key in WELL_KNOWN or requirement.allows_absence()
@@ -144,7 +144,9 @@ def _carried(kind: InstanceType, key: str) -> Requirement | None:
 def _reservable(kind: InstanceType, requirement: Requirement) -> bool:
     """Whether the type is sold from a reservation that is allowed, or needs none."""
     return requirement.allows_absence() or any(
-        requirement.allows(offering.reservation) for offering in kind.offerings if offering.reservation
+        requirement.allows(offering.reservation_labels.get(requirement.key, ""))
+        for offering in kind.offerings
+        if offering.reservation
     )
 
 

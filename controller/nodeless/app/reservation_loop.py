@@ -1,0 +1,66 @@
+"""The loop that asks the cloud, once a minute, whether reserved nodes are in their reservations yet."""
+
+import asyncio
+
+from nodeless.app.clock import wall_clock
+from nodeless.app.cluster import Cluster
+from nodeless.app.hands import Hands
+from nodeless.app.logs import logger
+from nodeless.cloud import CloudError, CloudProvider
+from nodeless.lifecycle.reservations import ReservationView, concerned, step_reservation
+from nodeless.model.nodes import Claim
+from nodeless.model.placement import CapacityReservation
+from nodeless.watch import ApiError, ApiUnavailable
+
+#: Seconds between two looks (Karpenter v1).
+PERIOD = 60.0
+
+
+class ReservationLoop:
+    """Asks and carries out what follows; without a reserved node there is nothing to ask for."""
+
+    def __init__(self, cluster: Cluster, cloud: CloudProvider, hands: Hands) -> None:
+        self._cluster = cluster
+        self._cloud = cloud
+        self._hands = hands
+        self._log = logger("reservations")
+
+    async def run(self) -> None:
+        """Look until cancelled."""
+        while True:
+            try:
+                await self.look_once()
+            except (ApiError, ApiUnavailable, CloudError) as error:
+                self._log.warning(f"reservations could not be looked at, trying again: {error}")
+            await asyncio.sleep(PERIOD)
+
+    async def look_once(self) -> None:
+        """One look at all claims that it is about.
+
+        Raises:
+            CloudError, ApiError, ApiUnavailable: Not all is done; the next look does it.
+        """
+        snapshot = self._cluster.snapshot
+        claims = [claim for _, claim in sorted(snapshot.claims.items()) if concerned(claim)]
+        if not claims:
+            return
+        instances = {each.provider_id: each for each in await self._cloud.instances()}
+        for claim in claims:
+            view = ReservationView(
+                claim,
+                snapshot.node_of(claim),
+                instances.get(claim.provider_id),
+                await self._reservations(claim),
+            )
+            await self._hands.carry_out(step_reservation(view, wall_clock()))
+
+    async def _reservations(self, claim: Claim) -> dict[str, CapacityReservation]:
+        """Those of the claim's node class; none when it cannot be resolved now."""
+        node_class = self._cluster.snapshot.node_classes.get(str(claim.node_class))
+        if node_class is None or node_class.invalid:
+            return {}
+        try:
+            resolved = await self._cloud.resolve(node_class)
+        except CloudError:
+            return {}
+        return {each.id: each for each in resolved.reservations}

@@ -1,0 +1,125 @@
+"""Placement groups, hosts of one account, and labels that say where a node stands."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from infra.local.aws import LocalAws
+from nodeless.cloud import NodeClassUnresolved
+from nodeless.cloud.aws import AwsProvider
+from nodeless.model.labels import (
+    INSTANCE_TENANCY,
+    PLACEMENT_GROUP_ID,
+    PLACEMENT_GROUP_PARTITION,
+    ZONE_ID,
+)
+from nodeless.model.nodes import Instance
+from nodeless.model.pools import Pool
+from nodeless.model.requirements import Requirement, Requirements
+from tests.cloud.conftest import World, a_provider
+from tests.cloud.test_provider import made_by, the_claim, the_pool
+from tests.cloud.test_reservations import class_with
+
+
+def group(aws: LocalAws, strategy: str = "partition", **more: Any) -> str:
+    answer = aws.client("ec2").create_placement_group(GroupName="own", Strategy=strategy, **more)
+    return str(answer["PlacementGroup"]["GroupId"])
+
+
+def wanting(pool: Pool, key: str, *values: str) -> Pool:
+    wanted = Requirement.of(key, "In", values)
+    return replace(pool, requirements=Requirements([*pool.requirements.values(), wanted]))
+
+
+def placement(aws: LocalAws) -> Any:
+    (call,) = made_by(aws, "CreateLaunchTemplate")
+    return call["parameters"]["LaunchTemplateData"].get("Placement")
+
+
+async def both_ways(provider: AwsProvider, pool: Pool, group: str) -> tuple[Instance, Instance]:
+    """The instance as its launch tells of it, and as EC2 describes it."""
+    node_class = class_with(placement_group=group)
+    instance = await provider.launch(the_claim(pool=pool), pool, node_class)
+    described = await provider.find(instance.id)
+    assert described is not None
+    return instance, described
+
+
+@pytest.mark.parametrize("by_name", [True, False])
+async def test_6_2_instances_go_into_the_group_that_the_class_names(
+    aws: LocalAws, world: World, by_name: bool
+) -> None:
+    identifier = group(aws, "spread")
+    async with a_provider() as provider:
+        for each in await both_ways(provider, the_pool(), "own" if by_name else identifier):
+            assert each.labels[PLACEMENT_GROUP_ID] == identifier
+            assert PLACEMENT_GROUP_PARTITION not in each.labels
+    assert placement(aws) == {"GroupId": identifier}
+
+
+async def test_a_partition_that_is_asked_for_is_named_to_ec2(aws: LocalAws, world: World) -> None:
+    identifier = group(aws, PartitionCount=5)
+    async with a_provider() as provider:
+        pool = wanting(the_pool(), PLACEMENT_GROUP_PARTITION, "3", "4", "7")
+        for each in await both_ways(provider, pool, "own"):
+            assert each.labels[PLACEMENT_GROUP_PARTITION] == "3"
+    assert placement(aws) == {"GroupId": identifier, "PartitionNumber": 3}
+
+
+async def test_a_partition_that_ec2_chooses_is_known_once_it_is_described(
+    aws: LocalAws, world: World
+) -> None:
+    group(aws, PartitionCount=5)
+    async with a_provider() as provider:
+        instance, described = await both_ways(provider, the_pool(), "own")
+        (kind, _) = await provider.catalog(the_pool(), class_with(placement_group="own"))
+    assert PLACEMENT_GROUP_PARTITION not in instance.labels
+    assert described.labels[PLACEMENT_GROUP_PARTITION] == "1"
+    assert kind.requirements[PLACEMENT_GROUP_PARTITION].values == set("12345")
+
+
+async def test_a_group_that_is_not_there_is_named(aws: LocalAws, world: World) -> None:
+    async with a_provider() as provider:
+        with pytest.raises(NodeClassUnresolved, match="there is no placement group own") as caught:
+            await provider.resolve(class_with(placement_group="own"))
+    assert caught.value.what == "placementGroupSelector"
+
+
+async def test_2_7_burstable_types_do_not_stand_close_together(aws: LocalAws, world: World) -> None:
+    group(aws, "cluster")
+    pool = the_pool("m5.large", "t3.large")
+    async with a_provider() as provider:
+        everywhere = await provider.catalog(pool, class_with())
+        close = await provider.catalog(pool, class_with(placement_group="own"))
+    assert [each.name for each in everywhere] == ["m5.large", "t3.large"]
+    assert [each.name for each in close] == ["m5.large"]
+
+
+@pytest.mark.parametrize(
+    ("allowed", "given", "told"),
+    [
+        pytest.param((), None, "default", id="nothing-said"),
+        pytest.param(("default", "dedicated"), None, "default", id="both"),
+        pytest.param(("dedicated",), {"Tenancy": "dedicated"}, "dedicated", id="dedicated"),
+    ],
+)
+async def test_6_2_hosts_are_shared_unless_that_is_not_allowed(
+    aws: LocalAws, world: World, allowed: tuple[str, ...], given: Any, told: str
+) -> None:
+    pool = wanting(the_pool(), INSTANCE_TENANCY, *allowed) if allowed else the_pool()
+    async with a_provider() as provider:
+        for each in await both_ways(provider, pool, ""):
+            assert each.labels[INSTANCE_TENANCY] == told
+    assert placement(aws) == given
+
+
+async def test_7_7_a_node_says_the_id_of_its_zone_also_after_a_crash(aws: LocalAws, world: World) -> None:
+    zones = aws.client("ec2").describe_availability_zones()["AvailabilityZones"]
+    ids = {each["ZoneName"]: each["ZoneId"] for each in zones}
+    async with a_provider() as provider:
+        first = await provider.launch(the_claim(), the_pool(), class_with())
+    async with a_provider() as provider:
+        again = await provider.launch(the_claim(), the_pool(), class_with())
+    assert first.id == again.id
+    assert first.labels[ZONE_ID] == again.labels[ZONE_ID] == ids[first.zone]
