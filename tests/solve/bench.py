@@ -3,7 +3,8 @@
 
 Run: python -m tests.solve.bench [FOLDER] [NAME ...]   (`make bench` does; environment variable PROBLEMS
 names the folder, too). Each problem is solved twice in a process of its own, without and with the search
-for a cheaper plan, and each answer is checked by `feasibility`. Exit code 1 when one is wrong.
+for a cheaper plan, and each answer is checked by `feasibility`. Exit code 1 when one is wrong. A line under
+a problem names each figure that is missed (`figures`).
 
 After them come problems of growing size that `made_problems` makes, and what ten times the pods and ten
 times the shapes cost in seconds of the processor. Nothing is kept from one solve to the next.
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.solve.feasibility import Checker
+from tests.solve.figures import missed, missed_together, over_bound
 from tests.solve.made_problems import batch_problem
 from tests.solve.problems import FOLDER
 
@@ -42,6 +44,7 @@ def main(arguments: list[str]) -> int:
     files = sorted(path for path in folder.glob("*.json*") if _is_problem(path))
     recorded = read(folder / "karpenter.json") if (folder / "karpenter.json").exists() else {}
     wrong = 0
+    answers: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
     print(_HEAD)
     for path in files:
         name = path.name.partition(".")[0]
@@ -49,10 +52,16 @@ def main(arguments: list[str]) -> int:
             continue
         fast, full = (_solve(path, seconds) for seconds in ("0", "1"))
         faults = [fault for answer in (fast, full) for fault in checker(path).faults(answer)]
-        print(_row(name, fast, full, recorded.get(name, {})))
+        known = recorded.get(name, {})
+        print(_row(name, fast, full, known))
         for fault in faults[:5]:
             print(f"    WRONG: {fault}")
+        for fault in missed(name, fast, full, known):
+            print(f"    missed: {fault}")
+        answers.append((name, full, known))
         wrong += bool(faults)
+    for fault in missed_together(answers):
+        print(f"missed by all together: {fault}")
     if not arguments:
         wrong += _growth(folder)
     return 1 if wrong else 0
@@ -126,15 +135,16 @@ def _row(name: str, fast: dict[str, Any], full: dict[str, Any], known: dict[str,
     cost = full["totalHourlyPrice"]
     complete = known and not known.get("unscheduledPods")
     return (
-        f"{name:25} {full['pods']:6} | {fast['solveSeconds']:7.3f} {fast['newNodeCount']:5} "
-        f"{fast['totalHourlyPrice']:9.3f} | {full['solveSeconds']:6.2f} {full['newNodeCount']:5} {cost:9.3f} "
+        f"{name:25} {full['pods']:6} | {fast['solveCpuSeconds']:7.3f} {fast['newNodeCount']:5} "
+        f"{fast['totalHourlyPrice']:9.3f} | "
+        f"{full['solveCpuSeconds']:6.2f} {full['newNodeCount']:5} {cost:9.3f} "
         f"{full['maxRssMiB']:4.0f} {_number(full['lowerBound'], 9, 3)} {_percent(full['gap'])} | "
         f"{_number(known.get('solveSeconds'), 8, 3)} {known.get('newNodeCount', ''):5} "
         f"{_number(theirs, 9, 3)} "
         f"{_number(bound, 9, 3)} | "
-        f"{_number(known['solveSeconds'] / fast['solveSeconds'] if known else None, 8, 0)} "
+        f"{_number(known['solveSeconds'] / fast['solveCpuSeconds'] if known else None, 8, 0)} "
         f"{_percent(1 - cost / theirs if complete else None, 7)} "
-        f"{_percent(cost / bound - 1 if bound else None)}"
+        f"{_percent(over_bound(full, known))}"
         + (f"  {full['unscheduledPods']} pods left" if full["unscheduledPods"] else "")
     )
 
