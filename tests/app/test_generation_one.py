@@ -143,3 +143,27 @@ def test_dn_15_a_node_whose_pool_gets_another_label_is_replaced_before_it_ends(s
         assert node["metadata"]["labels"]["team"] == "web"
 
     scene(scenario)
+
+
+def test_dn_23_a_drifted_node_of_a_static_pool_is_replaced_by_a_node_that_is_ready_before_it_ends(
+    scene, monkeypatch
+):
+    monkeypatch.setattr("nodeless.app.disruption_loop.LOOK_SECONDS", 0.5)
+    pool = a_node_pool()
+    pool["spec"]["replicas"] = 1
+
+    async def scenario(rig, namespace):
+        await rig.create(a_class(), pool)
+        old = await rig.claim("Initialized")
+        await rig.drift.look_once()
+        label = {"spec": {"template": {"metadata": {"labels": {"team": "web"}}}}}
+        await asyncio.to_thread(rig.api.patch, NODE_POOL.path("default"), label)
+        await rig.until_gone(f"{CLAIMS}/{old['metadata']['name']}")
+        new = await rig.claim("Initialized")
+        assert new["metadata"]["annotations"]["nodeless.dev/replaces"] == old["metadata"]["name"]
+        assert new["metadata"]["annotations"]["nodeless.dev/planned-because"].startswith(
+            "in place of default-"
+        )
+        assert len(await asyncio.to_thread(rig.api.list, CLAIMS)) == 1
+
+    scene(scenario)

@@ -105,6 +105,30 @@ def test_dn_12_a_drifted_node_whose_pods_have_no_place_is_skipped_for_the_next_o
     assert decisions.verdicts["a"].code == "NoReplacement"
 
 
+STATIC = replace(NODE_POOL, replicas=2)
+
+
+@pytest.mark.parametrize("limits", [None, {"nodes": 3}])
+def test_a_drifted_node_of_a_static_pool_is_replaced_one_for_one_whatever_its_pods(limits):
+    pool = replace(STATIC, limits=limits)
+    seen = cluster(pool, drifted(pool, "a"), on("a", cpu="15"), node_of(pool, "b"))
+    move = only_move(decide(seen))
+    assert (move.reason, move.claims, len(move.replacements)) == ("Drifted", ("a",), 1)
+
+
+def test_where_the_limit_of_a_static_pool_leaves_no_slot_the_drifted_node_goes_first():
+    pool = replace(STATIC, limits={"nodes": 2})
+    move = only_move(decide(cluster(pool, drifted(pool, "a"), node_of(pool, "b"))))
+    assert (move.claims, move.replacements) == (("a",), ())
+
+
+def test_a_drifted_node_of_a_static_pool_that_can_make_none_stays():
+    pool = replace(STATIC, requirements=Requirements([needs(CAPACITY_TYPE, "In", "lunar")]))
+    decisions = decide(cluster(pool, drifted(pool, "a")))
+    assert not decisions.moves
+    assert decisions.verdicts["a"].code == "NoReplacement"
+
+
 @pytest.mark.parametrize(("grace", "moves"), [(None, 0), (300, 1)])
 def test_dn_13_a_protected_pod_holds_a_drifted_node_unless_its_drain_is_bounded(grace, moves):
     pod = on("a", cpu="500m", annotations={DO_NOT_DISRUPT: "true"})

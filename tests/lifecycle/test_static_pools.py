@@ -7,7 +7,7 @@ import pytest
 from nodeless.api.reading import read_pool
 from nodeless.lifecycle import step_pool
 from nodeless.model import events
-from nodeless.model.labels import DO_NOT_DISRUPT, TERMINATION_FINALIZER
+from nodeless.model.labels import DO_NOT_DISRUPT, REPLACES, TERMINATION_FINALIZER
 from nodeless.model.snapshot import Snapshot
 from nodeless.state import apply
 from nodeless.state.quietness import consolidates_after
@@ -49,6 +49,15 @@ def test_what_is_leaving_already_counts_no_more():
     leaving = apply(cluster(), events.ClaimSeen(replace(a_claim("waiting"), deletion_timestamp=1.0)))
     assert given_up(4, leaving) == []
     assert given_up(3, leaving) == ["empty"]
+
+
+def test_a_node_that_is_being_replaced_counts_once_with_its_replacement():
+    replacement = a_claim("new", annotations={REPLACES: "two"})
+    replacing = apply(cluster(), events.ClaimSeen(replacement))
+    assert given_up(5, replacing) == []
+    assert given_up(4, replacing) == ["waiting"]
+    ending = replace(replacing.claims["two"], deletion_timestamp=1.0)
+    assert given_up(5, apply(replacing, events.ClaimSeen(ending))) == []
 
 
 def test_other_pools_give_up_nothing():

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from nodeless.launch.claims import claims_for
-from nodeless.model.labels import ZONE
+from nodeless.model.labels import REPLACES, ZONE
 from nodeless.solve import Policy, static_shortage
 from tests.solve.factories import (
     DEFAULT,
@@ -48,6 +48,11 @@ def test_a_limit_of_nodes_counts_what_is_leaving():
     limited = pool("default", limits={"nodes": "3"}, replicas=3)
     here = [claim("a"), claim("b", deletion_timestamp=NOW)]
     assert static_shortage(snapshot(limited, here)) == {DEFAULT: 1}
+
+
+def test_a_node_that_is_being_replaced_counts_once_with_its_replacement():
+    here = [claim("a"), claim("b", annotations={REPLACES: "a"})]
+    assert static_shortage(snapshot(THREE, here)) == {DEFAULT: 2}
 
 
 @pytest.mark.parametrize("change", [{"deletion_timestamp": NOW}, {"invalid": "a fault"}, {"replicas": 0}])

@@ -23,7 +23,6 @@ from nodeless.cloud import (
     LaunchFailed,
     NodeClassUnresolved,
 )
-from nodeless.disruption.candidates import replaced_by
 from nodeless.model.instructions import DeleteClaim, LaunchInstance, PublishEvent, UpdateClaimStatus
 from nodeless.model.labels import CAPACITY_TYPE, DISRUPTION_REASON_ANNOTATION
 from nodeless.model.nodes import LAUNCHED, READY, Claim, Condition, Instance
@@ -163,7 +162,7 @@ class Launcher:
 
 def _purpose(claim: Claim) -> str:
     """Why a node is made, as `karpenter_nodes_created` tells it."""
-    if not replaced_by(claim):
+    if not claim.replaces:
         return "provisioning"
     return method_and_action(claim.annotations.get(DISRUPTION_REASON_ANNOTATION, ""), replaced=True)
 

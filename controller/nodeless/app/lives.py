@@ -4,7 +4,6 @@ from nodeless.app.clock import wall_clock
 from nodeless.app.cluster import Cluster
 from nodeless.app.cluster_metrics import pool_name
 from nodeless.app.metrics import Metrics
-from nodeless.disruption.candidates import replaced_by
 from nodeless.model import events
 from nodeless.model.events import Event
 from nodeless.model.labels import TERMINATION_FINALIZER
@@ -67,7 +66,7 @@ class Lives:
         self._replacement_seen(claim, known)
 
     def _replacement_seen(self, claim: Claim, known: Claim | None) -> None:
-        if known is None or known.is_true(INITIALIZED_CONDITION) or not replaced_by(claim):
+        if known is None or known.is_true(INITIALIZED_CONDITION) or not claim.replaces:
             return
         ready = claim.condition(INITIALIZED_CONDITION)
         if ready is not None and claim.is_true(INITIALIZED_CONDITION):

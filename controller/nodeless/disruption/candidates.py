@@ -17,7 +17,6 @@ from nodeless.model.labels import (
     PAUSE,
     POD_DELETION_COST,
     POD_DISRUPTION_COST,
-    REPLACES,
     SPOT,
 )
 from nodeless.model.nodes import INITIALIZED_CONDITION, Claim, Node
@@ -119,13 +118,8 @@ def replacing(snapshot: Snapshot) -> dict[str, tuple[str, ...]]:
     return {
         name: olds
         for name, claim in sorted(snapshot.claims.items())
-        if (olds := tuple(old for old in replaced_by(claim) if old in snapshot.claims))
+        if (olds := tuple(old for old in claim.replaces if old in snapshot.claims))
     }
-
-
-def replaced_by(claim: Claim) -> tuple[str, ...]:
-    """The claims that a claim was made to replace."""
-    return tuple(name for name in claim.annotations.get(REPLACES, "").split(",") if name)
 
 
 def _obstacle(

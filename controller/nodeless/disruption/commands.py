@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from nodeless.api.times import format_time
-from nodeless.disruption.candidates import replaced_by, replacing
+from nodeless.disruption.candidates import replacing
 from nodeless.disruption.telling import reason_of
 from nodeless.launch.claims import claims_for
 from nodeless.lifecycle.draining import DISRUPTED
@@ -131,7 +131,7 @@ def _commands(snapshot: Snapshot) -> dict[tuple[str, ...], list[Claim]]:
     commands: dict[tuple[str, ...], list[Claim]] = {}
     for name in replacing(snapshot):
         claim = snapshot.claims[name]
-        olds = replaced_by(claim)
+        olds = claim.replaces
         living = (snapshot.claims[old] for old in olds if old in snapshot.claims)
         if any(old.deletion_timestamp is None for old in living):
             commands.setdefault(olds, []).append(claim)

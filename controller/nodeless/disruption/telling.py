@@ -6,7 +6,7 @@ calls them.
 
 from collections.abc import Iterator
 
-from nodeless.disruption.candidates import replaced_by, replacing
+from nodeless.disruption.candidates import replacing
 from nodeless.model.instructions import PublishEvent
 from nodeless.model.nodes import INITIALIZED_CONDITION, Claim, Node
 from nodeless.model.pools import PROVISIONER, Reference
@@ -27,7 +27,7 @@ def told(snapshot: Snapshot) -> tuple[PublishEvent, ...]:
 
 def _of_replacement(snapshot: Snapshot, name: str) -> Iterator[PublishEvent]:
     claim = snapshot.claims[name]
-    olds = [snapshot.claims[old] for old in replaced_by(claim) if old in snapshot.claims]
+    olds = [snapshot.claims[old] for old in claim.replaces if old in snapshot.claims]
     nodes = ", ".join(old.node_name for old in olds)
     node = snapshot.node_of(claim)
     if node is not None:

@@ -1,7 +1,8 @@
 """Static pools that hold more nodes than they should (`spec.replicas` was lowered).
 
 Claims that were never launched go first, then empty nodes, then those with the fewest pods; nodes
-with pods that must not be disrupted go last. Budgets do not hold this up, as Karpenter has it.
+with pods that must not be disrupted go last. Budgets do not hold this up, as Karpenter has it. A node
+that is being replaced counts once, together with its replacement.
 """
 
 from nodeless.model.instructions import DeleteClaim
@@ -9,7 +10,7 @@ from nodeless.model.labels import DO_NOT_DISRUPT, DO_NOT_EVICT
 from nodeless.model.nodes import Claim, Node
 from nodeless.model.pools import Pool
 from nodeless.model.snapshot import Snapshot
-from nodeless.state.usage import pool_members
+from nodeless.state.usage import pool_members, stands_in
 
 
 def surplus(snapshot: Snapshot, pool: Pool) -> tuple[DeleteClaim, ...]:
@@ -17,7 +18,9 @@ def surplus(snapshot: Snapshot, pool: Pool) -> tuple[DeleteClaim, ...]:
     if pool.replicas is None:
         return ()
     living = [
-        (claim, node) for claim, node in pool_members(snapshot, pool) if claim.deletion_timestamp is None
+        (claim, node)
+        for claim, node in pool_members(snapshot, pool)
+        if claim.deletion_timestamp is None and not stands_in(snapshot, claim)
     ]
     living.sort(key=lambda member: _order(snapshot, *member))
     victims = living[: max(len(living) - pool.replicas, 0)]

@@ -11,6 +11,7 @@ from nodeless.model.labels import (
     LAUNCH_GROUP,
     LAUNCH_GROUP_SIZE,
     REGISTERED,
+    REPLACES,
     ZONE,
 )
 from nodeless.model.pods import Owner
@@ -111,6 +112,11 @@ class Claim:
         """How many claims its group had when it was made; 1 without a group."""
         text = self.annotations.get(LAUNCH_GROUP_SIZE, "1")
         return int(text) if text.isascii() and text.isdigit() and len(text) < 6 else 1
+
+    @property
+    def replaces(self) -> tuple[str, ...]:
+        """The claims in whose place it was made."""
+        return tuple(name for name in self.annotations.get(REPLACES, "").split(",") if name)
 
     @property
     def instance_type(self) -> str:

@@ -5,19 +5,21 @@ of the work.
 """
 
 from nodeless.solve.capacity.pricing import PriceAdjustment
-from nodeless.solve.capacity.static_pools import static_shortage
+from nodeless.solve.capacity.static_pools import has_slot, static_shortage
 from nodeless.solve.pods.buffers import with_placeholders
 from nodeless.solve.pods.eligibility import pods_to_place
 from nodeless.solve.policy import FEWEST_NODES, LOWEST_PRICE, Policy
-from nodeless.solve.solver import solve
+from nodeless.solve.solver import solve, static_nodes
 
 __all__ = [
     "FEWEST_NODES",
     "LOWEST_PRICE",
     "Policy",
     "PriceAdjustment",
+    "has_slot",
     "pods_to_place",
     "solve",
+    "static_nodes",
     "static_shortage",
     "with_placeholders",
 ]

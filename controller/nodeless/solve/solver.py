@@ -87,7 +87,7 @@ def solve(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: float) -> P
     lacking = static_shortage(snapshot)
     if not lacking:
         return plan
-    static = _static_nodes(snapshot, catalog, policy, lacking)
+    static = static_nodes(snapshot, catalog, policy, lacking)
     bound = plan.lower_bound
     if bound is not None:
         # Each of them has to be bought, and is as cheap as its pool allows.
@@ -164,10 +164,10 @@ def _packed(floor: Floor, site: Site) -> Packed:
     return repack(packed, standing, floor.budgets, floor.supply, site.usable, aims, site.policy.time_box)
 
 
-def _static_nodes(
+def static_nodes(
     snapshot: Snapshot, catalog: Catalog, policy: Policy, lacking: Mapping[str, int]
 ) -> tuple[PlannedNode, ...]:
-    """The nodes that static pools lack, each as its pool describes it."""
+    """The nodes that static pools lack, by pool key, each as its pool describes it; none without types."""
     pools = [
         pool for pool in _in_order(snapshot) if pool.key in lacking and pool.key not in policy.pool_problems
     ]

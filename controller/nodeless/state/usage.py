@@ -15,6 +15,12 @@ def pool_members(snapshot: Snapshot, pool: Pool) -> tuple[tuple[Claim, Node | No
     )
 
 
+def stands_in(snapshot: Snapshot, claim: Claim) -> bool:
+    """Whether a claim was made in the place of one that still stands: the two count as one of their pool."""
+    olds = (snapshot.claims.get(name) for name in claim.replaces)
+    return any(old is not None and old.deletion_timestamp is None for old in olds)
+
+
 def pool_usage(snapshot: Snapshot, pool: Pool) -> dict[str, int]:
     """The capacity of a pool's claims that are not being deleted; zero amounts left out.
 

@@ -2,7 +2,7 @@
 
 Pods may run on their nodes as on any that exist, but never cause one. A pool holds as many nodes as
 its replicas, fewer where its limit of nodes says so; what is being deleted counts against the limit
-until it is gone.
+until it is gone. A node that is being replaced counts once, together with its replacement.
 """
 
 from collections.abc import Iterator
@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from nodeless.model.pools import Pool
 from nodeless.model.snapshot import Snapshot
 from nodeless.solve.capacity.pool_table import NODES
+from nodeless.state.usage import stands_in
 
 
 def static_shortage(snapshot: Snapshot) -> dict[str, int]:
@@ -17,7 +18,7 @@ def static_shortage(snapshot: Snapshot) -> dict[str, int]:
     lacking = {}
     for pool in _static_pools(snapshot):
         claims = [claim for claim in snapshot.claims.values() if claim.pool == pool.reference]
-        living = sum(claim.deletion_timestamp is None for claim in claims)
+        living = sum(claim.deletion_timestamp is None and not stands_in(snapshot, claim) for claim in claims)
         missing = (pool.replicas or 0) - living
         limit = (pool.limits or {}).get(NODES)
         if limit is not None:
@@ -25,6 +26,12 @@ def static_shortage(snapshot: Snapshot) -> dict[str, int]:
         if missing > 0:
             lacking[pool.key] = missing
     return lacking
+
+
+def has_slot(snapshot: Snapshot, pool: Pool) -> bool:
+    """Whether the pool's limit of nodes leaves one more, beside those that are being deleted."""
+    limit = (pool.limits or {}).get(NODES)
+    return limit is None or sum(claim.pool == pool.reference for claim in snapshot.claims.values()) < limit
 
 
 def _static_pools(snapshot: Snapshot) -> Iterator[Pool]:
