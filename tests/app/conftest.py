@@ -6,10 +6,14 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 
 import pytest
+import yaml
 
 from infra.local.aws import LocalAws
 from infra.local.kubernetes_api import ApiError
+from nodeless import __version__
 from nodeless.api.crds import all_crds
+from nodeless.explain.decisions import Situation, write
+from nodeless.solve import Policy
 from nodeless.watch import ApiClient
 from tests.app.process import TRUST, Replicas, a_cluster, settings
 from tests.app.world import (
@@ -24,6 +28,7 @@ from tests.app.world import (
     a_rig,
     a_template,
 )
+from tests.solve.factories import FAMILY, snapshot
 
 LABELS = {
     "karpenter.sh/provisioner-name": "default",
@@ -210,3 +215,27 @@ def claimed(api, cluster):
     }
     api.patch(path, {"status": status}, subresource="status")
     return cluster
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write_file(*manifests, name="given.yaml"):
+        path = tmp_path / name
+        path.write_text(yaml.safe_dump_all(manifests))
+        return path
+
+    return write_file
+
+
+@pytest.fixture
+def saved(tmp_path):
+    """Writes a snapshot of things, all pools buying FAMILY unless a catalogue is given."""
+
+    def write_snapshot(*things, catalog=None):
+        seen = snapshot(*things)
+        bought = dict.fromkeys(seen.pools, FAMILY) if catalog is None else catalog
+        path = tmp_path / "cluster.json"
+        path.write_bytes(write(Situation(seen, bought, Policy(), 0.0), __version__))
+        return path
+
+    return write_snapshot
