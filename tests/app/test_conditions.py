@@ -232,3 +232,82 @@ def test_what_keeps_a_claim_from_its_instance_stands_on_the_claim_until_it_is_go
         assert told(after, "Launched")[0] == "True"
 
     scene(scenario)
+
+
+#: Faults of a node class: the members that make it, the condition, and what its message says.
+FAULTS = {
+    "subnets": (
+        {"subnetSelectorTerms": [{"tags": {"no": "such"}}]},
+        ("SubnetsReady", "NotFound", "no subnets match subnetSelectorTerms no=such"),
+    ),
+    "groups": (
+        {"securityGroupSelectorTerms": [{"tags": {"no": "such"}}]},
+        ("SecurityGroupsReady", "NotFound", "no security groups match securityGroupSelectorTerms no=such"),
+    ),
+    "images": (
+        {"amiFamily": "AL2", "amiSelectorTerms": [{"name": "no-such-image"}]},
+        ("AMIsReady", "NotFound", "no-such-image"),
+    ),
+    "architecture": (
+        {"amiFamily": "AL2", "amiSelectorTerms": [{"name": "amazon-eks-arm64-node-1.29-*"}]},
+        ("AMIsReady", "NotFound", "no image is for the instance types of NodePool/architecture (amd64)"),
+    ),
+    "mime": (
+        {"userData": "MIME-Version: 1.0\n\nplain"},
+        ("ValidationSucceeded", "Invalid", "multipart/mixed"),
+    ),
+    "toml": (
+        {"amiSelectorTerms": [{"alias": "bottlerocket@latest"}], "userData": "[settings"},
+        ("ValidationSucceeded", "Invalid", "is not TOML"),
+    ),
+    "yaml": (
+        {
+            "amiSelectorTerms": [{"alias": "al2023@latest"}],
+            "userData": "apiVersion: node.eks.aws/v1alpha1\nspec: [",
+        },
+        ("ValidationSucceeded", "Invalid", "is not YAML"),
+    ),
+}
+
+
+def named(document, name):
+    return {**document, "metadata": {"name": name}}
+
+
+def of_class(name):
+    """A pool of x86 nodes of a node class, both of one name."""
+    reference = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": name}
+    entries = [
+        requirement("kubernetes.io/arch", "In", "amd64"),
+        requirement("karpenter.sh/capacity-type", "In", "on-demand"),
+        requirement("node.kubernetes.io/instance-type", "In", "m5.large"),
+    ]
+    return named(node_pool(template={"nodeClassRef": reference, "requirements": entries}), name)
+
+
+def test_each_fault_of_a_node_class_is_named_and_other_pools_go_on(scene, eks):
+    good = {"amiSelectorTerms": [{"alias": "al2@latest"}]}
+
+    async def scenario(rig, namespace):
+        for name, (members, _) in FAULTS.items():
+            await rig.create(named(ec2_node_class(**{**good, **members}), name), of_class(name))
+        await rig.create(ec2_node_class(**good), of_class("default"), a_pod("web", namespace))
+
+        for name, (_, (type_, reason, text)) in FAULTS.items():
+            path = EC2_NODE_CLASS.path(name)
+            found = await rig.until(
+                lambda path=path: rig.api.get(path), lambda seen, type_=type_: told(seen, type_)[0] == "False"
+            )
+            assert told(found, type_)[1] == reason
+            assert text in told(found, type_)[2]
+            assert told(found, "Ready")[0] == "False"
+            pool = await rig.until(
+                lambda name=name: rig.api.get(NODE_POOL.path(name)),
+                lambda seen: told(seen, "NodeClassReady")[0] == "False",
+            )
+            assert text in told(pool, "NodeClassReady")[2]
+
+        await rig.running(namespace, "web")
+        assert (await rig.claim())["metadata"]["labels"]["karpenter.sh/nodepool"] == "default"
+
+    scene(scenario)

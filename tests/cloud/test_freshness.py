@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 
 from infra.local.aws import LocalAws
 from nodeless.cloud.aws import AwsProvider
-from nodeless.cloud.aws.price_list import bundled_date, pricing_region
+from nodeless.cloud.aws.price_list import bundled_date, bundled_prices, pricing_region
 from nodeless.cloud.aws.pricing import Pricing
 from nodeless.cloud.aws.session import AwsSession
 from nodeless.model.pools import SelectorTerm
@@ -112,5 +112,33 @@ async def test_3_4_prices_are_asked_for_again_after_twelve_hours(aws: LocalAws) 
             while pricing._spot.version < 2:  # noqa: ASYNC110 - the update is another task
                 await asyncio.sleep(0.05)
         assert len(made_by(aws, "DescribeSpotPriceHistory")) > once
+    finally:
+        await session.close()
+
+
+@pytest.mark.parametrize(
+    ("region", "as_in", "m5_large"),
+    [
+        pytest.param("us-east-1", "us-east-1", 0.096, id="3.3-bundled"),
+        pytest.param("us-gov-west-1", "us-gov-west-1", 0.121, id="3.3-no-pricing-api"),
+        pytest.param("us-gov-east-1", "us-gov-east-1", 0.121, id="3.3-govcloud-east"),
+        pytest.param("cn-north-1", "cn-north-1", 1.013, id="3.3-yuan"),
+        pytest.param("cn-northwest-1", "cn-north-1", 1.013, id="3.3-the-nearest-of-its-partition"),
+        pytest.param("eu-west-1", "us-east-1", 0.096, id="3.3-the-rest-begin-with-us-east-1"),
+    ],
+)
+def test_before_the_first_update_prices_are_those_that_came_along(
+    region: str, as_in: str, m5_large: float
+) -> None:
+    assert bundled_prices(region) == bundled_prices(as_in)
+    assert bundled_prices(region)["m5.large"] == m5_large
+    assert len(bundled_date(region)) == len("2026-01-01")
+
+
+async def test_3_3_in_govcloud_the_bundled_prices_are_the_prices() -> None:
+    session = AwsSession("us-gov-west-1")
+    try:
+        pricing = Pricing(session, lambda: 1e9, structlog.get_logger())
+        assert (await pricing.current(spot=False)).on_demand == bundled_prices("us-gov-west-1")
     finally:
         await session.close()

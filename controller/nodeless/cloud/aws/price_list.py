@@ -82,18 +82,33 @@ def _price(terms: Mapping[str, Any], currency: str) -> float:
     return price
 
 
-def bundled_prices() -> dict[str, float]:
-    """The on-demand prices of us-east-1 that come with this distribution."""
-    prices: dict[str, float] = _bundled()["onDemand"]
+def bundled_prices(region: str = "") -> dict[str, float]:
+    """The on-demand prices of a region that come with this distribution; by default those of us-east-1.
+
+    GovCloud has no Pricing API, and China one of its own, in yuan: their regions have tables of their own.
+    Every other region begins with the prices of us-east-1, as Karpenter's do.
+    """
+    prices: dict[str, float] = _bundled(region)["onDemand"]
     return prices
 
 
-def bundled_date() -> str:
-    """The day that the bundled prices are of (ISO 8601)."""
-    return str(_bundled()["date"])
+def bundled_date(region: str = "") -> str:
+    """The day that the bundled prices of a region are of (ISO 8601)."""
+    return str(_bundled(region)["date"])
 
 
-def _bundled() -> dict[str, Any]:
-    text = files("nodeless.cloud.aws").joinpath("prices.json").read_text(encoding="utf-8")
-    table: dict[str, Any] = json.loads(text)
+def _bundled(region: str) -> dict[str, Any]:
+    own = _read("prices_of_partitions.json")["regions"] if region.startswith(("us-gov-", "cn-")) else {}
+    table: dict[str, Any] = own.get(region) or _nearest(own, region) or _read("prices.json")
+    return table
+
+
+def _nearest(tables: Mapping[str, dict[str, Any]], region: str) -> dict[str, Any] | None:
+    """That of another region of the partition: at least its currency is the same."""
+    partition = region.partition("-")[0]
+    return next((tables[name] for name in sorted(tables) if name.startswith(partition)), None)
+
+
+def _read(name: str) -> dict[str, Any]:
+    table: dict[str, Any] = json.loads(files("nodeless.cloud.aws").joinpath(name).read_text(encoding="utf-8"))
     return table

@@ -43,6 +43,7 @@ class _Half(Generic[T]):
         self._clock = clock
         self._log = log
         self._due = 0.0
+        self._bundled = bundled_date(session.region)
         self._update: asyncio.Task[None] | None = None
         self.fetched: T | None = None
         self.version = 0
@@ -62,7 +63,7 @@ class _Half(Generic[T]):
             self._due = self._clock() + _PERIOD
         except CloudError as error:
             self._due = self._clock() + _RETRY
-            serving = "those of the last update" if self.version else f"those bundled on {bundled_date()}"
+            serving = "those of the last update" if self.version else f"those bundled on {self._bundled}"
             self._log.warning("prices not updated", prices=self._name, serving=serving, error=str(error))
         finally:
             self._tried = True
@@ -77,7 +78,7 @@ class Pricing:
         self._isolated = isolated or session.region.startswith(_NO_PRICING_API)
         self._on_demand = _Half("on-demand", self._read_products, session, clock, log)
         self._spot = _Half("spot", self._read_spot, session, clock, log)
-        self._prices = Prices(bundled_prices())
+        self._prices = Prices(bundled_prices(session.region))
 
     async def current(self, *, spot: bool = True) -> Prices:
         """The prices as known; spot prices are fetched only where `spot` is of interest.
