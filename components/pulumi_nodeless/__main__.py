@@ -10,6 +10,7 @@ import json
 import sys
 from pathlib import Path
 
+from pulumi_nodeless.permissions import permissions_page
 from pulumi_nodeless.reference import pages
 from pulumi_nodeless.schema import package_schema
 
@@ -20,6 +21,7 @@ def generated() -> dict[Path, str]:
     """Every derived file, relative to the repository, with its text."""
     schema = package_schema()
     made = {Path("components/schema.json"): json.dumps(schema, indent=2, ensure_ascii=False) + "\n"}
+    made[Path("docs/components/permissions.md")] = permissions_page()
     return made | {Path("docs/components") / name: text for name, text in pages(schema).items()}
 
 

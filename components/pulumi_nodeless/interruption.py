@@ -19,6 +19,10 @@ RULES: Final[Mapping[str, Mapping[str, list[str]]]] = {
     "spot-interruption": {"source": ["aws.ec2"], "detail-type": ["EC2 Spot Instance Interruption Warning"]},
     "rebalance": {"source": ["aws.ec2"], "detail-type": ["EC2 Instance Rebalance Recommendation"]},
     "state-change": {"source": ["aws.ec2"], "detail-type": ["EC2 Instance State-change Notification"]},
+    "reservation": {
+        "source": ["aws.ec2"],
+        "detail-type": ["EC2 Capacity Reservation Instance Interruption Warning"],
+    },
 }
 """Event patterns of the rules that fill the queue, by what they tell of."""
 TARGET_ID: Final = "KarpenterInterruptionQueueTarget"
@@ -48,7 +52,7 @@ class InterruptionQueue(pulumi.ComponentResource):
     ) -> None:
         super().__init__("nodeless:index:InterruptionQueue", name, {}, opts)
         reader = ArgumentReader("InterruptionQueue", args, InterruptionQueueArgs)
-        cluster, tags = reader.text("cluster_name"), reader.mapping("tags")
+        cluster, tags = reader.text("cluster_name"), reader.tags("tags")
         reader.check()
         child = pulumi.ResourceOptions(parent=self)
         queue = aws.sqs.Queue(

@@ -24,6 +24,7 @@ def pages(schema: Mapping[str, Any]) -> dict[str, str]:
     made = {f"{name}.md": _page(name, found, schema["types"]) for name, found in resources.items()}
     rows = [f"| [{name}]({name}.md) | {_cell(found['description'])} |" for name, found in resources.items()]
     listed = ["# Components", "", _NOTICE, "", "| component | what it is |", "|---|---|", *rows]
+    listed += ["", "[What the controller may do in AWS](permissions.md), statement by statement."]
     return made | {"README.md": "\n".join(listed) + "\n"}
 
 

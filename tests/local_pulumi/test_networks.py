@@ -62,3 +62,22 @@ def test_an_adopted_network_keeps_its_subnets_and_loses_only_its_tags(shop: Shop
     shop.stack.destroy()
     assert tags(subnets[0]) == {"owner": "us"}
     assert tags(subnets[1]) == {}
+
+
+def test_a_renamed_component_with_an_alias_keeps_every_resource(shop: Shop, aws: LocalAws) -> None:
+    def program(name: str, *former: str) -> None:
+        aliases = pulumi.ResourceOptions(aliases=[pulumi.Alias(name=each) for each in former])
+        Network(
+            name,
+            {"cluster_name": "shop", "zone_count": 2, "nat_gateways": "none"},
+            pulumi.ResourceOptions.merge(providers(), aliases),
+        )
+
+    shop.program = lambda: program("net")
+    made = shop.stack.up()
+    shop.program = lambda: program("network", "net")
+    changes = shop.stack.up()
+
+    assert not {"replace", "create-replacement", "delete"} & set(changes)
+    assert sum(changes.values()) == made["create"]
+    assert shop.stack.up() == {"same": made["create"]}

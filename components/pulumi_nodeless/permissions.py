@@ -1,0 +1,60 @@
+"""The page on the controller's permissions, out of the policies themselves.
+
+For a cluster `CLUSTER` in region `REGION` of account `ACCOUNT`: what each statement grants on what, and under
+which condition.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from pulumi_nodeless.controller_identity import POLICIES
+
+_TITLES: Final = {
+    "guide": "The policy of Karpenter's v0.27 guide, tightened. The default.",
+    "article": "The statements of that guide to the letter. It cannot end instances of NodePools.",
+    "scoped": "Bound to the tags of the cluster: what bears none of them it cannot touch.",
+}
+_PLACE: Final = {
+    "partition": "aws",
+    "region": "REGION",
+    "account": "ACCOUNT",
+    "dns_suffix": "amazonaws.com",
+    "cluster": "CLUSTER",
+    "node_role_arn": "arn:aws:iam::ACCOUNT:role/KarpenterNodeRole-CLUSTER",
+    "interruption_queue_arn": "arn:aws:sqs:REGION:ACCOUNT:CLUSTER",
+}
+
+
+def permissions_page() -> str:
+    """The page as Markdown."""
+    return "\n".join(_lines()) + "\n"
+
+
+def _lines() -> Iterator[str]:
+    yield "# What the controller may do in AWS"
+    yield ""
+    yield "<!-- Made by `python -m pulumi_nodeless generate`; change the policies instead. -->"
+    yield ""
+    yield "One of these policies is attached to the controller's role: the argument `permissions` of"
+    yield "[ControllerIdentity](ControllerIdentity.md), config `nodeless:controllerPermissions`. The last"
+    yield "statement of each is there with an interruption queue only."
+    for name, make in POLICIES.items():
+        yield from ("", f"## {name}", "", _TITLES[name], "")
+        yield from ("| statement | actions | on | where |", "|---|---|---|---|")
+        for statement in make(**_PLACE)["Statement"]:
+            yield _row(statement)
+
+
+def _row(statement: Mapping[str, Any]) -> str:
+    conditions = [
+        f"{key} {operator} {_listed(value)}"
+        for operator, tests in statement.get("Condition", {}).items()
+        for key, value in tests.items()
+    ]
+    on, actions = _listed(statement["Resource"]), _listed(statement["Action"])
+    cells = (statement["Sid"], actions, on, "<br>".join(conditions))
+    return "| " + " | ".join(cells) + " |"
+
+
+def _listed(value: str | list[str]) -> str:
+    return ", ".join(f"`{each}`" for each in ([value] if isinstance(value, str) else value))

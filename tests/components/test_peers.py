@@ -1,0 +1,173 @@
+"""Bugs that users of comparable packages met, each with the test that would have caught it here.
+
+The row's number stands in the test's name; rows whose tests stand elsewhere are in `ELSEWHERE`.
+"""
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from nodeless.app.given import Given
+from nodeless.app.settings import GlobalSettings
+from nodeless.cloud.aws.interruption_messages import read_message
+from nodeless.model.interruptions import InterruptionKind
+from pulumi_nodeless.interruption import RULES
+from tests.components.conftest import CONFIG, ROOT, program
+from tests.components.recorder import Recorder, run
+
+GOLDEN = ROOT / "tests" / "components" / "urns.txt"
+
+#: Row to the tests that show it, by file.
+ELSEWHERE = {
+    1: ("components/test_environment.py", ["test_exactly_one_security_group_can_be_discovered"]),
+    4: (
+        "components/test_environment.py",
+        ["test_warnings_about_instances_reach_the_controller_through_one_queue"],
+    ),
+    5: (
+        "cloud/test_permissions.py",
+        [
+            "test_both_policies_grant_every_call_and_grant_nothing_that_is_never_called",
+            "test_instances_of_others_may_not_be_ended",
+            "test_only_the_nodes_role_may_be_passed_and_only_to_ec2",
+        ],
+    ),
+    6: ("components/test_environment.py", ["test_the_controllers_role_trusts_its_service_account_alone"]),
+    7: (
+        "components/test_pod_identity.py",
+        ["test_pod_identity_for_a_controller_on_fargate_is_one_error_that_names_the_argument"],
+    ),
+    8: (
+        "components/test_environment.py",
+        [
+            "test_fargate_takes_controller_and_dns_but_no_workloads",
+            "test_nodes_and_fargate_live_in_private_subnets_only",
+        ],
+    ),
+    9: ("components/test_environment.py", ["test_no_resource_uses_a_default_provider"]),
+    10: (
+        "components/test_environment.py",
+        [
+            "test_the_guard_outlives_nothing_that_the_controller_needs",
+            "test_pools_go_before_all_that_the_controller_needs",
+        ],
+    ),
+    12: ("components/test_environment.py", ["test_a_first_preview_passes_with_nothing_known"]),
+    14: (
+        "local_pulumi/test_other_languages.py",
+        ["test_a_network_from_another_language_is_made_once_and_destroyed_whole"],
+    ),
+    15: (
+        "components/test_project_files.py",
+        ["test_every_key_read_is_declared_and_every_declared_key_is_read"],
+    ),
+    16: ("components/test_helpers.py", ["test_a_real_client_takes_its_token_from_the_kubeconfig"]),
+    17: (
+        "local_pulumi/test_infra_program.py",
+        ["test_the_environment_resumes_at_every_resource_changes_no_more_than_asked_and_leaves_nothing"],
+    ),
+    18: (
+        "environment/test_stack.py",
+        ["test_destroy_leaves_nothing_though_a_pools_pods_run_and_up_brings_it_all_back"],
+    ),
+}
+
+
+@pytest.mark.parametrize("row", sorted(ELSEWHERE))
+def test_each_row_has_its_test(row: int) -> None:
+    file, tests = ELSEWHERE[row]
+    functions = re.findall(r"^(?:async )?def (\w+)", (ROOT / "tests" / file).read_text(), re.MULTILINE)
+    assert {*tests} <= {*functions}
+
+
+def rules_that_match(event: dict[str, Any]) -> list[str]:
+    """Names of the rules whose pattern an event meets, as EventBridge compares lists of values."""
+    return [
+        name
+        for name, pattern in RULES.items()
+        if all(event.get(key) in values for key, values in pattern.items())
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rule", "source", "detail_type", "detail"),
+    [
+        ("spot-interruption", "aws.ec2", "EC2 Spot Instance Interruption Warning", {"instance-id": "i-1"}),
+        ("rebalance", "aws.ec2", "EC2 Instance Rebalance Recommendation", {"instance-id": "i-1"}),
+        (
+            "state-change",
+            "aws.ec2",
+            "EC2 Instance State-change Notification",
+            {"instance-id": "i-1", "state": "stopping"},
+        ),
+        (
+            "reservation",
+            "aws.ec2",
+            "EC2 Capacity Reservation Instance Interruption Warning",
+            {"instance-id": "i-1"},
+        ),
+        (
+            "scheduled-change",
+            "aws.health",
+            "AWS Health Event",
+            {
+                "service": "EC2",
+                "eventTypeCategory": "scheduledChange",
+                "affectedEntities": [{"entityValue": "i-1"}],
+            },
+        ),
+    ],
+)
+def test_2_each_warning_that_the_controller_reads_is_matched_by_its_rule_alone(
+    rule: str, source: str, detail_type: str, detail: dict[str, Any]
+) -> None:
+    event = {"source": source, "detail-type": detail_type, "detail": detail, "time": "2026-03-01T12:00:00Z"}
+    assert rules_that_match(event) == [rule]
+    assert read_message(json.dumps({"version": "0", **event})).kind is not InterruptionKind.NONE
+
+
+@pytest.mark.parametrize(
+    ("source", "detail_type"),
+    [
+        ("aws.ec2", "EBS Volume Notification"),
+        ("aws.ec2", "C2 Instance State-change Notification"),
+        ("aws.autoscaling", "EC2 Instance Rebalance Recommendation"),
+    ],
+)
+def test_2_no_rule_matches_anything_else(source: str, detail_type: str) -> None:
+    assert rules_that_match({"source": source, "detail-type": detail_type}) == []
+
+
+def test_3_the_controller_reads_every_setting_that_the_stack_writes(environment: Recorder) -> None:
+    data = environment.one("kubernetes:core/v1:ConfigMap", "karpenter-global-settings").inputs["data"]
+    settings = GlobalSettings.from_config_map(data, Given({}, {}))
+    assert settings.cluster_name == data["aws.clusterName"]
+    assert settings.interruption_queue_name == data["aws.interruptionQueueName"] == "demo"
+
+
+def test_1_tags_of_everything_make_nothing_discoverable() -> None:
+    recorder = run(program, config={**CONFIG, "nodeless:tags": json.dumps({"team": "web"})})
+    tagged = [
+        each for each in recorder.custom() if "karpenter.sh/discovery" in (each.inputs.get("tags") or {})
+    ]
+    assert {each.token for each in tagged} == {"aws:ec2/subnet:Subnet"}
+    (tag,) = recorder.of("aws:ec2/tag:Tag")
+    assert tag.inputs["resourceId"] == "sg-cluster"
+
+
+def urns(recorder: Recorder) -> list[str]:
+    """Types and names of all resources, as they stand in URNs."""
+    ends = [urn.partition("::nodeless::")[2] for urn in recorder.resources]
+    return sorted(end.replace("pulumi:pulumi:Stack$", "") for end in ends)
+
+
+def test_11_no_resource_is_renamed_without_an_alias(environment: Recorder) -> None:
+    """A URN that is gone from the list would be replaced in users' stacks: give its successor an alias."""
+    made = {
+        urn.partition("::nodeless::")[2].replace("pulumi:pulumi:Stack$", "") for urn in environment.resources
+    }
+    golden = {line for line in GOLDEN.read_text().splitlines() if line and not line.startswith("#")}
+    assert golden - made == set(), "renamed or gone: add an alias, then take the line out of urns.txt"
+    assert made - golden == set(), "new: add the line to urns.txt"
