@@ -10,9 +10,19 @@ pass unchecked. What the values mean is the business of the components' own modu
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, Final
 
 import pulumi
+
+MARKING_TAGS: Final = (
+    "karpenter.sh/",
+    "karpenter.k8s.aws/",
+    "nodeless.dev/",
+    "kubernetes.io/cluster/",
+    "kubernetes.io/role/",
+    "eks:",
+)
+"""Beginnings of tags by which Kubernetes, EKS and the controller find what is theirs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +132,20 @@ class ArgumentReader:
             self.report(name, f"expected a map, got {type(given).__name__}", _plain_hint(given))
             return {}
         return dict(given)
+
+    def tags(self, name: str) -> dict[str, Any]:
+        """Tags for every resource; those that mark single ones, or that AWS keeps to itself, are faults."""
+        given = self.mapping(name)
+        for key in sorted(given):
+            if key.lower().startswith("aws:"):
+                self.report(f"{name}.{key}", "tags that begin with aws: are reserved by AWS", "another key")
+            elif key.startswith(MARKING_TAGS):
+                self.report(
+                    f"{name}.{key}",
+                    "is reserved: by it single resources are told from all others",
+                    "another key",
+                )
+        return given
 
 
 def _plain_hint(given: object) -> str:

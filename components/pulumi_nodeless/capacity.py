@@ -124,8 +124,7 @@ class Capacity(pulumi.ComponentResource):
             for generation in _GENERATIONS
             for field in (generation.classes, generation.pools)
         }
-        for generation in _GENERATIONS:
-            self._check(reader, generation, given[generation.classes], given[generation.pools])
+        check_pools(reader, given, self._discovery, self._profile)
         reader.check()
         for generation in _GENERATIONS:
             self._make(generation, given[generation.classes], given[generation.pools])
@@ -145,7 +144,10 @@ class Capacity(pulumi.ComponentResource):
     ) -> None:
         made = {
             each["name"]: self._resource(
-                generation.class_resource, generation.class_kind, each, self._class_spec(each, generation)
+                generation.class_resource,
+                generation.class_kind,
+                each,
+                _class_spec(each, generation, self._discovery, self._profile),
             )
             for each in classes
         }
@@ -178,25 +180,27 @@ class Capacity(pulumi.ComponentResource):
             opts=child_after(self, self._given_options, list(after), delete_timeout=self._timeout),
         )
 
-    def _class_spec(self, args: Mapping[str, Any], generation: _Generation) -> dict[str, Any]:
-        if generation.class_shape is NodeTemplateArgs:
-            return pools.node_template_spec(args, self._discovery)
-        return pools_v1.node_class_spec(args, self._discovery, self._profile)
 
-    def _check(
-        self,
-        reader: ArgumentReader,
-        generation: _Generation,
-        classes: Sequence[Mapping[str, Any]],
-        pool_args: Sequence[Mapping[str, Any]],
-    ) -> None:
-        """Reports faults of form, of references, and those that the controller's webhook would find."""
-        sound = _check_form(reader, generation.classes, generation.class_shape, classes)
-        for index in sound:
-            spec = self._class_spec(classes[index], generation)
-            _check_rules(
-                reader, f"{generation.classes}[{index}]", generation.class_kind, classes[index], spec
-            )
+def check_pools(
+    reader: ArgumentReader,
+    given: Mapping[str, Sequence[Mapping[str, Any]]],
+    discovery: Mapping[str, str],
+    profile: Any,
+) -> None:
+    """Reports faults of form, of references, and those that the controller's webhook would find.
+
+    Args:
+        reader: takes the faults.
+        given: pools and node classes by the name of their argument.
+        discovery: tag by which node classes find subnets and security group.
+        profile: instance profile of node classes that name none.
+    """
+    for generation in _GENERATIONS:
+        classes, pool_args = given.get(generation.classes, ()), given.get(generation.pools, ())
+        for index in _check_form(reader, generation.classes, generation.class_shape, classes):
+            path = f"{generation.classes}[{index}]"
+            spec = _class_spec(classes[index], generation, discovery, profile)
+            _check_rules(reader, path, generation.class_kind, classes[index], spec)
         known = [item.get("name", "") for item in classes]
         for index in _check_form(reader, generation.pools, generation.pool_shape, pool_args):
             item, path = pool_args[index], f"{generation.pools}[{index}]"
@@ -207,6 +211,14 @@ class Capacity(pulumi.ComponentResource):
                     f"declared are {', '.join(known) or 'none'}",
                 )
             _check_rules(reader, path, generation.pool_kind, item, generation.pool_spec(item))
+
+
+def _class_spec(
+    args: Mapping[str, Any], generation: _Generation, discovery: Mapping[str, str], profile: Any
+) -> dict[str, Any]:
+    if generation.class_shape is NodeTemplateArgs:
+        return pools.node_template_spec(args, dict(discovery))
+    return pools_v1.node_class_spec(args, dict(discovery), profile)
 
 
 def _check_form(

@@ -10,6 +10,7 @@ control plane, Fargate pods and nodes already trust each other. pulumi-eks canno
 tagged by a resource of its own.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NotRequired, TypedDict
@@ -26,6 +27,7 @@ API = "API"
 API_AND_CONFIG_MAP = "API_AND_CONFIG_MAP"
 CONFIG_MAP = "CONFIG_MAP"
 AUTHENTICATION_MODES = (API, API_AND_CONFIG_MAP, CONFIG_MAP)
+_VERSION: Final = re.compile(r"1\.(?:2[3-9]|[3-9]\d)")
 _NODE_GROUPS = ("system:bootstrappers", "system:nodes")
 
 
@@ -93,12 +95,15 @@ class ClusterOptions:
             endpoint_public_access=reader.flag("endpoint_public_access", True),
             public_access_cidrs=reader.texts("public_access_cidrs"),
             log_types=reader.texts("log_types"),
-            tags=reader.mapping("tags"),
+            tags=reader.tags("tags"),
         )
         if options.cluster_name and not names.valid_cluster_name(options.cluster_name):
             reader.report(
                 "cluster_name", f"{options.cluster_name!r} is no name that EKS accepts", "my-cluster"
             )
+        version = options.kubernetes_version
+        if version is not None and not _VERSION.fullmatch(version):
+            reader.report("kubernetes_version", f"{version!r} is no version that EKS has", "1.33")
         if options.public_access_cidrs and not options.endpoint_public_access:
             reader.report("public_access_cidrs", "given although the public endpoint is off")
         for unknown in sorted(set(options.log_types) - set(LOG_TYPES)):

@@ -92,7 +92,7 @@ class ControllerOptions:
             log_level=reader.choice("log_level", settings.LOG_LEVELS, "info"),
             settings=reader.mapping("settings"),
             environment=reader.mapping("environment"),
-            aws_tags=reader.mapping("aws_tags"),
+            aws_tags=reader.tags("aws_tags"),
         )
         for key in sorted(set(options.settings) & set(settings.FIXED_SETTINGS)):
             reader.report(f"settings.{key}", "follows from the other arguments", "leave it out")

@@ -84,10 +84,10 @@ class ControllerIdentity(pulumi.ComponentResource):
         super().__init__("nodeless:index:ControllerIdentity", name, {}, opts)
         reader = ArgumentReader("ControllerIdentity", args, ControllerIdentityArgs)
         self._name, self._args, self._given = name, args, opts
-        self._cluster, self._tags = reader.text("cluster_name"), reader.mapping("tags")
+        self._cluster, self._tags = reader.text("cluster_name"), reader.tags("tags")
         self._namespace = reader.text("namespace", "karpenter")
         self._service_account = reader.text("service_account", "karpenter")
-        self._make_policy = POLICIES[reader.choice("permissions", tuple(POLICIES), GUIDE)]
+        permissions = reader.choice("permissions", tuple(POLICIES), GUIDE)
         mechanism = reader.choice("mechanism", MECHANISMS, IRSA)
         with_agent = reader.flag("pod_identity_agent", mechanism == POD_IDENTITY)
         if mechanism == IRSA:
@@ -95,6 +95,7 @@ class ControllerIdentity(pulumi.ComponentResource):
                 if reader.value(needed) is None:
                     reader.report(needed, "needed with irsa: the role trusts the cluster's issuer")
         reader.check()
+        self._make_policy = POLICIES[permissions]
         made = self._by_token() if mechanism == IRSA else self._by_association()
         if with_agent:
             aws.eks.Addon(

@@ -25,7 +25,8 @@ from pulumi_nodeless.controller_identity import (
     ControllerIdentity,
     ControllerIdentityArgs,
 )
-from pulumi_nodeless.environment_args import EnvironmentArgs, check_identity, check_image, check_network
+from pulumi_nodeless.environment_args import EnvironmentArgs
+from pulumi_nodeless.environment_checks import check_environment
 from pulumi_nodeless.fargate import (
     DNS_LABELS,
     FargateProfiles,
@@ -96,6 +97,7 @@ class Environment(pulumi.ComponentResource):
     """Names of the NodePools."""
 
     def __init__(self, name: str, args: EnvironmentArgs, opts: pulumi.ResourceOptions | None = None) -> None:
+        check_environment(args)
         super().__init__("nodeless:index:Environment", name, {}, opts)
         reader = ArgumentReader("Environment", args, EnvironmentArgs)
         cluster_name = reader.text("cluster_name")
@@ -104,13 +106,10 @@ class Environment(pulumi.ComponentResource):
         minutes = reader.integer("teardown_timeout_minutes", 30, 1, 24 * 60)
         with_queue = reader.flag("interruption_queue", True)
         with_balancers = reader.flag("load_balancer_controller", True)
-        tags, v1 = reader.mapping("tags"), reader.value("node_pools", ())
+        tags, v1 = reader.tags("tags"), reader.value("node_pools", ())
         mechanism = reader.choice("controller_identity", MECHANISMS, IRSA)
         profiles = reader.value("fargate_profiles", profiles_for(namespace))
-        self._builds_image = check_image(reader)
-        check_network(reader, args)
-        check_identity(reader, mechanism, profiles, namespace)
-        reader.check()
+        self._builds_image = reader.flag("build_image", False)
         self._name, self._args, self._tags = name, args, tags
         # What the engine is told to protect of a component it protects of its children, too.
         self._lasting = pulumi.ResourceOptions(parent=self, protect=reader.flag("protect", False) or None)

@@ -1,15 +1,11 @@
-"""The arguments of a whole environment, and which of them contradict each other."""
+"""The arguments of a whole environment; `environment_checks` says what is wrong with them."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final, NotRequired, TypedDict
+from typing import NotRequired, TypedDict
 
 import pulumi
 
-from pulumi_nodeless.arguments import ArgumentReader
-from pulumi_nodeless.controller import LABELS
-from pulumi_nodeless.controller_identity import POD_IDENTITY
-from pulumi_nodeless.fargate import FargateProfileArgs, check_profiles, profile_that_takes
-from pulumi_nodeless.image import check_buildable
+from pulumi_nodeless.fargate import FargateProfileArgs
 from pulumi_nodeless.pools import NodeTemplateArgs, ProvisionerArgs
 from pulumi_nodeless.pools_v1 import NodeClassArgs, NodePoolArgs
 
@@ -124,61 +120,3 @@ class EnvironmentArgs(TypedDict):
     """A cluster to install into, instead of making network and cluster."""
     tags: NotRequired[Mapping[str, str]]
     """Tags of every AWS resource of the environment, and of what the controller makes."""
-
-
-#: Arguments that say how a network is made, and so contradict one that is there.
-_NETWORK_ARGUMENTS: Final = (
-    "vpc_cidr",
-    "zone_count",
-    "availability_zones",
-    "nat_gateways",
-    "service_endpoints",
-    "intra_subnets",
-)
-#: Arguments that say how a cluster is made.
-_CLUSTER_ARGUMENTS: Final = (
-    "kubernetes_version",
-    "endpoint_public_access",
-    "public_access_cidrs",
-    "cluster_log_types",
-    "secrets_key_arn",
-    "protect",
-    "existing_vpc",
-)
-
-
-def check_network(reader: ArgumentReader, args: EnvironmentArgs) -> None:
-    """Reports arguments that contradict each other about network and cluster."""
-    for given in ("existing_vpc", "existing_cluster"):
-        if given not in args:
-            continue
-        for name in (*_NETWORK_ARGUMENTS, *(_CLUSTER_ARGUMENTS if given == "existing_cluster" else ())):
-            if name in args:
-                reader.report(name, f"says how to make what {given} brings", f"leave it or {given} out")
-
-
-def check_image(reader: ArgumentReader) -> bool:
-    """Whether the image is to be built; reports that with a given image, or without what builds it."""
-    builds = reader.flag("build_image", False)
-    if builds and reader.value("controller_image") is not None:
-        reader.report("build_image", "contradicts controller_image", "leave one of them out")
-    if builds:
-        check_buildable(reader, "build_image")
-    return builds
-
-
-def check_identity(
-    reader: ArgumentReader, mechanism: str, profiles: Sequence[FargateProfileArgs], namespace: str
-) -> None:
-    """Reports faulty profiles, and EKS Pod Identity for a controller that they put on Fargate."""
-    check_profiles(reader, "fargate_profiles", profiles)
-    reader.check()
-    if mechanism != POD_IDENTITY:
-        return
-    profile = profile_that_takes(profiles, namespace, LABELS)
-    if profile is not None:
-        reader.report(
-            "controller_identity",
-            f"{POD_IDENTITY!r} cannot work on Fargate, where the profile {profile!r} puts the controller",
-            "use irsa, or give fargate_profiles that leave the controller to nodes of yours",
-        )

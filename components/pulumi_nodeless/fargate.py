@@ -41,7 +41,7 @@ class PodExecutionRole(pulumi.ComponentResource):
     ) -> None:
         super().__init__("nodeless:index:PodExecutionRole", name, {}, opts)
         reader = ArgumentReader("PodExecutionRole", args, PodExecutionRoleArgs)
-        cluster, tags = reader.text("cluster_name"), reader.mapping("tags")
+        cluster, tags = reader.text("cluster_name"), reader.tags("tags")
         reader.check()
         invoke = pulumi.InvokeOutputOptions(parent=self)
         partition = aws.get_partition_output(opts=invoke).partition
@@ -158,7 +158,7 @@ class FargateProfiles(pulumi.ComponentResource):
         super().__init__("nodeless:index:FargateProfiles", name, {}, opts)
         reader = ArgumentReader("FargateProfiles", args, FargateProfilesArgs)
         specs = reader.value("profiles", DEFAULT_PROFILES)
-        tags, coredns = reader.mapping("tags"), reader.flag("manage_coredns", True)
+        tags, coredns = reader.tags("tags"), reader.flag("manage_coredns", True)
         check_profiles(reader, "profiles", specs)
         reader.check()
         made: list[aws.eks.FargateProfile] = []

@@ -40,7 +40,7 @@ class NodeIdentity(pulumi.ComponentResource):
     def __init__(self, name: str, args: NodeIdentityArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("nodeless:index:NodeIdentity", name, {}, opts)
         reader = ArgumentReader("NodeIdentity", args, NodeIdentityArgs)
-        cluster, tags = reader.text("cluster_name"), reader.mapping("tags")
+        cluster, tags = reader.text("cluster_name"), reader.tags("tags")
         reader.check()
         partition = aws.get_partition_output(opts=pulumi.InvokeOutputOptions(parent=self))
         # A fixed name cannot exist twice: the old one has to go before its replacement comes.
@@ -97,7 +97,7 @@ class NodeAccess(pulumi.ComponentResource):
         super().__init__("nodeless:index:NodeAccess", name, {}, opts)
         reader = ArgumentReader("NodeAccess", args, NodeAccessArgs)
         mode = reader.choice("authentication_mode", AUTHENTICATION_MODES, API_AND_CONFIG_MAP)
-        tags = reader.mapping("tags")
+        tags = reader.tags("tags")
         reader.check()
         if mode != CONFIG_MAP:
             aws.eks.AccessEntry(

@@ -57,7 +57,7 @@ class ControllerImage(pulumi.ComponentResource):
     ) -> None:
         super().__init__("nodeless:index:ControllerImage", name, {}, opts)
         reader = ArgumentReader("ControllerImage", args, ControllerImageArgs)
-        cluster, tags = reader.text("cluster_name"), reader.mapping("tags")
+        cluster, tags = reader.text("cluster_name"), reader.tags("tags")
         source = Path(reader.text("source", str(_SOURCE)))
         version = reader.text("version", "0.1.0")
         revision = reader.text("revision", "unknown")

@@ -76,7 +76,7 @@ class LoadBalancerController(pulumi.ComponentResource):
     ) -> None:
         super().__init__("nodeless:index:LoadBalancerController", name, {}, opts)
         reader = ArgumentReader("LoadBalancerController", args, LoadBalancerControllerArgs)
-        cluster, tags = reader.text("cluster_name"), reader.mapping("tags")
+        cluster, tags = reader.text("cluster_name"), reader.tags("tags")
         values = _values(reader, cluster, tags)
         reader.check()
         invoke = pulumi.InvokeOutputOptions(parent=self)

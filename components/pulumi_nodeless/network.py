@@ -100,7 +100,7 @@ class NetworkOptions:
             nat_gateways=nat,
             service_endpoints=reader.flag("service_endpoints", nat == NAT_NONE),
             intra_subnets=reader.flag("intra_subnets", False),
-            tags=reader.mapping("tags"),
+            tags=reader.tags("tags"),
         )
         reader.check()
         return options

@@ -310,6 +310,7 @@ def test_warnings_about_instances_reach_the_controller_through_one_queue(environ
     patterns = [json.loads(each.inputs["eventPattern"])["detail-type"][0] for each in rules.values()]
     assert sorted(patterns) == [
         "AWS Health Event",
+        "EC2 Capacity Reservation Instance Interruption Warning",
         "EC2 Instance Rebalance Recommendation",
         "EC2 Instance State-change Notification",
         "EC2 Spot Instance Interruption Warning",
@@ -372,4 +373,4 @@ def test_nothing_is_protected_unless_asked_for(environment: Recorder) -> None:
 def test_unknown_logs_are_named_before_anything_is_registered() -> None:
     with pytest.raises(ArgumentError) as refused:
         run(program, config={**CONFIG, "nodeless:clusterLogTypes": '["audits"]'})
-    assert str(refused.value.problems[0]).startswith("log_types: 'audits' is not one of api, audit")
+    assert str(refused.value.problems[0]).startswith("cluster_log_types: 'audits' is not one of api")

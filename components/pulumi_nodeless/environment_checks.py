@@ -1,0 +1,160 @@
+"""What is wrong with the arguments of an environment, all of it before anything is registered.
+
+The parts check their arguments themselves, but by then other parts would be registered. So the same checks
+run here first, and what they find is told by the names that the environment's arguments have.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from pulumi_nodeless import names
+from pulumi_nodeless.arguments import ArgumentError, ArgumentReader
+from pulumi_nodeless.capacity import check_pools
+from pulumi_nodeless.cluster import ClusterOptions
+from pulumi_nodeless.controller import LABELS, NAME, ControllerOptions
+from pulumi_nodeless.controller_identity import GUIDE, IRSA, MECHANISMS, POD_IDENTITY, POLICIES
+from pulumi_nodeless.environment_args import EnvironmentArgs, ExistingClusterArgs, ExistingVpcArgs
+from pulumi_nodeless.fargate import FargateProfileArgs, check_profiles, profile_that_takes, profiles_for
+from pulumi_nodeless.image import check_buildable
+from pulumi_nodeless.network import NetworkOptions
+
+#: Stands for what other parts will put out.
+_LATER: Final = "known-later"
+#: Names of the network's arguments, by those of the environment's.
+_NETWORK: Final = {
+    "cluster_name": "cluster_name",
+    "vpc_cidr": "cidr",
+    "zone_count": "zone_count",
+    "availability_zones": "availability_zones",
+    "nat_gateways": "nat_gateways",
+    "service_endpoints": "service_endpoints",
+    "intra_subnets": "intra_subnets",
+}
+_CLUSTER: Final = {
+    "cluster_name": "cluster_name",
+    "kubernetes_version": "kubernetes_version",
+    "authentication_mode": "authentication_mode",
+    "endpoint_public_access": "endpoint_public_access",
+    "public_access_cidrs": "public_access_cidrs",
+    "cluster_log_types": "log_types",
+}
+_CONTROLLER: Final = {
+    "cluster_name": "cluster_name",
+    **{
+        f"controller_{name}": name
+        for name in ("namespace", "image", "replicas", "log_level", "settings", "environment")
+    },
+}
+_POOLS: Final = ("node_templates", "provisioners", "node_classes", "node_pools")
+#: Arguments that say how a network is made, and so contradict one that is there.
+_NETWORK_ARGUMENTS: Final = (
+    "vpc_cidr",
+    "zone_count",
+    "availability_zones",
+    "nat_gateways",
+    "service_endpoints",
+    "intra_subnets",
+)
+#: Arguments that say how a cluster is made.
+_CLUSTER_ARGUMENTS: Final = (
+    "kubernetes_version",
+    "endpoint_public_access",
+    "public_access_cidrs",
+    "cluster_log_types",
+    "secrets_key_arn",
+    "protect",
+    "existing_vpc",
+)
+
+
+def check_environment(args: EnvironmentArgs) -> None:
+    """Checks the arguments of an environment and of its parts.
+
+    Raises:
+        ArgumentError: with every fault found.
+    """
+    reader = ArgumentReader("Environment", args, EnvironmentArgs)
+    cluster, namespace = reader.text("cluster_name"), reader.text("controller_namespace", NAME)
+    reader.tags("tags")
+    reader.integer("teardown_timeout_minutes", 30, 1, 24 * 60)
+    for flag in ("interruption_queue", "load_balancer_controller", "protect", "preview_plan"):
+        reader.flag(flag, False)
+    _check_contradictions(reader, args)
+    _check_image(reader)
+    reader.choice("controller_permissions", tuple(POLICIES), GUIDE)
+    mechanism = reader.choice("controller_identity", MECHANISMS, IRSA)
+    profiles = reader.value("fargate_profiles", profiles_for(namespace))
+    faults = len(reader.problems)
+    check_profiles(reader, "fargate_profiles", profiles)
+    if len(reader.problems) == faults:
+        _check_identity(reader, mechanism, profiles, namespace)
+    for existing, shape in (("existing_cluster", ExistingClusterArgs), ("existing_vpc", ExistingVpcArgs)):
+        if existing in args:
+            inner = ArgumentReader("", reader.mapping(existing), shape, existing)
+            reader.problems.extend(inner.problems)
+    if "existing_cluster" not in args:
+        if "existing_vpc" not in args:
+            _check_part(reader, args, NetworkOptions.read, _NETWORK, {})
+        made = ("vpc_id", "private_subnet_ids", "node_role_arn", "pod_execution_role_arn")
+        _check_part(reader, args, ClusterOptions.read, _CLUSTER, dict.fromkeys(made, _LATER))
+    given = ("cluster_endpoint", "default_instance_profile")
+    _check_part(reader, args, ControllerOptions.read, _CONTROLLER, dict.fromkeys(given, _LATER))
+    pools = {name: reader.value(name, ()) for name in _POOLS}
+    check_pools(reader, pools, {names.DISCOVERY_TAG: cluster}, _LATER)
+    reader.check()
+
+
+def _check_part(
+    reader: ArgumentReader,
+    args: EnvironmentArgs,
+    read: Callable[[Any], object],
+    part_names: Mapping[str, str],
+    later: Mapping[str, str],
+) -> None:
+    """Reports what a part finds wrong, by the environment's names of its arguments."""
+    values: Mapping[str, Any] = {**args}
+    given = {part: values[name] for name, part in part_names.items() if values.get(name) is not None}
+    own = {part: name for name, part in part_names.items()}
+    try:
+        read({**later, **given})
+    except ArgumentError as error:
+        for problem in error.problems:
+            part, rest = re.fullmatch(r"(\w+)(.*)", problem.path, re.DOTALL).groups()  # type: ignore[union-attr]
+            path = own.get(part, part) + rest
+            if path not in {known.path for known in reader.problems}:
+                reader.report(path, problem.message, problem.hint)
+
+
+def _check_contradictions(reader: ArgumentReader, args: EnvironmentArgs) -> None:
+    """Reports arguments that contradict each other about network and cluster."""
+    for given in ("existing_vpc", "existing_cluster"):
+        if given not in args:
+            continue
+        for name in (*_NETWORK_ARGUMENTS, *(_CLUSTER_ARGUMENTS if given == "existing_cluster" else ())):
+            if name in args:
+                reader.report(name, f"says how to make what {given} brings", f"leave it or {given} out")
+
+
+def _check_image(reader: ArgumentReader) -> None:
+    """Reports a build together with a given image, or without what builds."""
+    builds = reader.flag("build_image", False)
+    if builds and reader.value("controller_image") is not None:
+        reader.report("build_image", "contradicts controller_image", "leave one of them out")
+    if builds:
+        check_buildable(reader, "build_image")
+
+
+def _check_identity(
+    reader: ArgumentReader, mechanism: str, profiles: Sequence[FargateProfileArgs], namespace: str
+) -> None:
+    """Reports EKS Pod Identity for a controller that profiles put on Fargate."""
+    if mechanism != POD_IDENTITY:
+        return
+    profile = profile_that_takes(profiles, namespace, LABELS)
+    if profile is not None:
+        reader.report(
+            "controller_identity",
+            f"{POD_IDENTITY!r} cannot work on Fargate, where the profile {profile!r} puts the controller",
+            "use irsa, or give fargate_profiles that leave the controller to nodes of yours",
+        )

@@ -1,0 +1,96 @@
+"""Arguments that cannot work are one error before anything is registered, by the argument's own name."""
+
+import json
+from typing import Any
+
+import pytest
+
+from pulumi_nodeless import ArgumentError, Environment
+from tests.components.conftest import CONFIG, program
+from tests.components.recorder import Recorder, run
+
+POOL = {"name": "general", "node_template": "default", "requirements": [{"key": "zone", "operator": "In"}]}
+
+
+def refused(args: dict[str, Any]) -> list[str]:
+    """What an environment with these arguments is told, one line each; nothing may have been registered."""
+    recorder = Recorder()
+    with pytest.raises(ArgumentError) as caught:
+        run(lambda: Environment("own", {"cluster_name": "demo", **args}), recorder=recorder)  # type: ignore[typeddict-item]
+    assert recorder.resources == {}
+    return [str(problem) for problem in caught.value.problems]
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        ({"vpc_cidr": "10.0.0.0/28"}, "vpc_cidr: "),
+        ({"vpc_cidr": "10.0.0.0/8"}, "vpc_cidr: "),
+        ({"zone_count": 1}, "zone_count: 1 is not between 2 and 6"),
+        ({"availability_zones": ["us-east-1a"]}, "availability_zones: ['us-east-1a'] are not 2 to 6"),
+        (
+            {"existing_vpc": {"vpc_id": "vpc-1"}},
+            "existing_vpc.private_subnet_ids: required",
+        ),
+        ({"cluster_name": "c" * 101}, "cluster_name: "),
+        ({"cluster_name": "under.way"}, "cluster_name: 'under.way' is no name that EKS accepts"),
+        ({"cluster_name": None}, "cluster_name: required argument is missing"),
+        ({"tags": {"aws:team": "web"}}, "tags.aws:team: tags that begin with aws: are reserved by AWS"),
+        ({"tags": {"karpenter.sh/discovery": "demo"}}, "tags.karpenter.sh/discovery: is reserved"),
+        ({"tags": {"kubernetes.io/cluster/demo": "owned"}}, "tags.kubernetes.io/cluster/demo: is reserved"),
+        ({"kubernetes_version": "latest"}, "kubernetes_version: 'latest' is no version that EKS has"),
+        ({"kubernetes_version": "1.9"}, "kubernetes_version: '1.9' is no version that EKS has"),
+        ({"kubernetes_version": "1.33.2"}, "kubernetes_version: '1.33.2' is no version that EKS has"),
+        ({"cluster_log_types": ["audits"]}, "cluster_log_types: 'audits' is not one of api, audit"),
+        (
+            {"endpoint_public_access": False, "public_access_cidrs": ["10.0.0.0/8"]},
+            "public_access_cidrs: given although the public endpoint is off",
+        ),
+        ({"controller_replicas": 0}, "controller_replicas: 0 is not between 1 and 5"),
+        ({"controller_log_level": "loud"}, "controller_log_level: 'loud' is not one of"),
+        (
+            {"controller_settings": {"aws.clusterName": "x"}},
+            "controller_settings.aws.clusterName: follows",
+        ),
+        ({"controller_permissions": "all"}, "controller_permissions: 'all' is not one of guide"),
+        ({"authentication_mode": "NONE"}, "authentication_mode: 'NONE' is not one of API"),
+        ({"teardown_timeout_minutes": 0}, "teardown_timeout_minutes: 0 is not between"),
+        ({"provisioners": [POOL]}, "provisioners[0].node_template: 'default' is not declared here"),
+        ({"interruption_queue": "yes"}, "interruption_queue: expected true or false, got 'yes'"),
+        ({"zonecount": 3}, "zonecount: no such argument (hint: did you mean zone_count?)"),
+    ],
+    ids=lambda value: value.partition(":")[0] if isinstance(value, str) else "",
+)
+def test_one_wrong_argument_is_named(args: dict[str, Any], told: str) -> None:
+    assert [line for line in refused(args) if line.startswith(told)], refused(args)
+
+
+def test_every_fault_of_every_part_is_told_at_once() -> None:
+    args = {
+        "vpc_cidr": "10.0.0.0/28",
+        "kubernetes_version": "new",
+        "controller_replicas": 9,
+        "tags": {"aws:x": ""},
+    }
+    assert [line.partition(":")[0] for line in refused(args)] == [
+        "tags.aws",
+        "vpc_cidr",
+        "kubernetes_version",
+        "controller_replicas",
+    ]
+
+
+def test_a_stack_without_a_region_is_told_which_key_is_missing() -> None:
+    config = {key: value for key, value in CONFIG.items() if key != "aws:region"}
+    recorder = Recorder()
+    with pytest.raises(Exception, match="aws:region"):
+        run(program, config=config, recorder=recorder)
+    assert recorder.resources == {}
+
+
+def test_a_configured_tag_that_is_reserved_stops_the_stack_before_it_begins() -> None:
+    recorder = Recorder()
+    config = {**CONFIG, "nodeless:tags": json.dumps({"karpenter.sh/discovery": "demo"})}
+    with pytest.raises(ArgumentError, match=r"tags\.karpenter\.sh/discovery"):
+        run(program, config=config, recorder=recorder)
+    assert {each.token for each in recorder.resources.values()} <= {"pulumi:providers:aws"}
