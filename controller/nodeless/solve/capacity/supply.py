@@ -131,6 +131,11 @@ class Supply:
         if way.subnet:
             self._left[way.subnet] -= 1
 
+    @property
+    def untouched(self) -> bool:
+        """Whether no open node holds anything scarce."""
+        return not self._ways
+
     def way_of(self, node: OpenedNode) -> Way:
         """How an open node is got."""
         return self._ways[id(node)][1] if id(node) in self._ways else FREE

@@ -221,6 +221,9 @@ class Placing:
         if host is not None:
             roomy = roomy & (host > 0)
         masks = [self._open.may_be(self._keys, self._options[index]) for index in chosen]
+        if len(chosen) == 1:
+            yield from ((index, chosen[0]) for index in np.flatnonzero(roomy & masks[0]).tolist())
+            return
         for index in np.flatnonzero(roomy & np.logical_or.reduce(masks)):
             possible = [option for option, mask in zip(chosen, masks, strict=True) if mask[index]]
             best = self._open.best(int(index), self._pods, self._wishes, possible)

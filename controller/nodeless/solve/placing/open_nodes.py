@@ -66,12 +66,15 @@ class OpenNodes:
             start: The first of them that waits still.
         """
         pods, node = asked.pods, self.nodes[index]
-        wish = self.supply.bind(asked.wish, self.supply.way_of(node))
-        if wish is None:
-            return 0
-        count = node.place(pods, wish, min(want, self.supply.takes(node)))
-        if count:
-            self.supply.filled(node, count)
+        wish: Wish | None = asked.wish
+        scarce = not self.supply.untouched
+        if scarce:
+            wish = self.supply.bind(asked.wish, self.supply.way_of(node))
+            want = min(want, self.supply.takes(node))
+        count = node.place(pods, wish, want) if wish is not None else 0
+        if wish is not None and count:
+            if scarce:
+                self.supply.filled(node, count)
             node.pods.extend(waiting[start : start + count])
             node.parts.append(self._part(asked, wish, count))
             self._describe(index)
