@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from nodeless.lifecycle import ClaimView, step
-from nodeless.lifecycle.surging import SURGE_PATIENCE, alone
+from nodeless.lifecycle.surging import SURGE_PATIENCE, alone, succeeded
 from nodeless.model.events import PodSeen
 from nodeless.model.instructions import EvictPod, RestartDeployment
-from nodeless.model.labels import SURGE
+from nodeless.model.labels import SURGE, SURGED_FOR
 from nodeless.model.pods import Owner
 from nodeless.model.snapshot import Snapshot
 from nodeless.state import apply
@@ -34,7 +34,7 @@ def asked(*pods, now=NOW):
     for pod in pods:
         snapshot = apply(snapshot, PodSeen(pod))
     here = tuple(pod for pod in pods if pod.node_name == HERE)
-    view = ClaimView(DELETED, NODE, here, alone=alone(snapshot, here))
+    view = ClaimView(DELETED, NODE, here, alone=alone(snapshot, here), succeeded=succeeded(snapshot, here))
     instructions = step(view, now).instructions
     return [each for each in instructions if isinstance(each, EvictPod | RestartDeployment)]
 
@@ -50,6 +50,16 @@ def test_once_a_successor_is_ready_elsewhere_the_pod_leaves():
     coming = a_replica("shop-2", ELSEWHERE)
     assert isinstance(asked(a_replica(), replace(coming, ready=False))[0], RestartDeployment)
     assert isinstance(asked(a_replica(), coming)[0], EvictPod)
+
+
+def test_a_successor_that_comes_is_waited_for_and_not_asked_for_again_by_the_next_leader():
+    coming = replace(a_replica("shop-2", ""), ready=False, phase="Pending")
+    marked = replace(coming, annotations={SURGE: "true", SURGED_FOR: "uid-shop-1"})
+    assert asked(a_replica(), marked) == []
+    for_another = replace(coming, annotations={SURGE: "true", SURGED_FOR: "uid-shop-0"})
+    assert isinstance(asked(a_replica(), for_another)[0], RestartDeployment)
+    ended = replace(marked, deletion_timestamp=NOW)
+    assert isinstance(asked(a_replica(), ended)[0], RestartDeployment)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from nodeless.app.work_metrics import CLAIM_LIFECYCLE, Outcome
 from nodeless.cloud import CloudError
 from nodeless.lifecycle import ClaimView, step, step_orphan
 from nodeless.lifecycle.draining import attachments_of
-from nodeless.lifecycle.surging import alone
+from nodeless.lifecycle.surging import alone, succeeded
 from nodeless.model import events
 from nodeless.model.events import Event
 from nodeless.model.instructions import LaunchInstance, UpdateClaimStatus
@@ -197,6 +197,7 @@ class ClaimLoop:
             nominated_until=max(snapshot.nominations.get(name, 0.0) for name in names),
             instance_gone=claim.name in self._hands.instances.gone,
             alone=self._alone(snapshot, claim, pods),
+            succeeded=succeeded(snapshot, pods) if claim.deletion_timestamp is not None else frozenset(),
         )
 
     def _alone(self, snapshot: Snapshot, claim: Claim, pods: tuple[Pod, ...]) -> frozenset[str]:

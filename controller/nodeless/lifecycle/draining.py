@@ -61,11 +61,17 @@ def holds_back(claim: Claim, pod: Pod, now: float) -> bool:
 
 
 def requests_to_leave(
-    claim: Claim, node: Node, waiting: Iterable[Pod], now: float, alone: frozenset[str] = frozenset()
+    claim: Claim,
+    node: Node,
+    waiting: Iterable[Pod],
+    now: float,
+    alone: frozenset[str] = frozenset(),
+    succeeded: frozenset[str] = frozenset(),
 ) -> tuple[tuple[Instruction, ...], tuple[str, ...]]:
     """What to ask of the pods now, and why some of them are asked nothing.
 
-    Those in `alone` (by key) leave once their Deployment has made another one.
+    Those in `alone` (by key) leave once their Deployment has made another one; for those in `succeeded` it
+    has been asked to, and nothing is to be done but to wait.
     """
     cause, deadline = cause_of(claim), deadline_of(claim)
     patient = now < (node.deletion_timestamp or now) + SURGE_PATIENCE
@@ -85,8 +91,10 @@ def requests_to_leave(
         if annotation:
             protected.append(f"pod {pod.key} has {annotation}")
         elif pod.key in alone and patient:
-            owner = workload_of(pod).name
-            instructions.append(RestartDeployment(cause, pod.namespace, owner, pod.name, pod.uid, node.name))
+            if pod.key not in succeeded:
+                owner = workload_of(pod).name
+                restart = RestartDeployment(cause, pod.namespace, owner, pod.name, pod.uid, node.name)
+                instructions.append(restart)
         else:
             instructions.append(EvictPod(cause, pod.namespace, pod.name, pod.uid, node.name))
     return tuple(instructions), tuple(protected)

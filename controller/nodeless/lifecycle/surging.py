@@ -10,7 +10,7 @@ and removes the pod. A drain waits for that for ten minutes; then the pod is evi
 
 from collections.abc import Iterable
 
-from nodeless.model.labels import SURGE
+from nodeless.model.labels import SURGE, SURGED_FOR
 from nodeless.model.pods import Pod
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.workloads import Workload, workload_of
@@ -33,6 +33,24 @@ def alone(snapshot: Snapshot, pods: Iterable[Pod]) -> frozenset[str]:
     home = {snapshot.pods[key].node_name for key in asking if key in snapshot.pods}
     stood_in = _ready_elsewhere(snapshot, set(asking.values()), home)
     return frozenset(key for key, workload in asking.items() if workload not in stood_in)
+
+
+def succeeded(snapshot: Snapshot, pods: Iterable[Pod]) -> frozenset[str]:
+    """Of some pods the keys of those for which a successor has been made, ready or not.
+
+    It stands on the successor, so that a leader that follows asks for no second one.
+    """
+    asking = {pod.uid: pod for pod in pods if surges(pod)}
+    if not asking:
+        return frozenset()
+    return frozenset(
+        asking[uid].key
+        for each in snapshot.pods.values()
+        if (uid := each.annotations.get(SURGED_FOR, "")) in asking
+        and not each.terminal
+        and each.deletion_timestamp is None
+        and workload_of(each) == workload_of(asking[uid])
+    )
 
 
 def _ready_elsewhere(snapshot: Snapshot, wanted: set[Workload], home: set[str]) -> set[Workload]:

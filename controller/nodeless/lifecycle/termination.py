@@ -117,7 +117,7 @@ def _drain(view: ClaimView, cordon: tuple[Instruction, ...], waiting: tuple[Pod,
     claim, node = view.claim, view.node
     assert node is not None  # noqa: S101 - only nodes are drained
     cause = cause_of(claim)
-    asked, protected = requests_to_leave(claim, node, waiting, now, view.alone)
+    asked, protected = requests_to_leave(claim, node, waiting, now, view.alone, view.succeeded)
     message = f"waiting for {len(waiting)} pods to leave: {_listed(waiting)}"
     draining = changed_condition(claim, DRAINED, "Unknown", now, reason="Draining", message=message)
     status: tuple[Instruction, ...] = ()

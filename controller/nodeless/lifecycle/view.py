@@ -27,6 +27,8 @@ class ClaimView:
     """The cloud has confirmed that no instance of this claim lives."""
     alone: frozenset[str] = frozenset()
     """Keys of pods that get a successor before they leave (`surging`)."""
+    succeeded: frozenset[str] = frozenset()
+    """Keys of pods whose successor has been made, though it may not be ready yet."""
     twins: tuple[Node, ...] = ()
     """Other Nodes of the same instance (it joined again under another name)."""
 

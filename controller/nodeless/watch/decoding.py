@@ -7,7 +7,14 @@ import msgspec
 from nodeless.api.times import parse_time
 from nodeless.model import pods as model
 from nodeless.model.conditions import Condition
-from nodeless.model.labels import DO_NOT_DISRUPT, DO_NOT_EVICT, POD_DELETION_COST, POD_DISRUPTION_COST, SURGE
+from nodeless.model.labels import (
+    DO_NOT_DISRUPT,
+    DO_NOT_EVICT,
+    POD_DELETION_COST,
+    POD_DISRUPTION_COST,
+    SURGE,
+    SURGED_FOR,
+)
 from nodeless.model.nodes import Node
 from nodeless.model.requirements import Requirement
 from nodeless.model.resources import PODS, add, format_amount, maximum, parse_resources
@@ -18,7 +25,7 @@ _POD = msgspec.json.Decoder(documents.Pod)
 _NODE = msgspec.json.Decoder(documents.Node)
 _DAEMON_SET = msgspec.json.Decoder(documents.DaemonSet)
 
-_POD_ANNOTATIONS = (DO_NOT_EVICT, DO_NOT_DISRUPT, POD_DELETION_COST, POD_DISRUPTION_COST, SURGE)
+_POD_ANNOTATIONS = (DO_NOT_EVICT, DO_NOT_DISRUPT, POD_DELETION_COST, POD_DISRUPTION_COST, SURGE, SURGED_FOR)
 _RESIZE_PENDING = "PodResizePending"
 _INFEASIBLE = "Infeasible"
 _MIRROR = "kubernetes.io/config.mirror"
