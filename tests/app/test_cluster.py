@@ -1,5 +1,8 @@
 """Answers to our own writes and the watch tell the same story; whoever comes second is not heard."""
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from nodeless.app.cluster import Cluster
 from nodeless.model.events import ClaimGone, ClaimSeen, NodeGone, NodeSeen
 from tests.factories import a_claim, a_node
@@ -31,3 +34,38 @@ def test_what_is_gone_does_not_come_back_but_a_namesake_may_come():
     assert not cluster.snapshot.nodes
     cluster.handle(ClaimSeen(a_claim(uid="another", resource_version="3")))
     assert cluster.snapshot.claims
+
+
+def versions(number):
+    """So many versions of a node and of its claim, oldest first."""
+    return [
+        event
+        for version in range(1, number + 1)
+        for event in (
+            NodeSeen(a_node("a", uid="node-uid", resource_version=str(version))),
+            ClaimSeen(a_claim("a", uid="claim-uid", resource_version=str(version))),
+        )
+    ]
+
+
+@given(st.data())
+def test_news_that_come_twice_and_in_any_order_end_in_the_newest(data):
+    every = versions(4)
+    repeated = data.draw(st.lists(st.sampled_from(every), max_size=8))
+    cluster = Cluster()
+    for event in data.draw(st.permutations([*every, *repeated])):
+        cluster.handle(event)
+    assert {each.resource_version for each in cluster.snapshot.nodes.values()} == {"4"}
+    assert cluster.snapshot.claims["a"].resource_version == "4"
+
+
+@given(st.data())
+def test_a_claim_that_is_gone_is_not_brought_back_by_late_news(data):
+    every = versions(3)
+    cluster = Cluster()
+    for event in every:
+        cluster.handle(event)
+    cluster.handle(ClaimGone("a"))
+    for event in data.draw(st.permutations(every)):
+        cluster.handle(event)
+    assert "a" not in cluster.snapshot.claims

@@ -55,6 +55,16 @@ def test_the_same_event_twice_changes_nothing(history):
     assert apply(snapshot, history[-1]) == snapshot
 
 
+@given(st.data())
+def test_how_the_watches_of_different_kinds_interleave_makes_no_difference(data):
+    history = data.draw(st.lists(EVENTS, max_size=20))
+    of_pods = [event for event in history if isinstance(event, events.PodSeen | events.PodGone)]
+    of_nodes = [event for event in history if event not in of_pods]
+    turns = data.draw(st.permutations([True] * len(of_pods) + [False] * len(of_nodes)))
+    pods, nodes = iter(of_pods), iter(of_nodes)
+    assert replay([next(pods if turn else nodes) for turn in turns]) == replay(history)
+
+
 @given(st.lists(EVENTS, max_size=20), EVENTS)
 def test_an_old_snapshot_stays_what_it_was(history, event):
     before = replay(history)
