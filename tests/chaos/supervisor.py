@@ -5,9 +5,9 @@ always. What is to happen to it stands in one folder:
 
 * `boundaries`: where leaders died, a name a line. At a boundary that is not in it yet the leader appends
   the name and kills itself (SIGKILL: nothing is flushed, no lease released);
-* `every`: a leader dies also after so many instructions, whatever they are;
 * `stop-at`: at this boundary the leader stops (SIGSTOP), as on a machine that is suspended, instead;
 * `clock`: by how many seconds its clock is wrong; read again at SIGUSR1;
+* `patience`: seconds until a machine must have joined; read again at SIGUSR1;
 * `pid`: written here, the process that leads.
 
 A leader that ends in any other way ends the supervisor, with the same exit code.
@@ -23,10 +23,12 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from nodeless.app.collector import Collector
 from nodeless.app.controller import LeadershipLostError, run_controller
 from nodeless.app.failpoints import Moment, boundary
 from nodeless.app.process_settings import ProcessSettings
-from nodeless.model.instructions import Instruction, PublishEvent
+from nodeless.lifecycle import joining
+from nodeless.model.instructions import Instruction
 
 
 class Deadly:
@@ -35,9 +37,7 @@ class Deadly:
     def __init__(self, folder: Path) -> None:
         self._file, stopping = folder / "boundaries", folder / "stop-at"
         self._done = set(self._file.read_text().splitlines())
-        self._every = int((folder / "every").read_text())
         self._stop_at = stopping.read_text() if stopping.exists() else ""
-        self._count = 0
 
     def __call__(self, moment: Moment, instruction: Instruction) -> None:
         name = boundary(moment, type(instruction))
@@ -46,9 +46,7 @@ class Deadly:
             self._note(name)
             os.kill(os.getpid(), signal.SIGSTOP)
             return
-        if moment == "after" and not isinstance(instruction, PublishEvent):
-            self._count += 1
-        if name not in self._done or (self._every and self._count >= self._every):
+        if name not in self._done:
             self._note(name)
             os.kill(os.getpid(), signal.SIGKILL)
 
@@ -57,12 +55,13 @@ class Deadly:
             file.write(f"{name}\n")
 
 
-def bend_time(file: Path) -> None:
+def bend_time(folder: Path) -> None:
     """Let the wall clock be wrong by what the file says; the monotonic one is never wrong."""
     right, wrong_by = time.time, [0.0]
 
     def read(*_signal: object) -> None:
-        wrong_by[0] = float(file.read_text())
+        wrong_by[0] = float((folder / "clock").read_text())
+        joining.REGISTRATION_DEADLINE = float((folder / "patience").read_text())
 
     read()
     signal.signal(signal.SIGUSR1, read)
@@ -72,14 +71,17 @@ def bend_time(file: Path) -> None:
 def lead(folder: Path) -> int:
     """One life; its exit code."""
     (folder / "pid").write_text(str(os.getpid()))
-    bend_time(folder / "clock")
+    bend_time(folder)
+    # As eager as after its start, all the time: nobody waits two minutes for what a look would find.
+    Collector._CALM_SECONDS = Collector._EAGER_SECONDS
+    code = 0
     try:
         with suppress(asyncio.CancelledError):
             asyncio.run(run_controller(ProcessSettings.from_environment(), Deadly(folder)))
-    except LeadershipLostError as error:
-        print(f"leader: {error}", file=sys.stderr)  # noqa: T201
-        return 2
-    return 0
+    except* LeadershipLostError as group:
+        print(f"leader: {group.exceptions[0]}", file=sys.stderr)  # noqa: T201
+        code = 2
+    return code
 
 
 def main() -> int:

@@ -18,6 +18,7 @@ from infra.local.aws import LocalAws
 from infra.local.control_plane import ControlPlane
 from infra.local.kubernetes_api import ApiError, ApiUnreachable, KubernetesApi
 from nodeless.app.failpoints import boundaries
+from nodeless.lifecycle.joining import REGISTRATION_DEADLINE
 from tests.app.process import environment, settings
 from tests.app.test_generation_one import a_class, a_node_pool
 from tests.app.world import CLAIMS, NODES, Kubelets, a_budget, a_pod, a_provisioner, a_template
@@ -74,8 +75,11 @@ class Machines(Kubelets):  # type: ignore[misc] # the module of rigs is not anno
         if not self.joining:
             self.silent.add(instance["InstanceId"])
             return
+        name = instance["PrivateDnsName"]
         # A name comes again while the node that had it before is still leaving: wait for it.
-        if self._machines.find(f"{NODES}/{instance['PrivateDnsName']}") is None:
+        if self._machines.find(f"{NODES}/{name}") is None:
+            # The machine that had the name before is gone: nobody beats for this one but itself.
+            self._joined = {each: other for each, other in self._joined.items() if other != name}
             super()._join(instance)
 
 
@@ -147,18 +151,33 @@ class World:
 
     def remove(self, name: str) -> None:
         """Delete a Deployment with its budget, and every claim; wait until all has ended."""
-        namespace = f"/namespaces/{self.namespace}"
-        self.api.delete(f"/apis/apps/v1{namespace}/deployments/{name}")
-        self.api.delete(f"/apis/policy/v1{namespace}/poddisruptionbudgets/{name}", missing_ok=True)
+        self.remove_pods(name)
+        budget = f"/apis/policy/v1/namespaces/{self.namespace}/poddisruptionbudgets/{name}"
+        self.api.delete(budget, missing_ok=True)
         claims = self.claims()
         for claim in claims:
             self.api.delete(f"{CLAIMS}/{claim}", missing_ok=True)
         self.gone(*claims)
 
+    def remove_pods(self, name: str) -> None:
+        """Delete a Deployment, and wait until its pods are gone."""
+        # In the foreground: a ReplicaSet that lives on would make pods for which new nodes come.
+        path = f"/apis/apps/v1/namespaces/{self.namespace}/deployments/{name}"
+        self.api.delete(path, propagation="Foreground")
+        self.until(lambda: not self.pods(name), f"the pods of {name} are gone")
+
     def node_of(self, name: str) -> tuple[str, dict[str, Any]]:
         """The claim and the node that the first running pod of a Deployment is on."""
         node = self.running(name)[0]["spec"]["nodeName"]
         return next((c, n) for c, n in self.nodes().items() if n["metadata"]["name"] == node)
+
+    def restart_api_server(self) -> None:
+        """Kill the API server and start it again; those of Kubernetes that depend on it start anew, too.
+
+        They were refused while it read its roles, and would try again only after a growing while.
+        """
+        for program in ("kube-apiserver", "kube-scheduler", "kube-controller-manager"):
+            self.plane.restart(program)
 
     # What is seen
 
@@ -255,8 +274,8 @@ BOUNDED = {
 class Lives:
     """A supervisor as a process; where its leaders died, and what is done to them meanwhile.
 
-    By default each leader dies at the first boundary that nobody died at yet; `every`, `stop_at` and the
-    clock are told in `tests.chaos.supervisor`. `more` are environment variables.
+    By default each leader dies at the first boundary that nobody died at yet; `stop_at` and the clock are
+    told in `tests.chaos.supervisor`. `more` are environment variables.
     """
 
     def __init__(
@@ -265,7 +284,6 @@ class Lives:
         name: str = "leader",
         *,
         deadly: bool = True,
-        every: int = 0,
         stop_at: str = "",
         **more: str,
     ) -> None:
@@ -274,8 +292,8 @@ class Lives:
         self.log = self._folder / "log"
         self._died_before = () if deadly else boundaries()
         self._write("boundaries", "".join(f"{each}\n" for each in self._died_before))
-        self._write("every", str(every))
         self._write("clock", "0")
+        self._write("patience", str(REGISTRATION_DEADLINE))
         if stop_at:
             self._write("stop-at", stop_at)
         env = environment(world.plane, world.aws, world.namespace, name, **{"LEADER_ELECT": "false", **more})
@@ -301,6 +319,11 @@ class Lives:
     def set_clock(self, seconds: float) -> None:
         """Let the leader's clock be wrong by so much from now on."""
         self._write("clock", str(seconds))
+        os.kill(self.pid, signal.SIGUSR1)
+
+    def set_patience(self, seconds: float = REGISTRATION_DEADLINE) -> None:
+        """Within so much time machines must have joined; by default what production gives them."""
+        self._write("patience", str(seconds))
         os.kill(self.pid, signal.SIGUSR1)
 
     def check(self) -> None:

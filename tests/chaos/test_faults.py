@@ -1,0 +1,270 @@
+"""Each fault, against one leader that lives on: what should run runs, what should end ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import pytest
+
+from infra.local.aws import LocalAws
+from infra.local.control_plane import ControlPlane
+from infra.local.kubernetes_api import KubernetesApi
+from pulumi_nodeless.interruption import RULES
+from tests.app.world import NODES
+from tests.chaos.conftest import a_world
+from tests.chaos.link import Link
+from tests.chaos.world import Lives, World
+
+pytestmark = pytest.mark.cluster
+
+#: More than half of an m5.large, so that each pod needs a node of its own or half of a larger one.
+CPU = "1100m"
+QUEUE = "interruptions"
+TYPES = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["m5.large", "m5.xlarge"]}
+SPOT = {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["spot"]}
+
+
+class Led(NamedTuple):
+    """A world and its one leader, which reaches the API server by a link."""
+
+    world: World
+    leader: Lives
+    link: Link
+
+
+@pytest.fixture(scope="module")
+def module_led(
+    control_plane: ControlPlane,
+    api: KubernetesApi,
+    aws_process: LocalAws,
+    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest,
+) -> Iterator[Led]:
+    directory = tmp_path_factory.mktemp("faults")
+    with a_world(control_plane, api, aws_process, directory, request) as world:
+        _make_queue(aws_process)
+        world.settings["aws.interruptionQueueName"] = QUEUE
+        world.pools(requirements=[TYPES, SPOT])
+        link = Link(control_plane, world.directory)
+        with world.leaders(deadly=False, KUBECONFIG=str(link.kubeconfig)) as leader:
+            yield Led(world, leader, link)
+        link.close()
+
+
+@pytest.fixture
+def led(module_led: Led, request: pytest.FixtureRequest) -> Iterator[Led]:
+    """Afterwards no fault is on, the leader is the same, and no invariant was broken."""
+    pid = module_led.leader.pid if module_led.leader.log.read_text() else 0
+    yield module_led
+    world, leader = module_led.world, module_led.leader
+    world.story.append(request.node.name.removeprefix("test_").replace("_", " "))
+    world.aws.set_faults()
+    module_led.link.mend()
+    leader.check()
+    assert pid in (0, leader.pid)
+    assert not world.broken
+
+
+def _make_queue(aws: LocalAws) -> None:
+    sqs, events = aws.client("sqs"), aws.client("events")
+    url = sqs.create_queue(QueueName=QUEUE)["QueueUrl"]
+    arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    for name, pattern in RULES.items():
+        events.put_rule(Name=name, EventPattern=json.dumps(pattern))
+        events.put_targets(Rule=name, Targets=[{"Id": "queue", "Arn": arn}])
+
+
+@contextmanager
+def deployed(world: World, name: str = "web", replicas: int = 2) -> Iterator[None]:
+    """Pods that need nodes; afterwards they run, and then everything ends."""
+    world.deploy(name, replicas, cpu=CPU)
+    yield
+    world.runs(**{name: replicas})
+    world.remove(name)
+
+
+def test_an_api_server_that_is_started_again(led: Led) -> None:
+    with deployed(led.world):
+        led.world.restart_api_server()
+
+
+def test_a_pause_of_etcd(led: Led) -> None:
+    etcd = led.world.plane.processes["etcd"].pid
+    with deployed(led.world):
+        os.kill(etcd, signal.SIGSTOP)
+        try:
+            led.world.watcher.pause(6.0)
+        finally:
+            os.kill(etcd, signal.SIGCONT)
+
+
+def test_watches_that_break_again_and_again(led: Led) -> None:
+    with deployed(led.world):
+        for _ in range(10):
+            led.link.drop()
+            led.world.watcher.pause(0.3)
+
+
+def test_a_watch_that_may_not_be_resumed_since_the_server_forgot_what_happened(led: Led) -> None:
+    world = led.world
+    with deployed(world, "web", 1):
+        known = world.api.request("GET", "/api/v1/pods", query={"limit": 1})["metadata"]["resourceVersion"]
+        world.runs(web=1)
+        led.link.cut()
+        world.deploy("unheard", 1, cpu=CPU)
+        world.until(lambda: world.pods("unheard"), "the pod is written while nobody hears of it")
+        world.restart_api_server()
+        query = {"watch": 1, "resourceVersion": known, "timeoutSeconds": 1}
+        assert world.api.request("GET", "/api/v1/pods", query=query)["object"]["code"] == 410
+        led.link.mend()
+        world.runs(web=1, unheard=1)
+        world.remove_pods("unheard")
+
+
+def test_aws_that_throttles(led: Led) -> None:
+    led.world.aws.set_faults(throttle=25)
+    with deployed(led.world):
+        pass
+
+
+def test_answers_that_are_lost_after_what_was_asked_for_was_done(led: Led) -> None:
+    before = len(led.world.aws.instances())
+    led.world.aws.set_faults(lost={"CreateFleet": 1, "CreateLaunchTemplate": 1, "TerminateInstances": 1})
+    with deployed(led.world, replicas=1):
+        led.world.runs(web=1)
+        assert len(led.world.aws.instances()) == before + 1
+
+
+def test_instances_that_ec2_does_not_show_at_first(led: Led) -> None:
+    led.world.aws.set_faults(consistency=5.0)
+    with deployed(led.world):
+        pass
+
+
+def test_warnings_that_come_twice_and_late(led: Led) -> None:
+    world = led.world
+    with deployed(world, replicas=1):
+        world.runs(web=1)
+        name, node = world.node_of("web")
+        instance = node["spec"]["providerID"].rpartition("/")[2]
+        before = len(world.aws.instances())
+        for _ in range(3):
+            world.aws.interrupt(instance, after=120.0)
+        world.aws.interrupt(instance, kind="rebalance")
+        world.gone(name)
+        world.runs(web=1)
+        # Once more, of an instance that is no more.
+        world.aws.interrupt(instance, kind="state-change", state="terminated")
+        world.aws.interrupt(instance, kind="rebalance")
+        assert len(world.aws.instances()) == before + 1
+
+
+def test_a_machine_that_never_joins_is_given_up_after_its_time(led: Led) -> None:
+    world = led.world
+    world.machines.joining = False
+    with deployed(world, replicas=1):
+        (deaf,) = world.until(world.claims, "a claim")
+        world.until(lambda: world.observer.instances("running"), "a machine that boots")
+        world.until(lambda: "status" in world.claims()[deaf], "the launch on record")
+        # The machine that comes instead joins.
+        world.machines.joining = True
+        led.leader.set_patience(15.0)
+        world.gone(deaf)
+        led.leader.set_patience()
+        world.runs(web=1)
+
+
+def test_a_clock_that_jumps_ends_no_node_and_keeps_none_from_coming(led: Led) -> None:
+    world = led.world
+    with deployed(world, "first", 1):
+        world.runs(first=1)
+        nodes = set(world.claims())
+        for name, wrong_by in (("ahead", 7200.0), ("behind", -7200.0)):
+            led.leader.set_clock(wrong_by)
+            world.deploy(name, 1, cpu=CPU)
+            world.runs(**{name: 1})
+            assert nodes <= set(world.claims())
+        led.leader.set_clock(0)
+        assert not [each for each in world.claims().values() if "deletionTimestamp" in each["metadata"]]
+        for name in ("ahead", "behind"):
+            world.remove_pods(name)
+
+
+def test_a_machine_that_dies_without_a_word(led: Led) -> None:
+    world = led.world
+    with deployed(world, replicas=1):
+        world.runs(web=1)
+        name, node = world.node_of("web")
+        instance = node["spec"]["providerID"].rpartition("/")[2]
+        world.machines.silent.add(instance)
+        world.aws.client("ec2").terminate_instances(InstanceIds=[instance])
+        # Nobody says so: Kubernetes misses the kubelet's heartbeats, and then nodeless misses the instance.
+        world.gone(name)
+
+
+def test_a_budget_that_never_yields_holds_its_node_and_no_other(led: Led) -> None:
+    world = led.world
+    with deployed(world, "held", 1):
+        world.guard("held")
+        world.runs(held=1)
+        world.deploy("free", 1, cpu=CPU)
+        world.runs(free=1)
+        (pod,) = world.running("held")
+        held, node = world.node_of("held")
+        world.api.patch(f"{NODES}/{node['metadata']['name']}", {"spec": {"unschedulable": True}})
+        free, other = world.node_of("free")
+        for each in (node, other):
+            world.api.delete(f"{NODES}/{each['metadata']['name']}", missing_ok=True)
+        if free != held:
+            world.gone(free)
+        world.runs(free=1)
+        (still,) = world.running("held")
+        assert still["metadata"]["uid"] == pod["metadata"]["uid"]
+        world.remove_pods("free")
+        budget = f"/apis/policy/v1/namespaces/{world.namespace}/poddisruptionbudgets/held"
+        world.api.delete(budget)
+        world.gone(held)
+
+
+def test_a_webhook_that_is_down_stops_no_node(led: Led) -> None:
+    world = led.world
+    path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/chaos"
+    kinds = {"apiGroups": ["karpenter.sh", "karpenter.k8s.aws"], "apiVersions": ["*"], "scope": "*"}
+    world.api.create(
+        {
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "ValidatingWebhookConfiguration",
+            "metadata": {"name": "chaos"},
+            "webhooks": [
+                {
+                    "name": "down.chaos.example",
+                    "admissionReviewVersions": ["v1"],
+                    "sideEffects": "None",
+                    "failurePolicy": "Fail",
+                    "clientConfig": {"url": "https://127.0.0.1:1/validate"},
+                    "rules": [
+                        {
+                            **kinds,
+                            "operations": ["CREATE", "UPDATE"],
+                            "resources": [
+                                "provisioners",
+                                "nodepools",
+                                "awsnodetemplates",
+                                "ec2nodeclasses",
+                            ],
+                        }
+                    ],
+                }
+            ],
+        }
+    )
+    try:
+        with deployed(world):
+            pass
+    finally:
+        world.api.delete(path)
