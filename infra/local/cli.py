@@ -1,4 +1,4 @@
-"""`python -m infra.local`: build, up, demo, bench."""
+"""`python -m infra.local`: build, up, demo, bench, soak."""
 
 from __future__ import annotations
 
@@ -55,6 +55,10 @@ def _parser() -> argparse.ArgumentParser:
     bench = commands.add_parser("bench", help="print how much of the way to a node is ours")
     bench.add_argument("--rounds", type=int, default=5)
     bench.set_defaults(run=_bench)
+    soak = commands.add_parser("soak", help="keep a large cluster busy, and watch the controller")
+    soak.add_argument("--minutes", type=float, default=30.0, help="of churn")
+    soak.add_argument("--pods", type=int, default=5000, help="ten fill a node")
+    soak.set_defaults(run=_soak)
     return parser
 
 
@@ -91,3 +95,9 @@ def _bench(options: argparse.Namespace) -> int:
     from infra.local import bench  # noqa: PLC0415
 
     return bench.run(options.rounds)
+
+
+def _soak(options: argparse.Namespace) -> int:
+    from infra.local import soak  # noqa: PLC0415 - only this command needs it
+
+    return soak.run(options.minutes, options.pods)
