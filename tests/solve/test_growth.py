@@ -38,11 +38,11 @@ def test_a_hundred_thousand_pods_in_a_thousand_shapes_find_their_place_in_little
 
 
 @pytest.mark.timeout(900)
-def test_hundreds_of_thousands_of_replicas_neither_hang_nor_exhaust_memory(tmp_path):
-    problem = batch_problem(300_000, 1)
+def test_a_million_replicas_neither_hang_nor_exhaust_memory(tmp_path):
+    problem = batch_problem(1_000_000, 1)
     problem["pods"][0]["requests"] = {"cpu": "100m", "memory": "128Mi"}
     result = answer(tmp_path, problem)
-    assert result["scheduledNew"] == 300_000
+    assert result["scheduledNew"] == 1_000_000
     assert result["maxRssMiB"] < 1000
 
 
