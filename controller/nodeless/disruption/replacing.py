@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from nodeless.disruption.candidates import Candidate
 from nodeless.disruption.policy import DisruptionPolicy
 from nodeless.model.instance_types import Catalog, InstanceType, Offering
-from nodeless.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, SPOT
+from nodeless.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, RESERVED, SPOT
 from nodeless.model.plan import Alternative, PlannedNode
 from nodeless.model.requirements import IN, Requirement, Requirements
 
@@ -76,9 +76,10 @@ def cheaper_replacement(
             f"nothing cheaper holds its pods: at least {sum(least):.4f} USD/h against {price:.4f} USD/h now"
             f" (a move must save {policy.least_saving:.0%})"
         )
-    factor = limit / sum(least)
+    # What is paid for already may cost nothing.
+    factor = limit / sum(least) if sum(least) else 1.0
     kept = [
-        [option for option in some if option.worst < bound * factor and _lasting(option, bound, policy)]
+        [option for option in some if _cheap(option, bound, factor) and _lasting(option, bound, policy)]
         for some, bound in zip(options, least, strict=True)
     ]
     to_spot = any(option.offerings[0].capacity_type == SPOT for some in kept for option in some)
@@ -94,6 +95,11 @@ def cheaper_replacement(
     return Replacement(nodes, worst, sum(node.price for node in nodes))
 
 
+def _cheap(option: _Option, least: float, factor: float) -> bool:
+    """Whether it costs less than its part of the limit, when `least` is what the cheapest costs."""
+    return option.worst <= least or option.worst < least * factor
+
+
 def _lasting(option: _Option, least: float, policy: DisruptionPolicy) -> bool:
     """Whether no later move could save enough on it, when `least` is what the cheapest costs."""
     if option.offerings[0].capacity_type == SPOT:
@@ -106,7 +112,7 @@ def _used(planned: Sequence[PlannedNode], catalog: Catalog) -> dict[str, tuple[I
 
 
 def _options(node: PlannedNode, types: dict[str, InstanceType]) -> list[_Option]:
-    """The node's types with the offerings that count: all spot, or where none is to be had on-demand."""
+    """The node's types with the offerings that a launch asks for: reserved, else spot, else on-demand."""
     possible = []
     for alternative in node.alternatives:
         kind = types.get(alternative.instance_type)
@@ -117,8 +123,8 @@ def _options(node: PlannedNode, types: dict[str, InstanceType]) -> list[_Option]
                 if offering.available and offering.allowed_by(node.requirements)
             )
             possible.append((kind, offerings))
-    spot = any(offering.capacity_type == SPOT for _, offerings in possible for offering in offerings)
-    wanted = SPOT if spot else ON_DEMAND
+    sold = {offering.capacity_type for _, offerings in possible for offering in offerings}
+    wanted = next((each for each in (RESERVED, SPOT) if each in sold), ON_DEMAND)
     return [
         _Option(kind, tuple(sorted(some, key=lambda offering: (offering.price, offering.zone))))
         for kind, offerings in possible
