@@ -11,7 +11,9 @@ from pulumi_nodeless.controller_identity import POLICIES
 
 _TITLES: Final = {
     "guide": "The policy of Karpenter's v0.27 guide, tightened. The default.",
-    "article": "The statements of that guide to the letter. It cannot end instances of NodePools.",
+    "article": "The statements of that guide to the letter, for Provisioners: it cannot end instances of "
+    "NodePools. Nor does it look up instance profiles (node classes with `role` stay unresolved) or failed "
+    "status checks; the log says so once.",
     "scoped": "Bound to the tags of the cluster: what bears none of them it cannot touch.",
 }
 _PLACE: Final = {
