@@ -16,6 +16,7 @@ def whole_life(world: World) -> None:
     delete_nodes(world)
     end_a_bounded_drain(world)
     lose_a_machine(world)
+    leave_a_reservation(world)
     move_for_money(world)
     tear_down(world)
 
@@ -67,6 +68,17 @@ def lose_a_machine(world: World) -> None:
     world.api.delete(f"{CLAIMS}/{name}")
     world.gone(name)
     world.runs(web=2, shop=1)
+
+
+def leave_a_reservation(world: World) -> None:
+    """A claim says that its machine is in a capacity reservation, and EC2 says that it is not."""
+    name, _ = world.node_of("shop")
+    path, label = f"{CLAIMS}/{name}", "karpenter.sh/capacity-type"
+    world.api.patch(path, {"metadata": {"labels": {label: "reserved"}}})
+    world.until(
+        lambda: world.api.get(path)["metadata"]["labels"][label] == "on-demand",
+        "the claim says what EC2 charges",
+    )
 
 
 def move_for_money(world: World) -> None:

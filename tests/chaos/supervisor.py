@@ -23,6 +23,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from nodeless.app import reservation_loop
 from nodeless.app.collector import Collector
 from nodeless.app.controller import LeadershipLostError, run_controller
 from nodeless.app.failpoints import Moment, boundary
@@ -72,8 +73,8 @@ def lead(folder: Path) -> int:
     """One life; its exit code."""
     (folder / "pid").write_text(str(os.getpid()))
     bend_time(folder)
-    # As eager as after its start, all the time: nobody waits two minutes for what a look would find.
-    Collector._CALM_SECONDS = Collector._EAGER_SECONDS
+    # As eager as after its start, all the time: nobody waits minutes for what a look would find.
+    Collector._CALM_SECONDS = reservation_loop.PERIOD = Collector._EAGER_SECONDS
     code = 0
     try:
         with suppress(asyncio.CancelledError):
