@@ -30,6 +30,10 @@ def test_a_loop_that_did_nothing_has_no_quantile() -> None:
     assert quantiles(before, scraped(claims=(2, 2, 2), drift=(3, 3, 3))) == {"claims": 0.1}
 
 
+def test_the_loop_that_waits_for_messages_has_no_quantile() -> None:
+    assert quantiles({}, scraped(interruption=(0, 0, 9), claims=(9, 9, 9))) == {"claims": 0.1}
+
+
 def test_growth_compares_the_last_third_with_the_second_since_the_first_is_warm_up() -> None:
     warm = [(0.0, 50.0), (5.0, 90.0), (10.0, 100.0), (15.0, 100.0), (20.0, 110.0), (25.0, 110.0)]
     assert Findings(memory=warm).growth() == pytest.approx(0.1)
