@@ -82,10 +82,10 @@ def definitions(api) -> None:
     for crd in all_crds():
         api.apply(crd)
     for path in (CLAIMS, POOLS, TEMPLATES):
-        api.wait(lambda path=path: _served(api, path), what=f"{path} to be served")
+        api.wait(lambda path=path: served(api, path), what=f"{path} to be served")
 
 
-def _served(api, path) -> bool:
+def served(api, path) -> bool:
     try:
         api.list(path)
     except ApiError:

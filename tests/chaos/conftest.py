@@ -14,7 +14,7 @@ from infra.local.control_plane import ControlPlane
 from infra.local.kubernetes_api import KubernetesApi
 from nodeless.api.crds import all_crds
 from nodeless.api.kinds import EC2_NODE_CLASS, NODE_POOL
-from tests.app.conftest import _served, clear
+from tests.app.conftest import clear, served
 from tests.app.process import a_cluster
 from tests.app.world import CLAIMS, POOLS, TEMPLATES, Network
 from tests.chaos.world import World
@@ -46,7 +46,7 @@ def a_world(
     for crd in all_crds():
         api.apply(crd)
     for path in (CLAIMS, POOLS, TEMPLATES, NODE_POOL.path(), EC2_NODE_CLASS.path()):
-        api.wait(lambda path=path: _served(api, path), what=f"{path} to be served")  # type: ignore[misc]
+        api.wait(lambda path=path: served(api, path), what=f"{path} to be served")  # type: ignore[misc]
     found = api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"generateName": "chaos-"}})
     namespace = found["metadata"]["name"]
     api.wait(f"/api/v1/namespaces/{namespace}/serviceaccounts/default")

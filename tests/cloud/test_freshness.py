@@ -77,7 +77,7 @@ async def test_3_1_where_there_is_no_pricing_api_none_is_asked(aws: LocalAws) ->
             prices = await pricing.current(spot=False)
     finally:
         await session.close()
-    assert prices.on_demand["m5.large"] == 0.096
+    assert prices.on_demand["m5.large"] == 0.121
     assert made_by(aws, "GetProducts") == []
 
 

@@ -123,7 +123,7 @@ def test_a_misspelt_fault_is_refused(aws: LocalAws) -> None:
 
 def test_an_action_that_nobody_serves_is_told(aws: LocalAws) -> None:
     with pytest.raises(ClientError) as error:
-        aws.client("ec2").describe_placement_groups()
+        aws.client("ec2").describe_bundle_tasks()
     assert error.value.response["Error"]["Code"] == "NotImplemented"
     assert error.value.response["ResponseMetadata"]["HTTPStatusCode"] == 501
 
