@@ -43,6 +43,15 @@ def price_of(snapshot, types):
     )
 
 
+def bound_of(snapshot, types):
+    """What the pods cost at least in US dollars an hour, had every node to be bought anew."""
+    bare = replace(snapshot, nodes=snapshot.nodes.__class__(), claims=snapshot.claims.__class__())
+    for pod in snapshot.pods.values():
+        pending = replace(pod, node_name="", unschedulable=True, phase="Pending", ready=False)
+        bare = apply(bare, events.PodSeen(pending))
+    return solve(bare, dict.fromkeys(bare.pools, types), Policy(), NOW).lower_bound
+
+
 def carried_out(snapshot, decisions, types, now=NOW):
     """The cluster once all moves are done and every pod runs again."""
     moved = []

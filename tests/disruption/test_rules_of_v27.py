@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.disruption.measure import CLUSTERS, compared
+from tests.disruption.measure import CLUSTERS, TYPES, a_cluster, compared
+from tests.disruption.replay import bound_of
 from tests.disruption.rules_of_v27 import consolidate
 from tests.disruption.world import a_budget, a_provisioner, cluster, node_of, on, only_move
 from tests.solve.factories import FAMILY, NOW
@@ -17,6 +18,7 @@ def test_ours_saves_at_least_as_much_with_no_more_evictions(seed, name):
     assert theirs.still
     assert ours.price_after <= theirs.price_after + 1e-9
     assert ours.evictions <= theirs.evictions
+    assert bound_of(a_cluster(seed, **CLUSTERS[name]), TYPES) <= ours.price_after + 1e-6
 
 
 def test_the_model_of_the_rules_ends_empty_nodes_first():
