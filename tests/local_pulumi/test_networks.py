@@ -81,3 +81,33 @@ def test_a_renamed_component_with_an_alias_keeps_every_resource(shop: Shop, aws:
     assert not {"replace", "create-replacement", "delete"} & set(changes)
     assert sum(changes.values()) == made["create"]
     assert shop.stack.up() == {"same": made["create"]}
+
+
+def test_a_users_transforms_and_retention_reach_every_resource_of_a_component(
+    shop: Shop, aws: LocalAws
+) -> None:
+    def owned(arguments: pulumi.ResourceTransformArgs) -> pulumi.ResourceTransformResult | None:
+        if "tags" not in arguments.props:
+            return None
+        tags = {**arguments.props["tags"], "owner": "finance"}
+        return pulumi.ResourceTransformResult({**arguments.props, "tags": tags}, arguments.opts)
+
+    def program() -> None:
+        options = pulumi.ResourceOptions(transforms=[owned], retain_on_delete=True)
+        Network(
+            "net",
+            {"cluster_name": "shop", "zone_count": 2, "nat_gateways": "none"},
+            pulumi.ResourceOptions.merge(providers(), options),
+        )
+
+    shop.program = program
+    shop.stack.up()
+    ec2 = aws.client("ec2")
+    [vpc] = [each["VpcId"] for each in ec2.describe_vpcs()["Vpcs"] if not each.get("IsDefault")]
+    own = [{"Name": "vpc-id", "Values": [vpc]}]
+    subnets = ec2.describe_subnets(Filters=own)["Subnets"]
+    assert len(subnets) == 4
+    assert all({"Key": "owner", "Value": "finance"} in subnet["Tags"] for subnet in subnets)
+
+    shop.stack.destroy()
+    assert len(ec2.describe_subnets(Filters=own)["Subnets"]) == 4
