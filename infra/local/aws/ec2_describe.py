@@ -88,9 +88,9 @@ def _has(status: Mapping[str, Any], name: str, values: list[str]) -> bool:
 
 def describe_instances(call: Call) -> dict[str, Any]:
     """ec2.DescribeInstances with reservation and placement, and without what reads that lag do not see."""
-    since = datetime.now(UTC) - timedelta(seconds=call.state.faults.consistency)
-    wanted = call.parameters.get("InstanceIds") or []
-    hidden = [i["InstanceId"] for i in _instances(call, None) if i["LaunchTime"] > since]
+    wanted, lag = call.parameters.get("InstanceIds") or [], call.state.faults.consistency
+    since = datetime.now(UTC) - timedelta(seconds=lag)
+    hidden = [i["InstanceId"] for i in _instances(call, None) if i["LaunchTime"] > since] if lag else []
     missing = sorted(set(wanted) & set(hidden))
     if missing:
         message = f"The instance ID '{missing[0]}' does not exist"

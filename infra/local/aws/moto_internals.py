@@ -17,6 +17,7 @@ Next: `infra.local.aws.gateway`, which decides what moto gets to see.
 from __future__ import annotations
 
 import io
+import re
 import threading
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
@@ -36,8 +37,9 @@ from moto.core.parse import PROTOCOL_PARSERS
 from moto.core.serialize import XFormedAttributePicker, get_serializer_class
 from moto.core.utils import get_service_model
 from moto.ec2.models import ec2_backends
+from moto.ec2.models.tags import TagBackend
 from moto.ec2.responses._base_response import EC2BaseResponse
-from moto.ec2.utils import filter_dict_attribute_mapping
+from moto.ec2.utils import EC2_PREFIX_TO_RESOURCE, filter_dict_attribute_mapping, get_prefix
 from moto.iam.models import IAMBackend, iam_backends
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
 from moto.sts.models import sts_backends
@@ -50,6 +52,8 @@ PARTITION = "aws"
 RequestHandler = MotoRequestHandler
 #: What moto raises; its code and message are AWS's.
 MotoError = ServiceException
+
+_WILDCARD = re.compile(r"[*?\\]")
 
 # Filters of DescribeInstances that EC2 knows and moto refuses.
 filter_dict_attribute_mapping.update({"client-token": "client_token", "instance-lifecycle": "lifecycle"})
@@ -94,6 +98,29 @@ def _filters_from_querystring(self: Any) -> Any:
 
 
 setattr(EC2BaseResponse, "_filters_from_querystring", _filters_from_querystring)  # noqa: B010 - mypy forbids assigning a method
+
+
+_all_tags = TagBackend.describe_tags
+
+
+def _describe_tags(self: Any, filters: dict[str, list[str]] | None = None) -> Any:
+    """Tags of named resources are looked up: moto walks through every tag for each instance that it shows."""
+    names = (filters or {}).get("resource-id", [])
+    if filters is None or set(filters) != {"resource-id"} or any(_WILDCARD.search(name) for name in names):
+        return _all_tags(self, filters)
+    return [
+        {
+            "resource_id": name,
+            "key": key,
+            "value": value,
+            "resource_type": EC2_PREFIX_TO_RESOURCE.get(get_prefix(name), ""),
+        }
+        for name in names
+        for key, value in dict(self.tags.get(name, {})).items()
+    ]
+
+
+setattr(TagBackend, "describe_tags", _describe_tags)  # noqa: B010 - mypy forbids assigning a method
 
 
 _load_managed_policies = IAMBackend._init_aws_policies
