@@ -28,8 +28,8 @@ demo: setup ## bring up the whole environment on this machine and run the labs o
 test: setup ## run every test (ARGS are handed to pytest)
 	@bash .ci/test $(PYTHON) $(ARGS)
 
-chaos: setup ## kill the leader at every instruction, break everything around it, and report each invariant's worst
-	@$(PYTHON) -m pytest -v -p no:randomly tests/chaos $(ARGS)
+chaos: setup ## kill leaders at every instruction, break everything around them, and report each invariant's worst
+	@CHAOS_DEATHS=$${CHAOS_DEATHS:-3} $(PYTHON) -m pytest -v -p no:randomly tests/chaos $(ARGS)
 
 check: $(STAMP) ## format, lint, types, layers, generated files
 	@$(VENV)/bin/ruff format --check .

@@ -3,8 +3,8 @@
 The leader is the real controller in a process of its own; its settings come by environment variables, as
 always. What is to happen to it stands in one folder:
 
-* `boundaries`: where leaders died, a name a line. At a boundary that is not in it yet the leader appends
-  the name and kills itself (SIGKILL: nothing is flushed, no lease released);
+* `boundaries`: where leaders died, a name a line. At a boundary that is in it fewer times than `deaths` says
+  the leader appends the name and kills itself (SIGKILL: nothing is flushed, no lease released);
 * `stop-at`: at this boundary the leader stops (SIGSTOP), as on a machine that is suspended, instead;
 * `clock`: by how many seconds its clock is wrong; read again at SIGUSR1;
 * `patience`: seconds until a machine must have joined; read again at SIGUSR1;
@@ -20,6 +20,7 @@ import os
 import signal
 import sys
 import time
+from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
@@ -37,7 +38,8 @@ class Deadly:
 
     def __init__(self, folder: Path) -> None:
         self._file, stopping = folder / "boundaries", folder / "stop-at"
-        self._done = set(self._file.read_text().splitlines())
+        self._died = Counter(self._file.read_text().splitlines())
+        self._deaths = int((folder / "deaths").read_text())
         self._stop_at = stopping.read_text() if stopping.exists() else ""
 
     def __call__(self, moment: Moment, instruction: Instruction) -> None:
@@ -47,7 +49,7 @@ class Deadly:
             self._note(name)
             os.kill(os.getpid(), signal.SIGSTOP)
             return
-        if name not in self._done:
+        if self._died[name] < self._deaths:
             self._note(name)
             os.kill(os.getpid(), signal.SIGKILL)
 

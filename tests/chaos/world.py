@@ -24,8 +24,10 @@ from tests.app.test_generation_one import a_class, a_node_pool
 from tests.app.world import CLAIMS, NODES, Kubelets, a_budget, a_pod, a_provisioner, a_template
 from tests.chaos.invariants import CLAIM_TAG, Watcher
 
+#: Leaders that die at each boundary.
+DEATHS = int(os.environ.get("CHAOS_DEATHS", "1"))
 #: For what must come true at last; generous, since every wait of a controller starts anew when it dies.
-PATIENCE = 240.0
+PATIENCE = 240.0 * DEATHS
 
 
 class Observer:
@@ -274,8 +276,8 @@ BOUNDED = {
 class Lives:
     """A supervisor as a process; where its leaders died, and what is done to them meanwhile.
 
-    By default each leader dies at the first boundary that nobody died at yet; `stop_at` and the clock are
-    told in `tests.chaos.supervisor`. `more` are environment variables.
+    By default each leader dies at the first boundary at which fewer than `deaths` have died yet; `stop_at`
+    and the clock are told in `tests.chaos.supervisor`. `more` are environment variables.
     """
 
     def __init__(
@@ -284,6 +286,7 @@ class Lives:
         name: str = "leader",
         *,
         deadly: bool = True,
+        deaths: int = 1,
         stop_at: str = "",
         **more: str,
     ) -> None:
@@ -291,6 +294,7 @@ class Lives:
         self._folder.mkdir()
         self.log = self._folder / "log"
         self._died_before = () if deadly else boundaries()
+        self._write("deaths", str(deaths))
         self._write("boundaries", "".join(f"{each}\n" for each in self._died_before))
         self._write("clock", "0")
         self._write("patience", str(REGISTRATION_DEADLINE))
