@@ -12,6 +12,7 @@ import random
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from statistics import mean
 from typing import Any
 from urllib.request import ProxyHandler, build_opener
@@ -96,12 +97,15 @@ class Soak:
         self._leader = environment.await_leader()
 
     def fill(self) -> None:
-        """Make the pool and the pods, and wait until all run."""
+        """Make the pool and the pods, one Deployment after the other, and wait until all run.
+
+        All at once, on a small machine, some simulated kubelets would be late with their heartbeats.
+        """
         for manifest in _pool(self._environment.options.cluster_name):
             self._api.create(manifest)
         for number in range(WORKLOADS):
             self._api.create(_deployment(f"soak-{number}", self._each))
-        self._wait("every pod to run", self._all_run)
+            self._wait(f"the pods of soak-{number} to run", partial(self._run, number + 1))
 
     def rest(self) -> None:
         """Do nothing, and see what the controller does."""
@@ -152,8 +156,11 @@ class Soak:
         self._api.patch(f"{DEPLOYMENTS}/soak-{number}", {"spec": {"replicas": replicas}})
 
     def _all_run(self) -> bool:
+        return self._run(WORKLOADS)
+
+    def _run(self, workloads: int) -> bool:
         ready = [each.get("status", {}).get("readyReplicas", 0) for each in self._api.list(DEPLOYMENTS)]
-        return len(ready) == WORKLOADS and all(number == self._each for number in ready)
+        return len(ready) == workloads and all(number == self._each for number in ready)
 
     def _difference(self) -> str:
         """How what the controller knows differs from what there is; empty when it does not."""
