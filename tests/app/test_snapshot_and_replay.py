@@ -55,7 +55,10 @@ def test_the_plan_from_a_snapshot_is_to_the_bit_what_the_live_loop_does(scene, e
         rig.tasks.append(live)
         await rig.until(lambda: sorted((tmp_path / "decisions").glob("*.json.gz")))
         saved = read(write(situation, "test"))
-        claims = await rig.until(lambda: rig.api.list(CLAIMS))
+        planned = saved.situation.plan()
+        claims = await rig.until(
+            lambda: rig.api.list(CLAIMS), lambda seen: len(seen) >= len(planned.new_nodes)
+        )
         because = claims[0]["metadata"]["annotations"]["nodeless.dev/planned-because"]
         assert "cheapest that holds them: m5." in because
         assert await rig.event(namespace, "web-5", "FailedScheduling", "\nwould fit: request cpu 3920m")
@@ -66,7 +69,7 @@ def test_the_plan_from_a_snapshot_is_to_the_bit_what_the_live_loop_does(scene, e
         )
         assert all(message.endswith(lost) for message in told)
         assert any("; next: m5.xlarge 0.1920" in message for message in told)
-        return saved.situation.plan(), claims
+        return planned, claims
 
     planned, claims = scene(scenario, act=False, record=decisions.record)
 
