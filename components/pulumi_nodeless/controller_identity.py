@@ -6,7 +6,7 @@ association says which service account it belongs to; its agent is a DaemonSet, 
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, NotRequired, TypedDict
 
 import pulumi
@@ -25,7 +25,7 @@ from pulumi_nodeless.service_account_role import (
 )
 
 GUIDE: Final = "guide"
-POLICIES: Final = {
+POLICIES: Final[Mapping[str, Callable[[policies.Subject], policies.Document]]] = {
     GUIDE: policies.controller_policy,
     "article": policies.article_policy,
     "scoped": scoped_controller_policy,
@@ -176,13 +176,15 @@ class ControllerIdentity(pulumi.ComponentResource):
         return known.apply(
             lambda parts: json.dumps(
                 self._make_policy(
-                    partition=parts[0][0],
-                    dns_suffix=parts[0][1],
-                    region=parts[0][2],
-                    account=parts[0][3],
-                    cluster=self._cluster,
-                    node_role_arn=parts[1],
-                    interruption_queue_arn=parts[2],
+                    policies.Subject(
+                        partition=parts[0][0],
+                        dns_suffix=parts[0][1],
+                        region=parts[0][2],
+                        account=parts[0][3],
+                        cluster=self._cluster,
+                        node_role_arn=parts[1],
+                        interruption_queue_arn=parts[2],
+                    )
                 )
             )
         )

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from pulumi_nodeless.controller_identity import POLICIES
+from pulumi_nodeless.policies import Subject
 
 _TITLES: Final = {
     "guide": "The policy of Karpenter's v0.27 guide, tightened. The default.",
@@ -16,15 +17,15 @@ _TITLES: Final = {
     "status checks; the log says so once.",
     "scoped": "Bound to the tags of the cluster: what bears none of them it cannot touch.",
 }
-_PLACE: Final = {
-    "partition": "aws",
-    "region": "REGION",
-    "account": "ACCOUNT",
-    "dns_suffix": "amazonaws.com",
-    "cluster": "CLUSTER",
-    "node_role_arn": "arn:aws:iam::ACCOUNT:role/KarpenterNodeRole-CLUSTER",
-    "interruption_queue_arn": "arn:aws:sqs:REGION:ACCOUNT:CLUSTER",
-}
+_SUBJECT: Final = Subject(
+    partition="aws",
+    region="REGION",
+    account="ACCOUNT",
+    dns_suffix="amazonaws.com",
+    cluster="CLUSTER",
+    node_role_arn="arn:aws:iam::ACCOUNT:role/KarpenterNodeRole-CLUSTER",
+    interruption_queue_arn="arn:aws:sqs:REGION:ACCOUNT:CLUSTER",
+)
 
 
 def permissions_page() -> str:
@@ -43,7 +44,7 @@ def _lines() -> Iterator[str]:
     for name, make in POLICIES.items():
         yield from ("", f"## {name}", "", _TITLES[name], "")
         yield from ("| statement | actions | on | where |", "|---|---|---|---|")
-        for statement in make(**_PLACE)["Statement"]:
+        for statement in make(_SUBJECT)["Statement"]:
             yield _row(statement)
 
 

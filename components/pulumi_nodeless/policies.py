@@ -9,6 +9,7 @@ is reported by name, and `ec2:DescribeAvailabilityZones`, which the controller n
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 Document = dict[str, Any]
@@ -76,6 +77,34 @@ def managed_policy_arn(name: str, partition: str) -> str:
 def cluster_arn(partition: str, region: str, account: str, cluster: str) -> str:
     """ARN of an EKS cluster."""
     return f"arn:{partition}:eks:{region}:{account}:cluster/{cluster}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What a controller's policy is about: one cluster, where it stands, and what belongs to it.
+
+    Attributes:
+        partition: Of AWS, such as `aws` or `aws-cn`.
+        region: Of the cluster.
+        account: Number of the account.
+        dns_suffix: The partition's domain, part of service principals.
+        cluster: Name of the cluster.
+        node_role_arn: The one role that the controller may pass to instances.
+        interruption_queue_arn: The queue of warnings that it may read and empty; "" for none.
+    """
+
+    partition: str
+    region: str
+    account: str
+    dns_suffix: str
+    cluster: str
+    node_role_arn: str
+    interruption_queue_arn: str = ""
+
+    @property
+    def cluster_arn(self) -> str:
+        """ARN of the cluster."""
+        return cluster_arn(self.partition, self.region, self.account, self.cluster)
 
 
 def node_trust(dns_suffix: str) -> Document:
@@ -179,16 +208,7 @@ def interruption_queue_policy(queue_arn: str, rule_arns: Sequence[str]) -> Docum
     )
 
 
-def controller_policy(
-    *,
-    partition: str,
-    region: str,
-    account: str,
-    dns_suffix: str,
-    cluster: str,
-    node_role_arn: str,
-    interruption_queue_arn: str = "",
-) -> Document:
+def controller_policy(subject: Subject) -> Document:
     """What the controller may do in AWS; with a queue, that it may read and empty it."""
     return document(
         {
@@ -204,48 +224,38 @@ def controller_policy(
             "Resource": "*",
             "Condition": {
                 "StringLike": {"ec2:ResourceTag/karpenter.sh/nodepool": "*"},
-                "StringEquals": {f"ec2:ResourceTag/kubernetes.io/cluster/{cluster}": "owned"},
+                "StringEquals": {f"ec2:ResourceTag/kubernetes.io/cluster/{subject.cluster}": "owned"},
             },
         },
         {
             "Sid": "PassNodeIAMRole",
             "Effect": "Allow",
             "Action": "iam:PassRole",
-            "Resource": node_role_arn,
-            "Condition": {"StringEquals": {"iam:PassedToService": f"ec2.{dns_suffix}"}},
+            "Resource": subject.node_role_arn,
+            "Condition": {"StringEquals": {"iam:PassedToService": f"ec2.{subject.dns_suffix}"}},
         },
         {
             "Sid": "InstanceProfileLookup",
             "Effect": "Allow",
             "Action": "iam:GetInstanceProfile",
-            "Resource": f"arn:{partition}:iam::{account}:instance-profile/*",
+            "Resource": f"arn:{subject.partition}:iam::{subject.account}:instance-profile/*",
         },
         {
             "Sid": "EKSClusterEndpointLookup",
             "Effect": "Allow",
             "Action": "eks:DescribeCluster",
-            "Resource": cluster_arn(partition, region, account, cluster),
+            "Resource": subject.cluster_arn,
         },
-        *_queue_statement(interruption_queue_arn),
+        *_queue_statement(subject.interruption_queue_arn),
     )
 
 
-def article_policy(
-    *,
-    partition: str,
-    region: str,
-    account: str,
-    dns_suffix: str,
-    cluster: str,
-    node_role_arn: str,
-    interruption_queue_arn: str = "",
-) -> Document:
+def article_policy(subject: Subject) -> Document:
     """The statements of Karpenter's v0.27 guide to the letter; with a queue, the right to read that, too.
 
     Instances of NodePools bear no `karpenter.sh/provisioner-name`, so this policy lets the controller end
     those of Provisioners alone; and a missing instance profile is found out by EC2 only.
     """
-    del dns_suffix
     return document(
         {
             "Sid": "Karpenter",
@@ -260,14 +270,19 @@ def article_policy(
             "Resource": "*",
             "Condition": {"StringLike": {"ec2:ResourceTag/karpenter.sh/provisioner-name": "*"}},
         },
-        {"Sid": "PassNodeIAMRole", "Effect": "Allow", "Action": "iam:PassRole", "Resource": node_role_arn},
+        {
+            "Sid": "PassNodeIAMRole",
+            "Effect": "Allow",
+            "Action": "iam:PassRole",
+            "Resource": subject.node_role_arn,
+        },
         {
             "Sid": "EKSClusterEndpointLookup",
             "Effect": "Allow",
             "Action": "eks:DescribeCluster",
-            "Resource": cluster_arn(partition, region, account, cluster),
+            "Resource": subject.cluster_arn,
         },
-        *_queue_statement(interruption_queue_arn),
+        *_queue_statement(subject.interruption_queue_arn),
     )
 
 

@@ -8,7 +8,7 @@ documents.
 
 from typing import Any, Final
 
-from pulumi_nodeless.policies import QUEUE_ACTIONS, Document, cluster_arn, document
+from pulumi_nodeless.policies import QUEUE_ACTIONS, Document, Subject, document
 
 READ_ACTIONS: Final = (
     "ec2:DescribeCapacityReservations",
@@ -35,22 +35,16 @@ _SELECTED: Final = ("capacity-reservation", "placement-group", "security-group",
 _POOL_TAG: Final = "karpenter.sh/nodepool"
 
 
-def scoped_controller_policy(
-    *,
-    partition: str,
-    region: str,
-    account: str,
-    dns_suffix: str,
-    cluster: str,
-    node_role_arn: str,
-    interruption_queue_arn: str = "",
-) -> Document:
+def scoped_controller_policy(subject: Subject) -> Document:
     """What the controller may do in AWS, by tags; with a queue, that it may read and empty it."""
-    ec2 = f"arn:{partition}:ec2:{region}"
-    made = [f"{ec2}:{account}:{kind}/*" for kind in _TAGGED]
-    owned = f"kubernetes.io/cluster/{cluster}"
+    ec2 = f"arn:{subject.partition}:ec2:{subject.region}"
+    made = [f"{ec2}:{subject.account}:{kind}/*" for kind in _TAGGED]
+    owned = f"kubernetes.io/cluster/{subject.cluster}"
     requested = {
-        "StringEquals": {f"aws:RequestTag/{owned}": "owned", "aws:RequestTag/eks:eks-cluster-name": cluster},
+        "StringEquals": {
+            f"aws:RequestTag/{owned}": "owned",
+            "aws:RequestTag/eks:eks-cluster-name": subject.cluster,
+        },
         "StringLike": {f"aws:RequestTag/{_POOL_TAG}": "*"},
     }
     ours = {
@@ -66,9 +60,13 @@ def scoped_controller_policy(
         _allow(
             "UseWhatNodeClassesSelect",
             launch,
-            [f"{ec2}::image/*", f"{ec2}::snapshot/*", *(f"{ec2}:{account}:{kind}/*" for kind in _SELECTED)],
+            [
+                f"{ec2}::image/*",
+                f"{ec2}::snapshot/*",
+                *(f"{ec2}:{subject.account}:{kind}/*" for kind in _SELECTED),
+            ],
         ),
-        _allow("UseOwnLaunchTemplates", launch, f"{ec2}:{account}:launch-template/*", ours),
+        _allow("UseOwnLaunchTemplates", launch, f"{ec2}:{subject.account}:launch-template/*", ours),
         _allow("MakeWithTags", [*launch, "ec2:CreateLaunchTemplate"], made, requested),
         _allow(
             "TagWhatIsMade",
@@ -79,35 +77,37 @@ def scoped_controller_policy(
         _allow(
             "EndWhatIsOwn",
             ["ec2:DeleteLaunchTemplate", "ec2:TerminateInstances"],
-            [f"{ec2}:{account}:{kind}/*" for kind in ("instance", "launch-template")],
+            [f"{ec2}:{subject.account}:{kind}/*" for kind in ("instance", "launch-template")],
             ours,
         ),
         _allow(
             "PassNodeIAMRole",
             "iam:PassRole",
-            node_role_arn,
-            {"StringEquals": {"iam:PassedToService": f"ec2.{dns_suffix}"}},
+            subject.node_role_arn,
+            {"StringEquals": {"iam:PassedToService": f"ec2.{subject.dns_suffix}"}},
         ),
-        _allow("ReadInRegion", list(READ_ACTIONS), "*", {"StringEquals": {"aws:RequestedRegion": region}}),
+        _allow(
+            "ReadInRegion", list(READ_ACTIONS), "*", {"StringEquals": {"aws:RequestedRegion": subject.region}}
+        ),
         _allow(
             "ReadImageParameters",
             "ssm:GetParameter",
-            f"arn:{partition}:ssm:{region}::parameter/aws/service/*",
+            f"arn:{subject.partition}:ssm:{subject.region}::parameter/aws/service/*",
         ),
         _allow("ReadPrices", "pricing:GetProducts", "*"),
         _allow(
             "InstanceProfileLookup",
             "iam:GetInstanceProfile",
-            f"arn:{partition}:iam::{account}:instance-profile/*",
+            f"arn:{subject.partition}:iam::{subject.account}:instance-profile/*",
         ),
         _allow(
             "EKSClusterEndpointLookup",
             "eks:DescribeCluster",
-            cluster_arn(partition, region, account, cluster),
+            subject.cluster_arn,
         ),
     ]
-    if interruption_queue_arn:
-        statements.append(_allow("InterruptionQueue", list(QUEUE_ACTIONS), interruption_queue_arn))
+    if subject.interruption_queue_arn:
+        statements.append(_allow("InterruptionQueue", list(QUEUE_ACTIONS), subject.interruption_queue_arn))
     return document(*statements)
 
 

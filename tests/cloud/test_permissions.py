@@ -12,22 +12,22 @@ import pytest
 from infra.local.aws import LocalAws
 from nodeless.cloud.aws import AwsProvider
 from nodeless.model.pools import EC2_NODE_CLASS, NODE_POOL_KIND, Reference, SelectorTerm
-from pulumi_nodeless.policies import controller_policy
+from pulumi_nodeless.policies import Subject, controller_policy
 from pulumi_nodeless.scoped_policy import scoped_controller_policy
 from tests.cloud.authorization import ACCOUNT, REGION, Need, Needs, allowed_by, granted_actions
 from tests.cloud.conftest import SETTINGS, World, a_provider
 from tests.cloud.test_provider import NODE_CLASS, the_claim, the_pool
 
 ROLE = f"arn:aws:iam::{ACCOUNT}:role/nodes"
-ARGUMENTS: dict[str, Any] = {
-    "partition": "aws",
-    "region": REGION,
-    "account": ACCOUNT,
-    "dns_suffix": "amazonaws.com",
-    "cluster": "demo",
-    "node_role_arn": ROLE,
-    "interruption_queue_arn": f"arn:aws:sqs:{REGION}:{ACCOUNT}:demo",
-}
+SUBJECT = Subject(
+    partition="aws",
+    region=REGION,
+    account=ACCOUNT,
+    dns_suffix="amazonaws.com",
+    cluster="demo",
+    node_role_arn=ROLE,
+    interruption_queue_arn=f"arn:aws:sqs:{REGION}:{ACCOUNT}:demo",
+)
 POLICIES = [controller_policy, scoped_controller_policy]
 #: EC2 allows these to nobody by themselves: they come with a launch.
 IMPLIED = {"ec2:RunInstances", "ec2:CreateTags", "iam:PassRole"}
@@ -106,7 +106,7 @@ async def test_both_policies_grant_every_call_and_grant_nothing_that_is_never_ca
     needed = {need for call in calls for need in needs.of(call)}
     assert {need.action for need in needed} >= IMPLIED
     for make in POLICIES:
-        policy = make(**ARGUMENTS)
+        policy = make(SUBJECT)
         assert [need for need in needed if not allowed_by(policy, need)] == [], make.__name__
         assert granted_actions(policy) == {need.action for need in needed}, make.__name__
         used = {sid for need in needed for sid in allowed_by(policy, need)}
@@ -115,7 +115,7 @@ async def test_both_policies_grant_every_call_and_grant_nothing_that_is_never_ca
 
 @pytest.mark.parametrize("make", POLICIES)
 def test_instances_of_others_may_not_be_ended(make: Any) -> None:
-    policy = make(**ARGUMENTS)
+    policy = make(SUBJECT)
     instance = f"arn:aws:ec2:{REGION}:{ACCOUNT}:instance/i-1"
     for tags in ({}, {"kubernetes.io/cluster/other": "owned", "karpenter.sh/nodepool": "default"}):
         context = {f"{service}:ResourceTag/{k}": v for service in ("aws", "ec2") for k, v in tags.items()}
@@ -123,7 +123,7 @@ def test_instances_of_others_may_not_be_ended(make: Any) -> None:
 
 
 def test_the_scoped_policy_makes_nothing_without_tags_and_tags_nothing_that_stands() -> None:
-    policy = scoped_controller_policy(**ARGUMENTS)
+    policy = scoped_controller_policy(SUBJECT)
     for kind in ("fleet", "instance", "volume", "network-interface", "launch-template"):
         resource = f"arn:aws:ec2:{REGION}:{ACCOUNT}:{kind}/*"
         assert allowed_by(policy, Need("ec2:RunInstances", resource)) == []
@@ -140,7 +140,7 @@ def test_the_scoped_policy_makes_nothing_without_tags_and_tags_nothing_that_stan
 
 @pytest.mark.parametrize("make", POLICIES)
 def test_only_the_nodes_role_may_be_passed_and_only_to_ec2(make: Any) -> None:
-    policy = make(**ARGUMENTS)
+    policy = make(SUBJECT)
     to_ec2 = {"iam:PassedToService": "ec2.amazonaws.com"}
     assert allowed_by(policy, Need("iam:PassRole", ROLE, to_ec2)) == ["PassNodeIAMRole"]
     assert allowed_by(policy, Need("iam:PassRole", ROLE, {"iam:PassedToService": "x"})) == []

@@ -18,14 +18,14 @@ from pulumi_nodeless.controller import LABELS
 from pulumi_nodeless.controller_identity import POLICIES
 from pulumi_nodeless.kubeconfig import kubeconfig, region_of
 
-POLICY = {
-    "partition": "aws",
-    "region": "eu-west-1",
-    "account": "123456789012",
-    "dns_suffix": "amazonaws.com",
-    "cluster": "demo",
-    "node_role_arn": "arn:aws:iam::123456789012:role/KarpenterNodeRole-demo",
-}
+SUBJECT = policies.Subject(
+    partition="aws",
+    region="eu-west-1",
+    account="123456789012",
+    dns_suffix="amazonaws.com",
+    cluster="demo",
+    node_role_arn="arn:aws:iam::123456789012:role/KarpenterNodeRole-demo",
+)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_only_one_service_account_may_become_the_controller(issuer: str) -> None
 
 
 def test_the_controller_policy_grants_the_articles_actions_and_scopes_the_dangerous_ones() -> None:
-    statements = {each["Sid"]: each for each in policies.controller_policy(**POLICY)["Statement"]}
+    statements = {each["Sid"]: each for each in policies.controller_policy(SUBJECT)["Statement"]}
     article = {
         "ssm:GetParameter",
         "pricing:GetProducts",
@@ -147,7 +147,7 @@ def test_the_controller_policy_grants_the_articles_actions_and_scopes_the_danger
         "StringLike": {"ec2:ResourceTag/karpenter.sh/nodepool": "*"},
         "StringEquals": {"ec2:ResourceTag/kubernetes.io/cluster/demo": "owned"},
     }
-    assert statements["PassNodeIAMRole"]["Resource"] == POLICY["node_role_arn"]
+    assert statements["PassNodeIAMRole"]["Resource"] == SUBJECT.node_role_arn
     assert statements["EKSClusterEndpointLookup"]["Resource"] == (
         "arn:aws:eks:eu-west-1:123456789012:cluster/demo"
     )
@@ -167,13 +167,15 @@ def test_each_controller_policy_fits_into_a_managed_policy_with_the_longest_name
 ) -> None:
     account, path = "1" * 12, "p" * 510
     document = make(
-        partition=partition,
-        region=region,
-        account=account,
-        dns_suffix=dns_suffix,
-        cluster="c" * 100,
-        node_role_arn=f"arn:{partition}:iam::{account}:role/{path}/{'r' * names.ROLE_LIMIT}",
-        interruption_queue_arn=f"arn:{partition}:sqs:{region}:{account}:{'q' * names.QUEUE_LIMIT}",
+        policies.Subject(
+            partition=partition,
+            region=region,
+            account=account,
+            dns_suffix=dns_suffix,
+            cluster="c" * 100,
+            node_role_arn=f"arn:{partition}:iam::{account}:role/{path}/{'r' * names.ROLE_LIMIT}",
+            interruption_queue_arn=f"arn:{partition}:sqs:{region}:{account}:{'q' * names.QUEUE_LIMIT}",
+        )
     )
     text = json.dumps(document, separators=(",", ":"))
     assert len(text) <= policies.MANAGED_POLICY_LIMIT
@@ -181,7 +183,7 @@ def test_each_controller_policy_fits_into_a_managed_policy_with_the_longest_name
 
 
 def test_the_articles_policy_is_to_the_letter() -> None:
-    first, *others = policies.article_policy(**POLICY)["Statement"]
+    first, *others = policies.article_policy(SUBJECT)["Statement"]
     assert (first["Sid"], first["Resource"], len(first["Action"])) == ("Karpenter", "*", 16)
     assert "ec2:DescribeAvailabilityZones" in first["Action"]
     assert others == [
@@ -196,7 +198,7 @@ def test_the_articles_policy_is_to_the_letter() -> None:
             "Sid": "PassNodeIAMRole",
             "Effect": "Allow",
             "Action": "iam:PassRole",
-            "Resource": POLICY["node_role_arn"],
+            "Resource": SUBJECT.node_role_arn,
         },
         {
             "Sid": "EKSClusterEndpointLookup",
