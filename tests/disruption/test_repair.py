@@ -102,6 +102,19 @@ def test_a_node_that_was_never_initialised_needs_no_budget():
     assert look(closed, never, healthy(9, closed)).moves
 
 
+@pytest.mark.parametrize(("limits", "replacements"), [(None, 1), ({"nodes": 3}, 1), ({"nodes": 2}, 0)])
+def test_a_broken_node_of_a_static_pool_is_replaced_one_for_one_whatever_its_pods(limits, replacements):
+    pool = replace(POOL, replicas=2, limits=limits)
+    move = only_move(look(pool, broken("a", pool=pool), on("a", cpu="1"), healthy(1, pool)))
+    assert (move.reason, move.claims, len(move.replacements)) == ("Unhealthy", ("a",), replacements)
+
+
+def test_a_broken_node_of_a_static_pool_that_can_make_none_stays():
+    nowhere = Requirements([needs(CAPACITY_TYPE, "In", "lunar")])
+    pool = replace(POOL, replicas=1, requirements=nowhere)
+    assert look(pool, broken("a", pool=pool), on("a")).verdicts["a"].code == "NoReplacement"
+
+
 def test_while_a_specific_policy_still_tolerates_the_fallback_is_silent():
     policies = (
         RepairPolicy("Disk", "False", 3600.0, reason="Resizing.*"),

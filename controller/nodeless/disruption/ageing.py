@@ -8,13 +8,12 @@ from collections.abc import Sequence
 from nodeless.disruption.budgets import allowance
 from nodeless.disruption.candidates import Candidate, replacing
 from nodeless.disruption.look import Look
-from nodeless.disruption.simulation import without
+from nodeless.disruption.succession import succession
 from nodeless.model.disruption import DRIFTED, EXPIRED, Move
 from nodeless.model.labels import VOLUNTARY_DISRUPTION
 from nodeless.model.nodes import DRIFTED as DRIFTED_CONDITION
 from nodeless.model.plan import PlannedNode
 from nodeless.model.pools import PROVISIONER
-from nodeless.solve import has_slot, static_nodes
 
 
 def replaced(look: Look, reason: str) -> tuple[Move, ...]:
@@ -61,28 +60,13 @@ def _first(look: Look, some: Sequence[Candidate], reason: str) -> Move | None:
         if candidate.blocked is not None and not bounded:
             look.verdicts.setdefault(candidate.name, candidate.blocked)
             continue
-        if candidate.pool.replicas is not None:
-            move = _of_static_pool(look, candidate, reason)
-            if move is not None:
-                return move
-            continue
-        outcome = without(look.settled.snapshot, [candidate], look.catalog, look.policy.solving, look.now)
+        outcome = succession(look, candidate)
         first = candidate.pool.reference.kind == PROVISIONER
         if not outcome.placed and not first:
             look.refuse([candidate], "NoReplacement", f"{reason.lower()}, but {outcome.reason}")
             continue
         return _move(candidate, reason, outcome.new_nodes)
     return None
-
-
-def _of_static_pool(look: Look, candidate: Candidate, reason: str) -> Move | None:
-    """One for one, whatever the pods: the new node first, or the old where the pool's limit has no room."""
-    pool = candidate.pool
-    nodes = static_nodes(look.snapshot, look.catalog, look.policy.solving, {pool.key: 1})
-    if not nodes:
-        look.refuse([candidate], "NoReplacement", f"{reason.lower()}, but {pool.key} can make no node now")
-        return None
-    return _move(candidate, reason, nodes if has_slot(look.snapshot, pool) else ())
 
 
 def _move(candidate: Candidate, reason: str, nodes: tuple[PlannedNode, ...]) -> Move:

@@ -8,7 +8,7 @@ from nodeless.disruption.budgets import allowance
 from nodeless.disruption.candidates import Candidate, Making, replacing
 from nodeless.disruption.look import Look
 from nodeless.disruption.repair import BREAKER_PERCENT, Ailment, ailment, breaker, in_order, unhealthy
-from nodeless.disruption.simulation import without
+from nodeless.disruption.succession import succession
 from nodeless.model.disruption import UNHEALTHY, Move, Verdict
 from nodeless.model.labels import DO_NOT_REPAIR, PAUSE
 from nodeless.model.nodes import Claim
@@ -75,7 +75,7 @@ def _bounded(claim: Claim) -> bool:
 
 
 def _move(look: Look, candidate: Candidate, found: Ailment) -> Move | None:
-    outcome = without(look.settled.snapshot, [candidate], look.catalog, look.policy.solving, look.now)
+    outcome = succession(look, candidate)
     if not outcome.placed:
         look.verdicts[candidate.name] = Verdict("NoReplacement", f"broken ({found}), but {outcome.reason}")
         return None
