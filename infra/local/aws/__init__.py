@@ -22,6 +22,7 @@ What is put right, and in which module:
 * all of EKS: the cluster's real endpoint, CA and issuer, its security group, add-ons, access entries, Pod
   Identity, Fargate profiles with their checks (`eks_clusters`, `eks_access`, `eks_addons`, `eks_fargate`);
 * sqs.SetQueueAttributes keeps the queue's policy (`queues`);
+* IAM's instance profiles: lists by path and in pages, quota, checks of names (`instance_profiles`);
 * sts.AssumeRoleWithWebIdentity: the token and the role's trust are verified; GetCallerIdentity
   (`web_identity`).
 

@@ -8,12 +8,13 @@
 * `GET instances`: every instance as EC2 holds it, in the form of DescribeInstances; no fault hides any, and
   the question is not recorded as a call;
 * `GET faults` and `PUT faults`: `{capacity, quotas, errors, throttle, unreachable, impaired, scheduled,
-  consistency, boot, delay, lost}`, what is left out is off.
+  consistency, profiles, boot, delay, lost}`, what is left out is off.
   `capacity` is a list of `{instanceType?, zone?, capacityType?, remaining?, code?}`: pools that can give so
   many instances more (default 0), and what EC2 says then (default: insufficient capacity); `quotas` maps
   capacity types to the vCPUs that may run; `errors` maps actions to `{code, message?, status?, times?}` with
   which they are refused, `times` calls long or always; `consistency` is for how many seconds nobody sees a
-  new instance; `throttle` is a number of calls to refuse; `unreachable` drops connections;
+  new instance, `profiles` for how many EC2 does not know a new instance profile; `throttle` is a number of
+  calls to refuse; `unreachable` drops connections;
   `impaired` lists instance ids, or maps them to the seconds for which their checks have failed; `scheduled`
   maps ids to codes of events (`instance-stop`); `boot` is a list of `{instanceType?, zone?, seconds?,
   outcome?}`: new instances take so much longer, and join (`joins`, the default), never join (`never`) or are
@@ -130,6 +131,7 @@ def _faults(document: Mapping[str, Any]) -> Faults:
         errors={str(action): CallFault(**fault) for action, fault in document.get("errors", {}).items()},
         quotas={str(kind): int(cpus) for kind, cpus in document.get("quotas", {}).items()},
         consistency=float(document.get("consistency", 0)),
+        profiles=float(document.get("profiles", 0)),
         boot=tuple(_boot(each) for each in document.get("boot", [])),
         delay={str(action): float(seconds) for action, seconds in document.get("delay", {}).items()},
         lost={str(action): int(times) for action, times in document.get("lost", {}).items()},
@@ -179,6 +181,7 @@ def _faults_document(faults: Faults) -> dict[str, Any]:
         "errors": {action: asdict(fault) for action, fault in faults.errors.items()},
         "quotas": faults.quotas,
         "consistency": faults.consistency,
+        "profiles": faults.profiles,
         "boot": [
             {"instanceType": f.instance_type, "zone": f.zone, "seconds": f.seconds, "outcome": f.outcome}
             for f in faults.boot

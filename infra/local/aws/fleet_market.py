@@ -17,6 +17,7 @@ from infra.local.aws import placement_groups
 from infra.local.aws.calls import AwsError, Call
 from infra.local.aws.capacity_reservations import room, targeted
 from infra.local.aws.fleet_choice import Pool
+from infra.local.aws.instance_profiles import unknown_profile
 from infra.local.aws.instance_types import instance_types, zones_of
 from infra.local.aws.pricing import BOOK
 
@@ -239,17 +240,8 @@ class Market:
         return None
 
     def _wrong_data(self, template: Template) -> tuple[str, str] | None:
-        profile = template.data.get("IamInstanceProfile") or {}
-        name = profile.get("Name") or str(profile.get("Arn", "")).rpartition("/")[2]
-        if name:
-            try:
-                self._call.client("iam").get_instance_profile(InstanceProfileName=name)
-            except ClientError:
-                message = (
-                    f"Value ({name}) for parameter iamInstanceProfile.name is invalid. "
-                    "Invalid IAM Instance Profile name"
-                )
-                return "InvalidParameterValue", message
+        if unknown := unknown_profile(self._call, template.data.get("IamInstanceProfile") or {}):
+            return "InvalidParameterValue", unknown
         if len(template.data.get("UserData") or "") * 3 // 4 > USER_DATA_LIMIT:
             return "InvalidUserData.Malformed", "User data is limited to 16384 bytes"
         return None

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from infra.local.aws.calls import Call, Handlers, digest
+from infra.local.aws.calls import AwsError, Call, Handlers, digest
+from infra.local.aws.instance_profiles import unknown_profile
 from infra.local.aws.instance_types import instance_types
 from infra.local.aws.moto_internals import annotate_instance, give_profile
 
@@ -123,7 +124,9 @@ def _annotate(call: Call, wanted: Launch, instance_id: str) -> None:
 
 
 def run_instances(call: Call) -> dict[str, Any]:
-    """ec2.RunInstances: moto's, with interfaces that end with their instance."""
+    """ec2.RunInstances: moto's, with a profile that EC2 knows and interfaces that end with their instance."""
+    if unknown := unknown_profile(call, call.parameters.get("IamInstanceProfile") or {}):
+        raise AwsError("InvalidParameterValue", unknown)
     answer = call.forward(UserData=_decoded(call.parameters.get("UserData")))
     for instance in answer["Instances"]:
         annotate_instance(call.region, instance["InstanceId"], attributes={}, tags={})

@@ -96,6 +96,8 @@ class Faults:
     quotas: dict[str, int] = field(default_factory=dict)
     #: Seconds for which a new instance is not seen by those who describe instances.
     consistency: float = 0.0
+    #: Seconds for which EC2 does not know a new instance profile.
+    profiles: float = 0.0
     #: How new instances come up; the first that matches counts.
     boot: tuple[BootFault, ...] = ()
     #: Seconds by which the answer to an action comes late; what it does is done at once.
