@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.components.input_check import UnknownTokenError, check_inputs
+from infra.local.pulumi.input_check import UnknownTokenError, check_inputs
 
 PROFILE = {
     "clusterName": "demo",

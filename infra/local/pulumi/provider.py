@@ -83,6 +83,10 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         """The outputs of a resource that a preview would make or change."""
         raise NotImplementedError
 
+    def foresee_change(self, token: str, change: Change) -> Outputs:
+        """The outputs of a resource that a preview would change in place."""
+        return dict(change.state) | dict(change.new)
+
     def create(self, token: str, inputs: Inputs, timeout: float) -> tuple[str, Outputs]:
         """Make a resource; give its id and outputs. A timeout of 0 means the default."""
         raise NotImplementedError
@@ -198,10 +202,10 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
     def Update(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
         def act() -> Any:
             token, new = _token(request), wire.plain(request.news)
-            if request.preview:
-                kept = wire.plain(request.olds) | new
-                return provider_pb2.UpdateResponse(properties=wire.struct(kept))
             change = Change(wire.plain(request.old_inputs), new, wire.plain(request.olds))
+            if request.preview:
+                foreseen = self.foresee_change(token, change)
+                return provider_pb2.UpdateResponse(properties=wire.struct(foreseen))
             outputs = self.update(token, request.id, change, request.timeout)
             return provider_pb2.UpdateResponse(properties=wire.struct(outputs))
 

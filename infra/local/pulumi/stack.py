@@ -20,6 +20,7 @@ from pulumi import automation
 from infra.local.binaries import pulumi_engine
 from infra.local.pulumi.aws.clients import AwsEndpoint
 from infra.local.pulumi.aws.provider import AwsProvider
+from infra.local.pulumi.docker_build.provider import DockerBuildProvider
 from infra.local.pulumi.eks.provider import EksProvider
 from infra.local.pulumi.kubernetes.provider import KubernetesEndpoint, KubernetesProvider
 from infra.local.pulumi.program import InlineProgram
@@ -146,9 +147,11 @@ class Stack:
             aws = AwsProvider(self._aws)
             kubernetes = KubernetesProvider(self._control_plane)
             closing.callback(kubernetes.close)
+            images = DockerBuildProvider(self._aws)
             closing.callback(aws.close)
+            closing.callback(images.close)
             ports = []
-            for provider in (aws, kubernetes, EksProvider()):
+            for provider in (aws, kubernetes, EksProvider(), images):
                 if self._faults is not None:
                     provider.before_create = self._faults
                 served = AttachedProvider(provider)

@@ -90,6 +90,10 @@ class AwsClients:
     def events(self) -> Any:
         return self.client("events")
 
+    @property
+    def ecr(self) -> Any:
+        return self.client("ecr")
+
     def caller(self) -> Mapping[str, str]:
         """Account, ARN and user id of the credentials."""
         if self._identity is None:

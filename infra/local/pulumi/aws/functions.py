@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -67,8 +68,26 @@ def region(backend: AwsClients, arguments: Inputs) -> Outputs:
     }
 
 
+def authorization_token(backend: AwsClients, arguments: Inputs) -> Outputs:
+    """ECR's `getAuthorizationToken`: what a client signs in to the registry with."""
+    registry = arguments.get("registryId")
+    reply = backend.ecr.get_authorization_token(**({"registryIds": [registry]} if registry else {}))
+    (data,) = reply["authorizationData"]
+    user, password = base64.b64decode(data["authorizationToken"]).decode().split(":", 1)
+    return {
+        "id": backend.region,
+        "authorizationToken": data["authorizationToken"],
+        "expiresAt": data["expiresAt"].isoformat(),
+        "proxyEndpoint": data["proxyEndpoint"],
+        "userName": user,
+        "password": password,
+        "region": backend.region,
+    }
+
+
 #: Function by token.
 FUNCTIONS: Mapping[str, Callable[[AwsClients, Inputs], Outputs]] = {
+    "aws:ecr/getAuthorizationToken:getAuthorizationToken": authorization_token,
     "aws:index/getAvailabilityZones:getAvailabilityZones": availability_zones,
     "aws:index/getCallerIdentity:getCallerIdentity": caller_identity,
     "aws:index/getPartition:getPartition": partition,

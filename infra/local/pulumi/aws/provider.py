@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from infra.local.pulumi.aws import eks, eks_cluster, iam, messaging, network, routing, security_groups
+from infra.local.pulumi.aws import ecr, eks, eks_cluster, iam, messaging, network, routing, security_groups
 from infra.local.pulumi.aws.clients import AwsClients, AwsEndpoint
 from infra.local.pulumi.aws.functions import FUNCTIONS
 from infra.local.pulumi.provider import Provider
@@ -47,6 +47,8 @@ RESOURCES: dict[str, Resource[AwsClients]] = {
         messaging.QueuePolicy(),
         messaging.EventRule(),
         messaging.EventTarget(),
+        ecr.Repository(),
+        ecr.LifecyclePolicy(),
         eks_cluster.Cluster(),
         eks.FargateProfile(),
         eks.AccessEntry(),

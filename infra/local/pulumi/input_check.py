@@ -21,6 +21,8 @@ import pulumi
 from pulumi import _types as sdk_types
 from pulumi.runtime import rpc
 
+from infra.local.pulumi import wire
+
 CHECKED_PACKAGES = ("aws", "eks", "docker-build")
 SECRET = "4dabf18193072939515e22adb298388d"
 
@@ -47,11 +49,12 @@ def arguments_class(token: str) -> type:
     package, module, _ = token.split(":")
     importlib.import_module(f"pulumi_{package.replace('-', '_')}")
     for registered in rpc._RESOURCE_MODULES.get(f"{package}:{module}", []):
-        info = registered.mod_info
+        info: Mapping[str, Any] = vars(registered)["mod_info"]
         if token in info["classes"]:
             name = info["classes"][token]
             resource = getattr(importlib.import_module(info["fqn"]), name)
-            return getattr(inspect.getmodule(resource), f"{name}Args")
+            found: type = getattr(inspect.getmodule(resource), f"{name}Args")
+            return found
     raise UnknownTokenError(token)
 
 
@@ -67,11 +70,11 @@ def _check_object(cls: type, value: Any, path: str) -> list[str]:
             problems.append(f"{path}.{name}: no such input on {cls.__name__}{hint}")
         elif given is not None:
             problems += _check(kinds[name], given, f"{path}.{name}")
-    parameters = inspect.signature(cls.__init__).parameters
-    for name, wire in wire_names.items():
+    parameters = inspect.signature(cls).parameters
+    for name, wire_name in wire_names.items():
         required = parameters[name].default is inspect.Parameter.empty
-        if required and value.get(wire) is None:
-            problems.append(f"{path}.{wire}: required input of {cls.__name__} is missing")
+        if required and value.get(wire_name) is None:
+            problems.append(f"{path}.{wire_name}: required input of {cls.__name__} is missing")
     return problems
 
 
@@ -83,7 +86,8 @@ def _fields(cls: type) -> tuple[dict[str, Any], dict[str, str]]:
 def _check(kind: Any, value: Any, path: str) -> list[str]:
     if isinstance(value, Mapping) and SECRET in value:
         return []
-    if isinstance(value, pulumi.Output | pulumi.output.Unknown) or kind is Any:
+    unknown = isinstance(value, pulumi.Output | pulumi.output.Unknown) or value == wire.UNKNOWN
+    if unknown or kind is Any:
         return []
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Union, types.UnionType):
