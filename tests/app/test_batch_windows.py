@@ -9,6 +9,7 @@ from nodeless.app.metrics import Metrics
 from nodeless.app.provisioning import Provisioning
 from nodeless.app.settings import GlobalSettings
 from nodeless.model import events
+from nodeless.solve import pods_to_place
 from tests.factories import a_pending_pod
 from tests.virtual_time import run_in_virtual_time
 
@@ -81,6 +82,23 @@ def test_pe_17_a_pod_that_found_its_place_is_planned_no_more():
         cluster.handle(events.PodSeen(a_pending_pod(node_name="there")))
 
     assert passes(35, bound_soon) == [1]
+
+
+def test_a_cluster_in_which_nothing_waits_is_searched_for_pods_once(monkeypatch):
+    searched = []
+
+    def counted(snapshot):
+        searched.append(snapshot)
+        return pods_to_place(snapshot)
+
+    monkeypatch.setattr("nodeless.app.provisioning.pods_to_place", counted)
+
+    async def an_hour(cluster):
+        cluster.handle(events.PodSeen(a_pending_pod("bound", node_name="a")))
+        await asyncio.sleep(3600)
+
+    assert passes(3600, an_hour) == []
+    assert len(searched) == 1
 
 
 def test_pe_16_and_st_11_nothing_is_planned_before_every_kind_has_been_listed():

@@ -1,5 +1,7 @@
 """Answers to our own writes and the watch tell the same story; whoever comes second is not heard."""
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,9 +20,39 @@ def test_the_echo_of_a_write_and_older_versions_are_not_heard():
     cluster, heard = followed()
     for version in ("7", "7", "6", "8"):
         cluster.handle(ClaimSeen(a_claim(resource_version=version)))
-        cluster.handle(NodeSeen(a_node(resource_version=version)))
+        cluster.handle(NodeSeen(a_node(resource_version=version, unschedulable=version == "8")))
     assert [event.claim.resource_version for event in heard if isinstance(event, ClaimSeen)] == ["7", "8"]
     assert [event.node.resource_version for event in heard if isinstance(event, NodeSeen)] == ["7", "8"]
+
+
+def test_a_kubelet_that_says_the_same_again_changes_nothing_but_the_version_that_writes_name():
+    cluster, heard = followed()
+    node = a_node(resource_version="7")
+    cluster.handle(NodeSeen(node))
+    still = cluster.snapshot
+    for version in ("8", "9", "8"):
+        cluster.handle(NodeSeen(replace(node, resource_version=version)))
+    assert cluster.snapshot is still
+    assert heard == [NodeSeen(node)]
+    assert cluster.newest(node).resource_version == "9"
+    late = replace(node, resource_version="8", ready=not node.ready)
+    cluster.handle(NodeSeen(late))
+    assert cluster.snapshot is still
+    news = replace(late, resource_version="10")
+    cluster.handle(NodeSeen(news))
+    assert heard == [NodeSeen(node), NodeSeen(news)]
+    assert cluster.newest(cluster.snapshot.nodes[node.name]) == news
+
+
+def test_a_node_that_comes_again_under_its_name_has_its_own_version():
+    cluster, _ = followed()
+    node = a_node(resource_version="7")
+    for each in (node, replace(node, resource_version="9")):
+        cluster.handle(NodeSeen(each))
+    cluster.handle(NodeGone(node.name))
+    again = a_node(uid="another", resource_version="3")
+    cluster.handle(NodeSeen(again))
+    assert cluster.newest(again).resource_version == "3"
 
 
 def test_what_is_gone_does_not_come_back_but_a_namesake_may_come():
@@ -55,7 +87,7 @@ def test_news_that_come_twice_and_in_any_order_end_in_the_newest(data):
     cluster = Cluster()
     for event in data.draw(st.permutations([*every, *repeated])):
         cluster.handle(event)
-    assert {each.resource_version for each in cluster.snapshot.nodes.values()} == {"4"}
+    assert {cluster.newest(each).resource_version for each in cluster.snapshot.nodes.values()} == {"4"}
     assert cluster.snapshot.claims["a"].resource_version == "4"
 
 

@@ -13,9 +13,11 @@ from nodeless.app.cluster import Cluster
 from nodeless.app.disruption_loop import DisruptionLoop
 from nodeless.app.metrics import Metrics
 from nodeless.app.settings import GlobalSettings
+from nodeless.disruption import advance
 from nodeless.launch.resolved import ResolvedNodeClass, Subnet
+from nodeless.lifecycle.draining import DISRUPTED
 from nodeless.model import events
-from nodeless.model.instructions import CreateClaim, DeleteClaim, UpdateNode
+from nodeless.model.instructions import CreateClaim, DeleteClaim, PublishEvent, UpdateNode
 from nodeless.model.labels import CAPACITY_TYPE, ON_DEMAND, REPLACES
 from nodeless.model.pools import NodeClass
 from nodeless.model.requirements import Requirements
@@ -113,6 +115,39 @@ def test_co_21_a_cluster_with_nothing_to_do_is_not_searched_again_until_somethin
     assert not world.loop.consolidated
     assert world.look(10)
     assert world.looked() == 2
+
+
+def test_no_command_is_looked_for_while_nothing_changes_and_none_is_under_way(monkeypatch):
+    looks = []
+
+    def counted(snapshot, now):
+        looks.append(now)
+        return advance(snapshot, now)
+
+    monkeypatch.setattr("nodeless.app.disruption_loop.advance", counted)
+    world = World(monkeypatch, *TIGHT)
+    for _ in range(100):
+        asyncio.run(world.loop.advance_once())
+    assert len(looks) == 1
+    # Marked, and no command speaks of it: the mark goes, and what went is looked at once more.
+    node = world.cluster.snapshot.nodes[TIGHT[0][1].name]
+    world.see(replace(node, taints=(*node.taints, DISRUPTED)))
+    for _ in range(100):
+        asyncio.run(world.loop.advance_once())
+    assert [each.taints for each in world.done if isinstance(each, UpdateNode)] == [node.taints]
+    assert len(looks) == 3
+
+
+def test_a_command_under_way_is_looked_at_again_though_nothing_changes_for_it_may_take_too_long(monkeypatch):
+    world = World(monkeypatch, *WASTEFUL)
+    world.look()
+    world.look(16)
+    (created,) = (each.claim for each in world.done if isinstance(each, CreateClaim))
+    world.see(created)
+    asyncio.run(world.loop.advance_once())
+    world.now += 601
+    asyncio.run(world.loop.advance_once())
+    assert "DisruptionFailed" in [each.reason for each in world.done if isinstance(each, PublishEvent)]
 
 
 def test_a_move_that_is_not_right_any_more_is_dropped_and_counted(monkeypatch):

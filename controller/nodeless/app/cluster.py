@@ -2,12 +2,14 @@
 
 Answers of our own writes enter it as well, at once, so that the next decision does not
 wait for the watch to bring them back; an older version of an object never replaces a
-newer one, and an object that is gone does not come back.
+newer one, and an object that is gone does not come back. A kubelet's report that nothing
+has changed is no news: only the version that it gave the node is kept, for our writes.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 
 import structlog
 
@@ -32,6 +34,8 @@ class Cluster:
         self._listeners: list[Listener] = []
         self._gone: set[str] = set()
         self._gone_order: deque[str] = deque()
+        #: Versions of nodes that differ from the snapshot's node in nothing else, by name.
+        self._versions: dict[str, str] = {}
         self._reflectors: list[Reflector[Event]] = []
         self._started = asyncio.Event()
         self._log = structlog.get_logger().bind(logger="cluster")
@@ -41,7 +45,7 @@ class Cluster:
 
     def handle(self, event: Event) -> None:
         """Take one event in and tell the listeners, unless it is stale."""
-        if self._stale(event):
+        if self._stale(event) or self._is_heartbeat(event):
             return
         before = self.snapshot
         self._remember_gone(event, before)
@@ -75,12 +79,33 @@ class Cluster:
         """What keeps a watch from working at the moment."""
         return tuple(reflector.problem for reflector in self._reflectors if reflector.problem)
 
+    def newest(self, node: Node) -> Node:
+        """A node of the snapshot with the newest version that is known: what a guarded write must name."""
+        return replace(node, resource_version=self._versions.get(node.name, node.resource_version))
+
     def _stale(self, event: Event) -> bool:
         match event:
             case events.ClaimSeen(claim):
                 return claim.uid in self._gone or _known(claim, self.snapshot.claims.get(claim.name))
             case events.NodeSeen(node):
-                return node.uid in self._gone or _known(node, self.snapshot.nodes.get(node.name))
+                known = self.snapshot.nodes.get(node.name)
+                return node.uid in self._gone or _known(node, known and self.newest(known))
+        return False
+
+    def _is_heartbeat(self, event: Event) -> bool:
+        """Whether a node says again what it said before; its new version is noted.
+
+        Each of 500 kubelets does so every five minutes: taken for a change, a cluster would never be still.
+        """
+        match event:
+            case events.NodeSeen(node):
+                known = self.snapshot.nodes.get(node.name)
+                if known is not None and replace(node, resource_version=known.resource_version) == known:
+                    self._versions[node.name] = node.resource_version
+                    return True
+                self._versions.pop(node.name, None)
+            case events.NodeGone(name):
+                self._versions.pop(name, None)
         return False
 
     def _remember_gone(self, event: Event, snapshot: Snapshot) -> None:

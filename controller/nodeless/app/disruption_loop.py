@@ -29,6 +29,7 @@ from nodeless.disruption import (
     disrupt,
     still_right,
 )
+from nodeless.disruption.candidates import replacing
 from nodeless.disruption.memory import VALIDATION_SECONDS as _VALIDATION
 from nodeless.disruption.telling import BLOCKED, reason_of, told
 from nodeless.explain.why import one_line
@@ -87,6 +88,8 @@ class DisruptionLoop:
         self._told: dict[str, tuple[str, float]] = {}
         self._still: tuple[Stillness, tuple[Move, ...]] | None = None
         self._memory = Memory()
+        #: A cluster of which the last step found that no command is under way.
+        self._idle: Snapshot | None = None
         self._acting = asyncio.Lock()
         self._log = logger("disruption")
 
@@ -114,13 +117,21 @@ class DisruptionLoop:
             await asyncio.sleep(_ADVANCE_SECONDS)
             async with self._acting:
                 try:
-                    steps = advance(self._cluster.snapshot, wall_clock())
-                    await self._hands.carry_out(steps)
-                    self._metrics.disruption.failures.inc(sum(map(_is_failure, steps)))
-                    await self._hands.carry_out(told(self._cluster.snapshot))
+                    await self.advance_once()
                 except (ApiError, ApiUnavailable, CloudError) as error:
                     if not (isinstance(error, ApiError) and error.status == 409):
                         self._log.warning(f"a move could not go on, trying again: {error}")
+
+    async def advance_once(self) -> None:
+        """The next step of every command; a cluster without commands is left alone until it changes."""
+        snapshot = self._cluster.snapshot
+        if snapshot is self._idle:
+            return
+        steps = advance(snapshot, wall_clock())
+        await self._hands.carry_out(steps)
+        self._metrics.disruption.failures.inc(sum(map(_is_failure, steps)))
+        await self._hands.carry_out(told(self._cluster.snapshot))
+        self._idle = snapshot if not steps and not replacing(snapshot) else None
 
     def _pause(self) -> float:
         """Seconds until the next look: a move may be due sooner."""

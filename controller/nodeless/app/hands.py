@@ -147,7 +147,7 @@ class Hands:
         node = self._cluster.snapshot.nodes.get(update.name)
         if node is None:
             return
-        body = _node_patch(node, update)
+        body = _node_patch(self._cluster.newest(node), update)
         try:
             document = await self._client.patch(f"/api/v1/nodes/{update.name}", body)
         except ApiError as error:

@@ -75,6 +75,8 @@ class Provisioning:
         self._policy = policy_of(settings)
         self._planned: dict[str, tuple[str, ...]] = {}
         self._leaving: set[str] = set()
+        #: A cluster in which nothing waits.
+        self._content: Snapshot | None = None
         #: What keeps pools from being used, by pool, as it was logged: each cause is logged once.
         self._problems: dict[str, str] = {}
         self._guard = RelaunchGuard()
@@ -125,12 +127,15 @@ class Provisioning:
         return known is None or known.generation != buffer.generation
 
     def _trigger_pending(self) -> None:
-        for pod in pods_to_place(with_placeholders(self._cluster.snapshot)):
-            self._batcher.trigger(pod.uid)
-        for key in self._cluster.snapshot.capacity_buffers:
-            self._batcher.trigger(key)
-        for key in static_shortage(self._cluster.snapshot):
-            self._batcher.trigger(key)
+        """Have everything that waits planned again. A cluster in which nothing did is not searched twice."""
+        snapshot = self._cluster.snapshot
+        if snapshot is self._content:
+            return
+        waiting = [pod.uid for pod in pods_to_place(with_placeholders(snapshot))]
+        waiting += [*snapshot.capacity_buffers, *static_shortage(snapshot)]
+        for each in waiting:
+            self._batcher.trigger(each)
+        self._content = None if waiting else snapshot
 
     async def run(self) -> None:
         """Plan until cancelled."""
