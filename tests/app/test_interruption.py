@@ -10,8 +10,15 @@ import structlog
 from nodeless.app.interruption import InterruptionLoop
 from nodeless.app.metrics import Metrics
 from nodeless.cloud.aws import AwsProvider
-from pulumi_nodeless.interruption import RULES
-from tests.app.world import AWS_SETTINGS, CLAIMS, NODES, a_pod, a_provisioner, a_template
+from tests.app.world import (
+    AWS_SETTINGS,
+    CLAIMS,
+    NODES,
+    a_pod,
+    a_provisioner,
+    a_template,
+    an_interruption_queue,
+)
 
 pytestmark = pytest.mark.cluster
 
@@ -23,13 +30,7 @@ LARGE = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": 
 @pytest.fixture
 def queue(aws):
     """The queue, filled by the component's rules."""
-    sqs, events = aws.client("sqs"), aws.client("events")
-    url = sqs.create_queue(QueueName=QUEUE)["QueueUrl"]
-    arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
-    for name, pattern in RULES.items():
-        events.put_rule(Name=name, EventPattern=json.dumps(pattern))
-        events.put_targets(Rule=name, Targets=[{"Id": "queue", "Arn": arn}])
-    return url
+    return an_interruption_queue(aws, QUEUE)
 
 
 def left_in(aws, url):

@@ -7,6 +7,7 @@ are launched: they join as Nodes, run the pods bound to them, and let deleted po
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
@@ -33,6 +34,7 @@ from nodeless.app.settings import GlobalSettings
 from nodeless.cloud.aws import AwsProvider, AwsSettings
 from nodeless.watch import watched_kinds
 from nodeless.watch.kinds import watched_guard
+from pulumi_nodeless.interruption import RULES
 
 CLUSTER = "demo"
 DISCOVERY = {"karpenter.sh/discovery": CLUSTER}
@@ -125,6 +127,17 @@ def a_budget(name, namespace, app):
         "metadata": {"name": name, "namespace": namespace},
         "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": app}}},
     }
+
+
+def an_interruption_queue(aws, name):
+    """The queue that the component's rules fill; gives back its URL."""
+    sqs, events = aws.client("sqs"), aws.client("events")
+    url = sqs.create_queue(QueueName=name)["QueueUrl"]
+    arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    for rule, pattern in RULES.items():
+        events.put_rule(Name=rule, EventPattern=json.dumps(pattern))
+        events.put_targets(Rule=rule, Targets=[{"Id": "queue", "Arn": arn}])
+    return url
 
 
 class Kubelets:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 from collections.abc import Iterator
@@ -14,8 +13,7 @@ import pytest
 from infra.local.aws import LocalAws
 from infra.local.control_plane import ControlPlane
 from infra.local.kubernetes_api import KubernetesApi
-from pulumi_nodeless.interruption import RULES
-from tests.app.world import NODES
+from tests.app.world import NODES, an_interruption_queue
 from tests.chaos.conftest import a_world
 from tests.chaos.link import Link
 from tests.chaos.world import Lives, World
@@ -47,7 +45,7 @@ def module_led(
 ) -> Iterator[Led]:
     directory = tmp_path_factory.mktemp("faults")
     with a_world(control_plane, api, aws_process, directory, request) as world:
-        _make_queue(aws_process)
+        an_interruption_queue(aws_process, QUEUE)
         world.settings["aws.interruptionQueueName"] = QUEUE
         world.pools(requirements=[TYPES, SPOT])
         link = Link(control_plane, world.directory)
@@ -64,28 +62,22 @@ def led(module_led: Led, request: pytest.FixtureRequest) -> Iterator[Led]:
     world, leader = module_led.world, module_led.leader
     world.story.append(request.node.name.removeprefix("test_").replace("_", " "))
     world.aws.set_faults()
+    world.machines.joining = True
     module_led.link.mend()
     leader.check()
     assert pid in (0, leader.pid)
     assert not world.broken
 
 
-def _make_queue(aws: LocalAws) -> None:
-    sqs, events = aws.client("sqs"), aws.client("events")
-    url = sqs.create_queue(QueueName=QUEUE)["QueueUrl"]
-    arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
-    for name, pattern in RULES.items():
-        events.put_rule(Name=name, EventPattern=json.dumps(pattern))
-        events.put_targets(Rule=name, Targets=[{"Id": "queue", "Arn": arn}])
-
-
 @contextmanager
 def deployed(world: World, name: str = "web", replicas: int = 2) -> Iterator[None]:
-    """Pods that need nodes; afterwards they run, and then everything ends."""
+    """Pods that need nodes; afterwards they run, and then everything ends, even when it went wrong."""
     world.deploy(name, replicas, cpu=CPU)
-    yield
-    world.runs(**{name: replicas})
-    world.remove(name)
+    try:
+        yield
+        world.runs(**{name: replicas})
+    finally:
+        world.remove(name)
 
 
 def test_an_api_server_that_is_started_again(led: Led) -> None:
@@ -166,10 +158,11 @@ def test_warnings_that_come_twice_and_late(led: Led) -> None:
 
 def test_a_machine_that_never_joins_is_given_up_after_its_time(led: Led) -> None:
     world = led.world
+    silent = set(world.machines.silent)
     world.machines.joining = False
     with deployed(world, replicas=1):
         (deaf,) = world.until(world.claims, "a claim")
-        world.until(lambda: world.observer.instances("running"), "a machine that boots")
+        world.until(lambda: world.machines.silent - silent, "a machine that boots and does not join")
         world.until(lambda: "status" in world.claims()[deaf], "the launch on record")
         # The machine that comes instead joins.
         world.machines.joining = True
