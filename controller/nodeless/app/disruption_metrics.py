@@ -5,15 +5,16 @@ v0.27 names what is done by method and action (`consolidation/replace`), v1 by r
 
 from collections import Counter
 from collections.abc import Mapping
+from math import isfinite
 
 from prometheus_client import CollectorRegistry, Gauge, Histogram
 
 from nodeless.app.families import DURATIONS, Count
 from nodeless.disruption.budgets import allowance
-from nodeless.explain.fill import price_of
+from nodeless.disruption.candidates import Prices
 from nodeless.model.disruption import DRIFTED, EMPTY, EXPIRED, UNDERUTILIZED, UNHEALTHY, Decisions, Move
 from nodeless.model.instance_types import Catalog
-from nodeless.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
+from nodeless.model.labels import CAPACITY_TYPE, ZONE
 from nodeless.model.snapshot import Snapshot
 
 REASONS = (EXPIRED, DRIFTED, EMPTY, UNDERUTILIZED, UNHEALTHY)
@@ -140,14 +141,12 @@ class DisruptionMetrics:
     def show_costs(self, snapshot: Snapshot, catalog: Catalog) -> None:
         """Show what the nodes of each pool cost at the catalogue's prices."""
         costs = dict.fromkeys((pool.name for pool in snapshot.pools.values()), 0.0)
-        named = {key: {kind.name: kind for kind in kinds} for key, kinds in catalog.items()}
+        prices = Prices(catalog)
         for claim in snapshot.claims.values():
-            pool, labels = str(claim.pool), claim.labels
-            kind = named.get(pool, {}).get(labels.get(INSTANCE_TYPE, ""))
-            if kind is not None:
-                zone, capacity_type = labels.get(ZONE, ""), labels.get(CAPACITY_TYPE, "")
-                found = price_of({pool: (kind,)}, pool, kind.name, zone, capacity_type)
-                costs[claim.pool.name] = costs.get(claim.pool.name, 0.0) + (found or 0.0)
+            zone, capacity_type = claim.labels.get(ZONE, ""), claim.labels.get(CAPACITY_TYPE, "")
+            found = prices.at(str(claim.pool), claim.instance_type, zone, capacity_type)
+            if found is not None and isfinite(found):
+                costs[claim.pool.name] = costs.get(claim.pool.name, 0.0) + found
         self.costs.clear()
         for name, dollars in costs.items():
             self.costs.labels(name).set(round(dollars, 6))

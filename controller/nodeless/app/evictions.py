@@ -9,10 +9,11 @@ keeps no other pod waiting.
 import asyncio
 from collections.abc import Sequence
 
-from nodeless.app.failed_checks import TERMINATION, FailedChecks
+from nodeless.app.failed_checks import FailedChecks
 from nodeless.app.logs import logger
 from nodeless.app.metrics import Metrics
 from nodeless.app.recorder import Recorder
+from nodeless.lifecycle.consistency import TERMINATION
 from nodeless.model.instructions import DeletePod, EvictPod, PublishEvent, ReportFailedCheck
 from nodeless.watch import ApiClient, ApiError
 

@@ -6,9 +6,6 @@ from nodeless.app.recorder import Recorder
 from nodeless.lifecycle.consistency import REASON
 from nodeless.model.instructions import PublishEvent, ReportFailedCheck
 
-#: The check of a node whose drain is held up.
-TERMINATION = "Termination"
-
 
 class FailedChecks:
     """Carries out ReportFailedCheck."""

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import os
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,6 @@ from nodeless.explain.decisions import Situation
 from nodeless.explain.foresight import Looked
 from nodeless.model.instance_types import Catalog
 from nodeless.model.snapshot import Snapshot
-from nodeless.model.subnets import SubnetRoom
 from nodeless.solve import Policy, with_placeholders
 from nodeless.watch import ApiClient, ApiError, ApiUnavailable, Watched, watched_kinds
 from nodeless.watch.buffers import watched_buffers
@@ -75,14 +74,15 @@ async def live_situation(
     try:
         if settings is None:
             raise CloudError(f"ConfigMap {namespace}/{SETTINGS_NAME} does not tell the cluster's name")
-        catalog, problems, subnets = await _asked(snapshot, settings, region)
+        async with _provider(settings, region) as cloud:
+            return await _situation(cloud, snapshot, policy_of(settings), now)
     except CloudError as error:
         if offline is None:
             raise
         remark(f"the cloud cannot be asked, the bundled catalogue is used: {error}")
-        (catalog, problems), subnets = offline(snapshot), {}
+    catalog, problems = offline(snapshot)
     policy = policy_of(settings) if settings is not None else Policy()
-    return Situation(snapshot, catalog, replace(policy, pool_problems=problems, subnets=subnets), now)
+    return Situation(snapshot, catalog, replace(policy, pool_problems=problems), now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,19 +120,26 @@ async def live_change(
         seen = await _snapshot(client, namespace, remark, ())
     finally:
         await client.close()
-    cloud = AwsProvider(aws_settings(settings, region, ""), log=structlog.get_logger().bind(logger="aws"))
     policy, now, changed = policy_of(settings), time.time(), applied(seen)
-    try:
-        await cloud.start()
+    async with _provider(settings, region) as cloud:
         before, after = [await _situation(cloud, snapshot, policy, now) for snapshot in (seen, changed)]
         looked = Looked(
             await selections(cloud, seen),
             await selections(cloud, changed),
             {each.provider_id: each for each in await cloud.instances()},
         )
+    return Change(before, after, looked, settings.drift_enabled)
+
+
+@contextlib.asynccontextmanager
+async def _provider(settings: GlobalSettings, region: str) -> AsyncIterator[AwsProvider]:
+    """The cloud, started; closed at the end."""
+    cloud = AwsProvider(aws_settings(settings, region, ""), log=structlog.get_logger().bind(logger="aws"))
+    try:
+        await cloud.start()
+        yield cloud
     finally:
         await cloud.close()
-    return Change(before, after, looked, settings.drift_enabled)
 
 
 async def _situation(cloud: AwsProvider, snapshot: Snapshot, policy: Policy, now: float) -> Situation:
@@ -189,15 +196,3 @@ async def _settings(
 async def _read_settings(client: ApiClient, namespace: str) -> GlobalSettings:
     document = await client.get(f"/api/v1/namespaces/{namespace}/configmaps/{SETTINGS_NAME}")
     return GlobalSettings.from_config_map(document.get("data") or {}, Given(dict(os.environ), {}))
-
-
-async def _asked(
-    snapshot: Snapshot, settings: GlobalSettings, region: str
-) -> tuple[Catalog, dict[str, str], dict[str, tuple[SubnetRoom, ...]]]:
-    cloud = AwsProvider(aws_settings(settings, region, ""), log=structlog.get_logger().bind(logger="aws"))
-    try:
-        await cloud.start()
-        catalog, problems = await pool_catalogs(cloud, snapshot)
-        return catalog, problems, await pool_subnets(cloud, snapshot, catalog)
-    finally:
-        await cloud.close()

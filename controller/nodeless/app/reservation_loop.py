@@ -8,7 +8,6 @@ from nodeless.app.hands import Hands
 from nodeless.app.logs import logger
 from nodeless.cloud import CloudError, CloudProvider
 from nodeless.lifecycle.reservations import ReservationView, concerned, step_reservation
-from nodeless.model.nodes import Claim
 from nodeless.model.placement import CapacityReservation
 from nodeless.watch import ApiError, ApiUnavailable
 
@@ -45,18 +44,20 @@ class ReservationLoop:
         if not claims:
             return
         instances = {each.provider_id: each for each in await self._cloud.instances()}
+        keys = {str(claim.node_class) for claim in claims}
+        reservations = {key: await self._reservations(key) for key in sorted(keys)}
         for claim in claims:
             view = ReservationView(
                 claim,
                 snapshot.node_of(claim),
                 instances.get(claim.provider_id),
-                await self._reservations(claim),
+                reservations[str(claim.node_class)],
             )
             await self._hands.carry_out(step_reservation(view, wall_clock()))
 
-    async def _reservations(self, claim: Claim) -> dict[str, CapacityReservation]:
-        """Those of the claim's node class; none when it cannot be resolved now."""
-        node_class = self._cluster.snapshot.node_classes.get(str(claim.node_class))
+    async def _reservations(self, key: str) -> dict[str, CapacityReservation]:
+        """Those of a node class; none when it cannot be resolved now."""
+        node_class = self._cluster.snapshot.node_classes.get(key)
         if node_class is None or node_class.invalid:
             return {}
         try:

@@ -173,11 +173,15 @@ class Prices:
         self._known: dict[str, dict[tuple[str, str, str], float]] = {}
 
     def of(self, node: Node, pool: Pool) -> float | None:
-        known = self._known.get(pool.key)
+        return self.at(pool.key, node.instance_type, node.zone, node.capacity_type)
+
+    def at(self, pool: str, instance_type: str, zone: str, capacity_type: str) -> float | None:
+        """The price at which a pool, by key, buys such a node; None: it does not."""
+        known = self._known.get(pool)
         if known is None:
-            known = self._known[pool.key] = {
+            known = self._known[pool] = {
                 (kind.name, offering.zone, offering.capacity_type): offering.price
-                for kind in self._catalog.get(pool.key, ())
+                for kind in self._catalog.get(pool, ())
                 for offering in kind.offerings
             }
-        return known.get((node.instance_type, node.zone, node.capacity_type))
+        return known.get((instance_type, zone, capacity_type))

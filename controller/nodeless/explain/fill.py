@@ -127,7 +127,7 @@ def _standing(
         thing.instance_type,
         zone,
         capacity_type,
-        price_of(catalog, pool, thing.instance_type, zone, capacity_type),
+        _price(catalog, pool, thing.instance_type, zone, capacity_type),
         allocatable,
         {},
         _shares(staying, arriving),
@@ -160,7 +160,7 @@ def _pool(labels: Mapping[str, str]) -> str:
     return ""
 
 
-def price_of(catalog: Catalog, pool: str, name: str, zone: str, capacity_type: str) -> float | None:
+def _price(catalog: Catalog, pool: str, name: str, zone: str, capacity_type: str) -> float | None:
     """Of the pool's own offering, else of any pool's; a node without capacity type is taken as on-demand."""
     wanted = capacity_type or "on-demand"
     for key in (pool, *sorted(catalog)):

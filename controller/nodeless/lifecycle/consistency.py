@@ -17,7 +17,7 @@ LEAST_CAPACITY = 0.9
 #: How often a check that fails is told again.
 TELL_AGAIN = 600.0
 REASON = "FailedConsistencyCheck"
-FAILED_INIT, NODE_SHAPE = "FailedInit", "NodeShape"
+FAILED_INIT, NODE_SHAPE, TERMINATION = "FailedInit", "NodeShape", "Termination"
 
 
 def step_consistency(view: ClaimView, now: float) -> Step:

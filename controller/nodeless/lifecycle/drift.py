@@ -2,9 +2,9 @@
 
 In Karpenter's order: fields that are copied into nodes (by digest), requirements, the
 instance type, then what the cloud says: image, subnet, security groups, reservation, placement
-group. The first reason
-found stands in the claim's condition `Drifted`; room `disruption` acts on it. A Provisioner's node
-is marked `drifted` as well while drift of Provisioners is on, unless it is marked for another reason.
+group. The first reason found stands in the claim's condition `Drifted`; room `disruption` acts on
+it. A Provisioner's node is marked `drifted` as well while drift of Provisioners is on, unless it is
+marked for another reason.
 """
 
 from collections.abc import Iterator
