@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from tests.kubelets.world import World
+from tests.kubelets.world import World, is_true
 
 pytestmark = pytest.mark.cluster
 
@@ -139,3 +141,75 @@ def test_a_slow_boot_joins_late_and_a_failed_one_never(world: World) -> None:
     world.aws.set_faults()
     ids = [each["InstanceId"] for each in (lost, slow, usual)]
     world.aws.client("ec2").terminate_instances(InstanceIds=ids)
+
+
+def test_a_node_that_was_taken_for_lost_is_ready_again_with_its_pods(world: World, namespace: str) -> None:
+    """The node lifecycle controller writes so when heartbeats come late; a kubelet's next sync says more."""
+    instance = world.launch(world.bootstrap())
+    node = world.ready_node(instance)["metadata"]["name"]
+    world.api.create(_bound_pod("inhabitant", namespace, node))
+    pod = f"/api/v1/namespaces/{namespace}/pods/inhabitant"
+    world.api.wait(pod, lambda found: is_true(found, "Ready"))
+
+    lost = [
+        {"type": each, "status": "Unknown", "reason": "NodeStatusUnknown"}
+        for each in ("Ready", "MemoryPressure", "DiskPressure", "PIDPressure")
+    ]
+    path = f"/api/v1/nodes/{node}"
+    world.api.patch(path, {"status": {"conditions": lost}}, kind="strategic", subresource="status")
+    unready = {"status": {"conditions": [{"type": "Ready", "status": "False"}]}}
+    world.api.patch(pod, unready, kind="strategic", subresource="status")
+
+    found = world.api.wait(path, lambda found: is_true(found, "Ready"))
+    assert {each["status"] for each in found["status"]["conditions"] if each["type"] != "Ready"} == {"False"}
+    world.api.wait(pod, lambda found: is_true(found, "Ready"))
+    world.aws.client("ec2").terminate_instances(InstanceIds=[instance["InstanceId"]])
+
+
+def test_a_condition_that_somebody_else_reports_is_left_alone(world: World) -> None:
+    instance = world.launch(world.bootstrap())
+    path = f"/api/v1/nodes/{world.ready_node(instance)['metadata']['name']}"
+    ill = {"type": "KernelReady", "status": "False", "reason": "ForkFailedOutOfPIDs"}
+    lost = {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}
+    world.api.patch(path, {"status": {"conditions": [ill, lost]}}, kind="strategic", subresource="status")
+    found = world.api.wait(path, lambda found: is_true(found, "Ready"))
+    assert [each["reason"] for each in found["status"]["conditions"] if each["type"] == "KernelReady"] == [
+        "ForkFailedOutOfPIDs"
+    ]
+    world.aws.client("ec2").terminate_instances(InstanceIds=[instance["InstanceId"]])
+
+
+def test_a_rebooted_instance_comes_back_with_another_boot_id_and_its_pods_start_anew(
+    world: World, namespace: str
+) -> None:
+    instance = world.launch(world.bootstrap())
+    node = world.ready_node(instance)
+    before, path = node["status"]["nodeInfo"]["bootID"], f"/api/v1/nodes/{node['metadata']['name']}"
+    world.api.create(_bound_pod("inhabitant", namespace, node["metadata"]["name"]))
+    pod = f"/api/v1/namespaces/{namespace}/pods/inhabitant"
+    world.api.wait(pod, lambda found: is_true(found, "Ready"))
+
+    world.aws.client("ec2").reboot_instances(InstanceIds=[instance["InstanceId"]])
+
+    world.api.wait(path, lambda found: not is_true(found, "Ready"))
+    world.api.wait(
+        path,
+        lambda found: is_true(found, "Ready") and found["status"]["nodeInfo"]["bootID"] != before,
+    )
+    again = world.api.wait(
+        pod,
+        lambda found: (
+            is_true(found, "Ready") and found["status"]["containerStatuses"][0]["restartCount"] == 1
+        ),
+    )
+    assert again["spec"]["nodeName"] == node["metadata"]["name"]
+    world.aws.client("ec2").terminate_instances(InstanceIds=[instance["InstanceId"]])
+
+
+def _bound_pod(name: str, namespace: str, node: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"nodeName": node, "containers": [{"name": "main", "image": "pause"}]},
+    }

@@ -7,6 +7,7 @@
   parameters, and error when refused;
 * `GET instances`: every instance as EC2 holds it, in the form of DescribeInstances; no fault hides any, and
   the question is not recorded as a call;
+* `GET reboots`: how often each instance was rebooted, by id;
 * `GET faults` and `PUT faults`: `{capacity, quotas, errors, throttle, unreachable, impaired, scheduled,
   consistency, profiles, boot, delay, lost}`, what is left out is off.
   `capacity` is a list of `{instanceType?, zone?, capacityType?, remaining?, code?}`: pools that can give so
@@ -107,6 +108,8 @@ def _shown(state: LocalState, moto: MotoServer, name: str) -> WireResponse:
             return _json(200, {"calls": list(state.calls)})
         case "instances":
             return _json(200, {"instances": _instances(moto, state.region)})
+        case "reboots":
+            return _json(200, {"reboots": dict(state.reboots)})
         case "faults":
             return _json(200, _faults_document(state.faults))
         case _:

@@ -1,7 +1,7 @@
 """Launches instances in moto with everything that a launch template says, which moto itself drops for fleets.
 
 Also `RunInstances` as a call: moto's, with interfaces that end with their instance and the root device of
-its image.
+its image; and `RebootInstances`, which leaves a trace.
 """
 
 from __future__ import annotations
@@ -133,9 +133,21 @@ def run_instances(call: Call) -> dict[str, Any]:
     return answer
 
 
+def reboot_instances(call: Call) -> dict[str, Any]:
+    """ec2.RebootInstances: moto's, counted, so that kubelets learn of it."""
+    answer = call.forward()
+    with call.state.lock:
+        for instance_id in call.parameters["InstanceIds"]:
+            call.state.reboots[instance_id] = call.state.reboots.get(instance_id, 0) + 1
+    return answer
+
+
 def _decoded(user_data: object) -> bytes | None:
     """boto3 encodes user data once more, so what came encoded is decoded first."""
     return base64.b64decode(str(user_data)) if user_data else None
 
 
-HANDLERS: Handlers = {("ec2", "RunInstances"): run_instances}
+HANDLERS: Handlers = {
+    ("ec2", "RunInstances"): run_instances,
+    ("ec2", "RebootInstances"): reboot_instances,
+}

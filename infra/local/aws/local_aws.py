@@ -186,6 +186,10 @@ class LocalAws:
         """Every instance, as DescribeInstances shows it; faults hide none, and no call is recorded."""
         return list(self.control("GET", "instances")["instances"])
 
+    def reboots(self) -> dict[str, int]:
+        """How often each instance was rebooted, by id; those that never were are left out."""
+        return dict(self.control("GET", "reboots")["reboots"])
+
     def calls(self) -> list[dict[str, Any]]:
         """The calls made so far; their fields are told in `infra.local.aws.control`."""
         return list(self.control("GET", "calls")["calls"])

@@ -122,6 +122,8 @@ class LocalState:
     placement_groups: dict[str, Any] = field(default_factory=dict)
     #: What of instances moto does not keep, by id: reservation, placement.
     instance_details: dict[str, Any] = field(default_factory=dict)
+    #: How often each instance was rebooted, by id: nothing that EC2 tells shows it.
+    reboots: dict[str, int] = field(default_factory=dict)
     #: EKS clusters by name.
     clusters: dict[str, Any] = field(default_factory=dict)
     #: Rendered answers of calls whose answer never changes.
@@ -192,4 +194,5 @@ class LocalState:
             self.reservations.clear()
             self.placement_groups.clear()
             self.instance_details.clear()
+            self.reboots.clear()
             self.clusters.clear()

@@ -75,6 +75,18 @@ class Cloud:
             return []  # an AWS that is gone has no faults
         return found
 
+    async def reboots(self) -> Mapping[str, int]:
+        """Return how often each instance was rebooted, by id."""
+        return await asyncio.to_thread(self._reboots)
+
+    def _reboots(self) -> Mapping[str, int]:
+        try:
+            with self._opener.open(f"{self._endpoint}/nodeless/reboots", timeout=30) as answer:
+                found: dict[str, int] = json.load(answer)["reboots"]
+        except OSError:
+            return {}  # an AWS that is gone reboots nothing
+        return found
+
     async def terminated(self, instance_id: str) -> bool:
         """Ask about one instance by name: whether it is gone for good."""
 

@@ -95,6 +95,11 @@ class Executor:
             await executed.stop(grace_seconds)
             self._pods.pop(uid, None)
 
+    def say_again(self, uid: str) -> None:
+        """Write a pod's status once more: somebody wrote another one."""
+        if (executed := self._pods.get(uid)) is not None:
+            executed.say_again()
+
     async def stop_all(self) -> None:
         """End everything at once: the simulator itself ends."""
         await asyncio.gather(*(self.stop(uid, 0) for uid in list(self._pods)))
@@ -280,6 +285,10 @@ class ExecutedPod:
             self._changed.clear()
             body = {"metadata": {"uid": self._pod["metadata"]["uid"]}, "status": self._status()}
             await persist(lambda body=body: ignoring(self._api.patch(f"{self._path}/status", body), 404, 409))  # type: ignore[misc]
+
+    def say_again(self) -> None:
+        """Have the status written once more."""
+        self._changed.set()
 
     def _status(self) -> dict[str, Any]:
         statuses = [each.status for each in self._containers] + [

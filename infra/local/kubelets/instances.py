@@ -3,7 +3,8 @@
 An instance is due at its launch time plus the boot time, so a restarted simulator decides alike. What keeps
 an instance out is what keeps a real one out: no bootstrap in its user data, another cluster, a wrong CA,
 labels that the kubelet refuses, a role that the cluster does not know. Each reason is logged once. A Node
-that is deleted while its instance runs stays deleted: kubelets register at start only. Next: `pods`.
+that is deleted while its instance runs stays deleted: kubelets register at start only. A node that was taken
+for lost is Ready again at its next heartbeat; a rebooted one comes back with another boot id. Next: `pods`.
 """
 
 import asyncio
@@ -23,7 +24,14 @@ from infra.local.kubelets.certificates import same_certificates
 from infra.local.kubelets.clock import timestamp
 from infra.local.kubelets.cloud import Cloud
 from infra.local.kubelets.cluster import Cluster
-from infra.local.kubelets.nodes import UNINITIALIZED, Instance, cloud_labels, conditions, registration
+from infra.local.kubelets.nodes import (
+    UNINITIALIZED,
+    Instance,
+    boot_id,
+    cloud_labels,
+    conditions,
+    registration,
+)
 from infra.local.kubelets.objects import Node
 from infra.local.kubelets.pods import Pods
 from infra.local.kubelets.quantities import parse_resources
@@ -38,6 +46,8 @@ log = logging.getLogger(__name__)
 _POLL_SECONDS = 0.3
 _RETRY_SECONDS = 0.5
 _LAST_RETRY_SECONDS = 5.0
+#: The reason of conditions that the node lifecycle controller writes when it hears nothing of a kubelet.
+_LOST = "NodeStatusUnknown"
 _EMPTY_CIDR = "100.64.0.0/10"
 _FAILURES = (ClientError, BotoCoreError)
 
@@ -67,6 +77,8 @@ class Instances:
         self._seen: dict[str, Instance] = {}
         self._boots: dict[str, asyncio.Task[None]] = {}
         self._joined: dict[str, str] = {}
+        self._reboots: dict[str, int] = {}
+        registry.on_beat = self._sync
         self._tasks = Tasks()
 
     async def run(self) -> None:
@@ -95,6 +107,45 @@ class Instances:
                 instance = self._seen.pop(instance_id)
                 self._tasks.start(self._end(instance), f"end of {instance_id}")
         self._delete_orphans(current)
+        for instance_id, number in (await self._cloud.reboots()).items():
+            name = self._joined.get(instance_id)
+            if name is not None and self._reboots.get(instance_id, 0) < number:
+                self._reboots[instance_id] = number
+                work = self._reboot(self._seen[instance_id], name, number)
+                self._boots[instance_id] = self._tasks.start(work, f"reboot of {instance_id}")
+
+    async def _reboot(self, instance: Instance, name: str, number: int) -> None:
+        """Down and up again; a boot fault keeps it down for longer, or for ever."""
+        node = self._registry.get(name)
+        if node is None:
+            return
+        log.info("instance %s reboots: kubelet of %s falls silent", instance.id, name)
+        self._registry.remove(name)
+        await self._say(name, {"conditions": conditions(timestamp(), ready=False)})
+        await self._pods.halt(name)
+        late, joins = await self._cloud.boot(instance)
+        if not joins:
+            log.warning("instance %s does not come back from its reboot: fault", instance.id)
+            return
+        await asyncio.sleep(self._boot_seconds + late)
+        self._registry.add(replace(node, held={}))
+        self._registry.beat(name)
+        back = {"nodeInfo": {"bootID": boot_id(instance.id, number)}}
+        await self._say(name, back | {"conditions": conditions(timestamp(), ready=True)})
+        log.info("instance %s is back as node %s", instance.id, name)
+
+    async def _say(self, name: str, status: dict[str, Any]) -> None:
+        await persist(
+            lambda: ignoring(self._api.patch(f"/api/v1/nodes/{name}/status", {"status": status}), 404)
+        )
+
+    async def _sync(self, name: str) -> None:
+        """A kubelet's heartbeat: what the control plane took for lost while it heard nothing is not."""
+        node = self._nodes.get("", name)
+        if node is not None and any(each.reason == _LOST for each in node.status.conditions):
+            log.info("node %s was taken for lost: it is Ready", name)
+            await self._say(name, {"conditions": conditions(timestamp(), ready=True)})
+        await self._pods.sync(name)
 
     def _follow_state(self, instance: Instance) -> None:
         name = self._joined[instance.id]
@@ -136,7 +187,9 @@ class Instances:
         cidr = _EMPTY_CIDR
         if instance.subnet_id:
             cidr = (await _asked(lambda: self._cloud.subnet(instance.subnet_id)))[0]
-        body = registration(instance, record, bootstrap)
+        reboots = (await self._cloud.reboots()).get(instance.id, 0)
+        self._reboots[instance.id] = reboots
+        body = registration(instance, record, bootstrap, reboots)
         name = instance.private_dns_name
         allocatable = parse_resources(body["status"]["allocatable"])
         self._registry.add(ManagedNode(name=name, ip=instance.private_ip, cidr=cidr, allocatable=allocatable))
@@ -144,8 +197,9 @@ class Instances:
         await self._register(name, body)
         self._registry.beat(name)
         await self._initialise(name, instance)
-        ready = {"status": {"conditions": conditions(timestamp(), ready=True)}}
-        await persist(lambda: ignoring(self._api.patch(f"/api/v1/nodes/{name}/status", ready), 404))
+        # The Node may be older than this process, and the boot younger than the Node.
+        info = {"nodeInfo": body["status"]["nodeInfo"]}
+        await self._say(name, info | {"conditions": conditions(timestamp(), ready=True)})
         log.info("instance %s joined as node %s", instance.id, name)
         if (latest := self._seen.get(instance.id)) is not None and latest.state not in ("pending", "running"):
             self._follow_state(latest)
@@ -246,6 +300,7 @@ class Instances:
     async def _end(self, instance: Instance) -> None:
         if task := self._boots.pop(instance.id, None):
             task.cancel()
+        self._reboots.pop(instance.id, None)
         name = self._joined.pop(instance.id, None)
         if name is None:
             return

@@ -75,13 +75,21 @@ def printed(resources: Resources) -> dict[str, str]:
     return {name: format_quantity(name, amount) for name, amount in resources.items()}
 
 
-def registration(instance: Instance, record: Mapping[str, Any], bootstrap: Bootstrap) -> dict[str, Any]:
+def boot_id(instance_id: str, reboots: int) -> str:
+    """Return what the kernel calls this boot: another name after each reboot."""
+    return f"{instance_id}-{reboots}"
+
+
+def registration(
+    instance: Instance, record: Mapping[str, Any], bootstrap: Bootstrap, reboots: int = 0
+) -> dict[str, Any]:
     """Return the Node that the kubelet posts: not ready yet.
 
     Args:
         instance: where it runs.
         record: its type's entry of DescribeInstanceTypes.
         bootstrap: how its kubelet was started.
+        reboots: how often the instance was rebooted.
     """
     whole = capacity(record, bootstrap)
     architectures = record["ProcessorInfo"]["SupportedArchitectures"]
@@ -109,7 +117,10 @@ def registration(instance: Instance, record: Mapping[str, Any], bootstrap: Boots
             "allocatable": printed(allocatable(record, bootstrap, whole)),
             "addresses": addresses(instance.private_ip, instance.private_dns_name),
             "conditions": [],
-            "nodeInfo": node_info(architecture, _IMAGES[bootstrap.family], instance.id, system),
+            "nodeInfo": {
+                **node_info(architecture, _IMAGES[bootstrap.family], instance.id, system),
+                "bootID": boot_id(instance.id, reboots),
+            },
             "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
         },
     }

@@ -42,11 +42,29 @@ class PodSpec(msgspec.Struct, gc=False):
     overhead: dict[str, str] = {}
 
 
+class Condition(msgspec.Struct, gc=False):
+    """A condition of a pod or a node."""
+
+    type: str
+    status: str = ""
+    reason: str | None = None
+
+
+class ContainerStatus(msgspec.Struct, gc=False):
+    """How a container is."""
+
+    name: str
+    ready: bool = False
+    restartCount: int = 0  # noqa: N815 - the API's name
+
+
 class PodStatus(msgspec.Struct, gc=False):
     """A pod's status."""
 
     phase: str = "Pending"
     podIP: str = ""  # noqa: N815 - the API's name
+    conditions: list[Condition] = []
+    containerStatuses: list[ContainerStatus] = []  # noqa: N815 - the API's name
 
 
 class Pod(msgspec.Struct, gc=False):
@@ -66,6 +84,19 @@ class Pod(msgspec.Struct, gc=False):
         """Whether it holds no resources any more."""
         return self.status.phase in ("Succeeded", "Failed")
 
+    @property
+    def doubted(self) -> bool:
+        """Whether somebody says that it is not ready though all its containers are."""
+        ready = any(each.type == "Ready" and each.status == "True" for each in self.status.conditions)
+        containers = self.status.containerStatuses
+        whole = bool(containers) and all(each.ready for each in containers)
+        return self.status.phase == "Running" and whole and not ready
+
+    @property
+    def restarts(self) -> int:
+        """The most restarts of any of its containers."""
+        return max((each.restartCount for each in self.status.containerStatuses), default=0)
+
 
 class NodeSpec(msgspec.Struct, gc=False):
     """A node's specification."""
@@ -77,6 +108,7 @@ class NodeStatus(msgspec.Struct, gc=False):
     """A node's status."""
 
     allocatable: dict[str, str] = {}
+    conditions: list[Condition] = []
 
 
 class Node(msgspec.Struct, gc=False):

@@ -32,6 +32,8 @@ class Execution(Protocol):
 
     async def stop(self, uid: str, grace_seconds: float) -> None: ...
 
+    def say_again(self, uid: str) -> None: ...
+
 
 class Pods:
     """All pods bound to nodes of ours.
@@ -59,6 +61,8 @@ class Pods:
         self._stop_seconds = stop_seconds
         self._started: set[str] = set()
         self._stopping: set[str] = set()
+        self._halted: set[str] = set()
+        self._doubted: dict[str, dict[str, Pod]] = {}
         self._tasks = Tasks()
         self.on_gone: Callable[[Pod], None] = lambda pod: None
         self.bound = Reflector(
@@ -70,10 +74,14 @@ class Pods:
         """Bring one pod on."""
         if pod.status.podIP and not pod.spec.hostNetwork:
             self._addresses.hold(pod.status.podIP)
+        uid = pod.metadata.uid
+        if pod.doubted:
+            self._doubted.setdefault(pod.spec.nodeName, {})[uid] = pod
+        else:
+            self._doubted.get(pod.spec.nodeName, {}).pop(uid, None)
         node = self._registry.get(pod.spec.nodeName)
         if node is None:
             return
-        uid = pod.metadata.uid
         if pod.metadata.deletionTimestamp is not None:
             if uid not in self._stopping:
                 self._stopping.add(uid)
@@ -92,6 +100,16 @@ class Pods:
     async def _start(self, pod: Pod, node: ManagedNode) -> None:
         requests = pod_requests(pod)
         executed = self._execution.wants(pod)
+        uid, ip = pod.metadata.uid, pod.status.podIP
+        if uid in self._halted:
+            self._halted.discard(uid)
+            node.held[uid] = requests
+            if executed:
+                await self._execution.start(pod, ip, node.ip)
+                return
+            await asyncio.sleep(self._start_seconds)
+            await self._write(pod, running_status(pod, ip, node.ip, restarts=pod.restarts + 1))
+            return
         if pod.status.phase == "Running":
             node.held[pod.metadata.uid] = requests
             if executed:
@@ -138,6 +156,27 @@ class Pods:
         body = {"gracePeriodSeconds": 0, "preconditions": {"uid": pod.metadata.uid}}
         await persist(lambda: ignoring(self._api.delete(pod.path, body), 404, 409))
 
+    async def sync(self, node_name: str) -> None:
+        """Say again that pods are ready of which others wrote that they are not: their kubelet knows."""
+        for uid, pod in list(self._doubted.get(node_name, {}).items()):
+            if pod.metadata.deletionTimestamp is not None or uid in self._halted:
+                continue
+            if self._execution.wants(pod):
+                self._execution.say_again(uid)
+            else:
+                await self._write(pod, {"conditions": pod_conditions(timestamp(), ready=True)})
+
+    async def halt(self, node_name: str) -> None:
+        """Stop the containers of a node that goes down; they start anew once it is added again."""
+        for pod in self.bound:
+            uid = pod.metadata.uid
+            if pod.spec.nodeName != node_name or uid in self._stopping or pod.status.phase != "Running":
+                continue
+            self._halted.add(uid)
+            self._started.discard(uid)
+            await self._execution.stop(uid, 0)
+            await self._write(pod, {"conditions": pod_conditions(timestamp(), ready=False)})
+
     async def remove_all(self, node_name: str) -> None:
         """Delete the pods of a node that is gone, without grace."""
         for pod in self.bound:
@@ -149,6 +188,8 @@ class Pods:
         uid = pod.metadata.uid
         self._started.discard(uid)
         self._stopping.discard(uid)
+        self._halted.discard(uid)
+        self._doubted.get(pod.spec.nodeName, {}).pop(uid, None)
         if (node := self._registry.get(pod.spec.nodeName)) is not None:
             node.held.pop(uid, None)
         if pod.status.podIP and not pod.spec.hostNetwork:
@@ -173,7 +214,7 @@ def pod_conditions(now: str, *, ready: bool, initialized: bool = True) -> list[d
     ]
 
 
-def running_status(pod: Pod, ip: str, host_ip: str) -> dict[str, Any]:
+def running_status(pod: Pod, ip: str, host_ip: str, restarts: int = 0) -> dict[str, Any]:
     """Return the status of a pod whose containers all run and are ready."""
     now = timestamp()
     return {
@@ -191,20 +232,20 @@ def running_status(pod: Pod, ip: str, host_ip: str) -> dict[str, Any]:
             for each in pod.spec.initContainers
         ],
         "containerStatuses": [
-            _container_status(each.name, each.image, {"running": {"startedAt": now}})
+            _container_status(each.name, each.image, {"running": {"startedAt": now}}, restarts)
             for each in pod.spec.containers
         ],
     }
 
 
-def _container_status(name: str, image: str, state: dict[str, Any]) -> dict[str, Any]:
+def _container_status(name: str, image: str, state: dict[str, Any], restarts: int = 0) -> dict[str, Any]:
     return {
         "name": name,
         "image": image,
         "imageID": image,
         "ready": True,
         "started": "running" in state,
-        "restartCount": 0,
+        "restartCount": restarts,
         "state": state,
     }
 

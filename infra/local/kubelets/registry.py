@@ -6,7 +6,7 @@ Shared by `instances` and `fargate`, which add and remove nodes, and by `pods`, 
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,6 +40,10 @@ class ManagedNode:
     held: dict[str, Resources] = field(default_factory=dict)
 
 
+async def _nothing(_name: str) -> None:
+    """What a heartbeat does besides, unless told otherwise."""
+
+
 class Registry:
     """Nodes of ours by name."""
 
@@ -49,6 +53,8 @@ class Registry:
         self._beats: dict[str, asyncio.Task[None]] = {}
         #: Called with a node's name when its pods may be looked at.
         self.on_added: Callable[[str], None] = lambda name: None
+        #: Awaited with a node's name at each of its heartbeats.
+        self.on_beat: Callable[[str], Awaitable[None]] = _nothing
 
     def __contains__(self, name: str) -> bool:
         return name in self._nodes
@@ -83,6 +89,7 @@ class Registry:
             try:
                 renewal = {"spec": {"renewTime": micro_timestamp(), "holderIdentity": name}}
                 await self._api.patch(f"{_LEASES}/{name}", renewal, MERGE)
+                await self.on_beat(name)
             except ApiError as error:
                 if error.status == 404:
                     await persist(lambda: ignoring(self._api.create(_LEASES, _lease(name)), 409))
