@@ -220,7 +220,7 @@ def controller_policy(subject: Subject) -> Document:
         {
             "Sid": "ConditionalEC2Termination",
             "Effect": "Allow",
-            "Action": "ec2:TerminateInstances",
+            "Action": ["ec2:RebootInstances", "ec2:TerminateInstances"],
             "Resource": "*",
             "Condition": {
                 "StringLike": {"ec2:ResourceTag/karpenter.sh/nodepool": "*"},
@@ -254,7 +254,8 @@ def article_policy(subject: Subject) -> Document:
     """The statements of Karpenter's v0.27 guide to the letter; with a queue, the right to read that, too.
 
     Instances of NodePools bear no `karpenter.sh/provisioner-name`, so this policy lets the controller end
-    those of Provisioners alone; and a missing instance profile is found out by EC2 only.
+    those of Provisioners alone; none may be rebooted, so repairs that would reboot a node end it after five
+    minutes; and a missing instance profile is found out by EC2 only.
     """
     return document(
         {

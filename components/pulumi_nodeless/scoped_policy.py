@@ -76,7 +76,7 @@ def scoped_controller_policy(subject: Subject) -> Document:
         ),
         _allow(
             "EndWhatIsOwn",
-            ["ec2:DeleteLaunchTemplate", "ec2:TerminateInstances"],
+            ["ec2:DeleteLaunchTemplate", "ec2:RebootInstances", "ec2:TerminateInstances"],
             [f"{ec2}:{subject.account}:{kind}/*" for kind in ("instance", "launch-template")],
             ours,
         ),

@@ -55,7 +55,7 @@ class Network:
     """Tagged subnets in two zones, a security group, an instance profile."""
 
     def __init__(self, aws, security_group=True):
-        self.ec2 = aws.client("ec2")
+        self.ec2, self.reboots = aws.client("ec2"), aws.reboots
         tags = [{"Key": key, "Value": value} for key, value in DISCOVERY.items()]
         self.vpc = self.ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
         for number, zone in enumerate("ab"):
@@ -148,6 +148,7 @@ class Kubelets:
         self._api = api
         self._network = network
         self._joined = {}
+        self._boots = {}
         self._beat = 0.0
 
     async def run(self):
@@ -160,6 +161,9 @@ class Kubelets:
             identifier = instance["InstanceId"]
             if identifier not in self._joined and identifier not in self.silent:
                 self._join(instance)
+        for identifier, number in self._network.reboots().items():
+            if identifier in self._joined and self._boots.get(identifier, 0) < number:
+                self._reboot(identifier, number)
         beating = time.monotonic() - self._beat > 5
         for identifier, name in self._joined.items():
             if identifier in self.silent:
@@ -183,12 +187,28 @@ class Kubelets:
                 "providerID": f"aws:///{zone}/{instance['InstanceId']}",
                 "taints": [{"key": "karpenter.sh/unregistered", "effect": "NoExecute"}],
             },
-            "status": {"capacity": resources, "allocatable": resources},
+            "status": {
+                "capacity": resources,
+                "allocatable": resources,
+                "nodeInfo": {"bootID": f"{instance['InstanceId']}-0"},
+            },
         }
         with suppress(ApiError):
             self._api.create(node)
         self._joined[instance["InstanceId"]] = name
         self._report_ready(name)
+
+    def _reboot(self, identifier, number):
+        """Off, and on again with another boot id; a silent machine stays off."""
+        path = f"{NODES}/{self._joined[identifier]}"
+        off = {"status": {"conditions": [{"type": "Ready", "status": "False", "reason": "KubeletNotReady"}]}}
+        on = {"status": {"nodeInfo": {"bootID": f"{identifier}-{number}"}}}
+        with suppress(ApiError):
+            self._api.patch(path, off, kind="strategic", subresource="status")
+            if identifier not in self.silent:
+                self._api.patch(path, on, kind="strategic", subresource="status")
+                self._report_ready(self._joined[identifier])
+            self._boots[identifier] = number
 
     def _report_ready(self, name):
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

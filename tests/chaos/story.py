@@ -8,6 +8,7 @@ from tests.app.world import CLAIMS, NODES, POOLS
 from tests.chaos.world import BOUNDED, World
 
 DRAIN_SECONDS = 6
+FENCE = "nodeless.dev/rebooting"
 
 
 def whole_life(world: World) -> None:
@@ -17,6 +18,7 @@ def whole_life(world: World) -> None:
     end_a_bounded_drain(world)
     lose_a_machine(world)
     leave_a_reservation(world)
+    mend_by_a_reboot(world)
     move_for_money(world)
     tear_down(world)
 
@@ -79,6 +81,27 @@ def leave_a_reservation(world: World) -> None:
         lambda: world.api.get(path)["metadata"]["labels"][label] == "on-demand",
         "the claim says what EC2 charges",
     )
+
+
+def mend_by_a_reboot(world: World) -> None:
+    """A machine reports what a reboot clears: it is fenced, drained, rebooted, and used again."""
+    name, node = world.node_of("shop")
+    instance = node["spec"]["providerID"].rpartition("/")[2]
+    path = f"{NODES}/{node['metadata']['name']}"
+    ill = {"type": "AcceleratedHardwareReady", "status": "False", "reason": "NvidiaXID13Error"}
+    world.api.patch(path, {"status": {"conditions": [ill]}}, kind="strategic", subresource="status")
+    world.until(lambda: world.aws.reboots().get(instance), f"{instance} is rebooted")
+    well = {**ill, "status": "True", "reason": "NvidiaReady"}
+    world.api.patch(path, {"status": {"conditions": [well]}}, kind="strategic", subresource="status")
+
+    def back() -> bool:
+        claim = world.api.get(f"{CLAIMS}/{name}")
+        conditions = {each["type"]: each["status"] for each in claim["status"]["conditions"]}
+        fenced = any(taint["key"] == FENCE for taint in world.api.get(path)["spec"].get("taints", ()))
+        return (conditions["Rebooting"], conditions["Initialized"]) == ("False", "True") and not fenced
+
+    world.until(back, f"claim {name} is back from its reboot")
+    world.runs(web=2, shop=1)
 
 
 def move_for_money(world: World) -> None:

@@ -22,9 +22,10 @@ import sys
 import time
 from collections import Counter
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
-from nodeless.app import reservation_loop
+from nodeless.app import disruption_loop, reservation_loop
 from nodeless.app.collector import Collector
 from nodeless.app.controller import LeadershipLostError, run_controller
 from nodeless.app.failpoints import Moment, boundary
@@ -75,6 +76,11 @@ def lead(folder: Path) -> int:
     """One life; its exit code."""
     (folder / "pid").write_text(str(os.getpid()))
     bend_time(folder)
+    # Nobody waits ten minutes for what a GPU says; how it is mended stays as it is.
+    disruption_loop.POLICIES = tuple(
+        replace(each, toleration=1.0) if each.condition == "AcceleratedHardwareReady" else each
+        for each in disruption_loop.POLICIES
+    )
     # As eager as after its start, all the time: nobody waits minutes for what a look would find.
     Collector._CALM_SECONDS = reservation_loop.PERIOD = Collector._EAGER_SECONDS
     code = 0

@@ -18,6 +18,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600 * DEATHS)]
 
 
 def test_a_leader_killed_at_every_boundary_of_every_instruction_loses_nothing(world: World) -> None:
+    world.settings["nodeless.nodeRepair"] = "true"
     with world.leaders(deaths=DEATHS) as lives:
         whole_life(world)
         died_at = Counter(lives.died_at)

@@ -34,7 +34,7 @@ class Observer:
     """Instances as EC2 holds them, whatever faults show to others."""
 
     def __init__(self, aws: LocalAws) -> None:
-        self._aws = aws
+        self._aws, self.reboots = aws, aws.reboots
 
     def instances(self, *states: str) -> dict[str, dict[str, Any]]:
         """By id; by default those that live."""

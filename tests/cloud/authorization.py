@@ -70,7 +70,7 @@ class Needs:
                 yield from _making(action, "launch-template", parameters["TagSpecifications"])
             case ("ec2", "DeleteLaunchTemplate"):
                 yield self._template(f"ec2:{action}", parameters["LaunchTemplateName"])
-            case ("ec2", "TerminateInstances"):
+            case ("ec2", "RebootInstances" | "TerminateInstances"):
                 for instance_id in parameters["InstanceIds"]:
                     resource = f"{EC2}:{ACCOUNT}:instance/{instance_id}"
                     yield Need(f"ec2:{action}", resource, _context("ResourceTag", self._tags[instance_id]))

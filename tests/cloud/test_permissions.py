@@ -90,6 +90,7 @@ async def a_life(provider: AwsProvider, aws: LocalAws) -> Needs:
     assert await provider.forget_interruptions(await provider.interruptions()) == 1
     await asyncio.gather(*(provider.find(each.id) for each in made))
     needs = Needs(aws.client("ec2"), ROLE)
+    await provider.reboot(made[0].id)
     assert all(await asyncio.gather(*(provider.terminate(each.id) for each in made)))
     assert await provider.delete_launch_templates() == 4
     return needs
@@ -114,12 +115,13 @@ async def test_both_policies_grant_every_call_and_grant_nothing_that_is_never_ca
 
 
 @pytest.mark.parametrize("make", POLICIES)
-def test_instances_of_others_may_not_be_ended(make: Any) -> None:
+def test_instances_of_others_may_be_neither_ended_nor_rebooted(make: Any) -> None:
     policy = make(SUBJECT)
     instance = f"arn:aws:ec2:{REGION}:{ACCOUNT}:instance/i-1"
     for tags in ({}, {"kubernetes.io/cluster/other": "owned", "karpenter.sh/nodepool": "default"}):
         context = {f"{service}:ResourceTag/{k}": v for service in ("aws", "ec2") for k, v in tags.items()}
-        assert allowed_by(policy, Need("ec2:TerminateInstances", instance, context)) == []
+        for action in ("ec2:RebootInstances", "ec2:TerminateInstances"):
+            assert allowed_by(policy, Need(action, instance, context)) == []
 
 
 def test_the_scoped_policy_makes_nothing_without_tags_and_tags_nothing_that_stands() -> None:

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from nodeless.disruption.budgets import UNLIMITED, active, allowance, allowed, limit
 from nodeless.disruption.schedules import parse_schedule
+from nodeless.model.conditions import Condition
+from nodeless.model.nodes import INSTANCE_TERMINATING, REBOOTING
 from nodeless.model.pools import Budget
 from nodeless.model.taints import Taint
 from tests.disruption.world import a_node_pool, cluster, decide, node_of, only_move
@@ -71,6 +73,23 @@ def test_dn_04_nodes_that_leave_or_are_not_ready_are_taken_off():
     )
     found = allowance(seen, pool, "Empty", NOW)
     assert (found.nodes, found.disrupted, found.remaining) == (5, 4, 0)
+
+
+def test_dn_04_nodes_that_are_being_rebooted_are_taken_off_whatever_the_reason():
+    pool = a_node_pool(budgets=(Budget("3"),))
+    rebooting = Condition(REBOOTING, "True", "RebootIssued", "", NOW)
+    seen = cluster(pool, node_of(pool, "a"), node_of(pool, "b", conditions=(rebooting,)))
+    for reason in ("Empty", "Unhealthy"):
+        found = allowance(seen, pool, reason, NOW)
+        assert (found.nodes, found.disrupted, found.remaining) == (2, 1, 2)
+
+
+def test_dn_05_nodes_whose_instance_is_ending_count_neither_way():
+    pool = a_node_pool(budgets=(Budget("50%"),))
+    ending = Condition(INSTANCE_TERMINATING, "True", INSTANCE_TERMINATING, "", NOW)
+    gone = node_of(pool, "gone", deletion_timestamp=NOW, conditions=(ending,))
+    found = allowance(cluster(pool, node_of(pool, "a"), node_of(pool, "b"), gone), pool, "Empty", NOW)
+    assert (found.nodes, found.allowed, found.disrupted) == (2, 1, 0)
 
 
 def test_dn_05_nodes_that_are_not_initialised_are_not_counted():

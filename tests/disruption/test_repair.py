@@ -1,4 +1,4 @@
-"""Given nodes that say that they are broken, which one is replaced, and when is none?"""
+"""Given nodes that say that they are broken, which one is rebooted or replaced, and when is none?"""
 
 from dataclasses import replace
 
@@ -6,10 +6,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodeless.disruption import begin
-from nodeless.disruption.repair import RepairPolicy, ailment, breaker, in_order
+from nodeless.api.times import format_time
+from nodeless.disruption import advance, begin
+from nodeless.disruption.repair import (
+    POLICIES,
+    REBOOT,
+    REBOOT_XIDS,
+    RepairPolicy,
+    ailment,
+    breaker,
+    in_order,
+    misfits,
+)
 from nodeless.model.conditions import Condition
-from nodeless.model.labels import CAPACITY_TYPE, DO_NOT_DISRUPT, DO_NOT_REPAIR, ON_DEMAND
+from nodeless.model.labels import (
+    CAPACITY_TYPE,
+    DO_NOT_DISRUPT,
+    DO_NOT_REPAIR,
+    DRAIN_GRACE,
+    NOT_BEFORE,
+    ON_DEMAND,
+    REBOOTED_FROM,
+    REBOOTS,
+)
+from nodeless.model.nodes import REBOOTING
 from nodeless.model.pools import Budget
 from nodeless.model.requirements import Requirements
 from tests.disruption.test_commands import carried_out, replacement_of
@@ -162,3 +182,124 @@ def test_the_broken_node_is_marked_while_its_replacement_comes():
     after = carried_out(seen, begin(move, seen, dict(seen.pools), NOW))
     assert replacement_of(after).annotations["nodeless.dev/replaces"] == "a"
     assert any(taint.key == "karpenter.sh/disrupted" for taint in after.nodes["node-a"].taints)
+
+
+def xid(name="a", code=13, minutes=11, *, node=None, **fields):
+    """A node whose GPU reports an error of the driver."""
+    node = {"boot_id": "one", **(node or {})}
+    reason = f"NvidiaXID{code}Error"
+    return broken(name, minutes, type_="AcceleratedHardwareReady", reason=reason, node=node, **fields)
+
+
+@pytest.mark.parametrize("code", [13, 31, 48, 63, 64, 74, 79, 94, 95, 119, 120, 121, 140])
+def test_the_errors_that_eks_mends_by_a_reboot_are_mended_so(code):
+    busy = [on(f"h{each}", cpu="700m") for each in range(9)]
+    move = only_move(look(POOL, xid(code=code), on("a", cpu="500m"), healthy(9), busy))
+    assert move.action == ("reboot" if code in REBOOT_XIDS else "replace")
+    assert move.claims == ("a",)
+
+
+@pytest.mark.parametrize("kind", ["no boot id", "two reboots today"])
+def test_where_a_reboot_would_not_do_the_node_is_replaced(kind):
+    asked = ",".join(format_time(NOW - hours * 3600) for hours in (2, 23))
+    things = {
+        "no boot id": xid(node={"boot_id": ""}),
+        "two reboots today": xid(annotations={REBOOTS: asked}),
+    }
+    assert only_move(look(POOL, things[kind], healthy(9))).action == "delete"
+
+
+def test_reboots_of_the_day_before_do_not_count():
+    asked = ",".join(format_time(NOW - hours * 3600) for hours in (2, 25))
+    assert only_move(look(POOL, xid(annotations={REBOOTS: asked}), healthy(9))).action == "reboot"
+
+
+def test_after_a_reboot_the_machine_is_given_the_whole_time_again():
+    over = Condition(REBOOTING, "False", "Rebooted", "", NOW - 9 * MINUTE)
+    initialized = node_of(POOL, "x", "small")[0].conditions
+    rested = xid(minutes=50, conditions=(*initialized, over))
+    assert not look(POOL, rested, healthy(9)).moves
+    longer = replace(over, last_transition_time=NOW - 10 * MINUTE)
+    assert look(POOL, xid(minutes=50, conditions=(*initialized, longer)), healthy(9)).moves
+
+
+def test_a_reboot_is_begun_by_a_note_and_a_condition_alone():
+    seen = cluster(POOL, xid(), on("a", cpu="500m"), healthy(9))
+    move = only_move(decide(seen, node_repair=True))
+    after = carried_out(seen, begin(move, seen, dict(seen.pools), NOW))
+    claim = after.claims["a"]
+    assert len(after.claims) == len(seen.claims)
+    assert claim.deletion_timestamp is None
+    assert claim.is_true(REBOOTING)
+    assert claim.annotations[REBOOTED_FROM] == "one"
+    assert not advance(after, NOW)
+
+
+def test_a_node_that_is_being_rebooted_is_left_alone_and_counts_against_every_budget():
+    condition = Condition(REBOOTING, "True", "RebootIssued", "", NOW)
+    one = replace(POOL, budgets=(Budget("1"),))
+    initialized = node_of(one, "x", "small")[0].conditions
+    going = xid("a", pool=one, conditions=(*initialized, condition))
+    decisions = look(one, going, xid("b", pool=one), healthy(9, one))
+    assert not decisions.moves
+    assert decisions.verdicts["a"].code == "Rebooting"
+    assert decisions.verdicts["b"].code == "Budget"
+
+
+def test_policies_that_are_overdue_together_are_merged():
+    """The most disruptive action, the highest priority of those, the longest wait, the shortest bound."""
+    policies = (
+        RepairPolicy("Disk", "False", 60.0, grace=600),
+        RepairPolicy("Disk", "False", 60.0, reason="Slow.*", action=REBOOT, priority=90, grace=30),
+        RepairPolicy("Disk", "False", 60.0, reason=".*Sector", priority=5),
+        RepairPolicy("Disk", "False", 60.0, reason="SlowSec.*", priority=7, grace=300),
+    )
+    assert not misfits(policies)
+
+    def found(reason):
+        return ailment(a_node(conditions=(Condition("Disk", "False", reason, "", NOW),)), NOW + 61, policies)
+
+    assert (found("SlowHead").action, found("SlowHead").grace) == (REBOOT, 30)
+    assert (found("BadSector").action, found("BadSector").grace) == ("replace", None)
+    assert (found("SlowSector").policy.priority, found("SlowSector").grace) == (7, 30)
+    assert found("Odd").policy == policies[0]
+
+
+def test_the_bound_that_a_policy_sets_to_the_drain_goes_onto_the_claim_and_lets_it_pass_what_blocks():
+    policies = (RepairPolicy("Ready", "False", 60.0, grace=120),)
+    pod = on("a", cpu="500m", annotations={DO_NOT_DISRUPT: "true"})
+    seen = cluster(POOL, broken("a"), pod, healthy(9))
+    move = only_move(decide(seen, node_repair=True, repair_policies=policies))
+    after = carried_out(seen, begin(move, seen, dict(seen.pools), NOW))
+    assert after.claims["a"].annotations[DRAIN_GRACE] == "120"
+    stale = cluster(POOL, node_of(POOL, "b", annotations={DRAIN_GRACE: "120"}))
+    assert DRAIN_GRACE not in carried_out(stale, advance(stale, NOW)).claims["b"].annotations
+
+
+def test_a_repair_whose_replacement_failed_rests_as_any_move():
+    later = {NOT_BEFORE: format_time(NOW + 60)}
+    verdict = look(POOL, broken("a", annotations=later), healthy(9)).verdicts["a"]
+    assert verdict.code == "CoolingDown"
+
+
+def test_the_policies_of_the_provider_fit_together():
+    assert misfits(POLICIES) == ()
+
+
+@pytest.mark.parametrize(
+    ("policies", "fault"),
+    [
+        ((RepairPolicy("Disk", "False", 1.0, reason="x"),), "has 0 policies without a reason"),
+        ((RepairPolicy("Disk", "False", 1.0), RepairPolicy("Disk", "False", 2.0)), "has 2 policies"),
+        ((RepairPolicy("Disk", "False", 1.0, action=REBOOT),), "must replace"),
+        ((RepairPolicy("Disk", "False", 1.0, priority=101),), "not from 0 to 100"),
+        ((RepairPolicy("Disk", "False", 1.0, action="pray"),), "neither replace nor reboot"),
+        ((RepairPolicy("Disk", "False", 1.0, grace=-1),), "cannot end after -1 s"),
+        (
+            (RepairPolicy("Disk", "False", 1.0), RepairPolicy("Disk", "False", 1.0, reason="(")),
+            "no regular expression",
+        ),
+    ],
+)
+def test_what_is_wrong_with_policies_is_said(policies, fault):
+    assert any(fault in each for each in misfits(policies))

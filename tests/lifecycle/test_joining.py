@@ -132,6 +132,9 @@ def test_mc_04_nd_02_nd_03_a_node_waits_for_ready_for_startup_taints_and_for_its
         reason_for_waiting(registered_claim(startup_taints=(startup,)), replace(node, taints=(startup,)))
         == "StartupTaintsExist"
     )
+    for key in ("node.kubernetes.io/not-ready", "readiness.k8s.io/network"):
+        tainted = replace(node, taints=(Taint(key, "NoSchedule"),))
+        assert reason_for_waiting(registered_claim(), tainted) == "KnownEphemeralTaintsExist"
     gpu = registered_claim(requests={"nvidia.com/gpu": 1}, allocatable={"nvidia.com/gpu": 1})
     assert reason_for_waiting(gpu, node) == "ResourceNotRegistered"
 

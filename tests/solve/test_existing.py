@@ -12,6 +12,7 @@ from nodeless.model.labels import (
     UNREGISTERED_TAINT,
     ZONE,
 )
+from nodeless.model.nodes import Condition
 from nodeless.model.pods import HostPort
 from nodeless.model.requirements import Requirements
 from nodeless.model.taints import Taint, Toleration
@@ -163,6 +164,19 @@ def test_taints_of_booting_are_overlooked_until_the_node_is_initialised(taint):
     assert used(plan(starting, node("one", labels=BOOTING, taints=(taint,)), pods(1))) == ["one"]
     done = {**BOOTING, INITIALIZED: "true"}
     assert not plan(starting, node("one", labels=done, taints=(taint,)), pods(1)).placements
+
+
+def test_the_fence_of_a_reboot_is_overlooked_while_the_node_is_rebooted_and_only_then():
+    fenced = (
+        Taint("nodeless.dev/rebooting", "NoSchedule"),
+        Taint("node.kubernetes.io/unreachable", "NoExecute"),
+    )
+    done = {**BOOTING, INITIALIZED: "true"}
+    machine = node("one", labels=done, taints=fenced, provider_id="aws:///z1/i-1")
+    over = claim("default-aaaaa", "large", provider_id="aws:///z1/i-1")
+    going = replace(over, conditions=(Condition("Rebooting", "True"),))
+    assert used(plan(machine, going, pods(1))) == ["one"]
+    assert not plan(machine, over, pods(1)).placements
 
 
 def test_a_booting_node_with_a_taint_of_another_kind_is_passed_over():

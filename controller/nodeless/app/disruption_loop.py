@@ -31,6 +31,7 @@ from nodeless.disruption import (
 )
 from nodeless.disruption.candidates import replacing
 from nodeless.disruption.memory import VALIDATION_SECONDS as _VALIDATION
+from nodeless.disruption.repair import POLICIES, RepairPolicy
 from nodeless.disruption.telling import BLOCKED, reason_of, told
 from nodeless.explain.why import one_line
 from nodeless.model.disruption import EMPTY, UNDERUTILIZED, Decisions, Move
@@ -253,8 +254,15 @@ def _policy(settings: GlobalSettings) -> DisruptionPolicy:
         drift_of_provisioners=settings.drift_enabled,
         spot_to_spot=settings.spot_to_spot,
         node_repair=settings.node_repair,
+        repair_policies=_repair_policies(settings.repair_toleration),
         eviction_price=settings.eviction_price,
     )
+
+
+def _repair_policies(toleration: float | None) -> tuple[RepairPolicy, ...]:
+    if toleration is None:
+        return POLICIES
+    return tuple(replace(policy, toleration=toleration) for policy in POLICIES)
 
 
 def _is_failure(instruction: Instruction) -> bool:

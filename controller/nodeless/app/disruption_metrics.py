@@ -66,7 +66,7 @@ class DisruptionMetrics:
         )
         self.decisions = Count(
             "karpenter_voluntary_disruption_decisions_total",
-            "Moves begun, by decision (replace, delete) and reason",
+            "Moves begun, by decision (replace, delete, reboot) and reason",
             ["decision", "reason"],
             registry=registry,
         )
@@ -153,7 +153,8 @@ class DisruptionMetrics:
 
     def show_move(self, move: Move) -> None:
         """Count a move that begins."""
-        self.actions.labels(method_and_action(move.reason, replaced=bool(move.replacements))).inc()
+        told = method_and_action(move.reason, replaced=bool(move.replacements))
+        self.actions.labels("repair/reboot" if move.reboots else told).inc()
         self.decisions.labels(move.action, move.reason.lower()).inc()
         if move.reason in (EMPTY, UNDERUTILIZED):
             self.saving.inc(move.saving)

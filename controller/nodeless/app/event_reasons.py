@@ -101,9 +101,13 @@ EVENT_RULES: tuple[EventRule, ...] = (
         "NodeRepairBlocked",
         "Normal",
         _NODE,
-        "What keeps a broken node from being replaced",
+        "What keeps a broken node from being rebooted or replaced",
         silent_seconds=900.0,
     ),
+    EventRule("RebootRequested", "Normal", _NODE, "A broken node is drained for a reboot, and why"),
+    EventRule("RebootIssued", "Normal", _NODE, "EC2 has taken the request for the reboot"),
+    EventRule("Rebooted", "Normal", _NODE, "The machine is back from its reboot and Ready"),
+    EventRule("RebootFailed", "Warning", _NODE, "The machine did not come back in time; the node is ended"),
     EventRule(
         "DeprovisioningBlocked", "Normal", _NODE, "The same, of a Provisioner's node", silent_seconds=900.0
     ),

@@ -124,7 +124,9 @@ class Hands:
                 await self.evictions.carry_out((instruction,))
             case do.RestartDeployment():
                 await self.surges.carry_out(instruction)
-            case do.TerminateInstance() | do.LookForInstance() | do.TerminateEverything():
+            case (
+                do.TerminateInstance() | do.RebootInstance() | do.LookForInstance() | do.TerminateEverything()
+            ):
                 await self.instances.carry_out(instruction)
             case do.DeletePool(_, pool):
                 await self._delete(KIND_OF_NAME[pool.kind].path(pool.name))

@@ -1,4 +1,4 @@
-"""Instances on their way out: asked to end, watched until gone, remembered as gone.
+"""Instances that are rebooted, and those that end: asked to, watched until gone, remembered as gone.
 
 `Hands` gives the instructions here. That an instance is gone is a fact the snapshot does
 not hold: it is kept here for as long as the claim exists.
@@ -8,7 +8,12 @@ from nodeless.app.cluster import Cluster
 from nodeless.app.logs import logger
 from nodeless.cloud import CloudProvider
 from nodeless.model.events import ClaimGone, Event
-from nodeless.model.instructions import LookForInstance, TerminateEverything, TerminateInstance
+from nodeless.model.instructions import (
+    LookForInstance,
+    RebootInstance,
+    TerminateEverything,
+    TerminateInstance,
+)
 from nodeless.model.labels import NODE_CLAIM
 from nodeless.model.snapshot import Snapshot
 
@@ -18,7 +23,7 @@ class StillThereError(Exception):
 
 
 class Instances:
-    """Ends instances through the cloud."""
+    """Reboots and ends instances through the cloud."""
 
     def __init__(self, cloud: CloudProvider, cluster: Cluster) -> None:
         self._cloud = cloud
@@ -33,11 +38,16 @@ class Instances:
             case ClaimGone(name):
                 self.gone.discard(name)
 
-    async def carry_out(self, instruction: TerminateInstance | LookForInstance | TerminateEverything) -> None:
+    async def carry_out(
+        self, instruction: TerminateInstance | RebootInstance | LookForInstance | TerminateEverything
+    ) -> None:
         """Raises CloudError; StillThereError when everything is to end and something lives."""
         match instruction:
             case TerminateInstance():
                 await self._terminate(instruction)
+            case RebootInstance(_, name, instance_id):
+                await self._cloud.reboot(instance_id)
+                self._log.info("rebooting instance", instance=instance_id, claim=name)
             case LookForInstance(_, name, instance_id):
                 if await self._cloud.find(instance_id) is None:
                     self._note_gone(name)

@@ -13,6 +13,7 @@ _METHODS = {
     "launch": "Create",
     "terminate": "Delete",
     "find": "Get",
+    "reboot": "Reboot",
     "instances": "List",
     "catalog": "GetInstanceTypes",
 }

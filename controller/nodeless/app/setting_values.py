@@ -50,6 +50,11 @@ def duration(value: str) -> float:
     return float(seconds)
 
 
+def optional_duration(value: str) -> float | None:
+    """A positive Go duration, in seconds; None for an empty text."""
+    return duration(value) if value else None
+
+
 def fraction(value: str) -> float:
     """A number from 0 to below 1."""
     number = _number(value)

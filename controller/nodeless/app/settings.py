@@ -21,6 +21,7 @@ from nodeless.app.setting_values import (
     duration,
     fraction,
     one_of,
+    optional_duration,
     tags,
     text,
     url,
@@ -104,7 +105,10 @@ class GlobalSettings:
         gate="SpotToSpotConsolidation")
     node_repair: bool = _setting(
         "nodeless.nodeRepair", boolean, "false", "",
-        "Replace nodes whose conditions say that they are broken", gate="NodeRepair")
+        "Reboot or replace nodes whose conditions say that they are broken", gate="NodeRepair")
+    repair_toleration: float | None = _setting(
+        "nodeless.repairToleration", optional_duration, "", "",
+        "For how long every such condition is tolerated; empty: 10 minutes for accelerators, 30 for the rest")
     capacity_buffers: bool = _setting(
         "nodeless.capacityBuffers", boolean, "false", "",
         "Keep the room ready that CapacityBuffers (autoscaling.x-k8s.io) ask for", live=False,

@@ -162,6 +162,13 @@ class CloudProvider(Protocol):
     async def terminate(self, instance_id: str) -> bool:
         """End an instance: True when it is shutting down, terminated or not there."""
 
+    async def reboot(self, instance_id: str) -> None:
+        """Start an instance anew in place; it goes on once the cloud has taken the request.
+
+        Raises:
+            CloudError: The request is refused.
+        """
+
     @property
     def warns(self) -> bool:
         """Whether there is a queue of warnings, so that `interruptions` may be called."""

@@ -2,14 +2,16 @@
 
 allowed = min over the budgets that apply now and name the reason (or none);
 a percentage counts the pool's initialised nodes and is rounded up;
-remaining = allowed - nodes that are on their way out or not Ready, never below 0.
+remaining = allowed - nodes that are on their way out, not Ready or being rebooted, never below 0.
+
+Nodes whose instance is ending already count neither way.
 """
 
 from dataclasses import dataclass
 
 from nodeless.disruption.schedules import parse_schedule
 from nodeless.model.disruption import UNHEALTHY
-from nodeless.model.nodes import INITIALIZED_CONDITION, Claim, Node
+from nodeless.model.nodes import INITIALIZED_CONDITION, INSTANCE_TERMINATING, REBOOTING, Claim, Node
 from nodeless.model.pools import Budget, Pool
 from nodeless.model.snapshot import Snapshot
 from nodeless.solve.pods.eligibility import leaving
@@ -73,14 +75,20 @@ def allowance(snapshot: Snapshot, pool: Pool, reason: str, now: float) -> Allowa
     counted = [(claim, node) for claim, node in pool_members(snapshot, pool) if _counts(claim, node)]
     # Nodes that are not Ready are what repair is for: they must not use up its own budget.
     disrupted = sum(
-        leaving(node, claim) if reason == UNHEALTHY else _disrupted(claim, node) for claim, node in counted
+        _away(claim, node) if reason == UNHEALTHY else _disrupted(claim, node) for claim, node in counted
     )
     return Allowance(len(counted), allowed(pool, reason, len(counted), now), disrupted)
 
 
 def _counts(claim: Claim, node: Node | None) -> bool:
-    return node is not None and (node.initialized or claim.is_true(INITIALIZED_CONDITION))
+    if node is None or claim.is_true(INSTANCE_TERMINATING):
+        return False
+    return node.initialized or claim.is_true(INITIALIZED_CONDITION) or claim.is_true(REBOOTING)
+
+
+def _away(claim: Claim, node: Node | None) -> bool:
+    return leaving(node, claim) or claim.is_true(REBOOTING)
 
 
 def _disrupted(claim: Claim, node: Node | None) -> bool:
-    return leaving(node, claim) or (node is not None and not node.ready)
+    return _away(claim, node) or (node is not None and not node.ready)

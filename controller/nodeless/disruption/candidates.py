@@ -19,7 +19,7 @@ from nodeless.model.labels import (
     POD_DISRUPTION_COST,
     SPOT,
 )
-from nodeless.model.nodes import INITIALIZED_CONDITION, Claim, Node
+from nodeless.model.nodes import INITIALIZED_CONDITION, REBOOTING, Claim, Node
 from nodeless.model.pods import Pod
 from nodeless.model.pools import Pool
 from nodeless.model.snapshot import Snapshot
@@ -135,6 +135,8 @@ def _obstacles(
         yield Verdict("Unreadable", f"the claim cannot be read: {claim.invalid}")
     if leaving(node, claim):
         yield Verdict("Leaving", "it is on its way out already")
+    if claim.is_true(REBOOTING):
+        yield Verdict("Rebooting", "it is being rebooted")
     if node is None or not (node.initialized or claim.is_true(INITIALIZED_CONDITION)):
         yield Verdict("NotInitialized", "its node is not initialised")
     if pool is None or pool.invalid or pool.deletion_timestamp is not None:
@@ -146,9 +148,8 @@ def _obstacles(
         yield Verdict("NodeProtected", f"the node has the annotation {DO_NOT_DISRUPT}=true")
     if snapshot.nominated(claim.name, now) or (node is not None and snapshot.nominated(node.name, now)):
         yield Verdict("Nominated", "pods are expected on it")
-    again = _not_before(claim)
-    if again > now:
-        yield Verdict("CoolingDown", f"a replacement failed; it is looked at again in {again - now:.0f} s")
+    if (resting := cooling_down(claim, now)) is not None:
+        yield resting
 
 
 def _annotated(node: Node | None, pool: Pool | None) -> Iterator[tuple[str, Mapping[str, str]]]:
@@ -158,11 +159,15 @@ def _annotated(node: Node | None, pool: Pool | None) -> Iterator[tuple[str, Mapp
         yield str(pool.reference), pool.own_annotations
 
 
-def _not_before(claim: Claim) -> float:
+def cooling_down(claim: Claim, now: float) -> Verdict | None:
+    """Why a claim whose replacement failed is left alone for a while."""
     try:
-        return parse_time(claim.annotations.get(NOT_BEFORE, ""))
+        again = parse_time(claim.annotations.get(NOT_BEFORE, ""))
     except ValueError:
-        return 0.0
+        return None
+    if again <= now:
+        return None
+    return Verdict("CoolingDown", f"a replacement failed; it is looked at again in {again - now:.0f} s")
 
 
 class Prices:

@@ -19,6 +19,7 @@ from nodeless.disruption.candidates import replacing
 from nodeless.disruption.telling import reason_of
 from nodeless.launch.claims import claims_for
 from nodeless.lifecycle.draining import DISRUPTED
+from nodeless.lifecycle.rebooting import requested
 from nodeless.lifecycle.view import changed_condition
 from nodeless.model.disruption import Move
 from nodeless.model.instructions import (
@@ -30,8 +31,14 @@ from nodeless.model.instructions import (
     UpdateClaimStatus,
     UpdateNode,
 )
-from nodeless.model.labels import DISRUPTION_REASON_ANNOTATION, NOT_BEFORE, REPLACEMENTS, REPLACES
-from nodeless.model.nodes import DISRUPTION_REASON, INITIALIZED_CONDITION, Claim, Node
+from nodeless.model.labels import (
+    DISRUPTION_REASON_ANNOTATION,
+    DRAIN_GRACE,
+    NOT_BEFORE,
+    REPLACEMENTS,
+    REPLACES,
+)
+from nodeless.model.nodes import DISRUPTION_REASON, INITIALIZED_CONDITION, REBOOTING, Claim, Node
 from nodeless.model.plan import Plan, PlannedNode
 from nodeless.model.pools import Pool
 from nodeless.model.snapshot import Snapshot
@@ -58,6 +65,8 @@ def begin(
 ) -> tuple[Instruction, ...]:
     """The first instructions of a move: replacements first, then marks; without replacements the end.
 
+    A reboot is only asked for here: the claim's lifecycle carries it out.
+
     `reason` says why a replacement is what it is, in one line; kept on its claim after what the move is for.
     """
 
@@ -66,6 +75,13 @@ def begin(
         return f"{purpose}; {reason(node)}" if reason is not None else purpose
 
     cause = f"disruption:{now:.3f}"
+    bounds: list[Instruction] = [
+        AnnotateClaim(cause, name, {DRAIN_GRACE: str(move.drain_grace)})
+        for name in move.claims
+        if move.drain_grace is not None
+    ]
+    if move.reboots:
+        return (*bounds, *_reboots(move, snapshot, now))
     creates = claims_for(
         Plan(new_nodes=move.replacements),
         pools,
@@ -80,7 +96,7 @@ def begin(
         REPLACEMENTS: str(len(creates)),
         DISRUPTION_REASON_ANNOTATION: move.reason,
     }
-    instructions: list[Instruction] = [
+    instructions: list[Instruction] = bounds + [
         CreateClaim(cause, replace(create.claim, annotations={**create.claim.annotations, **notes}))
         for create in creates
     ]
@@ -89,6 +105,16 @@ def begin(
     if not creates:
         instructions += [DeleteClaim(cause, name, _metric(move.reason)) for name in move.claims]
     return tuple(instructions)
+
+
+def _reboots(move: Move, snapshot: Snapshot, now: float) -> list[Instruction]:
+    instructions: list[Instruction] = []
+    for name in move.claims:
+        claim = snapshot.claims.get(name)
+        node = snapshot.node_of(claim) if claim is not None else None
+        if claim is not None and node is not None:
+            instructions += requested(claim, node, move.message, now)
+    return instructions
 
 
 def _marks(
@@ -209,6 +235,8 @@ def _unmarked(snapshot: Snapshot, claim: Claim, now: float) -> list[Instruction]
         instructions.append(
             UpdateNode(cause, node.name, taints=others, stage="node is not disrupted any more")
         )
+    if DRAIN_GRACE in claim.annotations and not claim.is_true(REBOOTING):
+        instructions.append(AnnotateClaim(cause, claim.name, {DRAIN_GRACE: None}))
     if claim.is_true(DISRUPTION_REASON):
         condition = changed_condition(claim, DISRUPTION_REASON, "False", now, reason="NotDisrupted")
         instructions.append(UpdateClaimStatus(cause, claim.name, condition))

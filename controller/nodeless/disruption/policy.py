@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from nodeless.disruption.repair import POLICIES, RepairPolicy
 from nodeless.solve import Policy
 
 
@@ -20,7 +21,9 @@ class DisruptionPolicy:
     eviction_price: float = 0.0
     """US dollars that an ordinary eviction counts as, against what a move saves in an hour."""
     node_repair: bool = False
-    """Whether nodes that stay broken are replaced (gate NodeRepair)."""
+    """Whether nodes that stay broken are rebooted or replaced (gate NodeRepair)."""
+    repair_policies: tuple[RepairPolicy, ...] = POLICIES
+    """What is broken, for how long that is tolerated, and what mends it."""
     most_nodes: int = 100
     """Nodes that end in one move at most (Karpenter's limit)."""
     most_trials: int = 2000

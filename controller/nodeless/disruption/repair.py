@@ -1,15 +1,17 @@
-"""Nodes that are broken for longer than is tolerated, and in which order they are replaced.
+"""Nodes that are broken for longer than is tolerated: what is done about each, and in which order.
 
-A policy says which condition of a node, with which status, is tolerated for how long. Policies with a
-`reason` (a regular expression on the condition's reason) are specific; exactly one policy of a condition
-and status has none: it is the fallback, and speaks only where no specific one matches. The most urgent
-of the policies that are overdue counts.
+A policy says which condition of a node, with which status, is tolerated for how long, and whether the
+node is then rebooted or replaced. Policies with a `reason` (a regular expression on the condition's
+reason) are specific; exactly one policy of a condition and status has none: it is the fallback, it
+replaces, and it speaks only where no specific one matches. Of several policies that are overdue
+together the most disruptive action is taken, in the name of the highest priority, then of the longest
+wait, and with the shortest bound that any of them sets to the drain.
 
-    overdue since = max(transition of the condition, creation of the node) + toleration
+    overdue since = max(transition of the condition, birth of the node, end of its last reboot) + toleration
     order         = rank of the priority (dense) + time overdue / 30 min
 
 A pool of which more than a fifth of the nodes (rounded up) is broken is left alone: then something
-else is broken, and replacing nodes would make it worse.
+else is broken, and mending nodes would make it worse.
 """
 
 import re
@@ -19,10 +21,12 @@ from dataclasses import dataclass
 from nodeless.model.conditions import Condition
 from nodeless.model.nodes import Node
 
-#: Part of a pool's nodes beyond which none of them is replaced.
+#: Part of a pool's nodes beyond which none of them is mended.
 BREAKER_PERCENT = 20
 #: Being overdue for so long counts as much as one rank of priority.
 SECONDS_A_RANK = 1800.0
+REPLACE, REBOOT = "replace", "reboot"
+_HIGHEST_PRIORITY = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +39,28 @@ class RepairPolicy:
     reason: str = ""
     """Regular expression that the whole reason must match; empty: the fallback."""
     priority: int = 0
+    action: str = REPLACE
+    """`replace` or `reboot`."""
+    grace: int | None = None
+    """Seconds after which the drain is over; 0: none; None: as long as the node's claim says."""
 
 
+#: NVIDIA's XID errors that EKS mends by a reboot (EKS user guide, "NVIDIA XID error codes"); the others
+#: (74, 79, 119, 120, 121, 140) are of the hardware, and the node is replaced.
+REBOOT_XIDS = (13, 31, 48, 63, 64, 94, 95)
 #: What EKS's node monitoring agent and the kubelet report (AWS provider of Karpenter v1).
 POLICIES = (
     RepairPolicy("Ready", "False", 1800.0),
     RepairPolicy("Ready", "Unknown", 1800.0),
     RepairPolicy("AcceleratedHardwareReady", "False", 600.0, priority=10),
+    RepairPolicy(
+        "AcceleratedHardwareReady",
+        "False",
+        600.0,
+        reason=f"NvidiaXID({'|'.join(map(str, REBOOT_XIDS))})Error",
+        priority=10,
+        action=REBOOT,
+    ),
     RepairPolicy("StorageReady", "False", 1800.0),
     RepairPolicy("NetworkingReady", "False", 1800.0),
     RepairPolicy("KernelReady", "False", 1800.0),
@@ -49,14 +68,43 @@ POLICIES = (
 )
 
 
+def misfits(policies: Sequence[RepairPolicy]) -> tuple[str, ...]:
+    """Everything that is wrong with a set of policies, one sentence each; nothing when it can be used."""
+    found = []
+    for kind in sorted({(each.condition, each.status) for each in policies}):
+        fallbacks = [each for each in policies if (each.condition, each.status) == kind and not each.reason]
+        if len(fallbacks) != 1:
+            found.append(f"{kind[0]}={kind[1]} has {len(fallbacks)} policies without a reason, not one")
+        elif fallbacks[0].action != REPLACE:
+            found.append(f"{kind[0]}={kind[1]}: the policy without a reason must replace")
+    for each in policies:
+        if not 0 <= each.priority <= _HIGHEST_PRIORITY:
+            found.append(f"{each.condition}={each.status}: priority {each.priority} is not from 0 to 100")
+        if each.action not in (REPLACE, REBOOT):
+            found.append(f"{each.condition}={each.status}: {each.action} is neither replace nor reboot")
+        if each.grace is not None and each.grace < 0:
+            found.append(f"{each.condition}={each.status}: a drain cannot end after {each.grace} s")
+        try:
+            re.compile(each.reason)
+        except re.error as error:
+            found.append(f"{each.condition}={each.status}: {each.reason!r} is no regular expression: {error}")
+    return tuple(found)
+
+
 @dataclass(frozen=True, slots=True)
 class Ailment:
-    """A condition of a node that is overdue, and by which policy."""
+    """A condition of a node that is overdue, by which policy, and what mends the node."""
 
     condition: Condition
     policy: RepairPolicy
     since: float
     """When the node became overdue."""
+    grace: int | None = None
+    """The shortest bound to the drain that a policy sets which is overdue."""
+
+    @property
+    def action(self) -> str:
+        return self.policy.action
 
     def __str__(self) -> str:
         state = f"{self.condition.type}={self.condition.status}"
@@ -69,14 +117,28 @@ def unhealthy(node: Node, policies: Sequence[RepairPolicy] = POLICIES) -> bool:
     return any(True for _ in _matches(node, policies))
 
 
-def ailment(node: Node, now: float, policies: Sequence[RepairPolicy] = POLICIES) -> Ailment | None:
-    """What makes the node due for repair: of several the highest priority, then the one due for longest."""
+def ailment(
+    node: Node, now: float, policies: Sequence[RepairPolicy] = POLICIES, rebooted_at: float = 0.0
+) -> Ailment | None:
+    """What makes the node due for repair, merged of all policies that are overdue.
+
+    Args:
+        node: The node.
+        now: Seconds since the epoch.
+        policies: What is tolerated.
+        rebooted_at: When its last reboot was over: what it says is taken anew from then on.
+    """
+    born = max(node.created_at, rebooted_at)
     found = [
-        Ailment(condition, policy, max(condition.last_transition_time, node.created_at) + policy.toleration)
+        Ailment(condition, policy, max(condition.last_transition_time, born) + policy.toleration)
         for condition, policy in _matches(node, policies)
     ]
     due = [each for each in found if each.since <= now]
-    return min(due, key=lambda each: (-each.policy.priority, each.since), default=None)
+    if not due:
+        return None
+    worst = min(due, key=lambda each: (each.action != REPLACE, -each.policy.priority, each.since))
+    grace = min((each.policy.grace for each in due if each.policy.grace is not None), default=None)
+    return Ailment(worst.condition, worst.policy, worst.since, grace)
 
 
 def _matches(node: Node, policies: Sequence[RepairPolicy]) -> Iterator[tuple[Condition, RepairPolicy]]:

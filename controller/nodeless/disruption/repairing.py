@@ -1,19 +1,33 @@
-"""Broken nodes are replaced: one a round, replacement first, within the budget for `Unhealthy`.
+"""Broken nodes are rebooted or replaced: one a round, replacement first, within the budget for `Unhealthy`.
 
 The nodes need not be candidates: one that never was initialised or is not Ready can be broken as well.
-Pods that block hold a repair only where nothing bounds the drain.
+Pods that block hold a repair only where nothing bounds the drain. A node that was rebooted twice within
+24 hours is replaced, and so is one whose kubelet has not said which boot it is.
 """
 
 from nodeless.disruption.budgets import allowance
-from nodeless.disruption.candidates import Candidate, Making, replacing
+from nodeless.disruption.candidates import Candidate, Making, cooling_down, replacing
 from nodeless.disruption.look import Look
-from nodeless.disruption.repair import BREAKER_PERCENT, Ailment, ailment, breaker, in_order, unhealthy
+from nodeless.disruption.repair import (
+    BREAKER_PERCENT,
+    REBOOT,
+    Ailment,
+    ailment,
+    breaker,
+    in_order,
+    unhealthy,
+)
 from nodeless.disruption.succession import succession
+from nodeless.lifecycle.draining import grace_of
+from nodeless.lifecycle.rebooting import rebooted_at, reboots_of
 from nodeless.model.disruption import UNHEALTHY, Move, Verdict
 from nodeless.model.labels import DO_NOT_REPAIR, PAUSE
-from nodeless.model.nodes import Claim
+from nodeless.model.nodes import REBOOTING
 from nodeless.solve.pods.eligibility import leaving
 from nodeless.state.usage import pool_members
+
+#: Reboots of a node within 24 hours after which it is replaced.
+MOST_REBOOTS = 2
 
 
 def repairs(look: Look) -> tuple[Move, ...]:
@@ -41,10 +55,11 @@ def _due(look: Look) -> dict[str, tuple[Candidate, Ailment]]:
         node, pool = look.snapshot.node_of(claim), look.snapshot.pools.get(str(claim.pool))
         if node is None or pool is None or claim.invalid or pool.invalid or name in busy:
             continue
-        if leaving(node, claim) or pool.deletion_timestamp is not None:
+        if leaving(node, claim) or claim.is_true(REBOOTING) or pool.deletion_timestamp is not None:
             continue
-        if (found_ailment := ailment(node, look.now)) is not None:
-            found[name] = (making.candidate(claim, node, pool), found_ailment)
+        due = ailment(node, look.now, look.policy.repair_policies, rebooted_at(claim))
+        if due is not None:
+            found[name] = (making.candidate(claim, node, pool), due)
     return found
 
 
@@ -58,28 +73,45 @@ def _refusal(look: Look, candidate: Candidate, found: Ailment, left: int) -> Ver
         if annotations.get(key) == "true":
             return Verdict("RepairBlocked", f"broken ({found}), but annotated {key}=true")
     members = [node for _, node in pool_members(look.snapshot, pool) if node is not None]
-    broken = sum(unhealthy(each) for each in members)
+    broken = sum(unhealthy(each, look.policy.repair_policies) for each in members)
     if breaker(len(members), broken):
         text = f"broken ({found}), but so are {broken} of {len(members)} nodes: more than {BREAKER_PERCENT} %"
         return Verdict("Breaker", text)
     if node.initialized and left <= 0:
         budget = allowance(look.snapshot, pool, UNHEALTHY, look.now)
         return Verdict("Budget", f"broken ({found}), but {budget}")
-    if candidate.blocked is not None and not _bounded(candidate.claim):
+    bounded = found.grace is not None or grace_of(candidate.claim) is not None
+    if candidate.blocked is not None and not bounded:
         return Verdict("RepairBlocked", f"broken ({found}), but {candidate.blocked.message}")
-    return None
+    resting = cooling_down(candidate.claim, look.now)
+    return resting and Verdict(resting.code, f"broken ({found}), but {resting.message}")
 
 
-def _bounded(claim: Claim) -> bool:
-    return claim.termination_grace_period is not None
+def _may_reboot(look: Look, candidate: Candidate, found: Ailment) -> bool:
+    fresh = len(reboots_of(candidate.claim, look.now)) < MOST_REBOOTS
+    return found.action == REBOOT and fresh and bool(candidate.node.boot_id)
 
 
 def _move(look: Look, candidate: Candidate, found: Ailment) -> Move | None:
+    pods, price = len(candidate.pods), candidate.price or 0.0
+    if _may_reboot(look, candidate, found):
+        text = f"broken: {found}; it is rebooted, {pods} pods move"
+        return Move(
+            UNHEALTHY,
+            (candidate.name,),
+            (),
+            price,
+            price,
+            pods,
+            text,
+            reboots=True,
+            drain_grace=found.grace,
+        )
     outcome = succession(look, candidate)
     if not outcome.placed:
         look.verdicts[candidate.name] = Verdict("NoReplacement", f"broken ({found}), but {outcome.reason}")
         return None
-    price = sum(node.price for node in outcome.new_nodes)
-    pods = len(candidate.pods)
+    after = sum(node.price for node in outcome.new_nodes)
     text = f"broken: {found}; {pods} pods move"
-    return Move(UNHEALTHY, (candidate.name,), outcome.new_nodes, candidate.price or 0.0, price, pods, text)
+    nodes = outcome.new_nodes
+    return Move(UNHEALTHY, (candidate.name,), nodes, price, after, pods, text, drain_grace=found.grace)

@@ -17,12 +17,12 @@ from nodeless.disruption.candidates import Candidate
 from nodeless.model.events import PodGone, PodSeen
 from nodeless.model.instance_types import Catalog
 from nodeless.model.labels import DISRUPTED_TAINT
-from nodeless.model.nodes import INITIALIZED_CONDITION
 from nodeless.model.plan import Plan, PlannedNode
 from nodeless.model.pods import Pod
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.taints import Taint
 from nodeless.solve import Policy, pods_to_place, solve, with_placeholders
+from nodeless.solve.capacity.existing import initialised
 from nodeless.solve.pods.eligibility import leaving
 from nodeless.state import apply
 
@@ -98,7 +98,7 @@ def _without_boarding(snapshot: Snapshot) -> Snapshot:
         node = snapshot.node_of(claim)
         if node is None:
             claims = claims.set(name, replace(claim, taints=(*claim.taints, _CLOSED)))
-        elif not (node.initialized or claim.is_true(INITIALIZED_CONDITION)):
+        elif not initialised(node, claim):
             nodes = nodes.set(node.name, replace(node, unschedulable=True))
     return replace(snapshot, claims=claims, nodes=nodes)
 
@@ -163,7 +163,8 @@ def without(
 
 def _ready_for_pods(snapshot: Snapshot, name: str) -> bool:
     node = snapshot.nodes[name]
-    return node.initialized or snapshot.claim_of(node) is None
+    claim = snapshot.claim_of(node)
+    return claim is None or initialised(node, claim)
 
 
 def marked(snapshot: Snapshot, candidates: Iterable[Candidate], closed: frozenset[str]) -> Snapshot:

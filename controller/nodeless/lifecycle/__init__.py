@@ -12,7 +12,7 @@ gives the same instructions, so a crash between any two of them loses nothing. O
 truth: the claim object exists before its instance; the instance carries the claim's name.
 
 Modules: `view` (what a step sees), `joining` (launch, registration, initialisation),
-`emptiness`, `termination`, `collection` (claims and instances that lost each other),
+`rebooting`, `emptiness`, `termination`, `collection` (claims and instances that lost each other),
 `ownership` (pools and the teardown guard).
 """
 

@@ -8,12 +8,13 @@ budgets and annotations early enough to have its own grace period before it.
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from nodeless.api.times import parse_time
 from nodeless.lifecycle.surging import SURGE_PATIENCE
 from nodeless.lifecycle.view import cause_of
 from nodeless.model.instructions import DeletePod, EvictPod, Instruction, RestartDeployment
-from nodeless.model.labels import DISRUPTED_TAINT, TERMINATION_TIMESTAMP
+from nodeless.model.labels import DISRUPTED_TAINT, DRAIN_GRACE, TERMINATION_TIMESTAMP
 from nodeless.model.nodes import Claim, Node
 from nodeless.model.pods import Pod
 from nodeless.model.pools import PROVISIONER
@@ -27,6 +28,16 @@ STUCK_AFTER = 60.0
 CORDON = Taint("node.kubernetes.io/unschedulable", "NoSchedule")
 DISRUPTED = Taint(DISRUPTED_TAINT, "NoSchedule")
 _CRITICAL = ("system-cluster-critical", "system-node-critical")
+
+
+@dataclass(frozen=True, slots=True)
+class Drain:
+    """What a drain is like: who may stay, since when it goes on, and when it must be over."""
+
+    taint: Taint
+    """Pods that tolerate it stay."""
+    began: float
+    deadline: float | None = None
 
 
 def first_generation(claim: Claim) -> bool:
@@ -45,17 +56,29 @@ def deadline_of(claim: Claim) -> float | None:
         return None
 
 
-def drainable(claim: Claim, pod: Pod) -> bool:
+def grace_of(claim: Claim) -> int | None:
+    """Seconds that a drain of the claim's node may take, by its pool or by what it is drained for."""
+    text = claim.annotations.get(DRAIN_GRACE, "")
+    bounds = [claim.termination_grace_period, int(text) if text.isascii() and text.isdigit() else None]
+    return min((each for each in bounds if each is not None), default=None)
+
+
+def last_drain(claim: Claim, node: Node, now: float) -> Drain:
+    """The drain of a node that is being deleted."""
+    taint = CORDON if first_generation(claim) else DISRUPTED
+    return Drain(taint, node.deletion_timestamp or now, deadline_of(claim))
+
+
+def drainable(pod: Pod, taint: Taint) -> bool:
     """Whether a drain concerns the pod at all: not finished, not static, and without the right to stay."""
     if pod.terminal or pod.owned_by_node:
         return False
-    taint = CORDON if first_generation(claim) else DISRUPTED
     return untolerated((taint,), pod.shape.tolerations) is not None
 
 
-def holds_back(claim: Claim, pod: Pod, now: float) -> bool:
+def holds_back(pod: Pod, taint: Taint, now: float) -> bool:
     """Whether the drain must wait for the pod."""
-    if not drainable(claim, pod):
+    if not drainable(pod, taint):
         return False
     return pod.deletion_timestamp is None or now <= pod.deletion_timestamp + STUCK_AFTER
 
@@ -65,6 +88,7 @@ def requests_to_leave(
     node: Node,
     waiting: Iterable[Pod],
     now: float,
+    drain: Drain,
     alone: frozenset[str] = frozenset(),
     succeeded: frozenset[str] = frozenset(),
 ) -> tuple[tuple[Instruction, ...], tuple[str, ...]]:
@@ -73,8 +97,8 @@ def requests_to_leave(
     Those in `alone` (by key) leave once their Deployment has made another one; for those in `succeeded` it
     has been asked to, and nothing is to be done but to wait.
     """
-    cause, deadline = cause_of(claim), deadline_of(claim)
-    patient = now < (node.deletion_timestamp or now) + SURGE_PATIENCE
+    cause, deadline = cause_of(claim), drain.deadline
+    patient = now < drain.began + SURGE_PATIENCE
     staying: list[Pod] = []
     instructions: list[Instruction] = []
     for pod in waiting:
@@ -110,10 +134,11 @@ def _first_group(staying: list[Pod]) -> list[Pod]:
 
 def attachments_of(snapshot: Snapshot, claim: Claim, node: Node) -> tuple[str, ...]:
     """Volumes attached to a node, by name, without those of pods that the drain does not concern."""
+    taint = last_drain(claim, node, 0.0).taint
     staying = {
         snapshot.volume_claims[key].volume_name
         for pod in snapshot.pods_on(node.name)
-        if not pod.terminal and not drainable(claim, pod)
+        if not pod.terminal and not drainable(pod, taint)
         for key in _volume_claims(pod)
         if key in snapshot.volume_claims
     }
@@ -129,3 +154,9 @@ def attachments_of(snapshot: Snapshot, claim: Claim, node: Node) -> tuple[str, .
 def _volume_claims(pod: Pod) -> Iterable[str]:
     yield from (f"{pod.namespace}/{name}" for name in pod.shape.claims)
     yield from (f"{pod.namespace}/{pod.name}-{volume}" for volume, _ in pod.shape.ephemeral_volumes)
+
+
+def listed(pods: tuple[Pod, ...]) -> str:
+    """The keys of the first pods, and how many others there are."""
+    keys = sorted(pod.key for pod in pods)
+    return ", ".join(keys[:5]) + (f" and {len(keys) - 5} others" if len(keys) > 5 else "")

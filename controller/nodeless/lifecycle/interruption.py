@@ -8,7 +8,7 @@
 | state: stopping, stopped | InstanceStopping | deleted |
 | state: shutting-down, terminated | InstanceTerminating | deleted |
 | reservation interruption | InstanceReservationInterrupted | deleted |
-| status checks fail | InstanceUnhealthy | deleted, without waiting for its drain |
+| status checks fail | InstanceUnhealthy | deleted, without waiting for its drain; kept while it is rebooted |
 
 A claim that is being deleted already is left to its own end: our own terminations come
 back as warnings, and a warning may come twice.
@@ -22,7 +22,7 @@ from nodeless.lifecycle.view import cause_of
 from nodeless.model.instructions import AnnotateClaim, DeleteClaim, Instruction, PublishEvent
 from nodeless.model.interruptions import Interruption, InterruptionKind
 from nodeless.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, SPOT, TERMINATION_TIMESTAMP, ZONE
-from nodeless.model.nodes import Claim
+from nodeless.model.nodes import REBOOTING, Claim
 from nodeless.model.snapshot import Snapshot
 
 #: Reason of the deletion, as in the label of `karpenter_nodes_terminated`.
@@ -60,7 +60,9 @@ def interrupted(snapshot: Snapshot, claims: Mapping[str, Claim], warning: Interr
         if warning.kind is InterruptionKind.SPOT_INTERRUPTION:
             offerings += _spot_offering(claim)
         ends = warning.kind is not InterruptionKind.REBALANCE_RECOMMENDATION
-        if claim.deletion_timestamp is not None:
+        # Status checks fail while a machine boots: a reboot has a deadline of its own.
+        rebooting = warning.kind is InterruptionKind.IMPAIRED and claim.is_true(REBOOTING)
+        if claim.deletion_timestamp is not None or rebooting:
             ignored += 1
             continue
         instructions += _told(snapshot, claim, warning)

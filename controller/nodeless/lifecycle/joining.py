@@ -70,6 +70,8 @@ _EPHEMERAL_TAINTS = frozenset(
         UNREGISTERED_TAINT,
     }
 )
+#: Prefix of the taints that a readiness gate keeps on a node until it is ready.
+_READINESS_PREFIX = "readiness.k8s.io/"
 
 
 def step_launch(view: ClaimView, now: float) -> Step:
@@ -202,7 +204,7 @@ def _obstacle(claim: Claim, node: Node) -> tuple[str, str] | None:
         if any(taint.matches(startup) for taint in node.taints):
             return "StartupTaintsExist", f"startup taint {startup} is still on node {node.name}"
     for taint in node.taints:
-        if taint.key in _EPHEMERAL_TAINTS:
+        if taint.key in _EPHEMERAL_TAINTS or taint.key.startswith(_READINESS_PREFIX):
             return "KnownEphemeralTaintsExist", f"taint {taint} is still on node {node.name}"
     for name, amount in sorted(claim.requests.items()):
         if amount and claim.allocatable.get(name, 0) and not node.allocatable.get(name, 0):

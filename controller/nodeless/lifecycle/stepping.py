@@ -13,11 +13,12 @@ from nodeless.lifecycle.joining import (
     step_registration,
     step_vanished_node,
 )
+from nodeless.lifecycle.rebooting import step_rebooting
 from nodeless.lifecycle.termination import step_termination
 from nodeless.lifecycle.view import ClaimView, Step, cause_of
 from nodeless.model.instructions import DeleteClaim, RemoveFinalizer
 from nodeless.model.labels import TERMINATION_FINALIZER
-from nodeless.model.nodes import INITIALIZED_CONDITION, LAUNCHED, REGISTERED_CONDITION, Node
+from nodeless.model.nodes import INITIALIZED_CONDITION, LAUNCHED, REBOOTING, REGISTERED_CONDITION, Node
 
 
 def step(view: ClaimView, now: float) -> Step:
@@ -53,6 +54,8 @@ def _step_living(view: ClaimView, now: float) -> Step:
         return step_registration(view, now)
     if view.node is None:
         return step_vanished_node(view, now)
+    if claim.is_true(REBOOTING):
+        return step_rebooting(view, now)
     if not claim.is_true(INITIALIZED_CONDITION):
         return step_initialization(view, now)
     return step_emptiness(view, now)

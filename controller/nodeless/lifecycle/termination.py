@@ -10,7 +10,10 @@ from nodeless.lifecycle.draining import (
     DISRUPTED,
     deadline_of,
     first_generation,
+    grace_of,
     holds_back,
+    last_drain,
+    listed,
     requests_to_leave,
 )
 from nodeless.lifecycle.view import ClaimView, Step, cause_of, changed_condition
@@ -53,7 +56,8 @@ def step_termination(view: ClaimView, now: float) -> Step:
     if view.instance_gone:
         return _terminate(view, now)
     cordon = _cordon(claim, node)
-    waiting = tuple(pod for pod in view.pods if holds_back(claim, pod, now))
+    taint = last_drain(claim, node, now).taint
+    waiting = tuple(pod for pod in view.pods if holds_back(pod, taint, now))
     if waiting:
         return _drain(view, cordon, waiting, now)
     earliest = (node.deletion_timestamp or now) + SHORTEST_DRAIN
@@ -91,9 +95,10 @@ def _detached(view: ClaimView, node: Node, now: float) -> tuple[tuple[Condition,
 
 def _deadline_to_stamp(claim: Claim, now: float) -> tuple[Instruction, ...]:
     """The drain's deadline goes onto the claim; an earlier one that stands there already counts."""
-    if claim.termination_grace_period is None:
+    grace = grace_of(claim)
+    if grace is None:
         return ()
-    deadline = (claim.deletion_timestamp or now) + claim.termination_grace_period
+    deadline = (claim.deletion_timestamp or now) + grace
     present = deadline_of(claim)
     if present is not None and present <= deadline:
         return ()
@@ -117,8 +122,9 @@ def _drain(view: ClaimView, cordon: tuple[Instruction, ...], waiting: tuple[Pod,
     claim, node = view.claim, view.node
     assert node is not None  # noqa: S101 - only nodes are drained
     cause = cause_of(claim)
-    asked, protected = requests_to_leave(claim, node, waiting, now, view.alone, view.succeeded)
-    message = f"waiting for {len(waiting)} pods to leave: {_listed(waiting)}"
+    drain = last_drain(claim, node, now)
+    asked, protected = requests_to_leave(claim, node, waiting, now, drain, view.alone, view.succeeded)
+    message = f"waiting for {len(waiting)} pods to leave: {listed(waiting)}"
     draining = changed_condition(claim, DRAINED, "Unknown", now, reason="Draining", message=message)
     status: tuple[Instruction, ...] = ()
     if draining:
@@ -134,11 +140,6 @@ def _drain(view: ClaimView, cordon: tuple[Instruction, ...], waiting: tuple[Pod,
     # Perhaps there is no machine any more on which anything could end: then no pod and no budget holds it.
     look = LookForInstance(cause, claim.name, claim.instance_id)
     return Step((*cordon, *status, *asked, look), now + TERMINATE_AGAIN)
-
-
-def _listed(pods: tuple[Pod, ...]) -> str:
-    keys = sorted(pod.key for pod in pods)
-    return ", ".join(keys[:5]) + (f" and {len(keys) - 5} others" if len(keys) > 5 else "")
 
 
 def _terminate(view: ClaimView, now: float) -> Step:

@@ -43,9 +43,15 @@ class Move:
     evictions: int = 0
     """Pods that have to move."""
     message: str = ""
+    reboots: bool = False
+    """Whether the machines are started anew in place instead of ending."""
+    drain_grace: int | None = None
+    """Seconds after which the drain is over, whatever is left; None: as long as the claim says."""
 
     @property
     def action(self) -> str:
+        if self.reboots:
+            return "reboot"
         return "replace" if self.replacements else "delete"
 
     @property

@@ -150,6 +150,15 @@ class TerminateInstance:
 
 
 @dataclass(frozen=True, slots=True)
+class RebootInstance:
+    """Start a claim's instance anew, in place; whether it came back shows in its node's boot id."""
+
+    cause: str
+    claim_name: str
+    instance_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class LookForInstance:
     """Find out whether a claim's instance still lives, without doing anything to it."""
 
@@ -227,6 +236,7 @@ Instruction = (
     | DeletePod
     | RestartDeployment
     | TerminateInstance
+    | RebootInstance
     | LookForInstance
     | TerminateEverything
     | DeletePool

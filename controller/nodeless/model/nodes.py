@@ -32,6 +32,7 @@ __all__ = [
     "INSTANCE_TERMINATING",
     "LAUNCHED",
     "READY",
+    "REBOOTING",
     "REGISTERED_CONDITION",
     "VOLUMES_DETACHED",
     "Claim",
@@ -52,6 +53,7 @@ CONSISTENT_STATE_FOUND = "ConsistentStateFound"
 DRIFTED = "Drifted"
 EXPIRED = "Expired"
 DISRUPTION_REASON = "DisruptionReason"
+REBOOTING = "Rebooting"
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +146,8 @@ class Node:
     owners: tuple[Owner, ...] = ()
     conditions: tuple[Condition, ...] = ()
     """What the kubelet and other watchers of the machine report, without the times at which they did."""
+    boot_id: str = ""
+    """Of the kernel that runs: another one after each boot; empty until the kubelet has said it."""
 
     @property
     def initialized(self) -> bool:

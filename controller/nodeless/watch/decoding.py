@@ -101,6 +101,7 @@ def decode_node(raw: bytes) -> Node:
             Condition(each.type, each.status, each.reason, "", _time(each.lastTransitionTime) or 0.0)
             for each in status.conditions
         ),
+        boot_id=status.nodeInfo.bootID,
     )
 
 

@@ -265,10 +265,15 @@ class NodeCondition(msgspec.Struct):
     lastTransitionTime: str | None = None
 
 
+class NodeInfo(msgspec.Struct):
+    bootID: str = ""
+
+
 class NodeStatus(msgspec.Struct):
     capacity: Quantities = {}
     allocatable: Quantities = {}
     conditions: list[NodeCondition] = []
+    nodeInfo: NodeInfo = msgspec.field(default_factory=NodeInfo)
 
 
 class Node(msgspec.Struct):

@@ -1,4 +1,4 @@
-"""Instances in EC2: found by id, by claim, by cluster; ended. Calls of many askers are joined."""
+"""Instances in EC2: found by id, by claim, by cluster; rebooted; ended. Calls of many askers are joined."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -23,7 +23,7 @@ _FILTER_VALUES = 200
 
 
 class Instances:
-    """Describes and terminates."""
+    """Describes, reboots and terminates."""
 
     def __init__(self, session: AwsSession, cluster: str, observe: BatchObserver | None = None) -> None:
         self._session = session
@@ -65,6 +65,10 @@ class Instances:
     async def terminate(self, instance_id: str) -> bool:
         """Whether the instance is ending, has ended, or is not there."""
         return await self._terminations.ask(instance_id, None)
+
+    async def reboot(self, instance_id: str) -> None:
+        """Ask for a reboot; EC2 takes the request, and does it within the next minutes (RebootInstances)."""
+        await self._session.call("ec2", "reboot_instances", {"InstanceIds": [instance_id]})
 
     async def _list(self, filters: Sequence[Mapping[str, Any]], states: Sequence[str]) -> list[Record]:
         state = {"Name": "instance-state-name", "Values": list(states)}

@@ -198,6 +198,10 @@ class AwsProvider:
         """See the Protocol."""
         return await self._instances.terminate(instance_id)
 
+    async def reboot(self, instance_id: str) -> None:
+        """See the Protocol."""
+        await self._instances.reboot(instance_id)
+
     @property
     def warns(self) -> bool:
         """See the Protocol."""

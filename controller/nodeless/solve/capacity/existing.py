@@ -9,8 +9,8 @@ on a label only when all of them would bear it. `filling` puts pods here.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from nodeless.model.labels import HOSTNAME, UNREGISTERED_TAINT
-from nodeless.model.nodes import INITIALIZED_CONDITION, Claim, Node
+from nodeless.model.labels import HOSTNAME, REBOOTING_TAINT, UNREGISTERED_TAINT
+from nodeless.model.nodes import INITIALIZED_CONDITION, REBOOTING, Claim, Node
 from nodeless.model.pods import HostPort, Pod, PodShape
 from nodeless.model.requirements import Requirement, Requirements
 from nodeless.model.resources import total
@@ -32,6 +32,7 @@ _BOOT_TAINTS = frozenset(
         "node.kubernetes.io/unreachable",
         "node.cloudprovider.kubernetes.io/uninitialized",
         UNREGISTERED_TAINT,
+        REBOOTING_TAINT,
     )
 )
 #: Prefix of the taints that a readiness gate keeps on a node until it is ready.
@@ -101,9 +102,14 @@ def existing_slots(
 
 
 def initialised(node: Node, claim: Claim | None) -> bool:
-    """Whether a node of ours has reported all it needs; nodes that are not ours count as such."""
+    """Whether a node of ours has reported all it needs; nodes that are not ours count as such.
+
+    One that is being rebooted counts as a node that boots: it will be as it was, so its pods wait for it.
+    """
     if not managed(node, claim):
         return True
+    if claim is not None and claim.is_true(REBOOTING):
+        return False
     return node.initialized or (claim is not None and claim.is_true(INITIALIZED_CONDITION))
 
 
