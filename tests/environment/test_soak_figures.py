@@ -1,6 +1,8 @@
 """The figures of a soak are computed from samples and scrapes, as they are defined."""
 
 import math
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -38,3 +40,23 @@ def test_growth_compares_the_last_third_with_the_second_since_the_first_is_warm_
     warm = [(0.0, 50.0), (5.0, 90.0), (10.0, 100.0), (15.0, 100.0), (20.0, 110.0), (25.0, 110.0)]
     assert Findings(memory=warm).growth() == pytest.approx(0.1)
     assert Findings().growth() == 0.0
+
+
+GOOD = Findings(idle=0.019, memory=[(5.0 * n, 100.0) for n in range(9)], p99={"a": 0.5, "b": 1.0}, churned=9)
+
+
+def test_a_soak_whose_every_figure_is_within_its_bound_holds() -> None:
+    assert [figure.name for figure in GOOD.figures() if not figure.holds] == []
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        ({"idle": 0.021}, "processor while quiet"),
+        ({"memory": [(0.0, 50.0), (5.0, 100.0), (10.0, 106.0)]}, "memory, last third above the second"),
+        ({"p99": {"a": 0.5, "b": 2.5}}, "p99 of b"),
+        ({"missed": ["a pod"]}, "missed events"),
+    ],
+)
+def test_a_soak_fails_by_each_figure_that_is_beyond_its_bound(change: dict[str, Any], name: str) -> None:
+    assert [figure.name for figure in replace(GOOD, **change).figures() if not figure.holds] == [name]

@@ -106,8 +106,7 @@ class DisruptionLoop:
             while True:
                 acted = False
                 try:
-                    with self._metrics.work.reconciling(DEPROVISIONING):
-                        acted = await self.look_once()
+                    acted = await self.look_once()
                 except (ApiError, ApiUnavailable, CloudError) as error:
                     self._log.warning(f"disruption failed, trying again: {error}")
                 await asyncio.sleep(_ADVANCE_SECONDS if acted else self._pause())
@@ -146,16 +145,27 @@ class DisruptionLoop:
         return self._nothing_new(self._cluster.snapshot)
 
     async def look_once(self) -> bool:
-        """One look; whether a move was found or begun."""
+        """One look; whether a move was found or begun.
+
+        The second look at each move that is due and the search for others are rounds of their own.
+        """
         self._metrics.disruption.show_budgets(self._cluster.snapshot, wall_clock())
         if self._cluster.snapshot.teardown:
             self._memory = Memory()
             return False
         due = self._memory.due(wall_clock(), VALIDATION_SECONDS)
-        begun = [await self._second_look(move) for move in due]
+        begun = False
+        for move in due:
+            with self._metrics.work.reconciling(DEPROVISIONING):
+                begun = await self._second_look(move) or begun
+        with self._metrics.work.reconciling(DEPROVISIONING):
+            return await self._search() or begun
+
+    async def _search(self) -> bool:
+        """Look for moves; whether one was found."""
         snapshot = self._cluster.snapshot
         if self._nothing_new(snapshot):
-            return any(begun)
+            return False
         decisions = await self._decide(snapshot)
         self._tell(decisions, snapshot)
         for move in decisions.moves:
@@ -165,7 +175,7 @@ class DisruptionLoop:
                 await self._begin(move)
         if not decisions.moves:
             self._still = Stillness(snapshot, time.monotonic()), self._memory.moves
-        return any(begun) or bool(decisions.moves)
+        return bool(decisions.moves)
 
     def _nothing_new(self, snapshot: Snapshot) -> bool:
         if self._still is None:
