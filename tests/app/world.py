@@ -15,7 +15,7 @@ from types import SimpleNamespace
 
 import structlog
 
-from infra.local.kubernetes_api import ApiError
+from infra.local.kubernetes_api import ApiError, ApiUnreachable
 from nodeless.app.buffers import Buffers
 from nodeless.app.claim_loop import ClaimLoop
 from nodeless.app.cluster import Cluster
@@ -42,6 +42,8 @@ CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
 POOLS = "/apis/karpenter.sh/v1alpha5/provisioners"
 TEMPLATES = "/apis/karpenter.k8s.aws/v1alpha1/awsnodetemplates"
 NODES = "/api/v1/nodes"
+#: Seconds within which what must come true does, also on a machine that does much else.
+PATIENCE = 200
 AWS_SETTINGS = AwsSettings(
     cluster_name=CLUSTER,
     cluster_endpoint="https://demo.example",
@@ -153,7 +155,9 @@ class Kubelets:
 
     async def run(self):
         while True:
-            await asyncio.to_thread(self.turn)
+            # A kubelet that is refused, or hears nothing, tries again.
+            with suppress(ApiError, ApiUnreachable):
+                await asyncio.to_thread(self.turn)
             await asyncio.sleep(0.1)
 
     def turn(self):
@@ -239,16 +243,31 @@ class StrictRecorder(Recorder):
         return super().publish(event)
 
 
+def _innermost(task):
+    """The line that a task waits in, through all that it awaits."""
+    where, awaited = "?", task.get_coro()
+    while awaited is not None:
+        if frame := getattr(awaited, "cr_frame", None):
+            where = f"{frame.f_code.co_qualname}:{frame.f_lineno}"
+        awaited = getattr(awaited, "cr_await", None)
+    return where
+
+
 class Rig(SimpleNamespace):
     """The parts by name, and words for what a scenario does with them."""
 
-    async def until(self, look, predicate=bool, seconds=120):
+    async def until(self, look, predicate=bool, seconds=PATIENCE):
         """Wait until what a blocking call sees fulfils a predicate; gives it back."""
-        async with asyncio.timeout(seconds):
-            while not predicate(seen := await asyncio.to_thread(look)):
-                self.check()
-                await asyncio.sleep(0.05)
-            return seen
+        seen = None
+        try:
+            async with asyncio.timeout(seconds):
+                while not predicate(seen := await asyncio.to_thread(look)):
+                    self.check()
+                    await asyncio.sleep(0.05)
+                return seen
+        except TimeoutError as error:
+            waiting = "\n".join(f"{task.get_name()} waits in {_innermost(task)}" for task in self.tasks)
+            raise AssertionError(f"after {seconds} s there is still {seen!r}\n{waiting}") from error
 
     def check(self):
         """A part never ends by itself: show why it did."""
@@ -256,7 +275,7 @@ class Rig(SimpleNamespace):
             if task.done():
                 task.result()
 
-    async def until_gone(self, path, seconds=120, of=None):
+    async def until_gone(self, path, seconds=PATIENCE, of=None):
         """Wait until nothing is at the path; with `of`, a node of another claim may have taken the name."""
 
         def gone(found):
