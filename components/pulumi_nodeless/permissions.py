@@ -13,8 +13,8 @@ from pulumi_nodeless.policies import Subject
 _TITLES: Final = {
     "guide": "The policy of Karpenter's v0.27 guide, tightened. The default.",
     "article": "The statements of that guide to the letter, for Provisioners: it cannot end instances of "
-    "NodePools. Nor does it look up instance profiles (node classes with `role` stay unresolved) or failed "
-    "status checks; the log says so once.",
+    "NodePools. Nor can it make instance profiles (an EC2NodeClass must name one, its `role` is refused) or "
+    "look up failed status checks; the log says so once.",
     "scoped": "Bound to the tags of the cluster: what bears none of them it cannot touch.",
 }
 _SUBJECT: Final = Subject(

@@ -3,8 +3,8 @@
 Pure functions from names and ARNs to policy documents; `identity` and `fargate` attach them. The
 controller's document has the statements of Karpenter's v0.27 installation guide, with four changes:
 `iam:PassRole` is bound to EC2 and to one role, termination asks for the cluster's tag and for the tag that
-pools of both generations put on their instances, instance profiles may be looked up so that a missing one
-is reported by name, and `ec2:DescribeAvailabilityZones`, which the controller never calls, is left out.
+pools of both generations put on their instances, instance profiles may be made for the roles of node
+classes, within the cluster's tags, and `ec2:DescribeAvailabilityZones`, which is never called, is left out.
 `article_policy` has them unchanged, `scoped_policy` the narrower alternative.
 """
 
@@ -234,12 +234,7 @@ def controller_policy(subject: Subject) -> Document:
             "Resource": subject.node_role_arn,
             "Condition": {"StringEquals": {"iam:PassedToService": f"ec2.{subject.dns_suffix}"}},
         },
-        {
-            "Sid": "InstanceProfileLookup",
-            "Effect": "Allow",
-            "Action": "iam:GetInstanceProfile",
-            "Resource": f"arn:{subject.partition}:iam::{subject.account}:instance-profile/*",
-        },
+        *instance_profile_statements(subject),
         {
             "Sid": "EKSClusterEndpointLookup",
             "Effect": "Allow",
@@ -250,12 +245,64 @@ def controller_policy(subject: Subject) -> Document:
     )
 
 
+def instance_profile_statements(subject: Subject) -> list[Document]:
+    """What making instance profiles for node classes needs, within the cluster's tags (as Karpenter v1's).
+
+    Tags may be added to a profile that is ours, and none that say whose it is may be changed.
+    """
+    node_class = "karpenter.k8s.aws/ec2nodeclass"
+    owned, region = f"kubernetes.io/cluster/{subject.cluster}", "topology.kubernetes.io/region"
+    cluster = {
+        f"aws:RequestTag/{owned}": "owned",
+        "aws:RequestTag/eks:eks-cluster-name": subject.cluster,
+    }
+    profiles = {
+        "Effect": "Allow",
+        "Resource": f"arn:{subject.partition}:iam::{subject.account}:instance-profile/*",
+    }
+    return [
+        {
+            "Sid": "CreateInstanceProfiles",
+            "Action": "iam:CreateInstanceProfile",
+            **profiles,
+            "Condition": {
+                "StringEquals": {**cluster, f"aws:RequestTag/{region}": subject.region},
+                "StringLike": {f"aws:RequestTag/{node_class}": "*"},
+            },
+        },
+        {
+            "Sid": "UseInstanceProfiles",
+            "Action": [
+                "iam:AddRoleToInstanceProfile",
+                "iam:DeleteInstanceProfile",
+                "iam:RemoveRoleFromInstanceProfile",
+                "iam:TagInstanceProfile",
+            ],
+            **profiles,
+            "Condition": {
+                "StringEquals": {
+                    f"aws:ResourceTag/{owned}": "owned",
+                    f"aws:ResourceTag/{region}": subject.region,
+                },
+                "StringEqualsIfExists": cluster,
+                "StringLike": {f"aws:ResourceTag/{node_class}": "*"},
+            },
+        },
+        {
+            "Sid": "FindInstanceProfiles",
+            "Effect": "Allow",
+            "Action": ["iam:GetInstanceProfile", "iam:ListInstanceProfiles"],
+            "Resource": "*",
+        },
+    ]
+
+
 def article_policy(subject: Subject) -> Document:
     """The statements of Karpenter's v0.27 guide to the letter; with a queue, the right to read that, too.
 
     Instances of NodePools bear no `karpenter.sh/provisioner-name`, so this policy lets the controller end
     those of Provisioners alone; none may be rebooted, so repairs that would reboot a node end it after five
-    minutes; and a missing instance profile is found out by EC2 only.
+    minutes; and it can make no instance profile, so node classes must name one.
     """
     return document(
         {

@@ -81,7 +81,10 @@ class NodeClassArgs(TypedDict):
     ami_alias: NotRequired[str]
     """Family and version of the images, for example bottlerocket@v1.20.0. Default al2023@latest."""
     instance_profile: NotRequired[str]
-    """Instance profile of the nodes; by default the environment's."""
+    """Instance profile of the nodes; by default the environment's. Not beside `role`."""
+    role: NotRequired[str]
+    """IAM role of the nodes, for which the controller makes an instance profile. It must be one that the
+    controller may pass: the environment's node role."""
     user_data: NotRequired[str]
     """User data that is merged with the family's own."""
     tags: NotRequired[Mapping[str, str]]
@@ -128,7 +131,7 @@ def node_class_spec(
     terms = [{"tags": dict(discovery)}]
     spec: dict[str, Any] = {
         "amiSelectorTerms": [{"alias": args.get("ami_alias") or "al2023@latest"}],
-        "instanceProfile": args.get("instance_profile") or instance_profile,
+        **_identity(args, instance_profile),
         "subnetSelectorTerms": terms,
         "securityGroupSelectorTerms": terms,
         **_given(args, user_data="userData", detailed_monitoring="detailedMonitoring"),
@@ -138,6 +141,12 @@ def node_class_spec(
     if devices := args.get("block_devices"):
         spec["blockDeviceMappings"] = [block_device(device) for device in devices]
     return spec
+
+
+def _identity(args: Mapping[str, Any], default: Any) -> dict[str, Any]:
+    """Role and instance profile as they are given; where neither is, the default profile."""
+    given = _given(args, role="role", instance_profile="instanceProfile")
+    return given or {"instanceProfile": default}
 
 
 def _requirement(args: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,13 @@ documents.
 
 from typing import Any, Final
 
-from pulumi_nodeless.policies import QUEUE_ACTIONS, Document, Subject, document
+from pulumi_nodeless.policies import (
+    QUEUE_ACTIONS,
+    Document,
+    Subject,
+    document,
+    instance_profile_statements,
+)
 
 READ_ACTIONS: Final = (
     "ec2:DescribeCapacityReservations",
@@ -66,17 +72,18 @@ def scoped_controller_policy(subject: Subject) -> Document:
                 *(f"{ec2}:{subject.account}:{kind}/*" for kind in _SELECTED),
             ],
         ),
-        _allow("UseOwnLaunchTemplates", launch, f"{ec2}:{subject.account}:launch-template/*", ours),
         _allow("MakeWithTags", [*launch, "ec2:CreateLaunchTemplate"], made, requested),
+        # Only what may be made can be tagged while it is made.
         _allow(
             "TagWhatIsMade",
             "ec2:CreateTags",
-            made,
+            f"{ec2}:{subject.account}:*/*",
             {"StringEquals": created, "StringLike": requested["StringLike"]},
         ),
+        # Launches use templates; an instance that is yet to be made has no tags, so they use none.
         _allow(
-            "EndWhatIsOwn",
-            ["ec2:DeleteLaunchTemplate", "ec2:RebootInstances", "ec2:TerminateInstances"],
+            "UseAndEndWhatIsOwn",
+            [*launch, "ec2:DeleteLaunchTemplate", "ec2:RebootInstances", "ec2:TerminateInstances"],
             [f"{ec2}:{subject.account}:{kind}/*" for kind in ("instance", "launch-template")],
             ours,
         ),
@@ -95,11 +102,7 @@ def scoped_controller_policy(subject: Subject) -> Document:
             f"arn:{subject.partition}:ssm:{subject.region}::parameter/aws/service/*",
         ),
         _allow("ReadPrices", "pricing:GetProducts", "*"),
-        _allow(
-            "InstanceProfileLookup",
-            "iam:GetInstanceProfile",
-            f"arn:{subject.partition}:iam::{subject.account}:instance-profile/*",
-        ),
+        *instance_profile_statements(subject),
         _allow(
             "EKSClusterEndpointLookup",
             "eks:DescribeCluster",

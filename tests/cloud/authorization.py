@@ -41,10 +41,15 @@ class Need:
 
 
 class Needs:
-    """What calls need, with the launch templates and instances as the account has them when this is made."""
+    """What calls need, with templates, instances and profiles as the account has them when this is made."""
 
-    def __init__(self, ec2: Any, role_arn: str) -> None:
+    def __init__(self, ec2: Any, iam: Any, role_arn: str) -> None:
         self._role_arn = role_arn
+        names = [each["InstanceProfileName"] for each in iam.list_instance_profiles()["InstanceProfiles"]]
+        self._profiles = {
+            name: iam.get_instance_profile(InstanceProfileName=name)["InstanceProfile"].get("Tags", [])
+            for name in names
+        }
         self._templates = {
             each["LaunchTemplateName"]: (
                 each,
@@ -84,14 +89,24 @@ class Needs:
                 yield Need(
                     "eks:DescribeCluster", f"arn:aws:eks:{REGION}:{ACCOUNT}:cluster/{parameters['name']}"
                 )
-            case ("iam", "GetInstanceProfile"):
-                name = parameters["InstanceProfileName"]
-                yield Need("iam:GetInstanceProfile", f"arn:aws:iam::{ACCOUNT}:instance-profile/{name}")
+            case ("iam", "ListInstanceProfiles"):
+                yield Need("iam:ListInstanceProfiles", "*")
+            case ("iam", _):
+                yield from self._profile(action, parameters)
             case ("sqs", _):
                 name = parameters.get("QueueName") or parameters["QueueUrl"].rsplit("/", 1)[-1]
                 yield Need(f"sqs:{_ALIASES.get(action, action)}", f"arn:aws:sqs:{REGION}:{ACCOUNT}:{name}")
             case _:
                 raise NotImplementedError(f"what {call['service']}:{action} needs")
+
+    def _profile(self, action: str, parameters: Mapping[str, Any]) -> Iterator[Need]:
+        name = parameters["InstanceProfileName"]
+        context = _context("RequestTag", parameters.get("Tags") or [])
+        if action != "CreateInstanceProfile":
+            context |= _context("ResourceTag", self._profiles.get(name, []))
+        yield Need(f"iam:{action}", f"arn:aws:iam::{ACCOUNT}:instance-profile/{name}", context)
+        if action == "AddRoleToInstanceProfile":
+            yield Need("iam:PassRole", self._role_arn, {"iam:PassedToService": "ec2.amazonaws.com"})
 
     def _fleet(self, parameters: Mapping[str, Any]) -> Iterator[Need]:
         specifications = list(parameters["TagSpecifications"])
@@ -173,7 +188,9 @@ def _holds(condition: Mapping[str, Any], context: Mapping[str, str]) -> bool:
     for operator, keys in condition.items():
         for key, wanted in keys.items():
             actual = context.get(key)
-            if operator == "StringEquals":
+            if operator == "StringEqualsIfExists":
+                met = actual is None or actual in _listed(wanted)
+            elif operator == "StringEquals":
                 met = actual in _listed(wanted)
             elif operator == "StringLike":
                 met = actual is not None and any(fnmatchcase(actual, each) for each in _listed(wanted))

@@ -32,10 +32,10 @@ POLICIES = [controller_policy, scoped_controller_policy]
 #: EC2 allows these to nobody by themselves: they come with a launch.
 IMPLIED = {"ec2:RunInstances", "ec2:CreateTags", "iam:PassRole"}
 SELECTED = replace(NODE_CLASS, images=(SelectorTerm(names=("amazon-eks-node-*",)),))
-OF_ROLE = replace(NODE_CLASS, reference=Reference(EC2_NODE_CLASS, "of-role"), role="nodes")
+OF_ROLE = replace(NODE_CLASS, reference=Reference(EC2_NODE_CLASS, "of-role", "uid-1"), role="nodes")
 ELSEWHERE = replace(
     OF_ROLE,
-    reference=Reference(EC2_NODE_CLASS, "reserved"),
+    reference=Reference(EC2_NODE_CLASS, "reserved", "uid-2"),
     capacity_reservations=(SelectorTerm(match_criteria="targeted"),),
     placement_group="own",
 )
@@ -89,10 +89,15 @@ async def a_life(provider: AwsProvider, aws: LocalAws) -> Needs:
     assert await provider.troubles() == ()
     assert await provider.forget_interruptions(await provider.interruptions()) == 1
     await asyncio.gather(*(provider.find(each.id) for each in made))
-    needs = Needs(aws.client("ec2"), ROLE)
+    # A tag more on the node class is one more on its instance profile.
+    await provider.warm(SPOTTY, replace(OF_ROLE, tags=(("team", "a"),)))
+    assert await provider.sweep_instance_profiles((OF_ROLE, ELSEWHERE)) == 0
+    needs = Needs(aws.client("ec2"), aws.client("iam"), ROLE)
     await provider.reboot(made[0].id)
     assert all(await asyncio.gather(*(provider.terminate(each.id) for each in made)))
-    assert await provider.delete_launch_templates() == 4
+    assert await provider.delete_launch_templates() == 5
+    assert await provider.clean_up(OF_ROLE) == 1
+    assert await provider.delete_instance_profiles() == 1
     return needs
 
 
@@ -138,6 +143,34 @@ def test_the_scoped_policy_makes_nothing_without_tags_and_tags_nothing_that_stan
         assert allowed_by(policy, Need("ec2:CreateTags", resource, tags)) == []
         elsewhere = tags | {"aws:RequestTag/eks:eks-cluster-name": "other"}
         assert allowed_by(policy, Need("ec2:RunInstances", resource, elsewhere)) == []
+
+
+@pytest.mark.parametrize("make", POLICIES)
+def test_instance_profiles_of_others_may_not_be_touched(make: Any) -> None:
+    policy = make(SUBJECT)
+    profile = f"arn:aws:iam::{ACCOUNT}:instance-profile/theirs"
+    ours = {
+        "kubernetes.io/cluster/demo": "owned",
+        "topology.kubernetes.io/region": REGION,
+        "karpenter.k8s.aws/ec2nodeclass": "default",
+    }
+    there = {f"aws:ResourceTag/{key}": value for key, value in ours.items()}
+    requested = {f"aws:RequestTag/{key}": value for key, value in ours.items()}
+    requested["aws:RequestTag/eks:eks-cluster-name"] = "demo"
+    needed = {
+        "iam:CreateInstanceProfile": requested,
+        "iam:TagInstanceProfile": there,
+        "iam:AddRoleToInstanceProfile": there,
+        "iam:RemoveRoleFromInstanceProfile": there,
+        "iam:DeleteInstanceProfile": there,
+    }
+    for action, context in needed.items():
+        assert len(allowed_by(policy, Need(action, profile, context))) == 1
+        for key in context:
+            lacking = {name: value for name, value in context.items() if name != key}
+            assert allowed_by(policy, Need(action, profile, lacking)) == [], (action, key)
+    stolen = {"aws:RequestTag/eks:eks-cluster-name": "other"}
+    assert allowed_by(policy, Need("iam:TagInstanceProfile", profile, there | stolen)) == []
 
 
 @pytest.mark.parametrize("make", POLICIES)

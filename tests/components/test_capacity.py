@@ -38,6 +38,18 @@ def as_stored(value: Any) -> Any:
     return int(value) if isinstance(value, float) else value
 
 
+def test_a_node_class_may_name_a_role_in_place_of_a_profile() -> None:
+    made = capacity(node_classes=[{"name": "own", "role": "KarpenterNodeRole-shop"}, NODE_CLASS])
+    classes = {each.name: each for each in made.of("kubernetes:karpenter.k8s.aws/v1:EC2NodeClass")}
+    own, usual = classes["pools-node-class-own"], classes["pools-node-class-default"]
+    assert validate(as_stored(own.inputs)) == []
+    assert own.inputs["spec"]["role"] == "KarpenterNodeRole-shop"
+    assert "instanceProfile" not in own.inputs["spec"]
+    assert usual.inputs["spec"]["instanceProfile"] == "nodes"
+    (refused,) = refusals(node_classes=[{"name": "own", "role": "r", "instance_profile": "p"}])
+    assert "exactly one of role and instanceProfile" in refused
+
+
 def test_a_node_pool_and_its_class_are_what_the_webhook_accepts() -> None:
     made = capacity(
         node_classes=[

@@ -9,6 +9,7 @@ from nodeless.model.events import ClaimSeen, PoolSeen
 from nodeless.model.instructions import (
     AddFinalizer,
     DeleteClaim,
+    DeleteInstanceProfiles,
     DeleteLaunchTemplates,
     DeletePool,
     ReleaseGuard,
@@ -74,6 +75,7 @@ def test_teardown_takes_pools_then_claims_then_instances_and_templates():
     assert [type(i) for i in step_teardown(Snapshot())] == [
         TerminateEverything,
         DeleteLaunchTemplates,
+        DeleteInstanceProfiles,
         ReleaseGuard,
     ]
 

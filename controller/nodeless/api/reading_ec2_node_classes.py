@@ -71,6 +71,7 @@ def read_ec2_node_class(manifest: Mapping[str, Any]) -> NodeClass:
             _reservation_term(term) for term in spec.capacity_reservation_selector_terms or ()
         ),
         placement_group=_placement_group(spec),
+        finalizers=metadata.finalizers,
     )
 
 

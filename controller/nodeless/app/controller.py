@@ -46,6 +46,7 @@ from nodeless.app.metrics import Metrics
 from nodeless.app.pool_loop import PoolLoop
 from nodeless.app.probes import health_application, metrics_application, serve
 from nodeless.app.process_settings import ProcessSettings
+from nodeless.app.profile_loop import ProfileLoop
 from nodeless.app.profiling import start_counting_memory
 from nodeless.app.provisioning import Provisioning
 from nodeless.app.recorder import Recorder
@@ -328,6 +329,7 @@ class Controller:
                 interruption,
                 TroubleLoop(cluster, cloud, hands, self._metrics),
                 ReservationLoop(cluster, cloud, hands),
+                ProfileLoop(cluster, cloud, hands),
                 disruption,
                 drift,
             ):

@@ -51,6 +51,7 @@ _MOVES = (
     ("WaitingReadiness", "What the node replaces stays until it is initialised", DEDUPLICATION_SECONDS),
     ("WaitingDeletion", "The node is being removed; its replacement is ready", DEDUPLICATION_SECONDS),
 )
+_CLASS = ("EC2NodeClass",)
 _POOL = ("Provisioner", "NodePool", "AWSNodeTemplate", "EC2NodeClass")
 
 EVENT_RULES: tuple[EventRule, ...] = (
@@ -134,6 +135,8 @@ EVENT_RULES: tuple[EventRule, ...] = (
     EventRule("CapacityReservationExpiring", "Warning", _CLAIM, "The capacity block ends"),
     EventRule("NodeTerminatingOnInterruption", "Warning", _BOTH, "The node is ended because of a message"),
     EventRule("NotReady", "Warning", _POOL, "Why the object cannot be used"),
+    EventRule("WaitingOnNodeClaimTermination", "Normal", _CLASS, "Claims that a deleted class waits for"),
+    EventRule("CleanUpFailed", "Warning", _CLASS, "What was made for a deleted class cannot be deleted"),
     EventRule("Invalid", "Warning", _POOL, "What is wrong with the object, field by field"),
     EventRule("InvalidSetting", "Warning", ("ConfigMap",), "A setting that cannot be used"),
 )

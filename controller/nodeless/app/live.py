@@ -133,8 +133,9 @@ async def live_change(
 
 @contextlib.asynccontextmanager
 async def _provider(settings: GlobalSettings, region: str) -> AsyncIterator[AwsProvider]:
-    """The cloud, started; closed at the end."""
-    cloud = AwsProvider(aws_settings(settings, region, ""), log=structlog.get_logger().bind(logger="aws"))
+    """The cloud, started, of which nothing is changed; closed at the end."""
+    log = structlog.get_logger().bind(logger="aws")
+    cloud = AwsProvider(aws_settings(settings, region, ""), log=log, reads_only=True)
     try:
         await cloud.start()
         yield cloud

@@ -117,10 +117,11 @@ def unresolved_status(node_class: NodeClass, error: CloudError, now: float) -> S
     """What a node class does not select; when the cloud gave no answer, nothing is known of any part."""
     types = _types(node_class)
     if isinstance(error, NodeClassUnresolved):
-        missing = {_condition_of(what) for what in error.what.split(", ")}
+        told = zip(error.what.split(", "), error.reason.split(", "), strict=False)
+        missing = {_condition_of(what): reason for what, reason in told}
         text = str(error)
         observed = [
-            _false(type_, "Invalid" if type_ == VALIDATION_SUCCEEDED else "NotFound", text)
+            _false(type_, "Invalid" if type_ == VALIDATION_SUCCEEDED else missing[type_], text)
             if type_ in missing
             else Condition(type_, "True")
             for type_ in types

@@ -22,7 +22,7 @@ from nodeless.app.pool_catalogs import assert_bootable
 from nodeless.app.recorder import Recorder
 from nodeless.app.work_metrics import POOLS
 from nodeless.cloud import CloudError, CloudProvider
-from nodeless.lifecycle import step_pool, step_teardown
+from nodeless.lifecycle import step_node_class, step_pool, step_teardown
 from nodeless.lifecycle.ownership import deletion_progress
 from nodeless.model import events
 from nodeless.model.events import Event
@@ -82,6 +82,7 @@ class PoolLoop:
                 self._queue.add(str(claim.pool))
             case events.ClaimGone(name) if name in before.claims:
                 self._queue.add(str(before.claims[name].pool))
+                self._queue.add(str(before.claims[name].node_class))
         if after.teardown:
             self._queue.add(_TEARDOWN)
 
@@ -119,6 +120,27 @@ class PoolLoop:
             await self._step_pool(snapshot, pool)
         node_class = snapshot.node_classes.get(key)
         if node_class is not None and node_class.reference.kind in _CLASS_KINDS:
+            await self._step_class(snapshot, node_class)
+
+    async def _step_class(self, snapshot: Snapshot, node_class: NodeClass) -> None:
+        """Protect and resolve a living node class; end a deleted one when nothing uses it any more."""
+        subject = node_class.reference
+        try:
+            await self._hands.carry_out(step_node_class(snapshot, node_class))
+        except CloudError as error:
+            self._recorder.publish(
+                PublishEvent(
+                    node_class.key,
+                    subject.kind,
+                    subject.name,
+                    "Warning",
+                    "CleanUpFailed",
+                    str(error),
+                    uid=subject.uid,
+                )
+            )
+            raise
+        if node_class.deletion_timestamp is None or subject.kind == AWS_NODE_TEMPLATE:
             await self._resolve(node_class)
 
     async def _step_pool(self, snapshot: Snapshot, pool: Pool) -> None:
@@ -142,11 +164,17 @@ class PoolLoop:
             # Told when it was read; there is nothing to fetch until it is corrected.
             self._cloud.forget(pool.reference)
         else:
+            known = snapshot.node_classes.get(str(pool.node_class))
+            if known is not None and known.deletion_timestamp is None:
+                # Before anything is made for it.
+                await self._hands.carry_out(step_node_class(snapshot, known))
             try:
                 await self._cloud.warm(*usable(snapshot, pool.reference, pool.node_class))
             except (PoolUnusable, CloudError) as error:
                 problem = str(error)
                 self._complain(pool.reference, problem)
+                if isinstance(error, PoolUnusable):
+                    self._cloud.forget(pool.reference)
             self._queue.add_in(pool.key, _UNRESOLVED_SECONDS if problem else _RESOLVE_SECONDS)
         node_class = snapshot.node_classes.get(str(pool.node_class))
         await self._write_status(pool.reference, pool_conditions(pool, node_class, problem, wall_clock()))

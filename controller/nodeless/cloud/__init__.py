@@ -65,12 +65,19 @@ class CredentialsRefused(CloudError):
 
 
 class NodeClassUnresolved(CloudError):
-    """A node class selects nothing where it must select something; `what` is the field."""
+    """A node class selects nothing where it must select something.
 
-    def __init__(self, node_class: Reference, what: str, message: str, hint: str = "") -> None:
+    `what` is the field, `reason` a CamelCase word fit for its condition; both are lists, with `, `, where
+    several fields select nothing.
+    """
+
+    def __init__(
+        self, node_class: Reference, what: str, message: str, hint: str = "", reason: str = "NotFound"
+    ) -> None:
         super().__init__(f"{node_class}: {message}", hint)
         self.node_class = node_class
         self.what = what
+        self.reason = reason
 
 
 class InsufficientCapacity(CloudError):
@@ -194,6 +201,18 @@ class CloudProvider(Protocol):
 
     async def delete_launch_templates(self) -> int:
         """Delete all launch templates that were made for this cluster, and say how many."""
+
+    async def clean_up(self, node_class: NodeClass) -> int:
+        """Delete what was made for a node class alone, that no instance uses any more; how many profiles.
+
+        Nothing is made for it afterwards.
+        """
+
+    async def delete_instance_profiles(self) -> int:
+        """Delete all instance profiles that were made for this cluster, and say how many."""
+
+    async def sweep_instance_profiles(self, node_classes: Sequence[NodeClass]) -> int:
+        """Delete the instance profiles that for two sweeps no node class and no instance used; how many."""
 
     async def close(self) -> None:
         """Let go of threads and connections."""

@@ -13,12 +13,22 @@ truth: the claim object exists before its instance; the instance carries the cla
 
 Modules: `view` (what a step sees), `joining` (launch, registration, initialisation),
 `rebooting`, `emptiness`, `termination`, `collection` (claims and instances that lost each other),
-`ownership` (pools and the teardown guard).
+`node_classes`, `ownership` (pools and the teardown guard).
 """
 
 from nodeless.lifecycle.collection import collect
+from nodeless.lifecycle.node_classes import step_node_class
 from nodeless.lifecycle.ownership import step_pool, step_teardown
 from nodeless.lifecycle.stepping import step, step_orphan
 from nodeless.lifecycle.view import ClaimView, Step
 
-__all__ = ["ClaimView", "Step", "collect", "step", "step_orphan", "step_pool", "step_teardown"]
+__all__ = [
+    "ClaimView",
+    "Step",
+    "collect",
+    "step",
+    "step_node_class",
+    "step_orphan",
+    "step_pool",
+    "step_teardown",
+]

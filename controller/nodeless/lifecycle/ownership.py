@@ -2,17 +2,19 @@
 
 A pool that is being deleted stays until its nodes are gone. The guard is one object that
 belongs to the stack: when the stack is destroyed, it holds the destruction until every
-pool, claim, instance and launch template is gone, while controller, roles and network
-still stand.
+pool, claim, instance, launch template and instance profile is gone, while controller, roles and
+network still stand.
 """
 
 from nodeless.api.times import format_time
 from nodeless.lifecycle.draining import deadline_of
+from nodeless.lifecycle.node_classes import protected, release
 from nodeless.lifecycle.static_pools import surplus
 from nodeless.model.instructions import (
     AddFinalizer,
     AnnotateClaim,
     DeleteClaim,
+    DeleteInstanceProfiles,
     DeleteLaunchTemplates,
     DeletePool,
     Instruction,
@@ -103,4 +105,12 @@ def step_teardown(snapshot: Snapshot) -> tuple[Instruction, ...]:
             if claim.deletion_timestamp is None
         )
         return deletions + deadlines
-    return (TerminateEverything(TEARDOWN), DeleteLaunchTemplates(TEARDOWN), ReleaseGuard(TEARDOWN))
+    # Node classes are their owner's to delete; nobody would take their finalizers off afterwards.
+    released = [each for node_class in protected(snapshot) for each in release(TEARDOWN, node_class)]
+    return (
+        TerminateEverything(TEARDOWN),
+        DeleteLaunchTemplates(TEARDOWN),
+        *released,
+        DeleteInstanceProfiles(TEARDOWN),
+        ReleaseGuard(TEARDOWN),
+    )

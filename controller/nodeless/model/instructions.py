@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from nodeless.model.nodes import Claim, Condition
-from nodeless.model.pools import Reference
+from nodeless.model.pools import NodeClass, Reference
 from nodeless.model.taints import Taint
 
 
@@ -190,6 +190,21 @@ class DeleteLaunchTemplates:
 
 
 @dataclass(frozen=True, slots=True)
+class CleanUpNodeClass:
+    """Delete what was made in the cloud for a node class alone: instance profiles, launch templates."""
+
+    cause: str
+    node_class: NodeClass
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteInstanceProfiles:
+    """Delete every instance profile that was made for a node class of this cluster."""
+
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
 class ReleaseGuard:
     """Take the finalizer off the teardown guard: everything that it guarded is gone."""
 
@@ -241,6 +256,8 @@ Instruction = (
     | TerminateEverything
     | DeletePool
     | DeleteLaunchTemplates
+    | CleanUpNodeClass
+    | DeleteInstanceProfiles
     | ReleaseGuard
     | PublishEvent
     | ReportFailedCheck

@@ -60,6 +60,7 @@ UNREGISTERED_TAINT = "karpenter.sh/unregistered"
 DISRUPTED_TAINT = "karpenter.sh/disrupted"
 REBOOTING_TAINT = "nodeless.dev/rebooting"
 TERMINATION_FINALIZER = "karpenter.sh/termination"
+NODE_CLASS_FINALIZER = "karpenter.k8s.aws/termination"
 TEARDOWN_FINALIZER = "nodeless.dev/teardown"
 
 CLUSTER_TAG_PREFIX = "kubernetes.io/cluster/"

@@ -190,3 +190,5 @@ class Instance:
     """Labels that the instance determines: type, zone, capacity type, image and all that its type implies."""
     capacity: Resources = field(default_factory=dict, hash=False)
     allocatable: Resources = field(default_factory=dict, hash=False)
+    instance_profile: str = ""
+    """Name of its instance profile, where the cloud has told it."""

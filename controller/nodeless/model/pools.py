@@ -206,6 +206,7 @@ class NodeClass:
     """Capacity reservations that its instances may be bought from."""
     placement_group: str = ""
     """Name or id (`pg-...`) of the placement group of its instances; empty: none."""
+    finalizers: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:

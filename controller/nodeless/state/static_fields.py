@@ -27,6 +27,7 @@ _NOT_STATIC = frozenset(
         "deletion_timestamp",
         "invalid",
         "conditions",
+        "finalizers",
         "subnets",
         "security_groups",
         "images",

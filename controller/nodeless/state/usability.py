@@ -1,6 +1,6 @@
 """Whether a pool and its node class can make nodes, or why not."""
 
-from nodeless.model.pools import NodeClass, Pool, Reference
+from nodeless.model.pools import EC2_NODE_CLASS, NodeClass, Pool, Reference
 from nodeless.model.snapshot import Snapshot
 
 
@@ -20,4 +20,6 @@ def usable(snapshot: Snapshot, pool: Reference, node_class: Reference) -> tuple[
         raise PoolUnusable(f"{node_class} does not exist; hint: create it, or correct the reference")
     if found_class.invalid:
         raise PoolUnusable(found_class.invalid)
+    if found_class.reference.kind == EC2_NODE_CLASS and found_class.deletion_timestamp is not None:
+        raise PoolUnusable(f"{node_class} is being deleted; hint: refer to another, or create it anew")
     return found_pool, found_class

@@ -183,6 +183,7 @@ def _class_decoder(report_invalid: Report) -> Decode:
                 deletion_timestamp=metadata.deletion_timestamp,
                 invalid=str(error),
                 conditions=conditions_of(manifest),
+                finalizers=tuple(metadata.finalizers),
             )
         return node_class.key, (events.NodeClassSeen(node_class),)
 

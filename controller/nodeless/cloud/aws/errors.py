@@ -37,7 +37,8 @@ _REFUSED = frozenset(
         "UnrecognizedClientException",
     }
 )
-_FORBIDDEN = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"})
+#: Codes for a lack of permission.
+FORBIDDEN = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"})
 _ASSUME_ROLE = "AssumeRoleWithWebIdentity"
 _TRANSIENT = frozenset(
     {
@@ -113,7 +114,7 @@ def _client_error(error: ClientError, service: str, operation: str, url: str) ->
             )
         hint = (
             f"allow {service}:{operation} in the controller's policy"
-            if code in _FORBIDDEN
+            if code in FORBIDDEN
             else "check the role or keys that the controller runs with, and the clock of its machine"
         )
         return CredentialsRefused(

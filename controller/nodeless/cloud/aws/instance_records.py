@@ -73,6 +73,7 @@ def read_instance(
         labels={**_labels(instance_type, basic, zone, capacity_type, image), **_placed(record)},
         capacity=_present(instance_type.capacity) if instance_type else {},
         allocatable=_present(instance_type.allocatable) if instance_type else {},
+        instance_profile=record.get("IamInstanceProfile", {}).get("Arn", "").rpartition("/")[2],
     )
 
 

@@ -46,7 +46,10 @@ _REASONS = {
         "run: aws iam create-service-linked-role --aws-service-name spot.amazonaws.com",
     ),
 }
-_PROFILE_HINT = "create the instance profile, or correct spec.instanceProfile or aws.defaultInstanceProfile"
+_PROFILE_HINT = (
+    "EC2 knows a new instance profile after some seconds, and the launch is tried again; if this lasts, "
+    "create the profile, or correct spec.instanceProfile or aws.defaultInstanceProfile"
+)
 _DEFAULT_HINT = "see the code in EC2's documentation; the launch is tried again later"
 
 

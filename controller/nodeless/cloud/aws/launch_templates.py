@@ -12,11 +12,12 @@ from nodeless.cloud.aws.caching import Cache, Clock
 from nodeless.cloud.aws.errors import AwsCallRefused
 from nodeless.cloud.aws.session import AwsSession
 from nodeless.launch.templates import LaunchTemplate
-from nodeless.model.labels import MANAGED_TEMPLATE_TAG
+from nodeless.model.labels import EC2_NODE_CLASS_NAME, MANAGED_TEMPLATE_TAG
 
 MISSING_CODES = frozenset({"InvalidLaunchTemplateName.NotFoundException", "InvalidLaunchTemplateId.NotFound"})
 _EXISTS = "InvalidLaunchTemplateName.AlreadyExistsException"
 _FOREVER = float("inf")
+_NO_TAGS: Mapping[str, str] = {}
 #: Seconds without use after which a template of this cluster is deleted.
 UNUSED_SECONDS = 1800.0
 
@@ -55,6 +56,10 @@ class LaunchTemplates:
         """Delete all of this cluster's templates; their number."""
         return await self._delete(await self.names())
 
+    async def delete_of(self, node_class: str) -> int:
+        """Delete this cluster's templates of an EC2NodeClass; their number."""
+        return await self._delete(await self.names({EC2_NODE_CLASS_NAME: node_class}))
+
     async def _create(self, request: Mapping[str, Any]) -> str:
         try:
             await self._session.call("ec2", "create_launch_template", request)
@@ -63,10 +68,11 @@ class LaunchTemplates:
                 raise
         return str(request["LaunchTemplateName"])
 
-    async def names(self) -> list[str]:
-        """Names of all of this cluster's templates."""
+    async def names(self, more: Mapping[str, str] = _NO_TAGS) -> list[str]:
+        """Names of all of this cluster's templates that bear these tags as well."""
+        tags = {MANAGED_TEMPLATE_TAG: self._cluster, **more}
         request = {
-            "Filters": [{"Name": f"tag:{MANAGED_TEMPLATE_TAG}", "Values": [self._cluster]}],
+            "Filters": [{"Name": f"tag:{key}", "Values": [value]} for key, value in tags.items()],
             "MaxResults": 200,
         }
         found = await self._session.pages("ec2", "describe_launch_templates", request, "LaunchTemplates")

@@ -59,12 +59,16 @@ _STALE_REASONS = frozenset(
         "SecurityGroupNotFound",
         "CapacityReservationNotFound",
         "PlacementGroupNotFound",
+        "InstanceProfileNotFound",
     }
 )
 
 
 class AwsProvider:
-    """AWS as a CloudProvider. `log` is a structlog logger; `clock` gives seconds since the epoch."""
+    """AWS as a CloudProvider. `log` is a structlog logger; `clock` gives seconds since the epoch.
+
+    With `reads_only` nothing is made in AWS by looking: instance profiles of roles are named, not made.
+    """
 
     def __init__(
         self,
@@ -73,12 +77,14 @@ class AwsProvider:
         clock: Clock = time.time,
         on_call: CallObserver | None = None,
         on_batch: BatchObserver | None = None,
+        *,
+        reads_only: bool = False,
     ) -> None:
         self._log = log if log is not None else structlog.get_logger("aws")
         self._session = AwsSession(settings.region, on_call)
         self._cluster = ClusterFacts(self._session, settings, clock)
         self._subnets = Subnets(self._session, clock)
-        self._profiles = InstanceProfiles(self._session, clock, settings.default_instance_profile)
+        self._profiles = InstanceProfiles(self._session, clock, settings, reads_only=reads_only)
         self._reservations = CapacityReservations(self._session, clock)
         self._resolver = Resolver(
             self._subnets,
@@ -106,7 +112,7 @@ class AwsProvider:
 
     def use(self, settings: AwsSettings) -> None:
         """Have other settings from the next call on; the cluster, its region and its prices stay."""
-        self._profiles.default = settings.default_instance_profile
+        self._profiles.settings = settings
         self._resolver.tags = settings.tags
         self._catalogs.settings = settings
         self._preparer.settings = settings
@@ -230,6 +236,29 @@ class AwsProvider:
     async def delete_launch_templates(self) -> int:
         """See the Protocol."""
         return await self._templates.delete_all()
+
+    async def clean_up(self, node_class: NodeClass) -> int:
+        """See the Protocol."""
+        for key, (_, each) in list(self._warmed.items()):
+            if each.key == node_class.key:
+                del self._warmed[key]
+        await self._templates.delete_of(node_class.reference.name)
+        return await self._profiles.delete_of(node_class)
+
+    async def delete_instance_profiles(self) -> int:
+        """See the Protocol. Nothing is asked for where IAM cannot be reached."""
+        return 0 if self._isolated else await self._profiles.delete_all()
+
+    async def sweep_instance_profiles(self, node_classes: Sequence[NodeClass]) -> int:
+        """See the Protocol. Nothing is asked for where IAM cannot be reached."""
+        if self._isolated:
+            return 0
+        in_use = {each.instance_profile for each in await self.instances()}
+        return await self._profiles.sweep(node_classes, in_use)
+
+    @property
+    def _isolated(self) -> bool:
+        return self._profiles.settings.isolated_vpc
 
     async def close(self) -> None:
         """See the Protocol."""

@@ -81,6 +81,7 @@ class Resolver:
         self._images.forget()
         self._reservations.forget()
         self._placement_groups.forget()
+        self._profiles.forget()
 
 
 def _unresolved(node_class: NodeClass, fault: Fault) -> NodeClassUnresolved:
@@ -112,4 +113,5 @@ def _raise_all(node_class: NodeClass, results: Sequence[object]) -> None:
             ", ".join(each.what for each in unresolved),
             "; ".join(each.message for each in unresolved),
             "; ".join(each.hint for each in unresolved),
+            ", ".join(each.reason for each in unresolved),
         )
