@@ -15,6 +15,7 @@ import pulumi
 import pulumi_kubernetes as k8s
 
 from nodeless.api.validation import validate
+from nodeless.model.labels import OWNER
 from pulumi_nodeless import names, pools, pools_v1
 from pulumi_nodeless.arguments import ArgumentReader
 from pulumi_nodeless.foresight import foretell
@@ -109,6 +110,7 @@ class Capacity(pulumi.ComponentResource):
     def __init__(self, name: str, args: CapacityArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         super().__init__("nodeless:index:Capacity", name, {}, opts)
         self._name, self._given_options = name, opts
+        self._owner = f"{pulumi.get_project()}/{pulumi.get_stack()}/{name}"
         reader = ArgumentReader("Capacity", args, CapacityArgs)
         self._discovery = {names.DISCOVERY_TAG: reader.text("cluster_name")}
         self._timeout = f"{reader.integer('timeout_minutes', 30, 1, 24 * 60)}m"
@@ -128,8 +130,9 @@ class Capacity(pulumi.ComponentResource):
         reader.check()
         for generation in _GENERATIONS:
             self._make(generation, given[generation.classes], given[generation.pools])
-        if asks and self._manifests:
-            foretell(self, kubeconfig, reader.value("region", ""), namespace, self._manifests)
+        if asks:
+            region = reader.value("region", "")
+            foretell(self, kubeconfig, region, namespace, self._owner, self._manifests)
         self.provisioner_names = pulumi.Output.from_input([each["name"] for each in given["provisioners"]])
         self.node_pool_names = pulumi.Output.from_input([each["name"] for each in given["node_pools"]])
         self.register_outputs(
@@ -146,7 +149,7 @@ class Capacity(pulumi.ComponentResource):
             each["name"]: self._resource(
                 generation.class_resource,
                 generation.class_kind,
-                each,
+                {"name": each["name"]},
                 _class_spec(each, generation, self._discovery, self._profile),
             )
             for each in classes
@@ -155,7 +158,8 @@ class Capacity(pulumi.ComponentResource):
             self._resource(
                 generation.pool_resource,
                 generation.pool_kind,
-                each,
+                # By its annotation a later preview tells which pools have left the stack.
+                {"name": each["name"], "annotations": {OWNER: self._owner}},
                 generation.pool_spec(each),
                 made[each[generation.reference]],
             )
@@ -164,18 +168,16 @@ class Capacity(pulumi.ComponentResource):
         self,
         resource: str,
         kind: tuple[str, str],
-        args: Mapping[str, Any],
+        metadata: Mapping[str, Any],
         spec: Mapping[str, Any],
         *after: pulumi.Resource,
     ) -> pulumi.Resource:
-        self._manifests.append(
-            {"apiVersion": kind[0], "kind": kind[1], "metadata": {"name": args["name"]}, "spec": spec}
-        )
+        self._manifests.append({"apiVersion": kind[0], "kind": kind[1], "metadata": metadata, "spec": spec})
         return k8s.apiextensions.CustomResource(
-            f"{self._name}-{resource}-{args['name']}",
+            f"{self._name}-{resource}-{metadata['name']}",
             api_version=kind[0],
             kind=kind[1],
-            metadata=k8s.meta.v1.ObjectMetaArgs(name=args["name"]),
+            metadata=k8s.meta.v1.ObjectMetaArgs(**metadata),
             spec=spec,
             opts=child_after(self, self._given_options, list(after), delete_timeout=self._timeout),
         )

@@ -27,15 +27,19 @@ def foretell(
     kubeconfig: pulumi.Input[Any],
     region: pulumi.Input[str],
     namespace: str,
+    owner: str,
     manifests: Sequence[Mapping[str, Any]],
 ) -> None:
     """During a preview, reports what applying the manifests would do to the cluster's nodes.
+
+    Pools of the owner that the manifests lack leave the stack: they are planned as removed.
 
     Args:
         component: what the report is attached to.
         kubeconfig: of the cluster, as text or as a document.
         region: of the cluster.
         namespace: of the controller.
+        owner: what the pools of this component are annotated with.
         manifests: pools and node classes as they shall be; their values may be outputs.
     """
     if not pulumi.runtime.is_dry_run():
@@ -45,7 +49,8 @@ def foretell(
         if contains_unknowns(values):
             lines = ["not planned against the cluster: it is not there yet"]
         else:
-            lines = await asyncio.to_thread(answer, values[0], values[1], namespace, values[2])
+            config, where, documents = values
+            lines = await asyncio.to_thread(answer, config, where, namespace, owner, documents)
         pulumi.log.info("\n".join(f"pools: {line}" for line in lines), component)
 
     known: pulumi.Output[Any] = pulumi.Output.all(kubeconfig, region, list(manifests))
@@ -53,7 +58,11 @@ def foretell(
 
 
 def answer(
-    kubeconfig: str | Mapping[str, Any], region: str, namespace: str, manifests: Sequence[Mapping[str, Any]]
+    kubeconfig: str | Mapping[str, Any],
+    region: str,
+    namespace: str,
+    owner: str,
+    manifests: Sequence[Mapping[str, Any]],
 ) -> list[str]:
     """What would happen, line by line; or one line that says why that is not known."""
     with TemporaryDirectory(prefix="nodeless-") as directory:
@@ -61,7 +70,7 @@ def answer(
         file.touch(mode=0o600)
         file.write_text(kubeconfig if isinstance(kubeconfig, str) else json.dumps(kubeconfig))
         command = [sys.executable, "-m", "nodeless", "drift", "-", "--json", "--kubeconfig", str(file)]
-        command += ["--namespace", namespace, *(["--region", region] if region else [])]
+        command += ["--namespace", namespace, "--owner", owner, *(["--region", region] if region else [])]
         document = json.dumps({"apiVersion": "v1", "kind": "List", "items": list(manifests)})
         try:
             done = subprocess.run(

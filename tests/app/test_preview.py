@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pulumi
+import pulumi_kubernetes as k8s
 import pytest
 import yaml
 
+from infra.local.pulumi import Stack
+from nodeless.model.labels import OWNER
 from pulumi_nodeless import Capacity
 from tests.app.process import settings
-from tests.app.world import DISCOVERY
+from tests.app.world import DISCOVERY, POOLS
 from tests.components.recorder import Recorder, ensure_event_loop, run
 
 ROOMY = [{"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["m5.large", "m5.xlarge"]}]
@@ -72,6 +76,40 @@ def test_a_preview_names_the_nodes_that_a_changed_pool_would_replace_and_the_cos
         run(pools(LARGER, **live))
         run(pools(LARGER, **live, preview_plan=False), preview=True)
         assert told(caplog) == "", "an up plans nothing, and a preview may be told not to"
+
+
+@pytest.mark.cluster
+def test_a_preview_of_the_engine_tells_what_becomes_of_the_nodes_of_a_pool_that_leaves_the_stack(
+    api: Any, aws: Any, eks: Any, claimed: str, control_plane: Any, tmp_path: Path
+) -> None:
+    api.create(settings(claimed))
+    (tmp_path / "Pulumi.yaml").write_text("name: shop\nruntime: python\n")
+    kubeconfig = control_plane.kubeconfig.read_text()
+
+    def program() -> None:
+        cluster = k8s.Provider("cluster", kubeconfig=kubeconfig)
+        Capacity(
+            "pools",
+            {
+                "cluster_name": DISCOVERY["karpenter.sh/discovery"],
+                "preview_kubeconfig": yaml.safe_load(kubeconfig),
+                "controller_namespace": claimed,
+                "region": "us-east-1",
+            },
+            pulumi.ResourceOptions(providers=[cluster]),
+        )
+
+    stack = Stack(tmp_path / "run", control_plane, aws, root=tmp_path, program=program)
+    stack.preview()
+    assert "pools: no node would drift" in "\n".join(stack.told), "the pool is another's"
+
+    api.patch(f"{POOLS}/default", {"metadata": {"annotations": {OWNER: "shop/local/pools"}}})
+    stack.preview()
+    text = "\n".join(stack.told)
+    assert "pools: 1 node would end and 1 pod move: Provisioner/default is removed [PoolRemoved]" in text
+    assert "1 pod without a place" in text
+    assert "-70.08 USD a month" in text
+    assert "deletionTimestamp" not in api.get(f"{POOLS}/default")["metadata"], "a preview deletes nothing"
 
 
 @pytest.mark.parametrize(

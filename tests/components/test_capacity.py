@@ -7,6 +7,7 @@ import pulumi_kubernetes as k8s
 import pytest
 
 from nodeless.api.validation import validate
+from nodeless.model.labels import OWNER
 from pulumi_nodeless import ArgumentError, Capacity
 from tests.components.recorder import Recorder, run
 
@@ -144,3 +145,17 @@ def test_what_the_webhook_would_refuse_a_preview_already_refuses_all_at_once() -
     assert any("EC2NodeClass default: spec.tags" in each for each in told)
     assert any(each.startswith("provisioners[0]: Provisioner p: ") for each in told)
     assert not any("instanceProfile" in each for each in told), "a value known later is no fault"
+
+
+def test_pools_bear_the_name_of_the_component_that_declares_them() -> None:
+    made = capacity(
+        node_classes=[NODE_CLASS],
+        node_pools=[{"name": "spot", "node_class": "default"}],
+        node_templates=[{"name": "default"}],
+        provisioners=[{"name": "default", "node_template": "default"}],
+    )
+    owner = {OWNER: f"{pulumi.get_project()}/{pulumi.get_stack()}/pools"}
+    for token in ("karpenter.sh/v1:NodePool", "karpenter.sh/v1alpha5:Provisioner"):
+        assert made.one(f"kubernetes:{token}").inputs["metadata"]["annotations"] == owner
+    node_class = made.one("kubernetes:karpenter.k8s.aws/v1:EC2NodeClass").inputs
+    assert node_class["metadata"] == {"name": "default"}

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 
 from nodeless.explain.decisions import Situation
-from nodeless.explain.foresight import Looked, foresee
+from nodeless.explain.foresight import Looked, foresee, without_pools_of
 from nodeless.lifecycle.drift import Selected
 from nodeless.model import events
-from nodeless.model.labels import INSTANCE_TYPE, ON_DEMAND
+from nodeless.model.labels import INSTANCE_TYPE, ON_DEMAND, OWNER
 from nodeless.model.requirements import Requirements
 from nodeless.model.taints import Taint
 from nodeless.solve import Policy
@@ -76,6 +76,32 @@ def test_a_node_that_drifts_already_is_no_news():
     before = situation(cluster(POOL, node_of(POOL, "a", "2xlarge", annotations=digests(POOL, None)), on("a")))
     drifted = with_pool(before, replace(POOL, labels={"team": "web"}))
     assert foresee(drifted, with_pool(drifted, replace(POOL, labels={"team": "shop"}))).drifting == ()
+
+
+@pytest.mark.parametrize("kind", [a_node_pool, a_provisioner])
+def test_the_nodes_of_a_pool_that_leaves_end_and_their_pods_move(kind):
+    owned = {OWNER: "shop/prod/pools"}
+    leaving, staying = kind("leaving", own_annotations=owned), kind("staying", own_annotations=owned)
+    before = situation(cluster([leaving, staying], standing(leaving), standing(staying, "b"), on("a", 2)))
+
+    others = without_pools_of("shop/dev/pools", before.snapshot)
+    assert foresee(before, replace(before, snapshot=others)).drifting == ()
+    after = replace(before, snapshot=without_pools_of("shop/prod/pools", before.snapshot))
+    told = foresee(before, with_pool(after, staying))
+
+    assert [(each.node, each.pods, each.replaced) for each in told.drifting] == [("node-a", 2, True)]
+    assert told.difference < 0, "the pods fit on the other node"
+    lines = list(told.lines())
+    assert lines[0] == (
+        f"1 node would end and 2 pods move: {leaving.key} is removed [PoolRemoved]: node-a (2xlarge)"
+    )
+
+
+def test_a_pool_that_is_being_deleted_already_is_no_news():
+    gone = replace(POOL, deletion_timestamp=NOW)
+    before = situation(cluster(gone, standing(gone), on("a")))
+    after = replace(before, snapshot=apply(before.snapshot, events.PoolGone(gone.key)))
+    assert foresee(before, after).drifting == ()
 
 
 @pytest.mark.parametrize("enabled", [False, True])

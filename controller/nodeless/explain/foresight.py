@@ -15,9 +15,15 @@ from nodeless.explain.report import MONTH, Launch, Report, Unplaced, report
 from nodeless.explain.what_if import changed
 from nodeless.explain.words import count, listed, price
 from nodeless.lifecycle.drift import DriftView, Selected, drift_of
+from nodeless.model import events
+from nodeless.model.labels import OWNER
 from nodeless.model.nodes import Claim, Instance
 from nodeless.model.pools import PROVISIONER
+from nodeless.model.snapshot import Snapshot
+from nodeless.state import apply
 from nodeless.state.saving import plain
+
+POOL_REMOVED = "PoolRemoved"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +40,7 @@ class Looked:
 
 @dataclass(frozen=True, slots=True)
 class Drifting:
-    """A node that would no longer be what its pool makes."""
+    """A node that would no longer be what its pool makes, or whose pool would be gone."""
 
     node: str
     pool: str
@@ -45,7 +51,7 @@ class Drifting:
     reason: str
     message: str
     replaced: bool
-    """Whether the controller would replace it; Provisioners' nodes only where drift is turned on."""
+    """Whether it would end; where it drifted, nodes of Provisioners only where drift is turned on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +90,8 @@ class Foresight:
             reasons.setdefault((each.reason, each.replaced, each.message), []).append(each)
         for (reason, replaced, message), members in reasons.items():
             pods = sum(each.pods for each in members)
-            end = f"would be replaced and {count(pods, 'pod')} move" if replaced else "would drift and stay"
+            verb = "end" if reason == POOL_REMOVED else "be replaced"
+            end = f"would {verb} and {count(pods, 'pod')} move" if replaced else "would drift and stay"
             names = listed([f"{each.node} ({each.instance_type})" for each in members])
             yield f"{count(len(members), 'node')} {end}: {message} [{reason}]: {names}"
         for launch in self.launches:
@@ -129,6 +136,19 @@ def foresee(
     return Foresight(drifting, then.launches, then.unplaced, now.cost.after, then.cost.after, tuple(notes))
 
 
+def without_pools_of(owner: str, snapshot: Snapshot) -> Snapshot:
+    """The snapshot without the pools of an owner: those that its manifests still have come back with them.
+
+    Args:
+        owner: Value of the annotation `nodeless.dev/owner`.
+        snapshot: As it is.
+    """
+    for key, pool in snapshot.pools.items():
+        if pool.own_annotations.get(OWNER) == owner:
+            snapshot = apply(snapshot, events.PoolGone(key))
+    return snapshot
+
+
 def _report(situation: Situation) -> Report:
     return report(situation, situation.plan())
 
@@ -140,7 +160,7 @@ def _drifting(
         node = before.snapshot.node_of(claim)
         if node is None:
             continue
-        found = _reason(after, claim, looked.after, looked)
+        found = _removed(before, after, claim) or _reason(after, claim, looked.after, looked)
         if found is None or _reason(before, claim, looked.before, looked) is not None:
             continue
         pods = [pod for pod in before.snapshot.pods_on(node.name) if pod.occupies]
@@ -151,8 +171,17 @@ def _drifting(
             node.zone,
             len(pods),
             *found,
-            replaced=claim.pool.kind != PROVISIONER or provisioners_drift,
+            replaced=found[0] == POOL_REMOVED or claim.pool.kind != PROVISIONER or provisioners_drift,
         )
+
+
+def _removed(before: Situation, after: Situation, claim: Claim) -> tuple[str, str] | None:
+    """Why a node ends with its pool; None where the pool stays, or is being deleted already."""
+    key = str(claim.pool)
+    there = before.snapshot.pools.get(key)
+    if there is None or there.deletion_timestamp is not None or key in after.snapshot.pools:
+        return None
+    return POOL_REMOVED, f"{key} is removed"
 
 
 def _reason(

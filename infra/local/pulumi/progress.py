@@ -70,6 +70,8 @@ class Progress:
     steps: list[ResourceStep] = field(default_factory=list)
     #: URN and message of every error.
     errors: list[tuple[str, str]] = field(default_factory=list)
+    #: What the program told by `pulumi.log.info`.
+    told: list[str] = field(default_factory=list)
     #: How many resources of each operation, as the engine sums up.
     changes: dict[str, int] = field(default_factory=dict)
     _began: dict[str, float] = field(default_factory=dict)
@@ -87,9 +89,15 @@ class Progress:
             elif event.summary_event is not None:
                 counts = event.summary_event.resource_changes or {}
                 self.changes = {str(getattr(key, "value", key)): number for key, number in counts.items()}
-            elif event.diagnostic_event is not None and event.diagnostic_event.severity == "error":
-                message = _COLOURS.sub("", event.diagnostic_event.message).strip()
-                self.errors.append((event.diagnostic_event.urn or "", message))
+            elif event.diagnostic_event is not None:
+                self._diagnosed(event.diagnostic_event)
+
+    def _diagnosed(self, diagnostic: Any) -> None:
+        message = _COLOURS.sub("", diagnostic.message).strip()
+        if diagnostic.severity == "error":
+            self.errors.append((diagnostic.urn or "", message))
+        elif diagnostic.severity == "info":
+            self.told.append(message)
 
     def causes(self) -> list[str]:
         """One text per fault, most telling first: `type 'name': cause`."""

@@ -87,6 +87,8 @@ class Stack:
         self._faults = faults
         self.project = Project.prepare(directory.absolute(), root, stack, config or {})
         self._program = InlineProgram(program or self._run_main)
+        #: What the program told in the last operation, by `pulumi.log.info`.
+        self.told: list[str] = []
         self._engine: automation.PulumiCommand | None = None
 
     def up(self, on_event: OnStep | None = None) -> dict[str, int]:
@@ -119,6 +121,7 @@ class Stack:
 
     def _operate(self, operation: str, on_event: OnStep | None) -> Progress:
         progress = Progress(on_event)
+        self.told = progress.told
         output: list[str] = []
         with _ONE_PROGRAM, self._program, self._attached() as attached, self._workspace(attached) as stack:
             try:

@@ -25,6 +25,13 @@ def drift(
     kubeconfig: Kubeconfig = "",
     namespace: Namespace = "karpenter",
     region: Region = "",
+    owner: Annotated[
+        str,
+        typer.Option(
+            help="Whose manifests these are (annotation nodeless.dev/owner): its pools in the cluster that "
+            "the files lack count as removed"
+        ),
+    ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="The answer as JSON on stdout")] = False,
 ) -> None:
     """Show which nodes would drift if these manifests were applied, what replaces them, and what it costs.
@@ -36,7 +43,9 @@ def drift(
 
     kubectl get nodepools -o yaml | sed s/al2023@v20250101/al2023@latest/ | nodeless drift -
     """
-    told = _of_snapshot(files, snapshot) if snapshot else _live(files, kubeconfig, namespace, region)
+    if snapshot and owner:
+        refuse("--owner asks the cluster; hint: leave --snapshot out")
+    told = _of_snapshot(files, snapshot) if snapshot else _live(files, kubeconfig, namespace, region, owner)
     if as_json:
         typer.echo(json.dumps(told.to_json(), indent=2, ensure_ascii=False))
         return
@@ -55,19 +64,26 @@ def _of_snapshot(files: list[str], snapshot: str) -> "Foresight":
     return foresee(before, after, notes=notes)
 
 
-def _live(files: list[str], kubeconfig: str, namespace: str, region: str) -> "Foresight":
+def _live(files: list[str], kubeconfig: str, namespace: str, region: str, owner: str) -> "Foresight":
     # Imported here: commands on files need neither AWS nor the cluster.
     from nodeless.app import logs  # noqa: PLC0415
     from nodeless.app.live import ClusterUnreadable, live_change, use_kubeconfig  # noqa: PLC0415
     from nodeless.cloud import CloudError  # noqa: PLC0415
-    from nodeless.explain.foresight import foresee  # noqa: PLC0415
+    from nodeless.explain.foresight import foresee, without_pools_of  # noqa: PLC0415
     from nodeless.watch import ApiError, ApiUnavailable  # noqa: PLC0415
 
     logs.only_errors()
     use_kubeconfig(kubeconfig)
     notes: list[str] = []
     try:
-        change = asyncio.run(live_change(namespace, region, remark, lambda seen: applied(files, seen, notes)))
+        change = asyncio.run(
+            live_change(
+                namespace,
+                region,
+                remark,
+                lambda seen: applied(files, without_pools_of(owner, seen), notes, may_be_empty=bool(owner)),
+            )
+        )
     except (ApiUnavailable, ApiError, ClusterUnreadable, CloudError) as error:
         refuse(f"{error}; or give --snapshot, which needs no cluster")
     return foresee(

@@ -73,9 +73,11 @@ def with_files(situation: "Situation", files: Sequence[str], offer: Offer, notes
     return replace(situation, snapshot=after, catalog=catalog, policy=replace(policy, pool_problems=problems))
 
 
-def applied(files: Sequence[str], snapshot: "Snapshot", notes: list[str]) -> "Snapshot":
+def applied(
+    files: Sequence[str], snapshot: "Snapshot", notes: list[str], *, may_be_empty: bool = False
+) -> "Snapshot":
     """The snapshot after `kubectl apply` of manifests; ends the command when they cannot be used."""
-    given, _ = _given(files, snapshot)
+    given, _ = _given(files, snapshot, may_be_empty=may_be_empty)
     _note(given, notes)
     return given.snapshot
 
@@ -115,7 +117,9 @@ def _note(given: "Given", notes: list[str]) -> None:
         notes.append(f"play no part: {kinds}")
 
 
-def _given(files: Sequence[str], base: "Snapshot | None") -> "tuple[Given, Policy | None]":
+def _given(
+    files: Sequence[str], base: "Snapshot | None", *, may_be_empty: bool = False
+) -> "tuple[Given, Policy | None]":
     """What files hold, on top of a snapshot; and the policy of the settings among them, if there are any."""
     from nodeless.app.manifests import BadManifests, Document, Given, documents_of, given_by  # noqa: PLC0415
     from nodeless.model.snapshot import Snapshot  # noqa: PLC0415
@@ -133,7 +137,7 @@ def _given(files: Sequence[str], base: "Snapshot | None") -> "tuple[Given, Polic
         given = given_by(documents, base or Snapshot())
     except BadManifests as error:
         faults += error.faults
-    if not documents and not faults:
+    if not documents and not faults and not may_be_empty:
         refuse(f"{', '.join(files)}: no object in it; hint: what made the input may have failed")
     if faults:
         for fault in faults:
