@@ -11,7 +11,8 @@ counts:
 3. a single replacement.
 
 `room` discards most candidates without a simulation; a trial then runs the solver on the few
-nodes that may take the pods; every move is confirmed by the solver on the whole snapshot.
+nodes that may take the pods, and so do merges; every move is confirmed by the solver on the whole
+snapshot.
 Every move lowers the price of the nodes by a fixed part at least, so that they end by
 themselves on a steady workload.
 """
@@ -80,6 +81,9 @@ class Consolidation:
                 self._stay(candidate, f"pod {homeless.key} has room on no other node")
                 staying[candidate.node.name] = None
                 continue
+            if self._crowded(candidate, room):
+                staying[candidate.node.name] = None
+                continue
             refusal = self._worth.refusal([candidate], candidate.price or 0.0)
             if refusal is not None:
                 self.verdicts[candidate.name] = refusal
@@ -99,6 +103,15 @@ class Consolidation:
             for pod in candidate.pods:
                 room.take(outcome.placements[pod.key], pod)
         return self._confirmed(going)
+
+    def _crowded(self, candidate: Candidate, room: Room) -> bool:
+        """Whether the other nodes surely hold not all of its pods; that is then why it stays."""
+        pods = len(candidate.pods)
+        seats = room.seats(candidate) if pods else 0
+        if seats >= pods:
+            return False
+        self._stay(candidate, f"the other nodes have room for {seats} of its {pods} pods at most")
+        return True
 
     def _fit(self, state: Snapshot, candidate: Candidate, room: Room, staying: Iterable[str]) -> Outcome:
         """On nodes that stay anyway, so that the others remain free to go; else on any."""
@@ -122,11 +135,12 @@ class Consolidation:
 
     def _merges(self, ordered: Sequence[Candidate], left: dict[str, int]) -> Move | None:
         best: Move | None = None
+        room = Room(self._snapshot, self._closed)
         for pool in sorted({candidate.pool.key for candidate in ordered}):
             mine = [candidate for candidate in ordered if candidate.pool.key == pool]
             most = min(len(mine), left[pool], self._policy.most_nodes)
             for size in (size for size in _MERGE_SIZES if size <= most):
-                found = self._replacement(mine[:size])
+                found = self._sought(mine[:size], room)
                 if isinstance(found, str):
                     continue
                 move = _move(mine[:size], found)
@@ -135,6 +149,26 @@ class Consolidation:
                 if best is None or move.saving > best.saving:
                     best = move
         return best
+
+    def _sought(self, some: Sequence[Candidate], room: Room) -> Replacement | str:
+        """What would take the candidates' place; not even looked for where a part of the cluster says no."""
+        world = self._small_world(some, room)
+        found = self._replacement(some, world) if world is not None else None
+        return found if isinstance(found, str) else self._replacement(some)
+
+    def _small_world(self, some: Sequence[Candidate], room: Room) -> Snapshot | None:
+        """The nodes that matter alone; None where they are many, or pods look at others for their place.
+
+        Nodes without room for the smallest of the pods take none of them: what is not found without these
+        nodes is not found with them.
+        """
+        takers = room.takers(some)
+        shapes = {pod.shape for candidate in some for pod in candidate.pods}
+        if len(takers) > len(room.names) // 2 or any(
+            shape.spread or shape.affinity or shape.anti_affinity for shape in shapes
+        ):
+            return None
+        return _around(self._snapshot, [*(each.node.name for each in some), *takers])
 
     def _single(self, ordered: Sequence[Candidate], left: dict[str, int]) -> Move | None:
         room, least = Room(self._snapshot, self._closed), LeastPrices(self._catalog)
@@ -151,6 +185,9 @@ class Consolidation:
                     f" against {candidate.price or 0.0:.4f} USD/h now",
                 )
                 continue
+            below = self._below(candidate.price or 0.0)
+            if not any(below.values()) and self._crowded(candidate, room):
+                continue
             if trials >= _MOST_SINGLES:
                 break
             # Not even all of its price would be worth it.
@@ -159,12 +196,11 @@ class Consolidation:
                 self.verdicts[candidate.name] = refusal
                 continue
             trials += 1
-            below = self._below(candidate.price or 0.0)
             outcome = self._trial(self._snapshot, candidate, room.targets(candidate), below)
             if not outcome.placed:
                 self._stay(candidate, f"nothing cheaper holds its pods: {outcome.reason}")
                 continue
-            found = self._replacement([candidate])
+            found = self._sought([candidate], room)
             if isinstance(found, str):
                 self._stay(candidate, found)
                 continue
@@ -175,30 +211,37 @@ class Consolidation:
             self.verdicts[candidate.name] = refusal
         return None
 
-    def _replacement(self, some: Sequence[Candidate]) -> Replacement | str:
-        """What would take the candidates' place, by the solver on the whole snapshot."""
+    def _replacement(self, some: Sequence[Candidate], world: Snapshot | None = None) -> Replacement | str:
+        """What would take the candidates' place, by the solver on the whole snapshot or a part of it."""
         price = sum(candidate.price or 0.0 for candidate in some)
         below = self._below(price)
-        outcome = self._whole(some, below)
+        outcome = self._whole(some, below, world=world)
         if len(outcome.new_nodes) > len(some):
             # More nodes than before are no move; the fewest may still be cheaper.
-            outcome = self._whole(some, below, replace(self._policy.solving, packing=FEWEST_NODES))
+            fewest = replace(self._policy.solving, packing=FEWEST_NODES)
+            outcome = self._whole(some, below, fewest, world)
         if not outcome.placed:
             return outcome.reason
         if not outcome.new_nodes:
             return Replacement((), 0.0, 0.0)
         return cheaper_replacement(outcome.new_nodes, some, self._catalog, self._policy)
 
-    def _whole(self, some: Iterable[Candidate], catalog: Catalog, solving: Policy | None = None) -> Outcome:
+    def _whole(
+        self,
+        some: Iterable[Candidate],
+        catalog: Catalog,
+        solving: Policy | None = None,
+        world: Snapshot | None = None,
+    ) -> Outcome:
         solving = solving or self._policy.solving
-        return without(self._snapshot, some, catalog, solving, self._now, self._closed)
+        return without(world or self._snapshot, some, catalog, solving, self._now, self._closed)
 
     def _trial(
         self, state: Snapshot, candidate: Candidate, names: Sequence[str], catalog: Catalog
     ) -> Outcome:
         if not candidate.pods:
             return Outcome(True, "", (), {})
-        small = _around(state, candidate, names)
+        small = _around(state, [candidate.node.name, *names])
         return without(small, [candidate], catalog, self._policy.solving, self._now)
 
     def _below(self, price: float) -> Catalog:
@@ -243,11 +286,10 @@ def _turned(ordered: Sequence[Candidate], by: int) -> list[Candidate]:
     return [*ordered[start:], *ordered[:start]]
 
 
-def _around(snapshot: Snapshot, candidate: Candidate, names: Iterable[str]) -> Snapshot:
-    """A snapshot of the candidate and a few other nodes."""
-    kept = [candidate.node.name, *names]
-    nodes = {name: snapshot.nodes[name] for name in kept}
-    bound = {name: snapshot.pods_of_node[name] for name in kept if name in snapshot.pods_of_node}
+def _around(snapshot: Snapshot, names: Iterable[str]) -> Snapshot:
+    """A snapshot of a few nodes."""
+    nodes = {name: snapshot.nodes[name] for name in names}
+    bound = {name: snapshot.pods_of_node[name] for name in nodes if name in snapshot.pods_of_node}
     claims = {claim.name: claim for node in nodes.values() if (claim := snapshot.claim_of(node)) is not None}
     return replace(
         snapshot,

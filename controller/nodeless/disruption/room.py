@@ -64,12 +64,23 @@ class Room:
                 return pod
         return None
 
+    def seats(self, candidate: Candidate) -> int:
+        """How many of the candidate's pods all other nodes hold at most: as if each were the smallest."""
+        others = self.free[self._others(candidate)]
+        return int(self._held(others, _least(self, candidate.pods)).sum())
+
+    def takers(self, some: Sequence[Candidate]) -> tuple[str, ...]:
+        """Every node that has room for the smallest of the candidates' pods; no other takes any of them."""
+        least = _least(self, [pod for candidate in some for pod in candidate.pods])
+        ending = {candidate.node.name for candidate in some}
+        found = np.flatnonzero(self._held(self.free, least) > 0)
+        return tuple(self.names[i] for i in found if self.names[i] not in ending)
+
     def targets(self, candidate: Candidate, among: Iterable[str] | None = None) -> tuple[str, ...]:
         """Some nodes that may take the candidate's pods, of its own pool first; of `among` where given."""
         if not candidate.pods:
             return ()
-        least: Amounts = np.array([self.row(pod.requests) for pod in candidate.pods]).min(axis=0)
-        allowed = self._others(candidate) & self._fits(least)
+        allowed = self._others(candidate) & self._fits(_least(self, candidate.pods))
         if among is not None:
             chosen = np.zeros(len(self.names), dtype=np.bool_)
             chosen[[self._index[name] for name in among if name in self._index]] = True
@@ -89,6 +100,12 @@ class Room:
         """The most that all other nodes together can take."""
         total: Amounts = np.where(self._others(candidate)[:, None], np.maximum(self.free, 0), 0).sum(axis=0)
         return total
+
+    def _held(self, free: Amounts, least: Amounts) -> Amounts:
+        """For each row of free room, how many pods of a size it holds. Every pod asks for one of `pods`."""
+        asked = least > 0
+        held: Amounts = np.maximum(np.floor(free[:, asked] / least[asked]).min(axis=1), 0.0)
+        return held
 
     def _fits(self, requests: Amounts) -> NDArray[np.bool_]:
         mask: NDArray[np.bool_] = np.logical_and.reduce(self.free >= requests, axis=1)
@@ -133,6 +150,12 @@ class LeastPrices:
             if all(held.get(name, 0) >= amount for name, amount in requests.items()):
                 return price
         return float("inf")
+
+
+def _least(room: Room, pods: Sequence[Pod]) -> Amounts:
+    """What each of some pods asks for at least."""
+    least: Amounts = np.array([room.row(pod.requests) for pod in pods]).min(axis=0)
+    return least
 
 
 def _largest_first(pods: Sequence[Pod]) -> list[Pod]:
