@@ -105,6 +105,13 @@ def test_dn_12_a_drifted_node_whose_pods_have_no_place_is_skipped_for_the_next_o
     assert decisions.verdicts["a"].code == "NoReplacement"
 
 
+def test_empty_nodes_of_a_node_pool_go_before_its_drifted_ones_and_after_those_of_a_provisioner():
+    """The orders of v1 and of v0.27."""
+    for pool, reason in ((a_node_pool(), "Empty"), (a_provisioner(), "Drifted")):
+        seen = cluster(pool, drifted(pool, "a"), on("a", cpu="500m"), node_of(pool, "b"))
+        assert only_move(decide(seen, drift_of_provisioners=True)).reason == reason
+
+
 STATIC = replace(NODE_POOL, replicas=2)
 
 

@@ -32,8 +32,8 @@ def cluster(*events):
 
 def test_a_new_pool_is_protected_once():
     unprotected = replace(a_pool(), finalizers=())
-    assert isinstance(step_pool(Snapshot(), unprotected)[0], AddFinalizer)
-    assert step_pool(Snapshot(), a_pool()) == ()
+    assert isinstance(step_pool(Snapshot(), unprotected, NOW)[0], AddFinalizer)
+    assert step_pool(Snapshot(), a_pool(), NOW) == ()
 
 
 def test_a_deleted_pool_says_which_nodes_it_waits_for_and_what_holds_each():
@@ -57,15 +57,15 @@ def test_a_deleted_pool_says_which_nodes_it_waits_for_and_what_holds_each():
 def test_a_deleted_pool_ends_its_claims_and_waits_for_them():
     pool = a_pool(deletion_timestamp=NOW)
     snapshot = cluster(PoolSeen(pool), ClaimSeen(a_launched_claim()))
-    (deletion,) = step_pool(snapshot, pool)
+    (deletion,) = step_pool(snapshot, pool, NOW)
     assert isinstance(deletion, DeleteClaim)
     waiting = cluster(PoolSeen(pool), ClaimSeen(a_launched_claim(deletion_timestamp=NOW)))
-    assert step_pool(waiting, pool) == ()
+    assert step_pool(waiting, pool, NOW) == ()
 
 
 def test_a_deleted_pool_without_claims_is_let_go():
     pool = a_pool(deletion_timestamp=NOW)
-    assert isinstance(step_pool(cluster(PoolSeen(pool)), pool)[0], RemoveFinalizer)
+    assert isinstance(step_pool(cluster(PoolSeen(pool)), pool, NOW)[0], RemoveFinalizer)
 
 
 def test_teardown_takes_pools_then_claims_then_instances_and_templates():

@@ -12,7 +12,7 @@ from nodeless.model.snapshot import Snapshot
 from nodeless.state import apply
 from nodeless.state.quietness import consolidates_after
 from tests.api.manifests import node_pool
-from tests.factories import a_claim, a_node, a_pod, a_pool, an_initialized_claim
+from tests.factories import NOW, a_claim, a_node, a_pod, a_pool, an_initialized_claim
 
 GUARDED = {DO_NOT_DISRUPT: "true"}
 
@@ -36,13 +36,29 @@ def cluster():
 def given_up(replicas, snapshot=None):
     pool = a_pool(replicas=replicas)
     assert TERMINATION_FINALIZER in pool.finalizers
-    return [instruction.name for instruction in step_pool(snapshot or cluster(), pool)]
+    return [instruction.name for instruction in step_pool(snapshot or cluster(), pool, NOW)]
 
 
 @pytest.mark.parametrize("replicas", range(7))
 def test_dn_23_nodes_are_given_up_in_the_order_in_which_they_are_missed(replicas):
     order = ["waiting", "empty", "one", "two", "guarded"]
     assert given_up(replicas) == order[: max(5 - replicas, 0)]
+
+
+def test_dn_23_cheap_pods_go_before_dear_ones_however_many_they_are():
+    dear = a_pod("one-0", node_name="node-one", phase="Running", priority=2**30)
+    assert given_up(2, apply(cluster(), events.PodSeen(dear))) == ["waiting", "empty", "two"]
+
+
+def test_dn_23_a_pod_is_guarded_for_as_long_as_its_annotation_says():
+    pod = a_pod("guarded-0", node_name="node-guarded", phase="Running", annotations={DO_NOT_DISRUPT: "10m"})
+    over = apply(cluster(), events.PodSeen(replace(pod, started_at=NOW - 601)))
+    assert given_up(2, over) == ["waiting", "empty", "guarded"]
+    assert given_up(2, apply(over, events.PodSeen(replace(pod, started_at=NOW - 599)))) == [
+        "waiting",
+        "empty",
+        "one",
+    ]
 
 
 def test_what_is_leaving_already_counts_no_more():

@@ -146,7 +146,7 @@ class PoolLoop:
     async def _step_pool(self, snapshot: Snapshot, pool: Pool) -> None:
         if snapshot.teardown and pool.deletion_timestamp is None:
             return
-        await self._hands.carry_out(step_pool(snapshot, pool))
+        await self._hands.carry_out(step_pool(snapshot, pool, wall_clock()))
         if not pool.invalid:
             nodes = sum(node is not None for _, node in pool_members(snapshot, pool))
             await self._write_status(pool.reference, usage_status(pool, pool_usage(snapshot, pool), nodes))

@@ -13,14 +13,17 @@ from nodeless.model.disruption import DRIFTED, EXPIRED, Move
 from nodeless.model.labels import VOLUNTARY_DISRUPTION
 from nodeless.model.nodes import DRIFTED as DRIFTED_CONDITION
 from nodeless.model.plan import PlannedNode
-from nodeless.model.pools import PROVISIONER
+from nodeless.model.pools import NODE_POOL_KIND, PROVISIONER
 
 
-def replaced(look: Look, reason: str) -> tuple[Move, ...]:
-    """The moves of expired or drifted nodes."""
+def replaced(
+    look: Look, reason: str, kinds: Sequence[str] = (PROVISIONER, NODE_POOL_KIND)
+) -> tuple[Move, ...]:
+    """The moves of expired or drifted nodes of these kinds of pools."""
     left, moves = look.left(reason), []
     busy = {str(look.snapshot.claims[name].pool) for name in replacing(look.snapshot)}
-    for pool in sorted({candidate.pool.key for candidate in look.candidates}):
+    pools = {each.pool.key for each in look.candidates if each.pool.reference.kind in kinds}
+    for pool in sorted(pools):
         some = [each for each in look.candidates if each.pool.key == pool and _due(look, each, reason)]
         if not some:
             continue

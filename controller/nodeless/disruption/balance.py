@@ -15,10 +15,11 @@ that in an hour.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nodeless.disruption.candidates import Candidate, Prices, disturbance_of
+from nodeless.disruption.candidates import Candidate, Prices
 from nodeless.model.disruption import Verdict
 from nodeless.model.instance_types import Catalog
 from nodeless.model.snapshot import Snapshot
+from nodeless.state.disturbance import disturbance_of
 
 LEAST_SCORE = 0.5
 

@@ -4,7 +4,7 @@ A node whose pods are dearer to move is moved later: the order is by price saved
 unit of disturbance, price / (1 + sum of the pods' positive eviction costs).
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from nodeless.api.times import parse_time
@@ -15,8 +15,6 @@ from nodeless.model.labels import (
     DO_NOT_DISRUPT,
     NOT_BEFORE,
     PAUSE,
-    POD_DELETION_COST,
-    POD_DISRUPTION_COST,
     SPOT,
 )
 from nodeless.model.nodes import INITIALIZED_CONDITION, REBOOTING, Claim, Node
@@ -24,6 +22,7 @@ from nodeless.model.pods import Pod
 from nodeless.model.pools import Pool
 from nodeless.model.snapshot import Snapshot
 from nodeless.solve.pods.eligibility import leaving
+from nodeless.state.disturbance import disturbance_of, eviction_cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,21 +59,6 @@ class Candidate:
     @property
     def ratio(self) -> float:
         return (self.price or 0.0) / self.disturbance
-
-
-def disturbance_of(pods: Iterable[Pod]) -> float:
-    """What the end of a node disturbs: 1, and the positive eviction costs of its pods."""
-    return 1.0 + sum(max(eviction_cost(pod), 0.0) for pod in pods)
-
-
-def eviction_cost(pod: Pod) -> float:
-    """1 for an ordinary pod; more or less by its deletion cost and its priority, from -10 to 10."""
-    text = pod.annotations.get(POD_DISRUPTION_COST, pod.annotations.get(POD_DELETION_COST, "0"))
-    try:
-        deletion = float(int(text))
-    except ValueError:
-        deletion = 0.0
-    return min(max(1.0 + deletion / 2**27 + pod.priority / 2**25, -10.0), 10.0)
 
 
 def candidates(

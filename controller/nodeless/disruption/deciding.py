@@ -1,7 +1,8 @@
 """`disrupt`: from a snapshot to the moves that make it better, and why every other node stays.
 
-The order is Karpenter's: broken, expired, drifted, empty, underutilised; the first kind of move that
-is found is the answer. Graceful moves (empty, underutilised) respect every pod that blocks.
+The order is Karpenter's, that of v0.27 for Provisioners (expired, drifted, empty, underutilised) and that
+of v1 for NodePools (empty, drifted, underutilised), broken nodes first; the first kind of move that is
+found is the answer. Graceful moves (empty, underutilised) respect every pod that blocks.
 """
 
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ from nodeless.disruption.simulation import without
 from nodeless.model.disruption import DRIFTED, EMPTY, EXPIRED, UNDERUTILIZED, Decisions, Move, Verdict
 from nodeless.model.instance_types import Catalog
 from nodeless.model.labels import DO_NOT_CONSOLIDATE
+from nodeless.model.pools import NODE_POOL_KIND, PROVISIONER
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.workloads import workload_of
 from nodeless.state.quietness import consolidates_after, quiet_since
@@ -55,13 +57,12 @@ class _Deciding(Look):
     """A look that decides."""
 
     def moves(self) -> tuple[Move, ...]:
-        return (
-            repairs(self)
-            or replaced(self, EXPIRED)
-            or replaced(self, DRIFTED)
-            or self._empty()
-            or self._consolidated()
-        )
+        first = repairs(self) or replaced(self, EXPIRED) or replaced(self, DRIFTED, (PROVISIONER,))
+        if first:
+            return first
+        # Looked for before the empty ones: a drifted node that stays says that, not how full it is.
+        drifted = replaced(self, DRIFTED, (NODE_POOL_KIND,))
+        return self._empty() or drifted or self._consolidated()
 
     def _consolidatable(self) -> list[Candidate]:
         """Candidates whose pool consolidates, quiet for long enough, and without pods that block."""

@@ -34,13 +34,15 @@ TEARDOWN_DRAIN = 600.0
 _MOST_SHOWN = 3
 
 
-def step_pool(snapshot: Snapshot, pool: Pool) -> tuple[Instruction, ...]:
+def step_pool(snapshot: Snapshot, pool: Pool, now: float) -> tuple[Instruction, ...]:
     """Protect a living pool and shrink a static one; end the claims of a deleted one, then let it go."""
     cause = f"pool:{pool.key}"
     held = TERMINATION_FINALIZER in pool.finalizers
     if pool.deletion_timestamp is None:
         kind, name = pool.reference.kind, pool.name
-        return surplus(snapshot, pool) if held else (AddFinalizer(cause, kind, name, TERMINATION_FINALIZER),)
+        if not held:
+            return (AddFinalizer(cause, kind, name, TERMINATION_FINALIZER),)
+        return surplus(snapshot, pool, now)
     members = pool_members(snapshot, pool)
     ending = tuple(
         DeleteClaim(cause, claim.name, "pool_deleted")
