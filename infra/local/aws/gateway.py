@@ -38,7 +38,7 @@ from infra.local.aws.state import LocalState
 #: Calls that AWS takes without a signature.
 UNSIGNED = {"AssumeRoleWithWebIdentity": "sts", "AssumeRoleWithSAML": "sts"}
 #: Services answered here alone; what we do not serve of them, moto must not answer either.
-OWN_SERVICES = frozenset({"eks", "pricing"})
+OWN_SERVICES = frozenset({"eks", "eks-auth", "pricing"})
 #: Calls about the price book and the instance types, large and always the same: rendered once.
 CONSTANT = frozenset(
     {
@@ -48,6 +48,9 @@ CONSTANT = frozenset(
     }
 )
 
+
+#: Services whose operations are told by method and path.
+_ROUTED = frozenset({"eks", "eks-auth"})
 
 #: Calls that moto answers unless instances are hidden, or have what moto does not know.
 AT_FIRST = frozenset({("ec2", "DescribeInstances")})
@@ -176,7 +179,7 @@ class Gateway:
         target = environ.get("HTTP_X_AMZ_TARGET")
         if target:
             return target.rsplit(".", 1)[-1], {}
-        if scope is not None and scope.service == "eks":
+        if scope is not None and scope.service in _ROUTED:
             raw_path = str(environ.get("REQUEST_URI") or environ.get("PATH_INFO", "/")).partition("?")[0]
             return _route(scope.service, environ["REQUEST_METHOD"], raw_path)
         form = environ.get("CONTENT_TYPE", "").startswith("application/x-www-form-urlencoded")

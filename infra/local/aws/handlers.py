@@ -17,6 +17,7 @@ from infra.local.aws import (
     instance_types,
     launch_templates,
     placement_groups,
+    pod_identity,
     pricing,
     queues,
     web_identity,
@@ -39,6 +40,7 @@ ALL: Handlers = {
     **instance_profiles.HANDLERS,
     **instance_types.HANDLERS,
     **placement_groups.HANDLERS,
+    **pod_identity.HANDLERS,
     **pricing.HANDLERS,
     **queues.HANDLERS,
 }

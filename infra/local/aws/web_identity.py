@@ -26,7 +26,7 @@ ACTION = "sts:AssumeRoleWithWebIdentity"
 
 def assume_role_with_web_identity(call: Call) -> dict[str, Any]:
     """sts.AssumeRoleWithWebIdentity."""
-    claims = _claims(call)
+    claims = claims_of(call, str(call.parameters.get("WebIdentityToken")))
     role_arn = call.parameters["RoleArn"]
     denied = AwsError("AccessDenied", f"Not authorized to perform {ACTION}", 403)
     try:
@@ -38,7 +38,7 @@ def assume_role_with_web_identity(call: Call) -> dict[str, Any]:
     issuer = str(claims["iss"]).removeprefix("https://")
     provider_arn = f"arn:aws:iam::{ACCOUNT}:oidc-provider/{issuer}"
     audiences = _audiences(call, provider_arn, claims)
-    if not any(_trusts(s, provider_arn, issuer, claims, audiences) for s in _statements(role)):
+    if not any(_trusts(s, provider_arn, issuer, claims, audiences) for s in trust_statements(role)):
         raise denied
     answer = call.forward()
     return {
@@ -57,15 +57,19 @@ def get_caller_identity(call: Call) -> dict[str, Any]:
     return {"UserId": digest(call.access_key, 20).upper(), "Account": ACCOUNT, "Arn": call.principal}
 
 
-def _claims(call: Call) -> dict[str, Any]:
-    """The claims of the token, if it is genuine and still good."""
+def claims_of(call: Call, token: str) -> dict[str, Any]:
+    """The claims of a service account's token, if it is genuine and still good.
+
+    Raises:
+        AwsError: InvalidIdentityToken or ExpiredTokenException.
+    """
     cluster = call.state.cluster
     if cluster is None:
         message = "No OpenIDConnect provider found in your account: no cluster was given to the local AWS"
         raise AwsError("InvalidIdentityToken", message)
     try:
         claims = verified_claims(
-            str(call.parameters.get("WebIdentityToken")),
+            token,
             jwks=cluster.jwks,
             public_key=cluster.service_account_key,
         )
@@ -99,7 +103,8 @@ def _audiences(call: Call, provider_arn: str, claims: Mapping[str, Any]) -> list
     return accepted
 
 
-def _statements(role: Mapping[str, Any]) -> list[dict[str, Any]]:
+def trust_statements(role: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The statements of a role's trust policy, as IAM gives the role."""
     document = role["AssumeRolePolicyDocument"]
     policy = json.loads(unquote(document)) if isinstance(document, str) else document
     statements = policy["Statement"]
@@ -114,10 +119,10 @@ def _trusts(
     audiences: list[str],
 ) -> bool:
     """Whether one statement of a trust policy lets the token in; Deny statements are not read."""
-    if statement.get("Effect") != "Allow" or ACTION not in _listed(statement.get("Action")):
+    if statement.get("Effect") != "Allow" or ACTION not in listed(statement.get("Action")):
         return False
     principal = statement.get("Principal") or {}
-    if not isinstance(principal, Mapping) or provider_arn not in _listed(principal.get("Federated")):
+    if not isinstance(principal, Mapping) or provider_arn not in listed(principal.get("Federated")):
         return False
     actual = {
         f"{issuer}:sub": [str(claims.get("sub"))],
@@ -132,13 +137,14 @@ def _trusts(
             if not any(
                 fnmatchcase(value, pattern) if like else value == pattern
                 for value in actual[key]
-                for pattern in _listed(wanted)
+                for pattern in listed(wanted)
             ):
                 return False
     return True
 
 
-def _listed(value: object) -> list[str]:
+def listed(value: object) -> list[str]:
+    """What a policy says once or as a list."""
     if value is None:
         return []
     return [str(v) for v in value] if isinstance(value, list) else [str(value)]

@@ -36,10 +36,12 @@ class Cloud:
         config = Config(retries={"total_max_attempts": 2}, connect_timeout=5, read_timeout=30, proxies={})
         session = boto3.Session(region_name=region)
         clients: dict[str, Any] = {
-            name: session.client(name, endpoint_url=endpoint, config=config) for name in ("ec2", "eks", "iam")
+            name: session.client(name, endpoint_url=endpoint, config=config)
+            for name in ("ec2", "eks", "eks-auth", "iam")
         }
         self._ec2 = clients["ec2"]
         self._eks = clients["eks"]
+        self._eks_auth = clients["eks-auth"]
         self._iam = clients["iam"]
         self._types: dict[str, Mapping[str, Any]] = {}
         self._subnets: dict[str, tuple[str, str]] = {}
@@ -171,6 +173,37 @@ class Cloud:
         def ask() -> list[str]:
             names: list[str] = self._eks.list_fargate_profiles(clusterName=cluster)["fargateProfileNames"]
             return names
+
+        return await asyncio.to_thread(ask)
+
+    async def addons(self, cluster: str) -> list[str]:
+        """Return the names of a cluster's add-ons."""
+
+        def ask() -> list[str]:
+            names: list[str] = self._eks.list_addons(clusterName=cluster)["addons"]
+            return names
+
+        return await asyncio.to_thread(ask)
+
+    async def pod_identities(self, cluster: str) -> frozenset[tuple[str, str]]:
+        """Return namespace and name of each service account that has a role by Pod Identity."""
+
+        def ask() -> frozenset[tuple[str, str]]:
+            pages = self._eks.get_paginator("list_pod_identity_associations").paginate(clusterName=cluster)
+            return frozenset(
+                (each["namespace"], each["serviceAccount"]) for page in pages for each in page["associations"]
+            )
+
+        return await asyncio.to_thread(ask)
+
+    async def pod_credentials(self, cluster: str, token: str) -> dict[str, Any]:
+        """Return EKS' answer to a pod's token: its role's credentials."""
+
+        def ask() -> dict[str, Any]:
+            answer: dict[str, Any] = self._eks_auth.assume_role_for_pod_identity(
+                clusterName=cluster, token=token
+            )
+            return answer
 
         return await asyncio.to_thread(ask)
 

@@ -28,6 +28,7 @@ class Cluster:
     Attributes:
         record: DescribeCluster's answer; None while the local AWS has no cluster with this endpoint.
         profiles: its Fargate profiles by name.
+        pod_identities: namespace and name of each service account with a role by EKS Pod Identity.
     """
 
     def __init__(self, cloud: Cloud, endpoint: str) -> None:
@@ -35,6 +36,7 @@ class Cluster:
         self._endpoint = endpoint.rstrip("/")
         self.record: Mapping[str, Any] | None = None
         self.profiles: dict[str, FargateProfile] = {}
+        self.pod_identities: frozenset[tuple[str, str]] = frozenset()
         self._asked = 0.0
         self._lock = asyncio.Lock()
 
@@ -55,7 +57,7 @@ class Cluster:
             await asyncio.sleep(_REFRESH_SECONDS)
 
     async def fresh(self) -> None:
-        """Make sure that profiles created a moment ago are known; concurrent callers share one look."""
+        """Make sure that what was created a moment ago is known; concurrent callers share one look."""
         asked = time.monotonic()
         async with self._lock:
             if self._asked < asked - _FRESH_SECONDS:
@@ -70,9 +72,10 @@ class Cluster:
                     (each for each in found if self.is_endpoint(each.get("endpoint", ""))), None
                 )
             if self.record is None:
-                self.profiles = {}
+                self.profiles, self.pod_identities = {}, frozenset()
             else:
                 await self._refresh_profiles(known)
+                self.pod_identities = await self._cloud.pod_identities(self.name)
         except (ClientError, BotoCoreError) as error:
             log.warning("reading the cluster from AWS: %s", error)
         self._asked = asked

@@ -1,11 +1,13 @@
 """What EKS's mutating webhooks add to a pod, as JSON patches.
 
-Pure. Two rules: a pod that a Fargate profile claims gets Fargate's scheduler and the profile's label; a pod
+Pure. Three rules: a pod that a Fargate profile claims gets Fargate's scheduler and the profile's label; a pod
 whose service account is annotated with a role gets the projected token and the variables that AWS's SDKs look
-for (IRSA).
+for (IRSA); one whose service account has an association gets those that lead to the agent of its node (Pod
+Identity, https://docs.aws.amazon.com/eks/latest/userguide/pod-id-how-it-works.html).
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from infra.local.kubelets.fargate_profiles import (
@@ -24,7 +26,27 @@ SKIP_ANNOTATION = "eks.amazonaws.com/skip-containers"
 TOKEN_VOLUME = "aws-iam-token"
 TOKEN_DIRECTORY = "/var/run/secrets/eks.amazonaws.com/serviceaccount"
 
+AGENT_VOLUME = "eks-pod-identity-token"
+AGENT_DIRECTORY = "/var/run/secrets/pods.eks.amazonaws.com/serviceaccount"
+AGENT_AUDIENCE = "pods.eks.amazonaws.com"
+
 Patch = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    """A projected token, where it is mounted, and the variables that lead to it."""
+
+    volume: str
+    directory: str
+    claims: Mapping[str, Any]
+    variables: Mapping[str, str]
+
+    def as_volume(self) -> dict[str, Any]:
+        return {"name": self.volume, "projected": {"sources": [{"serviceAccountToken": dict(self.claims)}]}}
+
+    def as_mount(self) -> dict[str, Any]:
+        return {"name": self.volume, "readOnly": True, "mountPath": self.directory}
 
 
 def fargate_patches(
@@ -48,55 +70,82 @@ def fargate_patches(
     ]
 
 
-def identity_patches(pod: Mapping[str, Any], annotations: Mapping[str, str], region: str) -> list[Patch]:
+def identity_patches(
+    pod: Mapping[str, Any], annotations: Mapping[str, str], region: str, agent: str = ""
+) -> list[Patch]:
     """Return what lets a pod assume its service account's role.
 
     Args:
         pod: the pod at admission.
         annotations: its service account's.
         region: written to the variables that name it.
+        agent: URL of the Pod Identity agent, for a service account with an association; else "".
     """
-    role = annotations.get(ROLE_ANNOTATION)
     spec = pod["spec"]
-    if not role or any(volume["name"] == TOKEN_VOLUME for volume in spec.get("volumes") or []):
-        return []
     pod_annotations = (pod.get("metadata") or {}).get("annotations") or {}
-    skipped = {name.strip() for name in pod_annotations.get(SKIP_ANNOTATION, "").split(",")}
-    variables = {
-        "AWS_DEFAULT_REGION": region,
-        "AWS_REGION": region,
-        "AWS_ROLE_ARN": role,
-        "AWS_WEB_IDENTITY_TOKEN_FILE": f"{TOKEN_DIRECTORY}/token",
-    }
+    given = spec.get("volumes") or []
+    there = {volume["name"] for volume in given}
+    wanted = [_by_role(annotations, pod_annotations), _by_agent(agent)]
+    tokens = [token for token in wanted if token is not None and token.volume not in there]
+    if not tokens:
+        return []
+    regions = {"AWS_DEFAULT_REGION": region, "AWS_REGION": region}
     if annotations.get(REGIONAL_ANNOTATION, "true") == "true":
-        variables = {"AWS_STS_REGIONAL_ENDPOINTS": "regional", **variables}
-    expiration = (
-        pod_annotations.get(EXPIRATION_ANNOTATION) or annotations.get(EXPIRATION_ANNOTATION) or "86400"
-    )
-    token = {
-        "audience": annotations.get(AUDIENCE_ANNOTATION, "sts.amazonaws.com"),
-        "expirationSeconds": int(expiration),
-        "path": "token",
-    }
-    volume = {"name": TOKEN_VOLUME, "projected": {"sources": [{"serviceAccountToken": token}]}}
-    patches = [{"op": "add", "path": "/spec/volumes", "value": [volume, *(spec.get("volumes") or [])]}]
+        regions = {"AWS_STS_REGIONAL_ENDPOINTS": "regional", **regions}
+    skipped = {name.strip() for name in pod_annotations.get(SKIP_ANNOTATION, "").split(",")}
+    volumes = [*(token.as_volume() for token in tokens), *given]
+    patches = [{"op": "add", "path": "/spec/volumes", "value": volumes}]
     for group in ("initContainers", "containers"):
         for index, container in enumerate(spec.get(group) or []):
             if container["name"] not in skipped:
-                patches += _container_patches(f"/spec/{group}/{index}", container, variables)
+                patches += _container_patches(f"/spec/{group}/{index}", container, regions, tokens)
     return patches
 
 
-def _container_patches(path: str, container: Mapping[str, Any], variables: Mapping[str, str]) -> list[Patch]:
+def _by_role(annotations: Mapping[str, str], pod_annotations: Mapping[str, str]) -> _Token | None:
+    role = annotations.get(ROLE_ANNOTATION)
+    if not role:
+        return None
+    expiration = (
+        pod_annotations.get(EXPIRATION_ANNOTATION) or annotations.get(EXPIRATION_ANNOTATION) or "86400"
+    )
+    return _Token(
+        TOKEN_VOLUME,
+        TOKEN_DIRECTORY,
+        {
+            "audience": annotations.get(AUDIENCE_ANNOTATION, "sts.amazonaws.com"),
+            "expirationSeconds": int(expiration),
+            "path": "token",
+        },
+        {"AWS_ROLE_ARN": role, "AWS_WEB_IDENTITY_TOKEN_FILE": f"{TOKEN_DIRECTORY}/token"},
+    )
+
+
+def _by_agent(agent: str) -> _Token | None:
+    if not agent:
+        return None
+    return _Token(
+        AGENT_VOLUME,
+        AGENT_DIRECTORY,
+        {"audience": AGENT_AUDIENCE, "expirationSeconds": 86400, "path": AGENT_VOLUME},
+        {
+            "AWS_CONTAINER_CREDENTIALS_FULL_URI": agent,
+            "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE": f"{AGENT_DIRECTORY}/{AGENT_VOLUME}",
+        },
+    )
+
+
+def _container_patches(
+    path: str, container: Mapping[str, Any], regions: Mapping[str, str], tokens: list[_Token]
+) -> list[Patch]:
     given = container.get("env") or []
     names = {variable["name"] for variable in given}
+    variables = dict(regions)
+    for token in tokens:
+        variables |= token.variables
     added = [{"name": name, "value": value} for name, value in variables.items() if name not in names]
-    mount = {"name": TOKEN_VOLUME, "readOnly": True, "mountPath": TOKEN_DIRECTORY}
+    mounts = [*(container.get("volumeMounts") or []), *(token.as_mount() for token in tokens)]
     return [
         {"op": "add", "path": f"{path}/env", "value": [*given, *added]},
-        {
-            "op": "add",
-            "path": f"{path}/volumeMounts",
-            "value": [*(container.get("volumeMounts") or []), mount],
-        },
+        {"op": "add", "path": f"{path}/volumeMounts", "value": mounts},
     ]

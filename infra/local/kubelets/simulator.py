@@ -19,6 +19,7 @@ from infra.local.kubelets.execution import Executor
 from infra.local.kubelets.fargate import Fargate
 from infra.local.kubelets.instances import Instances
 from infra.local.kubelets.objects import Node, ServiceAccount
+from infra.local.kubelets.pod_identity_agent import PodIdentityAgent
 from infra.local.kubelets.pods import Pods
 from infra.local.kubelets.reflector import Reflector
 from infra.local.kubelets.registry import Registry
@@ -90,7 +91,8 @@ async def _simulate(settings: Settings) -> None:
     )
     accounts = Reflector(api, "/api/v1/serviceaccounts", ServiceAccount)
     proxy = ServiceProxy(api, settings.proxy_socket)
-    webhook = Webhook(api, cluster, accounts, settings.region, settings.directory)
+    agent = PodIdentityAgent(cloud, cluster)
+    webhook = Webhook(api, cluster, accounts, agent, settings.region, settings.directory)
     reflectors: list[Reflector[Any]] = [nodes, pods.bound, fargate.claimed, accounts]
     await proxy.start()
     try:
@@ -100,6 +102,7 @@ async def _simulate(settings: Settings) -> None:
             group.create_task(cluster.run())
             for reflector in reflectors:
                 await reflector.synced.wait()
+            await agent.start()
             await webhook.start()
             fargate.adopt()
             group.create_task(instances.run())
@@ -108,5 +111,6 @@ async def _simulate(settings: Settings) -> None:
     finally:
         await executor.stop_all()
         await webhook.stop()
+        await agent.stop()
         await proxy.stop()
         await api.close()

@@ -1,4 +1,4 @@
-"""The mutating webhook for pods that EKS's own control plane has: Fargate's claim and IRSA.
+"""The mutating webhook for pods that EKS's own control plane has: Fargate's claim, IRSA and Pod Identity.
 
 A TLS server on loopback and its MutatingWebhookConfiguration, given by URL as EKS does. Failure policy
 Ignore: a pod created while nobody answers stays as it is, and on EKS, too, must be made again. The rules are
@@ -20,6 +20,7 @@ from infra.local.kubelets.certificates import server_certificate
 from infra.local.kubelets.cluster import Cluster
 from infra.local.kubelets.objects import ServiceAccount
 from infra.local.kubelets.pod_identity import Patch, fargate_patches, identity_patches
+from infra.local.kubelets.pod_identity_agent import PodIdentityAgent
 from infra.local.kubelets.reflector import Reflector
 
 log = logging.getLogger(__name__)
@@ -37,12 +38,14 @@ class Webhook:
         api: ApiClient,
         cluster: Cluster,
         accounts: Reflector[ServiceAccount],
+        agent: PodIdentityAgent,
         region: str,
         directory: Path,
     ) -> None:
         self._api = api
         self._cluster = cluster
         self._accounts = accounts
+        self._agent = agent
         self._region = region
         self._directory = directory
         self._asked = asyncio.Event()
@@ -99,13 +102,12 @@ class Webhook:
 
     async def _patches(self, pod: dict[str, Any], namespace: str) -> list[Patch]:
         await self._cluster.fresh()
-        annotations = await self._account_annotations(
-            namespace, pod["spec"].get("serviceAccountName") or "default"
-        )
-        return [
-            *fargate_patches(pod, namespace, self._cluster.profiles),
-            *identity_patches(pod, annotations, self._region),
-        ]
+        account = pod["spec"].get("serviceAccountName") or "default"
+        annotations = await self._account_annotations(namespace, account)
+        fargate = fargate_patches(pod, namespace, self._cluster.profiles)
+        # Fargate has no agent.
+        agent = self._agent.url if (namespace, account) in self._cluster.pod_identities else ""
+        return [*fargate, *identity_patches(pod, annotations, self._region, "" if fargate else agent)]
 
     async def _account_annotations(self, namespace: str, name: str) -> dict[str, str]:
         account = self._accounts.get(namespace, name)
