@@ -39,7 +39,7 @@ async def pool_subnets(
         except (PoolUnusable, CloudError):
             continue
         subnets[key] = tuple(
-            SubnetRoom(each.id, each.zone, 0 if each.full else each.free_addresses)
+            SubnetRoom(each.id, each.zone, 0 if each.full else each.free_addresses, each.zone_id)
             for each in resolved.subnets
         )
     return subnets

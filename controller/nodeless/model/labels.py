@@ -149,6 +149,7 @@ WELL_KNOWN = frozenset(
         INSTANCE_EBS_BANDWIDTH,
         INSTANCE_FLEX,
         WINDOWS_BUILD,
+        ZONE_ID,
     }
 )
 

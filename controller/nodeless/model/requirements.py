@@ -179,12 +179,14 @@ def _stricter(left: int | None, right: int | None, choose: Callable[[int, int], 
 def likely_key(key: str, defined: tuple[str, ...] = ()) -> str | None:
     """The key that a mistyped one may stand for, among the well-known ones and those that a pool defines.
 
-    It contains the mistyped one, or ends in the same name, or else is spelled nearly the same.
+    It ends in the same name, or contains the mistyped one, or else is spelled nearly the same.
     """
     known = sorted({*WELL_KNOWN, *defined} - {key}, key=lambda each: (len(each), each))
     name = key.rpartition("/")[2]
-    alike = (each for each in known if key in each or each.rpartition("/")[2] == name)
-    near = next(alike, None) or next(iter(get_close_matches(key, known, 1, _SPELLED_ALIKE)), None)
+    same = (each for each in known if each.rpartition("/")[2] == name)
+    longer = (each for each in known if key in each)
+    alike = next(same, None) or next(longer, None)
+    near = alike or next(iter(get_close_matches(key, known, 1, _SPELLED_ALIKE)), None)
     return near if key else None
 
 

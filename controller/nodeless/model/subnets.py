@@ -11,3 +11,5 @@ class SubnetRoom:
     zone: str
     free_addresses: int
     """IP addresses that nobody holds or was promised; may be negative for a moment."""
+    zone_id: str = ""
+    """Id of the zone, the same in every account; empty: not known."""

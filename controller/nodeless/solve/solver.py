@@ -62,6 +62,7 @@ from nodeless.solve.pods.eligibility import to_place
 from nodeless.solve.pods.grouping import Kind, Kinds
 from nodeless.solve.pods.profiles import Profile, Profiles
 from nodeless.solve.pods.volumes import Volumes, mounts
+from nodeless.solve.pods.zone_ids import ZoneIds
 from nodeless.solve.policy import STRICT, Policy
 from nodeless.solve.reasons.refusing import MIN_VALUES, refuse
 from nodeless.solve.reasons.relaxations import relaxations
@@ -83,7 +84,9 @@ def solve(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: float) -> P
     del now
     snapshot = with_placeholders(snapshot)
     snapshot = replace(snapshot, daemon_sets=as_they_run(snapshot))
-    plan = _plan_of_pods(snapshot, catalog, policy)
+    zone_ids = ZoneIds(snapshot, policy.subnets)
+    snapshot = zone_ids.in_snapshot()
+    plan = _plan_of_pods(snapshot, catalog, policy, zone_ids)
     lacking = static_shortage(snapshot)
     if not lacking:
         return plan
@@ -95,10 +98,11 @@ def solve(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: float) -> P
     return replace(plan, new_nodes=plan.new_nodes + static, lower_bound=bound)
 
 
-def _plan_of_pods(snapshot: Snapshot, catalog: Catalog, policy: Policy) -> Plan:
+def _plan_of_pods(snapshot: Snapshot, catalog: Catalog, policy: Policy, zone_ids: ZoneIds) -> Plan:
     """The plan for the pods that lack capacity."""
     volumes = Volumes(snapshot)
     batch, refusals = _settled(volumes, to_place(snapshot))
+    batch = zone_ids.in_pods(batch)
     nothing = 0.0 if policy.time_box else None
     if not batch:
         return Plan(refusals=_by_pod(refusals), lower_bound=nothing)

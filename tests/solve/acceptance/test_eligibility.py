@@ -22,10 +22,12 @@ from nodeless.model.labels import (
     REGION,
     WELL_KNOWN,
     ZONE,
+    ZONE_ID,
 )
 from nodeless.model.pods import NodeSelectorTerm
 from nodeless.model.requirements import Requirements
-from nodeless.solve import pods_to_place
+from nodeless.model.subnets import SubnetRoom
+from nodeless.solve import FEWEST_NODES, Policy, pods_to_place
 from nodeless.watch.decoding import decode_pod
 from tests.solve.acceptance.catalogues import planned
 from tests.solve.factories import instance_type, needs, pods, pool, snapshot, term
@@ -123,5 +125,8 @@ def test_pe_09_a_term_on_a_well_known_label_is_scheduled(key):
         offering = replace(Offering("z1", "reserved", 1e-8, True, "cr-1", 1, "default"), **RESERVATIONS[key])
         value = offering.reservation_labels[key]
         kind = instance_type("one", offerings=(offering,))
-    result = planned(pool(), only(needs(key, "In", value)), types=(kind,))
+    # Zones have names in offerings; their ids are known by subnets.
+    room = SubnetRoom("subnet-1", "z1", 1000, zone_id="7")
+    policy = Policy(packing=FEWEST_NODES, subnets={pool().key: (room,)} if key == ZONE_ID else {})
+    result = planned(pool(), only(needs(key, "In", value)), types=(kind,), policy=policy)
     assert len(result.new_nodes) == 1

@@ -11,7 +11,7 @@ select it, and the first pod of a group needs no other when it is selected by it
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from nodeless.model.labels import canonical_key
+from nodeless.model.labels import ZONE, ZONE_ID, canonical_key
 from nodeless.model.pods import LabelSelector, PodAffinityTerm, PodShape, TopologySpreadConstraint
 from nodeless.model.requirements import IN, Requirement
 from nodeless.model.taints import Toleration
@@ -130,7 +130,7 @@ def has_rules(shape: PodShape) -> bool:
 def carried(shape: PodShape, namespace: str) -> tuple[Tally, ...]:
     """The tallies that count a pod as carrier of its required anti-affinity terms."""
     return tuple(
-        Tally(canonical_key(term.topology_key), (audience,), carriers=True, repels=True)
+        Tally(_domain_key(term.topology_key), (audience,), carriers=True, repels=True)
         for term in shape.anti_affinity
         if term.weight is None and (audience := Audience.of(term, namespace, undecided=True)) is not None
     )
@@ -149,13 +149,13 @@ def rules_of(shape: PodShape, namespace: str, labels: Mapping[str, str]) -> Rule
                 "required podAffinity with a namespaceSelector on labels of namespaces is not planned; "
                 "hint: list namespaces, or select by kubernetes.io/metadata.name",
             )
-        keys = dict.fromkeys(canonical_key(term.topology_key) for term in required)
+        keys = dict.fromkeys(_domain_key(term.topology_key) for term in required)
         affinity.append(_affinity(tuple(keys), known, namespace, labels, None))
     for term in shape.affinity:
         wanted = Audience.of(term, namespace, undecided=False)
         if term.weight is not None and wanted is not None:
             affinity.append(
-                _affinity((canonical_key(term.topology_key),), (wanted,), namespace, labels, term.weight)
+                _affinity((_domain_key(term.topology_key),), (wanted,), namespace, labels, term.weight)
             )
     return Rules(
         spread=tuple(_spread(constraint, shape, namespace, labels) for constraint in shape.spread),
@@ -177,7 +177,7 @@ def _affinity(
 
 def _anti_affinity(term: PodAffinityTerm, namespace: str, labels: Mapping[str, str]) -> AntiAffinity:
     audience = Audience.of(term, namespace, undecided=True) or Audience(term.selector)
-    tally = Tally(canonical_key(term.topology_key), (audience,), repels=True)
+    tally = Tally(_domain_key(term.topology_key), (audience,), repels=True)
     return AntiAffinity(tally, audience.selects(namespace, labels), term.weight)
 
 
@@ -192,7 +192,7 @@ def _spread(
     soft = constraint.when_unsatisfiable != HARD
     return Spread(
         Tally(
-            canonical_key(constraint.topology_key),
+            _domain_key(constraint.topology_key),
             (audience,),
             nodes=_filter(constraint, shape, soft=soft),
         ),
@@ -210,9 +210,15 @@ def _filter(constraint: TopologySpreadConstraint, shape: PodShape, *, soft: bool
         terms = [term.expressions for term in shape.required_terms] or [()]
         alternatives = tuple((*selector, *expressions) for expressions in terms)
     keys = {
-        canonical_key(other.topology_key)
+        _domain_key(other.topology_key)
         for other in shape.spread
         if (other.when_unsatisfiable != HARD) == soft
     }
     tolerations = shape.tolerations if constraint.node_taints_policy == "Honor" else None
     return NodeFilter(alternatives, tolerations, tuple(sorted(keys)))
+
+
+def _domain_key(topology_key: str) -> str:
+    """The label that tells domains apart: a zone has one name and one id, so names do for both."""
+    key = canonical_key(topology_key)
+    return ZONE if key == ZONE_ID else key
