@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeless.api.times import format_time
-from nodeless.disruption import advance, begin
+from nodeless.disruption import DisruptionPolicy, advance, begin
 from nodeless.disruption.repair import (
     POLICIES,
     REBOOT,
@@ -18,6 +18,8 @@ from nodeless.disruption.repair import (
     in_order,
     misfits,
 )
+from nodeless.disruption.repairing import next_repair
+from nodeless.disruption.stillness import Stillness
 from nodeless.model.conditions import Condition
 from nodeless.model.labels import (
     CAPACITY_TYPE,
@@ -303,3 +305,13 @@ def test_the_policies_of_the_provider_fit_together():
 )
 def test_what_is_wrong_with_policies_is_said(policies, fault):
     assert any(fault in each for each in misfits(policies))
+
+
+def test_a_still_cluster_is_looked_at_when_the_next_node_is_due():
+    seen = cluster(POOL, broken("a", 29), broken("b", 28), broken("c", 40), healthy(9))
+    due = next_repair(seen, DisruptionPolicy(node_repair=True), NOW)
+    assert due == NOW + MINUTE
+    assert next_repair(seen, DisruptionPolicy(), NOW) is None
+    still = Stillness(seen, 0.0, due - NOW)
+    assert still.holds(seen, 59.0)
+    assert not still.holds(seen, 61.0)

@@ -46,6 +46,19 @@ def test_an_observer_sees_every_instance_whatever_the_faults_and_leaves_no_trace
     assert aws.calls() == []
 
 
+def test_a_reboot_leaves_the_trace_that_ec2_does_not_show(aws: LocalAws) -> None:
+    ec2 = aws.client("ec2")
+    image = ec2.describe_images(Owners=["amazon"])["Images"][0]["ImageId"]
+    made = ec2.run_instances(ImageId=image, InstanceType="m5.large", MinCount=2, MaxCount=2)["Instances"]
+    rebooted = made[0]["InstanceId"]
+    for _ in range(2):
+        ec2.reboot_instances(InstanceIds=[rebooted])
+    assert aws.reboots() == {rebooted: 2}
+    with pytest.raises(ClientError, match=r"InvalidInstanceID\.NotFound"):
+        ec2.reboot_instances(InstanceIds=["i-0123456789abcdef0"])
+    assert aws.reboots() == {rebooted: 2}
+
+
 def test_throttling_ends_after_so_many_calls(aws: LocalAws) -> None:
     aws.set_faults(throttle=2)
     for service, operation, code in (

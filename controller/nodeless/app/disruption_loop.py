@@ -32,6 +32,7 @@ from nodeless.disruption import (
 from nodeless.disruption.candidates import replacing
 from nodeless.disruption.memory import VALIDATION_SECONDS as _VALIDATION
 from nodeless.disruption.repair import POLICIES, RepairPolicy
+from nodeless.disruption.repairing import next_repair
 from nodeless.disruption.telling import BLOCKED, reason_of, told
 from nodeless.explain.why import one_line
 from nodeless.model.disruption import EMPTY, UNDERUTILIZED, Decisions, Move
@@ -174,7 +175,7 @@ class DisruptionLoop:
             else:
                 await self._begin(move)
         if not decisions.moves:
-            self._still = Stillness(snapshot, time.monotonic()), self._memory.moves
+            self._still = self._stillness(snapshot), self._memory.moves
         return bool(decisions.moves)
 
     def _nothing_new(self, snapshot: Snapshot) -> bool:
@@ -182,6 +183,11 @@ class DisruptionLoop:
             return False
         stillness, waiting = self._still
         return waiting == self._memory.moves and stillness.holds(snapshot, time.monotonic())
+
+    def _stillness(self, snapshot: Snapshot) -> Stillness:
+        now = wall_clock()
+        due = next_repair(snapshot, self._policy, now)
+        return Stillness(snapshot, time.monotonic(), *(() if due is None else (due - now,)))
 
     async def _decide(self, snapshot: Snapshot) -> Decisions:
         catalog, policy = await self._market(snapshot)

@@ -26,5 +26,3 @@ class DisruptionPolicy:
     """What is broken, for how long that is tolerated, and what mends it."""
     most_nodes: int = 100
     """Nodes that end in one move at most (Karpenter's limit)."""
-    most_trials: int = 2000
-    """Simulations in one look at most; what is left is looked at in the next one."""

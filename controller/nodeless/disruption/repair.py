@@ -128,17 +128,30 @@ def ailment(
         policies: What is tolerated.
         rebooted_at: When its last reboot was over: what it says is taken anew from then on.
     """
-    born = max(node.created_at, rebooted_at)
-    found = [
-        Ailment(condition, policy, max(condition.last_transition_time, born) + policy.toleration)
-        for condition, policy in _matches(node, policies)
-    ]
-    due = [each for each in found if each.since <= now]
+    due = [each for each in _ailments(node, policies, rebooted_at) if each.since <= now]
     if not due:
         return None
     worst = min(due, key=lambda each: (each.action != REPLACE, -each.policy.priority, each.since))
     grace = min((each.policy.grace for each in due if each.policy.grace is not None), default=None)
     return Ailment(worst.condition, worst.policy, worst.since, grace)
+
+
+def next_due(
+    node: Node, now: float, policies: Sequence[RepairPolicy] = POLICIES, rebooted_at: float = 0.0
+) -> float | None:
+    """When something that is tolerated now will be overdue; None: nothing is."""
+    return min(
+        (each.since for each in _ailments(node, policies, rebooted_at) if each.since > now), default=None
+    )
+
+
+def _ailments(node: Node, policies: Sequence[RepairPolicy], rebooted_at: float) -> list[Ailment]:
+    """Everything that policies speak of, overdue or not."""
+    born = max(node.created_at, rebooted_at)
+    return [
+        Ailment(condition, policy, max(condition.last_transition_time, born) + policy.toleration)
+        for condition, policy in _matches(node, policies)
+    ]
 
 
 def _matches(node: Node, policies: Sequence[RepairPolicy]) -> Iterator[tuple[Condition, RepairPolicy]]:

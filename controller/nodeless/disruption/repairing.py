@@ -8,6 +8,7 @@ Pods that block hold a repair only where nothing bounds the drain. A node that w
 from nodeless.disruption.budgets import allowance
 from nodeless.disruption.candidates import Candidate, Making, cooling_down, replacing
 from nodeless.disruption.look import Look
+from nodeless.disruption.policy import DisruptionPolicy
 from nodeless.disruption.repair import (
     BREAKER_PERCENT,
     REBOOT,
@@ -15,6 +16,7 @@ from nodeless.disruption.repair import (
     ailment,
     breaker,
     in_order,
+    next_due,
     unhealthy,
 )
 from nodeless.disruption.succession import succession
@@ -23,6 +25,7 @@ from nodeless.lifecycle.rebooting import rebooted_at, reboots_of
 from nodeless.model.disruption import UNHEALTHY, Move, Verdict
 from nodeless.model.labels import DO_NOT_REPAIR, PAUSE
 from nodeless.model.nodes import REBOOTING
+from nodeless.model.snapshot import Snapshot
 from nodeless.solve.pods.eligibility import leaving
 from nodeless.state.usage import pool_members
 
@@ -45,6 +48,18 @@ def repairs(look: Look) -> tuple[Move, ...]:
         if refusal is not None:
             look.verdicts[name] = refusal
     return ()
+
+
+def next_repair(snapshot: Snapshot, policy: DisruptionPolicy, now: float) -> float | None:
+    """When a node will be due whose condition is still tolerated; None: nothing is broken anew."""
+    if not policy.node_repair:
+        return None
+    times = (
+        next_due(node, now, policy.repair_policies, rebooted_at(claim))
+        for claim in snapshot.claims.values()
+        if (node := snapshot.node_of(claim)) is not None
+    )
+    return min((each for each in times if each is not None), default=None)
 
 
 def _due(look: Look) -> dict[str, tuple[Candidate, Ailment]]:

@@ -1,7 +1,8 @@
 """Whether a cluster has changed since a look at it found nothing to move.
 
 A look at a cluster in which nothing has changed finds nothing again, so that it can be spared: for five
-minutes, for prices and stock change without a word to the cluster (Karpenter's `consolidated` flag).
+minutes, for prices and stock change without a word to the cluster (Karpenter's `consolidated` flag); for less
+where what is tolerated now will be tolerated no longer.
 """
 
 from dataclasses import dataclass
@@ -29,9 +30,11 @@ class Stillness:
     seen: Snapshot
     at: float
     """Seconds of the caller's clock."""
+    lasts: float = LOOK_AGAIN_SECONDS
+    """Seconds after which a look finds something else though nothing has changed."""
 
     def holds(self, snapshot: Snapshot, now: float) -> bool:
         """Whether another look would find nothing either."""
         # Snapshots share the parts that no event has touched.
         untouched = all(getattr(self.seen, part) is getattr(snapshot, part) for part in _PARTS)
-        return untouched and now - self.at <= LOOK_AGAIN_SECONDS
+        return untouched and now - self.at <= min(self.lasts, LOOK_AGAIN_SECONDS)
