@@ -1,7 +1,7 @@
 """A call to the local AWS: what was asked, by whom, and how a handler answers or refuses.
 
 Handlers are plain functions `(Call) -> dict`; the gateway parses the request before and renders the answer
-after.
+after, unless the handler has done so itself.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from infra.local.aws.moto_internals import MotoServer
+    from infra.local.aws.moto_internals import MotoServer, WireResponse
     from infra.local.aws.state import LocalState
 
 
@@ -55,7 +55,7 @@ class Call:
         return answer
 
 
-Handler = Callable[[Call], Mapping[str, Any]]
+Handler = Callable[[Call], "Mapping[str, Any] | WireResponse"]
 #: Handlers by (service, operation).
 Handlers = dict[tuple[str, str], Handler]
 

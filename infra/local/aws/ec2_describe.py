@@ -12,8 +12,10 @@ from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
 from typing import Any
 
+from infra.local.aws import moto_instances
 from infra.local.aws.calls import AwsError, Call, Handlers
 from infra.local.aws.capacity_reservations import current
+from infra.local.aws.moto_internals import WireResponse
 from infra.local.aws.paging import page
 
 _STATUS_FILTERS = frozenset(
@@ -86,7 +88,7 @@ def _has(status: Mapping[str, Any], name: str, values: list[str]) -> bool:
     return any(fnmatchcase(value, pattern) for value in actual for pattern in values)
 
 
-def describe_instances(call: Call) -> dict[str, Any]:
+def describe_instances(call: Call) -> Mapping[str, Any] | WireResponse:
     """ec2.DescribeInstances with reservation and placement, and without what reads that lag do not see."""
     wanted, lag = call.parameters.get("InstanceIds") or [], call.state.faults.consistency
     since = datetime.now(UTC) - timedelta(seconds=lag)
@@ -95,13 +97,12 @@ def describe_instances(call: Call) -> dict[str, Any]:
     if missing:
         message = f"The instance ID '{missing[0]}' does not exist"
         raise AwsError("InvalidInstanceID.NotFound", message)
-    answer = call.forward()
-    for reservation in answer["Reservations"]:
+    reservations, token = moto_instances.chosen(call)
+    for reservation in reservations:
         reservation["Instances"] = [
             _detailed(call, i) for i in reservation["Instances"] if i["InstanceId"] not in hidden
         ]
-    answer["Reservations"] = [each for each in answer["Reservations"] if each["Instances"]]
-    return answer
+    return moto_instances.rendered((each for each in reservations if each["Instances"]), token)
 
 
 def _detailed(call: Call, instance: dict[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import Any
 from infra.local.aws.calls import AwsError, Call, Handlers, digest
 from infra.local.aws.instance_profiles import unknown_profile
 from infra.local.aws.instance_types import instance_types
+from infra.local.aws.moto_instances import forget
 from infra.local.aws.moto_internals import annotate_instance, give_profile
 
 #: Size of a root volume that no block device mapping describes, GiB: that of the EKS-optimised images.
@@ -53,7 +54,9 @@ def launch(call: Call, wanted: Launch, count: int) -> list[str]:
     identifiers = [str(instance["InstanceId"]) for instance in instances]
     profile = wanted.data.get("IamInstanceProfile")
     if profile:
-        give_profile(call.region, identifiers[1:], profile)
+        with call.moto.alone():
+            give_profile(call.region, identifiers[1:], profile)
+            forget(identifiers[1:])
     for instance in instances:
         _annotate(call, wanted, str(instance["InstanceId"]))
     _end_what_does_not_boot(call, wanted.instance_type, instances)
@@ -120,7 +123,9 @@ def _annotate(call: Call, wanted: Launch, instance_id: str) -> None:
     attributes: dict[str, object] = {"hypervisor": record.get("Hypervisor", "")}
     if wanted.capacity_type == "spot":
         attributes["spot_instance_request_id"] = f"sir-{digest(instance_id, 8)}"
-    annotate_instance(call.region, instance_id, attributes=attributes, tags=wanted.reserved_tags)
+    with call.moto.alone():
+        annotate_instance(call.region, instance_id, attributes=attributes, tags=wanted.reserved_tags)
+        forget([instance_id])
 
 
 def run_instances(call: Call) -> dict[str, Any]:
@@ -129,7 +134,9 @@ def run_instances(call: Call) -> dict[str, Any]:
         raise AwsError("InvalidParameterValue", unknown)
     answer = call.forward(UserData=_decoded(call.parameters.get("UserData")))
     for instance in answer["Instances"]:
-        annotate_instance(call.region, instance["InstanceId"], attributes={}, tags={})
+        with call.moto.alone():
+            annotate_instance(call.region, instance["InstanceId"], attributes={}, tags={})
+            forget([instance["InstanceId"]])
     return answer
 
 

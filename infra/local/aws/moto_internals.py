@@ -1,4 +1,4 @@
-"""The one module that touches moto's private names, for which moto is pinned to 5.2.5.
+"""What touches moto's private names, for which moto is pinned to 5.2.5; `moto_instances` does so too.
 
 Everything else in this package speaks to moto as a client would: through `MotoServer.client`, a boto3 client
 whose requests go to moto's WSGI application inside this process. What cannot be said in AWS's own words
@@ -76,7 +76,7 @@ class WireResponse:
     body: bytes
 
 
-class _EveryFilter(dict[str, list[str]]):
+class EveryFilter(dict[str, list[str]]):
     """A filter map that keeps filters of equal names: `items()` yields each, so that they are ANDed."""
 
     def __init__(self, filters: Iterable[Mapping[str, Any]]) -> None:
@@ -94,7 +94,7 @@ def _filters_from_querystring(self: Any) -> Any:
     names = [f["Name"] for f in filters]
     if len(names) == len(set(names)):
         return {f["Name"]: f.get("Values", []) for f in filters}
-    return _EveryFilter(filters)
+    return EveryFilter(filters)
 
 
 setattr(EC2BaseResponse, "_filters_from_querystring", _filters_from_querystring)  # noqa: B010 - mypy forbids assigning a method
@@ -154,6 +154,10 @@ class MotoServer:
         self._clients: dict[tuple[str, str], Any] = {}
         #: moto's models are plain dicts: while one request walks through them, no other may change them.
         self._one_at_a_time = threading.RLock()
+
+    def alone(self) -> threading.RLock:
+        """A lock: as long as it is held, nobody else's request changes anything."""
+        return self._one_at_a_time
 
     def dispatch(self, environ: dict[str, Any]) -> WireResponse:
         """Let moto answer one WSGI request; an exception of moto's comes through."""
@@ -264,7 +268,9 @@ def parse_request(
 
 
 def render(service: str, operation: str, result: object) -> WireResponse:
-    """A successful answer in the service's wire protocol."""
+    """A successful answer in the service's wire protocol; one that is in it already stays as it is."""
+    if isinstance(result, WireResponse):
+        return result
     model = operation_model(service, operation)
     serializer = get_serializer_class(service, str(get_service_model(service).protocol))(
         operation_model=model, pretty_print=False, value_picker=XFormedAttributePicker()
@@ -344,7 +350,7 @@ def instance_type_records(
     Raises:
         moto.core.exceptions.ServiceException: An unknown type or filter.
     """
-    found = ec2_backends[ACCOUNT][region].describe_instance_types(names, _EveryFilter(filters))
+    found = ec2_backends[ACCOUNT][region].describe_instance_types(names, EveryFilter(filters))
     return [dict(record) for record in found]
 
 
@@ -353,7 +359,7 @@ def instance_type_offerings(
 ) -> list[dict[str, Any]]:
     """Moto's offerings as DescribeInstanceTypeOfferings gives them."""
     found = ec2_backends[ACCOUNT][region].describe_instance_type_offerings(
-        location_type, _EveryFilter(filters)
+        location_type, EveryFilter(filters)
     )
     return [dict(row) for row in found]
 
