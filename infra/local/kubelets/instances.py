@@ -44,6 +44,8 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.3
+#: So many times as long as a poll took is the next one waited for: a tenth of a core in a large cluster.
+_PAUSE = 9
 _RETRY_SECONDS = 0.5
 _LAST_RETRY_SECONDS = 5.0
 #: The reason of conditions that the node lifecycle controller writes when it hears nothing of a kubelet.
@@ -91,7 +93,7 @@ class Instances:
                 log.warning("DescribeInstances: %s", error)
             except (ApiError, OSError) as error:
                 log.warning("following instances: %s", error)
-            await asyncio.sleep(max(_POLL_SECONDS, 4 * (time.monotonic() - begun)))
+            await asyncio.sleep(max(_POLL_SECONDS, _PAUSE * (time.monotonic() - begun)))
 
     async def _poll(self) -> None:
         current = {instance.id: instance for instance in await self._cloud.instances()}
