@@ -7,6 +7,8 @@ from infra.local.aws import LocalAws
 from nodeless.app.cli import app
 from tests.cloud.conftest import CLUSTER, World
 
+PROFILE = f"{CLUSTER}_0123456789abcdef"
+
 
 def sweep(*arguments: str) -> Result:
     return CliRunner().invoke(app, ["sweep", "--region", "us-east-1", *arguments])
@@ -42,7 +44,10 @@ def states(aws: LocalAws) -> dict[str, str]:
 
 @pytest.fixture
 def left(aws: LocalAws, world: World) -> str:
-    """An instance, an interface and a launch template of the cluster; gives the instance's id."""
+    """An instance, an interface, a launch template and a profile of the cluster; gives the instance's id."""
+    iam = aws.client("iam")
+    iam.create_instance_profile(InstanceProfileName=PROFILE, Path=f"/karpenter/us-east-1/{CLUSTER}/uid-1/")
+    iam.add_role_to_instance_profile(InstanceProfileName=PROFILE, RoleName="nodes")
     ec2 = aws.client("ec2")
     ec2.create_network_interface(
         SubnetId=world.subnets[0],
@@ -70,7 +75,7 @@ def test_without_yes_it_says_what_is_there_and_changes_nothing(aws: LocalAws, le
     told = sweep("--cluster", CLUSTER)
 
     assert told.exit_code == 1
-    assert "1 instance, 1 network interface, 1 launch template" in told.stdout
+    assert "1 instance, 1 network interface, 1 launch template, 1 instance profile" in told.stdout
     assert left in told.stdout
     assert "--yes" in told.stderr
     assert states(aws)[left] == "running"
@@ -92,6 +97,8 @@ def test_with_yes_everything_of_the_cluster_goes_and_nothing_else(
     assert [states(aws)[each] for each in others] == ["running", "running"]
     ec2 = aws.client("ec2")
     assert ec2.describe_launch_templates()["LaunchTemplates"] == []
+    profiles = aws.client("iam").list_instance_profiles()["InstanceProfiles"]
+    assert [each["InstanceProfileName"] for each in profiles] == ["nodes"]
     tagged = [{"Name": "tag-key", "Values": ["cluster.k8s.amazonaws.com/name"]}]
     assert ec2.describe_network_interfaces(Filters=tagged)["NetworkInterfaces"] == []
 

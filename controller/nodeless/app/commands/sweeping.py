@@ -29,9 +29,9 @@ def sweep(
 ) -> None:
     """End the instances of a cluster whose controller is gone, without draining, and what belongs to them.
 
-    Finds by the controller's own tags: instances, interfaces that the VPC CNI left, launch templates. Run it
-    when `pulumi destroy` cannot go on because the controller is dead: while a controller runs it would only
-    launch again. Exit code 1 when something is (still) there.
+    Finds by the controller's own tags and paths: instances, interfaces that the VPC CNI left, launch
+    templates, instance profiles. Run it when `pulumi destroy` cannot go on because the controller is dead:
+    while a controller runs it would only launch again. Exit code 1 when something is (still) there.
     """
     # Imported here: the other commands do not need AWS.
     from nodeless.cloud import CloudError  # noqa: PLC0415
@@ -79,7 +79,7 @@ def _show(cluster: str, found: "Leftovers") -> None:
     typer.echo(f"cluster {cluster}: {_summary(found)}")
     for instance, described in sorted(found.instances.items()):
         typer.echo(f"  {instance}  {described}")
-    for name in (*found.interfaces, *found.templates):
+    for name in (*found.interfaces, *found.templates, *found.profiles):
         typer.echo(f"  {name}")
 
 
@@ -88,5 +88,6 @@ def _summary(found: "Leftovers") -> str:
         (found.instances, "instance"),
         (found.interfaces, "network interface"),
         (found.templates, "launch template"),
+        (found.profiles, "instance profile"),
     )
     return ", ".join(count(len(some), word) for some, word in parts if some)

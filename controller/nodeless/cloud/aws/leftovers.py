@@ -1,6 +1,6 @@
-"""What a controller that is gone left in AWS: instances, network interfaces, launch templates.
+"""What a controller that is gone left in AWS: instances, network interfaces, launch templates and profiles.
 
-Found by the tags that the controller and the VPC CNI write, so nothing of another cluster or of anybody
+Found by tags and paths that the controller and the VPC CNI write, so nothing of another cluster or of anybody
 else is touched. This is the escape when the controller cannot give its nodes back itself.
 """
 
@@ -13,7 +13,9 @@ from nodeless.cloud.aws.caching import Clock
 from nodeless.cloud.aws.errors import AwsCallRefused
 from nodeless.cloud.aws.instances import Instances
 from nodeless.cloud.aws.launch_templates import LaunchTemplates
+from nodeless.cloud.aws.made_profiles import MadeProfiles
 from nodeless.cloud.aws.session import AwsSession
+from nodeless.launch.instance_profiles import cluster_path
 
 #: Tag of the interfaces that the VPC CNI adds to nodes; they outlive an instance that dies early.
 _CNI_CLUSTER_TAG = "cluster.k8s.amazonaws.com/name"
@@ -30,9 +32,11 @@ class Leftovers:
     """Ids of network interfaces that no instance holds any more."""
     templates: tuple[str, ...]
     """Names of launch templates."""
+    profiles: tuple[str, ...] = ()
+    """Names of instance profiles."""
 
     def __bool__(self) -> bool:
-        return bool(self.instances or self.interfaces or self.templates)
+        return bool(self.instances or self.interfaces or self.templates or self.profiles)
 
 
 class Sweeper:
@@ -43,18 +47,25 @@ class Sweeper:
         self._cluster = cluster
         self._instances = Instances(session, cluster)
         self._templates = LaunchTemplates(session, clock, cluster)
+        self._profiles = MadeProfiles(session)
 
     async def find(self) -> Leftovers:
         """What is there now. Raises CloudError."""
-        records, interfaces, templates = await asyncio.gather(
-            self._instances.owned(), self._interfaces(), self._templates.names()
+        records, interfaces, templates, profiles = await asyncio.gather(
+            self._instances.owned(),
+            self._interfaces(),
+            self._templates.names(),
+            self._profiles.under(cluster_path(self._session.region, self._cluster)),
         )
         return Leftovers(
-            {record["InstanceId"]: _described(record) for record in records}, interfaces, tuple(templates)
+            {record["InstanceId"]: _described(record) for record in records},
+            interfaces,
+            tuple(templates),
+            tuple(sorted(profiles)),
         )
 
     async def remove(self, found: Leftovers) -> None:
-        """End instances without draining them; delete interfaces and templates. Raises CloudError.
+        """End instances without draining them; delete the rest. Raises CloudError.
 
         Instances take minutes to go, and their interfaces after them: call again until `find` is empty.
         """
@@ -63,6 +74,8 @@ class Sweeper:
             await self._delete_interface(interface)
         if not found.instances:
             await self._templates.delete_all()
+            for profile in found.profiles:
+                await self._profiles.delete(profile)
 
     async def _interfaces(self) -> tuple[str, ...]:
         filters = [
