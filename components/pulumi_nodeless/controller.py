@@ -126,7 +126,8 @@ class Controller(pulumi.ComponentResource):
         )
         self.namespace = self._namespace.metadata.apply(lambda metadata: str(metadata.name))
         self._definitions()
-        account = self._service_account(args.get("role_arn"))
+        self._role = args.get("role_arn")
+        account = self._service_account(self._role)
         self._rights()
         data = settings.global_settings(
             options.cluster_name,
@@ -287,6 +288,9 @@ class Controller(pulumi.ComponentResource):
                 labels=self._labels,
                 environment=self._options.environment,
                 checksum=pulumi.Output.from_input(dict(data)).apply(settings.checksum),
+                identity=pulumi.Output.from_input(self._role or "").apply(
+                    lambda role: settings.checksum({"role": role})
+                ),
             )
         )
         k8s.apps.v1.Deployment(

@@ -42,6 +42,8 @@ class PodOptions:
     """Environment variables of the user; values may be outputs."""
     checksum: Any
     """Digest of the settings."""
+    identity: Any
+    """Digest of how the pods come by their role: they get its token when they are made."""
 
 
 def deployment_spec(options: PodOptions) -> k8s.apps.v1.DeploymentSpecArgs:
@@ -56,7 +58,8 @@ def deployment_spec(options: PodOptions) -> k8s.apps.v1.DeploymentSpecArgs:
         ),
         template=_core.PodTemplateSpecArgs(
             metadata=k8s.meta.v1.ObjectMetaArgs(
-                labels=options.labels, annotations={"checksum/settings": options.checksum}
+                labels=options.labels,
+                annotations={"checksum/settings": options.checksum, "checksum/identity": options.identity},
             ),
             spec=pod_spec(options),
         ),

@@ -105,3 +105,17 @@ def test_a_role_by_token_needs_the_clusters_issuer(missing: str) -> None:
 
     with pytest.raises(ArgumentError, match=f"{missing}: needed with irsa"):
         run(identity)
+
+
+def test_pods_are_made_anew_when_they_come_by_their_role_in_another_way(
+    recorder: Recorder, environment: Recorder
+) -> None:
+    """The token and its variables are put into a pod when it is made, and never again."""
+
+    def annotations(of: Recorder) -> dict[str, str]:
+        template = of.one("kubernetes:apps/v1:Deployment").inputs["spec"]["template"]
+        return dict(template["metadata"]["annotations"])
+
+    by_association, by_token = annotations(recorder), annotations(environment)
+    assert by_association["checksum/identity"] != by_token["checksum/identity"]
+    assert annotations(run(program, config=POD_IDENTITY)) == by_association
