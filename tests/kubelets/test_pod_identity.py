@@ -14,7 +14,7 @@ from botocore.exceptions import CredentialRetrievalError
 from infra.local.kubelets.pod_identity import AGENT_AUDIENCE, AGENT_DIRECTORY
 from infra.local.kubelets.pod_identity_agent import ADDON
 from pulumi_nodeless.policies import pod_identity_trust
-from tests.kubelets.world import CLUSTER, REGION, World
+from tests.kubelets.world import CLUSTER, IMAGE, REGION, World
 
 pytestmark = pytest.mark.cluster
 
@@ -154,3 +154,37 @@ def test_a_pod_on_fargate_is_not_told_of_an_agent_that_is_not_there(
     )
     told(world, namespace)  # by then the other association is known, too
     assert URL not in variables(admitted(world, fargate_namespace, "default"))
+
+
+def test_a_process_on_a_node_finds_its_role_by_what_the_pod_was_given(
+    world: World, namespace: str, role: str
+) -> None:
+    node = world.ready_node(world.launch(world.bootstrap()))
+    told(world, namespace)
+    asking = "import boto3; print('I am', boto3.client('sts').get_caller_identity()['Arn'])"
+    container = {
+        "name": "main",
+        "image": f"{IMAGE}:1.0",
+        "command": ["python", "-c", asking],
+        "env": [{"name": "AWS_ENDPOINT_URL", "value": world.aws.endpoint_url}],
+    }
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": f"asking-{namespace}", "namespace": namespace},
+        "spec": {
+            "serviceAccountName": ACCOUNT,
+            "nodeName": node["metadata"]["name"],
+            "restartPolicy": "Never",
+            "containers": [container],
+        },
+    }
+    world.api.create(pod)
+    log = world.kubelets.log_of(f"asking-{namespace}")
+    world.api.wait(
+        f"/api/v1/namespaces/{namespace}/pods/asking-{namespace}",
+        lambda found: found["status"].get("phase") in ("Succeeded", "Failed"),
+        what="the process to end",
+    )
+    assert f":assumed-role/role-{namespace}/eks-{CLUSTER}-asking" in log.read_text()
+    world.aws.client("ec2").terminate_instances(InstanceIds=[node["spec"]["providerID"].rpartition("/")[2]])
