@@ -152,6 +152,8 @@ class Soak:
 
     def rest(self) -> None:
         """Do nothing, and see what the controller does."""
+        # On a machine that is too small the replica that led at first may have lost its lease meanwhile.
+        self._leader = self._environment.await_leader()
         self._wait("the nodes to be initialised", lambda: self._difference() == "")
         process = psutil.Process(self._leader.pid)
         # What the last pods have set off is over by then.
