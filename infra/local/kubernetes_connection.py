@@ -14,6 +14,7 @@ import ssl
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -162,8 +163,15 @@ class Connection:
         if body is not None:
             headers["Content-Type"] = content_type
             data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        send = partial(self._pool.request, method, url, body=data, headers=headers, timeout=timeout)
         try:
-            answer = self._pool.request(method, url, body=data, headers=headers, timeout=timeout)
+            try:
+                answer = send()
+            except urllib3.exceptions.ProtocolError:
+                # The API server closes connections that were idle for 90 seconds: maybe this one, just now.
+                if method != "GET":
+                    raise
+                answer = send()
         except urllib3.exceptions.HTTPError as error:
             raise ApiUnreachable(self.endpoint, method, path, error) from error
         content = _decoded(answer.data, answer.headers.get("Content-Type", ""))
