@@ -2,7 +2,7 @@
 
 import pytest
 
-from infra.local.pulumi.input_check import UnknownTokenError, check_inputs
+from infra.local.pulumi.input_check import HELM_RELEASE, UnknownTokenError, check_inputs
 
 PROFILE = {
     "clusterName": "demo",
@@ -47,6 +47,18 @@ def test_a_mistake_is_named_with_its_path(change: dict[str, object], told: str) 
 def test_a_value_outside_an_enumeration_is_named() -> None:
     (told,) = check_inputs("eks:index:Cluster", {"authenticationMode": "APIX"})
     assert told.startswith("Cluster.authenticationMode: 'APIX' is not one of")
+
+
+def test_an_input_of_several_kinds_is_judged_by_the_kind_that_is_given() -> None:
+    told = check_inputs("eks:index:Cluster", {"fargate": {"selectors": [{"namespce": "karpenter"}]}})
+    assert told[0].startswith("Cluster.fargate.selectors[0].namespce: no such input")
+    assert check_inputs("eks:index:Cluster", {"fargate": True}) == []
+
+
+def test_a_release_takes_its_one_literal_and_no_other() -> None:
+    assert check_inputs(HELM_RELEASE, {"chart": "nginx", "compat": "true"}) == []
+    told = check_inputs(HELM_RELEASE, {"chart": "nginx", "compat": "yes"})
+    assert told == ["Release.compat: 'yes' is not one of ['true']"]
 
 
 def test_a_token_that_no_sdk_knows_is_refused() -> None:

@@ -3,7 +3,7 @@
 A resource reaches the engine as plain data: a misspelt nested name, a missing required input or a number
 where a text belongs goes unnoticed until the cloud refuses it. The SDKs know better: every token has a
 class, every class has typed arguments, nested ones included. `check_inputs` compares wire inputs with them.
-Kubernetes resources are left out, since the API server checks those itself.
+Kubernetes objects are left out, since the API server checks those itself; a Helm release is not one of them.
 """
 
 import collections.abc
@@ -12,7 +12,7 @@ import importlib
 import inspect
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from functools import cache
 from typing import Any
@@ -24,6 +24,7 @@ from pulumi.runtime import rpc
 from infra.local.pulumi import wire
 
 CHECKED_PACKAGES = ("aws", "eks", "docker-build")
+HELM_RELEASE = "kubernetes:helm.sh/v3:Release"
 SECRET = "4dabf18193072939515e22adb298388d"
 
 
@@ -32,11 +33,24 @@ class UnknownTokenError(LookupError):
 
 
 def check_inputs(token: str, inputs: Mapping[str, Any]) -> list[str]:
-    """Every fault of a resource's wire inputs, each with the path it is at; none for other packages."""
-    if token.partition(":")[0] not in CHECKED_PACKAGES:
+    """Every fault of a resource's wire inputs, each with the path it is at; none for other packages.
+
+    Raises:
+        UnknownTokenError: the SDKs know no such resource.
+    """
+    if token.partition(":")[0] not in CHECKED_PACKAGES and token != HELM_RELEASE:
         return []
     args = arguments_class(token)
     return _check_object(args, inputs, token.rsplit(":", 1)[1])
+
+
+def load_arguments(tokens: Iterable[str]) -> None:
+    """Import what the tokens need, before a program does so from another thread.
+
+    The SDKs import their modules lazily, which before Python 3.12 must not happen from two threads at once.
+    """
+    for token in tokens:
+        arguments_class(token)
 
 
 @cache
@@ -86,12 +100,14 @@ def _fields(cls: type) -> tuple[dict[str, Any], dict[str, str]]:
 def _check(kind: Any, value: Any, path: str) -> list[str]:
     if isinstance(value, Mapping) and SECRET in value:
         return []
-    unknown = isinstance(value, pulumi.Output | pulumi.output.Unknown) or value == wire.UNKNOWN
-    if unknown or kind is Any:
+    unknown = isinstance(value, str) and wire.is_unknown(value)
+    if unknown or isinstance(value, pulumi.Output | pulumi.output.Unknown) or kind is Any:
         return []
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Union, types.UnionType):
         return _check_union(arguments, value, path)
+    if origin is typing.Literal:
+        return [] if value in arguments else [f"{path}: {value!r} is not one of {list(arguments)}"]
     if origin is collections.abc.Sequence:
         if not isinstance(value, list):
             return [f"{path}: expected a list, got {type(value).__name__}"]
@@ -104,14 +120,26 @@ def _check(kind: Any, value: Any, path: str) -> list[str]:
 
 
 def _check_union(arguments: tuple[Any, ...], value: Any, path: str) -> list[str]:
-    """The alternative with the fewest faults; what only wraps a value (output, awaitable) is none."""
+    """The alternative of the value's kind, then with the fewest faults; what wraps a value is none."""
     alternatives = [
         each
         for each in arguments
         if each is not type(None)
         and typing.get_origin(each) not in (pulumi.Output, collections.abc.Awaitable)
     ]
-    return min((_check(each, value, path) for each in alternatives), key=len)
+    kept = [each for each in alternatives if _shape(each) is type(value)] or alternatives
+    return min((_check(each, value, path) for each in kept), key=len)
+
+
+def _shape(kind: Any) -> type | None:
+    """What a value of the kind is on the wire: a map, a list, or something plain (None)."""
+    origin = typing.get_origin(kind)
+    if origin is collections.abc.Sequence:
+        return list
+    if origin is typing.Literal or kind is Any:
+        return None
+    plain = inspect.isclass(kind) and issubclass(kind, str | int | float | enum.Enum | pulumi.Resource)
+    return None if plain else dict
 
 
 def _check_plain(kind: Any, value: Any, path: str) -> list[str]:

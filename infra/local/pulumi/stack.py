@@ -19,9 +19,11 @@ from pulumi import automation
 
 from infra.local.binaries import pulumi_engine
 from infra.local.pulumi.aws.clients import AwsEndpoint
-from infra.local.pulumi.aws.provider import AwsProvider
-from infra.local.pulumi.docker_build.provider import DockerBuildProvider
+from infra.local.pulumi.aws.provider import RESOURCES, AwsProvider
+from infra.local.pulumi.docker_build.provider import IMAGE, DockerBuildProvider
+from infra.local.pulumi.eks.cluster import TOKEN as EKS_CLUSTER
 from infra.local.pulumi.eks.provider import EksProvider
+from infra.local.pulumi.input_check import HELM_RELEASE, load_arguments
 from infra.local.pulumi.kubernetes.provider import KubernetesEndpoint, KubernetesProvider
 from infra.local.pulumi.program import InlineProgram
 from infra.local.pulumi.progress import OnStep, Progress
@@ -140,6 +142,8 @@ class Stack:
             "refresh": stack.refresh,
             "destroy": stack.destroy,
         }
+        if operation in ("up", "preview"):
+            load_arguments([*RESOURCES, EKS_CLUSTER, HELM_RELEASE, IMAGE])
         further = {"continue_on_error": True} if operation == "up" and self._faults else {}
         act[operation](on_event=progress, on_output=on_output, on_error=on_output, color="never", **further)
 

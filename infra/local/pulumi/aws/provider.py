@@ -7,6 +7,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from infra.local.pulumi.aws import ecr, eks, eks_cluster, iam, messaging, network, routing, security_groups
 from infra.local.pulumi.aws.clients import AwsClients, AwsEndpoint
 from infra.local.pulumi.aws.functions import FUNCTIONS
+from infra.local.pulumi.input_check import check_inputs
 from infra.local.pulumi.provider import Provider
 from infra.local.pulumi.resources import (
     UNFINISHED,
@@ -110,6 +111,8 @@ class AwsProvider(Provider):
         resource = RESOURCES.get(token)
         if resource is None:
             return Checked(dict(inputs), (Fault("", _unknown_type(token)),))
+        if problems := check_inputs(token, inputs):
+            return Checked(dict(inputs), tuple(Fault("", problem) for problem in problems))
         return resource.check({k: v for k, v in inputs.items() if k not in _EVERYWHERE}, proposal)
 
     def compare(self, token: str, old: Inputs, new: Inputs) -> Difference:

@@ -9,8 +9,9 @@ from pulumi.runtime.proto import provider_pb2
 from infra.local.pulumi import wire
 from infra.local.pulumi.eks.cluster import TOKEN, Cluster
 from infra.local.pulumi.eks.monitor import Monitor
+from infra.local.pulumi.input_check import check_inputs
 from infra.local.pulumi.provider import Provider
-from infra.local.pulumi.resources import Checked, Fault, Inputs, Proposal
+from infra.local.pulumi.resources import Checked, Fault, Inputs, Proposal, ResourceFailed
 
 
 class EksProvider(Provider):
@@ -25,6 +26,9 @@ class EksProvider(Provider):
     def construct(self, request: provider_pb2.ConstructRequest) -> provider_pb2.ConstructResponse:
         if request.type != TOKEN:
             return super().construct(request)
+        inputs = wire.plain(request.inputs)
+        if problems := check_inputs(TOKEN, inputs):
+            raise ResourceFailed("; ".join(problems))
         dependencies: dict[str, Any] = {
             key: list(value.urns) for key, value in request.inputDependencies.items()
         }
@@ -32,7 +36,7 @@ class EksProvider(Provider):
             cluster = Cluster(
                 monitor,
                 request.name,
-                wire.plain(request.inputs),
+                inputs,
                 parent=request.parent,
                 providers=dict(request.providers),
                 dependencies=dependencies,

@@ -18,6 +18,7 @@ import yaml
 
 from infra.local.kubernetes_api import ApiError, KubernetesApi, UnknownKind
 from infra.local.pulumi import wire
+from infra.local.pulumi.input_check import check_inputs
 from infra.local.pulumi.kubernetes import objects, waiting
 from infra.local.pulumi.kubernetes.releases import Release
 from infra.local.pulumi.provider import Provider
@@ -99,6 +100,8 @@ class KubernetesProvider(Provider):
 
     def check(self, token: str, inputs: Inputs, proposal: Proposal) -> Checked:
         if token == Release.token:
+            if problems := check_inputs(token, inputs):
+                return Checked(dict(inputs), tuple(Fault("", problem) for problem in problems))
             return self._release.check(inputs, proposal)
         checked = objects.check(token, inputs, proposal)
         if checked.faults or not objects.is_built_in(str(inputs["apiVersion"])):
