@@ -90,6 +90,7 @@ def what_aws_has(environment: Environment) -> dict[str, list[Any]]:
     """What is left in the account beside what every account has, by kind."""
     ec2, iam, eks = (environment.aws.client(name) for name in ("ec2", "iam", "eks"))
     living = [{"Name": "instance-state-name", "Values": ["pending", "running", "stopping", "stopped"]}]
+    queues, rules = environment.aws.client("sqs").list_queues(), environment.aws.client("events").list_rules()
     left = {
         "clusters": eks.list_clusters()["clusters"],
         "instances": ec2.describe_instances(Filters=living)["Reservations"],
@@ -109,6 +110,8 @@ def what_aws_has(environment: Environment) -> dict[str, list[Any]]:
         "policies": iam.list_policies(Scope="Local")["Policies"],
         "instance profiles": iam.list_instance_profiles()["InstanceProfiles"],
         "OIDC providers": iam.list_open_id_connect_providers()["OpenIDConnectProviderList"],
+        "queues": queues.get("QueueUrls", []),
+        "event rules": rules["Rules"],
     }
     return {kind: found for kind, found in left.items() if found}
 

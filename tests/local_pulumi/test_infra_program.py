@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -24,9 +24,9 @@ from tests.local_pulumi.ready_pods import ReadyPods
 
 pytestmark = pytest.mark.cluster
 
-#: A controller on nodes, with its role by EKS Pod Identity.
+#: A controller on nodes, where it may get its role by EKS Pod Identity as well.
 ON_NODES = {
-    "controllerIdentity": "pod-identity",
+    "controllerSettings": '{"batchMaxDuration": "30s"}',
     "fargateProfiles": json.dumps(
         [
             {
@@ -41,6 +41,12 @@ ON_NODES = {
             }
         ]
     ),
+}
+#: What says by which way the controller gets its role; all else stays when the way changes.
+BEARERS_OF_IDENTITY = {
+    "nodeless-identity-role",
+    "nodeless-controller-service-account",
+    "nodeless-controller-deployment",
 }
 GUARD = "/api/v1/namespaces/karpenter/configmaps/nodeless-teardown"
 
@@ -92,6 +98,23 @@ def changed_names(stack: Stack) -> dict[str, set[str]]:
     return {each.operation: {step.name for step in done if step.operation == each.operation} for each in done}
 
 
+def the_way_to_the_role_changes_and_back(
+    with_settings: Callable[..., Stack], aws: LocalAws, cluster: str
+) -> None:
+    """From a token to EKS Pod Identity, in a step of its own, and back."""
+    associations = {"nodeless-identity-association", "nodeless-identity-pod-identity-agent"}
+    assert changed_names(with_settings(**ON_NODES, controllerIdentity="pod-identity")) == {
+        "create": associations,
+        "update": BEARERS_OF_IDENTITY,
+    }
+    listed = aws.client("eks").list_pod_identity_associations(clusterName=cluster)["associations"]
+    assert [(each["namespace"], each["serviceAccount"]) for each in listed] == [("karpenter", "karpenter")]
+    assert changed_names(with_settings(**ON_NODES)) == {
+        "update": BEARERS_OF_IDENTITY,
+        "delete": associations,
+    }
+
+
 def test_the_environment_resumes_at_every_resource_changes_no_more_than_asked_and_leaves_nothing(
     tmp_path: Path, control_plane: ControlPlane, aws: LocalAws, api: KubernetesApi
 ) -> None:
@@ -122,32 +145,17 @@ def test_the_environment_resumes_at_every_resource_changes_no_more_than_asked_an
         cluster = aws.client("eks").describe_cluster(name=outputs["clusterName"])["cluster"]
         assert cluster["resourcesVpcConfig"]["clusterSecurityGroupId"] == outputs["clusterSecurityGroupId"]
 
-        assert changed_names(
-            Stack(
-                tmp_path,
-                control_plane,
-                aws,
-                config=settings(aws, controllerSettings='{"batchMaxDuration": "30s"}'),
-            )
-        ) == {"update": {"nodeless-controller-karpenter-global-settings", "nodeless-controller-deployment"}}
-        changed = Stack(tmp_path, control_plane, aws, config=settings(aws, **ON_NODES))
-        assert changed_names(changed) == {
-            "create": {"nodeless-identity-association", "nodeless-identity-pod-identity-agent"},
-            "update": {
-                "nodeless-identity-role",
-                "nodeless-controller-service-account",
-                "nodeless-controller-karpenter-global-settings",
-                "nodeless-controller-deployment",
-            },
-            "delete": {"nodeless-fargate-karpenter"},
+        def with_settings(**more: str) -> Stack:
+            return Stack(tmp_path, control_plane, aws, config=settings(aws, **more))
+
+        assert changed_names(with_settings(controllerSettings=ON_NODES["controllerSettings"])) == {
+            "update": {"nodeless-controller-karpenter-global-settings", "nodeless-controller-deployment"}
         }
-        (association,) = aws.client("eks").list_pod_identity_associations(clusterName=outputs["clusterName"])[
-            "associations"
-        ]
-        assert (association["namespace"], association["serviceAccount"]) == ("karpenter", "karpenter")
+        assert changed_names(with_settings(**ON_NODES)) == {"delete": {"nodeless-fargate-karpenter"}}
+        the_way_to_the_role_changes_and_back(with_settings, aws, outputs["clusterName"])
 
         steps: list[ResourceStep] = []
-        changed.destroy(steps.append)
+        stack.destroy(steps.append)
     ends = [step.name for step in steps if step.done]
     assert ends.index("nodeless-teardown-guard") < ends.index("nodeless-controller-deployment")
     assert {one["metadata"]["name"] for one in api.list("/api/v1/namespaces")} == before
@@ -159,3 +167,6 @@ def test_the_environment_resumes_at_every_resource_changes_no_more_than_asked_an
     assert iam.list_open_id_connect_providers()["OpenIDConnectProviderList"] == []
     assert [vpc for vpc in ec2.describe_vpcs()["Vpcs"] if not vpc.get("IsDefault")] == []
     assert ec2.describe_addresses()["Addresses"] == []
+    assert ec2.describe_launch_templates()["LaunchTemplates"] == []
+    assert "QueueUrls" not in aws.client("sqs").list_queues()
+    assert aws.client("events").list_rules()["Rules"] == []
