@@ -81,6 +81,10 @@ class Environment(pulumi.ComponentResource):
     """Instance profile of the nodes."""
     controller_role_arn: pulumi.Output[str]
     """Role of the controller."""
+    controller_role_name: pulumi.Output[str]
+    """Name of the controller's role."""
+    interruption_queue_name: pulumi.Output[str]
+    """Name of the queue of AWS's warnings about instances; empty without one."""
     pod_execution_role_arn: pulumi.Output[str]
     """Role of Fargate pods."""
     oidc_provider_arn: pulumi.Output[str]
@@ -224,6 +228,8 @@ class Environment(pulumi.ComponentResource):
         self.node_role_name = nodes.role_name
         self.instance_profile_name = nodes.instance_profile_name
         self.controller_role_arn = identity.role_arn
+        self.controller_role_name = identity.role_name
+        self.interruption_queue_name = queue.queue_name if queue else pulumi.Output.from_input("")
         self.pod_execution_role_arn = execution.role_arn
         self.oidc_provider_arn = pulumi.Output.from_input(cluster.oidc_provider_arn)
         self.controller_namespace = controller.namespace
@@ -247,6 +253,8 @@ class Environment(pulumi.ComponentResource):
             "nodeRoleName": self.node_role_name,
             "instanceProfileName": self.instance_profile_name,
             "controllerRoleArn": self.controller_role_arn,
+            "controllerRoleName": self.controller_role_name,
+            "interruptionQueueName": self.interruption_queue_name,
             "podExecutionRoleArn": self.pod_execution_role_arn,
             "oidcProviderArn": self.oidc_provider_arn,
             "controllerNamespace": self.controller_namespace,

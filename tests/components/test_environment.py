@@ -263,8 +263,16 @@ def test_a_first_preview_passes_with_nothing_known() -> None:
     recorder = run(program, config=CONFIG, recorder=Unknowing(), preview=True)
     assert recorder.faults == []
     assert recorder.one(PROVISIONER).inputs["spec"]["providerRef"] == {"name": "default"}
-    names = [each.inputs["metadata"]["name"] for each in recorder.of("kubernetes:core/v1:ConfigMap")]
-    assert all(isinstance(name, str) for name in names)
+    names = [name for each in recorder.custom() for name in names_of(each)]
+    assert len(names) > len(list(recorder.custom()))
+    assert [name for name in names if "None" in name] == []
+
+
+def names_of(registered: Registered) -> list[str]:
+    """Its name in Pulumi, and those in its inputs that are known in a preview."""
+    inputs = {**registered.inputs, **(registered.inputs.get("metadata") or {})}
+    given = [value for key, value in inputs.items() if key.lower().endswith("name")]
+    return [registered.name, *(value for value in given if isinstance(value, str))]
 
 
 def test_an_existing_cluster_is_used_instead_of_a_new_one() -> None:

@@ -5,15 +5,22 @@ The row's number stands in the test's name; rows whose tests stand elsewhere are
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
+from pulumi._types import input_type_py_to_pulumi_names
 
+from infra.local.pulumi.input_check import arguments_class
 from nodeless.app.given import Given
-from nodeless.app.settings import GlobalSettings
+from nodeless.app.process_settings import PROCESS_SETTINGS
+from nodeless.app.settings import SETTINGS, GlobalSettings, unknown_keys
 from nodeless.cloud.aws.interruption_messages import read_message
 from nodeless.model.interruptions import InterruptionKind
+from pulumi_nodeless import Environment
 from pulumi_nodeless.interruption import RULES
+from pulumi_nodeless.permissions import permissions_page
+from pulumi_nodeless.schema import package_schema
 from tests.components.conftest import CONFIG, ROOT, program
 from tests.components.recorder import Recorder, run
 
@@ -30,7 +37,7 @@ ELSEWHERE = {
         "cloud/test_permissions.py",
         [
             "test_both_policies_grant_every_call_and_grant_nothing_that_is_never_called",
-            "test_instances_of_others_may_not_be_ended",
+            "test_instances_of_others_may_be_neither_ended_nor_rebooted",
             "test_only_the_nodes_role_may_be_passed_and_only_to_ec2",
         ],
     ),
@@ -54,14 +61,25 @@ ELSEWHERE = {
             "test_pools_go_before_all_that_the_controller_needs",
         ],
     ),
+    11: ("components/test_environment.py", ["test_growing_by_a_zone_only_adds"]),
     12: ("components/test_environment.py", ["test_a_first_preview_passes_with_nothing_known"]),
+    13: (
+        "local_pulumi/test_crd_upgrade.py",
+        [
+            "test_an_upgrade_of_the_definitions_changes_them_in_place_and_keeps_every_object",
+            "test_no_field_of_an_earlier_definition_is_gone_or_takes_less",
+        ],
+    ),
     14: (
         "local_pulumi/test_other_languages.py",
         ["test_a_network_from_another_language_is_made_once_and_destroyed_whole"],
     ),
     15: (
         "components/test_project_files.py",
-        ["test_every_key_read_is_declared_and_every_declared_key_is_read"],
+        [
+            "test_every_key_read_is_declared_and_every_declared_key_is_read",
+            "test_stack_files_set_declared_keys_to_values_of_their_type",
+        ],
     ),
     16: ("components/test_helpers.py", ["test_a_real_client_takes_its_token_from_the_kubeconfig"]),
     17: (
@@ -80,6 +98,11 @@ def test_each_row_has_its_test(row: int) -> None:
     file, tests = ELSEWHERE[row]
     functions = re.findall(r"^(?:async )?def (\w+)", (ROOT / "tests" / file).read_text(), re.MULTILINE)
     assert {*tests} <= {*functions}
+
+
+def test_every_row_is_shown_here_or_elsewhere() -> None:
+    here = {int(row) for row in re.findall(r"^def test_(\d+)_", Path(__file__).read_text(), re.MULTILINE)}
+    assert here | {*ELSEWHERE} == {*range(1, 19)}
 
 
 def rules_that_match(event: dict[str, Any]) -> list[str]:
@@ -145,6 +168,15 @@ def test_3_the_controller_reads_every_setting_that_the_stack_writes(environment:
     settings = GlobalSettings.from_config_map(data, Given({}, {}))
     assert settings.cluster_name == data["aws.clusterName"]
     assert settings.interruption_queue_name == data["aws.interruptionQueueName"] == "demo"
+    assert unknown_keys(data) == ()
+
+
+def test_3_the_controller_reads_every_variable_that_its_pods_get(environment: Recorder) -> None:
+    pod = environment.one("kubernetes:apps/v1:Deployment").inputs["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    read = {each.variable for each in (*PROCESS_SETTINGS.values(), *SETTINGS.values())}
+    assert {each["name"] for each in container["env"]} <= read
+    assert not [each for each in container["args"] if each.startswith("-")], "flags need a row of their own"
 
 
 def test_1_tags_of_everything_make_nothing_discoverable() -> None:
@@ -157,10 +189,13 @@ def test_1_tags_of_everything_make_nothing_discoverable() -> None:
     assert tag.inputs["resourceId"] == "sg-cluster"
 
 
-def urns(recorder: Recorder) -> list[str]:
-    """Types and names of all resources, as they stand in URNs."""
-    ends = [urn.partition("::nodeless::")[2] for urn in recorder.resources]
-    return sorted(end.replace("pulumi:pulumi:Stack$", "") for end in ends)
+def test_5_the_documented_statements_are_those_of_the_policies() -> None:
+    assert (ROOT / "docs" / "components" / "permissions.md").read_text() == permissions_page()
+
+
+def test_14_the_schema_is_the_committed_one() -> None:
+    committed = json.loads((ROOT / "components" / "schema.json").read_text())
+    assert package_schema() == committed, "run `python -m pulumi_nodeless generate`"
 
 
 def test_11_no_resource_is_renamed_without_an_alias(environment: Recorder) -> None:
@@ -171,3 +206,18 @@ def test_11_no_resource_is_renamed_without_an_alias(environment: Recorder) -> No
     golden = {line for line in GOLDEN.read_text().splitlines() if line and not line.startswith("#")}
     assert golden - made == set(), "renamed or gone: add an alias, then take the line out of urns.txt"
     assert made - golden == set(), "new: add the line to urns.txt"
+
+
+def test_the_guide_says_of_every_input_of_pulumi_eks_where_it_is_here() -> None:
+    page = (ROOT / "docs" / "guides" / "from-other-packages.md").read_text()
+    told = {*re.findall(r"`(\w+)`", page)}
+    inputs = input_type_py_to_pulumi_names(arguments_class("eks:index:Cluster")).values()
+    assert sorted({*inputs} - told) == []
+
+
+def test_the_guide_speaks_of_outputs_that_the_environment_has() -> None:
+    page = (ROOT / "docs" / "guides" / "from-other-packages.md").read_text()
+    (sentence,) = re.findall(r"The outputs name what was made: (.*?) and \[", page, re.DOTALL)
+    told = re.findall(r"`(\w+)`", sentence)
+    assert len(told) > 3
+    assert {*told} <= {*Environment.__annotations__}

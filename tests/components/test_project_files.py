@@ -110,5 +110,7 @@ def test_outputs_are_those_of_the_environment() -> None:
         "nodeRoleArn",
         "instanceProfileName",
         "controllerRoleArn",
+        "controllerRoleName",
+        "interruptionQueueName",
     } <= set(exported)
     assert all(name[0].islower() and "_" not in name for name in exported)
