@@ -115,9 +115,11 @@ POD_ENIS = {
     "trn1.32xlarge": 82,
 }
 LABELS: dict[str, dict[str, str | None]] = {
-    "t1.micro": {labels.INSTANCE_HYPERVISOR: "xen"},
+    "t1.micro": {labels.INSTANCE_HYPERVISOR: "xen", labels.INSTANCE_NETWORK_BANDWIDTH: "70"},
     "t3.nano": {labels.INSTANCE_NETWORK_BANDWIDTH: "32"},
     "t4g.small": {labels.ARCH: "arm64"},
+    "m6g.medium": {labels.ARCH: "arm64"},
+    "m5.4xlarge": {labels.INSTANCE_NETWORK_BANDWIDTH: "5000"},
     "m5.large": {
         labels.INSTANCE_NETWORK_BANDWIDTH: "750",
         labels.INSTANCE_CATEGORY: "m",

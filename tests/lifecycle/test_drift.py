@@ -126,6 +126,18 @@ def test_what_the_cloud_selects_now_is_compared_with_the_instance(instance, expe
     assert reason(instance=replace(INSTANCE, **instance)) == expected
 
 
+def test_9_2_of_several_differences_the_first_of_karpenters_order_is_the_reason():
+    """Class, image, security groups, subnet: each is mended in turn, and the next one shows."""
+    other = replace(INSTANCE, image_id="ami-0", subnet_id="subnet-0", security_groups=("sg-1", "sg-2"))
+    changed = replace(CLASS, user_data="echo 2")
+    assert reason(node_class=changed, instance=other) == "NodeClassDrifted"
+    assert reason(instance=other) == "AMIDrift"
+    other = replace(other, image_id=INSTANCE.image_id)
+    assert reason(instance=other) == "SecurityGroupDrift"
+    other = replace(other, security_groups=INSTANCE.security_groups)
+    assert reason(instance=other) == "SubnetDrift"
+
+
 def test_nothing_is_concluded_from_a_cloud_that_gives_no_answer():
     assert reason(instance=replace(INSTANCE, image_id="ami-0"), selected=None) is None
     assert reason(selected=Selected(frozenset(), frozenset(), frozenset())) is None

@@ -141,12 +141,12 @@ def _cloud_reasons(claim: Claim, selected: Selected, instance: Instance | None) 
         yield "AMIDrift", f"image {image} is not selected by {claim.node_class}, which selects {chosen}"
     if instance is None:
         return
-    if instance.subnet_id and selected.subnets and instance.subnet_id not in selected.subnets:
-        yield "SubnetDrift", f"subnet {instance.subnet_id} is not selected by {claim.node_class}"
     groups = frozenset(instance.security_groups)
     if groups and selected.security_groups and groups != selected.security_groups:
         has, wants = ", ".join(sorted(groups)), ", ".join(sorted(selected.security_groups))
         yield "SecurityGroupDrift", f"security groups are {has}; {claim.node_class} selects {wants}"
+    if instance.subnet_id and selected.subnets and instance.subnet_id not in selected.subnets:
+        yield "SubnetDrift", f"subnet {instance.subnet_id} is not selected by {claim.node_class}"
     reservation = instance.labels.get(CAPACITY_RESERVATION_ID, "")
     if reservation and reservation not in selected.reservations:
         text = f"capacity reservation {reservation} is not selected by {claim.node_class}"

@@ -1,6 +1,7 @@
 """Prices as data: reading GetProducts' documents, and the bundled table for the time before them. Pure."""
 
 import json
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
@@ -62,24 +63,47 @@ def read_products(documents: Iterable[str], currency: str = "USD") -> dict[str, 
     """On-demand prices per hour by instance type; documents without a positive price are passed over."""
     prices: dict[str, float] = {}
     for document in documents:
-        product = json.loads(document)
-        name = product.get("product", {}).get("attributes", {}).get("instanceType")
-        price = _price(product.get("terms", {}).get("OnDemand", {}), currency)
-        if name and price:
+        try:
+            product = json.loads(document)
+            name = product["product"]["attributes"]["instanceType"]
+            price = _price(product["terms"]["OnDemand"], currency)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            continue
+        if name and price is not None:
             prices[name] = price
     return prices
 
 
-def _price(terms: Mapping[str, Any], currency: str) -> float:
-    price = 0.0
+def _price(terms: Mapping[str, Any], currency: str) -> float | None:
+    """The last price of a product's terms."""
+    price = None
     for term in terms.values():
         for dimension in term.get("priceDimensions", {}).values():
-            text = dimension.get("pricePerUnit", {}).get(currency, "")
-            try:
-                price = float(text) or price
-            except ValueError:
-                continue
+            found = _positive(dimension.get("pricePerUnit", {}).get(currency))
+            price = price if found is None else found
     return price
+
+
+def read_spot_history(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], float]:
+    """Spot prices per hour by type and zone; rows without a positive price or a time are passed over.
+
+    DescribeSpotPriceHistory that begins now tells of each type and zone the price that is valid now.
+    """
+    prices: dict[tuple[str, str], float] = {}
+    for row in rows:
+        price = _positive(row.get("SpotPrice"))
+        if price is not None and {"InstanceType", "AvailabilityZone", "Timestamp"} <= row.keys():
+            prices[row["InstanceType"], row["AvailabilityZone"]] = price
+    return prices
+
+
+def _positive(text: object) -> float | None:
+    """A price as AWS writes it; None for what is no number, not finite or not above zero."""
+    try:
+        price = float(str(text))
+    except ValueError:
+        return None
+    return price if price > 0 and math.isfinite(price) else None
 
 
 def bundled_prices(region: str = "") -> dict[str, float]:

@@ -19,6 +19,7 @@ from nodeless.cloud.aws.price_list import (
     pricing_region,
     product_requests,
     read_products,
+    read_spot_history,
 )
 from nodeless.cloud.aws.session import AwsSession, each_entry
 
@@ -115,13 +116,9 @@ class Pricing:
 
     def _read_spot(self) -> dict[tuple[str, str], float]:
         request = {"ProductDescriptions": _DESCRIPTIONS, "StartTime": datetime.now(UTC)}
-        prices: dict[tuple[str, str], float] = {}
         client = self._session.client("ec2")
-        for row in each_entry(client, "describe_spot_price_history", request, "SpotPriceHistory"):
-            try:
-                prices[row["InstanceType"], row["AvailabilityZone"]] = float(row["SpotPrice"])
-            except (KeyError, ValueError):
-                continue
+        rows = each_entry(client, "describe_spot_price_history", request, "SpotPriceHistory")
+        prices = read_spot_history(rows)
         if not prices:
             raise CloudError("ec2:DescribeSpotPriceHistory knows no spot price")
         return prices
