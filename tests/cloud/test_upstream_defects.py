@@ -8,6 +8,8 @@ import pytest
 import structlog
 
 from infra.local.aws import LocalAws
+from nodeless.api.errors import InvalidObject
+from nodeless.api.reading import read_pool
 from nodeless.cloud.aws.instance_type_math import capacity
 from nodeless.cloud.aws.node_shape import NodeShape
 from nodeless.cloud.aws.price_list import bundled_prices
@@ -25,6 +27,7 @@ from nodeless.launch.user_data import user_data
 from nodeless.model.labels import INSTANCE_TYPE
 from nodeless.model.pools import BlockDevice, Kubelet, SelectorTerm
 from nodeless.model.requirements import Requirements
+from tests.api.manifests import provisioner
 from tests.cloud.conftest import SETTINGS, World, a_provider
 from tests.cloud.test_instance_types import a_record
 from tests.cloud.test_provider import NODE_CLASS, made_by, the_pool
@@ -70,6 +73,39 @@ async def test_defect_2_every_page_of_instances_is_read(aws: LocalAws, world: Wo
     assert len(made_by(aws, "DescribeInstances")) == 2
 
 
+async def test_defect_2_every_page_of_subnets_and_security_groups_is_read(
+    aws: LocalAws, world: World
+) -> None:
+    ec2 = aws.client("ec2")
+    vpc = ec2.describe_subnets(SubnetIds=world.subnets[:1])["Subnets"][0]["VpcId"]
+    tags = [{"Key": "karpenter.sh/discovery", "Value": "demo"}]
+    for number in range(6):
+        ec2.create_subnet(
+            VpcId=vpc,
+            CidrBlock=f"10.0.{100 + number}.0/24",
+            AvailabilityZone="us-east-1a",
+            TagSpecifications=[{"ResourceType": "subnet", "Tags": tags}],
+        )
+        ec2.create_security_group(
+            GroupName=f"more-{number}",
+            Description="more",
+            VpcId=vpc,
+            TagSpecifications=[{"ResourceType": "security-group", "Tags": tags}],
+        )
+    async with a_provider() as provider:
+        pages = provider._session.pages
+
+        async def small(service: str, method: str, request: Any, member: str) -> list[Any]:
+            sized = {"MaxResults": 5} if member in ("Subnets", "SecurityGroups") else {}
+            return await pages(service, method, {**request, **sized}, member)
+
+        provider._session.pages = small  # type: ignore[method-assign]
+        resolved = await provider.resolve(NODE_CLASS)
+    assert (len(resolved.subnets), len(resolved.security_groups)) == (9, 7)
+    for action in ("DescribeSubnets", "DescribeSecurityGroups"):
+        assert len([call for call in made_by(aws, action) if "MaxResults" in call["parameters"]]) == 2
+
+
 def test_defect_3_no_tag_of_the_user_takes_an_instance_away_from_its_pool() -> None:
     stolen = {"kubernetes.io/cluster/demo": "shared", "karpenter.sh/provisioner-name": "x", "Name": "mine"}
     node_class = replace(NODE_CLASS, tags=tuple(stolen.items()))
@@ -85,6 +121,16 @@ def test_defect_4_what_crashed_has_an_answer() -> None:
     assert capacity(facts, snapshot)["ephemeral-storage"] == 20 * GIB
     answer = read_answer({"Errors": [{"ErrorCode": "InsufficientInstanceCapacity"}]}, "spot")
     assert (answer.insufficient, answer.unavailable) == (True, ())
+
+
+@pytest.mark.parametrize("signal", ["memory.available", "nodefs.available"])
+@pytest.mark.parametrize("text", ["x%", "%", "nan%", "5%%", "-5%"])
+def test_defect_4_a_percentage_that_is_none_is_refused_at_its_path(signal: str, text: str) -> None:
+    with pytest.raises(InvalidObject) as caught:
+        read_pool(provisioner(kubeletConfiguration={"evictionHard": {signal: text}}))
+    assert [each.path for each in caught.value.errors] == [
+        f'spec.kubeletConfiguration.evictionHard["{signal}"]'
+    ]
 
 
 async def test_defect_5_selectors_that_differ_in_owners_alone_do_not_share_an_answer(

@@ -73,6 +73,13 @@ def test_nodes_and_fargate_live_in_private_subnets_only(environment: Recorder) -
     assert all("gatewayId" not in routes[f"{name}-default"] for name in private)
 
 
+def test_no_node_comes_from_a_group(environment: Recorder) -> None:
+    """The controller makes every node: the cluster brings none, by EKS's groups or by auto scaling ones."""
+    groups = [each.token for each in environment.resources.values() if "group" in each.token.lower()]
+    assert not [each for each in groups if "nodegroup" in each.lower() or "autoscaling" in each.lower()]
+    assert environment.one("eks:index:Cluster").inputs["skipDefaultNodeGroup"] is True
+
+
 def test_subnets_and_load_balancers_find_each_other(environment: Recorder) -> None:
     tags = {each.name: each.inputs["tags"] for each in environment.of("aws:ec2/subnet:Subnet")}
     assert tags["nodeless-network-public-0"]["kubernetes.io/role/elb"] == "1"

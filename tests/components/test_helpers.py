@@ -184,8 +184,14 @@ def test_each_controller_policy_fits_into_a_managed_policy_with_the_longest_name
 
 def test_the_articles_policy_is_to_the_letter() -> None:
     first, *others = policies.article_policy(SUBJECT)["Statement"]
-    assert (first["Sid"], first["Resource"], len(first["Action"])) == ("Karpenter", "*", 16)
-    assert "ec2:DescribeAvailabilityZones" in first["Action"]
+    assert (first["Sid"], first["Effect"], first["Resource"]) == ("Karpenter", "Allow", "*")
+    assert sorted(first["Action"]) == [
+        *("ec2:CreateFleet", "ec2:CreateLaunchTemplate", "ec2:CreateTags", "ec2:DeleteLaunchTemplate"),
+        *("ec2:DescribeAvailabilityZones", "ec2:DescribeImages", "ec2:DescribeInstanceTypeOfferings"),
+        *("ec2:DescribeInstanceTypes", "ec2:DescribeInstances", "ec2:DescribeLaunchTemplates"),
+        *("ec2:DescribeSecurityGroups", "ec2:DescribeSpotPriceHistory", "ec2:DescribeSubnets"),
+        *("ec2:RunInstances", "pricing:GetProducts", "ssm:GetParameter"),
+    ]
     assert others == [
         {
             "Sid": "ConditionalEC2Termination",

@@ -4,6 +4,8 @@ import base64
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from nodeless.launch.candidates import candidates_for
 from nodeless.launch.fleet import client_token, fleet_request, overrides, subnet_by_zone
 from nodeless.launch.kubelet_arguments import Cluster
@@ -18,12 +20,16 @@ from tests.factories import TEMPLATE, a_claim, a_pool
 from tests.launch.types import a_type
 
 NODE_CLASS = NodeClass(TEMPLATE, tags=(("team", "a"), ("karpenter.sh/nodepool", "stolen")))
+CLUSTER = Cluster("demo", "https://demo.example")
 RESOLVED = ResolvedNodeClass((), ("sg-2", "sg-1"), (), "nodes")
 TAGS = pool_tags("demo", a_pool(), NODE_CLASS, {"cost": "1", "team": "b"})
 
 
 def template(
-    claim: Any = None, node_class: NodeClass = NODE_CLASS, capacity_type: str = "spot"
+    claim: Any = None,
+    node_class: NodeClass = NODE_CLASS,
+    capacity_type: str = "spot",
+    cluster: Cluster = CLUSTER,
 ) -> LaunchTemplate:
     return launch_template(
         claim or a_claim(),
@@ -32,7 +38,7 @@ def template(
         RESOLVED,
         Image("ami-1"),
         capacity_type=capacity_type,
-        cluster=Cluster("demo", "https://demo.example"),
+        cluster=cluster,
         tags=TAGS,
     )
 
@@ -87,6 +93,94 @@ def test_a_node_class_replaces_disks_and_metadata_options_as_a_whole() -> None:
         {"DeviceName": "/dev/xvda", "Ebs": {"DeleteOnTermination": True, "VolumeSize": 10}}
     ]
     assert data["MetadataOptions"] == {"HttpTokens": "optional"}
+
+
+@pytest.mark.parametrize(
+    ("dns", "ipv6"), [("10.100.0.10", "disabled"), ("fd00::10", "enabled"), ("", "disabled")]
+)
+def test_5_5_metadata_is_served_with_tokens_and_over_ipv6_where_pods_have_it(dns: str, ipv6: str) -> None:
+    data = template(cluster=Cluster("demo", "https://demo.example", dns=dns)).request["LaunchTemplateData"]
+    assert data["MetadataOptions"] == {
+        "HttpEndpoint": "enabled",
+        "HttpProtocolIpv6": ipv6,
+        "HttpPutResponseHopLimit": 2,
+        "HttpTokens": "required",
+    }
+
+
+EVERY_MEMBER = BlockDevice(
+    "/dev/xvda",
+    50 * 2**30 + 1,
+    "io2",
+    iops=4000,
+    throughput=250,
+    encrypted=False,
+    kms_key_id="k",
+    snapshot_id="snap-1",
+    delete_on_termination=False,
+    initialization_rate=200,
+)
+
+
+def test_6_2_every_member_of_a_block_device_is_told_and_its_size_rounded_up() -> None:
+    data = template(node_class=replace(NODE_CLASS, block_devices=(EVERY_MEMBER,))).request[
+        "LaunchTemplateData"
+    ]
+    (mapping,) = data["BlockDeviceMappings"]
+    assert mapping == {
+        "DeviceName": "/dev/xvda",
+        "Ebs": {
+            "DeleteOnTermination": False,
+            "Encrypted": False,
+            "VolumeType": "io2",
+            "Iops": 4000,
+            "Throughput": 250,
+            "KmsKeyId": "k",
+            "SnapshotId": "snap-1",
+            "VolumeInitializationRate": 200,
+            "VolumeSize": 51,
+        },
+    }
+
+
+@pytest.mark.parametrize("monitored", [False, True])
+def test_6_2_detailed_monitoring_is_off_unless_asked_for(monitored: bool) -> None:
+    data = template(node_class=replace(NODE_CLASS, detailed_monitoring=monitored)).request[
+        "LaunchTemplateData"
+    ]
+    assert data["Monitoring"] == {"Enabled": monitored}
+
+
+@pytest.mark.parametrize(
+    ("capacity_type", "kinds"),
+    [("on-demand", ["network-interface"]), ("spot", ["network-interface", "spot-instances-request"])],
+)
+def test_6_2_a_template_bears_the_clusters_tag_and_tags_what_comes_with_an_instance(
+    capacity_type: str, kinds: list[str]
+) -> None:
+    request = template(capacity_type=capacity_type).request
+    listed = request["LaunchTemplateData"]["TagSpecifications"]
+    assert [each["ResourceType"] for each in listed] == kinds
+    tags = {each["Key"]: each["Value"] for each in listed[0]["Tags"]}
+    assert tags == TAGS
+    (own,) = request["TagSpecifications"]
+    assert own["ResourceType"] == "launch-template"
+    assert {each["Key"]: each["Value"] for each in own["Tags"]} == {
+        **TAGS,
+        "karpenter.k8s.aws/cluster": "demo",
+    }
+
+
+def test_6_3_tags_of_the_class_win_over_those_of_the_settings_and_ours_over_both() -> None:
+    assert TAGS == {
+        "Name": "karpenter.sh/provisioner-name/default",
+        "kubernetes.io/cluster/demo": "owned",
+        "eks:eks-cluster-name": "demo",
+        "karpenter.sh/nodepool": "default",
+        "karpenter.sh/provisioner-name": "default",
+        "team": "a",
+        "cost": "1",
+    }
 
 
 def a_request(capacity_type: str) -> dict[str, Any]:

@@ -203,6 +203,103 @@ def test_what_cannot_be_merged_is_refused_with_a_hint(family: str, custom: str, 
     assert says in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("bootstrap", "told"),
+    [
+        pytest.param(PLAIN, None, id="left-to-the-node"),
+        pytest.param(replace(PLAIN, eni_limited_pod_density=False), 110, id="density-off"),
+        pytest.param(replace(PLAIN, pods=20), 20, id="interfaces-kept-free"),
+        pytest.param(
+            replace(PLAIN, kubelet=Kubelet(max_pods=7), eni_limited_pod_density=False, pods=20),
+            7,
+            id="max-pods-wins",
+        ),
+    ],
+)
+def test_5_6_a_limit_of_pods_is_told_where_the_node_would_compute_another(
+    bootstrap: Bootstrap, told: int | None
+) -> None:
+    for family in ("AL2", "Ubuntu"):
+        text = user_data(family, bootstrap)
+        assert ("--use-max-pods false" in text) == (told is not None)
+        assert (f"--max-pods={told}" in text) == (told is not None)
+    kubelet = json.loads(parts_of(user_data("AL2023", bootstrap))[-1][1])["spec"]["kubelet"]
+    assert kubelet["config"].get("maxPods") == told
+    assert (
+        tomllib.loads(user_data("Bottlerocket", bootstrap))["settings"]["kubernetes"].get("max-pods") == told
+    )
+
+
+def test_5_6_every_kubelet_setting_of_bottlerocket_has_its_name() -> None:
+    kubernetes = tomllib.loads(user_data("Bottlerocket", EVERYTHING))["settings"]["kubernetes"]
+    assert kubernetes == {
+        "cluster-name": "demo",
+        "api-server": "https://demo.example",
+        "cluster-certificate": "Q0E=",
+        "node-labels": dict(PLAIN.labels),
+        "node-taints": {
+            "gpu": ["yes:NoSchedule"],
+            "cni/not-ready": [":NoExecute"],
+            "karpenter.sh/unregistered": [":NoExecute"],
+        },
+        "max-pods": 42,
+        "cluster-dns-ip": "fd00::10",
+        "system-reserved": {"cpu": "100m", "memory": "100Mi"},
+        "kube-reserved": {"cpu": "200m"},
+        "eviction-hard": {"memory.available": "5%"},
+        "eviction-soft": {"memory.available": "10%", "nodefs.available": "10%"},
+        "eviction-soft-grace-period": {"memory.available": "1m0s", "nodefs.available": "1m30s"},
+        "eviction-max-pod-grace-period": 30,
+        "cpu-cfs-quota-enforced": False,
+        "image-gc-high-threshold-percent": "80",
+        "image-gc-low-threshold-percent": "70",
+    }
+
+
+def test_5_6_every_kubelet_setting_of_al2023_has_its_name() -> None:
+    config = json.loads(parts_of(user_data("AL2023", EVERYTHING))[-1][1])["spec"]["kubelet"]["config"]
+    assert config == {
+        "clusterDNS": ["fd00::10"],
+        "maxPods": 42,
+        "podsPerCore": 4,
+        "systemReserved": {"cpu": "100m", "memory": "100Mi"},
+        "kubeReserved": {"cpu": "200m"},
+        "evictionHard": {"memory.available": "5%"},
+        "evictionSoft": {"memory.available": "10%", "nodefs.available": "10%"},
+        "evictionSoftGracePeriod": {"memory.available": "1m0s", "nodefs.available": "1m30s"},
+        "evictionMaxPodGracePeriod": 30,
+        "imageGCHighThresholdPercent": 80,
+        "imageGCLowThresholdPercent": 70,
+        "cpuCFSQuota": False,
+        "registerWithTaints": [
+            {"key": "gpu", "effect": "NoSchedule", "value": "yes"},
+            {"key": "cni/not-ready", "effect": "NoExecute"},
+            {"key": "karpenter.sh/unregistered", "effect": "NoExecute"},
+        ],
+    }
+
+
+def test_5_6_the_arguments_of_al2_stand_in_karpenters_order() -> None:
+    (script,) = (text for kind, text in parts_of(user_data("AL2", EVERYTHING)) if "shellscript" in kind)
+    lines = [line.rstrip("\\ ") for line in script.splitlines()]
+    assert lines[2].endswith("--apiserver-endpoint 'https://demo.example' --b64-cluster-ca 'Q0E='")
+    assert [line.split()[0] for line in lines[3:]] == [
+        "--ip-family",
+        "--use-max-pods",
+        "--container-runtime",
+        "--kubelet-extra-args",
+        "--dns-cluster-ip",
+    ]
+    assert not any("--container-runtime" in line for line in user_data("Ubuntu", EVERYTHING).splitlines())
+    arguments = lines[6].split("'")[1]
+    assert [word.split("=")[0] for word in arguments.split()] == [
+        *("--node-labels", "--register-with-taints", "--max-pods", "--pods-per-core"),
+        *("--system-reserved", "--kube-reserved", "--eviction-hard", "--eviction-soft"),
+        *("--eviction-soft-grace-period", "--eviction-max-pod-grace-period"),
+        *("--image-gc-high-threshold", "--image-gc-low-threshold", "--cpu-cfs-quota"),
+    ]
+
+
 def test_labels_that_a_kubelet_may_not_set_are_left_to_the_controller() -> None:
     labels = {
         "kubernetes.io/role": "x",

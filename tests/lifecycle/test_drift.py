@@ -143,6 +143,17 @@ def test_nothing_is_concluded_from_a_cloud_that_gives_no_answer():
     assert reason(selected=Selected(frozenset(), frozenset(), frozenset())) is None
 
 
+def test_16_10_what_a_launch_template_of_the_users_decides_is_no_drift():
+    """Of such a class only subnets are looked up: image and groups are the template's."""
+    subnets_alone = Selected(frozenset({"subnet-1"}), frozenset(), frozenset())
+    other = replace(INSTANCE, image_id="ami-0", security_groups=("sg-9",))
+    assert reason(selected=subnets_alone, instance=other) is None
+
+
+def test_16_10_an_instance_that_is_gone_has_not_drifted():
+    assert reason(instance=None) is None
+
+
 def test_a_type_that_cannot_be_had_any_more_counts_after_an_hour():
     gone = frozenset({"m6.large"})
     assert reason(types=gone, now=NOW + 3599) is None

@@ -92,7 +92,7 @@ class Images:
         found: dict[str, Image] = {}
         useless: list[str] = []
         for term in node_class.images:
-            request = _request(await self._session.run(partial(self._with_ids, node_class, term)))
+            request = image_request(await self._session.run(partial(self._with_ids, node_class, term)))
             for record in await self._session.pages("ec2", "describe_images", request, "Images"):
                 image = read_image(record, self._clock())
                 if image is not None:
@@ -134,7 +134,8 @@ class Images:
         return replace(term, ids=(*term.ids, *ids), parameters=())
 
 
-def _request(term: SelectorTerm) -> dict[str, Any]:
+def image_request(term: SelectorTerm) -> dict[str, Any]:
+    """DescribeImages' request for a term without parameters; by default of this account and of Amazon."""
     filters = filters_of(term, id_filter="image-id", name_filter="name")
     owners = list(term.owners) or ([] if term.ids else ["self", "amazon"])
     request: dict[str, Any] = {"Owners": owners, "Filters": filters, "IncludeDeprecated": True}
