@@ -1,9 +1,10 @@
 """What the controller may do in the cluster: its rules as a table, and nothing else.
 
 Each rule is a line of (groups, resources, verbs, names); `controller` binds them to the service account.
-They grant what nodeless does and no more: pools are watched, finalised and (at teardown) deleted, claims
-are written, nodes are cordoned and removed, pods are evicted and never deleted. Secrets, leases and
-ConfigMaps are granted in the controller's own namespace only, the writable ones by name.
+Pools are watched, finalised and (at teardown) deleted, claims are written, nodes are cordoned and removed,
+pods are evicted, and deleted only when the time for a drain is over. What may be patched may mostly be
+updated too, as in Karpenter's chart, though nodeless only patches it. Secrets, leases and ConfigMaps are
+granted in the controller's own namespace only, the writable ones by name.
 """
 
 from dataclasses import dataclass
