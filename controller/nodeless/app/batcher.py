@@ -6,6 +6,8 @@ first at the latest. Only pods not seen in this window extend it.
 
 import asyncio
 
+from nodeless.app.wakes import set_within
+
 
 class Batcher:
     """Collects triggers. `wait` returns when a window has closed."""
@@ -31,12 +33,9 @@ class Batcher:
         await self._changed.wait()
         clock = asyncio.get_running_loop().time
         opened = clock()
-        while True:
+        while (left := opened + self._max - clock()) > 0:
             self._changed.clear()
-            left = opened + self._max - clock()
-            try:
-                await asyncio.wait_for(self._changed.wait(), min(self._idle, max(left, 0.0)))
-            except TimeoutError:
+            if not await set_within(self._changed, min(self._idle, left)):
                 break
         count = len(self._seen)
         self._seen.clear()

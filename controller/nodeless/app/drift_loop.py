@@ -10,6 +10,7 @@ from nodeless.app.logs import logger
 from nodeless.app.metrics import Metrics
 from nodeless.app.pool_catalogs import pool_catalogs
 from nodeless.app.settings import GlobalSettings
+from nodeless.app.wakes import set_within
 from nodeless.app.work_metrics import CLAIM_DRIFT
 from nodeless.cloud import CloudError, CloudProvider, ResolvedNodeClass
 from nodeless.lifecycle.drift import DriftView, Selected, step_drift
@@ -70,11 +71,8 @@ class DriftLoop:
                     await self.look_once()
             except (ApiError, ApiUnavailable, CloudError) as error:
                 self._log.warning(f"drift could not be looked at, trying again: {error}")
-            try:
-                await asyncio.wait_for(self._changed.wait(), DRIFT_SECONDS)
+            if await set_within(self._changed, DRIFT_SECONDS):
                 await asyncio.sleep(_SETTLE_SECONDS)
-            except TimeoutError:
-                pass
             self._changed.clear()
 
     async def look_once(self) -> None:

@@ -9,6 +9,7 @@ import asyncio
 import heapq
 import time
 
+from nodeless.app.wakes import set_within
 from nodeless.app.work_metrics import QueueMetrics
 
 
@@ -62,10 +63,7 @@ class KeyedQueue:
                 return self._take(next(iter(self._ready)))
             self._wake.clear()
             timeout = self._later[0][0] - now if self._later else None
-            try:
-                await asyncio.wait_for(self._wake.wait(), timeout)
-            except TimeoutError:
-                continue
+            await set_within(self._wake, timeout)
 
     def _take(self, key: str) -> str:
         since, now = self._ready.pop(key), time.monotonic()

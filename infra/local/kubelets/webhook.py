@@ -7,6 +7,7 @@ Ignore: a pod created while nobody answers stays as it is, and on EKS, too, must
 
 import asyncio
 import base64
+import contextlib
 import json
 import logging
 from pathlib import Path
@@ -82,10 +83,9 @@ class Webhook:
                 await self._api.create("/api/v1/namespaces/default/pods", pod, dryRun="All")
             except (ApiError, aiohttp.ClientError, TimeoutError) as error:
                 log.info("waiting for pods to be admitted: %s", error)
-            try:
-                await asyncio.wait_for(self._asked.wait(), _PROBE_SECONDS)
-            except TimeoutError:
-                continue
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_PROBE_SECONDS):
+                    await self._asked.wait()
 
     async def _review(self, request: web.Request) -> web.Response:
         self._asked.set()

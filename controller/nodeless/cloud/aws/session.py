@@ -136,7 +136,8 @@ class AwsSession:
         """
         ending = asyncio.to_thread(self._executor.shutdown, wait=True, cancel_futures=True)
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(ending, _CLOSE_SECONDS)
+            async with asyncio.timeout(_CLOSE_SECONDS):
+                await ending
         with self._lock:
             for client in self._clients.values():
                 client.close()
