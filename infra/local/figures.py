@@ -38,7 +38,11 @@ def decisions(lines: Iterable[Mapping[str, Any]], calls: Iterable[Mapping[str, A
         lines: Log lines with `at` (seconds since the epoch); those of a pass carry `pass`, its beginning.
         calls: The recorded calls.
     """
-    fleets = sorted(_moment(call["time"]) for call in calls if call["action"] == "CreateFleet")
+    fleets = sorted(
+        _moment(call["time"])
+        for call in calls
+        if call["action"] == "CreateFleet" and call.get("error") != "DryRunOperation"
+    )
     found = []
     for line in lines:
         if "pass" not in line or not line["message"].startswith("computed "):

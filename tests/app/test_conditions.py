@@ -1,12 +1,15 @@
 """What is wrong with an object stands on the object, with the generation that was looked at."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
+import structlog
 
 from nodeless.api.kinds import AWS_NODE_TEMPLATE, EC2_NODE_CLASS, NODE_CLAIM, NODE_POOL, PROVISIONER
+from nodeless.cloud.aws import AwsProvider
 from tests.api.manifests import ec2_node_class, inline, node_pool, node_template, provisioner, requirement
-from tests.app.world import DISCOVERY, a_pod
+from tests.app.world import AWS_SETTINGS, DISCOVERY, a_pod
 
 pytestmark = pytest.mark.cluster
 
@@ -207,7 +210,9 @@ def test_what_an_inline_provider_does_not_find_stands_on_the_provisioner(scene):
 def test_what_keeps_a_claim_from_its_instance_stands_on_the_claim_until_it_is_gone(
     scene, aws, network, generation
 ):
+    """Whoever asks for no dry runs has claims that are refused."""
     aws.set_faults(errors={"CreateFleet": {"code": "UnauthorizedOperation", "message": "not you"}})
+    cloud = AwsProvider(replace(AWS_SETTINGS, dry_runs=False), structlog.get_logger())
 
     async def scenario(rig, namespace):
         large = requirement("node.kubernetes.io/instance-type", "In", "m5.large")
@@ -230,6 +235,34 @@ def test_what_keeps_a_claim_from_its_instance_stands_on_the_claim_until_it_is_go
         (after,) = await rig.until(lambda: rig.api.list(NODE_CLAIM.path()), ready)
         assert after["metadata"]["uid"] == claim["metadata"]["uid"]
         assert told(after, "Launched")[0] == "True"
+
+    scene(scenario, cloud=cloud)
+
+
+def test_a_class_whose_launches_are_forbidden_says_so_and_its_pool_makes_no_claims(scene, aws):
+    aws.set_faults(errors={"RunInstances": {"code": "UnauthorizedOperation", "message": "not you"}})
+
+    async def scenario(rig, namespace):
+        large = requirement("node.kubernetes.io/instance-type", "In", "m5.large")
+        await rig.create(a_class("v1"), a_pool("v1", large))
+        reason, message = await stands(rig, EC2_NODE_CLASS, "ValidationSucceeded", "False")
+        assert reason == "RunInstancesAuthCheckFailed"
+        assert "hint: allow ec2:RunInstances" in message
+        assert (await stands(rig, EC2_NODE_CLASS, "Ready", "False"))[1] == message
+        assert (await stands(rig, EC2_NODE_CLASS, "SubnetsReady", "True"))[1] == ""
+        assert "not you" in (await stands(rig, NODE_POOL, "NodeClassReady", "False"))[1]
+
+        await rig.create(a_pod("web", namespace))
+        await rig.event(namespace, "web", "FailedScheduling", "not you")
+        assert await asyncio.to_thread(rig.api.list, NODE_CLAIM.path()) == []
+
+        aws.set_faults()
+        # A class that is another one is asked about at once.
+        changed = {"spec": {"tags": {"team": "a"}}}
+        await asyncio.to_thread(rig.api.patch, EC2_NODE_CLASS.path("default"), changed)
+        await stands(rig, EC2_NODE_CLASS, "Ready", "True", generation=2)
+        await stands(rig, NODE_POOL, "Ready", "True")
+        await rig.running(namespace, "web")
 
     scene(scenario)
 

@@ -5,10 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from nodeless.app.object_status import resolved_status, unresolved_status
+from nodeless.app.object_status import resolved_status, unresolved_status, validation
 from nodeless.app.pool_catalogs import assert_bootable
-from nodeless.cloud import NodeClassUnresolved, ResolvedNodeClass, Subnet
+from nodeless.cloud import VALIDATION, NodeClassUnresolved, ResolvedNodeClass, Subnet
 from nodeless.launch.resolved import Image
+from nodeless.model.conditions import Condition
 from nodeless.model.pools import NodeClass, Reference
 from nodeless.model.snapshot import Snapshot
 from tests.factories import NOW, a_pool
@@ -48,6 +49,40 @@ def test_4_4_the_status_names_zones_groups_and_images_that_their_owners_advise_a
     assert status["securityGroups"] == [{"id": "sg-1", "name": "nodes"}]
     assert [each.get("deprecated") for each in status["amis"]] == [True, None]
     assert set(resolved_status(PROVISIONERS, resolved, NOW)) == {"subnets", "securityGroups", "conditions"}
+
+
+NO_ANSWER = ("Unknown", "DryRunUnanswered")
+CHECKING = ("Unknown", "Validating")
+
+
+@pytest.mark.parametrize(
+    ("former", "generation", "problem", "passed", "told"),
+    [
+        (None, 1, "", True, ("True", "ValidationSucceeded")),
+        (None, 1, "", False, CHECKING),
+        ("True", 1, "", False, ("True", "ValidationSucceeded")),
+        ("True", 2, "", False, CHECKING),
+        ("False", 1, "", False, CHECKING),
+        ("True", 1, "throttled", False, NO_ANSWER),
+    ],
+)
+def test_what_is_not_known_yet_of_a_classs_launches_is_neither_good_nor_bad(
+    former, generation, problem, passed, told
+):
+    conditions = (Condition("ValidationSucceeded", former, observed_generation=1),) if former else ()
+    node_class = replace(EC2, conditions=conditions, generation=generation)
+    checked = validation(node_class, problem, passed=passed)
+    status = resolved_status(node_class, ResolvedNodeClass((), (), (), "nodes"), NOW, checked)
+    found = standing({"conditions": status.get("conditions", [])})
+    assert found["ValidationSucceeded"] == told
+    assert found["Ready"][0] == told[0]
+
+
+def test_a_refused_launch_is_told_with_its_own_reason():
+    error = NodeClassUnresolved(EC2.reference, VALIDATION, "not you", "ask", "CreateFleetAuthCheckFailed")
+    found = standing(unresolved_status(EC2, error, NOW))
+    assert found["ValidationSucceeded"] == ("False", "CreateFleetAuthCheckFailed")
+    assert found["SubnetsReady"][0] == "True"
 
 
 class Cloud:

@@ -71,6 +71,11 @@ class Needs:
         match (call["service"], action):
             case ("ec2", "CreateFleet"):
                 yield from self._fleet(parameters)
+            case ("ec2", "RunInstances"):
+                spot = parameters.get("InstanceMarketOptions", {}).get("MarketType") == "spot"
+                name = parameters["LaunchTemplate"]["LaunchTemplateName"]
+                yield from self._run(name, [parameters["SubnetId"]], parameters["TagSpecifications"], spot)
+                yield Need("iam:PassRole", self._role_arn, {"iam:PassedToService": "ec2.amazonaws.com"})
             case ("ec2", "CreateLaunchTemplate"):
                 yield from _making(action, "launch-template", parameters["TagSpecifications"])
             case ("ec2", "DeleteLaunchTemplate"):
@@ -114,30 +119,41 @@ class Needs:
         yield from _making("CreateFleet", "fleet", specifications)
         for config in parameters["LaunchTemplateConfigs"]:
             name = config["LaunchTemplateSpecification"]["LaunchTemplateName"]
-            template = self._templates[name][1]
-            merged = [*template.get("TagSpecifications", ()), *specifications]
-            kinds = (
-                "instance",
-                "volume",
-                "network-interface",
-                *(("spot-instances-request",) if spot else ()),
-            )
-            for kind in kinds:
-                yield from _making("RunInstances", kind, merged)
-            for action in ("ec2:CreateFleet", "ec2:RunInstances"):
-                yield self._template(action, name)
-                yield Need(action, f"{EC2}::image/{template['ImageId']}")
-                for override in config["Overrides"]:
-                    yield Need(action, f"{EC2}:{ACCOUNT}:subnet/{override['SubnetId']}")
-                for group in template["SecurityGroupIds"]:
-                    yield Need(action, f"{EC2}:{ACCOUNT}:security-group/{group}")
-                if group := template.get("Placement", {}).get("GroupId"):
-                    yield Need(action, f"{EC2}:{ACCOUNT}:placement-group/{group}")
-                wanted = template.get("CapacityReservationSpecification", {})
-                if target := wanted.get("CapacityReservationTarget"):
-                    reservation = target["CapacityReservationId"]
-                    yield Need(action, f"{EC2}:{ACCOUNT}:capacity-reservation/{reservation}")
+            subnets = [override["SubnetId"] for override in config["Overrides"]]
+            yield from self._used("ec2:CreateFleet", name, subnets)
+            yield from self._run(name, subnets, specifications, spot)
         yield Need("iam:PassRole", self._role_arn, {"iam:PassedToService": "ec2.amazonaws.com"})
+
+    def _run(
+        self, name: str, subnets: list[str], specifications: list[Mapping[str, Any]], spot: bool
+    ) -> Iterator[Need]:
+        """Instances of a launch template, by a fleet or one by one."""
+        merged = [*self._templates[name][1].get("TagSpecifications", ()), *specifications]
+        kinds = (
+            "instance",
+            "volume",
+            "network-interface",
+            *(("spot-instances-request",) if spot else ()),
+        )
+        for kind in kinds:
+            yield from _making("RunInstances", kind, merged)
+        yield from self._used("ec2:RunInstances", name, subnets)
+
+    def _used(self, action: str, name: str, subnets: list[str]) -> Iterator[Need]:
+        """What stands already and a launch refers to."""
+        template = self._templates[name][1]
+        yield self._template(action, name)
+        yield Need(action, f"{EC2}::image/{template['ImageId']}")
+        for subnet in subnets:
+            yield Need(action, f"{EC2}:{ACCOUNT}:subnet/{subnet}")
+        for group in template["SecurityGroupIds"]:
+            yield Need(action, f"{EC2}:{ACCOUNT}:security-group/{group}")
+        if group := template.get("Placement", {}).get("GroupId"):
+            yield Need(action, f"{EC2}:{ACCOUNT}:placement-group/{group}")
+        wanted = template.get("CapacityReservationSpecification", {})
+        if target := wanted.get("CapacityReservationTarget"):
+            reservation = target["CapacityReservationId"]
+            yield Need(action, f"{EC2}:{ACCOUNT}:capacity-reservation/{reservation}")
 
     def _template(self, action: str, name: str) -> Need:
         found = self._templates[name][0]

@@ -81,6 +81,7 @@ async def a_life(provider: AwsProvider, aws: LocalAws) -> Needs:
     for number, (pool, node_class) in enumerate(
         ((the_pool(), SELECTED), (SPOTTY, OF_ROLE), (the_pool(), NODE_CLASS), (RESERVED, ELSEWHERE))
     ):
+        await provider.validate((pool,), node_class)
         await provider.warm(pool, node_class)
         claim = replace(the_claim(f"claim-{number}", pool), pool=pool.reference)
         made.append(await provider.launch(claim, pool, node_class))
@@ -109,6 +110,8 @@ async def test_both_policies_grant_every_call_and_grant_nothing_that_is_never_ca
         needs = await a_life(provider, aws)
     calls = [call for call in aws.calls() if call["principal"] == controller]
     assert {call.get("error") for call in calls} <= {None, "DryRunOperation"}
+    rehearsals = {call["action"] for call in calls if call.get("error")}
+    assert rehearsals == {"DescribeInstanceTypes", "CreateFleet", "RunInstances"}
     needed = {need for call in calls for need in needs.of(call)}
     assert {need.action for need in needed} >= IMPLIED
     for make in POLICIES:

@@ -18,6 +18,7 @@ def aws_settings(settings: GlobalSettings, region: str, cluster_dns: str) -> Aws
         pod_eni=settings.enable_pod_eni,
         reserved_interfaces=settings.reserved_interfaces,
         prefix_delegation=settings.prefix_delegation,
+        dry_runs=not settings.disable_dry_run,
         isolated_vpc=settings.isolated_vpc,
         interruption_queue=settings.interruption_queue_name,
     )

@@ -36,8 +36,10 @@ _CONDITION_OF = {
     "role": INSTANCE_PROFILE_READY,
     "userData": VALIDATION_SUCCEEDED,
     "tags": VALIDATION_SUCCEEDED,
+    "validation": VALIDATION_SUCCEEDED,
     "placementGroup": PLACEMENT_GROUP_READY,
 }
+_ALLOWED = Condition(VALIDATION_SUCCEEDED, "True")
 
 
 def usage_status(pool: Pool, usage: Resources, nodes: int) -> Status:
@@ -83,8 +85,31 @@ def pool_conditions(pool: Pool, node_class: NodeClass | None, problem: str, now:
     return status
 
 
-def resolved_status(node_class: NodeClass, resolved: ResolvedNodeClass, now: float) -> Status:
-    """What a node class selects."""
+def validation(node_class: NodeClass, problem: str, *, passed: bool) -> Condition:
+    """Whether launches with a node class are allowed, as far as is known: it was not refused.
+
+    Args:
+        node_class: The class as it stands.
+        problem: Why AWS did not tell; empty where it was not asked yet.
+        passed: It told that they are.
+    """
+    if passed:
+        return _ALLOWED
+    if problem:
+        return Condition(VALIDATION_SUCCEEDED, "Unknown", "DryRunUnanswered", problem)
+    former = next((each for each in node_class.conditions if each.type == VALIDATION_SUCCEEDED), None)
+    if former and former.status == "True" and former.observed_generation == node_class.generation:
+        # What another leader found out holds until we know better.
+        return _ALLOWED
+    return Condition(
+        VALIDATION_SUCCEEDED, "Unknown", "Validating", "EC2 is asked whether launches are allowed"
+    )
+
+
+def resolved_status(
+    node_class: NodeClass, resolved: ResolvedNodeClass, now: float, checked: Condition = _ALLOWED
+) -> Status:
+    """What a node class selects; `checked` is its condition ValidationSucceeded."""
     by_free = sorted(resolved.subnets, key=lambda subnet: (-subnet.free_addresses, subnet.id))
     status: Status = {
         "subnets": [{"id": subnet.id, "zone": subnet.zone} for subnet in by_free],
@@ -109,7 +134,9 @@ def resolved_status(node_class: NodeClass, resolved: ResolvedNodeClass, now: flo
         ]
         status["instanceProfile"] = resolved.instance_profile
         status["capacityReservations"] = [_reservation(each, now) for each in resolved.reservations]
-    found = [Condition(type_, "True") for type_ in _types(node_class)]
+    found = [
+        checked if type_ == VALIDATION_SUCCEEDED else Condition(type_, "True") for type_ in _types(node_class)
+    ]
     return status | _new_conditions(node_class, found, now)
 
 
@@ -121,7 +148,7 @@ def unresolved_status(node_class: NodeClass, error: CloudError, now: float) -> S
         missing = {_condition_of(what): reason for what, reason in told}
         text = str(error)
         observed = [
-            _false(type_, "Invalid" if type_ == VALIDATION_SUCCEEDED else missing[type_], text)
+            _false(type_, _reason(type_, missing[type_]), text)
             if type_ in missing
             else Condition(type_, "True")
             for type_ in types
@@ -168,6 +195,11 @@ def invalid_class_status(node_class: NodeClass, now: float) -> Status:
 
 def _condition_of(what: str) -> str:
     return next((type_ for start, type_ in _CONDITION_OF.items() if what.startswith(start)), IMAGES_READY)
+
+
+def _reason(type_: str, told: str) -> str:
+    """Of an object itself nothing is "not found"."""
+    return "Invalid" if type_ == VALIDATION_SUCCEEDED and told == "NotFound" else told
 
 
 def _false(type_: str, reason: str, message: str) -> Condition:

@@ -10,6 +10,7 @@ from nodeless.app.instances import StillThereError
 from nodeless.app.keyed_queue import KeyedQueue
 from nodeless.app.logs import logger
 from nodeless.app.metrics import Metrics
+from nodeless.app.node_class_checks import NodeClassChecks
 from nodeless.app.object_status import (
     deletion_status,
     invalid_class_status,
@@ -17,11 +18,12 @@ from nodeless.app.object_status import (
     resolved_status,
     unresolved_status,
     usage_status,
+    validation,
 )
 from nodeless.app.pool_catalogs import assert_bootable
 from nodeless.app.recorder import Recorder
 from nodeless.app.work_metrics import POOLS
-from nodeless.cloud import CloudError, CloudProvider
+from nodeless.cloud import VALIDATION, CloudError, CloudProvider, NodeClassUnresolved
 from nodeless.lifecycle import step_node_class, step_pool, step_teardown
 from nodeless.lifecycle.ownership import deletion_progress
 from nodeless.model import events
@@ -60,6 +62,7 @@ class PoolLoop:
         self._recorder = recorder
         self._metrics = metrics
         self._queue = KeyedQueue(metrics.work.queue(POOLS, 1))
+        self._checks = NodeClassChecks(cloud, cluster, self._queue.add_in)
         self._log = logger("pools")
         cluster.listen(self._on_event)
 
@@ -93,6 +96,12 @@ class PoolLoop:
 
     async def run(self) -> None:
         """Work until cancelled."""
+        try:
+            await self._work()
+        finally:
+            self._checks.close()
+
+    async def _work(self) -> None:
         while True:
             key = await self._queue.get()
             try:
@@ -112,6 +121,7 @@ class PoolLoop:
         snapshot = self._cluster.snapshot
         if key == _TEARDOWN:
             if snapshot.teardown:
+                await self._checks.ended()
                 await self._hands.carry_out(step_teardown(snapshot))
                 self._queue.add_in(key, _RETRY_SECONDS)
             return
@@ -125,6 +135,8 @@ class PoolLoop:
     async def _step_class(self, snapshot: Snapshot, node_class: NodeClass) -> None:
         """Protect and resolve a living node class; end a deleted one when nothing uses it any more."""
         subject = node_class.reference
+        if node_class.deletion_timestamp is not None:
+            await self._checks.ended(node_class.key)
         try:
             await self._hands.carry_out(step_node_class(snapshot, node_class))
         except CloudError as error:
@@ -191,9 +203,14 @@ class PoolLoop:
             self._complain(node_class.reference, str(error))
             self._queue.add_in(node_class.key, _UNRESOLVED_SECONDS)
             status = unresolved_status(node_class, error, wall_clock())
+            if isinstance(error, NodeClassUnresolved) and VALIDATION in error.what:
+                self._checks.begin(node_class, str(error))
         else:
             self._queue.add_in(node_class.key, _RESOLVE_SECONDS)
-            status = resolved_status(node_class, resolved, wall_clock())
+            passed, problem = self._cloud.validated(node_class, resolved), self._checks.problem(node_class)
+            checked = validation(node_class, problem, passed=passed)
+            status = resolved_status(node_class, resolved, wall_clock(), checked)
+            self._checks.begin(node_class, "" if passed else problem or None)
         await self._write_status(node_class.reference, status)
 
     async def _write_status(self, subject: Reference, status: Mapping[str, object]) -> None:

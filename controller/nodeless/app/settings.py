@@ -135,6 +135,9 @@ class GlobalSettings:
         "aws.nodeNameConvention", one_of("ip-name", "resource-name"), "ip-name", "",
         "What a launched node is called in the log, as the subnets name it: by address or by instance id",
         live=False)
+    disable_dry_run: bool = _setting(
+        "nodeless.disableDryRun", boolean, "false", "DISABLE_DRY_RUN",
+        "Ask EC2 neither at start nor of node classes whether launches would be allowed")
     interruption_queue_name: str = _setting(
         "aws.interruptionQueueName", text, "", "INTERRUPTION_QUEUE",
         "SQS queue of interruption notices; empty: none are read", live=False)

@@ -24,7 +24,11 @@ from nodeless.model.measured import Measured
 from nodeless.model.nodes import Claim, Instance
 from nodeless.model.pools import NodeClass, Pool, Reference
 
+#: What a `NodeClassUnresolved` is about where AWS forbids what a launch needs: no field of the class.
+VALIDATION = "validation"
+
 __all__ = [
+    "VALIDATION",
     "CloudError",
     "CloudProvider",
     "CloudUnavailable",
@@ -133,6 +137,20 @@ class CloudProvider(Protocol):
         Raises:
             NodeClassUnresolved: One of them is missing.
         """
+
+    async def validate(self, pools: Sequence[Pool], node_class: NodeClass) -> None:
+        """Find out whether launches with a node class would be allowed; its pools say what they would be.
+
+        Known for half an hour, it is not asked again. Until something is known of the class as it is, it
+        counts as good; a class that was refused is `NodeClassUnresolved` to every other method but `launch`.
+
+        Raises:
+            NodeClassUnresolved: They would be forbidden.
+            CloudError: Nothing is known; ask again later.
+        """
+
+    def validated(self, node_class: NodeClass, resolved: ResolvedNodeClass) -> bool:
+        """Whether it is known that launches with the class and what it selects are allowed."""
 
     async def launch(
         self,

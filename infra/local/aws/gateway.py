@@ -101,11 +101,12 @@ class Gateway:
             entry["principal"] = authenticate(scope) if scope else ""
             if self._state.take_throttle():
                 raise _throttled(service)
-            if (fault := self._state.take_error(operation or "")) is not None:
-                raise AwsError(fault.code, fault.message or f"fault: {fault.code}", fault.status)
             parameters = self._parameters(service, operation, environ, body, uri)
             entry["parameters"] = parameters
-            if service == "ec2" and parameters is not None and parameters.get("DryRun"):
+            rehearsed = service == "ec2" and parameters is not None and bool(parameters.get("DryRun"))
+            if (fault := self._state.take_error(operation or "", rehearsed=rehearsed)) is not None:
+                raise AwsError(fault.code, fault.message or f"fault: {fault.code}", fault.status)
+            if rehearsed:
                 message = "Request would have succeeded, but DryRun flag is set."
                 raise AwsError("DryRunOperation", message, 412)
             answer = self._handle(
@@ -125,6 +126,9 @@ class Gateway:
         except NotImplementedError as error:
             answer = self._refuse(service, operation, _unsupported(error), entry)
         self._state.record({**entry, "status": answer.status})
+        if entry.get("error") == "DryRunOperation":
+            # Delays and losses are of calls that do something.
+            return answer
         if late := self._state.faults.delay.get(operation or ""):
             time.sleep(late)
         if self._state.take_loss(operation or ""):

@@ -66,6 +66,10 @@ class BootFault:
         return self.instance_type in (None, instance_type) and self.zone in (None, zone)
 
 
+#: Codes that a call gets for who makes it, and how often.
+_OF_CALLERS = frozenset({"AuthFailure", "RequestLimitExceeded", "UnauthorizedOperation"})
+
+
 @dataclass(slots=True)
 class CallFault:
     """An action that is refused."""
@@ -75,6 +79,11 @@ class CallFault:
     status: int = 400
     #: So many calls to come; `None`: every one.
     times: int | None = None
+
+    @property
+    def meets_dry_runs(self) -> bool:
+        """A dry run finds out what may be called, and whether EC2 answers; not what would become of it."""
+        return self.status >= 500 or self.code in _OF_CALLERS
 
 
 @dataclass(slots=True)
@@ -143,11 +152,13 @@ class LocalState:
         """Whether instances are to be described otherwise than moto knows them."""
         return bool(self.faults.consistency or self.instance_details)
 
-    def take_error(self, operation: str) -> CallFault | None:
-        """The fault with which this call is to be refused."""
+    def take_error(self, operation: str, *, rehearsed: bool = False) -> CallFault | None:
+        """The fault with which this call is to be refused; a dry run is for want of permission or of EC2."""
         with self.lock:
             fault = self.faults.errors.get(operation)
             if fault is None or fault.times == 0:
+                return None
+            if rehearsed and not fault.meets_dry_runs:
                 return None
             if fault.times is not None:
                 fault.times -= 1

@@ -83,7 +83,8 @@ class Prepared:
     candidates: Candidates
     request: Mapping[str, Any]
     tags: Mapping[str, str]
-    templates: tuple[str, ...]
+    templates: Mapping[str, Mapping[str, Any]]
+    """What the launch templates hold, by name; nothing is known of one that is the user's own."""
     image_ids: Mapping[str, str]
     labels: Mapping[str, str] = field(default_factory=dict)
     """Labels of every instance that is made so."""
@@ -119,7 +120,7 @@ class Preparer:
                 hint="sold-out offerings are tried again after three minutes; "
                 "allow more instance types, zones or capacity types",
             )
-        types_by_template, image_ids = await self._ensure(order, candidates)
+        types_by_template, image_ids, templates = await self._ensure(order, candidates)
         subnets = subnet_by_zone(order.resolved.subnets)
         tags = claim_tags(self._pool_tags(order), order.claim)
         request = fleet_request(
@@ -135,9 +136,7 @@ class Preparer:
                 order.title, "no zone with an offering has a subnet", hint="select subnets in more zones"
             )
         labels = placement_labels(order.claim.requirements, order.resolved.placement_group)
-        return Prepared(
-            candidates, request, tags, tuple(types_by_template), image_ids, labels, order.zone_ids
-        )
+        return Prepared(candidates, request, tags, templates, image_ids, labels, order.zone_ids)
 
     def invalidate(self, prepared: Prepared) -> None:
         """EC2 says that a launch template of the request is not there: make all of them anew."""
@@ -146,11 +145,11 @@ class Preparer:
 
     async def _ensure(
         self, order: Order, candidates: Candidates
-    ) -> tuple[dict[str, list[Candidate]], dict[str, str]]:
-        """Types by launch template, and each type's image; all templates exist afterwards."""
+    ) -> tuple[dict[str, list[Candidate]], dict[str, str], dict[str, Mapping[str, Any]]]:
+        """Types by launch template, each type's image, the templates' content; all exist afterwards."""
         own = order.node_class.launch_template
         if own is not None:
-            return {own: list(candidates.types)}, {}
+            return {own: list(candidates.types)}, {}, {own: {}}
         by_template: dict[str, list[Candidate]] = {}
         templates: dict[Variant, LaunchTemplate] = {}
         image_ids: dict[str, str] = {}
@@ -172,7 +171,8 @@ class Preparer:
             await asyncio.gather(*(self._templates.ensure(each) for each in templates.values()))
         except AwsCallRefused as error:
             raise launch_failed(order.title, error.code, error.message) from error
-        return by_template, image_ids
+        contents = {each.name: each.request["LaunchTemplateData"] for each in templates.values()}
+        return by_template, image_ids, contents
 
     def _tells_pods(self, order: Order) -> bool:
         """Whether the limit of pods is other than a node computes itself."""

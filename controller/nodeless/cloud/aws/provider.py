@@ -6,6 +6,7 @@ that runs from the first `warm` to `close`. A standby replica calls neither.
 """
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Container, Sequence
 from dataclasses import replace
@@ -13,12 +14,13 @@ from typing import Any
 
 import structlog
 
-from nodeless.cloud import CloudError, LaunchFailed, ResolvedNodeClass
+from nodeless.cloud import CloudError, LaunchFailed, NodeClassUnresolved, ResolvedNodeClass
 from nodeless.cloud.aws.batching import BatchObserver
 from nodeless.cloud.aws.caching import Clock
 from nodeless.cloud.aws.capacity_reservations import CapacityReservations
 from nodeless.cloud.aws.catalogs import Catalogs
 from nodeless.cloud.aws.cluster import ClusterFacts, KnownCluster
+from nodeless.cloud.aws.dry_runs import DryRuns
 from nodeless.cloud.aws.errors import AwsCallRefused
 from nodeless.cloud.aws.group_launches import Ask, GroupLaunches
 from nodeless.cloud.aws.images import Images
@@ -46,7 +48,7 @@ from nodeless.model.interruptions import Interruption
 from nodeless.model.labels import NODE_CLAIM
 from nodeless.model.measured import Measured
 from nodeless.model.nodes import Claim, Instance
-from nodeless.model.pools import NodeClass, Pool, Reference
+from nodeless.model.pools import EC2_NODE_CLASS, NODE_POOL_KIND, NodeClass, Pool, Reference
 from nodeless.model.resources import PODS
 
 #: Seconds between two rounds that keep warm what was warmed, and rounds between two sweeps of templates.
@@ -62,6 +64,10 @@ _STALE_REASONS = frozenset(
         "InstanceProfileNotFound",
     }
 )
+
+
+#: What a node class that no pool uses is rehearsed with: any type that its images can start.
+REHEARSAL = Pool(Reference(NODE_POOL_KIND, "validation"), Reference(EC2_NODE_CLASS, ""))
 
 
 class AwsProvider:
@@ -101,6 +107,7 @@ class AwsProvider:
         self._templates = LaunchTemplates(self._session, clock, settings.cluster_name)
         self._instances = Instances(self._session, settings.cluster_name, on_batch)
         self._preparer = Preparer(settings, self._templates)
+        self._dry_runs = DryRuns(self._session, self._preparer, clock)
         self._launcher = Launcher(self._session, self._preparer, self._instances, clock)
         self._launches = GroupLaunches(self._launcher, self._order, self._learn, on_batch)
         self._statuses = InstanceStatuses(self._session, clock)
@@ -126,14 +133,18 @@ class AwsProvider:
         """Check endpoint and credentials with a dry run, then learn of the cluster."""
         if not self._session.region:
             raise CloudError("no AWS region is known", "set AWS_REGION")
+        if self._preparer.settings.dry_runs:
+            await self._check_access()
+        await self._cluster.get()
+        if self._ahead is None:
+            self._ahead = asyncio.create_task(self._fetch_ahead())
+
+    async def _check_access(self) -> None:
         try:
             await self._session.call("ec2", "describe_instance_types", {"DryRun": True})
         except AwsCallRefused as error:
             if error.code != "DryRunOperation":
                 raise
-        await self._cluster.get()
-        if self._ahead is None:
-            self._ahead = asyncio.create_task(self._fetch_ahead())
 
     async def _fetch_ahead(self) -> None:
         """Types and prices are the same for every pool, and the slowest to come."""
@@ -159,8 +170,39 @@ class AwsProvider:
 
     async def resolve(self, node_class: NodeClass) -> ResolvedNodeClass:
         """See the Protocol."""
+        resolved = await self._resolve(node_class)
+        if self._is_rehearsed(node_class):
+            self._dry_runs.assert_not_refused(node_class, resolved)
+        return resolved
+
+    async def _resolve(self, node_class: NodeClass) -> ResolvedNodeClass:
         known = await self._known_cluster(node_class)
         return await self._resolver.resolve(node_class, known.version, known.cluster)
+
+    async def validate(self, pools: Sequence[Pool], node_class: NodeClass) -> None:
+        """See the Protocol."""
+        if not self._is_rehearsed(node_class):
+            return
+        resolved = await self._resolve(node_class)
+        if not self._dry_runs.due(node_class, resolved):
+            self._dry_runs.assert_not_refused(node_class, resolved)
+            return
+        order = await self._usual_order(REHEARSAL, node_class)
+        for pool in pools:
+            with contextlib.suppress(NodeClassUnresolved):
+                of_pool = await self._usual_order(pool, node_class)
+                if of_pool.candidates() is not None:
+                    order = of_pool
+                    break
+        await self._dry_runs.ask(order)
+
+    def validated(self, node_class: NodeClass, resolved: ResolvedNodeClass) -> bool:
+        """See the Protocol."""
+        return not self._is_rehearsed(node_class) or self._dry_runs.passed(node_class, resolved)
+
+    def _is_rehearsed(self, node_class: NodeClass) -> bool:
+        """Karpenter v0.27 launches with its templates unasked."""
+        return self._preparer.settings.dry_runs and node_class.reference.kind == EC2_NODE_CLASS
 
     async def launch(
         self,
@@ -242,6 +284,7 @@ class AwsProvider:
         for key, (_, each) in list(self._warmed.items()):
             if each.key == node_class.key:
                 del self._warmed[key]
+        self._dry_runs.forget(node_class)
         await self._templates.delete_of(node_class.reference.name)
         return await self._profiles.delete_of(node_class)
 
@@ -287,6 +330,13 @@ class AwsProvider:
         return replace(instance, tags={**instance.tags, NODE_CLAIM: claim})
 
     async def _warm(self, pool: Pool, node_class: NodeClass) -> None:
+        order = await self._usual_order(pool, node_class)
+        if self._is_rehearsed(node_class):
+            self._dry_runs.assert_not_refused(node_class, order.resolved)
+        await self._preparer.prepare_template(order)
+
+    async def _usual_order(self, pool: Pool, node_class: NodeClass) -> Order:
+        """What a pod that asks for nothing special would have launched."""
         usual = Claim(
             name=f"{pool.name}-usual",
             pool=pool.reference,
@@ -296,7 +346,7 @@ class AwsProvider:
             taints=pool.taints,
             startup_taints=pool.startup_taints,
         )
-        await self._preparer.prepare_template(await self._order((usual,), pool, node_class))
+        return await self._order((usual,), pool, node_class)
 
     async def _keep_warm(self) -> None:
         rounds = 0

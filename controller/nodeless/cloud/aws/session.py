@@ -45,7 +45,7 @@ class AwsSession:
     def __init__(self, region: str = "", on_call: CallObserver | None = None) -> None:
         self._on_call = on_call
         self._session = boto3.Session(region_name=region or None)
-        self._clients: dict[str, Any] = {}
+        self._clients: dict[tuple[str, bool], Any] = {}
         self._lock = threading.Lock()
         self._executor = ThreadPoolExecutor(MAX_WORKERS, thread_name_prefix="aws")
 
@@ -54,12 +54,13 @@ class AwsSession:
         """The region of all calls but those of the Pricing API."""
         return self._session.region_name or ""
 
-    def client(self, service: str) -> Any:
-        """The kept client of a service."""
+    def client(self, service: str, *, retries: bool = True) -> Any:
+        """The kept client of a service; another one for calls that are made once, whatever the answer."""
+        key = (service, retries)
         with self._lock:
-            if service not in self._clients:
-                self._clients[service] = self._make(service, None)
-            return self._clients[service]
+            if key not in self._clients:
+                self._clients[key] = self._make(service, None, _ATTEMPTS if retries else 1)
+            return self._clients[key]
 
     @contextmanager
     def borrowed(self, service: str, region: str | None = None) -> Iterator[Any]:
@@ -71,9 +72,9 @@ class AwsSession:
         finally:
             client.close()
 
-    def _make(self, service: str, region: str | None) -> Any:
+    def _make(self, service: str, region: str | None, attempts: int = _ATTEMPTS) -> Any:
         config = Config(
-            retries={"mode": "standard", "total_max_attempts": _ATTEMPTS},
+            retries={"mode": "standard", "total_max_attempts": attempts},
             max_pool_connections=MAX_WORKERS,
             connect_timeout=_CONNECT_SECONDS,
             read_timeout=_READ_SECONDS,
@@ -117,13 +118,15 @@ class AwsSession:
         threading.Thread(target=work, name="aws-detached", daemon=True).start()
         return await future
 
-    async def call(self, service: str, method: str, request: Mapping[str, Any]) -> dict[str, Any]:
+    async def call(
+        self, service: str, method: str, request: Mapping[str, Any], *, retries: bool = True
+    ) -> dict[str, Any]:
         """One call of a kept client, e.g. `call("ec2", "create_fleet", {...})`.
 
         Raises:
             nodeless.cloud.CloudError: One of its kinds, as `errors.translate` tells them apart.
         """
-        return await self.run(lambda: invoke(self.client(service), method, request))
+        return await self.run(lambda: invoke(self.client(service, retries=retries), method, request))
 
     async def pages(self, service: str, method: str, request: Mapping[str, Any], member: str) -> list[Any]:
         """All pages' entries of a paged call of a kept client. Raises as `call`."""

@@ -33,5 +33,7 @@ class AwsSettings:
     """The VPC CNI takes prefixes of addresses, so that nodes hold more pods."""
     isolated_vpc: bool = False
     """No route to the Pricing API: on-demand prices stay the bundled ones."""
+    dry_runs: bool = True
+    """Ask EC2 whether launches would be allowed: at start, and of each EC2NodeClass."""
     interruption_queue: str = ""
     """Name of the SQS queue with warnings about instances; empty: there is none."""
