@@ -123,6 +123,31 @@ def test_16_4_each_entry_of_a_selector_is_its_filter(
     assert {each["Name"]: each["Values"] for each in found} == filters
 
 
+@pytest.mark.parametrize(
+    ("term", "filters"),
+    [
+        (SelectorTerm(ids=("sg-1",)), {"group-id": ["sg-1"]}),
+        (SelectorTerm(names=("nodes",)), {"group-name": ["nodes"]}),
+        (
+            SelectorTerm(tags=(("a", ("*",)), ("b", ("x?",))), ids=("sg-1",)),
+            {"group-id": ["sg-1"], "tag-key": ["a"], "tag:b": ["x?"]},
+        ),
+    ],
+)
+def test_4_1_terms_for_security_groups_may_name_them(
+    term: SelectorTerm, filters: Mapping[str, list[str]]
+) -> None:
+    found = filters_of(term, id_filter="group-id", name_filter="group-name")
+    assert {each["Name"]: each["Values"] for each in found} == filters
+
+
+def test_4_1_two_tags_of_any_value_must_both_be_there() -> None:
+    found = filters_of(
+        SelectorTerm(tags=(("a", ("*",)), ("b", ("*",)))), id_filter="subnet-id", name_filter="tag:Name"
+    )
+    assert found == [{"Name": "tag-key", "Values": ["a"]}, {"Name": "tag-key", "Values": ["b"]}]
+
+
 async def test_16_4_three_launches_take_turns_among_a_zones_subnets_by_what_is_left(
     aws: LocalAws, world: World
 ) -> None:

@@ -111,3 +111,14 @@ async def test_7_4_a_missing_parameter_of_several_is_passed_over_and_of_all_is_t
     async with a_provider() as provider:
         with pytest.raises(CloudError, match=r"AWS publishes no AL2 images .* for Kubernetes 1\.29"):
             await provider.catalog(the_pool(), NODE_CLASS)
+
+
+@pytest.mark.parametrize("code", ["UnauthorizedOperation", "InvalidParameterValue"])
+async def test_1_1_only_a_dry_run_that_would_have_succeeded_lets_the_process_start(
+    aws: LocalAws, world: World, code: str
+) -> None:
+    async with a_provider() as provider:
+        aws.set_faults(errors={"DescribeInstanceTypes": {"code": code, "status": 400}})
+        with pytest.raises(CloudError, match=code):
+            await provider.start()
+    assert [call["error"] for call in made_by(aws, "DescribeInstanceTypes")] == [code]

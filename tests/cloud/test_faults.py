@@ -84,6 +84,26 @@ async def test_a_queue_that_may_not_be_read_is_told_with_the_permission_and_read
         assert await provider.forget_interruptions([message]) == 1
 
 
+async def test_8_1_ten_messages_at_most_are_waited_for_and_hidden_for_twenty_seconds(
+    aws: LocalAws, world: World
+) -> None:
+    sqs = aws.client("sqs")
+    url = sqs.create_queue(QueueName="demo")["QueueUrl"]
+    for _ in range(11):
+        sqs.send_message(QueueUrl=url, MessageBody="{}")
+    async with a_provider(settings=QUEUED) as provider:
+        first, second = await provider.interruptions(), await provider.interruptions()
+    assert (len(first), len(second)) == (10, 1)
+    assert len(made_by(aws, "GetQueueUrl")) == 1
+    for call in made_by(aws, "ReceiveMessage"):
+        asked = call["parameters"]
+        assert (asked["MaxNumberOfMessages"], asked["VisibilityTimeout"], asked["WaitTimeSeconds"]) == (
+            10,
+            20,
+            20,
+        )
+
+
 async def test_a_queue_that_is_not_there_is_named_with_what_to_do(aws: LocalAws, world: World) -> None:
     async with a_provider(settings=QUEUED) as provider:
         with pytest.raises(CloudError, match=r"no interruption queue 'demo' in us-east-1.*hint: create"):

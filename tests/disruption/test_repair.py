@@ -89,6 +89,33 @@ def test_nothing_is_repaired_while_the_gate_is_closed_or_the_time_is_not_over():
     assert not look(POOL, broken("a", 29), healthy(9)).moves
 
 
+@pytest.mark.parametrize(
+    ("condition", "status", "minutes"),
+    [
+        ("Ready", "False", 30),
+        ("Ready", "Unknown", 30),
+        ("AcceleratedHardwareReady", "False", 10),
+        ("StorageReady", "False", 30),
+        ("NetworkingReady", "False", 30),
+        ("KernelReady", "False", 30),
+        ("ContainerRuntimeReady", "False", 30),
+    ],
+)
+def test_9_5_each_condition_is_tolerated_for_its_time(condition, status, minutes):
+    young = broken("a", minutes - 1, type_=condition, status=status)
+    assert not look(POOL, young, healthy(9)).moves
+    overdue = broken("a", minutes + 1, type_=condition, status=status)
+    assert only_move(look(POOL, overdue, healthy(9))).claims == ("a",)
+
+
+@pytest.mark.parametrize(
+    ("condition", "status"),
+    [("StorageReady", "Unknown"), ("AcceleratedHardwareReady", "Unknown"), ("MemoryPressure", "True")],
+)
+def test_9_5_what_no_policy_names_is_tolerated_for_ever(condition, status):
+    assert not look(POOL, broken("a", 600, type_=condition, status=status), healthy(9)).moves
+
+
 def test_one_node_a_round_the_most_urgent_first():
     gpu = broken("gpu", 11, type_="AcceleratedHardwareReady")
     assert only_move(look(POOL, broken("a", 40), gpu, healthy(9))).claims == ("gpu",)

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from nodeless.launch.candidates import Candidates, candidates_for
 from nodeless.model.instance_types import InstanceType
 from nodeless.model.labels import CAPACITY_TYPE, ZONE
@@ -51,6 +53,26 @@ def test_accelerators_and_bare_metal_only_for_those_who_need_them() -> None:
     assert names(chosen(plain, gpu, metal)) == ["m5.large"]
     assert names(chosen(plain, gpu, metal, requests={"nvidia.com/gpu": 1})) == ["g5.large"]
     assert names(chosen(metal)) == ["m5.metal"]
+
+
+@pytest.mark.parametrize(
+    ("name", "capacity"),
+    [
+        ("m5.metal", {}),
+        ("c7a.metal-48xl", {}),
+        ("g5.large", {"nvidia.com_gpu": 1}),
+        ("g4ad.large", {"amd.com_gpu": 1}),
+        ("dl1.large", {"habana.ai_gaudi": 8}),
+        ("inf1.large", {"aws.amazon.com_neuron": 1}),
+        ("trn1.large", {"aws.amazon.com_neuroncore": 2}),
+    ],
+)
+def test_7_1_each_kind_of_exotic_type_is_dropped_while_an_ordinary_one_is_left(
+    name: str, capacity: dict[str, int]
+) -> None:
+    plain, exotic = a_type("m5.large", on_demand=2), a_type(name, on_demand=1, **capacity)
+    assert names(chosen(plain, exotic)) == ["m5.large"]
+    assert names(chosen(exotic)) == [name]
 
 
 def test_only_types_that_hold_the_requests_in_an_allowed_zone() -> None:

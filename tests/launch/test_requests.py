@@ -222,6 +222,17 @@ def test_a_request_lists_each_type_in_each_zone_with_a_subnet() -> None:
     assert a_request("on-demand")["OnDemandOptions"] == {"AllocationStrategy": "lowest-price"}
 
 
+def test_7_2_a_request_has_the_strategy_of_its_capacity_type_alone_and_bids_no_price() -> None:
+    spot, on_demand = a_request("spot"), a_request("on-demand")
+    assert "OnDemandOptions" not in spot
+    assert "SpotOptions" not in on_demand
+    assert on_demand["TargetCapacitySpecification"]["DefaultTargetCapacityType"] == "on-demand"
+    for request in (spot, on_demand):
+        (config,) = request["LaunchTemplateConfigs"]
+        for override in config["Overrides"]:
+            assert set(override) == {"InstanceType", "SubnetId", "AvailabilityZone"}
+
+
 def test_a_token_is_short_and_of_its_own_for_cluster_claim_and_attempt() -> None:
     tokens = {
         client_token("demo", ["c"]),
