@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from nodeless.disruption import Stillness
+from nodeless.disruption import Stillness, nothing_to_do
 from nodeless.model import events
+from nodeless.model.disruption import Decisions, Verdict
 from nodeless.state import apply
 from tests.disruption.world import a_node_pool, a_provisioner
 from tests.solve.factories import NOW, node, pods, running, snapshot
@@ -41,3 +42,14 @@ def test_what_changes_the_cluster_ends_its_stillness(event):
 
 def test_what_moves_do_not_depend_on_leaves_it_still():
     assert STILL.holds(apply(SEEN, events.Nominated("one", NOW + 20)), NOW)
+
+
+@pytest.mark.parametrize("code", ["Nominated", "CoolingDown", "Budget", "NotQuiet"])
+def test_a_node_that_is_left_alone_for_now_is_looked_at_again(code):
+    assert not nothing_to_do(Decisions(verdicts={"one": Verdict(code, "for now")}))
+
+
+def test_a_cluster_in_which_no_node_can_be_spared_is_left_alone():
+    assert nothing_to_do(
+        Decisions(verdicts={"one": Verdict("Unconsolidatable", "its pods fit nowhere else")})
+    )

@@ -27,6 +27,7 @@ from nodeless.disruption import (
     advance,
     begin,
     disrupt,
+    nothing_to_do,
     still_right,
 )
 from nodeless.disruption.candidates import replacing
@@ -174,7 +175,7 @@ class DisruptionLoop:
                 self._memory = self._memory.found(move, wall_clock())
             else:
                 await self._begin(move)
-        if not decisions.moves:
+        if nothing_to_do(decisions):
             self._still = self._stillness(snapshot), self._memory.moves
         return bool(decisions.moves)
 

@@ -15,6 +15,15 @@ from nodeless.disruption.commands import advance, begin
 from nodeless.disruption.deciding import disrupt, still_right
 from nodeless.disruption.memory import Memory
 from nodeless.disruption.policy import DisruptionPolicy
-from nodeless.disruption.stillness import Stillness
+from nodeless.disruption.stillness import Stillness, nothing_to_do
 
-__all__ = ["DisruptionPolicy", "Memory", "Stillness", "advance", "begin", "disrupt", "still_right"]
+__all__ = [
+    "DisruptionPolicy",
+    "Memory",
+    "Stillness",
+    "advance",
+    "begin",
+    "disrupt",
+    "nothing_to_do",
+    "still_right",
+]

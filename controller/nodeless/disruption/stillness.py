@@ -7,6 +7,7 @@ where what is tolerated now will be tolerated no longer.
 
 from dataclasses import dataclass
 
+from nodeless.model.disruption import Decisions
 from nodeless.model.snapshot import Snapshot
 
 #: Seconds after which a cluster is looked at again though nothing has changed in it.
@@ -21,6 +22,15 @@ _PARTS = (
     "capacity_buffers",
     "pod_sources",
 )
+
+
+#: Verdicts that time alone may end: a look that gave one of them finds something else a little later.
+_PASSING = frozenset({"Budget", "CoolingDown", "Expecting", "Nominated", "NotQuiet", "Planning", "Restless"})
+
+
+def nothing_to_do(decisions: Decisions) -> bool:
+    """Whether a look found neither a move nor a node that is only left alone for now."""
+    return not decisions.moves and not any(each.code in _PASSING for each in decisions.verdicts.values())
 
 
 @dataclass(frozen=True, slots=True)
