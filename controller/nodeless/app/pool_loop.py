@@ -28,7 +28,7 @@ from nodeless.lifecycle import step_node_class, step_pool, step_teardown
 from nodeless.lifecycle.ownership import deletion_progress
 from nodeless.model import events
 from nodeless.model.events import Event
-from nodeless.model.instructions import PublishEvent
+from nodeless.model.instructions import PublishEvent, ReleaseGuard
 from nodeless.model.pools import AWS_NODE_TEMPLATE, EC2_NODE_CLASS, NodeClass, Pool, Reference
 from nodeless.model.snapshot import Snapshot
 from nodeless.state import PoolUnusable, pool_members, pool_usage, usable
@@ -63,6 +63,8 @@ class PoolLoop:
         self._metrics = metrics
         self._queue = KeyedQueue(metrics.work.queue(POOLS, 1))
         self._checks = NodeClassChecks(cloud, cluster, self._queue.add_in)
+        #: The guard was released: whatever was made for a node class from now on, nobody would delete.
+        self._torn_down = False
         self._log = logger("pools")
         cluster.listen(self._on_event)
 
@@ -86,6 +88,8 @@ class PoolLoop:
             case events.ClaimGone(name) if name in before.claims:
                 self._queue.add(str(before.claims[name].pool))
                 self._queue.add(str(before.claims[name].node_class))
+            case events.GuardSeen(deleting=False):
+                self._torn_down = False
         if after.teardown:
             self._queue.add(_TEARDOWN)
 
@@ -122,7 +126,9 @@ class PoolLoop:
         if key == _TEARDOWN:
             if snapshot.teardown:
                 await self._checks.ended()
-                await self._hands.carry_out(step_teardown(snapshot))
+                steps = step_teardown(snapshot)
+                await self._hands.carry_out(steps)
+                self._torn_down = any(isinstance(each, ReleaseGuard) for each in steps)
                 self._queue.add_in(key, _RETRY_SECONDS)
             return
         pool = snapshot.pools.get(key)
@@ -134,6 +140,8 @@ class PoolLoop:
 
     async def _step_class(self, snapshot: Snapshot, node_class: NodeClass) -> None:
         """Protect and resolve a living node class; end a deleted one when nothing uses it any more."""
+        if node_class.deletion_timestamp is None and (snapshot.teardown or self._torn_down):
+            return
         subject = node_class.reference
         if node_class.deletion_timestamp is not None:
             await self._checks.ended(node_class.key)
