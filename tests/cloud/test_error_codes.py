@@ -113,7 +113,7 @@ async def test_7_4_a_missing_parameter_of_several_is_passed_over_and_of_all_is_t
             await provider.catalog(the_pool(), NODE_CLASS)
 
 
-@pytest.mark.parametrize("code", ["UnauthorizedOperation", "InvalidParameterValue"])
+@pytest.mark.parametrize("code", ["UnauthorizedOperation", "AuthFailure"])
 async def test_1_1_only_a_dry_run_that_would_have_succeeded_lets_the_process_start(
     aws: LocalAws, world: World, code: str
 ) -> None:
