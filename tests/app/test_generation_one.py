@@ -1,10 +1,12 @@
 """NodePools and EC2NodeClasses make nodes, and say on themselves whether they can."""
 
 import asyncio
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
 
+from infra.local.kubernetes_api import ApiError
 from nodeless.api.kinds import EC2_NODE_CLASS, NODE_POOL
 from nodeless.app.cluster import Cluster
 from nodeless.watch.kinds import watched_kinds
@@ -20,7 +22,9 @@ def clean(api, definitions):
     for kind in (NODE_POOL, EC2_NODE_CLASS):
         for found in api.list(kind.path()):
             path = kind.path(found["metadata"]["name"])
-            api.patch(path, {"metadata": {"finalizers": None}})
+            # The controller of the test may have let it go meanwhile.
+            with suppress(ApiError):
+                api.patch(path, {"metadata": {"finalizers": None}})
             api.delete(path, missing_ok=True)
             api.wait_gone(path)
 

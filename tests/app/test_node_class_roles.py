@@ -1,16 +1,15 @@
 """A node class that names a role: its instance profile from the first look to the end."""
 
 import asyncio
-from contextlib import suppress
 
 import pytest
 
-from infra.local.kubernetes_api import ApiError
 from nodeless.api.kinds import EC2_NODE_CLASS, NODE_CLAIM, NODE_POOL
 from nodeless.app.hands import GUARD_NAME
 from nodeless.app.profile_loop import ProfileLoop
 from tests.api.manifests import ec2_node_class, node_pool, requirement
 from tests.app.test_endings import a_guard
+from tests.app.test_generation_one import clean  # noqa: F401 - an autouse fixture
 from tests.app.world import a_pod
 
 pytestmark = pytest.mark.cluster
@@ -18,18 +17,6 @@ pytestmark = pytest.mark.cluster
 CLASS, POOL = EC2_NODE_CLASS.path("default"), NODE_POOL.path("default")
 FINALIZER = "karpenter.k8s.aws/termination"
 TRUST = '{"Version": "2012-10-17", "Statement": []}'
-
-
-@pytest.fixture(autouse=True)
-def clean(api, definitions):
-    yield
-    for kind in (NODE_POOL, EC2_NODE_CLASS):
-        for found in api.list(kind.path()):
-            path = kind.path(found["metadata"]["name"])
-            with suppress(ApiError):
-                api.patch(path, {"metadata": {"finalizers": None}})
-            api.delete(path, missing_ok=True)
-            api.wait_gone(path)
 
 
 @pytest.fixture
