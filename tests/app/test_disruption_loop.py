@@ -19,7 +19,7 @@ from nodeless.lifecycle.draining import DISRUPTED
 from nodeless.model import events
 from nodeless.model.instructions import CreateClaim, DeleteClaim, PublishEvent, UpdateNode
 from nodeless.model.labels import CAPACITY_TYPE, ON_DEMAND, REPLACES
-from nodeless.model.pools import NodeClass
+from nodeless.model.pools import NodeClass, Reference
 from nodeless.model.requirements import Requirements
 from nodeless.model.taints import Taint, Toleration
 from tests.disruption.world import a_provisioner, node_of, on
@@ -114,6 +114,21 @@ def test_co_21_a_cluster_with_nothing_to_do_is_not_searched_again_until_somethin
     world.cluster.handle(events.PodGone(pod.key))
     assert not world.loop.consolidated
     assert world.look(10)
+    assert world.looked() == 2
+
+
+def test_a_still_cluster_is_looked_at_when_consolidate_after_ends_on_a_node(monkeypatch):
+    pool = replace(POOL, reference=Reference("NodePool", "quiet"), consolidate_after=600)
+    world = World(monkeypatch, pool, node_of(pool, "a", "2xlarge", last_pod_event=NOW - 550), WASTEFUL[1])
+    clock = SimpleNamespace(monotonic=lambda: world.now - NOW, perf_counter=lambda: 0.0)
+    monkeypatch.setattr("nodeless.app.disruption_loop.time", clock)
+    assert not world.look()
+    assert world.loop.consolidated
+    assert world.loop._pause() == 10
+    assert not world.look(44)
+    assert world.loop._pause() == 6
+    assert world.looked() == 1
+    assert world.look(6)
     assert world.looked() == 2
 
 

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from nodeless.disruption import Stillness, nothing_to_do
+from nodeless.disruption import DisruptionPolicy, Stillness, nothing_to_do
 from nodeless.model import events
 from nodeless.model.disruption import Decisions, Verdict
+from nodeless.model.pods import DaemonSet
 from nodeless.state import apply
 from tests.disruption.world import a_node_pool, a_provisioner
 from tests.solve.factories import NOW, node, pods, running, snapshot
@@ -33,6 +34,8 @@ def test_st_13_a_pool_that_is_edited_is_looked_at_at_once():
         events.NodeSeen(node("two")),
         events.NodeGone("one"),
         events.PoolSeen(a_node_pool()),
+        events.DaemonSetSeen(DaemonSet("uid", "kube-system", "agent", pods(1)[0].shape)),
+        events.GuardSeen(deleting=True),
     ],
     ids=lambda event: type(event).__name__,
 )
@@ -44,9 +47,17 @@ def test_what_moves_do_not_depend_on_leaves_it_still():
     assert STILL.holds(apply(SEEN, events.Nominated("one", NOW + 20)), NOW)
 
 
-@pytest.mark.parametrize("code", ["Nominated", "CoolingDown", "Budget", "NotQuiet"])
-def test_a_node_that_is_left_alone_for_now_is_looked_at_again(code):
-    assert not nothing_to_do(Decisions(verdicts={"one": Verdict(code, "for now")}))
+def test_dn_01_a_cluster_that_a_budget_holds_is_looked_at_again():
+    assert not nothing_to_do(Decisions(verdicts={"one": Verdict("Budget", "0 of at most 0")}))
+
+
+def test_a_still_cluster_is_looked_at_at_the_next_moment_at_which_time_changes_what_is_found():
+    nominated = apply(SEEN, events.Nominated("one", NOW + 20))
+    still = Stillness.after(nominated, DisruptionPolicy(), NOW, at=1000.0)
+    assert still.ends == 1020.0
+    assert still.holds(nominated, 1019.9)
+    assert not still.holds(nominated, 1020.0)
+    assert Stillness.after(SEEN, DisruptionPolicy(), NOW, at=1000.0).ends == 1300.0
 
 
 def test_a_cluster_in_which_no_node_can_be_spared_is_left_alone():

@@ -33,7 +33,6 @@ from nodeless.disruption import (
 from nodeless.disruption.candidates import replacing
 from nodeless.disruption.memory import VALIDATION_SECONDS as _VALIDATION
 from nodeless.disruption.repair import POLICIES, RepairPolicy
-from nodeless.disruption.repairing import next_repair
 from nodeless.disruption.telling import BLOCKED, reason_of, told
 from nodeless.explain.why import one_line
 from nodeless.model.disruption import EMPTY, UNDERUTILIZED, Decisions, Move
@@ -136,9 +135,11 @@ class DisruptionLoop:
         self._idle = snapshot if not steps and not replacing(snapshot) else None
 
     def _pause(self) -> float:
-        """Seconds until the next look: a move may be due sooner."""
+        """Seconds until the next look: a move may be due sooner, or a still cluster's next moment come."""
         now = wall_clock()
-        waits = (found + VALIDATION_SECONDS - now for _, found in self._memory.waiting)
+        waits = [found + VALIDATION_SECONDS - now for _, found in self._memory.waiting]
+        if self._still is not None:
+            waits.append(self._still[0].ends - time.monotonic())
         return max(min(LOOK_SECONDS, *waits, LOOK_SECONDS), _ADVANCE_SECONDS)
 
     @property
@@ -168,7 +169,8 @@ class DisruptionLoop:
         snapshot = self._cluster.snapshot
         if self._nothing_new(snapshot):
             return False
-        decisions = await self._decide(snapshot)
+        now, started, self._still = wall_clock(), time.monotonic(), None
+        decisions = await self._decide(snapshot, now)
         self._tell(decisions, snapshot)
         for move in decisions.moves:
             if move.reason in (EMPTY, UNDERUTILIZED):
@@ -176,7 +178,8 @@ class DisruptionLoop:
             else:
                 await self._begin(move)
         if nothing_to_do(decisions):
-            self._still = self._stillness(snapshot), self._memory.moves
+            still = Stillness.after(snapshot, self._policy, now, started, self._memory)
+            self._still = still, self._memory.moves
         return bool(decisions.moves)
 
     def _nothing_new(self, snapshot: Snapshot) -> bool:
@@ -185,16 +188,11 @@ class DisruptionLoop:
         stillness, waiting = self._still
         return waiting == self._memory.moves and stillness.holds(snapshot, time.monotonic())
 
-    def _stillness(self, snapshot: Snapshot) -> Stillness:
-        now = wall_clock()
-        due = next_repair(snapshot, self._policy, now)
-        return Stillness(snapshot, time.monotonic(), *(() if due is None else (due - now,)))
-
-    async def _decide(self, snapshot: Snapshot) -> Decisions:
+    async def _decide(self, snapshot: Snapshot, now: float) -> Decisions:
         catalog, policy = await self._market(snapshot)
         self._metrics.disruption.show_costs(snapshot, catalog)
         started = time.perf_counter()
-        decisions = await asyncio.to_thread(disrupt, snapshot, catalog, policy, wall_clock(), self._memory)
+        decisions = await asyncio.to_thread(disrupt, snapshot, catalog, policy, now, self._memory)
         self._metrics.disruption.show_look(decisions, snapshot, time.perf_counter() - started)
         return decisions
 

@@ -7,8 +7,8 @@ leader must know on the objects themselves.
 Modules in the order of the work: `memory` (what earlier looks decided), `schedules` and `budgets`
 (how many at a time), `blocking` and `candidates` (which nodes), `simulation` (where their pods go),
 `room`, `replacing`, `balance` and `consolidation` (what is better), `succession`, `ageing` and
-`repairing` (what is too old or broken), `deciding` (which move), `commands` (how it is done), `stillness`
-(when a look can be spared).
+`repairing` (what is too old or broken), `deciding` (which move), `commands` (how it is done), `moments`
+(when time alone changes what is found), `stillness` (when a look can be spared).
 """
 
 from nodeless.disruption.commands import advance, begin

@@ -1,12 +1,15 @@
 """Whether a cluster has changed since a look at it found nothing to move.
 
-A look at a cluster in which nothing has changed finds nothing again, so that it can be spared: for five
-minutes, for prices and stock change without a word to the cluster (Karpenter's `consolidated` flag); for less
-where what is tolerated now will be tolerated no longer.
+A look at a cluster in which nothing has changed finds nothing again, so that it can be spared: until the
+next moment at which time alone changes what is found (`moments`), and for five minutes at most, for prices
+and stock change without a word to the cluster (Karpenter's `consolidated` flag).
 """
 
 from dataclasses import dataclass
 
+from nodeless.disruption.memory import NOTHING_REMEMBERED, Memory
+from nodeless.disruption.moments import next_moment
+from nodeless.disruption.policy import DisruptionPolicy
 from nodeless.model.disruption import Decisions
 from nodeless.model.snapshot import Snapshot
 
@@ -18,19 +21,23 @@ _PARTS = (
     "claims",
     "pools",
     "node_classes",
+    "daemon_sets",
+    "volume_claims",
+    "volumes",
+    "storage_classes",
+    "csi_nodes",
     "disruption_budgets",
     "capacity_buffers",
     "pod_sources",
+    "teardown",
 )
-
-
-#: Verdicts that time alone may end: a look that gave one of them finds something else a little later.
-_PASSING = frozenset({"Budget", "CoolingDown", "Expecting", "Nominated", "NotQuiet", "Planning", "Restless"})
+#: A cluster that a budget holds does not count as consolidated (Karpenter's rule).
+_PASSING = "Budget"
 
 
 def nothing_to_do(decisions: Decisions) -> bool:
-    """Whether a look found neither a move nor a node that is only left alone for now."""
-    return not decisions.moves and not any(each.code in _PASSING for each in decisions.verdicts.values())
+    """Whether a look found neither a move nor a node that only a budget keeps from ending."""
+    return not decisions.moves and not any(each.code == _PASSING for each in decisions.verdicts.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +46,38 @@ class Stillness:
 
     seen: Snapshot
     at: float
-    """Seconds of the caller's clock."""
+    """When the look was made, in seconds of the caller's clock."""
     lasts: float = LOOK_AGAIN_SECONDS
     """Seconds after which a look finds something else though nothing has changed."""
+
+    @classmethod
+    def after(
+        cls,
+        snapshot: Snapshot,
+        policy: DisruptionPolicy,
+        now: float,
+        at: float,
+        memory: Memory = NOTHING_REMEMBERED,
+    ) -> "Stillness":
+        """The stillness that begins with a look that found nothing.
+
+        Args:
+            snapshot: The cluster that was looked at.
+            policy: How moves were judged.
+            now: Seconds since the epoch; the time of the look.
+            at: The same time, in seconds of the caller's clock.
+            memory: What earlier looks had decided.
+        """
+        lasts = next_moment(snapshot, policy, now, memory) - now
+        return cls(snapshot, at, min(lasts, LOOK_AGAIN_SECONDS))
+
+    @property
+    def ends(self) -> float:
+        """When it is over, in seconds of the caller's clock."""
+        return self.at + self.lasts
 
     def holds(self, snapshot: Snapshot, now: float) -> bool:
         """Whether another look would find nothing either."""
         # Snapshots share the parts that no event has touched.
         untouched = all(getattr(self.seen, part) is getattr(snapshot, part) for part in _PARTS)
-        return untouched and now - self.at <= min(self.lasts, LOOK_AGAIN_SECONDS)
+        return untouched and now < self.ends
