@@ -287,18 +287,18 @@ FAULTS = {
     ),
     "mime": (
         {"userData": "MIME-Version: 1.0\n\nplain"},
-        ("ValidationSucceeded", "Invalid", "multipart/mixed"),
+        ("ValidationSucceeded", "UserDataInvalid", "multipart/mixed"),
     ),
     "toml": (
         {"amiSelectorTerms": [{"alias": "bottlerocket@latest"}], "userData": "[settings"},
-        ("ValidationSucceeded", "Invalid", "is not TOML"),
+        ("ValidationSucceeded", "UserDataInvalid", "is not TOML"),
     ),
     "yaml": (
         {
             "amiSelectorTerms": [{"alias": "al2023@latest"}],
             "userData": "apiVersion: node.eks.aws/v1alpha1\nspec: [",
         },
-        ("ValidationSucceeded", "Invalid", "is not YAML"),
+        ("ValidationSucceeded", "UserDataInvalid", "is not YAML"),
     ),
 }
 

@@ -7,7 +7,7 @@ import pytest
 
 from nodeless.app.object_status import resolved_status, unresolved_status, validation
 from nodeless.app.pool_catalogs import assert_bootable
-from nodeless.cloud import VALIDATION, NodeClassUnresolved, ResolvedNodeClass, Subnet
+from nodeless.cloud import VALIDATION, CloudError, NodeClassUnresolved, ResolvedNodeClass, Subnet
 from nodeless.launch.resolved import Image
 from nodeless.model.conditions import Condition
 from nodeless.model.pools import NodeClass, Reference
@@ -51,19 +51,25 @@ def test_4_4_the_status_names_zones_groups_and_images_that_their_owners_advise_a
     assert set(resolved_status(PROVISIONERS, resolved, NOW)) == {"subnets", "securityGroups", "conditions"}
 
 
-NO_ANSWER = ("Unknown", "DryRunUnanswered")
 CHECKING = ("Unknown", "Validating")
 
 
 @pytest.mark.parametrize(
     ("former", "generation", "problem", "passed", "told"),
     [
-        (None, 1, "", True, ("True", "ValidationSucceeded")),
-        (None, 1, "", False, CHECKING),
-        ("True", 1, "", False, ("True", "ValidationSucceeded")),
-        ("True", 2, "", False, CHECKING),
-        ("False", 1, "", False, CHECKING),
-        ("True", 1, "throttled", False, NO_ANSWER),
+        (None, 1, None, True, ("True", "ValidationSucceeded")),
+        (None, 1, None, False, CHECKING),
+        ("True", 1, None, False, ("True", "ValidationSucceeded")),
+        ("True", 2, None, False, CHECKING),
+        ("False", 1, None, False, CHECKING),
+        ("True", 1, CloudError("who knows"), False, ("Unknown", "DryRunUnanswered")),
+        (
+            "True",
+            1,
+            CloudError("slow", "", "RequestLimitExceeded"),
+            False,
+            ("Unknown", "RequestLimitExceeded"),
+        ),
     ],
 )
 def test_what_is_not_known_yet_of_a_classs_launches_is_neither_good_nor_bad(

@@ -299,6 +299,29 @@ async def test_16_7_a_new_leader_sweeps_what_nobody_used_since_and_keeps_what_wa
         assert (await launched(leader)).instance_type == "m5.large"
 
 
+WORDED = (
+    (
+        "SecurityGroupSubnetVPCMismatch",
+        "InvalidParameter",
+        "Security group sg-1 and subnet subnet-2 belong to different networks.",
+        "of one VPC with spec.subnetSelector and spec.securityGroupSelector",
+    ),
+    ("AMIAuthorizationFailure", "AuthFailure", "Not authorized for images: [ami-1]", "share the image"),
+    (
+        "UserDataSizeLimitExceeded",
+        "InvalidUserData.Malformed",
+        "User data is limited to 16384 bytes",
+        "shorten spec.userData",
+    ),
+    (
+        "FreeTierIneligible",
+        "InvalidParameterCombination",
+        "The specified instance type is not eligible for Free Tier.",
+        "free-tier-eligible",
+    ),
+)
+
+
 def refusal(code: str) -> dict[str, Any]:
     override = {"InstanceType": "m5.large", "AvailabilityZone": "us-east-1a", "SubnetId": "subnet-1"}
     return {
@@ -325,7 +348,8 @@ def test_7_4_a_code_of_capacity_marks_what_it_is_about_also_beside_an_instance(c
         ("InvalidLaunchTemplateId.NotFound", "", "LaunchTemplateNotFound"),
         ("InvalidCapacityReservationId.NotFound", "", "CapacityReservationNotFound"),
         ("InvalidPlacementGroup.Unknown", "", "PlacementGroupNotFound"),
-        ("InvalidAMIID.NotFound", "", "ImageNotFound"),
+        ("InvalidAMIID.NotFound", "", "AMINotFound"),
+        ("InvalidAMIID.Malformed", "", "InvalidAMIID"),
         ("InvalidSubnetID.NotFound", "", "SubnetNotFound"),
         ("InvalidGroup.NotFound", "", "SecurityGroupNotFound"),
         ("InvalidUserData.Malformed", "", "UserDataInvalid"),
@@ -333,8 +357,13 @@ def test_7_4_a_code_of_capacity_marks_what_it_is_about_also_beside_an_instance(c
         ("RequestLimitExceeded", "", "RequestLimitExceeded"),
         ("Throttling", "", "RequestLimitExceeded"),
         ("PendingVerification", "", "AccountPendingVerification"),
-        ("InvalidParameterValue", "iamInstanceProfile.name is invalid", "InstanceProfileNotFound"),
-        ("AuthFailure.ServiceLinkedRoleCreationNotPermitted", "", "SpotServiceLinkedRoleMissing"),
+        ("InvalidParameterValue", "iamInstanceProfile.name is invalid", "InstanceProfileNameInvalid"),
+        ("AuthFailure.ServiceLinkedRoleCreationNotPermitted", "", "SpotSLRCreationFailed"),
+        ("InternalError", "", "InternalError"),
+        ("MaxFleetCountExceeded", "", "FleetQuotaExceeded"),
+        ("MaxSpotInstanceCountExceeded", "", "SpotQuotaExceeded"),
+        ("VcpuLimitExceeded", "", "VCPULimitExceeded"),
+        ("InsufficientFreeAddressesInSubnet", "", "InsufficientFreeAddressesInSubnet"),
         ("SomethingNew", "", "LaunchFailed"),
     ],
 )
@@ -343,3 +372,25 @@ def test_7_4_each_other_code_has_a_reason_and_says_what_to_do(code: str, message
     assert error.reason == reason
     assert code in str(error)
     assert "; hint: " in str(error)
+
+
+@pytest.mark.parametrize(("reason", "code", "message", "hint"), WORDED, ids=[each[0] for each in WORDED])
+def test_7_4_where_a_code_means_many_things_the_message_decides_what_to_do(
+    reason: str, code: str, message: str, hint: str
+) -> None:
+    error = launch_failed("default-abcde", code, message)
+    assert error.reason == reason
+    assert hint in error.hint
+
+
+def test_7_4_three_ways_to_lack_a_permission_have_three_ways_out() -> None:
+    action = "User: arn:aws:sts::1:assumed-role/c is not authorized to perform: ec2:RunInstances"
+    because = {
+        "with an explicit deny in a permissions boundary": "the permissions boundary of the controller",
+        "with an explicit deny in a service control policy": "a service control policy of the AWS",
+        "because no identity-based policy allows the ec2:RunInstances action": "allow ec2:RunInstances",
+    }
+    for words, hint in because.items():
+        error = launch_failed("default-abcde", "UnauthorizedOperation", f"{action} {words}")
+        assert error.reason == "Unauthorized"
+        assert error.hint.startswith(hint)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from infra.local.aws import LocalAws
-from nodeless.cloud import VALIDATION, CloudUnavailable, CredentialsRefused, NodeClassUnresolved
+from nodeless.cloud import VALIDATION, CloudError, CloudUnavailable, CredentialsRefused, NodeClassUnresolved
 from nodeless.cloud.aws import AwsProvider
 from nodeless.model.pools import EC2_NODE_CLASS, NodeClass, Reference
 from tests.cloud.conftest import SETTINGS, World, a_provider
@@ -108,6 +108,55 @@ async def test_what_says_nothing_of_permissions_is_not_tried_again_at_once_and_h
         aws.set_faults()
         await provider.validate((POOL,), CLASS)
         assert await is_validated(provider)
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "reason", "hint"),
+    [
+        (
+            "InvalidParameter",
+            "Security group sg-1 and subnet subnet-2 belong to different networks.",
+            "SecurityGroupSubnetVPCMismatch",
+            "of one VPC",
+        ),
+        ("AuthFailure", "Not authorized for images: [ami-1]", "AMIAuthorizationFailure", "share the image"),
+        ("InvalidAMIID.NotFound", "The image id does not exist", "AMINotFound", "correct spec.amiSelector"),
+    ],
+)
+async def test_7_4_what_else_ec2_says_of_a_rehearsal_is_told_by_its_reason_and_with_what_to_do(
+    aws: LocalAws, world: World, code: str, message: str, reason: str, hint: str
+) -> None:
+    aws.set_faults(errors={"RunInstances": {"code": code, "message": message, "status": 400}})
+    async with a_provider() as provider:
+        with pytest.raises(CloudError, match=f"{code}.*hint: .*{hint}") as caught:
+            await provider.validate((POOL,), CLASS)
+        assert not isinstance(caught.value, NodeClassUnresolved)
+        assert caught.value.reason == reason
+        assert await provider.catalog(POOL, CLASS)
+
+
+async def test_7_4_user_data_that_ec2_finds_too_long_refuses_the_class(aws: LocalAws, world: World) -> None:
+    too_long = {"code": "InvalidUserData.Malformed", "message": "User data is limited to 16384 bytes"}
+    aws.set_faults(errors={"CreateLaunchTemplate": {**too_long, "status": 400}})
+    async with a_provider() as provider:
+        with pytest.raises(NodeClassUnresolved, match=r"hint: shorten spec\.userData") as caught:
+            await provider.validate((POOL,), CLASS)
+        assert (caught.value.what, caught.value.reason) == (VALIDATION, "UserDataSizeLimitExceeded")
+
+
+@pytest.mark.parametrize(
+    ("message", "hint"),
+    [
+        ("denied with an explicit deny in a service control policy", "hint: a service control policy"),
+        ("denied with an explicit deny in a permissions boundary", "hint: the permissions boundary"),
+        ("denied. Encoded authorization failure message: 4xyz", "sts decode-authorization-message"),
+    ],
+)
+async def test_7_4_who_denies_a_launch_is_told(aws: LocalAws, world: World, message: str, hint: str) -> None:
+    aws.set_faults(errors={"RunInstances": {**REFUSED, "message": message}})
+    async with a_provider() as provider:
+        with pytest.raises(NodeClassUnresolved, match=hint):
+            await provider.validate((POOL,), CLASS)
 
 
 async def test_one_subnet_in_which_launches_are_allowed_will_do(aws: LocalAws, world: World) -> None:

@@ -5,9 +5,16 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from infra.local.aws import LocalAws
-from nodeless.cloud import CloudUnavailable, CredentialsRefused, InsufficientCapacity, LaunchFailed
+from nodeless.cloud import (
+    CloudError,
+    CloudUnavailable,
+    CredentialsRefused,
+    InsufficientCapacity,
+    LaunchFailed,
+)
 from nodeless.cloud.aws import AwsProvider
 from nodeless.launch.results import INSUFFICIENT_CAPACITY_CODES, NO_SPOT
 from nodeless.launch.unavailable import UNAVAILABLE_SECONDS
@@ -83,6 +90,30 @@ async def test_without_spot_it_is_on_demand_and_spot_again_after_three_minutes(
         assert (await launched(provider, "default-ddddd", BOTH)).capacity_type == "spot"
 
 
+@pytest.mark.parametrize(
+    ("types", "capacity_types", "warned"),
+    [
+        (("m5.large", "m5.xlarge", "m5.2xlarge", "m5.4xlarge"), ("spot", "on-demand"), True),
+        (("m5.large", "m5.xlarge", "m5.2xlarge", "m5.4xlarge", "c5.large"), ("spot", "on-demand"), False),
+        (("m5.large",), ("on-demand",), False),
+    ],
+    ids=["four types", "five types", "nobody asked for spot"],
+)
+async def test_7_2_who_falls_back_to_on_demand_with_few_types_is_told(
+    aws: LocalAws, world: World, types: tuple[str, ...], capacity_types: tuple[str, ...], warned: bool
+) -> None:
+    pool = the_pool(*types, capacity_types=capacity_types)
+    aws.set_faults(capacity=[{"capacityType": "spot"}])
+    async with a_provider() as provider:
+        if "spot" in capacity_types:
+            with pytest.raises(InsufficientCapacity):
+                await launched(provider, "default-aaaaa", pool)
+        with capture_logs() as logs:
+            assert (await launched(provider, "default-bbbbb", pool)).capacity_type == "on-demand"
+    lines = [line["event"] for line in logs if line["log_level"] == "warning"]
+    assert any("at least 5 instance types are recommended" in line for line in lines) is warned
+
+
 async def test_an_account_without_the_spot_role_gets_no_spot_of_any_type(aws: LocalAws, world: World) -> None:
     aws.set_faults(capacity=[{"capacityType": "spot", "code": NO_SPOT}])
     clock = Clock()
@@ -104,8 +135,11 @@ async def test_a_quota_of_vcpus_is_a_lack_that_ends_with_the_instances_that_use_
     aws.set_faults(quotas={"on-demand": 3})
     async with a_provider(clock=clock) as provider:
         first = await launched(provider, "default-aaaaa", pool)
-        with pytest.raises(InsufficientCapacity, match="VcpuLimitExceeded"):
+        with pytest.raises(
+            InsufficientCapacity, match=r"VcpuLimitExceeded.*raise the account's quotas"
+        ) as full:
             await launched(provider, "default-bbbbb", pool)
+        assert full.value.reason == "VCPULimitExceeded"
         await provider.terminate(first.id)
         clock.now += UNAVAILABLE_SECONDS + 1
         assert await launched(provider, "default-ccccc", pool)
@@ -157,12 +191,12 @@ async def test_a_zone_whose_subnets_are_all_full_is_left_alone_for_three_minutes
     [
         ("UnauthorizedOperation", "Unauthorized"),
         ("RequestLimitExceeded", "RequestLimitExceeded"),
-        ("InvalidAMIID.NotFound", "ImageNotFound"),
+        ("InvalidAMIID.NotFound", "AMINotFound"),
         ("InvalidSubnetID.NotFound", "SubnetNotFound"),
         ("InvalidGroup.NotFound", "SecurityGroupNotFound"),
         ("InvalidUserData.Malformed", "UserDataInvalid"),
         ("PendingVerification", "AccountPendingVerification"),
-        ("InternalError", "LaunchFailed"),
+        ("InternalError", "InternalError"),
     ],
 )
 async def test_other_refusals_of_an_override_are_no_lack_of_capacity(
@@ -182,25 +216,26 @@ async def test_other_refusals_of_an_override_are_no_lack_of_capacity(
 
 
 @pytest.mark.parametrize(
-    ("code", "status", "error"),
+    ("code", "status", "error", "reason"),
     [
-        ("UnauthorizedOperation", 403, CredentialsRefused),
-        ("ExpiredToken", 400, CredentialsRefused),
-        ("AuthFailure", 401, CredentialsRefused),
-        ("RequestLimitExceeded", 503, CloudUnavailable),
-        ("InternalError", 500, CloudUnavailable),
-        ("InvalidParameterValue", 400, LaunchFailed),
-        ("MaxFleetCountExceeded", 400, LaunchFailed),
+        ("UnauthorizedOperation", 403, CredentialsRefused, "Unauthorized"),
+        ("ExpiredToken", 400, CredentialsRefused, "Unauthorized"),
+        ("AuthFailure", 401, CredentialsRefused, "Unauthorized"),
+        ("RequestLimitExceeded", 503, CloudUnavailable, "RequestLimitExceeded"),
+        ("InternalError", 500, CloudUnavailable, "InternalError"),
+        ("InvalidParameterValue", 400, LaunchFailed, "LaunchFailed"),
+        ("MaxFleetCountExceeded", 400, LaunchFailed, "FleetQuotaExceeded"),
     ],
 )
 async def test_a_refused_call_is_told_and_the_next_one_succeeds(
-    aws: LocalAws, world: World, code: str, status: int, error: type[Exception]
+    aws: LocalAws, world: World, code: str, status: int, error: type[CloudError], reason: str
 ) -> None:
     async with a_provider() as provider:
         await provider.warm(the_pool(), NODE_CLASS)
         aws.set_faults(errors={"CreateFleet": {"code": code, "status": status}})
-        with pytest.raises(error, match=code):
+        with pytest.raises(error, match=code) as caught:
             await launched(provider)
+        assert caught.value.reason == reason
         aws.set_faults()
         assert (await launched(provider)).instance_type == "m5.large"
 

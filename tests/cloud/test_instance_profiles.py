@@ -232,7 +232,7 @@ async def test_a_launch_waits_until_ec2_knows_the_new_profile(aws: LocalAws, wor
         await provider.warm(POOL, OWN)
         with pytest.raises(LaunchFailed, match="some seconds") as refused:
             await provider.launch(claim, POOL, OWN)
-        assert refused.value.reason == "InstanceProfileNotFound"
+        assert refused.value.reason == "InstanceProfileNameInvalid"
         aws.set_faults()
         made = await provider.launch(claim, POOL, OWN)
         (instance,) = await provider.instances()

@@ -45,7 +45,8 @@ OTHER_CODES = {
     "InvalidLaunchTemplateName.NotFoundException": "LaunchTemplateNotFound",
     "InvalidLaunchTemplateId.NotFound": "LaunchTemplateNotFound",
     "InvalidCapacityReservationId.NotFound": "CapacityReservationNotFound",
-    "InvalidAMIID.NotFound": "ImageNotFound",
+    "InvalidAMIID.NotFound": "AMINotFound",
+    "InvalidAMIID.Malformed": "InvalidAMIID",
     "InvalidSubnetID.NotFound": "SubnetNotFound",
     "InvalidGroup.NotFound": "SecurityGroupNotFound",
     "InvalidUserData.Malformed": "UserDataInvalid",
@@ -53,7 +54,17 @@ OTHER_CODES = {
     "RequestLimitExceeded": "RequestLimitExceeded",
     "PendingVerification": "AccountPendingVerification",
     "Throttling": "RequestLimitExceeded",
+    "InternalError": "InternalError",
+    "MaxFleetCountExceeded, reason": "FleetQuotaExceeded",
+    "MaxSpotInstanceCountExceeded, reason": "SpotQuotaExceeded",
+    "VcpuLimitExceeded, reason": "VCPULimitExceeded",
+    "InsufficientFreeAddressesInSubnet, reason": "InsufficientFreeAddressesInSubnet",
+    "AuthFailure.ServiceLinkedRoleCreationNotPermitted, reason": "SpotSLRCreationFailed",
 }
+WORDED_REASONS = (
+    *("SecurityGroupSubnetVPCMismatch", "AMIAuthorizationFailure", "UserDataSizeLimitExceeded"),
+    "FreeTierIneligible",
+)
 
 ROWS = {
     **{f"16.1 {name}": f"test_allocatable_is_that_of_the_published_table[{name}]" for name in ORACLE},
@@ -156,11 +167,18 @@ ROWS = {
     "16.12 no node group": "test_no_node_comes_from_a_group",
     **{f"7.4 {code}": f"also_beside_an_instance[{code}]" for code in CAPACITY_CODES},
     **{
-        f"7.4 {code}": f"test_7_4_each_other_code_has_a_reason_and_says_what_to_do[{code}--{reason}]"
+        f"7.4 {code}": "test_7_4_each_other_code_has_a_reason_and_says_what_to_do"
+        f"[{code.partition(',')[0]}--{reason}]"
         for code, reason in OTHER_CODES.items()
     },
+    **{
+        f"7.4 {reason}": f"test_7_4_where_a_code_means_many_things_the_message_decides_what_to_do[{reason}]"
+        for reason in WORDED_REASONS
+    },
+    "7.4 permission boundary, service control policy, identity policy": "test_7_4_three_ways_to_lack_a"
+    "_permission_have_three_ways_out",
     "7.4 instance profile not known yet": "test_7_4_each_other_code_has_a_reason_and_says_what_to_do"
-    "[InvalidParameterValue-iamInstanceProfile.name is invalid-InstanceProfileNotFound]",
+    "[InvalidParameterValue-iamInstanceProfile.name is invalid-InstanceProfileNameInvalid]",
     **{
         f"7.4 {code}": f"test_7_6_an_instance_that_ec2_does_not_know_counts_as_ended[{code}]"
         for code in NOT_FOUND_CODES
@@ -177,7 +195,7 @@ ROWS = {
     "7.4 template missing twice": "test_7_4_a_template_that_stays_missing_fails_the_launch_after_some_tries",
     "7.6 OperationNotPermitted": "test_7_6_termination_protection_is_told_until_it_is_off",
     "7.4 call refused": "test_a_refused_call_is_told_and_the_next_one_succeeds"
-    "[UnauthorizedOperation-403-CredentialsRefused]",
+    "[UnauthorizedOperation-403-CredentialsRefused-Unauthorized]",
     "7.4 credentials expired": "test_credentials_that_expire_are_told_and_work_goes_on_with_new_ones",
     "7.4 reservation is full": "test_7_4_a_reservation_that_others_filled_is_left_alone_and_the_way_back",
     "15.1 surplus": "test_defect_1_instances_that_nobody_asked_for_are_named_so_that_they_are_ended",

@@ -32,18 +32,30 @@ _BOTH = ("Node", "NodeClaim")
 _POD, _NODE, _CLAIM = ("Pod",), ("Node",), ("NodeClaim",)
 #: Why EC2 refused a launch, as the cloud's module of refusals has it.
 _REFUSED_LAUNCHES = {
+    "AMIAuthorizationFailure": "An image of the node class is not shared with the account",
+    "AMINotFound": "An image of the node class does not exist, or is not shared with the account",
     "AccountPendingVerification": "AWS has not verified the account yet",
+    "CapacityReservationNotFound": "A capacity reservation of the node class does not exist",
     "ClientTokenReused": "EC2 takes the claim for one that asked for something else",
-    "ImageNotFound": "An image of the node class does not exist",
-    "InstanceProfileNotFound": "The instance profile does not exist",
+    "FleetQuotaExceeded": "The account's quota of fleets is used up",
+    "FreeTierIneligible": "The account's plan allows free types only",
+    "InstanceProfileNameInvalid": "The instance profile does not exist",
+    "InsufficientFreeAddressesInSubnet": "A subnet has no addresses left",
+    "InternalError": "AWS failed on its side",
+    "InvalidAMIID": "The id of an image is none",
     "InstanceTypeNotFound": "The region does not sell the type any more",
     "LaunchTemplateNotFound": "The launch template does not exist",
     "RequestLimitExceeded": "EC2 throttles launches",
+    "PlacementGroupNotFound": "The placement group does not exist",
     "SecurityGroupNotFound": "A security group does not exist",
-    "SpotServiceLinkedRoleMissing": "The account has no role for spot",
+    "SecurityGroupSubnetVPCMismatch": "Subnets and security groups are of several VPCs",
+    "SpotQuotaExceeded": "The account's quota of spot requests is used up",
+    "SpotSLRCreationFailed": "The account has no role for spot",
     "SubnetNotFound": "A subnet does not exist",
     "UnknownInstanceType": "EC2 launched a type that was not asked for",
     "UserDataInvalid": "EC2 refuses the user data",
+    "UserDataSizeLimitExceeded": "The user data is longer than EC2 takes",
+    "VCPULimitExceeded": "The account's quota of vCPUs is used up",
 }
 #: Of moves under way: what, meaning, seconds for which an equal one is held back.
 _MOVES = (

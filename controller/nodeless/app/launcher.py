@@ -18,9 +18,7 @@ from nodeless.app.recorder import Recorder
 from nodeless.cloud import (
     CloudError,
     CloudProvider,
-    CredentialsRefused,
     InsufficientCapacity,
-    LaunchFailed,
     NodeClassUnresolved,
 )
 from nodeless.model.instructions import DeleteClaim, LaunchInstance, PublishEvent, UpdateClaimStatus
@@ -120,7 +118,7 @@ class Launcher:
         return described.private_dns_name if described is not None else ""
 
     async def _give_up(self, claim: Claim, error: InsufficientCapacity) -> None:
-        self._log.warning(f"no capacity: {error}", claim=claim.name)
+        self._log.warning(f"no capacity: {error}", claim=claim.name, reason=error.reason)
         self._tell_pods(claim, "InsufficientCapacity", f"{error}; other capacity is being planned")
         cause = f"claim:{claim.name}"
         await self._hands.carry_out((DeleteClaim(cause, claim.name, "insufficient_capacity"),))
@@ -168,11 +166,4 @@ def _purpose(claim: Claim) -> str:
 
 
 def _reason(error: CloudError) -> str:
-    match error:
-        case LaunchFailed():
-            return error.reason
-        case NodeClassUnresolved():
-            return "NodeClassNotReady"
-        case CredentialsRefused():
-            return "Unauthorized"
-    return "LaunchFailed"
+    return "NodeClassNotReady" if isinstance(error, NodeClassUnresolved) else error.reason

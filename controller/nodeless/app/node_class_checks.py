@@ -29,13 +29,13 @@ class NodeClassChecks:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._lonely: set[str] = set()
         #: Why nothing is known, by class and generation; such a class rests until its entry is dropped.
-        self._unanswered: dict[tuple[str, int], str] = {}
+        self._unanswered: dict[tuple[str, int], CloudError] = {}
         self._resting: set[tuple[str, int]] = set()
         self._log = logger("pools")
 
-    def problem(self, node_class: NodeClass) -> str:
-        """Why it is not known whether launches are allowed; empty while nobody was asked."""
-        return self._unanswered.get((node_class.key, node_class.generation), "")
+    def problem(self, node_class: NodeClass) -> CloudError | None:
+        """Why it is not known whether launches are allowed; None while nobody was asked."""
+        return self._unanswered.get((node_class.key, node_class.generation))
 
     def begin(self, node_class: NodeClass, shown: str | None) -> None:
         """Check a class, if that is due.
@@ -77,7 +77,8 @@ class NodeClassChecks:
             told = str(error)
             self._unanswered.pop(known, None)
         except CloudError as error:
-            told = self._unanswered[known] = str(error)
+            self._unanswered[known] = error
+            told = str(error)
             self._log.warning(f"{node_class.key}: not known whether launches are allowed: {error}")
             self._rest(known)
         if told != shown:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from nodeless.api.times import format_time
 from nodeless.api.writing import conditions_to_api
-from nodeless.cloud import CloudError, NodeClassUnresolved, ResolvedNodeClass
+from nodeless.cloud import LAUNCH_FAILED, CloudError, NodeClassUnresolved, ResolvedNodeClass
 from nodeless.model.conditions import (
     CAPACITY_RESERVATIONS_READY,
     DELETING,
@@ -85,18 +85,19 @@ def pool_conditions(pool: Pool, node_class: NodeClass | None, problem: str, now:
     return status
 
 
-def validation(node_class: NodeClass, problem: str, *, passed: bool) -> Condition:
+def validation(node_class: NodeClass, problem: CloudError | None, *, passed: bool) -> Condition:
     """Whether launches with a node class are allowed, as far as is known: it was not refused.
 
     Args:
         node_class: The class as it stands.
-        problem: Why AWS did not tell; empty where it was not asked yet.
+        problem: Why AWS did not tell; None where it was not asked yet.
         passed: It told that they are.
     """
     if passed:
         return _ALLOWED
-    if problem:
-        return Condition(VALIDATION_SUCCEEDED, "Unknown", "DryRunUnanswered", problem)
+    if problem is not None:
+        reason = "DryRunUnanswered" if problem.reason == LAUNCH_FAILED else problem.reason
+        return Condition(VALIDATION_SUCCEEDED, "Unknown", reason, str(problem))
     former = next((each for each in node_class.conditions if each.type == VALIDATION_SUCCEEDED), None)
     if former and former.status == "True" and former.observed_generation == node_class.generation:
         # What another leader found out holds until we know better.

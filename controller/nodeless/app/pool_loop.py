@@ -218,7 +218,7 @@ class PoolLoop:
             passed, problem = self._cloud.validated(node_class, resolved), self._checks.problem(node_class)
             checked = validation(node_class, problem, passed=passed)
             status = resolved_status(node_class, resolved, wall_clock(), checked)
-            self._checks.begin(node_class, "" if passed else problem or None)
+            self._checks.begin(node_class, "" if passed else None if problem is None else str(problem))
         await self._write_status(node_class.reference, status)
 
     async def _write_status(self, subject: Reference, status: Mapping[str, object]) -> None:

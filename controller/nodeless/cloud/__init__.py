@@ -26,8 +26,13 @@ from nodeless.model.pools import NodeClass, Pool, Reference
 
 #: What a `NodeClassUnresolved` is about where AWS forbids what a launch needs: no field of the class.
 VALIDATION = "validation"
+#: Reasons of a launch that did not happen: nothing more is known, or AWS refuses who we are.
+LAUNCH_FAILED, UNAUTHORIZED = "LaunchFailed", "Unauthorized"
+_SOLD_OUT = "InsufficientCapacity"
 
 __all__ = [
+    "LAUNCH_FAILED",
+    "UNAUTHORIZED",
     "VALIDATION",
     "CloudError",
     "CloudProvider",
@@ -43,19 +48,23 @@ __all__ = [
 
 
 class CloudError(Exception):
-    """Something went wrong between us and the cloud. Its text is one line and ends with what to do."""
+    """Something went wrong between us and the cloud. Its text is one line and ends with what to do.
 
-    def __init__(self, message: str, hint: str = "") -> None:
+    `reason` is a CamelCase word fit for the condition of what could not be done.
+    """
+
+    def __init__(self, message: str, hint: str = "", reason: str = LAUNCH_FAILED) -> None:
         super().__init__(f"{message}; hint: {hint}" if hint else message)
         self.message = message
         self.hint = hint
+        self.reason = reason
 
 
 class CloudUnavailable(CloudError):
     """The cloud cannot be reached or fails on its side; trying again later is right."""
 
-    def __init__(self, service: str, message: str, hint: str = "") -> None:
-        super().__init__(message, hint)
+    def __init__(self, service: str, message: str, hint: str = "", reason: str = LAUNCH_FAILED) -> None:
+        super().__init__(message, hint, reason)
         self.service = service
 
 
@@ -63,7 +72,7 @@ class CredentialsRefused(CloudError):
     """The credentials are missing, wrong, expired, or lack a permission (`code` is the cloud's own)."""
 
     def __init__(self, service: str, code: str, message: str, hint: str = "") -> None:
-        super().__init__(message, hint)
+        super().__init__(message, hint, UNAUTHORIZED)
         self.service = service
         self.code = code
 
@@ -78,10 +87,9 @@ class NodeClassUnresolved(CloudError):
     def __init__(
         self, node_class: Reference, what: str, message: str, hint: str = "", reason: str = "NotFound"
     ) -> None:
-        super().__init__(f"{node_class}: {message}", hint)
+        super().__init__(f"{node_class}: {message}", hint, reason)
         self.node_class = node_class
         self.what = what
-        self.reason = reason
 
 
 class InsufficientCapacity(CloudError):
@@ -92,20 +100,24 @@ class InsufficientCapacity(CloudError):
     """
 
     def __init__(
-        self, claim: str, message: str, offerings: tuple[tuple[str, str, str], ...] = (), hint: str = ""
+        self,
+        claim: str,
+        message: str,
+        offerings: tuple[tuple[str, str, str], ...] = (),
+        hint: str = "",
+        reason: str = _SOLD_OUT,
     ) -> None:
-        super().__init__(f"claim {claim}: {message}", hint)
+        super().__init__(f"claim {claim}: {message}", hint, reason)
         self.claim = claim
         self.offerings = offerings
 
 
 class LaunchFailed(CloudError):
-    """The launch was refused. `reason` is a CamelCase word fit for a condition."""
+    """The launch was refused."""
 
     def __init__(self, claim: str, reason: str, message: str, hint: str = "") -> None:
-        super().__init__(f"claim {claim}: {message}", hint)
+        super().__init__(f"claim {claim}: {message}", hint, reason)
         self.claim = claim
-        self.reason = reason
 
 
 class CloudProvider(Protocol):

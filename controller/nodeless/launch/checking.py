@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from nodeless.launch.kubelet_arguments import Bootstrap, Cluster
-from nodeless.launch.user_data import UserDataError, user_data
+from nodeless.launch.user_data import UserDataError, UserDataTooLongError, user_data
 from nodeless.model.pools import NodeClass
 
 #: EC2's limits: tags of a resource, characters of a key and of a value.
@@ -25,6 +25,8 @@ class Fault:
     field: str
     message: str
     hint: str
+    reason: str = "NotFound"
+    """As the condition has it."""
 
 
 def node_class_faults(
@@ -43,7 +45,8 @@ def _user_data_faults(node_class: NodeClass, cluster: Cluster) -> Iterator[Fault
         user_data(node_class.ami_family, Bootstrap(cluster, {}, (), custom=node_class.user_data))
     except UserDataError as error:
         message, _, hint = str(error).partition(_HINT)
-        yield Fault("userData", message, f"correct spec.userData: {hint}")
+        reason = "UserDataSizeLimitExceeded" if isinstance(error, UserDataTooLongError) else "UserDataInvalid"
+        yield Fault("userData", message, f"correct spec.userData: {hint}", reason)
 
 
 def _tag_faults(node_class: NodeClass, settings: Mapping[str, str]) -> Iterator[Fault]:
@@ -51,18 +54,19 @@ def _tag_faults(node_class: NodeClass, settings: Mapping[str, str]) -> Iterator[
     for key, value in sorted(tags.items()):
         where = "spec.tags" if key in dict(node_class.tags) else "setting aws.tags"
         if key.lower().startswith(_RESERVED):
-            yield Fault("tags", f"tag {key} of {where} has AWS's own prefix", f"rename {key}")
+            yield _tag_fault(f"tag {key} of {where} has AWS's own prefix", f"rename {key}")
         if len(key) > MAX_KEY:
-            yield Fault(
-                "tags", f"tag {key[:20]}... of {where} has {len(key)} characters", f"at most {MAX_KEY}"
-            )
+            yield _tag_fault(f"tag {key[:20]}... of {where} has {len(key)} characters", f"at most {MAX_KEY}")
         if len(value) > MAX_VALUE:
-            yield Fault(
-                "tags", f"value of tag {key} of {where} has {len(value)} characters", f"at most {MAX_VALUE}"
+            yield _tag_fault(
+                f"value of tag {key} of {where} has {len(value)} characters", f"at most {MAX_VALUE}"
             )
     if len(tags) > MAX_TAGS - OWN_TAGS:
-        yield Fault(
-            "tags",
+        yield _tag_fault(
             f"{len(tags)} tags and those of the controller are more than the {MAX_TAGS} that EC2 takes",
             f"give at most {MAX_TAGS - OWN_TAGS} in spec.tags and setting aws.tags together",
         )
+
+
+def _tag_fault(message: str, hint: str) -> Fault:
+    return Fault("tags", message, hint, "TagValidationFailed")

@@ -28,16 +28,23 @@ class UserDataError(ValueError):
     """User data that cannot be made; the text says why and what to do."""
 
 
+class UserDataTooLongError(UserDataError):
+    """It can be made, and is longer than EC2 takes."""
+
+
 def user_data(family: str, bootstrap: Bootstrap) -> str:
     """The user data of a family, as plain text.
 
     Raises:
-        UserDataError: The custom text cannot be merged, the whole is too long, or the family is unknown.
+        UserDataTooLongError: The whole is too long.
+        UserDataError: The custom text cannot be merged, or the family is unknown.
     """
     text = _text(family, bootstrap)
     size = len(text.encode())
     if size > MAX_BYTES:
-        raise UserDataError(f"user data has {size} bytes, EC2 takes {MAX_BYTES}; hint: shorten spec.userData")
+        raise UserDataTooLongError(
+            f"user data has {size} bytes, EC2 takes {MAX_BYTES}; hint: shorten spec.userData"
+        )
     return text
 
 

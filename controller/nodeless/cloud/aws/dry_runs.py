@@ -4,8 +4,9 @@ One launch template is really made, the one that the class's usual launch needs;
 RunInstances are asked with `DryRun`, without the retries of the SDK (Karpenter v1's `validation` controller).
 A dry run's answer is an error always: `DryRunOperation` says that the call would have succeeded.
 
-Only a lack of permission refuses a class. Every other answer depends on the type and the zone that the
-rehearsal happens to ask for, or passes: it is raised as it is, and the class is neither good nor bad.
+Only a lack of permission refuses a class, and user data that is too long. Every other answer depends on
+the type and the zone that the rehearsal happens to ask for, or passes: it is raised with what to do about
+it, and the class is neither good nor bad.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,11 +17,13 @@ from nodeless.cloud import (
     VALIDATION,
     CloudError,
     CredentialsRefused,
+    LaunchFailed,
     NodeClassUnresolved,
     ResolvedNodeClass,
 )
 from nodeless.cloud.aws.caching import Clock
 from nodeless.cloud.aws.errors import FORBIDDEN, AwsCallRefused
+from nodeless.cloud.aws.launch_failures import USER_DATA_TOO_LARGE, denial, refusal
 from nodeless.cloud.aws.orders import Order, Prepared, Preparer
 from nodeless.cloud.aws.session import AwsSession
 from nodeless.launch.tags import specifications
@@ -102,6 +105,12 @@ class DryRuns:
             prepared = await self._preparer.prepare(_of_one_type(order), 0)
         except CredentialsRefused as error:
             raise _refused(order.node_class, "CreateLaunchTemplate", error) from None
+        except LaunchFailed as error:
+            if error.reason != USER_DATA_TOO_LARGE:
+                raise
+            raise NodeClassUnresolved(
+                order.node_class.reference, VALIDATION, error.message, error.hint, error.reason
+            ) from None
         # The token of a real launch must not be used up by a rehearsal.
         fleet = {name: value for name, value in prepared.request.items() if name != "ClientToken"}
         problem = await self._asked("create_fleet", fleet)
@@ -160,11 +169,14 @@ def _run_requests(order: Order, prepared: Prepared) -> Iterator[Mapping[str, Any
 
 
 def _refused(node_class: NodeClass, operation: str, problem: CloudError) -> CloudError:
-    """The refusal of the class where permission is lacking, else the problem itself."""
+    """The refusal of the class where permission is lacking, else the problem and what to do about it."""
+    if isinstance(problem, AwsCallRefused):
+        meaning = refusal(problem.code, problem.message)
+        return CloudError(problem.message, meaning.hint, meaning.reason)
     if not isinstance(problem, CredentialsRefused) or problem.code not in FORBIDDEN:
         return problem
     hint = problem.hint
-    if operation != "CreateLaunchTemplate":
+    if operation != "CreateLaunchTemplate" and denial(problem.message) is None:
         hint += " on what the node class selects (and iam:PassRole), and look for an organization's policy"
     return NodeClassUnresolved(
         node_class.reference, VALIDATION, problem.message, hint, f"{operation}AuthCheckFailed"

@@ -17,6 +17,7 @@ from botocore.exceptions import (
 )
 
 from nodeless.cloud import CloudError, CloudUnavailable, CredentialsRefused
+from nodeless.cloud.aws.launch_failures import IMAGE_FORBIDDEN, denial, refusal
 
 _REFUSED = frozenset(
     {
@@ -39,6 +40,8 @@ _REFUSED = frozenset(
 )
 #: Codes for a lack of permission.
 FORBIDDEN = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"})
+#: Before what EC2 says in a form that only an administrator can have decoded.
+_ENCODED = "encoded authorization failure message"
 _ASSUME_ROLE = "AssumeRoleWithWebIdentity"
 _TRANSIENT = frozenset(
     {
@@ -102,7 +105,8 @@ def _client_error(error: ClientError, service: str, operation: str, url: str) ->
     metadata = error.response.get("ResponseMetadata", {})
     code, message = str(details.get("Code", "Unknown")), str(details.get("Message", ""))
     status = int(metadata.get("HTTPStatusCode", 0))
-    if code in _REFUSED:
+    reason = refusal(code, message).reason
+    if code in _REFUSED and reason != IMAGE_FORBIDDEN:
         if error.operation_name == _ASSUME_ROLE:
             # The call itself was never made: getting credentials for it failed.
             return CredentialsRefused(
@@ -112,21 +116,31 @@ def _client_error(error: ClientError, service: str, operation: str, url: str) ->
                 "check the trust policy of the role that the controller's service account names "
                 "(eks.amazonaws.com/role-arn): the cluster's OIDC provider, and this service account",
             )
-        hint = (
-            f"allow {service}:{operation} in the controller's policy"
-            if code in FORBIDDEN
-            else "check the role or keys that the controller runs with, and the clock of its machine"
-        )
         return CredentialsRefused(
-            service, code, f"{service}:{operation} at {url} refused: {code}: {message.rstrip('.')}", hint
+            service,
+            code,
+            f"{service}:{operation} at {url} refused: {code}: {message.rstrip('.')}",
+            _refused_hint(f"{service}:{operation}", code, message),
         )
     if code in _TRANSIENT or status >= 500:
         return CloudUnavailable(
             service,
             f"{service}:{operation} at {url} failed: {code}: {message.rstrip('.')}",
             "it is tried again; if it lasts, look at AWS's status page and the account's quotas",
+            reason,
         )
     return AwsCallRefused(service, operation, code, message, str(metadata.get("RequestId", "")))
+
+
+def _refused_hint(action: str, code: str, message: str) -> str:
+    if code not in FORBIDDEN:
+        return "check the role or keys that the controller runs with, and the clock of its machine"
+    if denied := denial(message):
+        return denied.hint
+    allow = f"allow {action} in the controller's policy"
+    if _ENCODED not in message.lower():
+        return allow
+    return f"{allow}; aws sts decode-authorization-message tells what the encoded message says"
 
 
 def _reason(error: BotoCoreError) -> str:

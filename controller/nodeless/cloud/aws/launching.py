@@ -9,8 +9,11 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Container, Iterable
 from dataclasses import replace
+from typing import Any
 
-from nodeless.cloud import CloudError, InsufficientCapacity, LaunchFailed
+import structlog
+
+from nodeless.cloud import LAUNCH_FAILED, CloudError, InsufficientCapacity, LaunchFailed
 from nodeless.cloud.aws.caching import Clock
 from nodeless.cloud.aws.errors import AwsCallRefused
 from nodeless.cloud.aws.instance_records import (
@@ -20,13 +23,15 @@ from nodeless.cloud.aws.instance_records import (
     zone_label,
 )
 from nodeless.cloud.aws.instances import Instances, Record
-from nodeless.cloud.aws.launch_failures import launch_failed
+from nodeless.cloud.aws.launch_failures import launch_failed, refusal
 from nodeless.cloud.aws.launch_templates import MISSING_CODES
 from nodeless.cloud.aws.orders import Order, Prepared, Preparer
 from nodeless.cloud.aws.session import AwsSession
+from nodeless.launch.candidates import Candidates
 from nodeless.launch.groups import Found, assign
 from nodeless.launch.results import FleetAnswer, FleetInstance, read_answer
 from nodeless.model.instance_types import InstanceType
+from nodeless.model.labels import CAPACITY_TYPE, ON_DEMAND, SPOT
 from nodeless.model.nodes import Instance
 
 Outcome = Instance | CloudError
@@ -36,6 +41,8 @@ _MISMATCH = "IdempotentParameterMismatch"
 _LOOKS = (0.0, 0.5, 1.5)
 _TRIES = 4
 _REMEMBERED_CLAIMS = 10_000
+#: With fewer types than this a claim that may be spot is likely to be on-demand (Karpenter's figure).
+_FEW_TYPES = 5
 
 
 class Launcher:
@@ -47,11 +54,13 @@ class Launcher:
         preparer: Preparer,
         instances: Instances,
         clock: Clock,
+        log: Any = None,
     ) -> None:
         self._session = session
         self._preparer = preparer
         self._instances = instances
         self._clock = clock
+        self._log = log if log is not None else structlog.get_logger("aws")
         #: Answers without an instance so far, by claim: each has used up a client token.
         self._attempts: OrderedDict[str, int] = OrderedDict()
         #: Claims by instance id, as this process gave instances of groups out.
@@ -72,6 +81,7 @@ class Launcher:
         """
         outcomes: dict[str, Outcome] = {}
         prepared = await self._prepare(order)
+        self._warn_of_few_types(order, prepared.candidates)
         for _ in range(_TRIES):
             try:
                 raw = await self._session.call("ec2", "create_fleet", prepared.request)
@@ -113,6 +123,17 @@ class Launcher:
         ids = assign(order.names, found, given=self.given, claimed=claimed)
         self._give(ids)
         return {name: _read(order, records[instance_id]) for name, instance_id in ids.items()}
+
+    def _warn_of_few_types(self, order: Order, candidates: Candidates) -> None:
+        allowed = order.claim.requirements.get(CAPACITY_TYPE)
+        spot = allowed is None or allowed.allows(SPOT)
+        if spot and candidates.capacity_type == ON_DEMAND and len(candidates.types) < _FEW_TYPES:
+            self._log.warning(
+                f"at least {_FEW_TYPES} instance types are recommended where on-demand stands in for spot: "
+                f"{len(candidates.types)} are left; "
+                f"hint: allow more in the requirements of {order.pool.reference}",
+                claim=order.title,
+            )
 
     async def _prepare(self, order: Order) -> Prepared:
         attempt = max(self._attempts.get(name, 0) for name in order.names)
@@ -185,10 +206,15 @@ def _read(order: Order, record: Record) -> Instance:
 
 def _failure(claim: str, answer: FleetAnswer) -> InsufficientCapacity | LaunchFailed:
     if answer.insufficient:
-        return InsufficientCapacity(
-            claim,
-            answer.message,
-            answer.unavailable,
-            "other offerings are tried; allow more instance types, zones or capacity types",
-        )
+        return _insufficient(claim, answer)
     return launch_failed(claim, answer.code, answer.message)
+
+
+def _insufficient(claim: str, answer: FleetAnswer) -> InsufficientCapacity:
+    """Quotas and addresses are lacks that the user can do something about."""
+    meaning = refusal(answer.code, answer.message)
+    if meaning.reason != LAUNCH_FAILED:
+        hint = f"other offerings are tried; {meaning.hint}"
+        return InsufficientCapacity(claim, answer.message, answer.unavailable, hint, meaning.reason)
+    hint = "other offerings are tried; allow more instance types, zones or capacity types"
+    return InsufficientCapacity(claim, answer.message, answer.unavailable, hint)

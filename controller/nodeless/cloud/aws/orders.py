@@ -10,7 +10,7 @@ from typing import Any
 
 from nodeless.cloud import InsufficientCapacity, LaunchFailed, ResolvedNodeClass
 from nodeless.cloud.aws.errors import AwsCallRefused
-from nodeless.cloud.aws.launch_failures import launch_failed
+from nodeless.cloud.aws.launch_failures import USER_DATA_TOO_LARGE, launch_failed
 from nodeless.cloud.aws.launch_templates import LaunchTemplates
 from nodeless.cloud.aws.settings import AwsSettings
 from nodeless.launch.candidates import Candidate, Candidates, candidates_for
@@ -19,7 +19,7 @@ from nodeless.launch.kubelet_arguments import Cluster
 from nodeless.launch.placement import placement_labels
 from nodeless.launch.tags import claim_tags, pool_tags
 from nodeless.launch.templates import LaunchTemplate, launch_template
-from nodeless.launch.user_data import UserDataError
+from nodeless.launch.user_data import UserDataError, UserDataTooLongError
 from nodeless.launch.variants import EFA, Variant, reserved_by, variant_of
 from nodeless.model.instance_types import InstanceType, Offering
 from nodeless.model.nodes import Claim
@@ -199,7 +199,9 @@ class Preparer:
                 reservation=variant.reservation,
             )
         except UserDataError as error:
-            raise LaunchFailed(order.title, "UserDataInvalid", str(error)) from error
+            too_long = isinstance(error, UserDataTooLongError)
+            reason = USER_DATA_TOO_LARGE if too_long else "UserDataInvalid"
+            raise LaunchFailed(order.title, reason, str(error)) from error
 
     def _pool_tags(self, order: Order) -> dict[str, str]:
         return pool_tags(self.settings.cluster_name, order.pool, order.node_class, self.settings.tags)

@@ -56,12 +56,12 @@ _ROUND = 60.0
 _SWEEP_ROUNDS = 10
 _STALE_REASONS = frozenset(
     {
-        "ImageNotFound",
+        "AMINotFound",
         "SubnetNotFound",
         "SecurityGroupNotFound",
         "CapacityReservationNotFound",
         "PlacementGroupNotFound",
-        "InstanceProfileNotFound",
+        "InstanceProfileNameInvalid",
     }
 )
 
@@ -108,7 +108,7 @@ class AwsProvider:
         self._instances = Instances(self._session, settings.cluster_name, on_batch)
         self._preparer = Preparer(settings, self._templates)
         self._dry_runs = DryRuns(self._session, self._preparer, clock)
-        self._launcher = Launcher(self._session, self._preparer, self._instances, clock)
+        self._launcher = Launcher(self._session, self._preparer, self._instances, clock, self._log)
         self._launches = GroupLaunches(self._launcher, self._order, self._learn, on_batch)
         self._statuses = InstanceStatuses(self._session, clock)
         name = settings.interruption_queue

@@ -85,7 +85,7 @@ class Resolver:
 
 
 def _unresolved(node_class: NodeClass, fault: Fault) -> NodeClassUnresolved:
-    return NodeClassUnresolved(node_class.reference, fault.field, fault.message, fault.hint)
+    return NodeClassUnresolved(node_class.reference, fault.field, fault.message, fault.hint, fault.reason)
 
 
 async def _nothing() -> tuple[str, ...]:
