@@ -70,6 +70,10 @@ class World:
             if isinstance(each, UpdateNode):
                 self.see(replace(self.cluster.snapshot.nodes[each.name], taints=each.taints))
 
+    async def carry_out_side_by_side(self, sequences):
+        for each in sequences:
+            await self.carry_out(each)
+
     def look(self, seconds=0.0):
         self.now += seconds
         return asyncio.run(self.loop.look_once())

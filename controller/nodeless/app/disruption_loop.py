@@ -28,6 +28,7 @@ from nodeless.disruption import (
     begin,
     disrupt,
     nothing_to_do,
+    side_by_side,
     still_right,
 )
 from nodeless.disruption.candidates import replacing
@@ -129,7 +130,7 @@ class DisruptionLoop:
         if snapshot is self._idle:
             return
         steps = advance(snapshot, wall_clock())
-        await self._hands.carry_out(steps)
+        await self._carry_out(steps, snapshot)
         self._metrics.disruption.failures.inc(sum(map(_is_failure, steps)))
         await self._hands.carry_out(told(self._cluster.snapshot))
         self._idle = snapshot if not steps and not replacing(snapshot) else None
@@ -231,11 +232,15 @@ class DisruptionLoop:
         self._metrics.disruption.show_move(move)
         instructions = begin(move, snapshot, dict(snapshot.pools), now, reason=one_line)
         async with self._acting:
-            for instruction in instructions:
-                await self._hands.carry_out((instruction,))
-                if isinstance(instruction, CreateClaim):
-                    # Pods come to it only once their old node is drained.
-                    self._cluster.handle(Nominated(instruction.claim.name, now + LOOK_SECONDS))
+            await self._carry_out(instructions, snapshot)
+        for instruction in instructions:
+            if isinstance(instruction, CreateClaim):
+                # Pods come to it only once their old node is drained.
+                self._cluster.handle(Nominated(instruction.claim.name, now + LOOK_SECONDS))
+
+    async def _carry_out(self, instructions: tuple[Instruction, ...], snapshot: Snapshot) -> None:
+        for part in side_by_side(instructions, snapshot):
+            await self._hands.carry_out_side_by_side(part)
 
     def _tell(self, decisions: Decisions, snapshot: Snapshot) -> None:
         now = time.monotonic()

@@ -4,6 +4,7 @@ Each instruction is idempotent; what the world answers comes back as events. A r
 call raises, and whoever gave the instruction tries again later with fresh eyes.
 """
 
+import asyncio
 from collections.abc import Iterable
 from itertools import groupby
 from typing import Any
@@ -90,6 +91,16 @@ class Hands:
                 self.assert_leading()
                 await self._carry_out(instruction)
                 self.failpoint("after", instruction)
+
+    async def carry_out_side_by_side(self, sequences: Iterable[Iterable[do.Instruction]]) -> None:
+        """Carry out sequences at the same time, each in its order.
+
+        Raises the first failure, as `carry_out` does, once all have ended.
+        """
+        outcomes = await asyncio.gather(*map(self.carry_out, sequences), return_exceptions=True)
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                raise outcome
 
     def _pass(self, moment: Moment, instructions: Iterable[do.Instruction]) -> None:
         for instruction in instructions:

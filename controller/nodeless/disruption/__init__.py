@@ -7,14 +7,15 @@ leader must know on the objects themselves.
 Modules in the order of the work: `memory` (what earlier looks decided), `schedules` and `budgets`
 (how many at a time), `blocking` and `candidates` (which nodes), `simulation` (where their pods go),
 `room`, `replacing`, `balance` and `consolidation` (what is better), `succession`, `ageing` and
-`repairing` (what is too old or broken), `deciding` (which move), `commands` (how it is done), `moments`
-(when time alone changes what is found), `stillness` (when a look can be spared).
+`repairing` (what is too old or broken), `deciding` (which move), `commands` and `side_by_side` (how it
+is done), `moments` (when time alone changes what is found), `stillness` (when a look can be spared).
 """
 
 from nodeless.disruption.commands import advance, begin
 from nodeless.disruption.deciding import disrupt, still_right
 from nodeless.disruption.memory import Memory
 from nodeless.disruption.policy import DisruptionPolicy
+from nodeless.disruption.side_by_side import side_by_side
 from nodeless.disruption.stillness import Stillness, nothing_to_do
 
 __all__ = [
@@ -25,5 +26,6 @@ __all__ = [
     "begin",
     "disrupt",
     "nothing_to_do",
+    "side_by_side",
     "still_right",
 ]
