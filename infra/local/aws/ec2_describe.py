@@ -40,18 +40,12 @@ def describe_instance_status(call: Call) -> dict[str, Any]:
     for name, _ in filters:
         if name not in _STATUS_FILTERS:
             raise AwsError("InvalidParameterValue", f"The filter '{name}' is invalid")
-    statuses = [_status(call, i) for i in _instances(call, parameters.get("InstanceIds"))]
+    statuses = [_status(call, i) for i in moto_instances.records(call, parameters.get("InstanceIds"))]
     if not parameters.get("IncludeAllInstances"):
         statuses = [s for s in statuses if s["InstanceState"]["Name"] == "running"]
     chosen = [s for s in statuses if all(_has(s, name, values) for name, values in filters)]
     shown, token = page(chosen, parameters, default=100, maximum=1000)
     return {"InstanceStatuses": shown} | ({"NextToken": token} if token else {})
-
-
-def _instances(call: Call, identifiers: list[str] | None) -> list[dict[str, Any]]:
-    arguments = {"InstanceIds": identifiers} if identifiers else {}
-    pages = call.client().get_paginator("describe_instances").paginate(**arguments)
-    return [i for answer in pages for reservation in answer["Reservations"] for i in reservation["Instances"]]
 
 
 def _status(call: Call, instance: Mapping[str, Any]) -> dict[str, Any]:
@@ -92,7 +86,7 @@ def describe_instances(call: Call) -> Mapping[str, Any] | WireResponse:
     """ec2.DescribeInstances with reservation and placement, and without what reads that lag do not see."""
     wanted, lag = call.parameters.get("InstanceIds") or [], call.state.faults.consistency
     since = datetime.now(UTC) - timedelta(seconds=lag)
-    hidden = [i["InstanceId"] for i in _instances(call, None) if i["LaunchTime"] > since] if lag else []
+    hidden = [i["InstanceId"] for i in moto_instances.records(call) if i["LaunchTime"] > since] if lag else []
     missing = sorted(set(wanted) & set(hidden))
     if missing:
         message = f"The instance ID '{missing[0]}' does not exist"

@@ -74,7 +74,7 @@ def chosen(call: Call) -> tuple[list[dict[str, Any]], str | None]:
         message = "The parameter instancesSet cannot be used with the parameter maxResults"
         raise AwsError("InvalidParameterCombination", message)
     with call.moto.alone():
-        groups = list(_groups(call))
+        groups = list(_groups(call.region, parameters.get("InstanceIds"), parameters.get("Filters") or ()))
         most, token = int(parameters.get("MaxResults") or _AT_ONCE), parameters.get("NextToken")
         names = [name for name, _ in groups]
         if token and token not in names:
@@ -90,10 +90,23 @@ def chosen(call: Call) -> tuple[list[dict[str, Any]], str | None]:
     return shown, page[-1][0] if len(groups) > start + most else None
 
 
-def _groups(call: Call) -> Iterator[tuple[str, list[str]]]:
-    """Reservation ids with the ids of those of their instances that the call chooses."""
-    backend = ec2_backends[ACCOUNT][call.region]
-    ids, filters = call.parameters.get("InstanceIds"), EveryFilter(call.parameters.get("Filters") or ())
+def records(call: Call, ids: list[str] | None = None) -> list[dict[str, Any]]:
+    """Every instance, or those with these ids, as DescribeInstances shows it.
+
+    Raises:
+        moto.core.exceptions.ServiceException: An unknown instance.
+    """
+    with call.moto.alone():
+        found = [each for _, group in _groups(call.region, ids) for each in group]
+        _learn(call, [each for each in found if each not in _known])
+        return [dict(_known[each][1]) for each in found]
+
+
+def _groups(
+    region: str, ids: list[str] | None, wanted: Iterable[Mapping[str, Any]] = ()
+) -> Iterator[tuple[str, list[str]]]:
+    """Reservation ids with the ids of those of their instances that are chosen."""
+    backend, filters = ec2_backends[ACCOUNT][region], EveryFilter(wanted)
     found = (
         backend.get_reservations_by_instance_ids(ids, filters=filters)
         if ids
