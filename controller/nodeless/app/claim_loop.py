@@ -79,7 +79,10 @@ class ClaimLoop:
             case events.VolumeAttachmentGone(name) if name in before.attachments:
                 self._add_node(after, before.attachments[name].node_name)
             case events.PoolSeen(pool):
-                self._add_claims(after, lambda claim: claim.pool == pool.reference)
+                known_pool = before.pools.get(pool.key)
+                # Its status follows each of its claims: none of them need look at itself for that.
+                if known_pool is None or not pool.wants_the_same(known_pool):
+                    self._add_claims(after, lambda claim: claim.pool == pool.reference)
             case events.NodeClassSeen(node_class):
                 self._add_claims(after, lambda claim: claim.node_class == node_class.reference)
 

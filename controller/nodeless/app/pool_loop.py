@@ -35,6 +35,8 @@ from nodeless.state import PoolUnusable, pool_members, pool_usage, usable
 from nodeless.watch import ApiClient, ApiError, ApiUnavailable
 
 _RETRY_SECONDS = 2.0
+#: Claims change in crowds: a pool's status is written once for all that change within so many seconds.
+_GATHER_SECONDS = 0.2
 #: Node classes are resolved anew this often (Karpenter's node template controller).
 _RESOLVE_SECONDS = 300.0
 _UNRESOLVED_SECONDS = 10.0
@@ -84,7 +86,7 @@ class PoolLoop:
             case events.NodeClassGone(key):
                 self._add_pools_of(after, key)
             case events.ClaimSeen(claim):
-                self._queue.add(str(claim.pool))
+                self._queue.add_in(str(claim.pool), _GATHER_SECONDS)
             case events.ClaimGone(name) if name in before.claims:
                 self._queue.add(str(before.claims[name].pool))
                 self._queue.add(str(before.claims[name].node_class))

@@ -5,7 +5,7 @@ AWSNodeTemplate, a v1 EC2NodeClass, or the inline `spec.provider` of a Provision
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from nodeless.model.conditions import Condition
 from nodeless.model.hardware import ConnectionTracking, CpuOptions, NetworkInterface
@@ -114,6 +114,17 @@ class Pool:
     @property
     def name(self) -> str:
         return self.reference.name
+
+    def wants_the_same(self, other: "Pool") -> bool:
+        """Whether two versions of a pool differ at most in what their status reports."""
+        reported = replace(
+            self,
+            status_resources=other.status_resources,
+            status_nodes=other.status_nodes,
+            status_node_class_generation=other.status_node_class_generation,
+            conditions=other.conditions,
+        )
+        return reported == other
 
 
 @dataclass(frozen=True, slots=True)
