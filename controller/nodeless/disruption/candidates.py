@@ -99,11 +99,12 @@ class Making:
 
 def replacing(snapshot: Snapshot) -> dict[str, tuple[str, ...]]:
     """For each replacement, by claim name: the claims that it replaces and that still live."""
-    return {
-        name: olds
-        for name, claim in sorted(snapshot.claims.items())
-        if (olds := tuple(old for old in claim.replaces if old in snapshot.claims))
-    }
+    found = (
+        (name, tuple(old for old in claim.replaces if old in snapshot.claims))
+        for name, claim in snapshot.claims.items()
+        if claim.replaces
+    )
+    return dict(sorted((name, olds) for name, olds in found if olds))
 
 
 def _obstacle(

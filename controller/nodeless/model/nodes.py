@@ -93,7 +93,11 @@ class Claim:
     """Why the object cannot be read: then little more than its metadata is known, and nothing ends it."""
 
     def condition(self, type_: str) -> Condition | None:
-        return next((condition for condition in self.conditions if condition.type == type_), None)
+        # Asked for every claim at every step: a generator would take twice the time.
+        for condition in self.conditions:
+            if condition.type == type_:
+                return condition
+        return None
 
     def is_true(self, type_: str) -> bool:
         condition = self.condition(type_)
@@ -118,7 +122,8 @@ class Claim:
     @property
     def replaces(self) -> tuple[str, ...]:
         """The claims in whose place it was made."""
-        return tuple(name for name in self.annotations.get(REPLACES, "").split(",") if name)
+        text = self.annotations.get(REPLACES)
+        return tuple(name for name in text.split(",") if name) if text else ()
 
     @property
     def instance_type(self) -> str:

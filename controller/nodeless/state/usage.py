@@ -8,11 +8,8 @@ from nodeless.model.snapshot import Snapshot
 
 def pool_members(snapshot: Snapshot, pool: Pool) -> tuple[tuple[Claim, Node | None], ...]:
     """The claims of a pool with their nodes, by name."""
-    return tuple(
-        (claim, snapshot.node_of(claim))
-        for name, claim in sorted(snapshot.claims.items())
-        if claim.pool == pool.reference
-    )
+    mine = [(name, claim) for name, claim in snapshot.claims.items() if claim.pool == pool.reference]
+    return tuple((claim, snapshot.node_of(claim)) for _, claim in sorted(mine))
 
 
 def stands_in(snapshot: Snapshot, claim: Claim) -> bool:
