@@ -107,7 +107,7 @@ class Consolidation:
     def _crowded(self, candidate: Candidate, room: Room) -> bool:
         """Whether the other nodes surely hold not all of its pods; that is then why it stays."""
         pods = len(candidate.pods)
-        seats = room.seats(candidate) if pods else 0
+        seats = room.seats([candidate]) if pods else 0
         if seats >= pods:
             return False
         self._stay(candidate, f"the other nodes have room for {seats} of its {pods} pods at most")
@@ -136,10 +136,13 @@ class Consolidation:
     def _merges(self, ordered: Sequence[Candidate], left: dict[str, int]) -> Move | None:
         best: Move | None = None
         room = Room(self._snapshot, self._closed)
+        least = LeastPrices(self._catalog, room)
         for pool in sorted({candidate.pool.key for candidate in ordered}):
             mine = [candidate for candidate in ordered if candidate.pool.key == pool]
             most = min(len(mine), left[pool], self._policy.most_nodes)
             for size in (size for size in _MERGE_SIZES if size <= most):
+                if least.of(mine[:size]) >= self._limit(mine[:size]):
+                    continue
                 found = self._sought(mine[:size], room)
                 if isinstance(found, str):
                     continue
@@ -171,14 +174,14 @@ class Consolidation:
         return _around(self._snapshot, [*(each.node.name for each in some), *takers])
 
     def _single(self, ordered: Sequence[Candidate], left: dict[str, int]) -> Move | None:
-        room, least = Room(self._snapshot, self._closed), LeastPrices(self._catalog)
+        room = Room(self._snapshot, self._closed)
+        least = LeastPrices(self._catalog, room)
         trials = 0
         for candidate in _turned(ordered, int(self._now // 10) * _MOST_SINGLES):
             if left[candidate.pool.key] <= 0:
                 continue
-            price = (candidate.price or 0.0) * (1 - self._policy.least_saving)
-            bound = least.of(candidate, room)
-            if bound >= price:
+            bound = least.of([candidate])
+            if bound >= self._limit([candidate]):
                 self._stay(
                     candidate,
                     f"nothing cheaper holds its pods: they cost {bound:.4f} USD/h at least"
@@ -210,6 +213,10 @@ class Consolidation:
                 return move
             self.verdicts[candidate.name] = refusal
         return None
+
+    def _limit(self, some: Iterable[Candidate]) -> float:
+        """What replacements must cost less than."""
+        return sum(candidate.price or 0.0 for candidate in some) * (1 - self._policy.least_saving)
 
     def _replacement(self, some: Sequence[Candidate], world: Snapshot | None = None) -> Replacement | str:
         """What would take the candidates' place, by the solver on the whole snapshot or a part of it."""

@@ -4,7 +4,7 @@ They only say no. Requests and free room are looked at, nothing else; so a pod t
 lets pass may still have no place, and the solver decides. Arrays are [node, resource].
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,8 @@ from nodeless.model.snapshot import Snapshot
 from nodeless.solve.pods.eligibility import leaving
 
 Amounts = NDArray[np.float64]
+Requests = tuple[tuple[str, int], ...]
+"""What a pod asks for, as its shape has it."""
 #: Nodes that a trial looks at: the fullest with room, and the emptiest.
 _TARGETS = 24
 
@@ -41,15 +43,21 @@ class Room:
             [[some.get(name, 0) for name in self.resources] for some in free], dtype=np.float64
         ).reshape(len(free), len(self.resources))
         self.names = tuple(self._index)
+        self._rows: dict[Requests, Amounts] = {}
 
-    def row(self, requests: Resources) -> Amounts:
-        amounts: Amounts = np.array([requests.get(name, 0) for name in self.resources], dtype=np.float64)
-        return amounts
+    def row(self, requests: Requests) -> Amounts:
+        """What a pod asks for, in the order of `resources`; many pods ask for the same."""
+        known = self._rows.get(requests)
+        if known is None:
+            asked = dict(requests)
+            known = np.array([asked.get(name, 0) for name in self.resources], dtype=np.float64)
+            self._rows[requests] = known
+        return known
 
     def take(self, name: str, pod: Pod) -> None:
         """A pod will run there."""
         if name in self._index:
-            self.free[self._index[name]] -= self.row(pod.requests)
+            self.free[self._index[name]] -= self.row(pod.shape.requests)
 
     def close(self, name: str) -> None:
         """A node takes nothing more."""
@@ -58,29 +66,43 @@ class Room:
 
     def homeless(self, candidate: Candidate) -> Pod | None:
         """A pod of the candidate that has room on no other node; None when each has some."""
-        others = self._others(candidate)
-        for pod in _largest_first(candidate.pods):
-            if not (others & self._fits(self.row(pod.requests))).any():
+        return self.homeless_of([candidate])
+
+    def homeless_of(self, some: Sequence[Candidate]) -> Pod | None:
+        """A pod of the candidates that has room on none of the other nodes; None when each has some."""
+        others = self._others(some)
+        seen: set[Requests] = set()
+        for pod in _largest_first([pod for candidate in some for pod in candidate.pods]):
+            requests = pod.shape.requests
+            if requests in seen:
+                continue
+            seen.add(requests)
+            if not (others & self._fits(self.row(requests))).any():
                 return pod
         return None
 
-    def seats(self, candidate: Candidate) -> int:
-        """How many of the candidate's pods all other nodes hold at most: as if each were the smallest."""
-        others = self.free[self._others(candidate)]
-        return int(self._held(others, _least(self, candidate.pods)).sum())
+    def seats(self, some: Sequence[Candidate]) -> int:
+        """How many of the candidates' pods all other nodes hold at most: as if each were the smallest."""
+        others = self.free[self._others(some)]
+        return int(held(others, self.least(some)).sum())
+
+    def least(self, some: Sequence[Candidate]) -> Amounts:
+        """What each of the candidates' pods asks for at least."""
+        rows = [self.row(pod.shape.requests) for candidate in some for pod in candidate.pods]
+        least: Amounts = np.array(rows).min(axis=0)
+        return least
 
     def takers(self, some: Sequence[Candidate]) -> tuple[str, ...]:
         """Every node that has room for the smallest of the candidates' pods; no other takes any of them."""
-        least = _least(self, [pod for candidate in some for pod in candidate.pods])
         ending = {candidate.node.name for candidate in some}
-        found = np.flatnonzero(self._held(self.free, least) > 0)
+        found = np.flatnonzero(held(self.free, self.least(some)) > 0)
         return tuple(self.names[i] for i in found if self.names[i] not in ending)
 
     def targets(self, candidate: Candidate, among: Iterable[str] | None = None) -> tuple[str, ...]:
         """Some nodes that may take the candidate's pods, of its own pool first; of `among` where given."""
         if not candidate.pods:
             return ()
-        allowed = self._others(candidate) & self._fits(_least(self, candidate.pods))
+        allowed = self._others([candidate]) & self._fits(self.least([candidate]))
         if among is not None:
             chosen = np.zeros(len(self.names), dtype=np.bool_)
             chosen[[self._index[name] for name in among if name in self._index]] = True
@@ -92,36 +114,31 @@ class Room:
         own = [i for i in order if self._pool[i] == candidate.pool.key]
         some = [*own[: _TARGETS // 3], *own[-_TARGETS // 3 :], *order[-_TARGETS // 3 :]]
         large = _largest_first(candidate.pods)[0]
-        fits_large = self._fits(self.row(large.requests))
+        fits_large = self._fits(self.row(large.shape.requests))
         some += [i for i in order if fits_large[i]][: _TARGETS // 3]
         return tuple(self.names[i] for i in dict.fromkeys(some))
 
-    def absorbed(self, candidate: Candidate) -> Amounts:
-        """The most that all other nodes together can take."""
-        total: Amounts = np.where(self._others(candidate)[:, None], np.maximum(self.free, 0), 0).sum(axis=0)
+    def absorbed(self, some: Sequence[Candidate]) -> Amounts:
+        """The most that all nodes but the candidates' can take together."""
+        total: Amounts = np.maximum(self.free[self._others(some)], 0.0).sum(axis=0)
         return total
-
-    def _held(self, free: Amounts, least: Amounts) -> Amounts:
-        """For each row of free room, how many pods of a size it holds. Every pod asks for one of `pods`."""
-        asked = least > 0
-        held: Amounts = np.maximum(np.floor(free[:, asked] / least[asked]).min(axis=1), 0.0)
-        return held
 
     def _fits(self, requests: Amounts) -> NDArray[np.bool_]:
         mask: NDArray[np.bool_] = np.logical_and.reduce(self.free >= requests, axis=1)
         return mask
 
-    def _others(self, candidate: Candidate) -> NDArray[np.bool_]:
+    def _others(self, some: Sequence[Candidate]) -> NDArray[np.bool_]:
         mask = np.ones(len(self.names), dtype=np.bool_)
-        if candidate.node.name in self._index:
-            mask[self._index[candidate.node.name]] = False
+        for candidate in some:
+            if candidate.node.name in self._index:
+                mask[self._index[candidate.node.name]] = False
         return mask
 
 
 class LeastPrices:
     """What new capacity costs at least."""
 
-    def __init__(self, catalog: Catalog) -> None:
+    def __init__(self, catalog: Catalog, room: Room) -> None:
         offers = {
             (kind.name, offering.price): (offering.price, kind.allocatable)
             for kinds in catalog.values()
@@ -129,37 +146,60 @@ class LeastPrices:
             for offering in kind.offerings
             if offering.available
         }
-        self._offers = sorted(offers.values(), key=lambda offer: offer[0])
+        known = sorted(offers.values(), key=lambda offer: offer[0])
+        self._room = room
+        #: By [offer], cheapest first, and what a node of it holds by [offer, resource].
+        self._prices: Amounts = np.array([price for price, _ in known], dtype=np.float64)
+        self._holds: Amounts = np.array(
+            [[float(holds.get(name, 0)) for name in room.resources] for _, holds in known]
+        ).reshape(len(known), len(room.resources))
 
-    def of(self, candidate: Candidate, room: Room) -> float:
+    def of(self, some: Sequence[Candidate]) -> float:
         """A bound: no new nodes for what cannot go elsewhere cost less; infinite when no type holds it."""
-        asked = np.array([room.row(pod.requests) for pod in candidate.pods]).sum(axis=0)
-        needed = asked - room.absorbed(candidate)
-        pod = room.homeless(candidate)
-        bounds = [0.0]
-        for name, amount in zip(room.resources, needed, strict=True):
-            if amount > 0 and name in (CPU, MEMORY):
-                rates = [price / held[name] for price, held in self._offers if held.get(name, 0) > 0]
-                bounds.append(min(rates, default=float("inf")) * float(amount))
+        pod = self._room.homeless_of(some)
+        bounds = [0.0, *self._by_amount(some), self._by_number(some)]
         if pod is not None:
-            bounds.append(self._cheapest(pod.requests))
+            bounds.append(self._cheapest(self._room.row(pod.shape.requests)))
         return max(bounds)
 
-    def _cheapest(self, requests: Resources) -> float:
-        for price, held in self._offers:
-            if all(held.get(name, 0) >= amount for name, amount in requests.items()):
-                return price
-        return float("inf")
+    def _by_amount(self, some: Sequence[Candidate]) -> Iterator[float]:
+        """Processors, and memory: each unit costs what it costs where it is cheapest."""
+        rows = [self._room.row(pod.shape.requests) for each in some for pod in each.pods]
+        needed = np.array(rows).sum(axis=0) - self._room.absorbed(some)
+        for name in (CPU, MEMORY):
+            column = self._room.resources.index(name)
+            amounts = self._holds[:, column]
+            if needed[column] > 0:
+                yield self._least_rate(amounts) * float(needed[column])
+
+    def _by_number(self, some: Sequence[Candidate]) -> float:
+        """Whole pods: a node holds no more of them than if each were the smallest."""
+        over = sum(len(each.pods) for each in some) - self._room.seats(some)
+        return self._least_rate(held(self._holds, self._room.least(some))) * over if over > 0 else 0.0
+
+    def _least_rate(self, amounts: Amounts) -> float:
+        """The least price of a unit, when the nodes offered have so many; infinite when none has any."""
+        some = amounts > 0
+        return float((self._prices[some] / amounts[some]).min(initial=np.inf))
+
+    def _cheapest(self, requests: Amounts) -> float:
+        fitting = np.flatnonzero((self._holds >= requests).all(axis=1))
+        return float(self._prices[fitting[0]]) if fitting.size else float("inf")
 
 
-def _least(room: Room, pods: Sequence[Pod]) -> Amounts:
-    """What each of some pods asks for at least."""
-    least: Amounts = np.array([room.row(pod.requests) for pod in pods]).min(axis=0)
-    return least
+def held(free: Amounts, least: Amounts) -> Amounts:
+    """For each row of free room, how many pods of a size it holds. Every pod asks for one of `pods`."""
+    asked = least > 0
+    counts: Amounts = np.maximum(np.floor(free[:, asked] / least[asked]).min(axis=1), 0.0)
+    return counts
 
 
-def _largest_first(pods: Sequence[Pod]) -> list[Pod]:
-    return sorted(pods, key=lambda pod: (-pod.requests.get(CPU, 0), -pod.requests.get(MEMORY, 0), pod.key))
+def _largest_first(pods: Iterable[Pod]) -> list[Pod]:
+    def order(pod: Pod) -> tuple[int, int, str]:
+        asked = pod.requests
+        return (-asked.get(CPU, 0), -asked.get(MEMORY, 0), pod.key)
+
+    return sorted(pods, key=order)
 
 
 def _free(snapshot: Snapshot, name: str) -> Resources:
