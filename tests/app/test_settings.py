@@ -1,5 +1,7 @@
 """Settings: every key with its default, its values and its faults, from wherever it is given."""
 
+import base64
+
 import pytest
 
 from nodeless.app.given import Given
@@ -17,6 +19,7 @@ def read(**data):
 
 
 NINE_PERCENT_LESS = PriceAdjustment(percent=-9.0)
+AUTHORITY = base64.b64encode(b"-----BEGIN CERTIFICATE-----\nMII=\n-----END CERTIFICATE-----\n").decode()
 #: Key, field, default, a text and what it means, a text that means nothing (None: there is none).
 TABLE = [
     ("batchMaxDuration", "batch_max_seconds", 10.0, "1m30s", 90.0, "0s"),
@@ -29,6 +32,10 @@ TABLE = [
     ("nodeless.reservedENIs", "reserved_interfaces", 0, "1", 1, "-1"),
     ("nodeless.prefixDelegation", "prefix_delegation", False, "true", True, "yes"),
     ("aws.isolatedVPC", "isolated_vpc", False, "true", True, "maybe"),
+    ("nodeless.clusterCABundle", "cluster_ca_bundle", "", AUTHORITY, AUTHORITY, "Q0E="),
+    ("nodeless.eksControlPlane", "eks_control_plane", True, "false", False, "maybe"),
+    ("nodeless.amiRefreshInterval", "ami_refresh_interval", 60.0, "15m", 900.0, "59s"),
+    ("nodeless.subnetRefreshInterval", "subnet_refresh_interval", 60.0, "2h", 7200.0, "often"),
     ("nodeless.disableDryRun", "disable_dry_run", False, "true", True, "maybe"),
     ("aws.nodeNameConvention", "node_name_convention", "ip-name", "resource-name", "resource-name", "dns"),
     ("aws.vmMemoryOverheadPercent", "vm_memory_overhead_percent", 0.075, "0.1", 0.1, "7.5"),
@@ -149,6 +156,10 @@ VERSION_ONE = [
     ("BATCH_IDLE_DURATION", "2s", "batch_idle_seconds", 2.0),
     ("ISOLATED_VPC", "true", "isolated_vpc", True),
     ("DISABLE_DRY_RUN", "true", "disable_dry_run", True),
+    ("CLUSTER_CA_BUNDLE", AUTHORITY, "cluster_ca_bundle", AUTHORITY),
+    ("EKS_CONTROL_PLANE", "false", "eks_control_plane", False),
+    ("AMI_REFRESH_INTERVAL", "1h", "ami_refresh_interval", 3600.0),
+    ("SUBNET_REFRESH_INTERVAL", "5m", "subnet_refresh_interval", 300.0),
     ("VM_MEMORY_OVERHEAD_PERCENT", "0.05", "vm_memory_overhead_percent", 0.05),
     ("INTERRUPTION_QUEUE", "queue", "interruption_queue_name", "queue"),
     ("FEATURE_GATES", "Drift=true,Other=false", "drift_enabled", True),

@@ -36,6 +36,8 @@ def test_settings_reach_the_node_that_is_made_and_what_the_process_leaves(
     replicas, api, aws, network, namespace, tmp_path
 ):
     aws.client("iam").create_instance_profile(InstanceProfileName="other-nodes")
+    pem = b"-----BEGIN CERTIFICATE-----\nMII=\n-----END CERTIFICATE-----\n"
+    authority = base64.b64encode(pem).decode()
     data = {
         "aws.clusterEndpoint": "https://other.example",
         "aws.defaultInstanceProfile": "other-nodes",
@@ -44,6 +46,7 @@ def test_settings_reach_the_node_that_is_made_and_what_the_process_leaves(
         "aws.enableENILimitedPodDensity": "false",
         "aws.vmMemoryOverheadPercent": "0.5",
         "aws.isolatedVPC": "true",
+        "nodeless.eksControlPlane": "false",
         "aws.nodeNameConvention": "resource-name",
         "batchIdleDuration": "200ms",
     }
@@ -63,6 +66,7 @@ def test_settings_reach_the_node_that_is_made_and_what_the_process_leaves(
         LEADER_ELECT="false",
         CONFIG_LOGGING_NAME="our-logging",
         LOG_OUTPUT_PATHS=f"stdout,{log}",
+        CLUSTER_CA_BUNDLE=authority,
         NODELESS_DECISIONS=str(tmp_path / "decisions"),
         NODELESS_DECISIONS_KEPT="1",
     )
@@ -89,9 +93,10 @@ def test_settings_reach_the_node_that_is_made_and_what_the_process_leaves(
     user_data = base64.b64decode(version["LaunchTemplateData"]["UserData"]).decode()
     assert "https://other.example" in user_data
     assert "--use-max-pods false" in user_data
+    assert f"--b64-cluster-ca '{authority}'" in user_data
     calls = {name for name in scrape(process) if name.startswith("nodeless_aws_call_duration_seconds_count")}
     assert calls
-    assert not any('service="pricing"' in name for name in calls)
+    assert not any('service="pricing"' in name or 'service="eks"' in name for name in calls)
     assert any(each["level"] == "DEBUG" for each in lines(process))
     assert "launched instance" in log.read_text()
     assert len([*(tmp_path / "decisions").iterdir()]) == 1

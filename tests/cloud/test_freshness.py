@@ -14,7 +14,7 @@ from nodeless.cloud.aws.price_list import bundled_date, bundled_prices, pricing_
 from nodeless.cloud.aws.pricing import Pricing
 from nodeless.cloud.aws.session import AwsSession
 from nodeless.model.pools import SelectorTerm
-from tests.cloud.conftest import World, a_provider
+from tests.cloud.conftest import SETTINGS, World, a_provider
 from tests.cloud.test_provider import NODE_CLASS, made_by
 
 SELECTED = replace(NODE_CLASS, images=(SelectorTerm(names=("amazon-eks-node-1.29-*",)),))
@@ -53,6 +53,58 @@ async def test_an_answer_serves_for_its_time(
         async with asyncio.timeout(30):
             while len(made_by(aws, action)) < 2 * once:  # noqa: ASYNC110 - the calls are another task's
                 await asyncio.sleep(0.05)
+
+
+async def asked(aws: LocalAws, action: str, count: int) -> None:
+    """Wait until AWS was asked so often."""
+    async with asyncio.timeout(30):
+        while len(made_by(aws, action)) < count:  # noqa: ASYNC110 - the calls are another task's
+            await asyncio.sleep(0.05)
+
+
+@pytest.mark.parametrize("later", [False, True], ids=["at start", "while it runs"])
+async def test_1_2_answers_on_images_and_subnets_serve_as_long_as_the_settings_say(
+    aws: LocalAws, world: World, later: bool
+) -> None:
+    now = [1_800_000_000.0]
+    settings = replace(SETTINGS, image_refresh_seconds=900.0, subnet_refresh_seconds=7200.0)
+    async with a_provider(clock=lambda: now[0], settings=SETTINGS if later else settings) as provider:
+        provider.use(settings)
+        await resolved(provider)
+        images = len(made_by(aws, "DescribeImages"))
+        now[0] += 899
+        await resolved(provider)
+        assert len(made_by(aws, "DescribeImages")) == images
+        now[0] += 2
+        await resolved(provider)
+        await asked(aws, "DescribeImages", 2 * images)
+        now[0] += 6298
+        await resolved(provider)
+        await asked(aws, "DescribeImages", 3 * images)
+        assert len(made_by(aws, "DescribeSubnets")) == 1
+        now[0] += 2
+        await resolved(provider)
+        await asked(aws, "DescribeSubnets", 2)
+
+
+async def test_1_2_a_cluster_that_eks_does_not_know_is_told_by_its_api_server(
+    aws: LocalAws, world: World
+) -> None:
+    now, versions = [1_800_000_000.0], iter(["1.28", "1.29"])
+
+    async def ask_version() -> str:
+        return next(versions)
+
+    async with a_provider(
+        clock=lambda: now[0], settings=replace(SETTINGS, kubernetes_version=""), ask_version=ask_version
+    ) as provider:
+        assert (await provider._cluster.get()).version == "1.28"
+        now[0] += 301
+        await provider._cluster.get()
+        async with asyncio.timeout(30):
+            while (await provider._cluster.get()).version != "1.29":  # noqa: ASYNC110 - as above
+                await asyncio.sleep(0.01)
+    assert made_by(aws, "DescribeCluster") == []
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,19 @@ from nodeless.app.settings import GlobalSettings
 from nodeless.cloud.aws import AwsSettings
 
 
-def aws_settings(settings: GlobalSettings, region: str, cluster_dns: str) -> AwsSettings:
-    """What the provider must be told; an empty `region` is found by boto3."""
+def aws_settings(
+    settings: GlobalSettings, region: str, cluster_dns: str, certificate_authority: str = ""
+) -> AwsSettings:
+    """What the provider must be told.
+
+    Args:
+        settings: The controller's.
+        region: Empty: boto3 finds it.
+        cluster_dns: Address of the cluster's DNS service; empty: not known.
+        certificate_authority: Of the API server as the controller knows it, as base64; for clusters of which
+            EKS is not asked.
+    """
+    known = "" if settings.eks_control_plane else certificate_authority
     return AwsSettings(
         cluster_name=settings.cluster_name,
         cluster_endpoint=settings.cluster_endpoint,
@@ -14,6 +25,9 @@ def aws_settings(settings: GlobalSettings, region: str, cluster_dns: str) -> Aws
         vm_memory_overhead_percent=settings.vm_memory_overhead_percent,
         tags=dict(settings.tags),
         cluster_dns=cluster_dns,
+        certificate_authority=settings.cluster_ca_bundle or known or None,
+        image_refresh_seconds=settings.ami_refresh_interval,
+        subnet_refresh_seconds=settings.subnet_refresh_interval,
         eni_limited_pod_density=settings.enable_eni_limited_pod_density,
         pod_eni=settings.enable_pod_eni,
         reserved_interfaces=settings.reserved_interfaces,

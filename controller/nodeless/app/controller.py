@@ -51,7 +51,7 @@ from nodeless.app.profiling import start_counting_memory
 from nodeless.app.provisioning import Provisioning
 from nodeless.app.recorder import Recorder
 from nodeless.app.reservation_loop import ReservationLoop
-from nodeless.app.server_version import check_server_version
+from nodeless.app.server_version import check_server_version, server_version
 from nodeless.app.settings import SETTINGS_NAME, settings_faults, settings_warnings
 from nodeless.app.surroundings import SurroundingsWatch
 from nodeless.app.trouble_loop import TroubleLoop
@@ -221,15 +221,17 @@ class Controller:
         raise LeadershipLostError
 
     async def _act(self, settings: LiveSettings, leadership: Leadership | None) -> None:
-        region, cluster_dns = self._process.region, await self._cluster_dns()
+        by_eks = settings.current.eks_control_plane
+        told = (self._process.region, await self._cluster_dns(), self._client.certificate_authority)
         aws = AwsProvider(
-            aws_settings(settings.current, region, cluster_dns),
+            aws_settings(settings.current, *told),
             log=logger("aws"),
             clock=wall_clock,
             on_call=self._metrics.show_call,
             on_batch=self._metrics.show_batch,
+            ask_version=None if by_eks else lambda: server_version(self._client),
         )
-        settings.listen(lambda current: aws.use(aws_settings(current, region, cluster_dns)))
+        settings.listen(lambda current: aws.use(aws_settings(current, *told)))
         cloud = measured(aws, self._metrics)
         try:
             async with asyncio.TaskGroup() as group:

@@ -21,6 +21,7 @@ from nodeless.app.drift_loop import selections
 from nodeless.app.given import Given
 from nodeless.app.hands import GUARD_NAME
 from nodeless.app.pool_catalogs import pool_catalogs, pool_subnets
+from nodeless.app.server_version import server_version
 from nodeless.app.settings import SETTINGS_NAME, GlobalSettings, SettingsError
 from nodeless.app.solver_policy import policy_of
 from nodeless.cloud import CloudError
@@ -66,6 +67,7 @@ async def live_situation(
     client = await ApiClient.connect()
     try:
         settings = await _settings(client, namespace, remark)
+        told = _NOTHING_TOLD if settings is None else await _told(client, settings)
         buffers = watched_buffers() if settings is not None and settings.capacity_buffers else ()
         snapshot = with_placeholders(await _snapshot(client, namespace, remark, buffers))
     finally:
@@ -74,7 +76,7 @@ async def live_situation(
     try:
         if settings is None:
             raise CloudError(f"ConfigMap {namespace}/{SETTINGS_NAME} does not tell the cluster's name")
-        async with _provider(settings, region) as cloud:
+        async with _provider(settings, region, told) as cloud:
             return await _situation(cloud, snapshot, policy_of(settings), now)
     except CloudError as error:
         if offline is None:
@@ -83,6 +85,9 @@ async def live_situation(
     catalog, problems = offline(snapshot)
     policy = policy_of(settings) if settings is not None else Policy()
     return Situation(snapshot, catalog, replace(policy, pool_problems=problems), now)
+
+
+_NOTHING_TOLD = ("", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,11 +122,12 @@ async def live_change(
             settings = await _read_settings(client, namespace)
         except SettingsError as error:
             raise ClusterUnreadable(f"ConfigMap {namespace}/{SETTINGS_NAME}: {error}") from None
+        told = await _told(client, settings)
         seen = await _snapshot(client, namespace, remark, ())
     finally:
         await client.close()
     policy, now, changed = policy_of(settings), time.time(), applied(seen)
-    async with _provider(settings, region) as cloud:
+    async with _provider(settings, region, told) as cloud:
         before, after = [await _situation(cloud, snapshot, policy, now) for snapshot in (seen, changed)]
         looked = Looked(
             await selections(cloud, seen),
@@ -132,10 +138,14 @@ async def live_change(
 
 
 @contextlib.asynccontextmanager
-async def _provider(settings: GlobalSettings, region: str) -> AsyncIterator[AwsProvider]:
+async def _provider(
+    settings: GlobalSettings, region: str, told: tuple[str, str]
+) -> AsyncIterator[AwsProvider]:
     """The cloud, started, of which nothing is changed; closed at the end."""
     log = structlog.get_logger().bind(logger="aws")
-    cloud = AwsProvider(aws_settings(settings, region, ""), log=log, reads_only=True)
+    authority, version = told
+    given = replace(aws_settings(settings, region, "", authority), kubernetes_version=version)
+    cloud = AwsProvider(given, log=log, reads_only=True)
     try:
         await cloud.start()
         yield cloud
@@ -192,6 +202,13 @@ async def _settings(
     except (ApiError, ApiUnavailable, SettingsError) as error:
         remark(f"settings not known: {error}")
         return None
+
+
+async def _told(client: ApiClient, settings: GlobalSettings) -> tuple[str, str]:
+    """What the cluster itself tells where EKS is not asked: certificate authority and version."""
+    if settings.eks_control_plane:
+        return _NOTHING_TOLD
+    return client.certificate_authority, await server_version(client)
 
 
 async def _read_settings(client: ApiClient, namespace: str) -> GlobalSettings:

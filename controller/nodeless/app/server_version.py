@@ -1,11 +1,30 @@
-"""Whether the API server is new enough for the webhook, as KUBERNETES_MIN_VERSION has it."""
+"""The API server's version, and whether it is new enough for the webhook (KUBERNETES_MIN_VERSION)."""
 
 from nodeless.app.setting_values import UnusableValue, version
-from nodeless.watch import ApiClient
+from nodeless.cloud import CloudError
+from nodeless.watch import ApiClient, ApiError, ApiUnavailable
 
 
 class OldServerError(Exception):
     """The API server is older than KUBERNETES_MIN_VERSION."""
+
+
+async def server_version(client: ApiClient) -> str:
+    """The API server's version as `major.minor`.
+
+    Raises:
+        CloudError: It does not tell, or tells none.
+    """
+    try:
+        told = str((await client.get("/version")).get("gitVersion", ""))
+    except (ApiError, ApiUnavailable) as error:
+        raise CloudError(f"the API server does not tell its version: {error}", "it is asked again") from error
+    try:
+        major, minor, _ = version(told)
+    except UnusableValue as error:
+        hint = "set nodeless.eksControlPlane (EKS_CONTROL_PLANE) to true: EKS is asked"
+        raise CloudError(f"the API server's version {told!r} {error.problem}", hint) from error
+    return f"{major}.{minor}"
 
 
 async def check_server_version(client: ApiClient, oldest: tuple[int, int, int]) -> None:

@@ -3,6 +3,7 @@
 The spellings are Go's, because users write these settings for Karpenter: `1m30s`, `true`, `t`.
 """
 
+import base64
 import json
 import math
 import re
@@ -11,6 +12,8 @@ from urllib.parse import urlsplit
 
 _DURATION_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)")
+#: Seconds; Karpenter v1 allows no less.
+_LEAST_REFRESH = 60.0
 _VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?:[-+].*)?")
 BOOLEANS: Mapping[str, bool] = {
     **dict.fromkeys(("1", "t", "T", "TRUE", "true", "True"), True),
@@ -48,6 +51,25 @@ def duration(value: str) -> float:
     if seconds <= 0:
         raise UnusableValue("must be positive", "write for example 1s")
     return float(seconds)
+
+
+def refresh_interval(value: str) -> float:
+    """A Go duration of a minute or more, in seconds."""
+    seconds = duration(value)
+    if seconds < _LEAST_REFRESH:
+        raise UnusableValue("is less than a minute", "write for example 1m or 15m")
+    return seconds
+
+
+def certificate_authority(value: str) -> str:
+    """Base64 of a PEM with certificates, as kubeconfigs have it; empty for none."""
+    try:
+        pem = base64.b64decode(value, validate=True)
+    except ValueError:
+        raise UnusableValue("is not base64", "give the PEM as base64, as a kubeconfig has it") from None
+    if value and b"-----BEGIN CERTIFICATE-----" not in pem:
+        raise UnusableValue("is no base64 of a PEM with certificates", "write: base64 -w0 ca.crt")
+    return value
 
 
 def optional_duration(value: str) -> float | None:

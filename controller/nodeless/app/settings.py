@@ -17,11 +17,13 @@ from nodeless.app.given import NOTHING_GIVEN, Given
 from nodeless.app.setting_values import (
     UnusableValue,
     boolean,
+    certificate_authority,
     count,
     duration,
     fraction,
     one_of,
     optional_duration,
+    refresh_interval,
     tags,
     text,
     url,
@@ -87,6 +89,14 @@ class GlobalSettings:
     cluster_endpoint: str = _setting(
         "aws.clusterEndpoint", url, "", "CLUSTER_ENDPOINT",
         "URL of the API server that nodes join; empty: EKS is asked", live=False)
+    cluster_ca_bundle: str = _setting(
+        "nodeless.clusterCABundle", certificate_authority, "", "CLUSTER_CA_BUNDLE",
+        "Certificate authority of the API server that nodes join, as base64; empty: EKS is asked",
+        live=False)
+    eks_control_plane: bool = _setting(
+        "nodeless.eksControlPlane", boolean, "true", "EKS_CONTROL_PLANE",
+        "EKS tells version and certificate authority; false: API server and the controller's own access do",
+        live=False)
     default_instance_profile: str = _setting(
         "aws.defaultInstanceProfile", text, "", "",
         "Instance profile of node classes that name none")
@@ -138,6 +148,12 @@ class GlobalSettings:
     disable_dry_run: bool = _setting(
         "nodeless.disableDryRun", boolean, "false", "DISABLE_DRY_RUN",
         "Ask EC2 neither at start nor of node classes whether launches would be allowed")
+    ami_refresh_interval: float = _setting(
+        "nodeless.amiRefreshInterval", refresh_interval, "1m", "AMI_REFRESH_INTERVAL",
+        "How long an answer on images serves, a minute at least (on AWS's own images an hour at least)")
+    subnet_refresh_interval: float = _setting(
+        "nodeless.subnetRefreshInterval", refresh_interval, "1m", "SUBNET_REFRESH_INTERVAL",
+        "How long an answer on subnets serves, a minute at least")
     interruption_queue_name: str = _setting(
         "aws.interruptionQueueName", text, "", "INTERRUPTION_QUEUE",
         "SQS queue of interruption notices; empty: none are read", live=False)

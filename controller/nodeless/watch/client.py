@@ -5,6 +5,7 @@ the pod's service account); requests go over one aiohttp session, because typed 
 cost ten times the processor time on the paths that matter.
 """
 
+import base64
 import os
 import socket
 import ssl
@@ -111,6 +112,12 @@ class ApiClient:
     @property
     def host(self) -> str:
         return str(self._configuration.host)
+
+    @property
+    def certificate_authority(self) -> str:
+        """Base64 of the PEM that the API server's certificate is checked by; empty when none is named."""
+        file = self._configuration.ssl_ca_cert
+        return base64.b64encode(Path(file).read_bytes()).decode() if file else ""
 
     @property
     def _address(self) -> str:

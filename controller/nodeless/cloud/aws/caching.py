@@ -25,6 +25,11 @@ class Cache(Generic[T]):
         self._values: dict[Hashable, tuple[float, T]] = {}
         self._fetches: dict[Hashable, asyncio.Task[T]] = {}
 
+    def keep(self, fresh: float) -> None:
+        """Have values be fresh for so many seconds from now on, and then do for as long as before."""
+        self._usable += fresh - self._fresh
+        self._fresh = fresh
+
     async def get(self, key: Hashable, fetch: Callable[[], Awaitable[T]]) -> T:
         """The value of a key, fetched when there is none that will do. Raises what `fetch` raises."""
         present = self._values.get(key)

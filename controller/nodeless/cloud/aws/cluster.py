@@ -1,5 +1,6 @@
 """What new nodes must know of their cluster: the settings, and what they omit from EKS."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,8 @@ from nodeless.launch.kubelet_arguments import Cluster
 #: Seconds; an upgrade of the control plane brings newer default images within this time.
 _FRESH = 900.0
 _USABLE = 12 * 3600.0
+#: Seconds, as Karpenter v1 asks the API server for its version.
+_VERSION_FRESH = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +29,18 @@ class KnownCluster:
 class ClusterFacts:
     """Finds out what is to be known of the cluster."""
 
-    def __init__(self, session: AwsSession, settings: AwsSettings, clock: Clock) -> None:
+    def __init__(
+        self,
+        session: AwsSession,
+        settings: AwsSettings,
+        clock: Clock,
+        ask_version: Callable[[], Awaitable[str]] | None = None,
+    ) -> None:
         self._session = session
         self._settings = settings
+        #: Tells the version of a cluster of which EKS is not asked.
+        self._ask_version = ask_version
+        self._versions: Cache[str] = Cache(clock, _VERSION_FRESH, _USABLE)
         self._cache: Cache[dict[str, Any]] = Cache(clock, _FRESH, _USABLE)
 
     async def get(self, *, with_service_cidr: bool = False) -> KnownCluster:
@@ -38,13 +50,16 @@ class ClusterFacts:
             nodeless.cloud.CloudError: EKS knows no such cluster.
         """
         given = self._settings
-        complete = given.cluster_endpoint and given.certificate_authority and given.kubernetes_version
+        version = given.kubernetes_version
+        if not version and self._ask_version is not None:
+            version = await self._versions.get("version", self._ask_version)
+        complete = given.cluster_endpoint and given.certificate_authority and version
         described: dict[str, Any] = {}
         if not complete or with_service_cidr:
             described = await self._cache.get("cluster", lambda: self._session.run(self._describe))
         network = described.get("kubernetesNetworkConfig", {})
         authority = described.get("certificateAuthority", {}).get("data", "")
-        version = given.kubernetes_version or str(described.get("version", ""))
+        version = version or str(described.get("version", ""))
         return KnownCluster(
             Cluster(
                 name=given.cluster_name,

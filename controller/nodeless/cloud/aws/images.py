@@ -49,6 +49,11 @@ class Images:
             lambda: self._fetch_default(node_class, family, version),
         )
 
+    def keep(self, seconds: float) -> None:
+        """Let answers on selected images serve for so long, on default images an hour at least."""
+        self._selected.keep(seconds)
+        self._default.keep(max(seconds, _DEFAULT_FRESH))
+
     def forget(self) -> None:
         """Ask AWS again: an image that was chosen is not there."""
         self._selected.forget()

@@ -8,7 +8,7 @@ that runs from the first `warm` to `close`. A standby replica calls neither.
 import asyncio
 import contextlib
 import time
-from collections.abc import Container, Sequence
+from collections.abc import Awaitable, Callable, Container, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -74,6 +74,7 @@ class AwsProvider:
     """AWS as a CloudProvider. `log` is a structlog logger; `clock` gives seconds since the epoch.
 
     With `reads_only` nothing is made in AWS by looking: instance profiles of roles are named, not made.
+    `ask_version` tells the cluster's Kubernetes version (`1.29`) where EKS is not to be asked for it.
     """
 
     def __init__(
@@ -85,22 +86,23 @@ class AwsProvider:
         on_batch: BatchObserver | None = None,
         *,
         reads_only: bool = False,
+        ask_version: Callable[[], Awaitable[str]] | None = None,
     ) -> None:
         self._log = log if log is not None else structlog.get_logger("aws")
         self._session = AwsSession(settings.region, on_call)
-        self._cluster = ClusterFacts(self._session, settings, clock)
+        self._cluster = ClusterFacts(self._session, settings, clock, ask_version)
         self._subnets = Subnets(self._session, clock)
         self._profiles = InstanceProfiles(self._session, clock, settings, reads_only=reads_only)
         self._reservations = CapacityReservations(self._session, clock)
+        self._images = Images(self._session, clock)
         self._resolver = Resolver(
             self._subnets,
             SecurityGroups(self._session, clock),
-            Images(self._session, clock),
+            self._images,
             self._profiles,
             self._reservations,
             PlacementGroups(self._session, clock),
         )
-        self._resolver.tags = settings.tags
         self._types = InstanceTypes(self._session, clock)
         self._pricing = Pricing(self._session, clock, self._log, isolated=settings.isolated_vpc)
         self._catalogs = Catalogs(settings, self._types, self._pricing, clock)
@@ -116,6 +118,7 @@ class AwsProvider:
         self._warmed: dict[str, tuple[Pool, NodeClass]] = {}
         self._keeper: asyncio.Task[None] | None = None
         self._ahead: asyncio.Task[None] | None = None
+        self.use(settings)
 
     def use(self, settings: AwsSettings) -> None:
         """Have other settings from the next call on; the cluster, its region and its prices stay."""
@@ -123,6 +126,8 @@ class AwsProvider:
         self._resolver.tags = settings.tags
         self._catalogs.settings = settings
         self._preparer.settings = settings
+        self._images.keep(settings.image_refresh_seconds)
+        self._subnets.keep(settings.subnet_refresh_seconds)
 
     @property
     def region(self) -> str:

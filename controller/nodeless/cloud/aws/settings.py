@@ -35,5 +35,9 @@ class AwsSettings:
     """No route to the Pricing API: on-demand prices stay the bundled ones."""
     dry_runs: bool = True
     """Ask EC2 whether launches would be allowed: at start, and of each EC2NodeClass."""
+    image_refresh_seconds: float = 60.0
+    """How long an answer on images serves; default images an hour at least."""
+    subnet_refresh_seconds: float = 60.0
+    """How long an answer on subnets serves."""
     interruption_queue: str = ""
     """Name of the SQS queue with warnings about instances; empty: there is none."""

@@ -46,6 +46,10 @@ class Subnets:
             for each in found
         )
 
+    def keep(self, seconds: float) -> None:
+        """Let EC2's answers serve for so long from now on."""
+        self._cache.keep(seconds)
+
     def promise(self, subnet_id: str, addresses: int) -> None:
         """Count addresses that a new node's pods will take."""
         self._promised[subnet_id] = self._promised.get(subnet_id, 0) + addresses
