@@ -80,3 +80,12 @@ def test_a_new_profile_is_unknown_to_ec2_for_a_while(world: World) -> None:
     world.aws.set_faults()
     assert len(instance_ids(world.fleet(config))) == 1
     assert world.ec2.run_instances(**request, **profile)["Instances"]
+
+
+def test_all_instances_of_one_request_get_its_profile(world: World) -> None:
+    request = {"ImageId": world.image, "InstanceType": "m5.large", "MinCount": 3, "MaxCount": 3}
+    made = world.ec2.run_instances(**request, IamInstanceProfile={"Name": "nodes"})["Instances"]
+    ids = [each["InstanceId"] for each in made]
+    (reservation,) = world.ec2.describe_instances(InstanceIds=ids)["Reservations"]
+    profiles = [each["IamInstanceProfile"]["Arn"].rpartition("/")[2] for each in reservation["Instances"]]
+    assert profiles == ["nodes"] * 3

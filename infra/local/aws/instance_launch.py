@@ -130,9 +130,13 @@ def _annotate(call: Call, wanted: Launch, instance_id: str) -> None:
 
 def run_instances(call: Call) -> dict[str, Any]:
     """ec2.RunInstances: moto's, with a profile that EC2 knows and interfaces that end with their instance."""
-    if unknown := unknown_profile(call, call.parameters.get("IamInstanceProfile") or {}):
+    profile = call.parameters.get("IamInstanceProfile") or {}
+    if unknown := unknown_profile(call, profile):
         raise AwsError("InvalidParameterValue", unknown)
     answer = call.forward(UserData=_decoded(call.parameters.get("UserData")))
+    if profile:
+        with call.moto.alone():
+            give_profile(call.region, [each["InstanceId"] for each in answer["Instances"][1:]], profile)
     for instance in answer["Instances"]:
         with call.moto.alone():
             annotate_instance(call.region, instance["InstanceId"], attributes={}, tags={})
