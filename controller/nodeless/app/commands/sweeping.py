@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nodeless.app.commands.inputs import Kubeconfig, Namespace
 from nodeless.app.commands.terms import refuse, remark
 from nodeless.explain.words import count
 
@@ -26,22 +27,63 @@ def sweep(
         str, typer.Option(help="AWS region [default: as boto3 finds it]", envvar="AWS_REGION")
     ] = "",
     timeout: Annotated[float, typer.Option(help="Seconds to wait until everything is gone")] = 600.0,
+    finalizers: Annotated[
+        bool,
+        typer.Option(
+            "--finalizers",
+            help="Then also let go of the cluster's objects: the dead controller's webhooks are deleted, and "
+            "its finalizers taken off pools, claims, node classes, nodes and the teardown guard",
+        ),
+    ] = False,
+    kubeconfig: Kubeconfig = "",
+    namespace: Namespace = "karpenter",
 ) -> None:
     """End the instances of a cluster whose controller is gone, without draining, and what belongs to them.
 
     Finds by the controller's own tags and paths: instances, interfaces that the VPC CNI left, launch
     templates, instance profiles. Run it when `pulumi destroy` cannot go on because the controller is dead:
-    while a controller runs it would only launch again. Exit code 1 when something is (still) there.
+    while a controller runs it would only launch again. With --finalizers a waiting `pulumi destroy` then goes
+    on by itself. Exit code 1 when something is (still) there.
     """
-    # Imported here: the other commands do not need AWS.
+    # Imported here: the other commands need neither AWS nor the cluster.
+    from nodeless.app.live import use_kubeconfig  # noqa: PLC0415
     from nodeless.cloud import CloudError  # noqa: PLC0415
+    from nodeless.watch import ApiError, ApiUnavailable  # noqa: PLC0415
 
+    if finalizers:
+        use_kubeconfig(kubeconfig)
     try:
-        left = asyncio.run(_sweep(cluster, yes, region, timeout))
-    except CloudError as error:
+        left = asyncio.run(_both(cluster, yes, region, timeout, namespace if finalizers else ""))
+    except (CloudError, ApiError, ApiUnavailable) as error:
         refuse(str(error))
     if left:
         raise typer.Exit(1)
+
+
+async def _both(cluster: str, yes: bool, region: str, patience: float, namespace: str) -> bool:
+    """Sweeps AWS and then, where a namespace is given, the cluster; whether something is left."""
+    if not namespace:
+        return bool(await _sweep(cluster, yes, region, patience))
+    # Imported here: most sweeps do not need the cluster.
+    from nodeless.app.letting_go import held, let_go, living_leader  # noqa: PLC0415
+    from nodeless.watch import ApiClient  # noqa: PLC0415
+
+    client = await ApiClient.connect()
+    try:
+        if yes and (leader := await living_leader(client, namespace)):
+            refuse(
+                f"a controller leads: {leader}; hint: it gives everything back itself; otherwise "
+                f"kubectl -n {namespace} scale deployment karpenter --replicas 0"
+            )
+        if await _sweep(cluster, yes, region, patience) and yes:
+            remark("the cluster's objects are still held; hint: they are let go when no instance is left")
+            return True
+        found = await (let_go if yes else held)(client, namespace)
+    finally:
+        await client.close()
+    if found:
+        typer.echo(f"{'let go of' if yes else 'held in the cluster'}: {', '.join(found)}")
+    return bool(found) and not yes
 
 
 async def _sweep(cluster: str, yes: bool, region: str, patience: float) -> "Leftovers":
