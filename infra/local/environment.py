@@ -22,6 +22,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
@@ -87,7 +88,7 @@ class Options:
         aws_port: Of the local AWS, likewise.
         cluster_name: Of the EKS cluster; names of roles and discovery tags follow it.
         default_pool: Whether the stack makes a first pool.
-        with_stack: Whether the Pulumi stack is brought up at all.
+        with_stack: Whether the Pulumi stack is brought up at once; `up` does it later.
         config: Further configuration of the stack, `namespace:key` -> text.
     """
 
@@ -106,7 +107,6 @@ class Environment:
     control_plane: ControlPlane
     aws: LocalAws
     kubelets: Kubelets
-    stack: Stack
     api: KubernetesApi
 
     def __init__(self, directory: Path | None, options: Options, report: Report) -> None:
@@ -139,6 +139,11 @@ class Environment:
             environment.stop()
             raise
         return environment
+
+    @cached_property
+    def stack(self) -> Stack:
+        """The Pulumi stack on these parts."""
+        return self._stack()
 
     @property
     def kubeconfig(self) -> Path:
@@ -251,7 +256,6 @@ class Environment:
         keeper.start()
         self._closing.callback(keeper.stop)
         if options.with_stack:
-            self.stack = self._stack()
             self._up(stages)
         keeper.say = self.report
 
