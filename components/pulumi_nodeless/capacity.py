@@ -18,7 +18,7 @@ from nodeless.api.validation import validate
 from nodeless.model.labels import OWNER
 from pulumi_nodeless import names, pools, pools_v1
 from pulumi_nodeless.arguments import ArgumentReader
-from pulumi_nodeless.foresight import foretell
+from pulumi_nodeless.foresight import Declaration, LiveCluster, foretell
 from pulumi_nodeless.ordering import child_after
 from pulumi_nodeless.pools import NodeTemplateArgs, ProvisionerArgs
 from pulumi_nodeless.pools_v1 import NodeClassArgs, NodePoolArgs
@@ -116,11 +116,13 @@ class Capacity(pulumi.ComponentResource):
         self._timeout = f"{reader.integer('timeout_minutes', 30, 1, 24 * 60)}m"
         self._profile = reader.value("instance_profile")
         self._manifests: list[Mapping[str, Any]] = []
-        kubeconfig, namespace = (
+        self._pools: list[pulumi.Resource] = []
+        cluster = LiveCluster(
             reader.value("preview_kubeconfig"),
+            reader.value("region", ""),
             reader.text("controller_namespace", "karpenter"),
         )
-        asks = reader.flag("preview_plan", True) and kubeconfig is not None
+        asks = reader.flag("preview_plan", True) and cluster.kubeconfig is not None
         given = {
             field: reader.value(field, ())
             for generation in _GENERATIONS
@@ -130,9 +132,9 @@ class Capacity(pulumi.ComponentResource):
         reader.check()
         for generation in _GENERATIONS:
             self._make(generation, given[generation.classes], given[generation.pools])
-        if asks:
-            region = reader.value("region", "")
-            foretell(self, kubeconfig, region, namespace, self._owner, self._manifests)
+        foretell(
+            Declaration(self, name, self._owner, self._manifests, self._pools, cluster if asks else None)
+        )
         self.provisioner_names = pulumi.Output.from_input([each["name"] for each in given["provisioners"]])
         self.node_pool_names = pulumi.Output.from_input([each["name"] for each in given["node_pools"]])
         self.register_outputs(
@@ -155,14 +157,15 @@ class Capacity(pulumi.ComponentResource):
             for each in classes
         }
         for each in pool_args:
-            self._resource(
+            pool = self._resource(
                 generation.pool_resource,
                 generation.pool_kind,
-                # By its annotation a later preview tells which pools have left the stack.
+                # For people, and for a later preview where the engine does not tell what the stack had.
                 {"name": each["name"], "annotations": {OWNER: self._owner}},
                 generation.pool_spec(each),
                 made[each[generation.reference]],
             )
+            self._pools.append(pool)
 
     def _resource(
         self,

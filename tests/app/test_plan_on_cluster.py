@@ -149,6 +149,28 @@ def test_a_changed_pool_tells_which_nodes_it_would_replace_and_what_that_costs(
     assert api.get(f"{POOLS}/default")["spec"]["requirements"] != [larger], "nothing was applied"
 
 
+def test_a_pool_that_would_be_deleted_is_named_or_refused_with_those_that_there_are(
+    api, eks, cluster, nodeless, claimed, tmp_path
+):
+    api.create(settings(cluster))
+    saved = tmp_path / "cluster.json"
+    saved.write_bytes(nodeless("snapshot").stdout_bytes)
+    uid = api.get(f"{POOLS}/default")["metadata"]["uid"]
+    gone = "1 node would end and 1 pod move: Provisioner/default is removed [PoolRemoved]"
+    of_snapshot = ("--snapshot", saved)
+    for more in (("Provisioner/default",), (uid,), ("Provisioner/default", *of_snapshot)):
+        told = nodeless("drift", "--removed", *more)
+        assert told.exit_code == 0, told.output
+        assert gone in told.stdout
+
+    others = nodeless("drift", "--removed", "00000000-another-cluster", *of_snapshot)
+    assert "no node would drift" in others.stdout
+    unknown = nodeless("drift", "--removed", "NodePool/old", *of_snapshot)
+    assert unknown.exit_code == 2
+    assert "NodePool/old: there is no such pool; hint: there are Provisioner/default" in unknown.stderr
+    assert "what would change? hint: give files, or --removed" in nodeless("drift").stderr
+
+
 def test_a_changed_pool_is_told_of_a_saved_situation_too(api, eks, cluster, nodeless, claimed, tmp_path):
     api.create(settings(cluster))
     saved, pools = tmp_path / "cluster.json", tmp_path / "pools.yaml"

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pulumi
+import pulumi_aws as aws_sdk
 import pulumi_kubernetes as k8s
 import pytest
 import yaml
@@ -78,38 +79,89 @@ def test_a_preview_names_the_nodes_that_a_changed_pool_would_replace_and_the_cos
         assert told(caplog) == "", "an up plans nothing, and a preview may be told not to"
 
 
+class Shop:
+    """A stack whose program declares what `declared` says: arguments of `Capacity` by component."""
+
+    def __init__(self, directory: Path, control_plane: Any, aws: Any, namespace: str) -> None:
+        (directory / "Pulumi.yaml").write_text("name: shop\nruntime: python\n")
+        self._kubeconfig = control_plane.kubeconfig.read_text()
+        self._namespace = namespace
+        self.declared: dict[str, Any] = {}
+        self.stack = Stack(directory / "run", control_plane, aws, root=directory, program=self._program)
+
+    def _program(self) -> None:
+        cluster = k8s.Provider("cluster", kubeconfig=self._kubeconfig)
+        account = aws_sdk.Provider("aws", region="us-east-1")
+        for name, args in self.declared.items():
+            Capacity(
+                name,
+                {
+                    "cluster_name": DISCOVERY["karpenter.sh/discovery"],
+                    "preview_kubeconfig": yaml.safe_load(self._kubeconfig),
+                    "controller_namespace": self._namespace,
+                    "region": "us-east-1",
+                    **args,
+                },
+                pulumi.ResourceOptions(providers=[cluster]),
+            )
+            # While a program waits for a function, what is known already goes its way.
+            aws_sdk.get_caller_identity(opts=pulumi.InvokeOptions(provider=account))
+        pulumi.export("components", list(self.declared))
+
+    def foretold(self, **declared: Any) -> str:
+        """What a preview of a program that declares this tells."""
+        self.declared = declared
+        self.stack.preview()
+        return "\n".join(line for line in self.stack.told if "pools: " in line)
+
+
+DECLARED = {
+    "node_templates": [{"name": "default"}],
+    "provisioners": [{"name": "default", "node_template": "default", "requirements": [*ROOMY, ON_DEMAND]}],
+}
+SPARE = {
+    "node_templates": [{"name": "spare"}],
+    "provisioners": [{"name": "spare", "node_template": "spare", "requirements": [*LARGER, ON_DEMAND]}],
+}
+REMOVED = "pools: 1 node would end and 1 pod move: Provisioner/default is removed [PoolRemoved]"
+
+
 @pytest.mark.cluster
-def test_a_preview_of_the_engine_tells_what_becomes_of_the_nodes_of_a_pool_that_leaves_the_stack(
+def test_a_preview_of_the_engine_tells_what_becomes_of_the_nodes_of_pools_that_leave_the_stack(
     api: Any, aws: Any, eks: Any, claimed: str, control_plane: Any, tmp_path: Path
 ) -> None:
     api.create(settings(claimed))
-    (tmp_path / "Pulumi.yaml").write_text("name: shop\nruntime: python\n")
-    kubeconfig = control_plane.kubeconfig.read_text()
+    shop = Shop(tmp_path, control_plane, aws, claimed)
+    assert "pools: no node would drift" in shop.foretold(pools={}), "without an update there is no state"
+    shop.declared = {"pools": DECLARED, "spare": {}}
+    shop.stack.up()
+    # As a stack left it whose last update was before pools were annotated.
+    api.patch(f"{POOLS}/default", {"metadata": {"annotations": {OWNER: None}}})
 
-    def program() -> None:
-        cluster = k8s.Provider("cluster", kubeconfig=kubeconfig)
-        Capacity(
-            "pools",
-            {
-                "cluster_name": DISCOVERY["karpenter.sh/discovery"],
-                "preview_kubeconfig": yaml.safe_load(kubeconfig),
-                "controller_namespace": claimed,
-                "region": "us-east-1",
-            },
-            pulumi.ResourceOptions(providers=[cluster]),
-        )
+    assert "pools: no node would drift" in shop.foretold(pools=DECLARED, spare=SPARE)
+    told = shop.foretold(pools={}, spare={})
+    assert REMOVED in told
+    assert "1 pod without a place" in told
+    assert "-70.08 USD a month" in told
 
-    stack = Stack(tmp_path / "run", control_plane, aws, root=tmp_path, program=program)
-    stack.preview()
-    assert "pools: no node would drift" in "\n".join(stack.told), "the pool is another's"
-
-    api.patch(f"{POOLS}/default", {"metadata": {"annotations": {OWNER: "shop/local/pools"}}})
-    stack.preview()
-    text = "\n".join(stack.told)
-    assert "pools: 1 node would end and 1 pod move: Provisioner/default is removed [PoolRemoved]" in text
-    assert "1 pod without a place" in text
-    assert "-70.08 USD a month" in text
+    assert REMOVED in shop.foretold(spare={}), "the component left as a whole"
+    moved = shop.foretold(spare=SPARE)
+    assert moved.count(REMOVED) == 1
+    assert "launch 1 x m5.xlarge (on-demand) of Provisioner/spare" in moved, "one makes up for the other"
+    kept = shop.foretold(pools={**DECLARED, "preview_plan": False}, spare={})
+    assert kept == "pools: none is declared, and none leaves", "what is declared stays, asking or not"
     assert "deletionTimestamp" not in api.get(f"{POOLS}/default")["metadata"], "a preview deletes nothing"
+
+
+@pytest.mark.cluster
+def test_where_the_engine_does_not_tell_what_the_stack_had_the_annotation_does(
+    api: Any, aws: Any, eks: Any, claimed: str, control_plane: Any, tmp_path: Path
+) -> None:
+    api.create(settings(claimed))
+    shop = Shop(tmp_path, control_plane, aws, claimed)
+    assert "pools: no node would drift" in shop.foretold(pools={}), "the pool is another's"
+    api.patch(f"{POOLS}/default", {"metadata": {"annotations": {OWNER: "shop/local/pools"}}})
+    assert REMOVED in shop.foretold(pools={})
 
 
 @pytest.mark.parametrize(

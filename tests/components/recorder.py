@@ -28,7 +28,9 @@ ARN_KINDS = {
     "aws:sqs/queue:Queue": "arn:aws:sqs:us-east-1:{account}:{name}",
     "aws:cloudwatch/eventRule:EventRule": "arn:aws:events:us-east-1:{account}:rule/{name}",
 }
-FUNCTIONS = {
+FUNCTIONS: dict[str, dict[str, Any]] = {
+    # The engine's own: the stack has had no update.
+    "pulumi:pulumi:readStackOutputs": {"outputs": {}},
     "aws:ecr/getAuthorizationToken:getAuthorizationToken": {
         "authorizationToken": "QVdTOnB3",
         "userName": "AWS",

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from nodeless.explain.decisions import Situation
-from nodeless.explain.foresight import Looked, foresee, without_pools_of
+from nodeless.explain.foresight import Looked, foresee, without_pools, without_pools_of
 from nodeless.lifecycle.drift import Selected
 from nodeless.model import events
 from nodeless.model.labels import INSTANCE_TYPE, ON_DEMAND, OWNER
@@ -95,6 +95,16 @@ def test_the_nodes_of_a_pool_that_leaves_end_and_their_pods_move(kind):
     assert lines[0] == (
         f"1 node would end and 2 pods move: {leaving.key} is removed [PoolRemoved]: node-a (2xlarge)"
     )
+
+
+def test_pools_are_taken_away_by_name_or_by_uid_and_uids_of_others_are_passed_over():
+    staying, going = a_node_pool("staying"), a_node_pool("going")
+    marked = replace(going, reference=replace(going.reference, uid="u-1"))
+    snapshot = cluster([staying, marked])
+    for named in ([str(going.key)], ["u-1", "u-of-another-cluster"]):
+        assert [*without_pools(named, snapshot).pools] == [staying.key]
+    with pytest.raises(KeyError, match="NodePool/gone"):
+        without_pools(["NodePool/gone"], snapshot)
 
 
 def test_a_pool_that_is_being_deleted_already_is_no_news():

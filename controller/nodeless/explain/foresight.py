@@ -6,7 +6,7 @@ of the nodes that would be replaced are planned as if their nodes were gone: wha
 what the cluster costs before and after.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -145,6 +145,26 @@ def without_pools_of(owner: str, snapshot: Snapshot) -> Snapshot:
     """
     for key, pool in snapshot.pools.items():
         if pool.own_annotations.get(OWNER) == owner:
+            snapshot = apply(snapshot, events.PoolGone(key))
+    return snapshot
+
+
+def without_pools(named: Collection[str], snapshot: Snapshot) -> Snapshot:
+    """The snapshot without some pools.
+
+    Args:
+        named: Each by kind and name as `NodePool/general`, or by the uid of the object. Uids of others are
+            passed over: they are pools of another cluster, or gone.
+        snapshot: As it is.
+
+    Raises:
+        KeyError: There is no pool of this kind and name.
+    """
+    for name in named:
+        if "/" in name and name not in snapshot.pools:
+            raise KeyError(name)
+    for key, pool in snapshot.pools.items():
+        if key in named or pool.reference.uid in named:
             snapshot = apply(snapshot, events.PoolGone(key))
     return snapshot
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,6 +13,7 @@ from nodeless.app.commands.terms import refuse, remark
 
 if TYPE_CHECKING:
     from nodeless.explain.foresight import Foresight
+    from nodeless.model.snapshot import Snapshot as ClusterSnapshot
 
 changes = typer.Typer()
 
@@ -19,19 +21,27 @@ changes = typer.Typer()
 @changes.command(rich_help_panel="Plans")
 def drift(
     files: Annotated[
-        list[str], typer.Argument(metavar="FILE...|DIR|-", help="Pools and node classes as they shall be")
-    ],
+        list[str] | None,
+        typer.Argument(metavar="FILE...|DIR|-", help="Pools and node classes as they shall be"),
+    ] = None,
     snapshot: Snapshot = "",
     kubeconfig: Kubeconfig = "",
     namespace: Namespace = "karpenter",
     region: Region = "",
     owner: Annotated[
-        str,
+        list[str] | None,
         typer.Option(
             help="Whose manifests these are (annotation nodeless.dev/owner): its pools in the cluster that "
-            "the files lack count as removed"
+            "the files lack count as removed; repeatable"
         ),
-    ] = "",
+    ] = None,
+    removed: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KIND/NAME",
+            help="A pool that would be deleted (or its uid), unless the files have it; repeatable",
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The answer as JSON on stdout")] = False,
 ) -> None:
     """Show which nodes would drift if these manifests were applied, what replaces them, and what it costs.
@@ -42,10 +52,17 @@ def drift(
     nodeless drift pools.yaml
 
     kubectl get nodepools -o yaml | sed s/al2023@v20250101/al2023@latest/ | nodeless drift -
+
+    nodeless drift --removed NodePool/old
     """
-    if snapshot and owner:
-        refuse("--owner asks the cluster; hint: leave --snapshot out")
-    told = _of_snapshot(files, snapshot) if snapshot else _live(files, kubeconfig, namespace, region, owner)
+    leaving, given = _Leaving(tuple(owner or ()), tuple(removed or ())), files or []
+    if not given and not leaving:
+        refuse("what would change? hint: give files, or --removed")
+    told = (
+        _of_snapshot(given, snapshot, leaving)
+        if snapshot
+        else _live(given, kubeconfig, namespace, region, leaving)
+    )
     if as_json:
         typer.echo(json.dumps(told.to_json(), indent=2, ensure_ascii=False))
         return
@@ -53,23 +70,49 @@ def drift(
         typer.echo(line)
 
 
-def _of_snapshot(files: list[str], snapshot: str) -> "Foresight":
+@dataclass(frozen=True, slots=True)
+class _Leaving:
+    """Which pools go unless the files have them."""
+
+    owners: tuple[str, ...]
+    named: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.owners or self.named)
+
+    def gone(self, snapshot: "ClusterSnapshot") -> "ClusterSnapshot":
+        """The snapshot without them; ends the command when one that is named is not there."""
+        # Imported here: other commands do not need the solver.
+        from nodeless.explain.foresight import without_pools, without_pools_of  # noqa: PLC0415
+
+        for owner in self.owners:
+            snapshot = without_pools_of(owner, snapshot)
+        try:
+            return without_pools(self.named, snapshot)
+        except KeyError as error:
+            there = ", ".join(sorted(snapshot.pools)) or "none"
+            refuse(f"--removed {error.args[0]}: there is no such pool; hint: there are {there}")
+
+
+def _of_snapshot(files: list[str], snapshot: str, leaving: _Leaving) -> "Foresight":
     # Imported here: other commands do not need the solver.
     from nodeless.cloud.aws.catalogue_file import bundled_catalogue  # noqa: PLC0415
     from nodeless.explain.foresight import foresee  # noqa: PLC0415
 
     before, _, notes = situation_of(Source(snapshot=snapshot))
     sold = bundled_catalogue()
-    after = with_files(before, files, Offer(sold, sold.all_zones[:3]), notes)
+    left = replace(before, snapshot=leaving.gone(before.snapshot))
+    offer = Offer(sold, sold.all_zones[:3])
+    after = with_files(left, files, offer, notes, may_be_empty=bool(leaving))
     return foresee(before, after, notes=notes)
 
 
-def _live(files: list[str], kubeconfig: str, namespace: str, region: str, owner: str) -> "Foresight":
+def _live(files: list[str], kubeconfig: str, namespace: str, region: str, leaving: _Leaving) -> "Foresight":
     # Imported here: commands on files need neither AWS nor the cluster.
     from nodeless.app import logs  # noqa: PLC0415
     from nodeless.app.live import ClusterUnreadable, live_change, use_kubeconfig  # noqa: PLC0415
     from nodeless.cloud import CloudError  # noqa: PLC0415
-    from nodeless.explain.foresight import foresee, without_pools_of  # noqa: PLC0415
+    from nodeless.explain.foresight import foresee  # noqa: PLC0415
     from nodeless.watch import ApiError, ApiUnavailable  # noqa: PLC0415
 
     logs.only_errors()
@@ -81,7 +124,7 @@ def _live(files: list[str], kubeconfig: str, namespace: str, region: str, owner:
                 namespace,
                 region,
                 remark,
-                lambda seen: applied(files, without_pools_of(owner, seen), notes, may_be_empty=bool(owner)),
+                lambda seen: applied(files, leaving.gone(seen), notes, may_be_empty=bool(leaving)),
             )
         )
     except (ApiUnavailable, ApiError, ClusterUnreadable, CloudError) as error:

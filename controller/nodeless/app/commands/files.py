@@ -51,11 +51,18 @@ def situation_of_files(files: Sequence[str], offer: Offer, notes: list[str]) -> 
     )
 
 
-def with_files(situation: "Situation", files: Sequence[str], offer: Offer, notes: list[str]) -> "Situation":
+def with_files(
+    situation: "Situation",
+    files: Sequence[str],
+    offer: Offer,
+    notes: list[str],
+    *,
+    may_be_empty: bool = False,
+) -> "Situation":
     """The situation after `kubectl apply` of more manifests; ends the command when they cannot be used."""
     from nodeless.cloud.aws.catalogue_file import offline_catalogs  # noqa: PLC0415
 
-    given, policy = _given(files, situation.snapshot)
+    given, policy = _given(files, situation.snapshot, may_be_empty=may_be_empty)
     after = given.snapshot
     touched = {key for key in after.pools if _changed(situation, after, key)}
     _note(given, notes)
