@@ -18,9 +18,9 @@ def quick(monkeypatch):
     monkeypatch.setattr("nodeless.app.disruption_loop.LOOK_SECONDS", 0.5)
 
 
-def repairing(rig):
+def repairing(rig, **settings):
     """The gate is open, and what is broken is tolerated for a second."""
-    rig.disruption.use(GlobalSettings(CLUSTER, node_repair=True, repair_toleration=1.0))
+    rig.disruption.use(GlobalSettings(CLUSTER, node_repair=True, repair_toleration=1.0, **settings))
 
 
 async def report(rig, node, condition):
@@ -94,5 +94,21 @@ def test_a_reboot_that_may_not_be_asked_for_ends_the_node(scene, monkeypatch, aw
         await report(rig, node, ILL)
         await rig.event(namespace="default", name=node, reason="RebootFailed", about="could not be asked for")
         await rig.until_gone(f"{CLAIMS}/{claim['metadata']['name']}")
+
+    scene(scenario)
+
+
+def test_by_the_legacy_rules_the_machine_ends_at_once_whatever_protects_its_pod(scene):
+    async def scenario(rig, namespace):
+        repairing(rig, legacy_repair=True)
+        protected = a_pod("web", namespace)
+        protected["metadata"]["annotations"] = {"karpenter.sh/do-not-disrupt": "true"}
+        await rig.create(a_template(), a_provisioner(), protected)
+        node = await rig.running(namespace, "web")
+        claim = await rig.claim()
+        await report(rig, node, ILL)
+        await rig.until_gone(f"{CLAIMS}/{claim['metadata']['name']}")
+        assert claim["status"]["providerID"].rpartition("/")[2] not in rig.network.instances()
+        assert not rig.network.reboots()
 
     scene(scenario)

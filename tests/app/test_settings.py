@@ -44,6 +44,7 @@ TABLE = [
     ("nodeless.packing", "packing", "lowest-price", "fewest-nodes", "fewest-nodes", "tight"),
     ("nodeless.spotToSpotConsolidation", "spot_to_spot", False, "true", True, "yes"),
     ("nodeless.nodeRepair", "node_repair", False, "true", True, "yes"),
+    ("nodeless.legacyNodeRepair", "legacy_repair", False, "true", True, "yes"),
     ("nodeless.repairToleration", "repair_toleration", None, "5m", 300.0, "soon"),
     ("nodeless.evictionPrice", "eviction_price", 0.0, "0.01", 0.01, "-1"),
     ("nodeless.nodeFee", "node_fee", 0.0, "0.01", 0.01, "-1"),

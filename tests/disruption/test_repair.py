@@ -21,6 +21,7 @@ from nodeless.disruption.repair import (
 from nodeless.disruption.repairing import next_repair
 from nodeless.disruption.stillness import Stillness
 from nodeless.model.conditions import Condition
+from nodeless.model.instructions import AnnotateClaim, CreateClaim, DeleteClaim
 from nodeless.model.labels import (
     CAPACITY_TYPE,
     DO_NOT_DISRUPT,
@@ -162,6 +163,46 @@ def test_a_broken_node_of_a_static_pool_that_can_make_none_stays():
     nowhere = Requirements([needs(CAPACITY_TYPE, "In", "lunar")])
     pool = replace(POOL, replicas=1, requirements=nowhere)
     assert look(pool, broken("a", pool=pool), on("a")).verdicts["a"].code == "NoReplacement"
+
+
+def legacy(*things):
+    return look(*things, legacy_repair=True)
+
+
+def test_by_the_legacy_rules_every_broken_node_ends_at_once_and_nothing_is_launched_first():
+    """Whatever budgets say, and whatever its pods ask for: they are deleted, not evicted."""
+    pool = replace(POOL, budgets=(Budget("0"),))
+    guarded = on("a", cpu="500m", annotations={DO_NOT_DISRUPT: "true"})
+    things = (pool, broken("a", pool=pool), guarded, broken("b", pool=pool), healthy(8, pool))
+    moves = legacy(*things).moves
+    assert [(move.reason, move.claims, move.action) for move in moves] == [
+        ("Unhealthy", ("a",), "delete"),
+        ("Unhealthy", ("b",), "delete"),
+    ]
+    done = begin(moves[0], cluster(*things), {}, NOW)
+    assert [each.annotations for each in done if isinstance(each, AnnotateClaim)] == [{DRAIN_GRACE: "0"}]
+    assert [each.name for each in done if isinstance(each, DeleteClaim)] == ["a"]
+    assert not [each for each in done if isinstance(each, CreateClaim)]
+
+
+def test_by_the_legacy_rules_a_node_is_ended_after_its_toleration_and_with_the_gate_open_alone():
+    assert not legacy(POOL, broken("a", 29), healthy(9)).moves
+    assert only_move(legacy(POOL, broken("a", 30), healthy(9))).claims == ("a",)
+    assert not look(POOL, broken("a"), healthy(9), legacy_repair=True, node_repair=False).moves
+
+
+def test_by_the_legacy_rules_too_many_broken_nodes_of_a_pool_and_annotations_stop_it():
+    decisions = legacy(POOL, broken("a"), broken("b"), broken("c", 1), healthy(7))
+    assert not decisions.moves
+    assert {decisions.verdicts[name].code for name in "ab"} == {"Breaker"}
+    vetoed = broken("a", node={"annotations": {DO_NOT_REPAIR: "true"}})
+    assert legacy(POOL, vetoed, healthy(9)).verdicts["a"].code == "RepairBlocked"
+
+
+def test_the_legacy_rules_know_no_reasons_and_so_no_reboots():
+    gpu = broken("a", 11, type_="AcceleratedHardwareReady", reason="NvidiaXID13Error", node={"boot_id": "1"})
+    assert only_move(look(POOL, gpu, healthy(9))).action == "reboot"
+    assert only_move(legacy(POOL, gpu, healthy(9))).action == "delete"
 
 
 def test_while_a_specific_policy_still_tolerates_the_fallback_is_silent():

@@ -274,6 +274,7 @@ def _policy(settings: GlobalSettings) -> DisruptionPolicy:
         drift_of_provisioners=settings.drift_enabled,
         spot_to_spot=settings.spot_to_spot,
         node_repair=settings.node_repair,
+        legacy_repair=settings.legacy_repair,
         repair_policies=_repair_policies(settings.repair_toleration),
         eviction_price=settings.eviction_price,
     )

@@ -116,6 +116,9 @@ class GlobalSettings:
     node_repair: bool = _setting(
         "nodeless.nodeRepair", boolean, "false", "",
         "Reboot or replace nodes whose conditions say that they are broken", gate="NodeRepair")
+    legacy_repair: bool = _setting(
+        "nodeless.legacyNodeRepair", boolean, "false", "LEGACY_NODE_REPAIR",
+        "Where nodes are repaired: end a broken node with its pods at once; nothing is launched before")
     repair_toleration: float | None = _setting(
         "nodeless.repairToleration", optional_duration, "", "",
         "For how long every such condition is tolerated; empty: 10 minutes for accelerators, 30 for the rest")

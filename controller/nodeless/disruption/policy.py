@@ -24,5 +24,12 @@ class DisruptionPolicy:
     """Whether nodes that stay broken are rebooted or replaced (gate NodeRepair)."""
     repair_policies: tuple[RepairPolicy, ...] = POLICIES
     """What is broken, for how long that is tolerated, and what mends it."""
+    legacy_repair: bool = False
+    """Whether broken nodes are ended without a replacement or a drain (Karpenter's LEGACY_NODE_REPAIR)."""
     most_nodes: int = 100
     """Nodes that end in one move at most (Karpenter's limit)."""
+
+    @property
+    def repairs_by(self) -> tuple[RepairPolicy, ...]:
+        """The policies in force; the legacy rules know no reasons, and so no reboots."""
+        return tuple(each for each in self.repair_policies if not (self.legacy_repair and each.reason))

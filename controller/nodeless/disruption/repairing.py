@@ -3,7 +3,13 @@
 The nodes need not be candidates: one that never was initialised or is not Ready can be broken as well.
 Pods that block hold a repair only where nothing bounds the drain. A node that was rebooted twice within
 24 hours is replaced, and so is one whose kubelet has not said which boot it is.
+
+The legacy rules (Karpenter before 1.15, setting `nodeless.legacyNodeRepair`) are coarser: every node that is
+due is ended at once, whatever blocks it and whatever budgets say, and its pods are deleted with it; only
+annotations and a pool with too many broken nodes hold it back.
 """
+
+from collections.abc import Iterator, Mapping
 
 from nodeless.disruption.budgets import allowance
 from nodeless.disruption.candidates import Candidate, Making, cooling_down, replacing
@@ -38,6 +44,8 @@ def repairs(look: Look) -> tuple[Move, ...]:
     if not look.policy.node_repair:
         return ()
     due = _due(look)
+    if look.policy.legacy_repair:
+        return tuple(_ended(look, due))
     left = look.left(UNHEALTHY)
     for name in in_order(((name, found) for name, (_, found) in due.items()), look.now):
         candidate, found = due[name]
@@ -55,11 +63,22 @@ def next_repair(snapshot: Snapshot, policy: DisruptionPolicy, now: float) -> flo
     if not policy.node_repair:
         return None
     times = (
-        next_due(node, now, policy.repair_policies, rebooted_at(claim))
+        next_due(node, now, policy.repairs_by, rebooted_at(claim))
         for claim in snapshot.claims.values()
         if (node := snapshot.node_of(claim)) is not None
     )
     return min((each for each in times if each is not None), default=None)
+
+
+def _ended(look: Look, due: Mapping[str, tuple[Candidate, Ailment]]) -> Iterator[Move]:
+    for name, (candidate, found) in sorted(due.items()):
+        veto = _veto(look, candidate, found)
+        if veto is not None:
+            look.verdicts[name] = veto
+            continue
+        pods, price = len(candidate.pods), candidate.price or 0.0
+        text = f"broken: {found}; it is ended with its {pods} pods"
+        yield Move(UNHEALTHY, (name,), (), price, 0.0, pods, text, drain_grace=0)
 
 
 def _due(look: Look) -> dict[str, tuple[Candidate, Ailment]]:
@@ -72,13 +91,14 @@ def _due(look: Look) -> dict[str, tuple[Candidate, Ailment]]:
             continue
         if leaving(node, claim) or claim.is_true(REBOOTING) or pool.deletion_timestamp is not None:
             continue
-        due = ailment(node, look.now, look.policy.repair_policies, rebooted_at(claim))
+        due = ailment(node, look.now, look.policy.repairs_by, rebooted_at(claim))
         if due is not None:
             found[name] = (making.candidate(claim, node, pool), due)
     return found
 
 
-def _refusal(look: Look, candidate: Candidate, found: Ailment, left: int) -> Verdict | None:
+def _veto(look: Look, candidate: Candidate, found: Ailment) -> Verdict | None:
+    """What no rule of repair may pass over: an annotation, or too many broken nodes."""
     node, pool = candidate.node, candidate.pool
     for annotations, key in (
         (node.annotations, DO_NOT_REPAIR),
@@ -88,10 +108,18 @@ def _refusal(look: Look, candidate: Candidate, found: Ailment, left: int) -> Ver
         if annotations.get(key) == "true":
             return Verdict("RepairBlocked", f"broken ({found}), but annotated {key}=true")
     members = [node for _, node in pool_members(look.snapshot, pool) if node is not None]
-    broken = sum(unhealthy(each, look.policy.repair_policies) for each in members)
+    broken = sum(unhealthy(each, look.policy.repairs_by) for each in members)
     if breaker(len(members), broken):
         text = f"broken ({found}), but so are {broken} of {len(members)} nodes: more than {BREAKER_PERCENT} %"
         return Verdict("Breaker", text)
+    return None
+
+
+def _refusal(look: Look, candidate: Candidate, found: Ailment, left: int) -> Verdict | None:
+    veto = _veto(look, candidate, found)
+    if veto is not None:
+        return veto
+    node, pool = candidate.node, candidate.pool
     if node.initialized and left <= 0:
         budget = allowance(look.snapshot, pool, UNHEALTHY, look.now)
         return Verdict("Budget", f"broken ({found}), but {budget}")
