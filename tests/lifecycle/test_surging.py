@@ -6,7 +6,7 @@ import pytest
 
 from nodeless.lifecycle import ClaimView, step
 from nodeless.lifecycle.surging import SURGE_PATIENCE, alone, succeeded
-from nodeless.model.events import PodSeen
+from nodeless.model.events import GuardSeen, PodSeen
 from nodeless.model.instructions import EvictPod, RestartDeployment
 from nodeless.model.labels import SURGE, SURGED_FOR
 from nodeless.model.pods import Owner
@@ -29,8 +29,10 @@ def a_replica(name="shop-1", node=HERE, *, kind="ReplicaSet", surge="true", **fi
     )
 
 
-def asked(*pods, now=NOW):
+def asked(*pods, now=NOW, before=()):
     snapshot = Snapshot()
+    for event in before:
+        snapshot = apply(snapshot, event)
     for pod in pods:
         snapshot = apply(snapshot, PodSeen(pod))
     here = tuple(pod for pod in pods if pod.node_name == HERE)
@@ -44,6 +46,11 @@ def test_a_single_replica_that_asks_for_it_gets_a_successor_instead_of_an_evicti
     assert restart == RestartDeployment(
         "claim:default-abcde", "default", "shop", "shop-1", "uid-shop-1", HERE
     )
+
+
+def test_in_a_teardown_which_makes_no_node_for_a_successor_the_pod_leaves():
+    assert isinstance(asked(a_replica(), before=[GuardSeen(deleting=False)])[0], RestartDeployment)
+    assert isinstance(asked(a_replica(), before=[GuardSeen(deleting=True)])[0], EvictPod)
 
 
 def test_once_a_successor_is_ready_elsewhere_the_pod_leaves():

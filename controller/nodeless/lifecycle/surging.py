@@ -5,7 +5,8 @@ single replica away before there is another one; a restart of its Deployment mak
 So, when such a pod must leave its node and no other pod of its Deployment is ready elsewhere, the
 Deployment is restarted (as by `kubectl rollout restart`, once for each pod) instead of an eviction. Its
 own rolling update then brings up the successor, which finds no place on a node that is on its way out,
-and removes the pod. A drain waits for that for ten minutes; then the pod is evicted like any other.
+and removes the pod. A drain waits for that for ten minutes; then the pod is evicted like any other. In a
+teardown no node is made for a successor, and nothing waits for one.
 """
 
 from collections.abc import Iterable
@@ -28,7 +29,7 @@ def surges(pod: Pod) -> bool:
 def alone(snapshot: Snapshot, pods: Iterable[Pod]) -> frozenset[str]:
     """Of the pods of one node, the keys of those that surge and that no ready pod stands in for elsewhere."""
     asking = {pod.key: workload_of(pod) for pod in pods if surges(pod) and not pod.terminal}
-    if not asking:
+    if not asking or snapshot.teardown:
         return frozenset()
     home = {snapshot.pods[key].node_name for key in asking if key in snapshot.pods}
     stood_in = _ready_elsewhere(snapshot, set(asking.values()), home)
