@@ -2,9 +2,10 @@
 
 Each rule is a line of (groups, resources, verbs, names); `controller` binds them to the service account.
 Pools are watched, finalised and (at teardown) deleted, claims are written, nodes are cordoned and removed,
-pods are evicted, and deleted only when the time for a drain is over. What may be patched may mostly be
-updated too, as in Karpenter's chart, though nodeless only patches it. Secrets, leases and ConfigMaps are
-granted in the controller's own namespace only, the writable ones by name.
+pods are evicted, and deleted only when the time for a drain is over. The rules are those that a recorded
+life of the controller needs, and no more (`tests/environment/test_rbac.py`): kinds are watched from their
+first object on and never listed; objects are patched and not replaced, but for the certificate's Secret and
+the Lease. Secrets, leases and ConfigMaps are granted in the controller's own namespace only, and by name.
 """
 
 from dataclasses import dataclass
@@ -13,9 +14,9 @@ from typing import Final
 import pulumi_kubernetes as k8s
 
 from pulumi_nodeless.names import MEASURED_CAPACITY, TEARDOWN_GUARD
+from pulumi_nodeless.settings import GLOBAL_SETTINGS, LOGGING
 from pulumi_nodeless.webhooks import MUTATING_NAMES, VALIDATING_NAMES
 
-READ: Final = ("get", "list", "watch")
 LEASE: Final = "karpenter-leader-election"
 
 
@@ -39,50 +40,36 @@ class Rule:
 
 
 CORE_RULES: Final[tuple[Rule, ...]] = (
-    Rule(("karpenter.sh",), ("provisioners", "nodepools"), (*READ, "patch", "update", "delete")),
-    Rule(
-        ("karpenter.sh",),
-        ("provisioners/status", "provisioners/finalizers", "nodepools/status", "nodepools/finalizers"),
-        ("patch", "update"),
-    ),
-    Rule(("karpenter.sh",), ("nodeclaims",), (*READ, "create", "patch", "update", "delete")),
-    Rule(("karpenter.sh",), ("nodeclaims/status", "nodeclaims/finalizers"), ("patch", "update")),
-    Rule(("",), ("nodes",), (*READ, "create", "patch", "delete")),
-    Rule(("",), ("pods", "persistentvolumes", "persistentvolumeclaims", "namespaces"), READ),
-    Rule(("",), ("pods",), ("delete",)),
+    Rule(("karpenter.sh",), ("provisioners", "nodepools"), ("get", "watch", "patch", "delete")),
+    Rule(("karpenter.sh",), ("nodeclaims",), ("get", "watch", "create", "patch", "delete")),
+    Rule(("karpenter.sh",), ("provisioners/status", "nodepools/status", "nodeclaims/status"), ("patch",)),
+    Rule(("",), ("nodes",), ("get", "watch", "patch", "delete")),
+    Rule(("",), ("pods",), ("watch", "delete")),
     Rule(("",), ("pods/eviction",), ("create",)),
-    Rule(("", "events.k8s.io"), ("events",), ("create", "patch")),
-    Rule(("apps",), ("daemonsets", "deployments", "replicasets", "statefulsets"), READ),
-    Rule(("",), ("podtemplates",), READ),
-    Rule(("autoscaling.x-k8s.io",), ("capacitybuffers",), READ),
-    Rule(("autoscaling.x-k8s.io",), ("capacitybuffers/status",), ("patch", "update")),
-    Rule(("policy",), ("poddisruptionbudgets",), READ),
-    Rule(("storage.k8s.io",), ("storageclasses", "csinodes", "volumeattachments"), READ),
+    Rule(("",), ("events",), ("create",)),
+    Rule(("",), ("persistentvolumes", "persistentvolumeclaims", "podtemplates"), ("watch",)),
+    Rule(("apps",), ("daemonsets", "deployments", "replicasets", "statefulsets"), ("watch",)),
+    Rule(("autoscaling.x-k8s.io",), ("capacitybuffers",), ("watch",)),
+    Rule(("autoscaling.x-k8s.io",), ("capacitybuffers/status",), ("patch",)),
+    Rule(("policy",), ("poddisruptionbudgets",), ("watch",)),
+    Rule(("storage.k8s.io",), ("storageclasses", "csinodes", "volumeattachments"), ("watch",)),
 )
 """ClusterRole `karpenter-core`: scheduling and the life of nodes, whatever the cloud."""
 
 CLOUD_RULES: Final[tuple[Rule, ...]] = (
-    Rule(("karpenter.k8s.aws",), ("awsnodetemplates", "ec2nodeclasses"), (*READ, "patch", "update")),
-    Rule(
-        ("karpenter.k8s.aws",),
-        (
-            "awsnodetemplates/status",
-            "awsnodetemplates/finalizers",
-            "ec2nodeclasses/status",
-            "ec2nodeclasses/finalizers",
-        ),
-        ("patch", "update"),
-    ),
+    Rule(("karpenter.k8s.aws",), ("awsnodetemplates", "ec2nodeclasses"), ("watch",)),
+    Rule(("karpenter.k8s.aws",), ("ec2nodeclasses",), ("get", "patch")),
+    Rule(("karpenter.k8s.aws",), ("awsnodetemplates/status", "ec2nodeclasses/status"), ("patch",)),
     Rule(
         ("admissionregistration.k8s.io",),
         ("mutatingwebhookconfigurations",),
-        ("get", "update", "patch"),
+        ("get", "patch"),
         MUTATING_NAMES,
     ),
     Rule(
         ("admissionregistration.k8s.io",),
         ("validatingwebhookconfigurations",),
-        ("get", "update", "patch"),
+        ("get", "patch"),
         VALIDATING_NAMES,
     ),
 )
@@ -92,12 +79,12 @@ ADMIN_RULES: Final[tuple[Rule, ...]] = (
     Rule(
         ("karpenter.sh",),
         ("provisioners", "nodepools", "nodeclaims"),
-        (*READ, "create", "update", "delete", "patch"),
+        ("get", "list", "watch", "create", "update", "delete", "patch"),
     ),
     Rule(
         ("karpenter.k8s.aws",),
         ("awsnodetemplates", "ec2nodeclasses"),
-        (*READ, "create", "update", "delete", "patch"),
+        ("get", "list", "watch", "create", "update", "delete", "patch"),
     ),
 )
 """ClusterRole `karpenter-admin`: aggregated into the cluster's own `admin` role, for people."""
@@ -109,13 +96,17 @@ DNS_RULES: Final[tuple[Rule, ...]] = (Rule(("",), ("services",), ("get",), ("kub
 def namespace_rules(certificate_secret: str) -> tuple[Rule, ...]:
     """Role `karpenter` in the controller's namespace: settings, certificate, lease, teardown guard.
 
-    The controller makes the ConfigMap of measured capacity itself; `create` cannot be limited to a name.
+    A name in a rule covers a watch that selects `metadata.name`. The controller makes its Lease and
+    the ConfigMap of measured capacity itself; `create` cannot be limited to a name. The Secret is made empty
+    beside it: who may create Secrets in a namespace can have tokens of all its service accounts.
     """
+    followed = (GLOBAL_SETTINGS, LOGGING, TEARDOWN_GUARD)
     return (
-        Rule(("",), ("configmaps",), READ),
+        Rule(("",), ("configmaps",), ("get", "watch"), followed),
+        Rule(("",), ("configmaps",), ("get",), (MEASURED_CAPACITY,)),
+        Rule(("",), ("configmaps",), ("patch",), (TEARDOWN_GUARD, MEASURED_CAPACITY)),
         Rule(("",), ("configmaps",), ("create",)),
-        Rule(("",), ("configmaps",), ("patch", "update"), (TEARDOWN_GUARD, MEASURED_CAPACITY)),
-        Rule(("",), ("secrets",), ("get", "update", "patch"), (certificate_secret,)),
+        Rule(("",), ("secrets",), ("get", "update"), (certificate_secret,)),
         Rule(("coordination.k8s.io",), ("leases",), ("create",)),
-        Rule(("coordination.k8s.io",), ("leases",), ("get", "update", "patch"), (LEASE,)),
+        Rule(("coordination.k8s.io",), ("leases",), ("get", "update"), (LEASE,)),
     )

@@ -37,6 +37,7 @@ from infra.local.kubernetes_api import ConditionNotMet, KubernetesApi
 from infra.local.ports import require_free
 from infra.local.processes import last_lines
 from infra.local.progress import Report, StreamReport
+from infra.local.rbac import ServiceAccount
 from infra.local.stages import Stages
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 #: The cluster's name in the first article, which its manifests spell out.
 CLUSTER_NAME = "eks-karpenter-demo"
 NAMESPACE = "karpenter"
+CONTROLLER = ServiceAccount(NAMESPACE, "karpenter")
 LEASE = "karpenter-leader-election"
 #: Where the released image of the controller lives; its pods are executed here.
 CONTROLLER_IMAGE = "ghcr.io/nodeless/controller"
@@ -90,6 +92,7 @@ class Options:
         default_pool: Whether the stack makes a first pool.
         with_stack: Whether the Pulumi stack is brought up at once; `up` does it later.
         config: Further configuration of the stack, `namespace:key` -> text.
+        audited: Whether the API server keeps a log of what the controller asks for.
     """
 
     boot_seconds: float = 2.0
@@ -99,6 +102,7 @@ class Options:
     default_pool: bool = False
     with_stack: bool = True
     config: Mapping[str, str] | None = None
+    audited: bool = False
 
 
 class Environment:
@@ -276,6 +280,7 @@ class Environment:
                         directory / "control-plane",
                         port=options.port,
                         proxy_socket=self._proxy_socket,
+                        audited_users=(CONTROLLER.user,) if options.audited else (),
                         report=self.report,
                     )
                 self._closing.callback(self.control_plane.stop)

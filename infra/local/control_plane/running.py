@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -45,20 +45,25 @@ class ControlPlane:
         kubeconfig: File with an administrator's access.
         certificate_authority: PEM file that verifies the API server.
         processes: etcd, kube-apiserver, kube-scheduler, kube-controller-manager, by these names.
+        audit_log: What the audited users asked for; there once one of them did.
     """
 
-    def __init__(self, directory: Path, *, port: int, proxy_socket: Path | None) -> None:
+    def __init__(
+        self, directory: Path, *, port: int, proxy_socket: Path | None, audited_users: Sequence[str] = ()
+    ) -> None:
         """Use `start`."""
         self._directory = directory
         self._made_directory = not directory.exists()
         directory.mkdir(parents=True, exist_ok=True)
         self._port = port
         self._proxy_socket = proxy_socket
+        self._audited_users = audited_users
         self.endpoint = f"https://127.0.0.1:{port}"
         self.issuer = flags.issuer(port)
         self.kubeconfig = directory / "kubeconfig"
         self.certificate_authority = directory / "ca.crt"
         self._logs = directory / "logs"
+        self.audit_log = self._logs / "audit.log"
         self.processes = Processes(self._logs)
         self._state = StateDirectory()
         self._authority = CertificateAuthority(self._state.path / "pki")
@@ -70,6 +75,7 @@ class ControlPlane:
         *,
         port: int | None = None,
         proxy_socket: Path | None = None,
+        audited_users: Sequence[str] = (),
         report: Report | None = None,
     ) -> ControlPlane:
         """Start a control plane and wait until it works.
@@ -80,6 +86,7 @@ class ControlPlane:
             proxy_socket: Unix socket of an HTTP CONNECT proxy through which the API server
                 reaches Services; it may be made later. Without one, webhooks given by
                 `service` cannot be reached.
+            audited_users: Whose requests are written into `audit_log`.
             report: Hears of a build, if the programs must be built first; standard error by default.
 
         Raises:
@@ -95,7 +102,10 @@ class ControlPlane:
         binaries = control_plane_binaries(report or StreamReport())
         chosen = free_port() if port is None else require_free(port, "kube-apiserver")
         plane = cls(
-            directory.absolute(), port=chosen, proxy_socket=proxy_socket.absolute() if proxy_socket else None
+            directory.absolute(),
+            port=chosen,
+            proxy_socket=proxy_socket.absolute() if proxy_socket else None,
+            audited_users=audited_users,
         )
         try:
             plane._launch(binaries)
@@ -200,6 +210,10 @@ class ControlPlane:
         if self._proxy_socket is not None:
             egress = state / "egress.yaml"
             egress.write_text(_yaml(flags.egress_configuration(self._proxy_socket)))
+        audit = None
+        if self._audited_users:
+            audit = (state / "audit.yaml", self.audit_log)
+            audit[0].write_text(_yaml(flags.audit_policy(self._audited_users)))
         return flags.Files(
             state=state,
             authority=authority.certificate_file,
@@ -213,6 +227,7 @@ class ControlPlane:
                 state / "controller-manager.kubeconfig", "system:kube-controller-manager"
             ),
             egress_configuration=egress,
+            audit=audit,
         )
 
     def _await_api_server(self) -> None:

@@ -1,0 +1,189 @@
+"""The controller's rights beside what it asked of the API server in a whole life: none missing, none unused.
+
+It runs in its pods, with the token of its service account and what the stack granted. The API server's
+audit log is the record. `a_whole_life` goes where the rights are needed that no plain day needs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pytest
+
+from infra.local.environment import CONTROLLER, Environment, Options
+from infra.local.kubernetes_api import Object
+from infra.local.rbac import Call, Right, common_rights, compare, own_rights, read_calls
+from nodeless.app.measured_capacity import MEASURED_NAME
+from nodeless.model.labels import SURGE
+from tests.api.manifests import ec2_node_class, node_pool
+from tests.app.buffers import DEFINITION, GROUP, a_buffer, a_definition, a_pod_template, established
+from tests.app.world import a_budget
+from tests.environment.heard import Heard
+from tests.environment.user import CLAIMS, NODES, User, deployment_manifest
+from tests.rights import right_to_surge
+
+pytestmark = pytest.mark.environment
+
+OF_ITS_NAMESPACE = f"/api/v1/namespaces/{CONTROLLER.namespace}"
+FORBIDDEN = 403
+
+
+@dataclass(frozen=True)
+class Life:
+    """What a controller was granted, and what it asked for until the stack was destroyed.
+
+    Attributes:
+        rights: Bound to its service account.
+        common: What every service account may do.
+        calls: What it asked for, with the worst status that was answered.
+    """
+
+    rights: frozenset[Right]
+    common: frozenset[Right]
+    calls: dict[Call, int]
+
+
+@pytest.fixture(scope="module")
+def life(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Life]:
+    settings = json.dumps({"nodeless.capacityBuffers": "true"})
+    options = Options(audited=True, config={"nodeless:controllerSettings": settings})
+    directory = tmp_path_factory.mktemp("rights")
+    with Environment.start(directory, report=Heard(), options=options) as environment:
+        a_whole_life(environment)
+        rights = own_rights(environment.api, CONTROLLER)
+        common = common_rights(environment.api, CONTROLLER)
+        # The pools of both generations are still there: the controller deletes them.
+        environment.destroy()
+        yield Life(rights, common, read_calls(environment.control_plane.audit_log, CONTROLLER.user))
+
+
+def test_the_controller_asks_for_nothing_that_it_may_not_do(life: Life) -> None:
+    assert compare(life.rights, life.calls, life.common).missing == ()
+    assert [str(call) for call, status in life.calls.items() if status == FORBIDDEN] == []
+
+
+def test_the_controller_has_no_right_that_it_does_not_use(life: Life) -> None:
+    assert [str(right) for right in compare(life.rights, life.calls).unused] == []
+
+
+def test_each_right_of_the_controller_would_be_missed(life: Life) -> None:
+    """No right is granted twice: without any one of them something is refused."""
+    spare = [
+        str(right)
+        for right in sorted(life.rights)
+        if not compare(life.rights - {right}, life.calls, life.common).missing
+    ]
+    assert spare == []
+
+
+def a_whole_life(environment: Environment) -> None:
+    """From the first start, which makes lease, certificate and CA bundles, up to the teardown."""
+    user = User(environment)
+    for manifest in right_to_surge(user.namespace):
+        user.api.create(manifest)
+    user.api.apply(a_definition())
+    user.api.wait(DEFINITION, established)
+    user.pool("small")
+    for manifest in a_pool_of_short_drains(user):
+        user.api.create(manifest)
+    a_webhook_certificate_is_lost(user)
+    for manifest in (
+        a_pod_template(user.namespace),
+        a_buffer(user.namespace, replicas=1),
+        one_that_surges(user),
+        one_behind_a_budget(user),
+        a_budget("held", user.namespace, app="held"),
+    ):
+        user.api.create(manifest)
+    user.deploy("web", 2)
+    node, *_ = user.runs("web", 2) & user.runs("shop")
+    user.runs("held")
+    what_nodes_have_is_kept(user)
+    room_stands_ready(user)
+    a_node_is_deleted(user, node)
+    a_drain_takes_too_long(user)
+    another_replica_leads(user)
+
+
+def a_pool_of_short_drains(user: User) -> tuple[Object, Object]:
+    """A NodePool, whose nodes wait a second for their pods, and its EC2NodeClass."""
+    selected = {"tags": user.discovery}
+    node_class = ec2_node_class(
+        subnetSelectorTerms=[selected],
+        securityGroupSelectorTerms=[selected],
+        instanceProfile=user.environment.stack.outputs()["instanceProfileName"],
+    )
+    types = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["m5.large"]}
+    pool = node_pool(
+        template={
+            "requirements": [types],
+            "taints": [{"key": "held", "effect": "NoSchedule"}],
+            "terminationGracePeriod": "1s",
+        }
+    )
+    return node_class, pool
+
+
+def one_that_surges(user: User) -> Object:
+    """A Deployment whose one pod shares a node with `web`, and leaves it after its successor is ready."""
+    manifest = deployment_manifest("shop", user.namespace, 1, "100m")
+    near = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "kubernetes.io/hostname"}
+    template = manifest["spec"]["template"]
+    template["metadata"]["annotations"] = {SURGE: "true"}
+    template["spec"]["affinity"] = {
+        "podAffinity": {
+            "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "podAffinityTerm": near}]
+        }
+    }
+    return manifest
+
+
+def one_behind_a_budget(user: User) -> Object:
+    """A Deployment on the NodePool."""
+    manifest = deployment_manifest("held", user.namespace, 1, "1")
+    manifest["spec"]["template"]["spec"] |= {
+        "tolerations": [{"key": "held", "operator": "Exists"}],
+        "nodeSelector": {"karpenter.sh/nodepool": "default"},
+    }
+    return manifest
+
+
+def a_webhook_certificate_is_lost(user: User) -> None:
+    """Somebody empties the Secret: it is filled again."""
+    path = f"{OF_ITS_NAMESPACE}/secrets/karpenter-cert"
+    user.api.patch(path, {"data": None})
+    user.api.wait(path, lambda secret: secret.get("data"), what="the certificate to be made anew")
+
+
+def what_nodes_have_is_kept(user: User) -> None:
+    user.api.wait(f"{OF_ITS_NAMESPACE}/configmaps/{MEASURED_NAME}")
+
+
+def room_stands_ready(user: User) -> None:
+    path = f"/apis/{GROUP}/v1beta1/namespaces/{user.namespace}/capacitybuffers/spare"
+    user.api.wait(path, lambda buffer: buffer.get("status"), what="the buffer to have a status")
+
+
+def a_node_is_deleted(user: User, node: str) -> None:
+    """Its pods are evicted, or restarted elsewhere first."""
+    user.api.delete(f"{NODES}/{node}")
+    user.api.wait_gone(f"{NODES}/{node}")
+    user.runs("web", 2)
+
+
+def a_drain_takes_too_long(user: User) -> None:
+    """A budget that never yields: the pod is deleted when the time is over."""
+    (claim,) = user.api.list(CLAIMS, label_selector="karpenter.sh/nodepool=default")
+    path = user.api.path_of(claim)
+    user.api.delete(path)
+    user.api.wait_gone(path)
+
+
+def another_replica_leads(user: User) -> None:
+    leader = user.environment.await_leader()
+    os.kill(leader.pid, signal.SIGTERM)
+    user.environment.await_leader(other_than=leader.pod)
