@@ -7,11 +7,13 @@ from contextlib import suppress
 
 import pytest
 import yaml
+from typer.testing import CliRunner
 
 from infra.local.aws import LocalAws
 from infra.local.kubernetes_api import ApiError
 from nodeless import __version__
 from nodeless.api.crds import all_crds
+from nodeless.app.cli import app
 from nodeless.explain.decisions import Situation, write
 from nodeless.solve import Policy
 from nodeless.watch import ApiClient
@@ -175,6 +177,24 @@ def cluster(control_plane, api, definitions, namespace, monkeypatch):
         api.create(document)
     yield namespace
     clear(api, namespace)
+
+
+@pytest.fixture
+def nodeless(control_plane, cluster):
+    """The command, pointed at the cluster by its options alone."""
+
+    def run(*arguments):
+        by_options = (
+            "--kubeconfig",
+            control_plane.kubeconfig,
+            "--namespace",
+            cluster,
+            "--region",
+            "us-east-1",
+        )
+        return CliRunner().invoke(app, [*map(str, (*arguments, *by_options))])
+
+    return run
 
 
 @pytest.fixture

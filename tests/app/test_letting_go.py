@@ -62,7 +62,7 @@ def refused(api):
 
 
 def test_without_yes_it_names_what_is_held_and_lets_nothing_go(api, claimed, nodeless, orphaned):
-    told = nodeless("sweep", "--cluster", "demo", "--finalizers", "--namespace", claimed)
+    told = nodeless("sweep", "--cluster", "demo", "--finalizers")
     assert told.exit_code == 1, told.output
     assert f"held in the cluster: Provisioner/default, NodeClaim/default-{claimed}, Node/n1-" in told.stdout
     assert f"ConfigMap/{GUARD_NAME}" in told.stdout
@@ -72,7 +72,7 @@ def test_without_yes_it_names_what_is_held_and_lets_nothing_go(api, claimed, nod
 def test_with_yes_the_objects_are_free_though_the_webhooks_of_the_dead_refuse_all(
     api, claimed, nodeless, orphaned
 ):
-    told = nodeless("sweep", "--cluster", "demo", "--finalizers", "--yes", "--namespace", claimed)
+    told = nodeless("sweep", "--cluster", "demo", "--finalizers", "--yes")
     assert told.exit_code == 0, told.output
     assert "let go of: Provisioner/default" in told.stdout
     *living, guard = orphaned
@@ -101,7 +101,7 @@ def test_while_a_controller_leads_nothing_is_let_go(api, claimed, nodeless, orph
     renewing = threading.Thread(target=renew)
     renewing.start()
     try:
-        told = nodeless("sweep", "--cluster", "demo", "--finalizers", "--yes", "--namespace", claimed)
+        told = nodeless("sweep", "--cluster", "demo", "--finalizers", "--yes")
     finally:
         over.set()
         renewing.join()

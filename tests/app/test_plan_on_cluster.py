@@ -4,31 +4,11 @@ import json
 
 import pytest
 import yaml
-from typer.testing import CliRunner
 
-from nodeless.app.cli import app
 from tests.app.process import settings
 from tests.app.world import CLAIMS, POOLS, a_pod, a_provisioner, a_template
 
 pytestmark = pytest.mark.cluster
-
-
-@pytest.fixture
-def nodeless(control_plane, cluster):
-    """The command, pointed at the cluster by its options alone."""
-
-    def run(*arguments):
-        by_options = (
-            "--kubeconfig",
-            control_plane.kubeconfig,
-            "--namespace",
-            cluster,
-            "--region",
-            "us-east-1",
-        )
-        return CliRunner().invoke(app, [*map(str, (*arguments, *by_options))])
-
-    return run
 
 
 @pytest.fixture
