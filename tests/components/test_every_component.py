@@ -1,0 +1,130 @@
+"""What holds of each component when it is used alone, as in a stack that has the rest from elsewhere."""
+
+from typing import Any
+
+import pulumi
+import pytest
+
+import pulumi_nodeless
+from infra.local.pulumi.input_check import arguments_class
+from tests.components.recorder import ACCOUNT, Recorder, run
+from tests.components.test_package import COMPONENTS
+
+ROLE = f"arn:aws:iam::{ACCOUNT}:role/nodes"
+OIDC = {"oidc_provider_arn": f"arn:aws:iam::{ACCOUNT}:oidc-provider/x", "oidc_issuer": "oidc.example/id/1"}
+DEMO = {"cluster_name": "demo"}
+SUBNETS = {"vpc_id": "vpc-1", "private_subnet_ids": ["subnet-1", "subnet-2"]}
+#: The least that each needs, as plain values.
+ARGS: dict[str, dict[str, Any]] = {
+    "AdoptedNetwork": {**DEMO, **SUBNETS},
+    "Capacity": {
+        **DEMO,
+        "node_classes": [{"name": "default", "instance_profile": "nodes"}],
+        "node_pools": [{"name": "default", "node_class": "default"}],
+        "node_templates": [{"name": "default"}],
+        "provisioners": [{"name": "default", "node_template": "default"}],
+    },
+    "Cluster": {**DEMO, **SUBNETS, "authentication_mode": "API"},
+    "Controller": {**DEMO, "cluster_endpoint": "https://demo.eks", "default_instance_profile": "nodes"},
+    "ControllerIdentity": {**DEMO, **OIDC, "node_role_arn": ROLE},
+    "ControllerImage": DEMO,
+    "Environment": DEMO,
+    "FargateProfiles": {**DEMO, "pod_execution_role_arn": ROLE, "subnet_ids": ["subnet-1"]},
+    "InterruptionQueue": DEMO,
+    "LoadBalancerController": {**DEMO, **OIDC, "vpc_id": "vpc-1"},
+    "Network": DEMO,
+    "NodeAccess": {**DEMO, "node_role_arn": ROLE},
+    "NodeIdentity": DEMO,
+    "PodExecutionRole": DEMO,
+    "TeardownGuard": {"namespace": "karpenter"},
+}
+
+
+#: The providers of the program; an environment makes one more, for its cluster.
+OWN = {"own-aws", "own-cluster", "own-builder"}
+
+
+def alone(component: str, made: list[Any] | None = None, **opts: Any) -> Recorder:
+    """What one component registers with the least of arguments, and these options."""
+
+    def program() -> None:
+        import pulumi_aws as aws  # noqa: PLC0415 - the SDKs are slow to import
+        import pulumi_docker_build as docker_build  # noqa: PLC0415
+        import pulumi_kubernetes as k8s  # noqa: PLC0415
+
+        providers: list[pulumi.ProviderResource] = [
+            aws.Provider("own-aws", region="us-east-1"),
+            k8s.Provider("own-cluster"),
+            docker_build.Provider("own-builder"),
+        ]
+        given = {**ARGS[component], **opts.pop("args", {})}
+        options = pulumi.ResourceOptions(providers=providers, **opts)
+        one = getattr(pulumi_nodeless, component)("one", given, options)
+        if made is not None:
+            made.append(one)
+
+    return run(program)
+
+
+def children(recorder: Recorder) -> list[Any]:
+    """All that is below the component."""
+    return [each for each in recorder.resources.values() if not each.name.startswith("own-")]
+
+
+def test_every_component_is_looked_at() -> None:
+    assert sorted(ARGS) == COMPONENTS
+
+
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_alone_it_is_made_under_its_name_with_the_providers_that_are_given(component: str) -> None:
+    recorder = alone(component)
+    assert recorder.faults == []
+    (top,) = [each for each in recorder.resources.values() if each.token == f"nodeless:index:{component}"]
+    assert top.name == "one"
+    below = [each for each in children(recorder) if each is not top]
+    assert below
+    for each in below:
+        assert each.name.startswith(f"{recorder.resources[each.parent].name}-"), "an alias of it covers them"
+        if each.custom and not each.token.startswith("pulumi:providers:"):
+            assert "::default" not in each.provider
+            assert each.provider.split("::")[-2] in {"own-aws", "own-cluster", "one-kubernetes"}
+
+
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_its_outputs_are_those_that_it_declares(component: str) -> None:
+    made: list[Any] = []
+    alone(component, made)
+    (one,) = made
+    cls = getattr(pulumi_nodeless, component)
+    for name in cls.__annotations__:
+        assert isinstance(getattr(one, name), pulumi.Output), f"{component}.{name}"
+
+
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_what_is_protected_is_protected_whole(component: str) -> None:
+    unprotected = [each.name for each in children(alone(component, protect=True)) if not each.protect]
+    assert unprotected == []
+
+
+def taken(component: str) -> bool:
+    """Whether the component takes tags."""
+    arguments = getattr(pulumi_nodeless, f"{component}Args")
+    return "tags" in arguments.__annotations__
+
+
+@pytest.mark.parametrize("component", [each for each in COMPONENTS if taken(each)])
+def test_tags_reach_every_resource_that_takes_tags(component: str) -> None:
+    recorder = alone(component, args={"tags": {"team": "web"}})
+    takes_tags = [
+        each
+        for each in children(recorder)
+        if each.token.startswith(("aws:", "eks:")) and hasattr(arguments_class(each.token), "tags")
+    ]
+    assert takes_tags
+    assert [each.name for each in takes_tags if (each.inputs.get("tags") or {}).get("team") != "web"] == []
+
+
+@pytest.mark.parametrize("component", [each for each in COMPONENTS if not taken(each)])
+def test_without_tags_it_makes_nothing_of_its_own_that_takes_them(component: str) -> None:
+    made = [each for each in children(alone(component)) if each.token.startswith(("aws:", "eks:"))]
+    assert {each.token for each in made} <= {"aws:ec2/tag:Tag"}
