@@ -41,6 +41,7 @@ def environment_args(config: pulumi.Config) -> EnvironmentArgs:
         "load_balancer_controller": config.get_bool("loadBalancerController"),
         "preview_plan": config.get_bool("previewPlan"),
         "teardown_timeout_minutes": config.get_int("teardownTimeoutMinutes"),
+        "teardown_drain_minutes": config.get_int("teardownDrainMinutes") or None,
         "tags": config.get_object("tags"),
     }
     if config.get_bool("defaultPool") is False:

@@ -41,7 +41,7 @@ from pulumi_nodeless.kubeconfig import region_of
 from pulumi_nodeless.load_balancer import LoadBalancerController
 from pulumi_nodeless.network import Network, NetworkArgs
 from pulumi_nodeless.pools import NodeTemplateArgs, ProvisionerArgs
-from pulumi_nodeless.teardown import TeardownGuard
+from pulumi_nodeless.teardown import TeardownGuard, TeardownGuardArgs
 
 DEFAULT_NODE_TEMPLATES: Final[Sequence[NodeTemplateArgs]] = ({"name": "default"},)
 DEFAULT_PROVISIONERS: Final[Sequence[ProvisionerArgs]] = (
@@ -197,7 +197,7 @@ class Environment(pulumi.ComponentResource):
             served.append(self._load_balancers(cluster, [*cluster.made, fargate], in_cluster))
         guard = TeardownGuard(
             f"{name}-teardown",
-            {"namespace": controller.namespace, "timeout_minutes": minutes},
+            self._guard_args(controller, minutes),
             pulumi.ResourceOptions.merge(in_cluster, pulumi.ResourceOptions(depends_on=served)),
         )
         capacity = Capacity(
@@ -332,6 +332,12 @@ class Environment(pulumi.ComponentResource):
             if key in self._args:
                 args[key] = self._args[key]
         return Network(name, args, child)
+
+    def _guard_args(self, controller: Controller, minutes: int) -> TeardownGuardArgs:
+        args: TeardownGuardArgs = {"namespace": controller.namespace, "timeout_minutes": minutes}
+        if "teardown_drain_minutes" in self._args:
+            args["drain_minutes"] = self._args["teardown_drain_minutes"]
+        return args
 
     def _controller_args(
         self,

@@ -116,6 +116,9 @@ class EnvironmentArgs(TypedDict):
     costs. Default true."""
     teardown_timeout_minutes: NotRequired[int]
     """How long destruction waits for the controller to give its nodes back. Default 30."""
+    teardown_drain_minutes: NotRequired[int]
+    """How long a node may take to drain then, whatever holds its pods (a PodDisruptionBudget, say); after
+    that they are deleted. Default 10, or half of `teardown_timeout_minutes` where that is less."""
     existing_cluster: NotRequired[ExistingClusterArgs]
     """A cluster to install into, instead of making network and cluster."""
     tags: NotRequired[Mapping[str, str]]

@@ -18,6 +18,7 @@ from pulumi_nodeless.environment_args import EnvironmentArgs, ExistingClusterArg
 from pulumi_nodeless.fargate import FargateProfileArgs, check_profiles, profile_that_takes, profiles_for
 from pulumi_nodeless.image import check_buildable
 from pulumi_nodeless.network import NetworkOptions
+from pulumi_nodeless.teardown import drain_seconds
 
 #: Stands for what other parts will put out.
 _LATER: Final = "known-later"
@@ -77,7 +78,8 @@ def check_environment(args: EnvironmentArgs) -> None:
     reader = ArgumentReader("Environment", args, EnvironmentArgs)
     cluster, namespace = reader.text("cluster_name"), reader.text("controller_namespace", NAME)
     reader.tags("tags")
-    reader.integer("teardown_timeout_minutes", 30, 1, 24 * 60)
+    patience = reader.integer("teardown_timeout_minutes", 30, 1, 24 * 60)
+    drain_seconds(reader, "teardown_drain_minutes", patience)
     for flag in ("interruption_queue", "load_balancer_controller", "protect", "preview_plan"):
         reader.flag(flag, False)
     _check_contradictions(reader, args)

@@ -10,7 +10,7 @@ For this to hold the guard must depend on all of it. Pass those resources as `de
 to the object itself, since the engine orders objects, not components.
 """
 
-from typing import NotRequired, TypedDict
+from typing import Final, NotRequired, TypedDict
 
 import pulumi
 import pulumi_kubernetes as k8s
@@ -18,6 +18,9 @@ import pulumi_kubernetes as k8s
 from pulumi_nodeless import names
 from pulumi_nodeless.arguments import ArgumentReader
 from pulumi_nodeless.ordering import child_after
+
+#: Seconds.
+_USUAL_DRAIN: Final = 600
 
 
 class TeardownGuardArgs(TypedDict):
@@ -27,6 +30,9 @@ class TeardownGuardArgs(TypedDict):
     """Namespace of the controller."""
     timeout_minutes: NotRequired[int]
     """How long destruction waits for the controller. Default 30."""
+    drain_minutes: NotRequired[int]
+    """How long a node may take to drain then, whatever holds its pods (a PodDisruptionBudget, say); after
+    that they are deleted. Default 10, or half of `timeout_minutes` where that is less."""
 
 
 class TeardownGuard(pulumi.ComponentResource):
@@ -41,6 +47,7 @@ class TeardownGuard(pulumi.ComponentResource):
         super().__init__("nodeless:index:TeardownGuard", name, {}, opts)
         reader = ArgumentReader("TeardownGuard", args, TeardownGuardArgs)
         minutes = reader.integer("timeout_minutes", 30, 1, 24 * 60)
+        drain = drain_seconds(reader, "drain_minutes", minutes)
         reader.check()
         guard = k8s.core.v1.ConfigMap(
             f"{name}-guard",
@@ -50,7 +57,24 @@ class TeardownGuard(pulumi.ComponentResource):
                 labels={names.TEARDOWN_LABEL: "guard"},
                 finalizers=[names.TEARDOWN_FINALIZER],
             ),
+            data={"drainTimeout": f"{drain}s"},
             opts=child_after(self, opts, delete_timeout=f"{minutes}m"),
         )
         self.guard_name = guard.metadata.apply(lambda metadata: str(metadata.name))
         self.register_outputs({"guardName": self.guard_name})
+
+
+def drain_seconds(reader: ArgumentReader, argument: str, patience: int) -> int:
+    """How long a drain may take; reports one that destruction would not wait for.
+
+    Args:
+        reader: of the arguments.
+        argument: name of the one with the minutes of a drain.
+        patience: minutes that destruction waits.
+    """
+    if reader.value(argument) is None:
+        return min(_USUAL_DRAIN, patience * 30)
+    given = reader.integer(argument, 10, 1, 24 * 60)
+    if given >= patience:
+        reader.report(argument, f"destruction gives up after {patience} minutes, before {given} are over")
+    return given * 60

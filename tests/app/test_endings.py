@@ -10,11 +10,12 @@ from tests.app.world import CLAIMS, NODES, POOLS, a_pod, a_provisioner, a_templa
 pytestmark = pytest.mark.cluster
 
 
-def a_guard(namespace):
+def a_guard(namespace, **data):
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {"name": GUARD_NAME, "namespace": namespace, "finalizers": ["nodeless.dev/teardown"]},
+        "data": data,
     }
 
 
@@ -56,6 +57,29 @@ def test_the_guard_holds_until_pools_claims_instances_and_templates_are_gone(sce
         assert rig.api.list(POOLS) == rig.api.list(CLAIMS) == rig.api.list(NODES) == []
         assert not rig.network.instances()
         assert not rig.network.ec2.describe_launch_templates()["LaunchTemplates"]
+
+    scene(scenario)
+
+
+def test_a_budget_that_never_yields_holds_no_destruction(scene):
+    budget = {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": "never"},
+        "spec": {"maxUnavailable": 0, "selector": {}},
+    }
+
+    async def scenario(rig, namespace):
+        held = {**budget, "metadata": {**budget["metadata"], "namespace": namespace}}
+        guard = a_guard(namespace, drainTimeout="2s")
+        await rig.create(guard, held, a_template(), a_provisioner(), a_pod("web", namespace))
+        await rig.running(namespace, "web")
+        await rig.claim()
+        path = f"/api/v1/namespaces/{namespace}/configmaps/{GUARD_NAME}"
+        await asyncio.to_thread(rig.api.delete, path)
+        await rig.until_gone(path)
+        assert rig.api.list(POOLS) == rig.api.list(CLAIMS) == rig.api.list(NODES) == []
+        assert not rig.network.instances()
 
     scene(scenario)
 

@@ -55,6 +55,10 @@ def refused(args: dict[str, Any]) -> list[str]:
         ({"controller_permissions": "all"}, "controller_permissions: 'all' is not one of guide"),
         ({"authentication_mode": "NONE"}, "authentication_mode: 'NONE' is not one of API"),
         ({"teardown_timeout_minutes": 0}, "teardown_timeout_minutes: 0 is not between"),
+        (
+            {"teardown_timeout_minutes": 5, "teardown_drain_minutes": 5},
+            "teardown_drain_minutes: destruction gives up after 5 minutes, before 5 are over",
+        ),
         ({"provisioners": [POOL]}, "provisioners[0].node_template: 'default' is not declared here"),
         ({"interruption_queue": "yes"}, "interruption_queue: expected true or false, got 'yes'"),
         ({"zonecount": 3}, "zonecount: no such argument (hint: did you mean zone_count?)"),

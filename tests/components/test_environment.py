@@ -158,7 +158,15 @@ def test_the_guard_outlives_nothing_that_the_controller_needs(environment: Recor
     assert guard.inputs["metadata"]["finalizers"] == ["nodeless.dev/teardown"]
     assert guard.inputs["metadata"]["labels"] == {"nodeless.dev/teardown": "guard"}
     assert guard.delete_timeout == "30m"
+    assert guard.inputs["data"] == {"drainTimeout": "600s"}
     assert_depends_on_all_but(environment, guard, {PROVISIONER, NODE_TEMPLATE})
+
+
+@pytest.mark.parametrize(("minutes", "drain", "told"), [("8", "0", "240s"), ("60", "45", "2700s")])
+def test_a_drain_ends_before_destruction_gives_up(minutes: str, drain: str, told: str) -> None:
+    times = {"nodeless:teardownTimeoutMinutes": minutes, "nodeless:teardownDrainMinutes": drain}
+    guard = run(program, config={**CONFIG, **times}).one(CONFIG_MAP, GUARD)
+    assert guard.inputs["data"] == {"drainTimeout": told}
 
 
 @pytest.mark.parametrize("token", [PROVISIONER, NODE_TEMPLATE])

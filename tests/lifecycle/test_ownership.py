@@ -5,7 +5,7 @@ from dataclasses import replace
 from nodeless.api.times import format_time
 from nodeless.lifecycle import step_pool, step_teardown
 from nodeless.lifecycle.ownership import deletion_progress
-from nodeless.model.events import ClaimSeen, PoolSeen
+from nodeless.model.events import ClaimSeen, GuardSeen, PoolSeen
 from nodeless.model.instructions import (
     AddFinalizer,
     DeleteClaim,
@@ -78,6 +78,14 @@ def test_teardown_takes_pools_then_claims_then_instances_and_templates():
         DeleteInstanceProfiles,
         ReleaseGuard,
     ]
+
+
+def test_a_guard_may_say_how_long_a_drain_takes():
+    leaving = cluster(
+        GuardSeen(deleting=True, drain=60.0), ClaimSeen(a_launched_claim(deletion_timestamp=NOW))
+    )
+    (deadline,) = step_teardown(leaving)
+    assert deadline.annotations == {TERMINATION_TIMESTAMP: format_time(NOW + 60)}
 
 
 def test_teardown_waits_for_what_is_leaving():

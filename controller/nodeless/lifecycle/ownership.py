@@ -29,7 +29,8 @@ from nodeless.model.snapshot import Snapshot
 from nodeless.state.usage import pool_members
 
 TEARDOWN = "teardown"
-#: Seconds that the drain of a node may take while a stack is destroyed; then its pods are deleted.
+#: Seconds that the drain of a node may take while a stack is destroyed, where its guard names none; then its
+#: pods are deleted.
 TEARDOWN_DRAIN = 600.0
 _MOST_SHOWN = 3
 
@@ -80,10 +81,11 @@ def _stage(claim: Claim) -> str:
 def _deadlines(snapshot: Snapshot) -> tuple[Instruction, ...]:
     """A destruction must end: no budget and no annotation holds a drain for ever."""
     instructions = []
+    seconds = TEARDOWN_DRAIN if snapshot.teardown_drain is None else snapshot.teardown_drain
     for name, claim in sorted(snapshot.claims.items()):
         if claim.deletion_timestamp is None:
             continue
-        latest, present = claim.deletion_timestamp + TEARDOWN_DRAIN, deadline_of(claim)
+        latest, present = claim.deletion_timestamp + seconds, deadline_of(claim)
         if present is None or present > latest:
             stamp = {TERMINATION_TIMESTAMP: format_time(latest)}
             instructions.append(AnnotateClaim(TEARDOWN, name, stamp))

@@ -150,6 +150,8 @@ class GuardSeen:
     """The teardown guard of a stack; `deleting` once the stack is being destroyed."""
 
     deleting: bool
+    drain: float | None = None
+    """Seconds that a drain may take then; None: the usual."""
 
 
 @dataclass(frozen=True, slots=True)

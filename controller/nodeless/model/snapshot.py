@@ -62,6 +62,8 @@ class Snapshot:
     """Names of nodes and claims on which the last plan keeps room for capacity buffers."""
     teardown: bool = False
     """The stack is being destroyed: no new capacity, everything must go."""
+    teardown_drain: float | None = None
+    """Seconds that the drain of a node may take then; None: the usual."""
 
     def pods_on(self, node_name: str) -> Iterator[Pod]:
         """The pods bound to a node, in the order of their keys."""

@@ -54,8 +54,8 @@ def apply(snapshot: Snapshot, event: events.Event) -> Snapshot:  # noqa: PLR0911
                 return snapshot
             latest = max(until, snapshot.nominations.get(name, 0.0))
             return replace(snapshot, nominations=snapshot.nominations.set(name, latest))
-        case events.GuardSeen(deleting):
-            return replace(snapshot, teardown=deleting)
+        case events.GuardSeen(deleting, drain):
+            return replace(snapshot, teardown=deleting, teardown_drain=drain)
         case events.GuardGone():
             return replace(snapshot, teardown=False)
         case (

@@ -10,6 +10,7 @@ from nodeless.api.errors import InvalidObject
 from nodeless.api.kinds import AWS_NODE_TEMPLATE, EC2_NODE_CLASS, NODE_CLAIM, NODE_POOL, PROVISIONER
 from nodeless.api.metadata import Metadata, read_metadata
 from nodeless.api.reading_parts import conditions_of
+from nodeless.api.times import parse_life_span
 from nodeless.model import events
 from nodeless.model.pools import NodeClass, Pool, Reference
 from nodeless.watch.decoding import decode_daemon_set, decode_node, decode_pod
@@ -195,11 +196,17 @@ def _reference(manifest: dict[str, Any], metadata: Metadata) -> Reference:
 
 
 def watched_guard(namespace: str, name: str) -> Watched:
-    """The teardown guard: one ConfigMap that belongs to the stack."""
+    """The teardown guard: one ConfigMap that belongs to the stack, and says how long a drain may take."""
 
     def decode(raw: bytes) -> tuple[str, tuple[events.Event, ...]]:
-        metadata = msgspec.json.decode(raw)["metadata"]
-        return metadata["name"], (events.GuardSeen(deleting="deletionTimestamp" in metadata),)
+        document = msgspec.json.decode(raw)
+        metadata, drain = document["metadata"], (document.get("data") or {}).get("drainTimeout", "")
+        try:
+            seconds = parse_life_span(drain) if drain else None
+        except ValueError:
+            # A destruction ends even so.
+            seconds = None
+        return metadata["name"], (events.GuardSeen("deletionTimestamp" in metadata, seconds),)
 
     return Watched(
         "teardown guard",
