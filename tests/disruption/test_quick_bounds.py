@@ -3,15 +3,17 @@
 from contextlib import contextmanager
 from dataclasses import replace
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nodeless.disruption import consolidation, deciding
 from nodeless.disruption.consolidation import Consolidation
 from nodeless.model.labels import CAPACITY_TYPE, ON_DEMAND
+from nodeless.model.pods import NodeSelectorTerm, Owner
 from nodeless.model.requirements import Requirements
 from tests.disruption.world import BY_NAME, a_provisioner, cluster, decide, node_of, on
-from tests.solve.factories import needs
+from tests.solve.factories import daemon, needs
 
 POOL = a_provisioner(
     requirements=Requirements(
@@ -58,6 +60,44 @@ def test_full_nodes_of_one_kind_are_left_alone_without_a_look_at_the_whole_clust
     assert sum(sizes) < 10 * 60
 
 
+def daemons(cpu):
+    """A DaemonSet as EKS installs it: on every node but Fargate's."""
+    seen = daemon("kube-proxy", cpu=cpu, memory="10Mi")
+    elsewhere = needs("eks.amazonaws.com/compute-type", "NotIn", "fargate")
+    terms = (NodeSelectorTerm((elsewhere,)),)
+    return replace(seen, shape=replace(seen.shape, required_terms=terms))
+
+
+def test_nodes_as_full_as_their_daemons_let_them_be_are_left_alone_without_any_simulation():
+    owner = Owner("apps/v1", "DaemonSet", "kube-proxy", controller=True)
+    run = [
+        on(f"n{number:03}", app="kube-proxy", cpu="1", memory="10Mi", owners=(owner,)) for number in range(20)
+    ]
+    seen = cluster(POOL, daemons("1"), nodes_with([3] * 20), run)
+    with simulated() as sizes:
+        decisions = decide(seen, (BY_NAME["large"],))
+    assert not decisions.moves
+    assert sizes == []
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        {"node_selector": (("disk", "fast"),)},
+        {"required_terms": (NodeSelectorTerm((needs("disk", "Exists"),)),)},
+        {"required_terms": (NodeSelectorTerm((needs("kubernetes.io/arch", "NotIn", "amd64"),)),)},
+    ],
+    ids=["selector", "label that nodes lack", "label that types have"],
+)
+def test_daemons_of_other_nodes_make_no_replacement_dearer(rule):
+    seen = daemon("driver", cpu="10", memory="10Mi")
+    pool = a_provisioner(requirements=Requirements([needs(CAPACITY_TYPE, "In", ON_DEMAND)]))
+    wasteful = node_of(pool, "a", "2xlarge"), on("a", cpu="900m", memory="10Mi")
+    elsewhere = replace(seen, shape=replace(seen.shape, **rule))
+    (move,) = decide(cluster(pool, elsewhere, wasteful)).moves
+    assert len(move.replacements) == 1
+
+
 def test_a_node_with_more_pods_than_the_others_have_places_for_says_so():
     large = BY_NAME["large"]
     alone = replace(
@@ -74,13 +114,20 @@ def test_a_node_whose_pods_go_to_the_last_free_places_still_goes():
     assert not move.replacements
 
 
+class _NoBound:
+    def of(self, _some):
+        return 0.0
+
+
 class _Thorough(Consolidation):
     """Simulates whatever it can, each time on the whole cluster."""
+
+    _least_prices = _NoBound()
 
     def _crowded(self, _candidate, _room):
         return False
 
-    def _small_world(self, _some, _room):
+    def _small_world(self, _some):
         return None
 
 
@@ -90,11 +137,14 @@ PODS = st.lists(st.sampled_from([300, 700, 900, 1500]), max_size=5)
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.lists(st.tuples(KINDS, PODS), min_size=2, max_size=9))
-@example([("large", [900] * 4)] * 5)
-@example([("2xlarge", [1500] * 2), ("2xlarge", [1500] * 2), ("large", [900] * 4), ("large", [900] * 4)])
-def test_moves_are_those_that_simulations_alone_would_find(nodes):
+@given(st.lists(st.tuples(KINDS, PODS), min_size=2, max_size=9), st.sampled_from([None, "100m", "600m"]))
+@example([("large", [900] * 4)] * 5, None)
+@example([("large", [900] * 3)] * 5, "600m")
+@example([("2xlarge", [1500] * 2), ("2xlarge", [1500] * 2), ("large", [900] * 4), ("large", [900] * 4)], None)
+def test_moves_are_those_that_simulations_alone_would_find(nodes, overhead):
     pool, things = a_provisioner(requirements=Requirements([needs(CAPACITY_TYPE, "In", ON_DEMAND)])), []
+    if overhead:
+        things.append(daemons(overhead))
     for number, (kind, requests) in enumerate(nodes):
         name, left = f"n{number}", SHORT[kind]
         things.append(node_of(pool, name, kind))

@@ -26,7 +26,7 @@ from nodeless.model.nodes import (
     Condition,
     Node,
 )
-from nodeless.model.pods import Pod
+from nodeless.model.pods import DaemonSet, Pod
 from nodeless.model.pools import PROVISIONER, Pool, Reference
 from nodeless.model.snapshot import Snapshot
 from nodeless.state import apply
@@ -132,6 +132,7 @@ _SEEN = {
     Claim: events.ClaimSeen,
     Pool: events.PoolSeen,
     PodDisruptionBudget: events.PodDisruptionBudgetSeen,
+    DaemonSet: events.DaemonSetSeen,
 }
 
 

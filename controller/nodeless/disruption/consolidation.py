@@ -19,14 +19,16 @@ themselves on a steady workload.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import cached_property
 
 from immutables import Map
 
 from nodeless.disruption.balance import Worth
 from nodeless.disruption.candidates import Candidate
+from nodeless.disruption.least_prices import LeastPrices
 from nodeless.disruption.policy import DisruptionPolicy
 from nodeless.disruption.replacing import Replacement, cheaper_replacement
-from nodeless.disruption.room import LeastPrices, Room
+from nodeless.disruption.room import Room
 from nodeless.disruption.simulation import Outcome, moved, without
 from nodeless.model.disruption import UNDERUTILIZED, Move, Verdict
 from nodeless.model.instance_types import Catalog, InstanceType
@@ -59,6 +61,15 @@ class Consolidation:
         self._cheaper: dict[tuple[str, float], tuple[InstanceType, ...]] = {}
         self.verdicts: dict[str, Verdict] = {}
 
+    @cached_property
+    def _room(self) -> Room:
+        """What the nodes have room for before any of them goes."""
+        return Room(self._snapshot, self._closed)
+
+    @cached_property
+    def _least_prices(self) -> LeastPrices:
+        return LeastPrices(self._catalog, self._room, self._snapshot)
+
     def search(self, candidates: Sequence[Candidate], left: dict[str, int]) -> Move | None:
         """The best move among the candidates; `left`: nodes that each pool's budgets still allow."""
         ordered = sorted(candidates, key=lambda each: (-each.ratio, each.name))
@@ -76,7 +87,7 @@ class Consolidation:
                 continue
             if candidate.node.name in receiving:
                 continue
-            homeless = room.homeless(candidate)
+            homeless = room.homeless([candidate])
             if homeless is not None:
                 self._stay(candidate, f"pod {homeless.key} has room on no other node")
                 staying[candidate.node.name] = None
@@ -135,15 +146,13 @@ class Consolidation:
 
     def _merges(self, ordered: Sequence[Candidate], left: dict[str, int]) -> Move | None:
         best: Move | None = None
-        room = Room(self._snapshot, self._closed)
-        least = LeastPrices(self._catalog, room)
         for pool in sorted({candidate.pool.key for candidate in ordered}):
             mine = [candidate for candidate in ordered if candidate.pool.key == pool]
             most = min(len(mine), left[pool], self._policy.most_nodes)
             for size in (size for size in _MERGE_SIZES if size <= most):
-                if least.of(mine[:size]) >= self._limit(mine[:size]):
+                if self._least_prices.of(mine[:size]) >= self._limit(mine[:size]):
                     continue
-                found = self._sought(mine[:size], room)
+                found = self._sought(mine[:size])
                 if isinstance(found, str):
                     continue
                 move = _move(mine[:size], found)
@@ -153,34 +162,32 @@ class Consolidation:
                     best = move
         return best
 
-    def _sought(self, some: Sequence[Candidate], room: Room) -> Replacement | str:
+    def _sought(self, some: Sequence[Candidate]) -> Replacement | str:
         """What would take the candidates' place; not even looked for where a part of the cluster says no."""
-        world = self._small_world(some, room)
+        world = self._small_world(some)
         found = self._replacement(some, world) if world is not None else None
         return found if isinstance(found, str) else self._replacement(some)
 
-    def _small_world(self, some: Sequence[Candidate], room: Room) -> Snapshot | None:
+    def _small_world(self, some: Sequence[Candidate]) -> Snapshot | None:
         """The nodes that matter alone; None where they are many, or pods look at others for their place.
 
         Nodes without room for the smallest of the pods take none of them: what is not found without these
         nodes is not found with them.
         """
-        takers = room.takers(some)
+        takers = self._room.takers(some)
         shapes = {pod.shape for candidate in some for pod in candidate.pods}
-        if len(takers) > len(room.names) // 2 or any(
+        if len(takers) > len(self._room.names) // 2 or any(
             shape.spread or shape.affinity or shape.anti_affinity for shape in shapes
         ):
             return None
         return _around(self._snapshot, [*(each.node.name for each in some), *takers])
 
     def _single(self, ordered: Sequence[Candidate], left: dict[str, int]) -> Move | None:
-        room = Room(self._snapshot, self._closed)
-        least = LeastPrices(self._catalog, room)
         trials = 0
         for candidate in _turned(ordered, int(self._now // 10) * _MOST_SINGLES):
             if left[candidate.pool.key] <= 0:
                 continue
-            bound = least.of([candidate])
+            bound = self._least_prices.of([candidate])
             if bound >= self._limit([candidate]):
                 self._stay(
                     candidate,
@@ -189,7 +196,7 @@ class Consolidation:
                 )
                 continue
             below = self._below(candidate.price or 0.0)
-            if not any(below.values()) and self._crowded(candidate, room):
+            if not any(below.values()) and self._crowded(candidate, self._room):
                 continue
             if trials >= _MOST_SINGLES:
                 break
@@ -199,11 +206,11 @@ class Consolidation:
                 self.verdicts[candidate.name] = refusal
                 continue
             trials += 1
-            outcome = self._trial(self._snapshot, candidate, room.targets(candidate), below)
+            outcome = self._trial(self._snapshot, candidate, self._room.targets(candidate), below)
             if not outcome.placed:
                 self._stay(candidate, f"nothing cheaper holds its pods: {outcome.reason}")
                 continue
-            found = self._sought([candidate], room)
+            found = self._sought([candidate])
             if isinstance(found, str):
                 self._stay(candidate, found)
                 continue

@@ -1,16 +1,15 @@
-"""Quick bounds: which nodes have room for which pods, and what a new node for them would cost at least.
+"""Quick bounds: which nodes have room for which pods.
 
 They only say no. Requests and free room are looked at, nothing else; so a pod that a bound
 lets pass may still have no place, and the solver decides. Arrays are [node, resource].
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nodeless.disruption.candidates import Candidate
-from nodeless.model.instance_types import Catalog
 from nodeless.model.pods import Pod
 from nodeless.model.resources import CPU, MEMORY, PODS, Resources
 from nodeless.model.snapshot import Snapshot
@@ -64,11 +63,7 @@ class Room:
         if name in self._index:
             self.free[self._index[name]] = -1.0
 
-    def homeless(self, candidate: Candidate) -> Pod | None:
-        """A pod of the candidate that has room on no other node; None when each has some."""
-        return self.homeless_of([candidate])
-
-    def homeless_of(self, some: Sequence[Candidate]) -> Pod | None:
+    def homeless(self, some: Sequence[Candidate]) -> Pod | None:
         """A pod of the candidates that has room on none of the other nodes; None when each has some."""
         others = self._others(some)
         seen: set[Requests] = set()
@@ -133,58 +128,6 @@ class Room:
             if candidate.node.name in self._index:
                 mask[self._index[candidate.node.name]] = False
         return mask
-
-
-class LeastPrices:
-    """What new capacity costs at least."""
-
-    def __init__(self, catalog: Catalog, room: Room) -> None:
-        offers = {
-            (kind.name, offering.price): (offering.price, kind.allocatable)
-            for kinds in catalog.values()
-            for kind in kinds
-            for offering in kind.offerings
-            if offering.available
-        }
-        known = sorted(offers.values(), key=lambda offer: offer[0])
-        self._room = room
-        #: By [offer], cheapest first, and what a node of it holds by [offer, resource].
-        self._prices: Amounts = np.array([price for price, _ in known], dtype=np.float64)
-        self._holds: Amounts = np.array(
-            [[float(holds.get(name, 0)) for name in room.resources] for _, holds in known]
-        ).reshape(len(known), len(room.resources))
-
-    def of(self, some: Sequence[Candidate]) -> float:
-        """A bound: no new nodes for what cannot go elsewhere cost less; infinite when no type holds it."""
-        pod = self._room.homeless_of(some)
-        bounds = [0.0, *self._by_amount(some), self._by_number(some)]
-        if pod is not None:
-            bounds.append(self._cheapest(self._room.row(pod.shape.requests)))
-        return max(bounds)
-
-    def _by_amount(self, some: Sequence[Candidate]) -> Iterator[float]:
-        """Processors, and memory: each unit costs what it costs where it is cheapest."""
-        rows = [self._room.row(pod.shape.requests) for each in some for pod in each.pods]
-        needed = np.array(rows).sum(axis=0) - self._room.absorbed(some)
-        for name in (CPU, MEMORY):
-            column = self._room.resources.index(name)
-            amounts = self._holds[:, column]
-            if needed[column] > 0:
-                yield self._least_rate(amounts) * float(needed[column])
-
-    def _by_number(self, some: Sequence[Candidate]) -> float:
-        """Whole pods: a node holds no more of them than if each were the smallest."""
-        over = sum(len(each.pods) for each in some) - self._room.seats(some)
-        return self._least_rate(held(self._holds, self._room.least(some))) * over if over > 0 else 0.0
-
-    def _least_rate(self, amounts: Amounts) -> float:
-        """The least price of a unit, when the nodes offered have so many; infinite when none has any."""
-        some = amounts > 0
-        return float((self._prices[some] / amounts[some]).min(initial=np.inf))
-
-    def _cheapest(self, requests: Amounts) -> float:
-        fitting = np.flatnonzero((self._holds >= requests).all(axis=1))
-        return float(self._prices[fitting[0]]) if fitting.size else float("inf")
 
 
 def held(free: Amounts, least: Amounts) -> Amounts:

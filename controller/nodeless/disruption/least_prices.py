@@ -1,0 +1,101 @@
+"""Quick bounds: what new capacity for some pods would cost at least. Like those of `room`, they say no."""
+
+from collections.abc import Iterator, Sequence, Set
+
+import numpy as np
+
+from nodeless.disruption.candidates import Candidate
+from nodeless.disruption.room import Amounts, Requests, Room, held
+from nodeless.model.instance_types import Catalog, InstanceType
+from nodeless.model.pods import PodShape
+from nodeless.model.pools import Pool
+from nodeless.model.resources import CPU, MEMORY
+from nodeless.model.snapshot import Snapshot
+from nodeless.model.taints import untolerated
+from nodeless.solve.capacity.pool_table import prefers_only
+from nodeless.solve.pods.daemons import as_they_run
+
+
+class LeastPrices:
+    """What new capacity costs at least, after the daemons that every new node of a pool has."""
+
+    def __init__(self, catalog: Catalog, room: Room, snapshot: Snapshot) -> None:
+        offers: list[tuple[float, Amounts]] = []
+        for key, kinds in catalog.items():
+            pool = snapshot.pools.get(key)
+            if pool is None:
+                continue
+            taken = sum(
+                map(room.row, _daemons_of_all_nodes(snapshot, pool, kinds)), np.zeros(len(room.resources))
+            )
+            for kind in kinds:
+                holds = np.array([kind.allocatable.get(name, 0) for name in room.resources]) - taken
+                offers += [(price, holds) for price in _prices(kind, pool)]
+        offers.sort(key=lambda offer: offer[0])
+        self._room = room
+        #: By [offer], cheapest first, and what a node of it holds by [offer, resource].
+        self._prices: Amounts = np.array([price for price, _ in offers], dtype=np.float64)
+        self._holds: Amounts = np.array([holds for _, holds in offers], dtype=np.float64).reshape(
+            len(offers), len(room.resources)
+        )
+
+    def of(self, some: Sequence[Candidate]) -> float:
+        """A bound: no new nodes for what cannot go elsewhere cost less; infinite when no type holds it."""
+        if not any(each.pods for each in some):
+            return 0.0
+        pod = self._room.homeless(some)
+        bounds = [*self._by_amount(some), self._by_number(some)]
+        if pod is not None:
+            bounds.append(self._cheapest(self._room.row(pod.shape.requests)))
+        return max(bounds)
+
+    def _by_amount(self, some: Sequence[Candidate]) -> Iterator[float]:
+        """Processors, and memory: each unit costs what it costs where it is cheapest."""
+        rows = [self._room.row(pod.shape.requests) for each in some for pod in each.pods]
+        needed = np.array(rows).sum(axis=0) - self._room.absorbed(some)
+        for name in (CPU, MEMORY):
+            column = self._room.resources.index(name)
+            if needed[column] > 0:
+                yield self._least_rate(self._holds[:, column]) * float(needed[column])
+
+    def _by_number(self, some: Sequence[Candidate]) -> float:
+        """Whole pods: a node holds no more of them than if each were the smallest."""
+        over = sum(len(each.pods) for each in some) - self._room.seats(some)
+        return self._least_rate(held(self._holds, self._room.least(some))) * over if over > 0 else 0.0
+
+    def _least_rate(self, amounts: Amounts) -> float:
+        """The least price of a unit, when the nodes offered have so many; infinite when none has any."""
+        some = amounts > 0
+        return float((self._prices[some] / amounts[some]).min(initial=np.inf))
+
+    def _cheapest(self, requests: Amounts) -> float:
+        fitting = np.flatnonzero((self._holds >= requests).all(axis=1))
+        return float(self._prices[fitting[0]]) if fitting.size else float("inf")
+
+
+def _prices(kind: InstanceType, pool: Pool) -> set[float]:
+    return {each.price for each in kind.offerings if each.available and each.allowed_by(pool.requirements)}
+
+
+def _daemons_of_all_nodes(
+    snapshot: Snapshot, pool: Pool, kinds: Sequence[InstanceType]
+) -> Iterator[Requests]:
+    """What the DaemonSets ask for that no node of the pool is without, whatever its type."""
+    labels = {key for kind in kinds for key in kind.requirements} | set(pool.requirements)
+    hard = [taint for taint in pool.taints if not prefers_only(taint)]
+    for daemon_set in as_they_run(snapshot).values():
+        shape = daemon_set.shape
+        tolerated = untolerated(hard, shape.tolerations) is None
+        if tolerated and not shape.invalid and _chooses_nothing(shape, labels):
+            yield shape.requests
+
+
+def _chooses_nothing(shape: PodShape, labels: Set[str]) -> bool:
+    """Whether it runs on nodes with these labels, whatever their values are: others they do not have."""
+    if shape.node_selector:
+        return False
+    return not shape.required_terms or any(
+        all(each.allows_absence() and each.key not in labels for each in term.expressions)
+        for term in shape.required_terms
+        if not term.match_fields
+    )
