@@ -86,8 +86,7 @@ def test_alone_it_is_made_under_its_name_with_the_providers_that_are_given(compo
     for each in below:
         assert each.name.startswith(f"{recorder.resources[each.parent].name}-"), "an alias of it covers them"
         if each.custom and not each.token.startswith("pulumi:providers:"):
-            assert "::default" not in each.provider
-            assert each.provider.split("::")[-2] in {"own-aws", "own-cluster", "one-kubernetes"}
+            assert each.provider.split("::")[-2] in {*OWN, "one-kubernetes"}, each.name
 
 
 @pytest.mark.parametrize("component", COMPONENTS)
