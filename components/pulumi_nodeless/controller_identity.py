@@ -7,6 +7,7 @@ association says which service account it belongs to; its agent is a DaemonSet, 
 
 import json
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final, NotRequired, TypedDict
 
 import pulumi
@@ -15,6 +16,7 @@ import pulumi_aws as aws
 from pulumi_nodeless import names, policies
 from pulumi_nodeless.arguments import ArgumentReader
 from pulumi_nodeless.ordering import child_after
+from pulumi_nodeless.policy_parts import part_of, parts
 from pulumi_nodeless.scoped_policy import scoped_controller_policy
 from pulumi_nodeless.service_account_role import (
     RoleNames,
@@ -65,7 +67,7 @@ class ControllerIdentityArgs(TypedDict):
     service_account: NotRequired[str]
     """Name of the service account. Default karpenter."""
     tags: NotRequired[Mapping[str, str]]
-    """Tags of role and policy."""
+    """Tags of role and policies."""
 
 
 class ControllerIdentity(pulumi.ComponentResource):
@@ -76,7 +78,7 @@ class ControllerIdentity(pulumi.ComponentResource):
     role_name: pulumi.Output[str]
     """Name of the role."""
     policy_arn: pulumi.Output[str]
-    """ARN of the policy."""
+    """ARN of the policy; of the first where IAM's limit of its length makes it several."""
 
     def __init__(
         self, name: str, args: ControllerIdentityArgs, opts: pulumi.ResourceOptions | None = None
@@ -96,6 +98,7 @@ class ControllerIdentity(pulumi.ComponentResource):
                     reader.report(needed, "needed with irsa: the role trusts the cluster's issuer")
         reader.check()
         self._make_policy = POLICIES[permissions]
+        self._parts = parts(self._make_policy, self._cluster)
         made = self._by_token() if mechanism == IRSA else self._by_association()
         if with_agent:
             aws.eks.Addon(
@@ -118,9 +121,13 @@ class ControllerIdentity(pulumi.ComponentResource):
             role_description=f"Node provisioner of EKS cluster {self._cluster}",
             policy=names.controller_policy(self._cluster),
             policy_description=f"What the node provisioner of EKS cluster {self._cluster} may do",
+            further_policies=tuple(
+                names.controller_policy(self._cluster, number + 1) for number in range(1, len(self._parts))
+            ),
         )
 
     def _by_token(self) -> RoleWithPolicy:
+        first, *further = self._policies()
         return service_account_role(
             self,
             self._name,
@@ -131,8 +138,9 @@ class ControllerIdentity(pulumi.ComponentResource):
                 self._args["oidc_issuer"],
             ),
             self._names(),
-            self._policy(),
+            first,
             self._tags,
+            further,
         )
 
     def _by_association(self) -> RoleWithPolicy:
@@ -145,7 +153,8 @@ class ControllerIdentity(pulumi.ComponentResource):
                 )
             )
         )
-        made = role_with_policy(self, self._name, trust, self._names(), self._policy(), self._tags)
+        first, *further = self._policies()
+        made = role_with_policy(self, self._name, trust, self._names(), first, self._tags, further)
         aws.eks.PodIdentityAssociation(
             f"{self._name}-association",
             cluster_name=self._cluster,
@@ -169,22 +178,26 @@ class ControllerIdentity(pulumi.ComponentResource):
             aws.get_caller_identity_output(opts=invoke).account_id,
         )
 
-    def _policy(self) -> pulumi.Output[str]:
+    def _policies(self) -> list[pulumi.Output[str]]:
+        """The documents of the managed policies that the controller's policy takes."""
         known = pulumi.Output.all(
             self._place(), self._args["node_role_arn"], self._args.get("interruption_queue_arn", "")
         )
-        return known.apply(
-            lambda parts: json.dumps(
-                self._make_policy(
-                    policies.Subject(
-                        partition=parts[0][0],
-                        dns_suffix=parts[0][1],
-                        region=parts[0][2],
-                        account=parts[0][3],
-                        cluster=self._cluster,
-                        node_role_arn=parts[1],
-                        interruption_queue_arn=parts[2],
-                    )
+        whole = known.apply(
+            lambda told: self._make_policy(
+                policies.Subject(
+                    partition=told[0][0],
+                    dns_suffix=told[0][1],
+                    region=told[0][2],
+                    account=told[0][3],
+                    cluster=self._cluster,
+                    node_role_arn=told[1],
+                    interruption_queue_arn=told[2],
                 )
             )
         )
+        return [whole.apply(partial(_document_of, sids)) for sids in self._parts]
+
+
+def _document_of(sids: frozenset[str], policy: policies.Document) -> str:
+    return json.dumps(part_of(policy, sids))

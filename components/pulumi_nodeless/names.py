@@ -53,9 +53,10 @@ def controller_role(cluster: str) -> str:
     return shorten(f"KarpenterControllerRole-{cluster}", ROLE_LIMIT)
 
 
-def controller_policy(cluster: str) -> str:
-    """The managed policy of the controller's role."""
-    return shorten(f"KarpenterControllerPolicy-{cluster}", POLICY_LIMIT)
+def controller_policy(cluster: str, part: int = 1) -> str:
+    """The managed policy of the controller's role; further ones, where it takes several, are numbered."""
+    tail = "" if part == 1 else f"-{part}"
+    return shorten(f"KarpenterControllerPolicy-{cluster}", POLICY_LIMIT - len(tail)) + tail
 
 
 def pod_execution_role(cluster: str) -> str:

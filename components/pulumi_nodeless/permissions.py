@@ -39,8 +39,9 @@ def _lines() -> Iterator[str]:
     yield "<!-- Made by `python -m pulumi_nodeless generate`; change the policies instead. -->"
     yield ""
     yield "One of these policies is attached to the controller's role: the argument `permissions` of"
-    yield "[ControllerIdentity](ControllerIdentity.md), config `nodeless:controllerPermissions`. The last"
-    yield "statement of each is there with an interruption queue only."
+    yield "[ControllerIdentity](ControllerIdentity.md), config `nodeless:controllerPermissions`. Statement"
+    yield "`InterruptionQueue` is there with an interruption queue only. A policy that would not fit into the"
+    yield "6,144 characters of a managed policy becomes two, as `scoped` does for long names of clusters."
     for name, make in POLICIES.items():
         yield from ("", f"## {name}", "", _TITLES[name], "")
         yield from ("| statement | actions | on | where |", "|---|---|---|---|")

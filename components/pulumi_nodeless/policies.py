@@ -1,10 +1,11 @@
 """IAM documents as plain data: who may assume a role, and what the controller may do.
 
 Pure functions from names and ARNs to policy documents; `identity` and `fargate` attach them. The
-controller's document has the statements of Karpenter's v0.27 installation guide, with four changes:
+controller's document has the statements of Karpenter's v0.27 installation guide, with five changes:
 `iam:PassRole` is bound to EC2 and to one role, termination asks for the cluster's tag and for the tag that
 pools of both generations put on their instances, instance profiles may be made for the roles of node
-classes, within the cluster's tags, and `ec2:DescribeAvailabilityZones`, which is never called, is left out.
+classes, within the cluster's tags, shifts away from zones may be read, and
+`ec2:DescribeAvailabilityZones`, which is never called, is left out.
 `article_policy` has them unchanged, `scoped_policy` the narrower alternative.
 """
 
@@ -242,7 +243,19 @@ def controller_policy(subject: Subject) -> Document:
             "Resource": subject.cluster_arn,
         },
         *_queue_statement(subject.interruption_queue_arn),
+        zonal_shift_statement(subject),
     )
+
+
+def zonal_shift_statement(subject: Subject) -> Document:
+    """Shifts of the cluster away from a zone may be read (as Karpenter v1's)."""
+    return {
+        "Sid": "ReadZonalShifts",
+        "Effect": "Allow",
+        "Action": "arc-zonal-shift:GetManagedResource",
+        "Resource": "*",
+        "Condition": {"StringEquals": {"arc-zonal-shift:ResourceIdentifier": subject.cluster_arn}},
+    }
 
 
 def instance_profile_statements(subject: Subject) -> list[Document]:

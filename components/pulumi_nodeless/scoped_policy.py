@@ -14,6 +14,7 @@ from pulumi_nodeless.policies import (
     Subject,
     document,
     instance_profile_statements,
+    zonal_shift_statement,
 )
 
 READ_ACTIONS: Final = (
@@ -111,7 +112,7 @@ def scoped_controller_policy(subject: Subject) -> Document:
     ]
     if subject.interruption_queue_arn:
         statements.append(_allow("InterruptionQueue", list(QUEUE_ACTIONS), subject.interruption_queue_arn))
-    return document(*statements)
+    return document(*statements, zonal_shift_statement(subject))
 
 
 def _allow(sid: str, actions: Any, resources: Any, condition: Any = None) -> Document:

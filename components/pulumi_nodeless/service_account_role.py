@@ -5,7 +5,7 @@ node. `pod_identity` makes the other kind.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pulumi
@@ -34,6 +34,8 @@ class RoleNames:
     role_description: str
     policy: str
     policy_description: str
+    further_policies: tuple[str, ...] = ()
+    """Names of the policies that hold what does not fit into the first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,7 @@ def service_account_role(
     texts: RoleNames,
     policy_document: pulumi.Input[str],
     tags: Mapping[str, str],
+    further_documents: Sequence[pulumi.Input[str]] = (),
 ) -> RoleWithPolicy:
     """Registers a role that the service account assumes with its token (IRSA), and its policy."""
     trust = pulumi.Output.all(account.oidc_provider_arn, account.oidc_issuer).apply(
@@ -58,7 +61,7 @@ def service_account_role(
             policies.service_account_trust(known[0], known[1], account.namespace, account.name)
         )
     )
-    return role_with_policy(parent, name, trust, texts, policy_document, tags)
+    return role_with_policy(parent, name, trust, texts, policy_document, tags, further_documents)
 
 
 def role_with_policy(
@@ -68,6 +71,7 @@ def role_with_policy(
     texts: RoleNames,
     policy_document: pulumi.Input[str],
     tags: Mapping[str, str],
+    further_documents: Sequence[pulumi.Input[str]] = (),
 ) -> RoleWithPolicy:
     """Registers a role with this trust policy, its policy and the attachment, named after `name`."""
     # A fixed name cannot exist twice: the old one has to go before its replacement comes.
@@ -80,18 +84,22 @@ def role_with_policy(
         tags=tags,
         opts=fixed,
     )
-    policy = aws.iam.Policy(
-        f"{name}-policy",
-        name=texts.policy,
-        description=texts.policy_description,
-        policy=policy_document,
-        tags=tags,
-        opts=fixed,
-    )
-    aws.iam.RolePolicyAttachment(
-        f"{name}-policy",
-        role=role.name,
-        policy_arn=policy.arn,
-        opts=pulumi.ResourceOptions(parent=parent),
-    )
-    return RoleWithPolicy(role, policy)
+    documents = (policy_document, *further_documents)
+    made = []
+    for number, (called, content) in enumerate(
+        zip((texts.policy, *texts.further_policies), documents, strict=True), start=1
+    ):
+        own_name = f"{name}-policy" if number == 1 else f"{name}-policy-{number}"
+        policy = aws.iam.Policy(
+            own_name,
+            name=called,
+            description=texts.policy_description,
+            policy=content,
+            tags=tags,
+            opts=fixed,
+        )
+        aws.iam.RolePolicyAttachment(
+            own_name, role=role.name, policy_arn=policy.arn, opts=pulumi.ResourceOptions(parent=parent)
+        )
+        made.append(policy)
+    return RoleWithPolicy(role, made[0])

@@ -94,6 +94,9 @@ class Needs:
                 yield Need(
                     "eks:DescribeCluster", f"arn:aws:eks:{REGION}:{ACCOUNT}:cluster/{parameters['name']}"
                 )
+            case ("arc-zonal-shift", "GetManagedResource"):
+                identifier = {"arc-zonal-shift:ResourceIdentifier": str(parameters["resourceIdentifier"])}
+                yield Need("arc-zonal-shift:GetManagedResource", "*", identifier)
             case ("iam", "ListInstanceProfiles"):
                 yield Need("iam:ListInstanceProfiles", "*")
             case ("iam", _):

@@ -60,11 +60,14 @@ async def a_fresh_provider(aws: LocalAws, world: World) -> AsyncIterator[AwsProv
     aws.set_cluster(endpoint="https://demo.example", certificate_authority_data="Q0E=", issuer="https://i")
     role = aws.client("iam").get_role(RoleName="nodes")["Role"]["Arn"]
     aws.client("eks").create_cluster(
-        name="demo", roleArn=role, resourcesVpcConfig={"subnetIds": world.subnets}
+        name="demo",
+        roleArn=role,
+        resourcesVpcConfig={"subnetIds": world.subnets},
+        zonalShiftConfig={"enabled": True},
     )
     url = aws.client("sqs").create_queue(QueueName="demo")["QueueUrl"]
     aws.client("sqs").send_message(QueueUrl=url, MessageBody=json.dumps({"source": "nobody"}))
-    settings = replace(SETTINGS, cluster_endpoint="", interruption_queue="demo")
+    settings = replace(SETTINGS, cluster_endpoint="", interruption_queue="demo", zonal_shift=True)
     async with a_provider(settings=settings) as provider:
         provider._types._cache.forget()
         for half in (provider._pricing._on_demand, provider._pricing._spot):

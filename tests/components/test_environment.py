@@ -397,3 +397,32 @@ def test_unknown_logs_are_named_before_anything_is_registered() -> None:
     with pytest.raises(ArgumentError) as refused:
         run(program, config={**CONFIG, "nodeless:clusterLogTypes": '["audits"]'})
     assert str(refused.value.problems[0]).startswith("cluster_log_types: 'audits' is not one of api")
+
+
+@pytest.mark.parametrize("mechanism", ["irsa", "pod-identity"])
+def test_a_scoped_policy_too_long_for_a_managed_policy_becomes_two_of_one_role(mechanism: str) -> None:
+    name = "c" * 100
+    config = {**CONFIG, "nodeless:clusterName": name, "nodeless:controllerPermissions": "scoped"}
+    if mechanism == "pod-identity":
+        profiles = [{"name": "dns", "selectors": [{"namespace": "kube-system"}]}]
+        config |= {
+            "nodeless:controllerIdentity": mechanism,
+            "nodeless:fargateProfiles": json.dumps(profiles),
+        }
+    recorder = run(program, config=config)
+    assert recorder.faults == []
+    found = [
+        each
+        for each in recorder.of("aws:iam/policy:Policy")
+        if each.inputs["name"].startswith("KarpenterControllerPolicy")
+    ]
+    first, second = sorted(found, key=lambda each: each.name)
+    assert second.name == f"{first.name}-2"
+    assert second.inputs["name"].endswith("-2")
+    statements = [json.loads(each.inputs["policy"])["Statement"] for each in (first, second)]
+    assert [each["Sid"] for each in statements[1]] == ["ReadZonalShifts"]
+    assert statements[0][0]["Sid"] == "UseWhatNodeClassesSelect"
+    arns = [
+        each.inputs["policyArn"] for each in recorder.of("aws:iam/rolePolicyAttachment:RolePolicyAttachment")
+    ]
+    assert {f"arn:aws:iam::{ACCOUNT}:policy/{each.inputs['name']}" for each in found} <= set(arns)

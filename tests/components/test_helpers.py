@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from ipaddress import IPv4Network
 from itertools import combinations
 from pathlib import Path
@@ -17,6 +18,7 @@ from pulumi_nodeless import cidr, fargate, names, policies, pools, settings
 from pulumi_nodeless.controller import LABELS
 from pulumi_nodeless.controller_identity import POLICIES
 from pulumi_nodeless.kubeconfig import kubeconfig, region_of
+from pulumi_nodeless.policy_parts import longest_subjects, part_of, parts, size
 
 SUBJECT = policies.Subject(
     partition="aws",
@@ -154,32 +156,38 @@ def test_the_controller_policy_grants_the_articles_actions_and_scopes_the_danger
 
 
 @pytest.mark.parametrize("make", POLICIES.values(), ids=POLICIES)
-@pytest.mark.parametrize(
-    ("partition", "region", "dns_suffix"),
-    [
-        ("aws", "ap-southeast-1", "amazonaws.com"),
-        ("aws-cn", "cn-northwest-1", "amazonaws.com.cn"),
-        ("aws-us-gov", "us-gov-west-1", "amazonaws.com"),
-    ],
-)
-def test_each_controller_policy_fits_into_a_managed_policy_with_the_longest_names_of_every_partition(
-    make: Any, partition: str, region: str, dns_suffix: str
+@pytest.mark.parametrize("name", ["demo", "c" * 100], ids=["short", "longest"])
+@pytest.mark.parametrize("subject_number", range(3), ids=["aws", "aws-cn", "aws-us-gov"])
+def test_each_controller_policy_fits_into_managed_policies_with_the_longest_names_of_every_partition(
+    make: Any, name: str, subject_number: int
 ) -> None:
-    account, path = "1" * 12, "p" * 510
-    document = make(
-        policies.Subject(
-            partition=partition,
-            region=region,
-            account=account,
-            dns_suffix=dns_suffix,
-            cluster="c" * 100,
-            node_role_arn=f"arn:{partition}:iam::{account}:role/{path}/{'r' * names.ROLE_LIMIT}",
-            interruption_queue_arn=f"arn:{partition}:sqs:{region}:{account}:{'q' * names.QUEUE_LIMIT}",
+    subject = longest_subjects(name)[subject_number]
+    whole, sids = make(subject), parts(make, name)
+    assert len(sids) <= (1 if name == "demo" else 2)
+    made = [part_of(whole, each) for each in sids]
+    assert all(size(each) <= policies.MANAGED_POLICY_LIMIT for each in made)
+    assert [each for part in made for each in part["Statement"]] == whole["Statement"]
+    assert {arn.split(":")[1] for arn in re.findall(r'"(arn:[^"]+)"', json.dumps(whole))} == {
+        subject.partition
+    }
+    # Without a queue no part is empty, which IAM would refuse.
+    without = make(replace(subject, interruption_queue_arn=""))
+    assert all(part_of(without, each)["Statement"] for each in sids)
+
+
+def test_a_policy_that_grows_beyond_the_limit_takes_as_many_managed_policies_as_it_needs() -> None:
+    def grown(subject: policies.Subject) -> policies.Document:
+        return policies.document(
+            *({"Sid": f"Number{number}", "Resource": subject.cluster_arn * 20} for number in range(19))
         )
-    )
-    text = json.dumps(document, separators=(",", ":"))
-    assert len(text) <= policies.MANAGED_POLICY_LIMIT
-    assert {arn.split(":")[1] for arn in re.findall(r'"(arn:[^"]+)"', text)} == {partition}
+
+    (*others, last) = sids = parts(grown, "demo")
+    assert len(others) > 1
+    assert last
+    for subject in longest_subjects("demo"):
+        sizes = [size(part_of(grown(subject), each)) for each in sids]
+        assert max(sizes) <= policies.MANAGED_POLICY_LIMIT
+        assert min(sizes[:-1]) > policies.MANAGED_POLICY_LIMIT / 2
 
 
 def test_the_articles_policy_is_to_the_letter() -> None:

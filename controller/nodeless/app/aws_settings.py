@@ -33,6 +33,7 @@ def aws_settings(
         reserved_interfaces=settings.reserved_interfaces,
         prefix_delegation=settings.prefix_delegation,
         dry_runs=not settings.disable_dry_run,
+        zonal_shift=settings.zonal_shift,
         isolated_vpc=settings.isolated_vpc,
         interruption_queue=settings.interruption_queue_name,
     )

@@ -151,6 +151,9 @@ class GlobalSettings:
     disable_dry_run: bool = _setting(
         "nodeless.disableDryRun", boolean, "false", "DISABLE_DRY_RUN",
         "Ask EC2 neither at start nor of node classes whether launches would be allowed")
+    zonal_shift: bool = _setting(
+        "nodeless.zonalShift", boolean, "false", "ENABLE_ZONAL_SHIFT",
+        "Keep off zones that AWS shifts the cluster away from; zonal shift must be enabled on it", live=False)
     ami_refresh_interval: float = _setting(
         "nodeless.amiRefreshInterval", refresh_interval, "1m", "AMI_REFRESH_INTERVAL",
         "How long an answer on images serves, a minute at least (on AWS's own images an hour at least)")

@@ -18,6 +18,8 @@ class Subnet:
     """EC2 refused a launch for lack of addresses a short while ago."""
     zone_id: str = ""
     """Id of the zone, the same in every account."""
+    shifted: bool = False
+    """AWS shifts work away from its zone for now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,11 @@ class ResolvedNodeClass:
     @property
     def zones(self) -> frozenset[str]:
         return frozenset(subnet.zone for subnet in self.subnets)
+
+    @property
+    def shifted_zones(self) -> frozenset[str]:
+        """The zones that AWS shifts work away from."""
+        return frozenset(subnet.zone for subnet in self.subnets if subnet.shifted)
 
     @property
     def open_zones(self) -> frozenset[str]:

@@ -22,6 +22,11 @@ OfferingKey = tuple[str, str, str]
 EVERY_SPOT: OfferingKey = ("*", "*", SPOT)
 
 
+def all_of_zone(zone: str) -> OfferingKey:
+    """In place of every offering of a zone."""
+    return "*", zone, "*"
+
+
 @dataclass(frozen=True, slots=True)
 class Unavailable:
     """Immutable: marking gives a new memory. `until` holds the time from which each is tried again."""

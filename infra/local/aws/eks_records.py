@@ -28,6 +28,8 @@ class ClusterRecord:
     fargate_profiles: dict[str, dict[str, Any]] = field(default_factory=dict)
     #: By update id.
     updates: dict[str, dict[str, Any]] = field(default_factory=dict)
+    #: Shifts away from a zone, by id.
+    zonal_shifts: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def tagged(self) -> dict[str, dict[str, Any]]:
         """Everything that carries tags, by its ARN."""

@@ -38,7 +38,7 @@ from infra.local.aws.state import LocalState
 #: Calls that AWS takes without a signature.
 UNSIGNED = {"AssumeRoleWithWebIdentity": "sts", "AssumeRoleWithSAML": "sts"}
 #: Services answered here alone; what we do not serve of them, moto must not answer either.
-OWN_SERVICES = frozenset({"eks", "eks-auth", "pricing"})
+OWN_SERVICES = frozenset({"arc-zonal-shift", "eks", "eks-auth", "pricing"})
 #: Calls about the price book and the instance types, large and always the same: rendered once.
 CONSTANT = frozenset(
     {
@@ -50,7 +50,7 @@ CONSTANT = frozenset(
 
 
 #: Services whose operations are told by method and path.
-_ROUTED = frozenset({"eks", "eks-auth"})
+_ROUTED = frozenset({"arc-zonal-shift", "eks", "eks-auth"})
 
 #: Calls that moto answers unless instances are hidden, or have what moto does not know.
 AT_FIRST = frozenset({("ec2", "DescribeInstances")})

@@ -21,6 +21,7 @@ from infra.local.aws import (
     pricing,
     queues,
     web_identity,
+    zonal_shifts,
 )
 from infra.local.aws.calls import Handlers
 
@@ -43,4 +44,5 @@ ALL: Handlers = {
     **pod_identity.HANDLERS,
     **pricing.HANDLERS,
     **queues.HANDLERS,
+    **zonal_shifts.HANDLERS,
 }

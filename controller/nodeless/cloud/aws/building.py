@@ -12,7 +12,7 @@ from nodeless.cloud.aws.instance_type_math import capacity, overhead, pods, volu
 from nodeless.cloud.aws.node_shape import NodeShape
 from nodeless.cloud.aws.price_list import Prices
 from nodeless.cloud.aws.type_facts import TypeFacts
-from nodeless.launch.unavailable import EVERY_SPOT, OfferingKey
+from nodeless.launch.unavailable import EVERY_SPOT, OfferingKey, all_of_zone
 from nodeless.model.instance_types import InstanceType, Offering
 from nodeless.model.labels import CAPACITY_TYPE, ON_DEMAND, RESERVED, SPOT
 from nodeless.model.placement import CapacityReservation
@@ -114,7 +114,7 @@ def without(
 ) -> tuple[InstanceType, ...]:
     """The catalogue with these offerings marked as not available."""
     touched = {name for name, _, _ in unavailable}
-    every = EVERY_SPOT in unavailable
+    every = "*" in touched
     return tuple(
         _mark(each, unavailable) if every or each.name in touched else each for each in instance_types
     )
@@ -128,6 +128,7 @@ def _mark(instance_type: InstanceType, unavailable: frozenset[OfferingKey]) -> I
             replace(offering, available=False)
             if (instance_type.name, offering.zone, offering.capacity_type) in unavailable
             or (every_spot and offering.capacity_type == SPOT)
+            or all_of_zone(offering.zone) in unavailable
             else offering
             for offering in instance_type.offerings
         ),

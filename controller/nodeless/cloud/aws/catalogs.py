@@ -18,7 +18,7 @@ from nodeless.cloud.aws.pricing import Pricing
 from nodeless.cloud.aws.settings import AwsSettings
 from nodeless.launch.images import bootable, image_for
 from nodeless.launch.resolved import Image, ResolvedNodeClass
-from nodeless.launch.unavailable import OfferingKey, Unavailable
+from nodeless.launch.unavailable import OfferingKey, Unavailable, all_of_zone
 from nodeless.model.instance_types import InstanceType
 from nodeless.model.labels import ARCH, CAPACITY_TYPE, INSTANCE_TENANCY, RESERVED, SPOT, TENANCIES
 from nodeless.model.measured import Measured
@@ -69,7 +69,7 @@ class Catalogs:
         )
         everything = await self._types.catalogue(shape, resolved.open_zones, prices)
         reservations = _usable(pool, resolved)
-        sold_out = self.unavailable.at(self._clock())
+        sold_out = self.unavailable.at(self._clock()) | set(map(all_of_zone, resolved.shifted_zones))
         entry = self._entries.get(pool.key)
         if entry is None or not self._same(entry, everything, pool.requirements, resolved, reservations):
             sold = with_reservations(everything, reservations) if reservations else everything

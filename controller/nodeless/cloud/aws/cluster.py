@@ -71,6 +71,15 @@ class ClusterFacts:
             version.rstrip("+").removeprefix("v"),
         )
 
+    async def arn(self) -> str:
+        """The cluster's ARN, which EKS alone knows.
+
+        Raises:
+            nodeless.cloud.CloudError: EKS knows no such cluster.
+        """
+        described = await self._cache.get("cluster", lambda: self._session.run(self._describe))
+        return str(described["arn"])
+
     def _describe(self) -> dict[str, Any]:
         name = self._settings.cluster_name
         with self._session.borrowed("eks") as client:

@@ -14,7 +14,7 @@ from typing import Any
 
 import structlog
 
-from nodeless.cloud import CloudError, LaunchFailed, NodeClassUnresolved, ResolvedNodeClass
+from nodeless.cloud import CloudError, CloudUnavailable, LaunchFailed, NodeClassUnresolved, ResolvedNodeClass
 from nodeless.cloud.aws.batching import BatchObserver
 from nodeless.cloud.aws.caching import Clock
 from nodeless.cloud.aws.capacity_reservations import CapacityReservations
@@ -40,6 +40,7 @@ from nodeless.cloud.aws.security_groups import SecurityGroups
 from nodeless.cloud.aws.session import AwsSession, CallObserver
 from nodeless.cloud.aws.settings import AwsSettings
 from nodeless.cloud.aws.subnets import Subnets
+from nodeless.cloud.aws.zonal_shifts import ZonalShifts
 from nodeless.launch.claims import labels_of
 from nodeless.launch.results import FleetAnswer
 from nodeless.launch.unavailable import EVERY_SPOT, OfferingKey
@@ -91,7 +92,8 @@ class AwsProvider:
         self._log = log if log is not None else structlog.get_logger("aws")
         self._session = AwsSession(settings.region, on_call)
         self._cluster = ClusterFacts(self._session, settings, clock, ask_version)
-        self._subnets = Subnets(self._session, clock)
+        self._shifts = ZonalShifts(self._session, self._cluster, clock, self._log)
+        self._subnets = Subnets(self._session, clock, self._shifts.closed)
         self._profiles = InstanceProfiles(self._session, clock, settings, reads_only=reads_only)
         self._reservations = CapacityReservations(self._session, clock)
         self._images = Images(self._session, clock)
@@ -141,6 +143,8 @@ class AwsProvider:
         if self._preparer.settings.dry_runs:
             await self._check_access()
         await self._cluster.get()
+        if self._preparer.settings.zonal_shift:
+            await self._shifts.start()
         if self._ahead is None:
             self._ahead = asyncio.create_task(self._fetch_ahead())
 
@@ -248,8 +252,22 @@ class AwsProvider:
         return tuple(sorted((self._read(record) for record in records), key=lambda each: each.id))
 
     async def terminate(self, instance_id: str) -> bool:
-        """See the Protocol."""
+        """See the Protocol. In a zone that AWS shifts away from, nothing is (Karpenter v1)."""
+        if self._preparer.settings.zonal_shift:
+            await self._assert_open(instance_id)
         return await self._instances.terminate(instance_id)
+
+    async def _assert_open(self, instance_id: str) -> None:
+        if not any(map(self._shifts.closed, self._subnets.zone_ids.values())):
+            return
+        instance = await self.find(instance_id)
+        zone_id = "" if instance is None else self._subnets.zone_ids.get(instance.zone, "")
+        if instance is not None and self._shifts.closed(zone_id):
+            raise CloudUnavailable(
+                "ec2",
+                f"{instance_id} is not terminated: AWS shifts away from its zone {instance.zone} ({zone_id})",
+                "it is tried again until the shift has ended; arc-zonal-shift:CancelZonalShift ends it now",
+            )
 
     async def reboot(self, instance_id: str) -> None:
         """See the Protocol."""
@@ -315,6 +333,7 @@ class AwsProvider:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
         self._keeper = self._ahead = None
+        await self._shifts.close()
         await self._session.close()
 
     async def _known_cluster(self, node_class: NodeClass) -> KnownCluster:

@@ -39,5 +39,7 @@ class AwsSettings:
     """How long an answer on images serves; default images an hour at least."""
     subnet_refresh_seconds: float = 60.0
     """How long an answer on subnets serves."""
+    zonal_shift: bool = False
+    """Keep off zones that AWS shifts the cluster away from."""
     interruption_queue: str = ""
     """Name of the SQS queue with warnings about instances; empty: there is none."""

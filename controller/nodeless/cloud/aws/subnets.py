@@ -1,6 +1,6 @@
 """Subnets of a node class, and the addresses that launches under way will take from them."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from nodeless.cloud.aws.caching import Cache, Clock
 from nodeless.cloud.aws.selectors import filters_of, nothing_selected
@@ -17,8 +17,14 @@ USABLE = 600.0
 class Subnets:
     """Finds subnets by selector; keeps count of addresses between two answers of EC2."""
 
-    def __init__(self, session: AwsSession, clock: Clock) -> None:
+    def __init__(
+        self, session: AwsSession, clock: Clock, shifted: Callable[[str], bool] = lambda _: False
+    ) -> None:
         self._session = session
+        #: Whether AWS shifts work away from a zone, by the zone's id.
+        self._shifted = shifted
+        #: Ids of the zones by name, of all subnets that were ever selected.
+        self.zone_ids: dict[str, str] = {}
         self._clock = clock
         self._cache: Cache[tuple[Subnet, ...]] = Cache(clock, FRESH, USABLE)
         #: Addresses promised to launches since EC2 last told the count, by subnet id.
@@ -42,6 +48,7 @@ class Subnets:
                 each.free_addresses - self._promised.get(each.id, 0),
                 full=self._full_until.get(each.id, 0.0) > now,
                 zone_id=each.zone_id,
+                shifted=self._shifted(each.zone_id),
             )
             for each in found
         )
@@ -75,6 +82,7 @@ class Subnets:
                     zone_id=entry.get("AvailabilityZoneId", ""),
                 )
                 found[subnet.id] = subnet
+                self.zone_ids[subnet.zone] = subnet.zone_id
         if not found:
             raise nothing_selected(
                 node_class, "subnetSelector", node_class.subnets, "subnets", self._session.region
