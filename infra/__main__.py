@@ -30,6 +30,7 @@ def environment_args(config: pulumi.Config) -> EnvironmentArgs:
         "protect": config.get_bool("protect") or None,
         "controller_image": config.get("controllerImage") or None,
         "build_image": config.get_bool("buildImage"),
+        "image_base": config.get("imageBase") or None,
         "controller_replicas": config.get_int("controllerReplicas"),
         "controller_log_level": config.get("controllerLogLevel"),
         "controller_settings": config.get_object("controllerSettings"),

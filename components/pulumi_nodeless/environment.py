@@ -359,6 +359,8 @@ class Environment(pulumi.ComponentResource):
                 "cluster_name": self._args["cluster_name"],
                 "tags": self._tags,
             }
+            if "image_base" in self._args:
+                image_args["base"] = self._args["image_base"]
             own = pulumi.ResourceOptions(parent=self)
             args["image"] = ControllerImage(f"{self._name}-image", image_args, own).image
         if by_token is not None:

@@ -82,6 +82,9 @@ class EnvironmentArgs(TypedDict):
     build_image: NotRequired[bool]
     """Whether the image is built from the source instead and pushed to ECR; needs docker buildx. Default
     false."""
+    image_base: NotRequired[str]
+    """Python image that a build starts from, best by digest, as `python:3.13-slim-trixie@sha256:...`.
+    Default: that of controller/Dockerfile, by tag."""
     controller_replicas: NotRequired[int]
     """Replicas of the controller. Default 2."""
     controller_log_level: NotRequired[str]

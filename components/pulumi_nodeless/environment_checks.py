@@ -16,7 +16,7 @@ from pulumi_nodeless.controller import LABELS, NAME, ControllerOptions
 from pulumi_nodeless.controller_identity import GUIDE, IRSA, MECHANISMS, POD_IDENTITY, POLICIES
 from pulumi_nodeless.environment_args import EnvironmentArgs, ExistingClusterArgs, ExistingVpcArgs
 from pulumi_nodeless.fargate import FargateProfileArgs, check_profiles, profile_that_takes, profiles_for
-from pulumi_nodeless.image import check_buildable
+from pulumi_nodeless.image import check_buildable, read_base
 from pulumi_nodeless.network import NetworkOptions
 from pulumi_nodeless.teardown import drain_seconds
 
@@ -145,6 +145,8 @@ def _check_image(reader: ArgumentReader) -> None:
         reader.report("build_image", "contradicts controller_image", "leave one of them out")
     if builds:
         check_buildable(reader, "build_image")
+    if read_base(reader, "image_base") and not builds:
+        reader.report("image_base", "no image is built", "give build_image, or leave it out")
 
 
 def _check_identity(

@@ -6,6 +6,7 @@ the extra `image` of this distribution brings. A build happens in `pulumi up` on
 source or the lock has changed.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,6 +21,9 @@ from pulumi_nodeless.arguments import ArgumentReader
 PLATFORMS: Final = ("linux/amd64", "linux/arm64")
 """What nodes and Fargate run."""
 DOCKERFILE: Final = "controller/Dockerfile"
+_REFERENCE: Final = re.compile(
+    r"[a-z0-9][\w.-]*(?::\d+(?=/))?(?:/[\w.-]+)*(?::(?P<tag>[\w.-]+))?(?P<digest>@sha256:[0-9a-f]{64})?"
+)
 _SOURCE: Final = Path(__file__).resolve().parents[2]
 _KEPT: Final = 10
 """Untagged images that the repository keeps, for going back."""
@@ -38,6 +42,9 @@ class ControllerImageArgs(TypedDict):
     """Commit of the source, for the OCI label. Default unknown."""
     platforms: NotRequired[Sequence[str]]
     """Default linux/amd64 and linux/arm64."""
+    base: NotRequired[str]
+    """Python image that both stages start from, best by digest, as
+    `python:3.13-slim-trixie@sha256:...`. Default: the Dockerfile's, by tag."""
     force_delete: NotRequired[bool]
     """Whether the repository is deleted with the images in it. Default true: they can be built again."""
     tags: NotRequired[Mapping[str, str]]
@@ -62,6 +69,7 @@ class ControllerImage(pulumi.ComponentResource):
         version = reader.text("version", "0.1.0")
         revision = reader.text("revision", "unknown")
         platforms = reader.texts("platforms", PLATFORMS)
+        base = read_base(reader, "base")
         force = reader.flag("force_delete", True)
         for unknown in sorted(set(platforms) - set(PLATFORMS)):
             reader.report("platforms", f"{unknown!r} is not one of {', '.join(PLATFORMS)}")
@@ -71,7 +79,10 @@ class ControllerImage(pulumi.ComponentResource):
         reader.check()
         repository = self._repository(name, cluster, force, tags)
         self.repository_url = repository.repository_url
-        self.image = self._built(name, repository, source, platforms, version, revision)
+        build_args = {"VERSION": version, "REVISION": revision}
+        if base:
+            build_args |= {"BUILD_BASE": base, "RUN_BASE": base}
+        self.image = self._built(name, repository, source, platforms, build_args)
         self.register_outputs({"image": self.image, "repositoryUrl": self.repository_url})
 
     def _repository(
@@ -117,8 +128,7 @@ class ControllerImage(pulumi.ComponentResource):
         repository: aws.ecr.Repository,
         source: Path,
         platforms: Sequence[str],
-        version: str,
-        revision: str,
+        build_args: Mapping[str, str],
     ) -> pulumi.Output[str]:
         # Imported here: only who builds needs the package.
         import pulumi_docker_build as docker_build  # noqa: PLC0415
@@ -131,10 +141,10 @@ class ControllerImage(pulumi.ComponentResource):
             context=docker_build.BuildContextArgs(location=str(source)),
             dockerfile=docker_build.DockerfileArgs(location=str(source / DOCKERFILE)),
             platforms=[docker_build.Platform(each) for each in platforms],
-            build_args={"VERSION": version, "REVISION": revision},
+            build_args=build_args,
             build_on_preview=False,
             push=True,
-            tags=[repository.repository_url.apply(lambda url: f"{url}:{version}")],
+            tags=[repository.repository_url.apply(lambda url: f"{url}:{build_args['VERSION']}")],
             registries=[
                 docker_build.RegistryArgs(
                     address=repository.repository_url,
@@ -148,6 +158,19 @@ class ControllerImage(pulumi.ComponentResource):
         return pulumi.Output.all(repository.repository_url, digest).apply(
             lambda parts: f"{parts[0]}@{parts[1]}"
         )
+
+
+def read_base(reader: ArgumentReader, argument: str) -> str:
+    """Reference of the base image; reports one that names no fixed content. Empty where none is given."""
+    base = reader.text(argument)
+    if not base:
+        return ""
+    found = _REFERENCE.fullmatch(base)
+    if found is None:
+        reader.report(argument, f"{base!r} is no reference of an image", "python:3.13-slim-trixie@sha256:...")
+    elif not found["digest"] and found["tag"] in (None, "latest"):
+        reader.report(argument, f"{base!r} may be another image tomorrow", "add a tag, best with its digest")
+    return base
 
 
 def check_buildable(reader: ArgumentReader, argument: str) -> None:

@@ -52,6 +52,25 @@ def test_a_given_image_is_used_as_it_is(environment: Recorder) -> None:
     assert container_image(run(program, config={**CONFIG, "nodeless:controllerImage": given})) == given
 
 
+@pytest.mark.parametrize(
+    "base", [f"mirror.example:5000/library/python:3.13-slim@sha256:{'c' * 64}", "python:3.13-slim-trixie"]
+)
+def test_a_base_by_digest_is_that_of_both_stages(base: str) -> None:
+    recorder = run(program, config={**CONFIG, "nodeless:buildImage": "true", "nodeless:imageBase": base})
+    given = recorder.one("docker-build:index:Image").inputs["buildArgs"]
+    assert given == {"BUILD_BASE": base, "RUN_BASE": base, "VERSION": "0.1.0", "REVISION": "unknown"}
+
+
+def test_without_a_base_the_dockerfile_has_its_own(building: Recorder) -> None:
+    given = building.one("docker-build:index:Image").inputs["buildArgs"]
+    assert given == {"VERSION": "0.1.0", "REVISION": "unknown"}
+
+
+def test_a_base_without_a_build_is_one_error_that_names_the_argument() -> None:
+    with pytest.raises(ArgumentError, match="image_base: no image is built"):
+        run(program, config={**CONFIG, "nodeless:imageBase": "python:3.13-slim-trixie"})
+
+
 def test_building_and_giving_an_image_is_one_error_that_names_the_argument() -> None:
     config = {**CONFIG, "nodeless:buildImage": "true", "nodeless:controllerImage": "registry.example/x"}
     with pytest.raises(ArgumentError) as refused:
@@ -65,6 +84,9 @@ def test_building_and_giving_an_image_is_one_error_that_names_the_argument() -> 
     ("args", "told"),
     [
         ({"source": "/nowhere"}, "source: /nowhere has no controller/Dockerfile"),
+        ({"base": "python"}, "base: 'python' may be another image tomorrow"),
+        ({"base": "mirror.example:5000/python:latest"}, "base: .* may be another image tomorrow"),
+        ({"base": "python:3.13@sha256:12"}, "base: .* is no reference of an image"),
         ({"platforms": ["linux/s390x"]}, "platforms: 'linux/s390x' is not one of linux/amd64, linux/arm64"),
     ],
 )
