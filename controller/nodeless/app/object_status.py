@@ -65,8 +65,10 @@ def deletion_status(pool: Pool, progress: str, now: float) -> Status:
     return {"conditions": conditions_to_api(present[type_] for type_ in sorted(present))}
 
 
-def pool_conditions(pool: Pool, node_class: NodeClass | None, problem: str, now: float) -> Status:
-    """Whether a pool can make nodes, where its status says something else."""
+def pool_conditions(
+    pool: Pool, node_class: NodeClass | None, problem: str, now: float, health: Condition | None = None
+) -> Status:
+    """Whether a pool can make nodes, where its status says something else; `health`: whether they join."""
     if pool.invalid:
         observed = (
             _false(VALIDATION_SUCCEEDED, "Invalid", pool.invalid),
@@ -78,7 +80,11 @@ def pool_conditions(pool: Pool, node_class: NodeClass | None, problem: str, now:
             Condition(VALIDATION_SUCCEEDED, "True"),
             _false(NODE_CLASS_READY, reason, problem) if problem else Condition(NODE_CLASS_READY, "True"),
         )
-    status = _new_conditions(pool, observed, now)
+    told = pool.conditions
+    if health is not None:
+        told = (*(each for each in told if each.type != health.type), health)
+    after = settled(told, observed, now, pool.generation)
+    status: Status = {} if same(pool.conditions, after) else {"conditions": conditions_to_api(after)}
     generation = node_class.generation if node_class is not None else 0
     if pool.reference.kind == NODE_POOL_KIND and generation not in (0, pool.status_node_class_generation):
         status["nodeClassObservedGeneration"] = generation

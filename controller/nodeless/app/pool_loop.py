@@ -26,10 +26,19 @@ from nodeless.app.work_metrics import POOLS
 from nodeless.cloud import VALIDATION, CloudError, CloudProvider, NodeClassUnresolved
 from nodeless.lifecycle import step_node_class, step_pool, step_teardown
 from nodeless.lifecycle.ownership import deletion_progress
+from nodeless.lifecycle.registration_health import RegistrationHealth, launch_outcome
 from nodeless.model import events
 from nodeless.model.events import Event
 from nodeless.model.instructions import PublishEvent, ReleaseGuard
-from nodeless.model.pools import AWS_NODE_TEMPLATE, EC2_NODE_CLASS, NodeClass, Pool, Reference
+from nodeless.model.nodes import Claim
+from nodeless.model.pools import (
+    AWS_NODE_TEMPLATE,
+    EC2_NODE_CLASS,
+    NODE_POOL_KIND,
+    NodeClass,
+    Pool,
+    Reference,
+)
 from nodeless.model.snapshot import Snapshot
 from nodeless.state import PoolUnusable, pool_members, pool_usage, usable
 from nodeless.watch import ApiClient, ApiError, ApiUnavailable
@@ -67,6 +76,8 @@ class PoolLoop:
         self._checks = NodeClassChecks(cloud, cluster, self._queue.add_in)
         #: The guard was released: whatever was made for a node class from now on, nobody would delete.
         self._torn_down = False
+        #: What became of the last launches of NodePools, by pool key.
+        self._health: dict[str, RegistrationHealth] = {}
         self._log = logger("pools")
         cluster.listen(self._on_event)
 
@@ -80,6 +91,7 @@ class PoolLoop:
                     self._queue.add(str(pool.node_class))
             case events.PoolGone(key) if key in before.pools:
                 self._cloud.forget(before.pools[key].reference)
+                self._health.pop(key, None)
             case events.NodeClassSeen(node_class):
                 self._queue.add(node_class.key)
                 self._add_pools_of(after, node_class.key)
@@ -87,6 +99,7 @@ class PoolLoop:
                 self._add_pools_of(after, key)
             case events.ClaimSeen(claim):
                 self._queue.add_in(str(claim.pool), _GATHER_SECONDS)
+                self._count(launch_outcome(before.claims.get(claim.name), claim), claim, after)
             case events.ClaimGone(name) if name in before.claims:
                 self._queue.add(str(before.claims[name].pool))
                 self._queue.add(str(before.claims[name].node_class))
@@ -99,6 +112,17 @@ class PoolLoop:
         for pool in snapshot.pools.values():
             if str(pool.node_class) == node_class:
                 self._queue.add(pool.key)
+
+    def _count(self, joined: bool | None, claim: Claim, snapshot: Snapshot) -> None:
+        pool = snapshot.pools.get(str(claim.pool))
+        if joined is not None and pool is not None:
+            self._health[pool.key] = self._health_of(pool, snapshot).after(joined)
+
+    def _health_of(self, pool: Pool, snapshot: Snapshot) -> RegistrationHealth:
+        told = RegistrationHealth.of(pool, snapshot.node_classes.get(str(pool.node_class)))
+        known = self._health.get(pool.key, told)
+        same = (known.generation, known.class_generation) == (told.generation, told.class_generation)
+        return known if same else told
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -199,7 +223,10 @@ class PoolLoop:
                     self._cloud.forget(pool.reference)
             self._queue.add_in(pool.key, _UNRESOLVED_SECONDS if problem else _RESOLVE_SECONDS)
         node_class = snapshot.node_classes.get(str(pool.node_class))
-        await self._write_status(pool.reference, pool_conditions(pool, node_class, problem, wall_clock()))
+        now, health = wall_clock(), None
+        if pool.reference.kind == NODE_POOL_KIND:
+            health = self._health_of(pool, snapshot).condition(pool, now)
+        await self._write_status(pool.reference, pool_conditions(pool, node_class, problem, now, health))
 
     async def _resolve(self, node_class: NodeClass) -> None:
         """Write what the selectors find into the object's status, as Karpenter does."""

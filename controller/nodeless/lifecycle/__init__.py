@@ -12,7 +12,8 @@ gives the same instructions, so a crash between any two of them loses nothing. O
 truth: the claim object exists before its instance; the instance carries the claim's name.
 
 Modules: `view` (what a step sees), `joining` (launch, registration, initialisation),
-`rebooting`, `emptiness`, `termination`, `collection` (claims and instances that lost each other),
+`registration_health`, `rebooting`, `emptiness`, `termination`, `collection` (claims and instances that lost
+each other),
 `node_classes`, `ownership` (pools and the teardown guard).
 """
 
