@@ -64,8 +64,10 @@ class Findings:
 class Watcher:
     """Looks until stopped; `with` one around what is to be watched."""
 
-    def __init__(self, api: KubernetesApi, aws: LocalAws, namespace: str) -> None:
+    def __init__(self, api: KubernetesApi, aws: LocalAws, namespace: str, patience: float) -> None:
+        """Capacity and limits allow every pod of a story: within `patience` seconds it has a node."""
         self.found = Findings()
+        self._patience = patience
         self._api, self._aws, self._namespace = api, aws, namespace
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="invariants", daemon=True)
@@ -146,8 +148,11 @@ class Watcher:
             if each["status"].get("phase") == "Pending" and "deletionTimestamp" not in each["metadata"]
         }
         self._pending = {uid: self._pending.get(uid, now) for uid in pending}
-        longest = max((now - since for since in self._pending.values()), default=0.0)
-        self.found.longest_pending = max(self.found.longest_pending, longest)
+        names = {each["metadata"]["uid"]: each["metadata"]["name"] for each in pods}
+        for uid, since in self._pending.items():
+            self.found.longest_pending = max(self.found.longest_pending, now - since)
+            if now - since > self._patience:
+                self._break(f"pod {names[uid]} is pending though capacity and limits allow it")
 
     def _see_evictions(self, budget: dict[str, Any], pods: list[dict[str, Any]]) -> None:
         least = budget["spec"].get("minAvailable")

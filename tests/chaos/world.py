@@ -93,7 +93,7 @@ class World:
         self.api = plane.client()
         self.observer = Observer(aws)
         self.machines = Machines(plane.client(), self.observer)
-        self.watcher = Watcher(plane.client(), aws, namespace)
+        self.watcher = Watcher(plane.client(), aws, namespace, PATIENCE)
         #: Where leaders died, and which faults there were.
         self.story: list[str] = []
         #: What the leaders' settings say beyond the usual.
