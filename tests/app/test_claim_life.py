@@ -42,6 +42,10 @@ def test_mc_01_a_pending_pod_gets_a_node_and_everybody_is_told(scene):
         (instance,) = rig.network.instances().values()
         assert claim["status"]["nodeName"] == node == instance["PrivateDnsName"]
         assert claim["status"]["providerID"].endswith(instance["InstanceId"])
+        assert claim["metadata"]["finalizers"] == ["karpenter.sh/termination"]
+        assert claim["status"]["capacity"]["cpu"] == "2"
+        launched = {each["type"]: each["status"] for each in claim["status"]["conditions"]}["Launched"]
+        assert launched == "True"
         labels = rig.api.get(f"{NODES}/{node}")["metadata"]["labels"]
         assert labels["karpenter.sh/provisioner-name"] == "default"
         assert labels["karpenter.sh/initialized"] == "true"

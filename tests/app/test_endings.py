@@ -19,14 +19,14 @@ def a_guard(namespace, **data):
     }
 
 
-def an_unclaimed_instance(network):
-    """An instance that looks like ours and has no claim: somebody removed the claim by force."""
+def an_unclaimed_instance(network, cluster="demo", **others):
+    """An instance that looks like ours and has no claim: somebody removed the claim by force.
+
+    Of another cluster, or without our tags where `others` take their place.
+    """
     image = network.ec2.describe_images(Owners=["amazon"])["Images"][0]["ImageId"]
-    tags = {
-        "kubernetes.io/cluster/demo": "owned",
-        "karpenter.sh/nodeclaim": "default-aaaaa",
-        "karpenter.sh/provisioner-name": "default",
-    }
+    ours = {"karpenter.sh/nodeclaim": "default-aaaaa", "karpenter.sh/provisioner-name": "default"}
+    tags = {f"kubernetes.io/cluster/{cluster}": "owned", **(others or ours)}
     answer = network.ec2.run_instances(
         ImageId=image,
         InstanceType="m5.large",
@@ -93,10 +93,12 @@ def test_mc_10_mc_11_an_instance_without_claim_is_terminated_and_all_others_are_
         await rig.running(namespace, "web")
         claim = await rig.claim()
         stray = await asyncio.to_thread(an_unclaimed_instance, rig.network)
-        rig.kubelets.silent.add(stray)
+        foreign = await asyncio.to_thread(an_unclaimed_instance, rig.network, "other")
+        untagged = await asyncio.to_thread(an_unclaimed_instance, rig.network, Name="somebody's own")
+        rig.kubelets.silent |= {stray, foreign, untagged}
         await rig.collector.collect_once()
-        (left,) = await asyncio.to_thread(rig.network.instances)
-        assert claim["status"]["providerID"].endswith(left)
+        left = set(await asyncio.to_thread(rig.network.instances))
+        assert left == {claim["status"]["providerID"].rpartition("/")[2], foreign, untagged}
         await rig.collector.collect_once()
         assert rig.api.list(CLAIMS)[0]["metadata"].get("deletionTimestamp") is None
 

@@ -124,6 +124,32 @@ def test_mc_02_sold_out_capacity_is_told_to_the_pod_and_had_once_it_is_there(sce
 
 
 @cluster_test
+def test_mc_02_a_launch_that_fails_otherwise_stands_on_the_claim_which_is_kept_and_launched_later(scene, aws):
+    refused = {"code": "UnauthorizedOperation", "status": 403, "message": "you are not authorized"}
+    aws.set_faults(errors={"CreateFleet": refused})
+
+    async def scenario(rig, namespace):
+        await rig.create(a_template(), a_provisioner(), a_pod("web", namespace))
+        await rig.event(namespace, "web", "FailedLaunch", "not authorized")
+
+        def launched(claims):
+            conditions = (each for claim in claims for each in claim.get("status", {}).get("conditions", ()))
+            return next((each for each in conditions if each["type"] == "Launched"), {})
+
+        (kept,) = await rig.until(
+            lambda: rig.api.list(CLAIMS), lambda claims: launched(claims).get("status") == "False"
+        )
+        assert launched([kept])["reason"] == "Unauthorized"
+        assert "you are not authorized" in launched([kept])["message"]
+        aws.set_faults()
+        assert await rig.running(namespace, "web")
+        (same,) = rig.api.list(CLAIMS)
+        assert same["metadata"]["uid"] == kept["metadata"]["uid"]
+
+    scene(scenario)
+
+
+@cluster_test
 def test_a_template_deleted_before_the_launch_is_named_and_the_launch_made_up_for(scene):
     async def scenario(rig, namespace):
         rig.provisioning._hands = Planner(rig.hands, rig.api)

@@ -18,7 +18,7 @@ from nodeless.model.instructions import (
     UpdateNode,
 )
 from nodeless.model.labels import CAPACITY_TYPE, DO_NOT_EVICT, ON_DEMAND
-from nodeless.model.nodes import DISRUPTION_REASON
+from nodeless.model.nodes import DISRUPTION_REASON, Condition
 from nodeless.model.requirements import Requirements
 from nodeless.model.taints import Taint
 from nodeless.state import apply
@@ -142,6 +142,13 @@ def test_dn_18_a_mark_that_no_command_speaks_of_is_taken_off():
     marked = cluster(POOL, node_of(POOL, "a", node={"taints": (DISRUPTED,)}), on("a"))
     (update,) = of_kind(advance(marked, NOW), UpdateNode)
     assert update.taints == ()
+    told = Condition(DISRUPTION_REASON, "True", "Underutilized", "", NOW - 60)
+    claim = marked.claims["a"]
+    left = apply(marked, events.ClaimSeen(replace(claim, conditions=(*claim.conditions, told))))
+    after = carried_out(left, advance(left, NOW))
+    assert after.nodes["node-a"].taints == ()
+    assert not after.claims["a"].is_true(DISRUPTION_REASON)
+    assert advance(after, NOW + 1) == ()
 
 
 @settings(deadline=None)

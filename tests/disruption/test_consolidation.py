@@ -6,10 +6,20 @@ import pytest
 
 from nodeless.model import events
 from nodeless.model.instance_types import Offering
-from nodeless.model.labels import CAPACITY_TYPE, DO_NOT_CONSOLIDATE, DO_NOT_EVICT, ON_DEMAND, SPOT, ZONE
+from nodeless.model.labels import (
+    CAPACITY_TYPE,
+    DISRUPTED_TAINT,
+    DO_NOT_CONSOLIDATE,
+    DO_NOT_EVICT,
+    ON_DEMAND,
+    SPOT,
+    ZONE,
+)
 from nodeless.model.pods import Owner
 from nodeless.model.pools import Budget
 from nodeless.model.requirements import Requirements
+from nodeless.model.taints import Taint
+from nodeless.solve import Policy, solve
 from nodeless.state import apply
 from tests.disruption.world import (
     a_budget,
@@ -181,6 +191,17 @@ def test_co_23_a_node_that_takes_the_place_of_another_is_left_alone():
     assert "takes the place of old" in verdict(decisions, "new").message
 
 
+def test_co_23_a_pod_that_comes_while_a_node_is_replaced_is_planned_onto_the_replacement():
+    claim, _ = node_of(POOL, "new", "large", annotations={"nodeless.dev/replaces": "old"})
+    booting = replace(claim, conditions=claim.conditions[:1])
+    old = node_of(POOL, "old", "small", node={"taints": (Taint(DISRUPTED_TAINT, "NoSchedule"),)})
+    (late,) = pods(1, "1", name="late")
+    seen = cluster(POOL, booting, old, on("old", cpu="800m"), late)
+    plan = solve(seen, dict.fromkeys(seen.pools, FAMILY), Policy(), NOW)
+    assert plan.new_nodes == ()
+    assert plan.placements[late.key] == "new"
+
+
 def test_co_24_a_node_for_pods_that_are_still_to_come_is_not_taken_away():
     old = node_of(POOL, "old", "small", deletion_timestamp=NOW)
     seen = cluster(POOL, old, on("old", cpu="800m"), node_of(POOL, "new", "small"))
@@ -215,6 +236,12 @@ def test_dn_07_no_pod_is_moved_to_a_node_that_has_just_changed():
     seen = cluster(pool, quiet, node_of(pool, "b", "small", last_pod_event=NOW - 10), on("b", cpu="300m"))
     assert not decide(seen).moves
     assert decide(seen, now=NOW + 21).moves
+    # Pods that wait for a place anyway may have it there.
+    (waiting,) = pods(1, "300m", name="waiting")
+    full = apply(seen, events.PodSeen(waiting))
+    full = apply(full, events.NodeSeen(replace(full.nodes["node-a"], unschedulable=True)))
+    plan = solve(full, dict.fromkeys(full.pools, FAMILY), Policy(), NOW)
+    assert plan.placements[waiting.key] == "node-b"
 
 
 def test_dn_08_a_pod_that_nobody_can_place_blocks_no_move():

@@ -15,7 +15,7 @@ from nodeless.model.nodes import INITIALIZED_CONDITION, LAUNCHED, READY, REGISTE
 from nodeless.model.taints import Taint
 from tests.factories import NOW, a_claim, a_launched_claim, a_node, an_initialized_claim, conditions
 
-MINUTE = 60.0
+MINUTE, HOUR = 60.0, 3600.0
 UNREGISTERED = Taint(UNREGISTERED_TAINT, "NoExecute")
 
 
@@ -50,13 +50,24 @@ def test_mc_05_an_instance_that_never_joins_is_given_up_after_fifteen_minutes():
     assert deletion == DeleteClaim("claim:default-abcde", "default-abcde", "liveness")
 
 
+def test_mc_05_a_node_that_once_joined_is_never_given_up_for_not_joining():
+    broken = a_node(ready=False, labels={REGISTERED: "true"})
+    for claim in (registered_claim(), an_initialized_claim()):
+        later = step(ClaimView(claim, broken), NOW + 100 * HOUR).instructions
+        assert not [each for each in later if isinstance(each, DeleteClaim)]
+
+
 def test_mc_03_a_node_that_joins_gets_labels_owner_and_finalizer_and_loses_the_unregistered_taint():
-    claim = a_launched_claim(labels={"team": "web"}, taints=(Taint("dedicated", "NoSchedule", "web"),))
+    dedicated, startup = Taint("dedicated", "NoSchedule", "web"), Taint("cilium", "NoExecute")
+    claim = a_launched_claim(
+        labels={"team": "web"}, annotations={"note": "x"}, taints=(dedicated,), startup_taints=(startup,)
+    )
     update, event, status = step(ClaimView(claim, a_joining_node(taints=(UNREGISTERED,))), NOW).instructions
     assert event.reason == "Registered"
     assert isinstance(update, UpdateNode)
     assert update.labels == {"team": "web", REGISTERED: "true"}
-    assert update.taints == (Taint("dedicated", "NoSchedule", "web"),)
+    assert update.annotations == {"note": "x"}
+    assert update.taints == (dedicated, startup)
     assert update.add_finalizer == TERMINATION_FINALIZER
     assert update.owner_claim == claim
     assert status.conditions[0].type == REGISTERED_CONDITION

@@ -41,12 +41,19 @@ def test_a_node_deleted_by_kubectl_takes_its_claim_along():
 
 def test_mc_07_the_node_of_a_deleted_claim_is_deleted_and_held_by_its_finalizer():
     assert kinds(step(ClaimView(DELETED, a_node()), NOW)) == [DeleteNode]
+    # The instance goes once the node is drained, and the claim once the instance is gone.
+    drained = step(ClaimView(DELETED, CORDONED), NOW)
+    assert of_kind(drained, TerminateInstance)
+    assert not of_kind(drained, RemoveFinalizer)
+    let_go = of_kind(step(ClaimView(DELETED, CORDONED, instance_gone=True), NOW), RemoveFinalizer)
+    assert [removal.kind for removal in let_go] == ["Node", "NodeClaim"]
 
 
 def test_tm_03_a_deleted_node_is_cordoned_and_its_pods_are_evicted_before_anything_else():
     outcome = step(ClaimView(DELETED, DELETED_NODE, (a_pod("a"), a_pod("b"))), NOW)
     (cordon,) = of_kind(outcome, UpdateNode)
     assert cordon.unschedulable
+    assert cordon.labels == {EXCLUDE_BALANCERS: "karpenter"}
     assert [eviction.name for eviction in of_kind(outcome, EvictPod)] == ["a", "b"]
     assert not of_kind(outcome, TerminateInstance)
     assert outcome.again_at is not None
@@ -79,6 +86,14 @@ def test_tm_10_pods_already_leaving_are_waited_for_but_not_evicted_again():
     outcome = step(ClaimView(DELETED, CORDONED, (leaving,)), NOW)
     assert not of_kind(outcome, EvictPod)
     assert not of_kind(outcome, TerminateInstance)
+
+
+def test_tm_10_a_node_drains_until_both_of_its_pods_are_gone():
+    for left in ((a_pod("a"), a_pod("b")), (a_pod("b"),)):
+        outcome = step(ClaimView(DELETED, CORDONED, left), NOW)
+        assert [eviction.name for eviction in of_kind(outcome, EvictPod)] == [pod.name for pod in left]
+        assert not of_kind(outcome, TerminateInstance)
+    assert of_kind(step(ClaimView(DELETED, CORDONED), NOW), TerminateInstance)
 
 
 def test_tm_04_tm_06_daemons_finished_and_stuck_pods_hold_nothing_back():
