@@ -163,6 +163,7 @@ VERSION_ONE = [
     ("ENABLE_ZONAL_SHIFT", "true", "zonal_shift", True),
     ("AMI_REFRESH_INTERVAL", "1h", "ami_refresh_interval", 3600.0),
     ("SUBNET_REFRESH_INTERVAL", "5m", "subnet_refresh_interval", 300.0),
+    ("RESERVED_ENIS", "1", "reserved_interfaces", 1),
     ("VM_MEMORY_OVERHEAD_PERCENT", "0.05", "vm_memory_overhead_percent", 0.05),
     ("INTERRUPTION_QUEUE", "queue", "interruption_queue_name", "queue"),
     ("FEATURE_GATES", "Drift=true,Other=false", "drift_enabled", True),
