@@ -136,6 +136,19 @@ def test_a_still_cluster_is_looked_at_when_consolidate_after_ends_on_a_node(monk
     assert world.looked() == 2
 
 
+def test_a_large_cluster_is_still_once_the_looks_of_a_round_have_come_to_every_node(monkeypatch):
+    monkeypatch.setattr("nodeless.disruption.consolidation._MOST_SINGLES", 1)
+    crowd = [[node_of(POOL, name, "large"), on(name, 3, cpu="1", memory="4Gi")] for name in "abc"]
+    world = World(monkeypatch, *crowd)
+    for _ in range(2):
+        assert not world.look(10)
+        assert not world.loop.consolidated
+    assert not world.look(10)
+    assert world.loop.consolidated
+    world.look(10)
+    assert world.looked() == 3
+
+
 def test_no_command_is_looked_for_while_nothing_changes_and_none_is_under_way(monkeypatch):
     looks = []
 

@@ -8,12 +8,12 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from nodeless.api.times import format_time
-from nodeless.disruption import DisruptionPolicy, Memory, disrupt
+from nodeless.disruption import DisruptionPolicy, Memory, disrupt, nothing_to_do
 from nodeless.disruption.memory import HOUR, MOST_MOVES, NOTHING_REMEMBERED
 from nodeless.disruption.moments import next_moment
 from nodeless.model import events
 from nodeless.model.conditions import Condition
-from nodeless.model.disruption import UNDERUTILIZED, Move
+from nodeless.model.disruption import UNDERUTILIZED, Decisions, Move
 from nodeless.model.labels import CAPACITY_TYPE, DO_NOT_DISRUPT, NOT_BEFORE, ON_DEMAND, REBOOTS
 from nodeless.model.pods import Owner
 from nodeless.model.pools import Budget
@@ -250,3 +250,44 @@ def test_a_look_that_found_nothing_finds_nothing_at_any_time_before_the_next_mom
     for time in sorted({*(now + int(share * (moment - now)) for share in shares), moment - 1}):
         if time >= now:
             assert not found(seen, time, memory), time - now
+
+
+@settings(max_examples=30, deadline=None)
+@given(NODES, st.integers(0, 300))
+def test_looks_that_try_a_few_nodes_each_find_what_one_look_at_all_of_them_finds(nodes, seconds):
+    pool, names = a_pool(), [f"n{number}" for number in range(len(nodes))]
+    things = [
+        [
+            node_of(pool, name, kind),
+            [on(name, cpu=cpu, memory="10Mi", app=f"app{place}") for place, cpu in enumerate(requests)],
+        ]
+        for name, (kind, _, requests, _, _) in zip(names, nodes, strict=True)
+    ]
+    seen, memory = cluster(pool, things), Memory()
+    whole = found(seen, NOW + seconds)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("nodeless.disruption.consolidation._MOST_SINGLES", 1)
+        for _ in names:
+            decisions = disrupt(seen, {pool.key: FAMILY}, REPAIRING, NOW + seconds, memory)
+            memory = memory.searched(decisions)
+            if decisions.moves or not memory.tried:
+                break
+            assert not nothing_to_do(decisions)
+    assert bool(decisions.moves) == bool(whole)
+    assert bool(whole) or nothing_to_do(decisions)
+
+
+def test_a_node_that_one_look_did_not_come_to_has_its_turn_in_the_next(monkeypatch):
+    monkeypatch.setattr("nodeless.disruption.consolidation._MOST_SINGLES", 1)
+    pool = a_pool()
+    # One of the two can be replaced; the turn of ten seconds begins with the other.
+    full = [node_of(pool, "full", "large"), on("full", 3, cpu="1100m", memory="4Gi")]
+    half = [node_of(pool, "half", "medium"), on("half", cpu="800m")]
+    seen = cluster(pool, full, half)
+    first = disrupt(seen, {pool.key: FAMILY}, DisruptionPolicy(), NOW)
+    assert not first.moves
+    assert sorted(each.code for each in first.verdicts.values()) == ["NotReached", "Unconsolidatable"]
+    memory = Memory().searched(first)
+    assert memory.tried == {"full"}
+    assert [move.claims for move in found(seen, NOW, memory)] == [("half",)]
+    assert not memory.searched(Decisions()).tried

@@ -91,6 +91,8 @@ class DisruptionLoop:
         self._told: dict[str, tuple[str, float]] = {}
         self._still: tuple[Stillness, tuple[Move, ...]] | None = None
         self._memory = Memory()
+        #: The cluster in which the round of looks began that is not over.
+        self._round: Stillness | None = None
         #: A cluster of which the last step found that no command is under way.
         self._idle: Snapshot | None = None
         self._acting = asyncio.Lock()
@@ -99,7 +101,7 @@ class DisruptionLoop:
     def use(self, settings: GlobalSettings) -> None:
         """Judge by other settings from the next look on."""
         self._policy = _policy(settings)
-        self._still = None
+        self._still = self._round = None
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -171,6 +173,8 @@ class DisruptionLoop:
         if self._nothing_new(snapshot):
             return False
         now, started, self._still = wall_clock(), time.monotonic(), None
+        if self._round is None or not self._round.holds(snapshot, started):
+            self._round, self._memory = None, replace(self._memory, tried=frozenset())
         decisions = await self._decide(snapshot, now)
         self._tell(decisions, snapshot)
         for move in decisions.moves:
@@ -178,10 +182,14 @@ class DisruptionLoop:
                 self._memory = self._memory.found(move, wall_clock())
             else:
                 await self._begin(move)
+        if decisions.moves:
+            return True
+        still = Stillness.after(snapshot, self._policy, now, started, self._memory, self._round)
+        self._memory = self._memory.searched(decisions)
+        self._round = (self._round or still) if self._memory.tried else None
         if nothing_to_do(decisions):
-            still = Stillness.after(snapshot, self._policy, now, started, self._memory)
             self._still = still, self._memory.moves
-        return bool(decisions.moves)
+        return False
 
     def _nothing_new(self, snapshot: Snapshot) -> bool:
         if self._still is None:

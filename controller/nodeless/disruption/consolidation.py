@@ -26,6 +26,7 @@ from immutables import Map
 from nodeless.disruption.balance import Worth
 from nodeless.disruption.candidates import Candidate
 from nodeless.disruption.least_prices import LeastPrices
+from nodeless.disruption.memory import NOT_REACHED
 from nodeless.disruption.policy import DisruptionPolicy
 from nodeless.disruption.replacing import Replacement, cheaper_replacement
 from nodeless.disruption.room import Room
@@ -36,7 +37,7 @@ from nodeless.model.snapshot import Snapshot
 from nodeless.solve import FEWEST_NODES, Policy
 
 _MERGE_SIZES = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 100)
-#: Trials of single replacements in one look; the next look begins where this one ended.
+#: Trials of single replacements in one look; the others have their turn in the next ones.
 _MOST_SINGLES = 200
 
 
@@ -51,7 +52,10 @@ class Consolidation:
         now: float,
         closed: frozenset[str],
         worth: Worth | None = None,
+        tried: frozenset[str] = frozenset(),
     ) -> None:
+        """`tried`: claims that an earlier look at the same cluster tried to replace in vain."""
+        self._tried = tried
         self._worth = worth or Worth(snapshot, catalog, policy.eviction_price)
         self._snapshot = snapshot
         self._catalog = catalog
@@ -185,7 +189,7 @@ class Consolidation:
     def _single(self, ordered: Sequence[Candidate], left: dict[str, int]) -> Move | None:
         trials = 0
         for candidate in _turned(ordered, int(self._now // 10) * _MOST_SINGLES):
-            if left[candidate.pool.key] <= 0:
+            if left[candidate.pool.key] <= 0 or candidate.name in self._tried:
                 continue
             bound = self._least_prices.of([candidate])
             if bound >= self._limit([candidate]):
@@ -199,7 +203,9 @@ class Consolidation:
             if not any(below.values()) and self._crowded(candidate, self._room):
                 continue
             if trials >= _MOST_SINGLES:
-                break
+                text = f"something cheaper is looked for in a later turn: {_MOST_SINGLES} nodes have one"
+                self.verdicts[candidate.name] = Verdict(NOT_REACHED, text)
+                continue
             # Not even all of its price would be worth it.
             refusal = self._worth.refusal([candidate], candidate.price or 0.0)
             if refusal is not None:

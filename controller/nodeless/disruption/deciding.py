@@ -151,7 +151,9 @@ class _Deciding(Look):
                 self.refuse([candidate], "Budget", str(budget))
         expected = self.settled.expected
         some = [each for each in some if not expected.get(each.name) and not expected.get(each.node.name)]
-        search = Consolidation(self.settled.snapshot, self.catalog, self.policy, self.now, self._closed())
+        search = Consolidation(
+            self.settled.snapshot, self.catalog, self.policy, self.now, self._closed(), tried=self.tried
+        )
         move = search.search([each for each in some if left[each.pool.key] > 0], left)
         self.verdicts = search.verdicts | self.verdicts
         return (move,) if move is not None else ()

@@ -27,7 +27,7 @@ class Look:
         again: Move | None = None,
     ) -> None:
         chosen = {name: move for move in memory.moves for name in move.claims}
-        self.policy, self.now = policy, now
+        self.policy, self.now, self.tried = policy, now, memory.tried
         solving = policy.solving
         snapshot = with_buffers(snapshot, catalog, solving, now)
         self.snapshot = leaving_soon(snapshot, chosen)

@@ -7,13 +7,16 @@ repeat (a scheduler that places otherwise, an autoscaler that swings), they end 
 
     a workload rests when, in the last hour, more than MOST_MOVES evictions fell on each of its pods
 
+On a large cluster that is full a look tries to replace only so many nodes singly. What it tried in vain
+is not tried again (`tried`) for as long as the cluster is still: so the looks of a round reach every node.
+
 A value, not an object with a life: every method gives back the next one.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from nodeless.model.disruption import Move
+from nodeless.model.disruption import Decisions, Move
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.workloads import Workload, workload_of
 
@@ -23,6 +26,8 @@ VALIDATION_SECONDS = 15.0
 HOUR = 3600.0
 #: Evictions of each pod of a workload within the hour, on average, after which it rests.
 MOST_MOVES = 3
+#: Code of the verdict on a node that a look did not come to: it has its turn in the next one.
+NOT_REACHED = "NotReached"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +45,18 @@ class Memory:
 
     waiting: tuple[tuple[Move, float], ...] = ()
     evicted: tuple[Evicted, ...] = ()
+    tried: frozenset[str] = frozenset()
+    """Claims that the looks of this round came to in vain."""
 
     @property
     def moves(self) -> tuple[Move, ...]:
         """The moves that wait, in the order in which they were found."""
         return tuple(move for move, _ in self.waiting)
+
+    def searched(self, decisions: Decisions) -> "Memory":
+        """After a look that found no move: what it came to, as long as there is more to come to."""
+        left = {name for name, verdict in decisions.verdicts.items() if verdict.code == NOT_REACHED}
+        return replace(self, tried=frozenset(decisions.verdicts).difference(left) if left else frozenset())
 
     def found(self, move: Move, now: float) -> "Memory":
         """A move waits for its second look from now on."""

@@ -7,7 +7,7 @@ and stock change without a word to the cluster (Karpenter's `consolidated` flag)
 
 from dataclasses import dataclass
 
-from nodeless.disruption.memory import NOTHING_REMEMBERED, Memory
+from nodeless.disruption.memory import NOT_REACHED, NOTHING_REMEMBERED, Memory
 from nodeless.disruption.moments import next_moment
 from nodeless.disruption.policy import DisruptionPolicy
 from nodeless.model.disruption import Decisions
@@ -31,13 +31,14 @@ _PARTS = (
     "pod_sources",
     "teardown",
 )
-#: A cluster that a budget holds does not count as consolidated (Karpenter's rule).
-_PASSING = "Budget"
+#: A cluster that a budget holds does not count as consolidated (Karpenter's rule), nor does one of which a
+#: part is still to be looked at.
+_PASSING = frozenset({"Budget", NOT_REACHED})
 
 
 def nothing_to_do(decisions: Decisions) -> bool:
-    """Whether a look found neither a move nor a node that only a budget keeps from ending."""
-    return not decisions.moves and not any(each.code == _PASSING for each in decisions.verdicts.values())
+    """Whether a look came to every node, and found neither a move nor one that only a budget holds."""
+    return not decisions.moves and not any(each.code in _PASSING for each in decisions.verdicts.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,7 @@ class Stillness:
         now: float,
         at: float,
         memory: Memory = NOTHING_REMEMBERED,
+        since: "Stillness | None" = None,
     ) -> "Stillness":
         """The stillness that begins with a look that found nothing.
 
@@ -67,9 +69,10 @@ class Stillness:
             now: Seconds since the epoch; the time of the look.
             at: The same time, in seconds of the caller's clock.
             memory: What earlier looks had decided.
+            since: The stillness in which the round of looks began that this look is of.
         """
-        lasts = next_moment(snapshot, policy, now, memory) - now
-        return cls(snapshot, at, min(lasts, LOOK_AGAIN_SECONDS))
+        lasts = min(next_moment(snapshot, policy, now, memory) - now, LOOK_AGAIN_SECONDS)
+        return cls(snapshot, at, lasts if since is None else min(lasts, since.ends - at))
 
     @property
     def ends(self) -> float:
