@@ -9,6 +9,7 @@ import structlog
 
 from infra.local.control_plane import ControlPlane
 from infra.local.kubernetes_api import KubernetesApi
+from tests import rights
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +22,9 @@ def logging_as_at_the_start() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     directory = tmp_path_factory.mktemp("control-plane")
-    with ControlPlane.start(directory, proxy_socket=directory / "proxy") as plane:
+    with ControlPlane.start(
+        directory, proxy_socket=directory / "proxy", audited_users=(rights.USER,)
+    ) as plane:
         yield plane
 
 

@@ -30,6 +30,7 @@ from tests.app.world import (
     a_rig,
     a_template,
 )
+from tests.rights import as_the_controller, nothing_refused
 from tests.solve.factories import FAMILY, snapshot
 
 LABELS = {
@@ -46,9 +47,11 @@ RESOURCES = {"cpu": "2", "memory": "7Gi", "pods": "29"}
 
 
 @pytest.fixture
-def on_cluster(control_plane, monkeypatch) -> Callable[[Callable[[ApiClient], Awaitable[object]]], object]:
-    """Run a scenario that gets a client of the control plane; within the time of a slow machine."""
-    monkeypatch.setitem(os.environ, "KUBECONFIG", str(control_plane.kubeconfig))
+def on_cluster(
+    control_plane, namespace, monkeypatch
+) -> Callable[[Callable[[ApiClient], Awaitable[object]]], object]:
+    """Run a scenario that gets a client with the controller's rights; within the time of a slow machine."""
+    monkeypatch.setitem(os.environ, "KUBECONFIG", str(as_the_controller(control_plane, namespace)))
 
     def run(scenario):
         async def connected():
@@ -113,7 +116,7 @@ def eks(aws, network):
 
 
 @pytest.fixture
-def scene(on_cluster, api, definitions, network, namespace):
+def scene(on_cluster, control_plane, api, definitions, network, namespace):
     """Run a scenario with a `Rig` and a namespace; nothing of it is left in the cluster afterwards."""
 
     def run(scenario, **options):
@@ -121,7 +124,8 @@ def scene(on_cluster, api, definitions, network, namespace):
             async with a_rig(client, api, network, namespace, **options) as rig:
                 return await scenario(rig, namespace)
 
-        return on_cluster(on_rig)
+        with nothing_refused(control_plane):
+            return on_cluster(on_rig)
 
     yield run
     clear(api, namespace)
@@ -133,8 +137,9 @@ def replicas(control_plane, api, aws, network, namespace, definitions, tmp_path)
     a_cluster(control_plane, aws, network)
     api.create(settings(namespace))
     started = Replicas(control_plane, aws, namespace, tmp_path)
-    yield started
-    started.end()
+    with nothing_refused(control_plane):
+        yield started
+        started.end()
     clear(api, namespace)
 
 

@@ -10,6 +10,7 @@ import urllib.request
 from pathlib import Path
 
 from tests.app.world import CLUSTER
+from tests.rights import as_the_controller
 
 NODELESS = Path(sys.executable).with_name("nodeless")
 LEASE = "karpenter-leader-election"
@@ -33,7 +34,7 @@ def environment(control_plane, aws, namespace, identity="first", **more):
     return {
         **os.environ,
         **aws.environment(),
-        "KUBECONFIG": str(control_plane.kubeconfig),
+        "KUBECONFIG": str(as_the_controller(control_plane, namespace)),
         "SYSTEM_NAMESPACE": namespace,
         "POD_NAME": identity,
         "POD_IP": "127.0.0.1",

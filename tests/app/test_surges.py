@@ -6,6 +6,7 @@ import pytest
 
 from tests.app.test_claim_life import ended
 from tests.app.world import CLAIMS, NODES, POOLS, a_budget, a_pod, a_provisioner, a_template
+from tests.rights import allow_surges
 
 pytestmark = pytest.mark.cluster
 
@@ -25,7 +26,9 @@ def a_deployment(namespace, **annotations):
     }
 
 
-def test_the_successor_of_a_single_replica_is_ready_before_the_pod_leaves(scene):
+def test_the_successor_of_a_single_replica_is_ready_before_the_pod_leaves(scene, control_plane, namespace):
+    allow_surges(control_plane, namespace)
+
     async def scenario(rig, namespace):
         pods = f"/api/v1/namespaces/{namespace}/pods"
 

@@ -18,6 +18,7 @@ from tests.app.conftest import clear, served
 from tests.app.process import a_cluster
 from tests.app.world import CLAIMS, POOLS, TEMPLATES, Network
 from tests.chaos.world import World
+from tests.rights import nothing_refused
 
 
 @pytest.fixture(scope="session")
@@ -52,7 +53,7 @@ def a_world(
     api.wait(f"/api/v1/namespaces/{namespace}/serviceaccounts/default")
     made = World(plane, aws, namespace, directory)
     try:
-        with made.machines, made.watcher:
+        with nothing_refused(plane), made.machines, made.watcher:
             yield made
     finally:
         reports = request.config.stash.setdefault(REPORTS, {})

@@ -9,12 +9,13 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from infra.local.control_plane import ControlPlane
+from tests.rights import as_the_controller
 
 
 class Link:
-    """Forwards connections to the API server, and writes the kubeconfig that leads through it."""
+    """Forwards connections to the API server, and writes the controller's kubeconfig that leads there."""
 
-    def __init__(self, plane: ControlPlane, directory: Path) -> None:
+    def __init__(self, plane: ControlPlane, namespace: str, directory: Path) -> None:
         target = urlsplit(plane.endpoint)
         self._target = (target.hostname or "127.0.0.1", target.port or 443)
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -24,7 +25,7 @@ class Link:
         port = self._listener.getsockname()[1]
         self.kubeconfig = directory / "link.kubeconfig"
         self.kubeconfig.touch(mode=0o600)
-        there = plane.kubeconfig.read_text()
+        there = as_the_controller(plane, namespace).read_text()
         self.kubeconfig.write_text(there.replace(plane.endpoint, f"https://127.0.0.1:{port}"))
         threading.Thread(target=self._accept, name="link", daemon=True).start()
 

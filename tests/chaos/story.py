@@ -6,6 +6,7 @@ from nodeless.app.hands import GUARD_NAME
 from tests.app.test_endings import a_guard
 from tests.app.world import CLAIMS, NODES, POOLS
 from tests.chaos.world import BOUNDED, World
+from tests.rights import allow_surges
 
 DRAIN_SECONDS = 6
 FENCE = "nodeless.dev/rebooting"
@@ -30,6 +31,7 @@ def provision(world: World) -> None:
     world.bounded_pool(f"{DRAIN_SECONDS}s")
     world.deploy("web", 2, cpu="1100m")
     world.guard("web")
+    allow_surges(world.plane, world.namespace)
     world.deploy("shop", 1, annotations={"nodeless.dev/surge": "true"})
     world.deploy("stubborn", 1, **BOUNDED)
     world.guard("stubborn")

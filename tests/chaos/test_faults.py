@@ -48,7 +48,7 @@ def module_led(
         an_interruption_queue(aws_process, QUEUE)
         world.settings["aws.interruptionQueueName"] = QUEUE
         world.pools(requirements=[TYPES, SPOT])
-        link = Link(control_plane, world.directory)
+        link = Link(control_plane, world.namespace, world.directory)
         with world.leaders(deadly=False, KUBECONFIG=str(link.kubeconfig)) as leader:
             yield Led(world, leader, link)
         link.close()

@@ -53,7 +53,7 @@ def leads(world: World, identity: str) -> float:
 def test_a_leader_cut_off_from_the_api_server_ends_before_another_one_acts(world: World) -> None:
     world.pools()
     arn, key = own_credentials(world.aws, "first")
-    link = Link(world.plane, world.directory)
+    link = Link(world.plane, world.namespace, world.directory)
     key["KUBECONFIG"] = str(link.kubeconfig)
     with world.leaders(name="first", deadly=False, LEADER_ELECT="true", **key) as first:
         leads(world, "first")
