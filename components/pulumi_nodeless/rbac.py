@@ -3,9 +3,9 @@
 Each rule is a line of (groups, resources, verbs, names); `controller` binds them to the service account.
 Pools are watched, finalised and (at teardown) deleted, claims are written, nodes are cordoned and removed,
 pods are evicted, and deleted only when the time for a drain is over. The rules are those that a recorded
-life of the controller needs, and no more (`tests/environment/test_rbac.py`): kinds are watched from their
-first object on and never listed; objects are patched and not replaced, but for the certificate's Secret and
-the Lease. Secrets, leases and ConfigMaps are granted in the controller's own namespace only, and by name.
+life of the controller needs, and no more (`tests/environment/test_rbac.py`): what is only followed is not
+fetched one by one; objects are patched and not replaced, but for the certificate's Secret and the Lease.
+Secrets, leases and ConfigMaps are granted in the controller's own namespace only, and by name.
 """
 
 from dataclasses import dataclass
@@ -17,6 +17,8 @@ from pulumi_nodeless.names import MEASURED_CAPACITY, TEARDOWN_GUARD
 from pulumi_nodeless.settings import GLOBAL_SETTINGS, LOGGING
 from pulumi_nodeless.webhooks import MUTATING_NAMES, VALIDATING_NAMES
 
+FOLLOW: Final = ("list", "watch")
+"""A watch brings the first objects too, but not from every API server: others are asked for a list first."""
 LEASE: Final = "karpenter-leader-election"
 
 
@@ -40,24 +42,24 @@ class Rule:
 
 
 CORE_RULES: Final[tuple[Rule, ...]] = (
-    Rule(("karpenter.sh",), ("provisioners", "nodepools"), ("get", "watch", "patch", "delete")),
-    Rule(("karpenter.sh",), ("nodeclaims",), ("get", "watch", "create", "patch", "delete")),
+    Rule(("karpenter.sh",), ("provisioners", "nodepools"), ("get", *FOLLOW, "patch", "delete")),
+    Rule(("karpenter.sh",), ("nodeclaims",), ("get", *FOLLOW, "create", "patch", "delete")),
     Rule(("karpenter.sh",), ("provisioners/status", "nodepools/status", "nodeclaims/status"), ("patch",)),
-    Rule(("",), ("nodes",), ("get", "watch", "patch", "delete")),
-    Rule(("",), ("pods",), ("watch", "delete")),
+    Rule(("",), ("nodes",), ("get", *FOLLOW, "patch", "delete")),
+    Rule(("",), ("pods",), (*FOLLOW, "delete")),
     Rule(("",), ("pods/eviction",), ("create",)),
     Rule(("",), ("events",), ("create",)),
-    Rule(("",), ("persistentvolumes", "persistentvolumeclaims", "podtemplates"), ("watch",)),
-    Rule(("apps",), ("daemonsets", "deployments", "replicasets", "statefulsets"), ("watch",)),
-    Rule(("autoscaling.x-k8s.io",), ("capacitybuffers",), ("watch",)),
+    Rule(("",), ("persistentvolumes", "persistentvolumeclaims", "podtemplates"), FOLLOW),
+    Rule(("apps",), ("daemonsets", "deployments", "replicasets", "statefulsets"), FOLLOW),
+    Rule(("autoscaling.x-k8s.io",), ("capacitybuffers",), FOLLOW),
     Rule(("autoscaling.x-k8s.io",), ("capacitybuffers/status",), ("patch",)),
-    Rule(("policy",), ("poddisruptionbudgets",), ("watch",)),
-    Rule(("storage.k8s.io",), ("storageclasses", "csinodes", "volumeattachments"), ("watch",)),
+    Rule(("policy",), ("poddisruptionbudgets",), FOLLOW),
+    Rule(("storage.k8s.io",), ("storageclasses", "csinodes", "volumeattachments"), FOLLOW),
 )
 """ClusterRole `karpenter-core`: scheduling and the life of nodes, whatever the cloud."""
 
 CLOUD_RULES: Final[tuple[Rule, ...]] = (
-    Rule(("karpenter.k8s.aws",), ("awsnodetemplates", "ec2nodeclasses"), ("watch",)),
+    Rule(("karpenter.k8s.aws",), ("awsnodetemplates", "ec2nodeclasses"), FOLLOW),
     Rule(("karpenter.k8s.aws",), ("ec2nodeclasses",), ("get", "patch")),
     Rule(("karpenter.k8s.aws",), ("awsnodetemplates/status", "ec2nodeclasses/status"), ("patch",)),
     Rule(
@@ -79,12 +81,12 @@ ADMIN_RULES: Final[tuple[Rule, ...]] = (
     Rule(
         ("karpenter.sh",),
         ("provisioners", "nodepools", "nodeclaims"),
-        ("get", "list", "watch", "create", "update", "delete", "patch"),
+        ("get", *FOLLOW, "create", "update", "delete", "patch"),
     ),
     Rule(
         ("karpenter.k8s.aws",),
         ("awsnodetemplates", "ec2nodeclasses"),
-        ("get", "list", "watch", "create", "update", "delete", "patch"),
+        ("get", *FOLLOW, "create", "update", "delete", "patch"),
     ),
 )
 """ClusterRole `karpenter-admin`: aggregated into the cluster's own `admin` role, for people."""
@@ -96,13 +98,13 @@ DNS_RULES: Final[tuple[Rule, ...]] = (Rule(("",), ("services",), ("get",), ("kub
 def namespace_rules(certificate_secret: str) -> tuple[Rule, ...]:
     """Role `karpenter` in the controller's namespace: settings, certificate, lease, teardown guard.
 
-    A name in a rule covers a watch that selects `metadata.name`. The controller makes its Lease and
+    A name in a rule covers a list or watch that selects `metadata.name`. The controller makes its Lease and
     the ConfigMap of measured capacity itself; `create` cannot be limited to a name. The Secret is made empty
     beside it: who may create Secrets in a namespace can have tokens of all its service accounts.
     """
     followed = (GLOBAL_SETTINGS, LOGGING, TEARDOWN_GUARD)
     return (
-        Rule(("",), ("configmaps",), ("get", "watch"), followed),
+        Rule(("",), ("configmaps",), ("get", *FOLLOW), followed),
         Rule(("",), ("configmaps",), ("get",), (MEASURED_CAPACITY,)),
         Rule(("",), ("configmaps",), ("patch",), (TEARDOWN_GUARD, MEASURED_CAPACITY)),
         Rule(("",), ("configmaps",), ("create",)),

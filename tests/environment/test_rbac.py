@@ -14,22 +14,27 @@ from dataclasses import dataclass
 
 import pytest
 
+from infra.local.aws import LocalAws
+from infra.local.control_plane import ControlPlane
 from infra.local.environment import CONTROLLER, Environment, Options
 from infra.local.kubernetes_api import Object
 from infra.local.rbac import Call, Right, common_rights, compare, own_rights, read_calls
+from nodeless.api.crds import all_crds
 from nodeless.app.measured_capacity import MEASURED_NAME
 from nodeless.model.labels import SURGE
 from tests.api.manifests import ec2_node_class, node_pool
 from tests.app.buffers import DEFINITION, GROUP, a_buffer, a_definition, a_pod_template, established
-from tests.app.world import a_budget
+from tests.app.process import Replicas, a_cluster, settings
+from tests.app.world import PATIENCE, Kubelets, Network, a_budget, a_pod, a_provisioner, a_template
 from tests.environment.heard import Heard
 from tests.environment.user import CLAIMS, NODES, User, deployment_manifest
-from tests.rights import right_to_surge
+from tests.rights import USER, right_to_surge
 
 pytestmark = pytest.mark.environment
 
 OF_ITS_NAMESPACE = f"/api/v1/namespaces/{CONTROLLER.namespace}"
 FORBIDDEN = 403
+BUFFERS = {"nodeless.capacityBuffers": "true"}
 
 
 @dataclass(frozen=True)
@@ -49,8 +54,7 @@ class Life:
 
 @pytest.fixture(scope="module")
 def life(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Life]:
-    settings = json.dumps({"nodeless.capacityBuffers": "true"})
-    options = Options(audited=True, config={"nodeless:controllerSettings": settings})
+    options = Options(audited=True, config={"nodeless:controllerSettings": json.dumps(BUFFERS)})
     directory = tmp_path_factory.mktemp("rights")
     with Environment.start(directory, report=Heard(), options=options) as environment:
         a_whole_life(environment)
@@ -61,21 +65,62 @@ def life(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Life]:
         yield Life(rights, common, read_calls(environment.control_plane.audit_log, CONTROLLER.user))
 
 
+@pytest.fixture(scope="module")
+def older(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[Call, int]]:
+    """What a controller with these rights asks of an API server without streaming lists, until a pod runs."""
+    directory, namespace = tmp_path_factory.mktemp("older"), CONTROLLER.namespace
+    with (
+        ControlPlane.start(
+            directory / "control-plane", audited_users=(USER,), streaming_lists=False
+        ) as plane,
+        LocalAws.start(directory / "aws") as aws,
+    ):
+        api, network = plane.client(), Network(aws)
+        a_cluster(plane, aws, network)
+        for manifest in (*all_crds(), a_definition(), a_namespace(namespace)):
+            api.apply(manifest)
+        api.wait(f"/api/v1/namespaces/{namespace}/serviceaccounts/default")
+        api.create(settings(namespace, **BUFFERS))
+        replicas = Replicas(plane, aws, namespace, directory)
+        replicas("only")
+        for manifest in (a_template(), a_provisioner(), a_pod("web", namespace)):
+            api.create(manifest)
+        kubelets = Kubelets(api, network)
+
+        def running() -> bool:
+            kubelets.turn()
+            return api.get(f"/api/v1/namespaces/{namespace}/pods/web")["status"].get("phase") == "Running"
+
+        api.wait(running, timeout=PATIENCE, what="the pod to run")
+        replicas.end()
+        api.close()
+        yield read_calls(plane.audit_log, USER)
+
+
 def test_the_controller_asks_for_nothing_that_it_may_not_do(life: Life) -> None:
     assert compare(life.rights, life.calls, life.common).missing == ()
     assert [str(call) for call, status in life.calls.items() if status == FORBIDDEN] == []
 
 
-def test_the_controller_has_no_right_that_it_does_not_use(life: Life) -> None:
-    assert [str(right) for right in compare(life.rights, life.calls).unused] == []
+def test_on_a_server_that_streams_no_lists_it_asks_for_nothing_more(
+    life: Life, older: dict[Call, int]
+) -> None:
+    assert {call.verb for call in older} >= {"list", "watch"}
+    assert compare(life.rights, older, life.common).missing == ()
+    assert [str(call) for call, status in older.items() if status == FORBIDDEN] == []
 
 
-def test_each_right_of_the_controller_would_be_missed(life: Life) -> None:
+def test_the_controller_has_no_right_that_it_does_not_use(life: Life, older: dict[Call, int]) -> None:
+    assert [str(right) for right in compare(life.rights, [*life.calls, *older]).unused] == []
+
+
+def test_each_right_of_the_controller_would_be_missed(life: Life, older: dict[Call, int]) -> None:
     """No right is granted twice: without any one of them something is refused."""
+    calls = [*life.calls, *older]
     spare = [
         str(right)
         for right in sorted(life.rights)
-        if not compare(life.rights - {right}, life.calls, life.common).missing
+        if not compare(life.rights - {right}, calls, life.common).missing
     ]
     assert spare == []
 
@@ -107,6 +152,10 @@ def a_whole_life(environment: Environment) -> None:
     a_node_is_deleted(user, node)
     a_drain_takes_too_long(user)
     another_replica_leads(user)
+
+
+def a_namespace(name: str) -> Object:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
 
 
 def a_pool_of_short_drains(user: User) -> tuple[Object, Object]:

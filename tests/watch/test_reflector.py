@@ -5,6 +5,7 @@ import json
 from contextlib import asynccontextmanager, suppress
 
 from nodeless.model.events import NodeClassSeen, NodeGone, NodeSeen, PoolSeen
+from nodeless.watch.errors import ApiError
 from nodeless.watch.kinds import watched_kinds
 from nodeless.watch.reflector import Reflector
 
@@ -43,10 +44,14 @@ def added(document):
 
 def events_of(kind, *streams, reported=None):
     """The events that the streams of one kind lead to."""
+    return events_from(kind, Streams(*streams), reported)
+
+
+def events_from(kind, client, reported=None):
+    """The events of one kind that a server leads to until it falls silent."""
     found = []
 
     async def scenario():
-        client = Streams(*streams)
         report = (lambda _manifest, error: reported.append(str(error))) if reported is not None else print
         watched = next(each for each in watched_kinds(report) if each.name == kind)
         task = asyncio.create_task(Reflector(client, watched, found.append).run())
@@ -99,3 +104,47 @@ def test_an_invalid_template_is_seen_as_invalid():
     (event,) = events_of("awsnodetemplates", [added(manifest), BOOKMARK])
     assert isinstance(event, NodeClassSeen)
     assert "spec.amiFamily" in event.node_class.invalid
+
+
+class Pages(Streams):
+    """One that streams no lists; it has pages instead, by the token that each is asked for with."""
+
+    def __init__(self, pages, *streams):
+        super().__init__(*streams)
+        self._pages = pages
+        self.asked = []
+
+    @asynccontextmanager
+    async def stream(self, path, query):
+        if "sendInitialEvents" in query:
+            raise ApiError(422, "Invalid", "sendInitialEvents is forbidden for watch")
+        self.asked.append(("watch", query["resourceVersion"]))
+        async with super().stream(path, query) as lines:
+            yield lines
+
+    async def ask(self, method, _path, *, query):
+        token = query.get("continue", "")
+        self.asked.append((method, token))
+        return json.dumps(self._pages[token].pop(0)).encode()
+
+
+def page(version, *items, then=""):
+    return {"metadata": {"resourceVersion": version, "continue": then}, "items": [*items]}
+
+
+def test_a_server_that_streams_no_lists_is_asked_for_pages_and_then_for_a_watch_from_there_on():
+    first = page("7", node("a"), node("bad", taints="none"), then="more")
+    pages = {"": [first], "more": [page("7", node("b"))]}
+    server = Pages(pages, [{"type": "DELETED", "object": node("a")}])
+    found = events_from("nodes", server)
+    assert [each.node.name for each in found if isinstance(each, NodeSeen)] == ["a", "b"]
+    assert [each.name for each in found if isinstance(each, NodeGone)] == ["a"]
+    assert server.asked[:3] == [("GET", ""), ("GET", "more"), ("watch", "7")]
+
+
+def test_what_is_in_no_page_of_a_new_list_is_gone():
+    pages = {"": [page("7", node("a"), node("b")), page("9", node("b"))]}
+    server = Pages(pages, [{"type": "ERROR", "object": {"code": 410}}])
+    found = events_from("nodes", server)
+    assert [each.name for each in found if isinstance(each, NodeGone)] == ["a"]
+    assert server.asked == [("GET", ""), ("watch", "7"), ("GET", ""), ("watch", "9")]

@@ -158,6 +158,20 @@ class ApiClient:
         query: Mapping[str, str] | None = None,
     ) -> Json:
         """One call. Raises ApiError for a refusal, ApiUnavailable when there is no answer."""
+        answer = await self.ask(method, path, body, content_type=content_type, query=query)
+        document = msgspec.json.decode(answer) if answer else {}
+        return document if isinstance(document, dict) else {"value": document}
+
+    async def ask(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        content_type: str = "application/json",
+        query: Mapping[str, str] | None = None,
+    ) -> bytes:
+        """The same, with the answer as it came."""
         data = None if body is None else msgspec.json.encode(body)
         await self._take_turn(method, path)
         asked = time.monotonic()
@@ -177,8 +191,7 @@ class ApiClient:
         self._on_request(method, str(response.status), self._address)
         if response.status >= 400:
             raise ApiError.from_body(response.status, answer)
-        document = msgspec.json.decode(answer) if answer else {}
-        return document if isinstance(document, dict) else {"value": document}
+        return answer
 
     async def get(self, path: str) -> Json:
         return await self.request("GET", path)

@@ -1,5 +1,9 @@
 """Keep one kind in sync with the API server: a streaming list, then a watch, forever.
 
+Not every server streams lists: it is off by default before Kubernetes 1.32, and in 1.33
+(https://github.com/kubernetes/enhancements/tree/master/keps/sig-api-machinery/3157-watch-list).
+One that refuses to is asked for pages instead, and then for a watch from their version on.
+
 Rules that hold here, all observed on a real API server:
 
 - never resume from the version of an initial event (they arrive in key order); only from
@@ -26,6 +30,10 @@ if TYPE_CHECKING:
     from nodeless.watch.client import ApiClient
 
 _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+#: What a server answers that does not know, or not allow, the options of a streaming list.
+_INVALID_OPTIONS = 422
+_EXPIRED = 410
+_PAGE = "500"
 _FIRST_DELAY = 0.1
 _LONGEST_DELAY = 5.0
 #: Seconds, at least and at most, after which the server ends a watch. It goes on where it ended; a short
@@ -84,6 +92,16 @@ class _Status(msgspec.Struct):
     message: str = ""
 
 
+class _PageMetadata(msgspec.Struct, rename={"continues": "continue"}):
+    resourceVersion: str = ""  # noqa: N815 - the API's spelling
+    continues: str = ""
+
+
+class _Page(msgspec.Struct):
+    metadata: _PageMetadata
+    items: list[msgspec.Raw] = []
+
+
 class _Restart(Exception):
     """The list must start anew."""
 
@@ -112,6 +130,7 @@ class Reflector(Generic[E]):
         self._version = ""
         self._absent = 0
         self._period = PERIOD
+        self._streams_lists = True
         self._envelope = msgspec.json.Decoder(_Envelope)
         self._bookmark = msgspec.json.Decoder(_Bookmark)
         # A second watch of one kind leaves it to the first to speak.
@@ -130,6 +149,9 @@ class Reflector(Generic[E]):
             except ApiUnavailable as error:
                 self._report(f"cannot watch {self.watched.name}: {error}")
             except ApiError as error:
+                if self._refuses_to_stream(error):
+                    self._streams_lists = False
+                    continue
                 self._version = ""
                 self._count_absent(error)
                 # 429: the server is still building its cache of a kind that is new.
@@ -138,6 +160,10 @@ class Reflector(Generic[E]):
             # Jitter spreads the reconnects of many watches after a restart of the API server.
             await asyncio.sleep(delay * (0.5 + _CHANCE.random()))
             delay = min(delay * 2, _LONGEST_DELAY) if self.problem else _FIRST_DELAY
+
+    def _refuses_to_stream(self, error: ApiError) -> bool:
+        """Whether the server answers so to a streaming list, and not to the watch that comes after one."""
+        return error.status == _INVALID_OPTIONS and self._streams_lists and not self._version
 
     def _count_absent(self, error: ApiError) -> None:
         """Let the others go on without a kind that is not served. What was known of it before is kept.
@@ -164,7 +190,45 @@ class Reflector(Generic[E]):
             self._log.warning(problem)
         self.problem = problem
 
+    async def _list(self) -> None:
+        """Take in all objects page by page; what was known and is in none is gone."""
+        listing: set[str] = set()
+        query = {"limit": _PAGE}
+        if self.watched.field_selector:
+            query["fieldSelector"] = self.watched.field_selector
+        while True:
+            try:
+                answer = await self._client.ask("GET", self.watched.path, query=query)
+            except ApiError as error:
+                if error.status == _EXPIRED:
+                    raise _Restart from error
+                raise
+            page = msgspec.json.decode(answer, type=_Page)
+            for item in page.items:
+                listing |= self._take("ADDED", bytes(item))
+            if not page.metadata.continues:
+                break
+            query["continue"] = page.metadata.continues
+        self._listed(listing, page.metadata.resourceVersion)
+
+    def _listed(self, listing: set[str], version: str) -> None:
+        """The list is complete."""
+        self._version = version
+        for key in sorted(self._known - listing):
+            self._gone(key)
+        self.synced.set()
+        self._period = PERIOD
+
+    def _take(self, type_: str, raw: bytes) -> set[str]:
+        """Hand on one object as it is now; gives back its key, if it has one."""
+        try:
+            return {self._apply(type_, raw)}
+        except (msgspec.MsgspecError, ValueError) as error:
+            return self._unreadable(type_, self._bookmark.decode(raw).metadata, error)
+
     async def _follow(self) -> None:
+        if not self._version and not self._streams_lists:
+            await self._list()
         listing: set[str] | None = None if self._version else set()
         query = {
             "watch": "1",
@@ -199,18 +263,12 @@ class Reflector(Generic[E]):
             raise ApiError(status.code, status.reason, status.message)
         metadata = self._bookmark.decode(raw).metadata
         if envelope.type == "BOOKMARK":
-            self._version = metadata.resourceVersion
             if listing is None or metadata.annotations.get(_INITIAL_EVENTS_END) != "true":
+                self._version = metadata.resourceVersion
                 return listing
-            for key in sorted(self._known - listing):
-                self._gone(key)
-            self.synced.set()
-            self._period = PERIOD
+            self._listed(listing, metadata.resourceVersion)
             return None
-        try:
-            keys = {self._apply(envelope.type, raw)}
-        except (msgspec.MsgspecError, ValueError) as error:
-            keys = self._unreadable(envelope.type, metadata, error)
+        keys = self._take(envelope.type, raw)
         if listing is None:
             self._version = metadata.resourceVersion
         else:

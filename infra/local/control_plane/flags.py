@@ -42,6 +42,7 @@ class Files:
         controller_manager_kubeconfig: How kube-controller-manager finds the API server.
         egress_configuration: The file with `egress_configuration`; None without a proxy.
         audit: The file with `audit_policy`, and the log that it fills; None: nothing is audited.
+        streaming_lists: Whether the API server streams lists; Kubernetes before 1.32, and 1.33, does not.
     """
 
     state: Path
@@ -55,6 +56,7 @@ class Files:
     controller_manager_kubeconfig: Path
     egress_configuration: Path | None
     audit: tuple[Path, Path] | None = None
+    streaming_lists: bool = True
 
 
 def etcd(files: Files) -> list[str]:
@@ -99,6 +101,8 @@ def api_server(files: Files, port: int) -> list[str]:
     ]
     if files.egress_configuration is not None:
         arguments.append(f"--egress-selector-config-file={files.egress_configuration}")
+    if not files.streaming_lists:
+        arguments.append("--feature-gates=WatchList=false")
     if files.audit is not None:
         policy, log = files.audit
         # One file for all: the log is given up for another at 100 MB by default.

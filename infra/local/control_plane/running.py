@@ -49,7 +49,13 @@ class ControlPlane:
     """
 
     def __init__(
-        self, directory: Path, *, port: int, proxy_socket: Path | None, audited_users: Sequence[str] = ()
+        self,
+        directory: Path,
+        *,
+        port: int,
+        proxy_socket: Path | None,
+        audited_users: Sequence[str],
+        streaming_lists: bool,
     ) -> None:
         """Use `start`."""
         self._directory = directory
@@ -58,6 +64,7 @@ class ControlPlane:
         self._port = port
         self._proxy_socket = proxy_socket
         self._audited_users = audited_users
+        self._streaming_lists = streaming_lists
         self.endpoint = f"https://127.0.0.1:{port}"
         self.issuer = flags.issuer(port)
         self.kubeconfig = directory / "kubeconfig"
@@ -76,6 +83,7 @@ class ControlPlane:
         port: int | None = None,
         proxy_socket: Path | None = None,
         audited_users: Sequence[str] = (),
+        streaming_lists: bool = True,
         report: Report | None = None,
     ) -> ControlPlane:
         """Start a control plane and wait until it works.
@@ -87,6 +95,7 @@ class ControlPlane:
                 reaches Services; it may be made later. Without one, webhooks given by
                 `service` cannot be reached.
             audited_users: Whose requests are written into `audit_log`.
+            streaming_lists: Whether the API server streams lists, as it does by default.
             report: Hears of a build, if the programs must be built first; standard error by default.
 
         Raises:
@@ -106,6 +115,7 @@ class ControlPlane:
             port=chosen,
             proxy_socket=proxy_socket.absolute() if proxy_socket else None,
             audited_users=audited_users,
+            streaming_lists=streaming_lists,
         )
         try:
             plane._launch(binaries)
@@ -228,6 +238,7 @@ class ControlPlane:
             ),
             egress_configuration=egress,
             audit=audit,
+            streaming_lists=self._streaming_lists,
         )
 
     def _await_api_server(self) -> None:
