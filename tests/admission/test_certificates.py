@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import os
 import time
 from functools import partial
 from typing import Any
 
 import pytest
 
+from infra.local.control_plane import ControlPlane
 from infra.local.kubernetes_api import KubernetesApi
 from nodeless.admission import pki
-from nodeless.admission.certificates import ensure
+from nodeless.admission.certificates import SecretMissingError, ensure
 from nodeless.admission.injection import inject_ca_bundle
+from tests.rights import as_the_controller
 
 pytestmark = pytest.mark.cluster
 DAY = 86400.0
@@ -41,6 +44,22 @@ def test_an_absent_secret_is_made(on_cluster: Any, api: KubernetesApi, namespace
         "ca-cert.pem": material.bundle,
     }
     assert pki.usable(material, pki.service_names("karpenter", namespace), time.time())
+
+
+def test_an_absent_secret_that_may_not_be_made_is_told_with_what_to_do_about_it(
+    on_cluster: Any,
+    control_plane: ControlPlane,
+    api: KubernetesApi,
+    namespace: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(os.environ, "KUBECONFIG", str(as_the_controller(control_plane, namespace)))
+    hint = f"hint: apply the stack again, .* create secret generic karpenter-cert --namespace {namespace}"
+    with pytest.raises(SecretMissingError, match=hint):
+        on_cluster(lambda client: ensure(client, namespace))
+    api.create(empty_secret(namespace))
+    material = on_cluster(lambda client: ensure(client, namespace))
+    assert stored(api, namespace)["server-cert.pem"] == material.certificate
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,10 @@ class CertificateContentionError(Exception):
     """Other writers changed the Secret each time that we tried to."""
 
 
+class SecretMissingError(Exception):
+    """There is no Secret, and the controller may not make one."""
+
+
 async def ensure(
     api: Api,
     namespace: str,
@@ -44,6 +48,7 @@ async def ensure(
 
     Raises:
         CertificateContentionError: Somebody else keeps changing the Secret.
+        SecretMissingError: It is not there and may not be made, as the component's roles have it.
     """
     names = pki.service_names(service, namespace)
     collection = f"/api/v1/namespaces/{namespace}/secrets"
@@ -60,6 +65,12 @@ async def ensure(
             else:
                 await api.replace(path, {**secret, "data": {**(secret.get("data") or {}), **_data(made)}})
         except Exception as error:
+            if secret is None and status_of(error) == 403:
+                raise SecretMissingError(
+                    f"Secret {namespace}/{service}-cert is not there and may not be made by the controller"
+                    "; hint: apply the stack again, or make it empty: "
+                    f"kubectl create secret generic {service}-cert --namespace {namespace}"
+                ) from error
             if status_of(error) not in (404, 409):
                 raise
         else:
