@@ -6,22 +6,28 @@ from collections.abc import Iterator
 
 import pytest
 
-from infra.local.environment import Environment
+from infra.local.environment import CONTROLLER, Environment, Options
 from tests.environment.heard import Heard
 from tests.environment.user import User
+from tests.rights import nothing_refused
 
 
 @pytest.fixture(scope="session")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Environment]:
     """The whole environment; what it reports is kept in `environment.report`, a `Heard`."""
-    with Environment.start(tmp_path_factory.mktemp("environment"), report=Heard()) as running:
+    directory, options = tmp_path_factory.mktemp("environment"), Options(audited=True)
+    with Environment.start(directory, report=Heard(), options=options) as running:
         yield running
 
 
 @pytest.fixture
 def user(environment: Environment) -> Iterator[User]:
-    """Somebody with a namespace of their own; afterwards AWS has no fault and no pool has any capacity."""
+    """Somebody with a namespace of their own; afterwards AWS has no fault and no pool has any capacity.
+
+    Whatever a test does, the controller's rights suffice for it.
+    """
     somebody = User(environment)
-    yield somebody
-    environment.aws.set_faults()
-    somebody.clear()
+    with nothing_refused(environment.control_plane, CONTROLLER.user):
+        yield somebody
+        environment.aws.set_faults()
+        somebody.clear()

@@ -28,12 +28,11 @@ from tests.app.process import Replicas, a_cluster, settings
 from tests.app.world import PATIENCE, Kubelets, Network, a_budget, a_pod, a_provisioner, a_template
 from tests.environment.heard import Heard
 from tests.environment.user import CLAIMS, NODES, User, deployment_manifest
-from tests.rights import USER, right_to_surge
+from tests.rights import FORBIDDEN, USER, right_to_surge
 
 pytestmark = pytest.mark.environment
 
 OF_ITS_NAMESPACE = f"/api/v1/namespaces/{CONTROLLER.namespace}"
-FORBIDDEN = 403
 BUFFERS = {"nodeless.capacityBuffers": "true"}
 
 
