@@ -6,16 +6,19 @@ from typing import Any
 import pytest
 
 from infra.local.aws import LocalAws
-from nodeless.cloud import NodeClassUnresolved
+from nodeless.cloud import InsufficientCapacity, NodeClassUnresolved
 from nodeless.cloud.aws import AwsProvider
+from nodeless.launch.unavailable import UNAVAILABLE_SECONDS
 from nodeless.model.labels import (
     INSTANCE_TENANCY,
+    ON_DEMAND,
     PLACEMENT_GROUP_ID,
     PLACEMENT_GROUP_PARTITION,
+    ZONE,
     ZONE_ID,
 )
 from nodeless.model.nodes import Instance
-from nodeless.model.pools import Pool
+from nodeless.model.pools import NodeClass, Pool
 from nodeless.model.requirements import Requirement, Requirements
 from tests.cloud.conftest import World, a_provider
 from tests.cloud.test_provider import made_by, the_claim, the_pool
@@ -77,6 +80,55 @@ async def test_a_partition_that_ec2_chooses_is_known_once_it_is_described(
     assert PLACEMENT_GROUP_PARTITION not in instance.labels
     assert described.labels[PLACEMENT_GROUP_PARTITION] == "1"
     assert kind.requirements[PLACEMENT_GROUP_PARTITION].values == set("12345")
+
+
+async def for_sale(provider: AwsProvider, pool: Pool, node_class: NodeClass) -> set[tuple[str, str]]:
+    """Types and zones in which on-demand can be had."""
+    types = await provider.catalog(pool, node_class)
+    return {
+        (each.name, offering.zone)
+        for each in types
+        for offering in each.offerings
+        if offering.available and offering.capacity_type == ON_DEMAND
+    }
+
+
+async def test_2_8_a_spread_group_that_is_full_in_a_zone_takes_no_type_there_and_elsewhere_nothing_changes(
+    aws: LocalAws, world: World
+) -> None:
+    group(aws, "spread")
+    both = the_pool("m5.large", "m5.xlarge", capacity_types=("on-demand",))
+    pool, inside, now = wanting(both, ZONE, "us-east-1a"), class_with(placement_group="own"), [1.8e9]
+    async with a_provider(clock=lambda: now[0]) as provider:
+        made = [
+            await provider.launch(the_claim(f"default-{number:05}", pool), pool, inside)
+            for number in range(7)
+        ]
+        with pytest.raises(InsufficientCapacity, match="limit of instances in this spread placement group"):
+            await provider.launch(the_claim("default-00007", pool), pool, inside)
+        assert {zone for _, zone in await for_sale(provider, both, inside)} == {"us-east-1b", "us-east-1c"}
+        assert {zone for _, zone in await for_sale(provider, both, class_with())} == {
+            *("us-east-1a", "us-east-1b", "us-east-1c")
+        }
+        await provider.terminate(made[0].id)
+        now[0] += UNAVAILABLE_SECONDS + 1
+        assert await provider.launch(the_claim("default-00008", pool), pool, inside)
+
+
+async def test_2_8_what_a_partition_cannot_hold_other_partitions_and_nodes_elsewhere_may(
+    aws: LocalAws, world: World
+) -> None:
+    group(aws, PartitionCount=5)
+    inside = class_with(placement_group="own")
+    anywhere = the_pool(capacity_types=("on-demand",))
+    first, second = (wanting(anywhere, PLACEMENT_GROUP_PARTITION, number) for number in "12")
+    aws.set_faults(capacity=[{}])
+    async with a_provider() as provider:
+        with pytest.raises(InsufficientCapacity):
+            await provider.launch(the_claim("default-00000", first), first, inside)
+        assert await for_sale(provider, first, inside) == set()
+        assert await for_sale(provider, second, inside)
+        assert await for_sale(provider, anywhere, class_with())
 
 
 async def test_a_group_that_is_not_there_is_named(aws: LocalAws, world: World) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from nodeless.launch.unavailable import OfferingKey
+from nodeless.launch.unavailable import OfferingKey, all_of_zone
 from nodeless.model.instance_types import Offering
 from nodeless.model.labels import RESERVED
 
@@ -32,6 +32,8 @@ Reservations = Mapping[tuple[str, str], Offering]
 _NO_RESERVATIONS: Reservations = {}
 #: The subnet has no address left: another one of the zone may have.
 _NO_ADDRESSES = "InsufficientFreeAddressesInSubnet"
+#: What EC2 says when a spread placement group has its seven instances in a zone, of whatever type.
+_SPREAD_FULL = "limit of instances in this spread placement group"
 #: Nothing may be launched as spot: the account lacks EC2's role for it, and we may not create it.
 NO_SPOT = "AuthFailure.ServiceLinkedRoleCreationNotPermitted"
 
@@ -142,6 +144,8 @@ def _sold_out(error: Mapping[str, Any], capacity_type: str) -> OfferingKey | Non
         return None
     if "InstanceType" not in overrides or "AvailabilityZone" not in overrides:
         return None
+    if _SPREAD_FULL in str(error.get("ErrorMessage", "")):
+        return all_of_zone(str(overrides["AvailabilityZone"]))
     return (
         str(overrides["InstanceType"]),
         str(overrides["AvailabilityZone"]),

@@ -101,6 +101,7 @@ class Market:
         if target := self._target(pool):
             limits.append(room(self._call, target, pool.instance_type, pool.zone))
         limits += self._quota(pool)
+        limits += placement_groups.room(self._call, self._templates[pool.config].data, pool.zone)
         capacity, reason = min(limits, default=(UNLIMITED, None), key=lambda limit: limit[0])
         if capacity <= 0:
             return 0, reason

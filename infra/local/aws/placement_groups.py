@@ -8,6 +8,8 @@ from typing import Any
 
 from infra.local.aws.calls import AwsError, Call, Handlers, digest
 
+#: Instances of a spread group in a zone.
+SPREAD_LIMIT = 7
 _STRATEGIES = ("cluster", "partition", "spread")
 #: Partitions of a group when none are asked for, and at most, in each zone.
 _PARTITIONS = 2
@@ -63,6 +65,28 @@ def wrong(call: Call, data: Mapping[str, Any]) -> tuple[str, str] | None:
     if partition > group.get("PartitionCount", 0):
         return "InvalidParameterCombination", f"The placement group has no partition {partition}."
     return None
+
+
+def room(call: Call, data: Mapping[str, Any], zone: str) -> list[tuple[int, tuple[str, str]]]:
+    """How many instances a spread group still takes in a zone, and EC2's words when it takes no more."""
+    group = _find(call, _named(data)) if _named(data) else None
+    if group is None or group["Strategy"] != "spread":
+        return []
+    members = [
+        instance_id
+        for instance_id, details in call.state.instance_details.items()
+        if details.get("Placement", {}).get("GroupId") == group["GroupId"]
+    ]
+    alive = {"Name": "instance-state-name", "Values": ["pending", "running", "stopping", "stopped"]}
+    where = {"Name": "availability-zone", "Values": [zone]}
+    known = {"Name": "instance-id", "Values": members or ["none"]}
+    pages = call.client("ec2").get_paginator("describe_instances").paginate(Filters=[alive, where, known])
+    used = sum(len(each["Instances"]) for page in pages for each in page["Reservations"])
+    message = (
+        "You've reached the limit of instances in this spread placement group. A spread placement group can "
+        "have up to seven instances per Availability Zone."
+    )
+    return [(max(0, SPREAD_LIMIT - used), ("InsufficientInstanceCapacity", message))]
 
 
 def place(call: Call, data: Mapping[str, Any], ids: Sequence[str]) -> None:

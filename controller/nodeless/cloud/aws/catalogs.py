@@ -17,6 +17,7 @@ from nodeless.cloud.aws.node_shape import NodeShape, shape_of
 from nodeless.cloud.aws.pricing import Pricing
 from nodeless.cloud.aws.settings import AwsSettings
 from nodeless.launch.images import bootable, image_for
+from nodeless.launch.placement import partition_of
 from nodeless.launch.resolved import Image, ResolvedNodeClass
 from nodeless.launch.unavailable import OfferingKey, Unavailable, all_of_zone
 from nodeless.model.instance_types import InstanceType
@@ -51,12 +52,31 @@ class Catalogs:
         self._clock = clock
         self._entries: dict[str, _Entry] = {}
         self.unavailable = Unavailable()
+        #: What could not be had in a placement group (or its partition), which says nothing of elsewhere.
+        self._in_groups: dict[str, Unavailable] = {}
         self.measured = Measured()
 
     def mark(self, offerings: tuple[OfferingKey, ...]) -> None:
         """Remember offerings as sold out."""
         if offerings:
             self.unavailable = self.unavailable.mark(offerings, self._clock())
+
+    def mark_sold_out(
+        self, pool: Pool, resolved: ResolvedNodeClass, offerings: tuple[OfferingKey, ...]
+    ) -> None:
+        """Remember what a launch for a pool found sold out, where it found it so."""
+        group = _group(pool, resolved)
+        if not group:
+            self.mark(offerings)
+        elif offerings:
+            known = self._in_groups.get(group, Unavailable())
+            self._in_groups[group] = known.mark(offerings, self._clock())
+
+    def _sold_out(self, pool: Pool, resolved: ResolvedNodeClass) -> frozenset[OfferingKey]:
+        """What nodes of the pool cannot be bought as for now."""
+        now = self._clock()
+        in_group = self._in_groups.get(_group(pool, resolved), Unavailable()).at(now)
+        return self.unavailable.at(now) | in_group | set(map(all_of_zone, resolved.shifted_zones))
 
     async def get(
         self, pool: Pool, node_class: NodeClass, resolved: ResolvedNodeClass
@@ -69,7 +89,7 @@ class Catalogs:
         )
         everything = await self._types.catalogue(shape, resolved.open_zones, prices)
         reservations = _usable(pool, resolved)
-        sold_out = self.unavailable.at(self._clock()) | set(map(all_of_zone, resolved.shifted_zones))
+        sold_out = self._sold_out(pool, resolved)
         entry = self._entries.get(pool.key)
         if entry is None or not self._same(entry, everything, pool.requirements, resolved, reservations):
             sold = with_reservations(everything, reservations) if reservations else everything
@@ -142,6 +162,14 @@ class Catalogs:
         )
         self._entries[pool.key] = entry
         return entry
+
+
+def _group(pool: Pool, resolved: ResolvedNodeClass) -> str:
+    """The placement group of the pool's nodes, with its partition where the pool asks for one; else empty."""
+    if resolved.placement_group is None:
+        return ""
+    partition = partition_of(pool.requirements, resolved.placement_group)
+    return resolved.placement_group.id + (f":{partition}" if partition else "")
 
 
 def _usable(pool: Pool, resolved: ResolvedNodeClass) -> tuple[CapacityReservation, ...]:

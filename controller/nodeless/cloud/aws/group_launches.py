@@ -43,7 +43,7 @@ class GroupLaunches:
         self,
         launcher: Launcher,
         order: MakeOrder,
-        learn: Callable[[FleetAnswer], None],
+        learn: Callable[[Order, FleetAnswer], None],
         observe: BatchObserver | None = None,
     ) -> None:
         self._launcher = launcher

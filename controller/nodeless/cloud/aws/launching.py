@@ -67,13 +67,13 @@ class Launcher:
         self.given: OrderedDict[str, str] = OrderedDict()
 
     async def launch(
-        self, order: Order, learn: Callable[[FleetAnswer], None], claimed: Container[str] = frozenset()
+        self, order: Order, learn: Callable[[Order, FleetAnswer], None], claimed: Container[str] = frozenset()
     ) -> dict[str, Outcome]:
         """For each claim an instance, or why it has none.
 
         Args:
             order: What to launch.
-            learn: Told every answer of EC2, before anything else is done.
+            learn: Told every answer of EC2 to an order, before anything else is done.
             claimed: Provider ids of instances that claims bear already.
 
         Raises:
@@ -92,7 +92,7 @@ class Launcher:
                 answer = read_answer(
                     raw, candidates.capacity_type, len(order.claims), candidates.reservations()
                 )
-                learn(answer)
+                learn(order, answer)
                 outcomes.update(await self._launched(order, prepared, answer))
                 left = order.without(outcomes)
                 self._count_attempt(left.names)

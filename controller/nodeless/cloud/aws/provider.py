@@ -232,9 +232,10 @@ class AwsProvider:
         self._subnets.promise(instance.subnet_id, instance.capacity.get(PODS, 0))
         return instance
 
-    def _learn(self, answer: FleetAnswer) -> None:
+    def _learn(self, order: Order, answer: FleetAnswer) -> None:
         """Remember what an answer says of offerings and subnets, whether or not it made an instance."""
-        self._catalogs.mark((*answer.unavailable, *((EVERY_SPOT,) if answer.no_spot else ())))
+        self._catalogs.mark_sold_out(order.pool, order.resolved, answer.unavailable)
+        self._catalogs.mark((EVERY_SPOT,) if answer.no_spot else ())
         self._subnets.mark_full(answer.full_subnets)
         self._reservations.exhaust(answer.exhausted)
         for made in answer.instances:
