@@ -61,6 +61,18 @@ def allow_surges(control_plane: ControlPlane, namespace: str) -> None:
     api.close()
 
 
+def allow_secrets(control_plane: ControlPlane, namespace: str) -> None:
+    """Let the controller make its Secret itself, as an installation may that does not make one."""
+    name = "nodeless-test:secrets"
+    rule = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]}
+    reference = {"apiGroup": _GROUP, "kind": "Role", "name": name}
+    api = control_plane.client()
+    api.apply({**_of_rbac("Role", name, namespace), "rules": [rule]})
+    api.apply({**_binding(name, namespace), "roleRef": reference})
+    _await_right(api, Call("", "secrets", "create", namespace))
+    api.close()
+
+
 @contextmanager
 def nothing_refused(control_plane: ControlPlane, user: str = USER) -> Iterator[None]:
     """Fail when the controller was refused anything for want of a right.

@@ -13,6 +13,7 @@ from tests.api.manifests import article, provisioner
 from tests.app.process import free_port
 from tests.app.test_probes import get
 from tests.control_plane.connect_proxy import ConnectProxy
+from tests.rights import allow_secrets
 
 pytestmark = pytest.mark.cluster
 
@@ -29,6 +30,7 @@ def installation(control_plane, api, namespace):
         "metadata": {"name": "karpenter", "namespace": namespace},
     }
     api.create({**service, "spec": {"ports": ports}})
+    allow_secrets(control_plane, namespace)
     with (
         configured(api, namespace) as paths,
         ConnectProxy(control_plane.kubeconfig.parent / "proxy") as proxy,
