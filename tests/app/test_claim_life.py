@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from nodeless.lifecycle.view import Step
 from tests.app.world import (
     CLAIMS,
     NODES,
@@ -116,6 +117,8 @@ def test_tm_17_a_budget_does_not_hold_a_node_whose_machine_is_gone(scene):
 
 def test_a_node_removed_by_force_takes_its_instance_along(scene, monkeypatch):
     monkeypatch.setattr("nodeless.lifecycle.joining.VANISHED_GRACE", 1.0)
+    # It would put the finalizer back, sometimes before the node is deleted.
+    monkeypatch.setattr("nodeless.lifecycle.stepping.step_holding", lambda _view: Step())
 
     async def scenario(rig, namespace):
         claim, node = await one_node(rig, namespace, "web")
