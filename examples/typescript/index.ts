@@ -1,5 +1,5 @@
 import * as aws from "@pulumi/aws";
-import * as nodeless from "@pulumi/nodeless";
+import * as nodeless from "@nodeless/nodeless";
 
 const provider = new aws.Provider("aws", { region: "us-east-1" });
 

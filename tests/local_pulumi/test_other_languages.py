@@ -107,11 +107,39 @@ def test_the_examples_use_inputs_and_outputs_that_the_schema_has() -> None:
             re.findall(r"\{environment\.(\w+)\}", " ".join(example["outputs"].values())),
         ),
         (re.findall(r"^    (\w+):", script, re.MULTILINE), re.findall(r"= environment\.(\w+);", script)),
+        (in_go(r"^\t{3}(\w+):"), in_go(r"environment\.(\w+)\)")),
     ):
         assert set(inputs) <= set(known["inputProperties"])
         assert set(known["requiredInputs"]) <= set(inputs)
         assert outputs
         assert set(outputs) <= set(known["properties"])
+
+
+def in_go(pattern: str) -> list[str]:
+    """Names in the example in Go, as the schema writes them."""
+    text = (ROOT / "examples" / "go" / "main.go").read_text()
+    return [name[0].lower() + name[1:] for name in re.findall(pattern, text, re.MULTILINE)]
+
+
+def test_the_members_of_pools_in_go_are_those_of_the_schema() -> None:
+    types = yaml.safe_load((ROOT / "components" / "schema.json").read_text())["types"]
+    for name, depth in (("ProvisionerArgs", 4), ("RequirementArgs", 5)):
+        members = in_go(rf"^\t{{{depth}}}(\w+): ")
+        assert set(types[f"nodeless:index:{name}"]["required"]) <= set(members)
+        assert set(members) <= set(types[f"nodeless:index:{name}"]["properties"])
+
+
+def test_the_sdks_are_imported_by_the_names_that_the_engine_gives_them() -> None:
+    """Of a package from git: its owner there is the namespace."""
+    added = "github.com/nodeless/nodeless/components"
+    owner = added.split("/")[1]
+    examples = ROOT / "examples"
+    assert f'from "@{owner}/nodeless"' in (examples / "typescript" / "index.ts").read_text()
+    module = f"github.com/{owner}/pulumi-nodeless/sdk/go"
+    assert f'"{module}/nodeless"' in (examples / "go" / "main.go").read_text()
+    assert f"replace {module} => ./sdks/{owner}-nodeless" in (examples / "go" / "go.mod").read_text()
+    for language in ("typescript", "go", "yaml"):
+        assert f"pulumi package add {added}" in (examples / language / "Pulumi.yaml").read_text()
 
 
 def test_the_example_with_an_existing_cluster_previews_without_making_one(
