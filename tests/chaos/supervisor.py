@@ -8,6 +8,8 @@ always. What is to happen to it stands in one folder:
 * `stop-at`: at this boundary the leader stops (SIGSTOP), as on a machine that is suspended, instead;
 * `clock`: by how many seconds its clock is wrong; read again at SIGUSR1;
 * `patience`: seconds until a machine must have joined; read again at SIGUSR1;
+* `disorder`: up to how many seconds late news come to it, each kind by another time, those of claims and
+  nodes once more later; read again at SIGUSR1;
 * `pid`: written here, the process that leads.
 
 A leader that ends in any other way ends the supervisor, with the same exit code.
@@ -21,17 +23,20 @@ import signal
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from nodeless.app import disruption_loop, reservation_loop
+from nodeless.app import cluster, disruption_loop, reservation_loop
 from nodeless.app.collector import Collector
 from nodeless.app.controller import LeadershipLostError, run_controller
 from nodeless.app.failpoints import Moment, boundary
 from nodeless.app.process_settings import ProcessSettings
 from nodeless.lifecycle import joining
+from nodeless.model.events import ClaimSeen, Event, NodeSeen
 from nodeless.model.instructions import Instruction
+from nodeless.watch import ApiClient, Reflector, Watched
 
 
 class Deadly:
@@ -59,13 +64,52 @@ class Deadly:
             file.write(f"{name}\n")
 
 
-def bend_time(folder: Path) -> None:
+#: How late the news of an object come, as a part of the latest: pods are known before the nodes that they
+#: run on, and nodes after their claims are gone.
+_LATENESS = {"Pod": 0.0, "Claim": 0.5, "Node": 1.0}
+_USUAL = 0.25
+
+
+class Disorder:
+    """The watches' news overtake each other, and old news come again, also after newer ones.
+
+    The API server keeps the order of each watch, and so does this: kinds come late, each by a time of its
+    own. Claims and nodes carry versions, so theirs come a second time, later than what follows them.
+    """
+
+    def __init__(self) -> None:
+        self.latest = 0.0
+        self._due: dict[str, float] = {}
+        cluster.Reflector = self._reflector  # type: ignore[assignment, misc]
+
+    def _reflector(
+        self, client: ApiClient, watched: Watched, handle: Callable[[Event], None]
+    ) -> Reflector[Event]:
+        return Reflector(client, watched, lambda event: self._late(handle, event))
+
+    def _late(self, handle: Callable[[Event], None], event: Event) -> None:
+        loop = asyncio.get_running_loop()
+        kind = type(event).__name__.removesuffix("Seen").removesuffix("Gone")
+        # Never before what came before it, also when the disorder ends.
+        last = self._due.get(kind, 0.0) + 1e-6
+        due = max(loop.time() + self.latest * _LATENESS.get(kind, _USUAL), last)
+        if due <= loop.time():
+            handle(event)
+            return
+        self._due[kind] = due
+        loop.call_at(due, handle, event)
+        if isinstance(event, ClaimSeen | NodeSeen):
+            loop.call_at(due + self.latest, handle, event)
+
+
+def bend_time(folder: Path, disorder: Disorder) -> None:
     """Let the wall clock be wrong by what the file says; the monotonic one is never wrong."""
     right, wrong_by = time.time, [0.0]
 
     def read(*_signal: object) -> None:
         wrong_by[0] = float((folder / "clock").read_text())
         joining.REGISTRATION_DEADLINE = float((folder / "patience").read_text())
+        disorder.latest = float((folder / "disorder").read_text())
 
     read()
     signal.signal(signal.SIGUSR1, read)
@@ -75,7 +119,7 @@ def bend_time(folder: Path) -> None:
 def lead(folder: Path) -> int:
     """One life; its exit code."""
     (folder / "pid").write_text(str(os.getpid()))
-    bend_time(folder)
+    bend_time(folder, Disorder())
     # Nobody waits ten minutes for what a GPU says; how it is mended stays as it is.
     disruption_loop.POLICIES = tuple(
         replace(each, toleration=1.0) if each.condition == "AcceleratedHardwareReady" else each

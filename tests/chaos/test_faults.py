@@ -13,7 +13,7 @@ import pytest
 from infra.local.aws import LocalAws
 from infra.local.control_plane import ControlPlane
 from infra.local.kubernetes_api import KubernetesApi
-from tests.app.world import NODES, an_interruption_queue
+from tests.app.world import CLAIMS, NODES, an_interruption_queue
 from tests.chaos.conftest import a_world
 from tests.chaos.link import Link
 from tests.chaos.world import Lives, World
@@ -100,6 +100,22 @@ def test_watches_that_break_again_and_again(led: Led) -> None:
         for _ in range(10):
             led.link.drop()
             led.world.watcher.pause(0.3)
+
+
+def test_events_that_come_twice_and_overtake_each_other(led: Led) -> None:
+    world = led.world
+    with deployed(world, "first", 1):
+        world.runs(first=1)
+        led.leader.set_disorder(1.0)
+        # While the first one's node goes another comes, and news of both are under way together.
+        world.deploy("second", 1, cpu=CPU)
+        old = world.claims()
+        for name in old:
+            world.api.delete(f"{CLAIMS}/{name}")
+        world.gone(*old)
+        world.runs(first=1, second=1)
+        led.leader.set_disorder(0.0)
+        world.remove_pods("second")
 
 
 def test_a_watch_that_may_not_be_resumed_since_the_server_forgot_what_happened(led: Led) -> None:

@@ -298,6 +298,7 @@ class Lives:
         self._write("boundaries", "".join(f"{each}\n" for each in self._died_before))
         self._write("clock", "0")
         self._write("patience", str(REGISTRATION_DEADLINE))
+        self._write("disorder", "0")
         if stop_at:
             self._write("stop-at", stop_at)
         env = environment(world.plane, world.aws, world.namespace, name, **{"LEADER_ELECT": "false", **more})
@@ -328,6 +329,11 @@ class Lives:
     def set_patience(self, seconds: float = REGISTRATION_DEADLINE) -> None:
         """Within so much time machines must have joined; by default what production gives them."""
         self._write("patience", str(seconds))
+        os.kill(self.pid, signal.SIGUSR1)
+
+    def set_disorder(self, seconds: float) -> None:
+        """Let news of some kinds come up to so much later than others, those of claims and nodes twice."""
+        self._write("disorder", str(seconds))
         os.kill(self.pid, signal.SIGUSR1)
 
     def check(self) -> None:
