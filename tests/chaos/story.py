@@ -5,7 +5,7 @@ from __future__ import annotations
 from nodeless.app.hands import GUARD_NAME
 from tests.app.test_endings import a_guard
 from tests.app.world import CLAIMS, NODES, POOLS
-from tests.chaos.world import BOUNDED, World
+from tests.chaos.world import BOUNDED, ROLE, World
 from tests.rights import allow_surges
 
 DRAIN_SECONDS = 6
@@ -36,6 +36,7 @@ def provision(world: World) -> None:
     world.deploy("stubborn", 1, **BOUNDED)
     world.guard("stubborn")
     world.runs(web=2, shop=1, stubborn=1)
+    assert world.profiles() == [[ROLE]]
 
 
 def delete_nodes(world: World) -> None:
@@ -131,6 +132,7 @@ def tear_down(world: World) -> None:
     assert world.api.list(POOLS) == world.api.list(CLAIMS) == []
     assert not world.nodes()
     assert not world.observer.instances()
+    assert world.profiles() == []
 
 
 def _pool(node: dict[str, dict[str, dict[str, str]]]) -> str:

@@ -115,8 +115,12 @@ class World:
         self.api.create(a_provisioner(**provisioner))
 
     def bounded_pool(self, grace: str) -> None:
-        """NodePool `default`, for the pods that choose it: its drains end after `grace`."""
-        self.api.create(a_class())
+        """NodePool `default`, for the pods that choose it: its drains end after `grace`.
+
+        Its node class names a role, for which the controller makes an instance profile.
+        """
+        self.aws.client("iam").create_role(RoleName=ROLE, AssumeRolePolicyDocument=TRUST)
+        self.api.create(a_class(role=ROLE, instanceProfile=None))
         pool = a_node_pool(terminationGracePeriod=grace, taints=[BOUNDED_TAINT])
         self.api.create(pool)
 
@@ -185,6 +189,15 @@ class World:
 
     def claims(self) -> dict[str, dict[str, Any]]:
         return {each["metadata"]["name"]: each for each in self.api.list(CLAIMS)}
+
+    def profiles(self) -> list[list[str]]:
+        """The roles of each instance profile that was made for a node class."""
+        pages = self.aws.client("iam").get_paginator("list_instance_profiles")
+        return [
+            [role["RoleName"] for role in profile["Roles"]]
+            for page in pages.paginate(PathPrefix="/karpenter/")
+            for profile in page["InstanceProfiles"]
+        ]
 
     def nodes(self) -> dict[str, dict[str, Any]]:
         """Those with a claim, by the claim's name."""
@@ -266,6 +279,7 @@ class World:
             self.story += [f"killed {place}" for place in lives.died_at]
 
 
+ROLE, TRUST = "nodes", '{"Version": "2012-10-17", "Statement": []}'
 BOUNDED_TAINT = {"key": "bounded", "effect": "NoSchedule"}
 BOUNDED = {
     "tolerations": [{"key": "bounded", "operator": "Exists"}],
