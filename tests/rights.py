@@ -61,15 +61,16 @@ def allow_surges(control_plane: ControlPlane, namespace: str) -> None:
     api.close()
 
 
-def allow_secrets(control_plane: ControlPlane, namespace: str) -> None:
-    """Let the controller make its Secret itself, as an installation may that does not make one."""
-    name = "nodeless-test:secrets"
-    rule = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]}
-    reference = {"apiGroup": _GROUP, "kind": "Role", "name": name}
+def allow(control_plane: ControlPlane, namespace: str, resource: str, *verbs: str, name: str = "") -> None:
+    """Grant what an installation of another kind than the component's may grant in its namespace."""
+    role = f"nodeless-test:{resource}"
+    rule = rbac.Rule(("",), (resource,), verbs, (name,) if name else ())
+    reference = {"apiGroup": _GROUP, "kind": "Role", "name": role}
     api = control_plane.client()
-    api.apply({**_of_rbac("Role", name, namespace), "rules": [rule]})
-    api.apply({**_binding(name, namespace), "roleRef": reference})
-    _await_right(api, Call("", "secrets", "create", namespace))
+    api.apply({**_of_rbac("Role", role, namespace), "rules": [_manifest(rule)]})
+    api.apply({**_binding(role, namespace), "roleRef": reference})
+    for verb in verbs:
+        _await_right(api, Call("", resource, verb, namespace, name))
     api.close()
 
 

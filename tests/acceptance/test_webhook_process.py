@@ -13,7 +13,7 @@ from tests.api.manifests import article, provisioner
 from tests.app.process import free_port
 from tests.app.test_probes import get
 from tests.control_plane.connect_proxy import ConnectProxy
-from tests.rights import allow_secrets
+from tests.rights import allow
 
 pytestmark = pytest.mark.cluster
 
@@ -30,7 +30,7 @@ def installation(control_plane, api, namespace):
         "metadata": {"name": "karpenter", "namespace": namespace},
     }
     api.create({**service, "spec": {"ports": ports}})
-    allow_secrets(control_plane, namespace)
+    allow(control_plane, namespace, "secrets", "create")  # none is made for the controller
     with (
         configured(api, namespace) as paths,
         ConnectProxy(control_plane.kubeconfig.parent / "proxy") as proxy,

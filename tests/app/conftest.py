@@ -137,10 +137,12 @@ def replicas(control_plane, api, aws, network, namespace, definitions, tmp_path)
     a_cluster(control_plane, aws, network)
     api.create(settings(namespace))
     started = Replicas(control_plane, aws, namespace, tmp_path)
-    with nothing_refused(control_plane):
-        yield started
-        started.end()
-    clear(api, namespace)
+    try:
+        with nothing_refused(control_plane):
+            yield started
+            started.end()
+    finally:
+        clear(api, namespace)
 
 
 def clear(api, namespace) -> None:

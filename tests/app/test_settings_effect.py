@@ -13,6 +13,7 @@ from nodeless.app.process_settings import PROCESS_SETTINGS
 from nodeless.app.settings import SETTINGS
 from tests.app.process import lease_path, lines, scrape
 from tests.app.world import CLAIMS, a_pod, a_provisioner, a_template
+from tests.rights import allow
 
 _TABLES = {"settings.py", "process_settings.py"}
 
@@ -33,7 +34,7 @@ def test_a_setting_that_is_read_is_used(name):
 
 @pytest.mark.cluster
 def test_settings_reach_the_node_that_is_made_and_what_the_process_leaves(
-    replicas, api, aws, network, namespace, tmp_path
+    replicas, control_plane, api, aws, network, namespace, tmp_path
 ):
     aws.client("iam").create_instance_profile(InstanceProfileName="other-nodes")
     pem = b"-----BEGIN CERTIFICATE-----\nMII=\n-----END CERTIFICATE-----\n"
@@ -60,6 +61,7 @@ def test_settings_reach_the_node_that_is_made_and_what_the_process_leaves(
             "data": {"loglevel.controller": "debug"},
         }
     )
+    allow(control_plane, namespace, "configmaps", "get", "list", "watch", name="our-logging")
     log = tmp_path / "log"
     process = replicas(
         "first",
