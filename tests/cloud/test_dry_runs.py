@@ -120,7 +120,6 @@ async def test_what_says_nothing_of_permissions_is_not_tried_again_at_once_and_h
             "of one VPC",
         ),
         ("AuthFailure", "Not authorized for images: [ami-1]", "AMIAuthorizationFailure", "share the image"),
-        ("InvalidAMIID.NotFound", "The image id does not exist", "AMINotFound", "correct spec.amiSelector"),
     ],
 )
 async def test_7_4_what_else_ec2_says_of_a_rehearsal_is_told_by_its_reason_and_with_what_to_do(

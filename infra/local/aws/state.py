@@ -66,8 +66,8 @@ class BootFault:
         return self.instance_type in (None, instance_type) and self.zone in (None, zone)
 
 
-#: Codes that a call gets for who makes it, and how often.
-_OF_CALLERS = frozenset({"AuthFailure", "RequestLimitExceeded", "UnauthorizedOperation"})
+#: Codes that a call gets for who makes it, how often, and with what does not go together.
+_OF_CALLERS = frozenset({"AuthFailure", "InvalidParameter", "RequestLimitExceeded", "UnauthorizedOperation"})
 
 
 @dataclass(slots=True)
