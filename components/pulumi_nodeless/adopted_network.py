@@ -40,7 +40,6 @@ class AdoptedNetwork(pulumi.ComponentResource):
     def __init__(
         self, name: str, args: AdoptedNetworkArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
-        super().__init__("nodeless:index:AdoptedNetwork", name, {}, opts)
         self._name = name
         reader = ArgumentReader("AdoptedNetwork", args, AdoptedNetworkArgs)
         cluster = reader.text("cluster_name")
@@ -52,6 +51,7 @@ class AdoptedNetwork(pulumi.ComponentResource):
         for both in sorted(set(private) & set(public)):
             reader.report("public_subnet_ids", f"{both} is given as a private subnet, too")
         reader.check()
+        super().__init__("nodeless:index:AdoptedNetwork", name, {}, opts)
         self.vpc_id = pulumi.Output.from_input(args["vpc_id"])
         self.private_subnet_ids = self._tagged(private, names.private_subnet_tags(cluster))
         self.public_subnet_ids = self._tagged(public, names.public_subnet_tags(cluster))

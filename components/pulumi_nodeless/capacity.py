@@ -108,7 +108,6 @@ class Capacity(pulumi.ComponentResource):
     """Names of the NodePools."""
 
     def __init__(self, name: str, args: CapacityArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("nodeless:index:Capacity", name, {}, opts)
         self._name, self._given_options = name, opts
         self._owner = f"{pulumi.get_project()}/{pulumi.get_stack()}/{name}"
         reader = ArgumentReader("Capacity", args, CapacityArgs)
@@ -130,6 +129,7 @@ class Capacity(pulumi.ComponentResource):
         }
         check_pools(reader, given, self._discovery, self._profile)
         reader.check()
+        super().__init__("nodeless:index:Capacity", name, {}, opts)
         for generation in _GENERATIONS:
             self._make(generation, given[generation.classes], given[generation.pools])
         foretell(

@@ -139,8 +139,8 @@ class Cluster(pulumi.ComponentResource):
     """Kubeconfig that authenticates with the AWS command line; a secret."""
 
     def __init__(self, name: str, args: ClusterArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("nodeless:index:Cluster", name, {}, opts)
         options = ClusterOptions.read(args)
+        super().__init__("nodeless:index:Cluster", name, {}, opts)
         self._eks = eks.Cluster(
             f"{name}-eks",
             name=options.cluster_name,

@@ -111,9 +111,9 @@ class Controller(pulumi.ComponentResource):
     """Name of its service account."""
 
     def __init__(self, name: str, args: ControllerArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("nodeless:index:Controller", name, {}, opts)
         self._name = name
         self._options = options = ControllerOptions.read(args)
+        super().__init__("nodeless:index:Controller", name, {}, opts)
         self._opts = pulumi.ResourceOptions(parent=self)
         self._given = opts
         self._labels = LABELS

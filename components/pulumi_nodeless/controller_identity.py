@@ -83,7 +83,6 @@ class ControllerIdentity(pulumi.ComponentResource):
     def __init__(
         self, name: str, args: ControllerIdentityArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
-        super().__init__("nodeless:index:ControllerIdentity", name, {}, opts)
         reader = ArgumentReader("ControllerIdentity", args, ControllerIdentityArgs)
         self._name, self._args, self._given = name, args, opts
         self._cluster, self._tags = reader.text("cluster_name"), reader.tags("tags")
@@ -97,6 +96,7 @@ class ControllerIdentity(pulumi.ComponentResource):
                 if reader.value(needed) is None:
                     reader.report(needed, "needed with irsa: the role trusts the cluster's issuer")
         reader.check()
+        super().__init__("nodeless:index:ControllerIdentity", name, {}, opts)
         self._make_policy = POLICIES[permissions]
         self._parts = parts(self._make_policy, self._cluster)
         made = self._by_token() if mechanism == IRSA else self._by_association()

@@ -39,10 +39,10 @@ class PodExecutionRole(pulumi.ComponentResource):
     def __init__(
         self, name: str, args: PodExecutionRoleArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
-        super().__init__("nodeless:index:PodExecutionRole", name, {}, opts)
         reader = ArgumentReader("PodExecutionRole", args, PodExecutionRoleArgs)
         cluster, tags = reader.text("cluster_name"), reader.tags("tags")
         reader.check()
+        super().__init__("nodeless:index:PodExecutionRole", name, {}, opts)
         invoke = pulumi.InvokeOutputOptions(parent=self)
         partition = aws.get_partition_output(opts=invoke).partition
         trust = pulumi.Output.all(
@@ -155,12 +155,12 @@ class FargateProfiles(pulumi.ComponentResource):
     def __init__(
         self, name: str, args: FargateProfilesArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
-        super().__init__("nodeless:index:FargateProfiles", name, {}, opts)
         reader = ArgumentReader("FargateProfiles", args, FargateProfilesArgs)
         specs = reader.value("profiles", DEFAULT_PROFILES)
         tags, coredns = reader.tags("tags"), reader.flag("manage_coredns", True)
         check_profiles(reader, "profiles", specs)
         reader.check()
+        super().__init__("nodeless:index:FargateProfiles", name, {}, opts)
         made: list[aws.eks.FargateProfile] = []
         for spec in specs:
             made.append(

@@ -38,10 +38,10 @@ class NodeIdentity(pulumi.ComponentResource):
     """Name of the instance profile, for node templates and the controller's settings."""
 
     def __init__(self, name: str, args: NodeIdentityArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("nodeless:index:NodeIdentity", name, {}, opts)
         reader = ArgumentReader("NodeIdentity", args, NodeIdentityArgs)
         cluster, tags = reader.text("cluster_name"), reader.tags("tags")
         reader.check()
+        super().__init__("nodeless:index:NodeIdentity", name, {}, opts)
         partition = aws.get_partition_output(opts=pulumi.InvokeOutputOptions(parent=self))
         # A fixed name cannot exist twice: the old one has to go before its replacement comes.
         fixed = pulumi.ResourceOptions(parent=self, delete_before_replace=True)
@@ -94,11 +94,11 @@ class NodeAccess(pulumi.ComponentResource):
     """The right of instances with the node role to join the cluster as nodes."""
 
     def __init__(self, name: str, args: NodeAccessArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("nodeless:index:NodeAccess", name, {}, opts)
         reader = ArgumentReader("NodeAccess", args, NodeAccessArgs)
         mode = reader.choice("authentication_mode", AUTHENTICATION_MODES, API_AND_CONFIG_MAP)
         tags = reader.tags("tags")
         reader.check()
+        super().__init__("nodeless:index:NodeAccess", name, {}, opts)
         if mode != CONFIG_MAP:
             aws.eks.AccessEntry(
                 f"{name}-entry",

@@ -62,7 +62,6 @@ class ControllerImage(pulumi.ComponentResource):
     def __init__(
         self, name: str, args: ControllerImageArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
-        super().__init__("nodeless:index:ControllerImage", name, {}, opts)
         reader = ArgumentReader("ControllerImage", args, ControllerImageArgs)
         cluster, tags = reader.text("cluster_name"), reader.tags("tags")
         source = Path(reader.text("source", str(_SOURCE)))
@@ -77,6 +76,7 @@ class ControllerImage(pulumi.ComponentResource):
             reader.report("source", f"{source} has no {DOCKERFILE}", "give a checkout, or a released image")
         check_buildable(reader, "source")
         reader.check()
+        super().__init__("nodeless:index:ControllerImage", name, {}, opts)
         repository = self._repository(name, cluster, force, tags)
         self.repository_url = repository.repository_url
         build_args = {"VERSION": version, "REVISION": revision}

@@ -50,10 +50,10 @@ class InterruptionQueue(pulumi.ComponentResource):
     def __init__(
         self, name: str, args: InterruptionQueueArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
-        super().__init__("nodeless:index:InterruptionQueue", name, {}, opts)
         reader = ArgumentReader("InterruptionQueue", args, InterruptionQueueArgs)
         cluster, tags = reader.text("cluster_name"), reader.tags("tags")
         reader.check()
+        super().__init__("nodeless:index:InterruptionQueue", name, {}, opts)
         child = pulumi.ResourceOptions(parent=self)
         queue = aws.sqs.Queue(
             f"{name}-queue",

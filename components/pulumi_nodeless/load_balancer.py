@@ -74,11 +74,11 @@ class LoadBalancerController(pulumi.ComponentResource):
     def __init__(
         self, name: str, args: LoadBalancerControllerArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
-        super().__init__("nodeless:index:LoadBalancerController", name, {}, opts)
         reader = ArgumentReader("LoadBalancerController", args, LoadBalancerControllerArgs)
         cluster, tags = reader.text("cluster_name"), reader.tags("tags")
         values = _values(reader, cluster, tags)
         reader.check()
+        super().__init__("nodeless:index:LoadBalancerController", name, {}, opts)
         invoke = pulumi.InvokeOutputOptions(parent=self)
         made = service_account_role(
             self,

@@ -121,9 +121,9 @@ class Network(pulumi.ComponentResource):
     """Names of the zones in use."""
 
     def __init__(self, name: str, args: NetworkArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        super().__init__("nodeless:index:Network", name, {}, opts)
         self._name = name
         self._options = options = NetworkOptions.read(args)
+        super().__init__("nodeless:index:Network", name, {}, opts)
         self._child = pulumi.ResourceOptions(parent=self)
         zones = self._zones()
         subnets = cidr.split(options.cidr, options.zone_count)

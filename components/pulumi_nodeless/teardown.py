@@ -44,11 +44,11 @@ class TeardownGuard(pulumi.ComponentResource):
     def __init__(
         self, name: str, args: TeardownGuardArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
-        super().__init__("nodeless:index:TeardownGuard", name, {}, opts)
         reader = ArgumentReader("TeardownGuard", args, TeardownGuardArgs)
         minutes = reader.integer("timeout_minutes", 30, 1, 24 * 60)
         drain = drain_seconds(reader, "drain_minutes", minutes)
         reader.check()
+        super().__init__("nodeless:index:TeardownGuard", name, {}, opts)
         guard = k8s.core.v1.ConfigMap(
             f"{name}-guard",
             metadata=k8s.meta.v1.ObjectMetaArgs(

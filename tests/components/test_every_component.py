@@ -7,6 +7,7 @@ import pytest
 
 import pulumi_nodeless
 from infra.local.pulumi.input_check import arguments_class
+from pulumi_nodeless import ArgumentError
 from tests.components.recorder import ACCOUNT, Recorder, run
 from tests.components.test_package import COMPONENTS
 
@@ -87,6 +88,17 @@ def test_alone_it_is_made_under_its_name_with_the_providers_that_are_given(compo
         assert each.name.startswith(f"{recorder.resources[each.parent].name}-"), "an alias of it covers them"
         if each.custom and not each.token.startswith("pulumi:providers:"):
             assert each.provider.split("::")[-2] in {*OWN, "one-kubernetes"}, each.name
+
+
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_without_what_it_needs_it_says_so_before_anything_is_registered(component: str) -> None:
+    needed = next(iter(ARGS[component]))
+    recorder = Recorder()
+    given = {**ARGS[component], needed: None}
+    with pytest.raises(ArgumentError) as caught:
+        run(lambda: getattr(pulumi_nodeless, component)("one", given), recorder=recorder)
+    assert f"{needed}: required argument is missing" in str(caught.value)
+    assert recorder.resources == {}
 
 
 @pytest.mark.parametrize("component", COMPONENTS)
