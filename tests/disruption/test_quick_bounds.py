@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from nodeless.disruption import consolidation, deciding
 from nodeless.disruption.consolidation import Consolidation
-from nodeless.model.labels import CAPACITY_TYPE, ON_DEMAND
+from nodeless.model.labels import CAPACITY_TYPE, HOSTNAME, ON_DEMAND
 from nodeless.model.pods import NodeSelectorTerm, Owner
 from nodeless.model.requirements import Requirements
 from tests.disruption.world import BY_NAME, a_provisioner, cluster, decide, node_of, on
-from tests.solve.factories import daemon, needs
+from tests.solve.factories import beside, daemon, needs
 
 POOL = a_provisioner(
     requirements=Requirements(
@@ -78,6 +78,23 @@ def test_nodes_as_full_as_their_daemons_let_them_be_are_left_alone_without_any_s
         decisions = decide(seen, (BY_NAME["large"],))
     assert not decisions.moves
     assert sizes == []
+
+
+def test_what_cannot_go_and_has_nothing_cheaper_is_not_tried_again(monkeypatch):
+    tried, real = [], consolidation.without
+
+    def noted(snapshot, some, *arguments):
+        tried.append([candidate.name for candidate in some])
+        return real(snapshot, some, *arguments)
+
+    monkeypatch.setattr(consolidation, "without", noted)
+    large, apart = BY_NAME["large"], {"anti_affinity": (beside(HOSTNAME),)}
+    offers = tuple(each for each in large.offerings if each.capacity_type == ON_DEMAND)
+    names = [f"n{number}" for number in range(9)]
+    things = [(node_of(POOL, name, "large"), on(name, cpu="500m", app="web", shape=apart)) for name in names]
+    assert not decide(cluster(POOL, things), (replace(large, offerings=offers),)).moves
+    # On nodes that stay, and on all others; the last one has no others.
+    assert [tried.count([name]) for name in names] == [1, *(2,) * 7, 1]
 
 
 @pytest.mark.parametrize(

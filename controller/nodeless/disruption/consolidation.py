@@ -130,12 +130,12 @@ class Consolidation:
 
     def _fit(self, state: Snapshot, candidate: Candidate, room: Room, staying: Iterable[str]) -> Outcome:
         """On nodes that stay anyway, so that the others remain free to go; else on any."""
-        first = room.targets(candidate, staying)
+        first, some = room.targets(candidate, staying), room.targets(candidate)
         if first:
             outcome = self._trial(state, candidate, first, {})
-            if outcome.placed:
+            if outcome.placed or first == some:
                 return outcome
-        return self._trial(state, candidate, room.targets(candidate), {})
+        return self._trial(state, candidate, some, {})
 
     def _confirmed(self, going: list[Candidate]) -> Move | None:
         """The move, or half of it, or a quarter: what the solver places on the whole snapshot."""
@@ -200,7 +200,8 @@ class Consolidation:
                 )
                 continue
             below = self._below(candidate.price or 0.0)
-            if not any(below.values()) and self._crowded(candidate, self._room):
+            if not any(below.values()) and candidate.name in self.verdicts:
+                # Nothing is cheaper, and that it cannot go without a new node was found before.
                 continue
             if trials >= _MOST_SINGLES:
                 text = f"something cheaper is looked for in a later turn: {_MOST_SINGLES} nodes have one"
