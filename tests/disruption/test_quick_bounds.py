@@ -12,7 +12,7 @@ from nodeless.disruption.consolidation import Consolidation
 from nodeless.model.labels import CAPACITY_TYPE, HOSTNAME, ON_DEMAND
 from nodeless.model.pods import NodeSelectorTerm, Owner
 from nodeless.model.requirements import Requirements
-from tests.disruption.world import BY_NAME, a_provisioner, cluster, decide, node_of, on
+from tests.disruption.world import BY_NAME, FAMILY, a_provisioner, cluster, decide, node_of, on
 from tests.solve.factories import beside, daemon, needs
 
 POOL = a_provisioner(
@@ -80,7 +80,14 @@ def test_nodes_as_full_as_their_daemons_let_them_be_are_left_alone_without_any_s
     assert sizes == []
 
 
-def test_what_cannot_go_and_has_nothing_cheaper_is_not_tried_again(monkeypatch):
+def only_on_demand(kind):
+    return replace(kind, offerings=tuple(each for each in kind.offerings if each.capacity_type == ON_DEMAND))
+
+
+@pytest.mark.parametrize(
+    "types", [(only_on_demand(BY_NAME["large"]),), FAMILY], ids=["nothing else", "nothing else for the pool"]
+)
+def test_what_cannot_go_and_has_nothing_cheaper_is_not_tried_again(monkeypatch, types):
     tried, real = [], consolidation.without
 
     def noted(snapshot, some, *arguments):
@@ -88,13 +95,25 @@ def test_what_cannot_go_and_has_nothing_cheaper_is_not_tried_again(monkeypatch):
         return real(snapshot, some, *arguments)
 
     monkeypatch.setattr(consolidation, "without", noted)
-    large, apart = BY_NAME["large"], {"anti_affinity": (beside(HOSTNAME),)}
-    offers = tuple(each for each in large.offerings if each.capacity_type == ON_DEMAND)
+    apart = {"anti_affinity": (beside(HOSTNAME),)}
     names = [f"n{number}" for number in range(9)]
     things = [(node_of(POOL, name, "large"), on(name, cpu="500m", app="web", shape=apart)) for name in names]
-    assert not decide(cluster(POOL, things), (replace(large, offerings=offers),)).moves
+    assert not decide(cluster(POOL, things), types).moves
     # On nodes that stay, and on all others; the last one has no others.
     assert [tried.count([name]) for name in names] == [1, *(2,) * 7, 1]
+
+
+def test_pods_of_which_one_needs_a_new_node_cost_that_whole_node():
+    pool = a_provisioner(requirements=Requirements([needs(CAPACITY_TYPE, "In", ON_DEMAND)]))
+    things = [
+        (node_of(pool, name, "large"), on(name, pods, cpu="1500m")) for name, pods in (("a", 2), ("b", 1))
+    ]
+    decisions = decide(cluster(pool, things), (BY_NAME["small"], BY_NAME["large"]))
+    price = BY_NAME["large"].cheapest(pool.requirements).price
+    assert decisions.verdicts["a"].message == (
+        "the other nodes have room for 1 of its 2 pods at most;"
+        f" nothing cheaper holds its pods: they cost {price:.4f} USD/h at least against {price:.4f} USD/h now"
+    )
 
 
 @pytest.mark.parametrize(
@@ -116,12 +135,11 @@ def test_daemons_of_other_nodes_make_no_replacement_dearer(rule):
 
 
 def test_a_node_with_more_pods_than_the_others_have_places_for_says_so():
-    large = BY_NAME["large"]
-    alone = replace(
-        large, offerings=tuple(each for each in large.offerings if each.capacity_type == ON_DEMAND)
+    decisions = decide(cluster(POOL, nodes_with([4, 4, 3])), (only_on_demand(BY_NAME["large"]),))
+    assert decisions.verdicts["n000"].message == (
+        "the other nodes have room for 1 of its 4 pods at most; nothing cheaper holds its pods:"
+        " they cost 2.1180 USD/h at least against 2.1180 USD/h now"
     )
-    decisions = decide(cluster(POOL, nodes_with([4, 4, 3])), (alone,))
-    assert decisions.verdicts["n000"].message == "the other nodes have room for 1 of its 4 pods at most"
 
 
 def test_a_node_whose_pods_go_to_the_last_free_places_still_goes():

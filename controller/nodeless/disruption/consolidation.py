@@ -20,6 +20,7 @@ themselves on a steady workload.
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
+from math import isfinite
 
 from immutables import Map
 
@@ -33,6 +34,7 @@ from nodeless.disruption.room import Room
 from nodeless.disruption.simulation import Outcome, moved, without
 from nodeless.model.disruption import UNDERUTILIZED, Move, Verdict
 from nodeless.model.instance_types import Catalog, InstanceType
+from nodeless.model.requirements import Requirements
 from nodeless.model.snapshot import Snapshot
 from nodeless.solve import FEWEST_NODES, Policy
 
@@ -193,11 +195,7 @@ class Consolidation:
                 continue
             bound = self._least_prices.of([candidate])
             if bound >= self._limit([candidate]):
-                self._stay(
-                    candidate,
-                    f"nothing cheaper holds its pods: they cost {bound:.4f} USD/h at least"
-                    f" against {candidate.price or 0.0:.4f} USD/h now",
-                )
+                self._too_dear(candidate, bound)
                 continue
             below = self._below(candidate.price or 0.0)
             if not any(below.values()) and candidate.name in self.verdicts:
@@ -227,6 +225,15 @@ class Consolidation:
                 return move
             self.verdicts[candidate.name] = refusal
         return None
+
+    def _too_dear(self, candidate: Candidate, bound: float) -> None:
+        """What its pods would cost elsewhere is why it stays, after what keeps it from going without."""
+        earlier = self.verdicts.get(candidate.name)
+        text = "no type that may be bought holds its pods"
+        if isfinite(bound):
+            costs = f"{bound:.4f} USD/h at least against {candidate.price or 0.0:.4f} USD/h now"
+            text = f"nothing cheaper holds its pods: they cost {costs}"
+        self._stay(candidate, f"{earlier.message}; {text}" if earlier is not None else text)
 
     def _limit(self, some: Iterable[Candidate]) -> float:
         """What replacements must cost less than."""
@@ -266,16 +273,22 @@ class Consolidation:
         return without(small, [candidate], catalog, self._policy.solving, self._now)
 
     def _below(self, price: float) -> Catalog:
-        """The types of which one costs less than a price."""
+        """The types that each pool may buy, of which one costs less than a price."""
         return {key: self._types_below(key, price) for key in self._catalog}
 
     def _types_below(self, key: str, price: float) -> tuple[InstanceType, ...]:
         memo = (key, price)
         if memo not in self._cheaper:
+            pool = self._snapshot.pools.get(key)
+            wanted = pool.requirements if pool is not None else Requirements()
             self._cheaper[memo] = tuple(
                 kind
                 for kind in self._catalog[key]
-                if any(offering.available and offering.price < price for offering in kind.offerings)
+                if any(
+                    offering.available and offering.price < price and offering.allowed_by(wanted)
+                    for offering in kind.offerings
+                )
+                and kind.allowed_by(wanted)
             )
         return self._cheaper[memo]
 

@@ -28,7 +28,7 @@ class LeastPrices:
             taken = sum(
                 map(room.row, _daemons_of_all_nodes(snapshot, pool, kinds)), np.zeros(len(room.resources))
             )
-            for kind in kinds:
+            for kind in (each for each in kinds if each.allowed_by(pool.requirements)):
                 holds = np.array([kind.allocatable.get(name, 0) for name in room.resources]) - taken
                 offers += [(price, holds) for price in _prices(kind, pool)]
         offers.sort(key=lambda offer: offer[0])
@@ -47,6 +47,9 @@ class LeastPrices:
         bounds = [*self._by_amount(some), self._by_number(some)]
         if pod is not None:
             bounds.append(self._cheapest(self._room.row(pod.shape.requests)))
+        elif any(bounds):
+            # A part of a node cannot be bought.
+            bounds.append(self._cheapest(self._room.least(some)))
         return max(bounds)
 
     def _by_amount(self, some: Sequence[Candidate]) -> Iterator[float]:

@@ -92,6 +92,10 @@ class InstanceType:
     def allocatable(self) -> dict[str, int]:
         return subtract(self.capacity, self.overhead)
 
+    def allowed_by(self, requirements: Requirements) -> bool:
+        """Whether requirements of a pool leave it any of the labels that it determines."""
+        return requirements.conflict(self.requirements) is None
+
     def cheapest(self, requirements: Requirements) -> Offering | None:
         """The cheapest available offering that the requirements allow (ties: zone, capacity type)."""
         allowed = [
