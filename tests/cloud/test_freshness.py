@@ -15,7 +15,7 @@ from nodeless.cloud.aws.pricing import Pricing
 from nodeless.cloud.aws.session import AwsSession
 from nodeless.model.pools import SelectorTerm
 from tests.cloud.conftest import SETTINGS, World, a_provider
-from tests.cloud.test_provider import NODE_CLASS, made_by
+from tests.cloud.test_provider import NODE_CLASS, POOL, made_by
 
 SELECTED = replace(NODE_CLASS, images=(SelectorTerm(names=("amazon-eks-node-1.29-*",)),))
 
@@ -28,6 +28,10 @@ async def found(provider: AwsProvider) -> None:
     await provider.resolve(NODE_CLASS)
 
 
+async def sold(provider: AwsProvider) -> None:
+    await provider.catalog(POOL, NODE_CLASS)
+
+
 @pytest.mark.parametrize(
     ("action", "seconds", "ask"),
     [
@@ -35,6 +39,7 @@ async def found(provider: AwsProvider) -> None:
         pytest.param("DescribeSecurityGroups", 60, resolved, id="1.3-security-groups"),
         pytest.param("DescribeImages", 60, resolved, id="1.3-selected-images"),
         pytest.param("GetParameter", 3600, found, id="1.3-parameters"),
+        pytest.param("DescribeInstanceTypes", 3600, sold, id="1.3-instance-types"),
     ],
 )
 async def test_an_answer_serves_for_its_time(

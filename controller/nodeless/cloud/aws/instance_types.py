@@ -16,8 +16,8 @@ from nodeless.cloud.aws.session import AwsSession, each_entry
 from nodeless.cloud.aws.type_facts import TypeFacts, read_type
 from nodeless.model.instance_types import InstanceType
 
-#: Seconds; types and the zones that sell them change a few times a month.
-_FRESH = 300.0
+#: Seconds; types and the zones that sell them change a few times a month (Karpenter v1 asks twice a day).
+_FRESH = 3600.0
 _USABLE = 12 * 3600.0
 _KEPT = 16
 #: `read_type` drops architectures that no image is for.
@@ -31,6 +31,8 @@ class InstanceTypes:
         self._session = session
         self._cache: Cache[Known] = Cache(clock, _FRESH, _USABLE)
         self._built: OrderedDict[Hashable, tuple[InstanceType, ...]] = OrderedDict()
+        #: The facts by name, of what was known when they were last asked for.
+        self._named: tuple[Known | None, dict[str, TypeFacts]] = (None, {})
 
     async def known(self) -> Known:
         """Facts and zones. One call for all who ask."""
@@ -39,7 +41,9 @@ class InstanceTypes:
     def facts(self, name: str) -> TypeFacts | None:
         """The facts of one type, as far as they were fetched."""
         known = self._cache.peek("types")
-        return next((each for each in known.facts if each.name == name), None) if known else None
+        if known is not None and known is not self._named[0]:
+            self._named = known, {each.name: each for each in known.facts}
+        return self._named[1].get(name)
 
     async def catalogue(
         self, shape: NodeShape, zones: frozenset[str], prices: Prices
