@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 import structlog
+from botocore.utils import parse_timestamp
 
 from infra.local.aws import LocalAws
 from nodeless.cloud import CloudError
@@ -17,6 +18,7 @@ from nodeless.cloud.aws.price_list import Prices, bundled_prices, product_reques
 from nodeless.cloud.aws.pricing import Pricing
 from nodeless.cloud.aws.selectors import describe, filters_of
 from nodeless.cloud.aws.session import AwsSession
+from nodeless.cloud.aws.times import read_time
 from nodeless.launch.resolved import Image
 from nodeless.model.pools import SelectorTerm
 from nodeless.model.requirements import Requirement, Requirements
@@ -41,6 +43,32 @@ async def until(condition: Callable[[], bool], seconds: float = 5.0) -> None:
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110 - the condition is another task's doing
             await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "2026-11-22T06:08:03.000Z",
+        "2026-11-22T06:08:03Z",
+        "2026-11-22T06:08:03.123456Z",
+        "2026-11-22T06:08:03+02:00",
+        "2026-11-22T06:08:03",
+        "20261122T060803Z",
+        "Sun, 22 Nov 2026 06:08:03 GMT",
+        "1795327683",
+        "1795327683.5",
+        1795327683,
+        1795327683.5,
+    ],
+)
+def test_times_of_answers_are_read_as_botocore_reads_them(written: str | float) -> None:
+    assert read_time(written) == parse_timestamp(written)
+
+
+@pytest.mark.parametrize("written", ["soon", "2026-11-22Tnoon", ""])
+def test_what_is_no_time_is_refused(written: str) -> None:
+    with pytest.raises(ValueError, match="timestamp"):
+        read_time(written)
 
 
 async def test_a_cache_asks_once_for_many_and_refreshes_behind_their_back() -> None:

@@ -15,11 +15,13 @@ from contextlib import contextmanager
 from typing import Any, TypeVar, cast
 
 import boto3
+import botocore.session
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from nodeless import __version__
 from nodeless.cloud.aws.errors import translate
+from nodeless.cloud.aws.times import read_time
 
 T = TypeVar("T")
 
@@ -44,7 +46,9 @@ class AwsSession:
 
     def __init__(self, region: str = "", on_call: CallObserver | None = None) -> None:
         self._on_call = on_call
-        self._session = boto3.Session(region_name=region or None)
+        core = botocore.session.get_session()
+        core.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=read_time)
+        self._session = boto3.Session(region_name=region or None, botocore_session=core)
         self._clients: dict[tuple[str, bool], Any] = {}
         self._lock = threading.Lock()
         self._executor = ThreadPoolExecutor(MAX_WORKERS, thread_name_prefix="aws")
