@@ -7,6 +7,7 @@ const environment = new nodeless.Environment("environment", {
     clusterName: "typescript",
     zoneCount: 3,
     natGateways: "per-zone",
+    // The API server is reached from inside the VPC only: run this from a machine there, or say true.
     endpointPublicAccess: false,
     controllerImage: "ghcr.io/nodeless/controller:0.1.0",
     nodeTemplates: [{ name: "default" }],

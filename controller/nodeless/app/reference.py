@@ -36,7 +36,7 @@ def _settings() -> str:
     cluster = (
         (
             f"`{each.key}`",
-            _code(each.variable) + (f", gate `{each.gate}`" if each.gate else ""),
+            f"`FEATURE_GATES={each.gate}=true`" if each.gate else _code(each.variable),
             _code(each.default) or ("required" if each.required else "empty"),
             "at once" if each.live else "after a restart",
             each.meaning,
