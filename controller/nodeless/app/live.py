@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import os
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -122,6 +122,11 @@ async def live_change(
             settings = await _read_settings(client, namespace)
         except SettingsError as error:
             raise ClusterUnreadable(f"ConfigMap {namespace}/{SETTINGS_NAME}: {error}") from None
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            hint = "--namespace says where the controller is"
+            raise ClusterUnreadable(f"no ConfigMap {namespace}/{SETTINGS_NAME}; hint: {hint}") from None
         told = await _told(client, settings)
         seen = await _snapshot(client, namespace, remark, ())
     finally:
@@ -160,7 +165,13 @@ async def _situation(cloud: AwsProvider, snapshot: Snapshot, policy: Policy, now
 
 
 def use_kubeconfig(path: str) -> None:
-    """Which kubeconfig to use: the one given, else $KUBECONFIG, else the user's own if there is one."""
+    """Which kubeconfig to use: the one given, else $KUBECONFIG, else the user's own if there is one.
+
+    Raises:
+        ClusterUnreadable: There is no such file.
+    """
+    if path and not Path(path).is_file():
+        raise ClusterUnreadable(f"--kubeconfig {path}: there is no such file")
     usual = Path.home() / ".kube" / "config"
     if path:
         os.environ["KUBECONFIG"] = path
@@ -185,13 +196,20 @@ async def _snapshot(
             if listed.done():
                 return cluster.snapshot
             if cluster.problems():
-                raise ClusterUnreadable("; ".join(cluster.problems()))
+                raise ClusterUnreadable(_in_short(cluster.problems()))
         raise ClusterUnreadable(f"not every kind was listed within {PATIENCE:.0f} s")
     finally:
         for task in (watches, listed):
             task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await task
+
+
+def _in_short(problems: Sequence[str]) -> str:
+    """Every watch fails of the same cause as a rule: the first one is told."""
+    others = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    hint = "look at the kubeconfig's context, and at the way from here to its API server"
+    return f"{problems[0]}{others}; hint: {hint}"
 
 
 async def _settings(

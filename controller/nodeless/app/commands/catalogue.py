@@ -14,7 +14,9 @@ catalogues = typer.Typer()
 
 @catalogues.command(rich_help_panel="Plans")
 def catalogue(
-    region: Annotated[str, typer.Option(help="AWS region; without it, as boto3 finds it")] = "",
+    region: Annotated[
+        str, typer.Option(help="AWS region; without it, as boto3 finds it", envvar="AWS_REGION")
+    ] = "",
     spot: Annotated[bool, typer.Option(help="With the spot prices of this moment")] = True,
 ) -> None:
     """Save the instance types and prices of a region, for `nodeless plan --catalogue FILE`. JSON on stdout.

@@ -51,7 +51,7 @@ def drift(
 
     nodeless drift pools.yaml
 
-    kubectl get nodepools -o yaml | sed s/al2023@v20250101/al2023@latest/ | nodeless drift -
+    kubectl get ec2nodeclasses -o yaml | sed s/al2023@v20250101/al2023@latest/ | nodeless drift -
 
     nodeless drift --removed NodePool/old
     """
@@ -116,9 +116,9 @@ def _live(files: list[str], kubeconfig: str, namespace: str, region: str, leavin
     from nodeless.watch import ApiError, ApiUnavailable  # noqa: PLC0415
 
     logs.only_errors()
-    use_kubeconfig(kubeconfig)
     notes: list[str] = []
     try:
+        use_kubeconfig(kubeconfig)
         change = asyncio.run(
             live_change(
                 namespace,

@@ -24,7 +24,7 @@ def sweep(
     cluster: Annotated[str, typer.Option(help="Name of the cluster whose nodes are to go")],
     yes: Annotated[bool, typer.Option("--yes", help="Do it; without, only say what is there")] = False,
     region: Annotated[
-        str, typer.Option(help="AWS region [default: as boto3 finds it]", envvar="AWS_REGION")
+        str, typer.Option(help="AWS region; without it, as boto3 finds it", envvar="AWS_REGION")
     ] = "",
     timeout: Annotated[float, typer.Option(help="Seconds to wait until everything is gone")] = 600.0,
     finalizers: Annotated[
@@ -46,15 +46,15 @@ def sweep(
     on by itself. Exit code 1 when something is (still) there.
     """
     # Imported here: the other commands need neither AWS nor the cluster.
-    from nodeless.app.live import use_kubeconfig  # noqa: PLC0415
+    from nodeless.app.live import ClusterUnreadable, use_kubeconfig  # noqa: PLC0415
     from nodeless.cloud import CloudError  # noqa: PLC0415
     from nodeless.watch import ApiError, ApiUnavailable  # noqa: PLC0415
 
-    if finalizers:
-        use_kubeconfig(kubeconfig)
     try:
+        if finalizers:
+            use_kubeconfig(kubeconfig)
         left = asyncio.run(_both(cluster, yes, region, timeout, namespace if finalizers else ""))
-    except (CloudError, ApiError, ApiUnavailable) as error:
+    except (CloudError, ApiError, ApiUnavailable, ClusterUnreadable) as error:
         refuse(str(error))
     if left:
         raise typer.Exit(1)

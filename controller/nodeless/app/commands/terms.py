@@ -60,8 +60,8 @@ def from_cluster(
     from nodeless.watch import ApiError, ApiUnavailable  # noqa: PLC0415
 
     logs.only_errors()
-    use_kubeconfig(kubeconfig)
     try:
+        use_kubeconfig(kubeconfig)
         return asyncio.run(live_situation(namespace, region, remark, offline))
     except (ApiUnavailable, ApiError, ClusterUnreadable, CloudError) as error:
         refuse(f"{error}; or give manifests or --snapshot, which need no cluster" if offline else str(error))
