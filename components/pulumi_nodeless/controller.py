@@ -26,6 +26,8 @@ NAME: Final = "karpenter"
 LABELS: Final = {"app.kubernetes.io/name": NAME, "app.kubernetes.io/instance": NAME}
 """Labels of every object, by which the controller's pods are selected."""
 DEFAULT_IMAGE: Final = "ghcr.io/nodeless/controller:0.1.0"
+PATCH_FORCE: Final = "pulumi.com/patchForce"
+"""Annotation with which pulumi-kubernetes takes fields over from other owners."""
 
 
 class ControllerArgs(TypedDict):
@@ -155,7 +157,7 @@ class Controller(pulumi.ComponentResource):
             self._before_pods.append(
                 k8s.apiextensions.v1.CustomResourceDefinition(
                     f"{self._name}-crd-{crd}",
-                    metadata=definition["metadata"],
+                    metadata=taken_over(definition["metadata"]),
                     spec=definition["spec"],
                     opts=self._opts,
                 )
@@ -299,6 +301,16 @@ class Controller(pulumi.ComponentResource):
             spec=spec,
             opts=child_after(self, self._given, [budget, *self._before_pods]),
         )
+
+
+def taken_over(metadata: Mapping[str, Any]) -> k8s.meta.v1.ObjectMetaArgs:
+    """The metadata of a definition that becomes ours whoever installed it.
+
+    Karpenter's chart leaves its definitions behind when it is uninstalled, with its name as the owner of
+    every field; without the annotation pulumi-kubernetes stops at the conflict of server-side apply.
+    """
+    annotations = {**metadata.get("annotations", {}), PATCH_FORCE: "true"}
+    return k8s.meta.v1.ObjectMetaArgs(name=metadata["name"], annotations=annotations)
 
 
 def _role_ref(kind: str, name: str) -> k8s.rbac.v1.RoleRefArgs:

@@ -14,11 +14,12 @@ import pytest
 import yaml
 
 from infra.local.control_plane import ControlPlane
-from infra.local.kubernetes_api import ApiError, KubernetesApi
+from infra.local.kubernetes_api import ApiError, KubernetesApi, UnknownKind
 from infra.local.pulumi import ResourceStep
 from infra.local.pulumi.project import ROOT
 from nodeless.api.crds import all_crds
 from pulumi_nodeless import pools
+from pulumi_nodeless.controller import taken_over
 from pulumi_nodeless.environment import DEFAULT_NODE_TEMPLATES, DEFAULT_PROVISIONERS
 from tests.local_pulumi.conftest import Program, Shop
 from tests.local_pulumi.programs import in_cluster
@@ -49,7 +50,7 @@ def installing(control_plane: ControlPlane, definitions: Sequence[dict[str, Any]
         options = in_cluster(control_plane)
         for name, definition in by_name(definitions).items():
             k8s.apiextensions.v1.CustomResourceDefinition(
-                name, metadata=definition["metadata"], spec=definition["spec"], opts=options
+                name, metadata=taken_over(definition["metadata"]), spec=definition["spec"], opts=options
             )
 
     return program
@@ -122,6 +123,34 @@ def test_an_upgrade_of_the_definitions_changes_them_in_place_and_keeps_every_obj
     for manifest in manifests():
         api.apply(manifest, dry_run=True)
     api.create(balanced)
+
+
+@pytest.mark.cluster
+def test_definitions_that_a_chart_left_behind_are_taken_over_with_their_objects(
+    shop: Shop, control_plane: ControlPlane, api: KubernetesApi
+) -> None:
+    for definition in EARLIER:
+        api.apply(definition, field_manager="helm")
+    pool, *_ = (each for each in manifests() if each["kind"] == "Provisioner")
+    api.wait(lambda: _accepted(api, pool), what="the definitions to be served")
+    left = api.create(pool)
+
+    shop.program = installing(control_plane, all_crds())
+    shop.stack.up()
+
+    found = api.get(api.path_of(left))
+    assert (found["metadata"]["uid"], found["spec"]) == (left["metadata"]["uid"], left["spec"])
+    for name, definition in by_name(all_crds()).items():
+        served = api.get(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}")
+        assert served["spec"]["versions"][0]["schema"] == definition["spec"]["versions"][0]["schema"]
+
+
+def _accepted(api: KubernetesApi, manifest: dict[str, Any]) -> bool:
+    try:
+        api.apply(manifest, dry_run=True)
+    except (ApiError, UnknownKind):
+        return False
+    return True
 
 
 def test_no_field_of_an_earlier_definition_is_gone_or_takes_less() -> None:

@@ -35,6 +35,8 @@ from infra.local.pulumi.resources import (
 
 #: Owner of the fields that a program sets.
 FIELD_MANAGER = "pulumi-kubernetes"
+#: The real provider takes fields from other owners only where an object bears this.
+_PATCH_FORCE = "pulumi.com/patchForce"
 _CONFIGURATION = frozenset({"kubeconfig", "enableServerSideApply", "clusterIdentifier", "version"})
 
 
@@ -161,7 +163,8 @@ class KubernetesProvider(Provider):
 
     def _apply(self, obj: Outputs, path: str, inputs: Inputs, timeout: float) -> tuple[str, Outputs]:
         try:
-            applied = self._api.apply(obj, field_manager=FIELD_MANAGER, force=False)
+            forced = (obj["metadata"].get("annotations") or {}).get(_PATCH_FORCE) == "true"
+            applied = self._api.apply(obj, field_manager=FIELD_MANAGER, force=forced)
         except ApiError as error:
             raise ResourceFailed(f"{obj['kind']} {obj['metadata']['name']}: {error.message}") from error
         identity = objects.identity(applied, namespaced="namespace" in applied["metadata"])
