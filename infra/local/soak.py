@@ -4,6 +4,9 @@ Pods of ten Deployments fill the nodes; then nobody does anything, and the contr
 measured; then Deployments shrink and grow in turns and pods are deleted here and there, while the
 controller's memory is sampled. At the end everything must run, and what the controller knows must be what
 the API server has. Which Deployment and which pods is seeded: every run does the same.
+
+What on a real cluster has machines of its own, so that the controller never competes with it (500 kubelets,
+the scheduler, Kubernetes' own controllers), lets the controller, the API server and the cloud go first.
 """
 
 from __future__ import annotations
@@ -38,6 +41,7 @@ _PATIENCE_SECONDS = 1800.0
 _RECONCILE = "controller_runtime_reconcile_time_seconds_bucket"
 _NODES = "karpenter_cluster_state_node_count"
 _SEED = 1
+_ELSEWHERE = ("kube-scheduler", "kube-controller-manager")
 #: What is wanted: shares of a core, of the memory, and seconds.
 MOST_IDLE = 0.02
 MOST_GROWTH = 0.05
@@ -138,6 +142,9 @@ class Soak:
         self._each = pods // WORKLOADS
         self._chance = random.Random(_SEED)
         self._leader = environment.await_leader()
+        control_plane = environment.control_plane.processes
+        for process in (*environment.kubelets.processes, *(control_plane[name] for name in _ELSEWHERE)):
+            process.give_way()
 
     def fill(self) -> None:
         """Make the pool and the pods, one Deployment after the other, and wait until all run.
