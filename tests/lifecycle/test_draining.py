@@ -14,7 +14,9 @@ from nodeless.model.instructions import (
     AnnotateClaim,
     DeletePod,
     EvictPod,
+    LookForInstance,
     PublishEvent,
+    RemoveFinalizer,
     TerminateInstance,
     UpdateClaimStatus,
     UpdateNode,
@@ -233,6 +235,54 @@ def test_tm_15_attachments_of_pods_that_stay_do_not_count():
         events.VolumeAttachmentSeen(VolumeAttachment("a-3", "other", "pv-other")),
     ):
         seen = apply(seen, event)
-    assert attachments_of(seen, deleted(), TAINTED) == ("pv-evicted",)
+    assert attachments_of(seen, deleted(), TAINTED, NOW) == ("pv-evicted",)
     left = apply(seen, events.VolumeAttachmentGone("a-2"))
-    assert attachments_of(left, deleted(), TAINTED) == ()
+    assert attachments_of(left, deleted(), TAINTED, NOW) == ()
+
+
+def with_volume(**fields):
+    """A cluster in which a pod on the node has the volume `pv-data`, which is attached; and the pod."""
+    pod = a_pod("db", node_name=TAINTED.name, **fields)
+    pod = replace(pod, shape=replace(pod.shape, claims=("data",)))
+    seen = Snapshot()
+    for event in (
+        events.NodeSeen(TAINTED),
+        events.PodSeen(pod),
+        events.VolumeClaimSeen(VolumeClaim("default", "data", volume_name="pv-data", bound=True)),
+        events.VolumeAttachmentSeen(VolumeAttachment("a-1", TAINTED.name, "pv-data")),
+    ):
+        seen = apply(seen, event)
+    return seen, pod
+
+
+def test_tm_15_a_stuck_pods_volume_holds_no_node():
+    """The kubelet is dead, and there is no deadline: pod and attachment would stay as long as the node."""
+    seen, pod = with_volume(deletion_timestamp=NOW - 3000)
+    node = replace(TAINTED, ready=False, deletion_timestamp=NOW - 3600)
+    view = ClaimView(deleted(), node, (pod,), attachments=attachments_of(seen, deleted(), node, NOW))
+    assert of_kind(step(view, NOW), TerminateInstance)
+    leaving, _ = with_volume(deletion_timestamp=NOW - 30)
+    assert attachments_of(leaving, deleted(), node, NOW) == ("pv-data",)
+
+
+def test_tm_15_the_volume_of_an_evicted_pod_that_has_finished_is_still_waited_for():
+    """A pod finishes when its containers have ended; its volumes are unmounted only then."""
+    seen, _ = with_volume(phase="Failed", deletion_timestamp=NOW + 20)
+    assert attachments_of(seen, deleted(), TAINTED, NOW) == ("pv-data",)
+
+
+@pytest.mark.parametrize(
+    "wait",
+    [
+        pytest.param({"attachments": ("pv-1",)}, id="for volumes"),
+        pytest.param({"node": replace(TAINTED, deletion_timestamp=NOW)}, id="for the shortest drain"),
+    ],
+)
+def test_tm_17_a_silent_nodes_instance_is_looked_for_in_every_wait(wait):
+    view = ClaimView(deleted(), **{"node": TAINTED, **wait})
+    assert not of_kind(step(view, NOW), LookForInstance)
+    silent = replace(view, node=replace(view.node, ready=False))
+    assert of_kind(step(silent, NOW), LookForInstance)
+    assert not of_kind(step(silent, NOW), TerminateInstance)
+    ended = of_kind(step(replace(silent, instance_gone=True), NOW), RemoveFinalizer)
+    assert [removal.kind for removal in ended] == ["Node", "NodeClaim"]

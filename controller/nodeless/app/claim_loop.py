@@ -193,7 +193,7 @@ class ClaimLoop:
             twins=twins,
             pods=pods,
             pool=snapshot.pools.get(str(claim.pool)),
-            attachments=attachments_of(snapshot, claim, node)
+            attachments=attachments_of(snapshot, claim, node, wall_clock())
             if node is not None and claim.deletion_timestamp is not None
             else (),
             buffered=any(name in snapshot.buffered for name in names),

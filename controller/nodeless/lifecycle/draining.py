@@ -69,18 +69,18 @@ def last_drain(claim: Claim, node: Node, now: float) -> Drain:
     return Drain(taint, node.deletion_timestamp or now, deadline_of(claim))
 
 
-def drainable(pod: Pod, taint: Taint) -> bool:
-    """Whether a drain concerns the pod at all: not finished, not static, and without the right to stay."""
-    if pod.terminal or pod.owned_by_node:
-        return False
-    return untolerated((taint,), pod.shape.tolerations) is not None
+def _may_stay(pod: Pod, taint: Taint) -> bool:
+    """Whether the pod is static or tolerates the mark of the drain."""
+    return pod.owned_by_node or untolerated((taint,), pod.shape.tolerations) is None
+
+
+def _stuck(pod: Pod, now: float) -> bool:
+    return pod.deletion_timestamp is not None and now > pod.deletion_timestamp + STUCK_AFTER
 
 
 def holds_back(pod: Pod, taint: Taint, now: float) -> bool:
-    """Whether the drain must wait for the pod."""
-    if not drainable(pod, taint):
-        return False
-    return pod.deletion_timestamp is None or now <= pod.deletion_timestamp + STUCK_AFTER
+    """Whether the drain must wait for the pod: not finished, not stuck, and without the right to stay."""
+    return not (pod.terminal or _stuck(pod, now) or _may_stay(pod, taint))
 
 
 def requests_to_leave(
@@ -132,13 +132,18 @@ def _first_group(staying: list[Pod]) -> list[Pod]:
     return groups[min(groups)] if groups else []
 
 
-def attachments_of(snapshot: Snapshot, claim: Claim, node: Node) -> tuple[str, ...]:
-    """Volumes attached to a node, by name, without those of pods that the drain does not concern."""
-    taint = last_drain(claim, node, 0.0).taint
+def attachments_of(snapshot: Snapshot, claim: Claim, node: Node, now: float) -> tuple[str, ...]:
+    """Volumes attached to a node, by name, without those of pods that the drain does not wait for.
+
+    A volume stays attached as long as its pod is there, and a stuck pod as long as its node: waiting for
+    that volume would never end. Those of finished pods count: an evicted pod finishes before its volumes
+    are unmounted, and Kubernetes detaches them then by itself.
+    """
+    taint = last_drain(claim, node, now).taint
     staying = {
         snapshot.volume_claims[key].volume_name
         for pod in snapshot.pods_on(node.name)
-        if not pod.terminal and not drainable(pod, taint)
+        if _stuck(pod, now) or _may_stay(pod, taint)
         for key in _volume_claims(pod)
         if key in snapshot.volume_claims
     }

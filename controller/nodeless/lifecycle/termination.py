@@ -62,13 +62,13 @@ def step_termination(view: ClaimView, now: float) -> Step:
         return _drain(view, cordon, waiting, now)
     earliest = (node.deletion_timestamp or now) + SHORTEST_DRAIN
     if not first_generation(claim) and now < earliest:
-        return Step(cordon, earliest)
+        return Step((*cordon, *_look(claim, node)), earliest)
     drained = changed_condition(claim, DRAINED, "True", now)
     detached, waits = _detached(view, node, now)
     conditions = (*drained, *detached)
     status = (UpdateClaimStatus(cause_of(claim), claim.name, conditions),) if conditions else ()
     if waits:
-        return Step(cordon + status, now + TERMINATE_AGAIN)
+        return Step((*cordon, *status, *_look(claim, node)), now + TERMINATE_AGAIN)
     ended = _terminate(view, now)
     return Step(cordon + status + ended.instructions, ended.again_at)
 
@@ -135,11 +135,13 @@ def _drain(view: ClaimView, cordon: tuple[Instruction, ...], waiting: tuple[Pod,
     if protected:
         held = f"cannot drain: {'; '.join(protected[:5])}"
         status += (PublishEvent(cause, "Node", node.name, "Warning", "FailedDraining", held, uid=node.uid),)
-    if node.ready:
-        return Step((*cordon, *status, *asked), now + DRAIN_AGAIN)
-    # Perhaps there is no machine any more on which anything could end: then no pod and no budget holds it.
-    look = LookForInstance(cause, claim.name, claim.instance_id)
-    return Step((*cordon, *status, *asked, look), now + TERMINATE_AGAIN)
+    again = DRAIN_AGAIN if node.ready else TERMINATE_AGAIN
+    return Step((*cordon, *status, *asked, *_look(claim, node)), now + again)
+
+
+def _look(claim: Claim, node: Node) -> tuple[Instruction, ...]:
+    """Perhaps a silent node has no machine any more on which anything could end: then nothing holds it."""
+    return () if node.ready else (LookForInstance(cause_of(claim), claim.name, claim.instance_id),)
 
 
 def _terminate(view: ClaimView, now: float) -> Step:
