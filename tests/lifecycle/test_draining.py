@@ -82,6 +82,31 @@ def test_tm_08_pods_leave_in_four_groups_and_no_group_before_the_one_before_it()
     assert order == ["web", "log", "dns", "net"]
 
 
+LEAVING = a_pod("web", deletion_timestamp=NOW + 30)
+
+
+@pytest.mark.parametrize(("pool", "node"), [("NodePool", TAINTED), ("Provisioner", CORDONED)])
+def test_tm_08_the_rest_of_a_group_is_asked_while_others_of_it_leave(pool, node):
+    critical = a_pod("dns", priority_class="system-cluster-critical")
+    claim = deleted(pool=Reference(pool, "default"))
+    assert evicted(claim, node, LEAVING, critical, a_pod("api")) == ["api"]
+
+
+@pytest.mark.parametrize(
+    ("pool", "node", "asked"),
+    [
+        pytest.param("NodePool", TAINTED, [], id="NodePool"),
+        pytest.param("Provisioner", CORDONED, ["dns"], id="Provisioner"),
+    ],
+)
+def test_tm_08_whether_a_group_waits_for_pods_that_are_still_shutting_down(pool, node, asked):
+    critical = a_pod("dns", priority_class="system-cluster-critical")
+    claim = deleted(pool=Reference(pool, "default"))
+    assert evicted(claim, node, LEAVING, critical) == asked
+    stuck = replace(LEAVING, deletion_timestamp=NOW - 61)
+    assert evicted(claim, node, stuck, critical) == ["dns"]
+
+
 @pytest.mark.parametrize(
     ("pool", "node", "key", "leaves"),
     [

@@ -7,7 +7,7 @@ A NodePool's drain may have a deadline (`terminationGracePeriod`): each pod is d
 budgets and annotations early enough to have its own grace period before it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from nodeless.api.times import parse_time
@@ -86,7 +86,7 @@ def holds_back(pod: Pod, taint: Taint, now: float) -> bool:
 def requests_to_leave(
     claim: Claim,
     node: Node,
-    waiting: Iterable[Pod],
+    waiting: Sequence[Pod],
     now: float,
     drain: Drain,
     alone: frozenset[str] = frozenset(),
@@ -110,7 +110,10 @@ def requests_to_leave(
         elif pod.deletion_timestamp is None:
             staying.append(pod)
     protected: list[str] = []
-    for pod in _first_group(staying):
+    # On a NodePool's node no group begins before the last pod of the one before it is gone; on a
+    # Provisioner's, pods that are leaving hold back none (Karpenter v0.27).
+    first = min(map(_group, staying if first_generation(claim) else waiting), default=None)
+    for pod in (pod for pod in staying if _group(pod) == first):
         annotation = "" if first_generation(claim) else protection(pod, now)
         if annotation:
             protected.append(f"pod {pod.key} has {annotation}")
@@ -124,12 +127,9 @@ def requests_to_leave(
     return tuple(instructions), tuple(protected)
 
 
-def _first_group(staying: list[Pod]) -> list[Pod]:
+def _group(pod: Pod) -> tuple[bool, bool]:
     """Ordinary pods, then ordinary daemons, then critical pods, then critical daemons."""
-    groups: dict[tuple[bool, bool], list[Pod]] = {}
-    for pod in staying:
-        groups.setdefault((pod.priority_class in _CRITICAL, pod.owned_by_daemon_set), []).append(pod)
-    return groups[min(groups)] if groups else []
+    return pod.priority_class in _CRITICAL, pod.owned_by_daemon_set
 
 
 def attachments_of(snapshot: Snapshot, claim: Claim, node: Node, now: float) -> tuple[str, ...]:
