@@ -66,3 +66,23 @@ def test_the_earlier_of_two_appointments_counts():
         assert queue.length == 0
 
     run(scenario())
+
+
+def test_a_key_that_is_due_in_weeks_is_remembered_once_however_often_it_is_worked_on():
+    async def scenario():
+        queue, taken = KeyedQueue(), set()
+        queue.add_in("soon", 0.2)
+        for number in range(20):
+            queue.add_in(f"other-{number}", 3600)
+        for _ in range(2_000):
+            queue.add("claim")
+            while (key := await queue.get()) != "claim":
+                taken.add(key)
+            queue.add_in("claim", 720 * 3600)
+            queue.done("claim")
+        assert 21 <= queue.appointments < 200
+        # What is still due is not lost with what was cleared away.
+        while "soon" not in taken:
+            taken.add(await queue.get())
+
+    run(scenario())

@@ -12,6 +12,9 @@ import time
 from nodeless.app.wakes import set_within
 from nodeless.app.work_metrics import QueueMetrics
 
+#: Appointments that do not count any more are cleared away once there are so many beyond those that do.
+_STALE = 64
+
 
 class KeyedQueue:
     """Keys in the order in which they became due. `length` counts those waiting now."""
@@ -25,6 +28,7 @@ class KeyedQueue:
         if metrics is not None:
             metrics.follow(self)
         self._again: set[str] = set()
+        #: A heap of appointments; only those that stand in `_due`, too, still count.
         self._later: list[tuple[float, str]] = []
         self._due: dict[str, float] = {}
         self._wake = asyncio.Event()
@@ -47,6 +51,10 @@ class KeyedQueue:
             return
         self._due[key] = at
         heapq.heappush(self._later, (at, key))
+        if len(self._later) > 2 * len(self._due) + _STALE:
+            # Each would stay until its time comes: for a claim's expiry that is weeks.
+            self._later = [(at, key) for key, at in self._due.items()]
+            heapq.heapify(self._later)
         self._wake.set()
         if self._metrics is not None:
             self._metrics.retried()
@@ -84,6 +92,11 @@ class KeyedQueue:
     @property
     def length(self) -> int:
         return len(self._ready)
+
+    @property
+    def appointments(self) -> int:
+        """How many appointments are kept, those that do not count any more among them."""
+        return len(self._later)
 
     def ages(self) -> list[float]:
         """For how many seconds each key under way has been worked on."""
