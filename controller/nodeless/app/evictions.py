@@ -7,7 +7,7 @@ keeps no other pod waiting.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from nodeless.app.failed_checks import FailedChecks
 from nodeless.app.logs import logger
@@ -27,8 +27,15 @@ class Evictions:
     """Carries out EvictPod and DeletePod."""
 
     def __init__(
-        self, client: ApiClient, recorder: Recorder, metrics: Metrics, failed_checks: FailedChecks
+        self,
+        client: ApiClient,
+        recorder: Recorder,
+        metrics: Metrics,
+        failed_checks: FailedChecks,
+        assert_leading: Callable[[], None],
     ) -> None:
+        """`assert_leading` raises when this replica may not act any more."""
+        self._assert_leading = assert_leading
         self._client = client
         self._recorder = recorder
         self._failed_checks = failed_checks
@@ -39,7 +46,10 @@ class Evictions:
         self._log = logger("evictions")
 
     async def carry_out(self, instructions: Sequence[EvictPod | DeletePod]) -> None:
-        """Ask all at the same time. Raises the first failure that is no refusal, once all have ended."""
+        """Ask all at the same time, as long as this replica leads.
+
+        Raises the first failure that is no refusal, once all have ended.
+        """
         outcomes = await asyncio.gather(*(self._one(each) for each in instructions), return_exceptions=True)
         for outcome in outcomes:
             if isinstance(outcome, BaseException):
@@ -47,6 +57,8 @@ class Evictions:
 
     async def _one(self, instruction: EvictPod | DeletePod) -> None:
         async with self._room:
+            # The wait for room may have been longer than the lease.
+            self._assert_leading()
             if isinstance(instruction, DeletePod):
                 await self._delete(instruction)
             elif self._due(instruction.uid):

@@ -56,9 +56,9 @@ class Hands:
     ) -> None:
         self.failpoint = failpoint
         self.claims = ClaimWriter(client, cluster)
-        self.instances = Instances(cloud, cluster)
+        self.instances = Instances(cloud, cluster, self.assert_leading)
         self.failed_checks = FailedChecks(recorder, metrics.nodes.consistency_errors)
-        self.evictions = Evictions(client, recorder, metrics, self.failed_checks)
+        self.evictions = Evictions(client, recorder, metrics, self.failed_checks, self.assert_leading)
         self.surges = Surges(client, recorder)
         self._client = client
         self._cloud = cloud

@@ -4,6 +4,8 @@
 not hold: it is kept here for as long as the claim exists.
 """
 
+from collections.abc import Callable
+
 from nodeless.app.cluster import Cluster
 from nodeless.app.logs import logger
 from nodeless.cloud import CloudProvider
@@ -25,7 +27,9 @@ class StillThereError(Exception):
 class Instances:
     """Reboots and ends instances through the cloud."""
 
-    def __init__(self, cloud: CloudProvider, cluster: Cluster) -> None:
+    def __init__(self, cloud: CloudProvider, cluster: Cluster, assert_leading: Callable[[], None]) -> None:
+        """`assert_leading` raises when this replica may not act any more."""
+        self._assert_leading = assert_leading
         self._cloud = cloud
         self._cluster = cluster
         self._log = logger("hands")
@@ -41,7 +45,10 @@ class Instances:
     async def carry_out(
         self, instruction: TerminateInstance | RebootInstance | LookForInstance | TerminateEverything
     ) -> None:
-        """Raises CloudError; StillThereError when everything is to end and something lives."""
+        """Raises CloudError; StillThereError when everything is to end and something lives.
+
+        Several instances end one after the other, as long as this replica leads.
+        """
         match instruction:
             case TerminateInstance():
                 await self._terminate(instruction)
@@ -62,6 +69,7 @@ class Instances:
         for instance_id in ids:
             if await self._cloud.find(instance_id) is None:
                 continue
+            self._assert_leading()
             if await self._cloud.terminate(instance_id):
                 self._log.info("terminating instance", instance=instance_id, claim=name)
             if await self._cloud.find(instance_id) is not None:
@@ -81,6 +89,7 @@ class Instances:
     async def _terminate_everything(self) -> None:
         instances = await self._cloud.instances()
         for instance in instances:
+            self._assert_leading()
             await self._cloud.terminate(instance.id)
             self._log.info("terminating instance that no claim knows", instance=instance.id)
         if instances:
