@@ -1,9 +1,11 @@
 """Given `ttlSecondsAfterEmpty: 30`, when does a node end?"""
 
+import pytest
+
 from nodeless.api.times import format_time
 from nodeless.lifecycle import ClaimView, step
 from nodeless.model.instructions import DeleteClaim, PublishEvent, UpdateNode
-from nodeless.model.labels import EMPTINESS_TIMESTAMP
+from nodeless.model.labels import EMPTINESS_TIMESTAMP, PAUSE
 from tests.factories import DAEMON, NOW, a_node, a_pod, a_pool, an_initialized_claim
 
 CLAIM = an_initialized_claim()
@@ -83,3 +85,14 @@ def test_without_the_setting_nodes_stay():
     assert instructions(pool=a_pool()).instructions == ()
     (update,) = instructions(marked(), pool=a_pool()).instructions
     assert update.annotations == {EMPTINESS_TIMESTAMP: None}
+
+
+@pytest.mark.parametrize("braked", ["node", "pool", ""])
+def test_an_empty_node_stays_while_disruption_is_paused(braked):
+    def paused(subject):
+        return {PAUSE: "true"} if subject == braked else {PAUSE: "false"}
+
+    pool = a_pool(ttl_seconds_after_empty=30, own_annotations=paused("pool"))
+    node = a_node(annotations={EMPTINESS_TIMESTAMP: format_time(NOW), **paused("node")})
+    found = instructions(node, pool=pool, now=NOW + 31).instructions
+    assert any(isinstance(each, DeleteClaim) for each in found) == (not braked)

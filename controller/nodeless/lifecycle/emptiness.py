@@ -7,7 +7,7 @@ of the controller does not begin the wait anew.
 from nodeless.api.times import format_time, parse_time
 from nodeless.lifecycle.view import ClaimView, Step, cause_of
 from nodeless.model.instructions import DeleteClaim, PublishEvent, UpdateNode
-from nodeless.model.labels import EMPTINESS_TIMESTAMP
+from nodeless.model.labels import EMPTINESS_TIMESTAMP, PAUSE
 from nodeless.model.nodes import Node
 from nodeless.model.pools import PROVISIONER
 
@@ -41,6 +41,9 @@ def step_emptiness(view: ClaimView, now: float) -> Step:
     ends_at = _emptied_at(node) + ttl
     if now < ends_at:
         return Step(again_at=ends_at)
+    if any(each.get(PAUSE) == "true" for each in (node.annotations, pool.own_annotations)):
+        # The mark stays: once the brake is off, the time that the node has been empty counts.
+        return Step()
     message = f"empty for {ttl} s (ttlSecondsAfterEmpty of {pool.reference})"
     return Step(
         (
