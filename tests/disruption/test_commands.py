@@ -14,6 +14,7 @@ from nodeless.model.instructions import (
     AnnotateClaim,
     CreateClaim,
     DeleteClaim,
+    PublishEvent,
     UpdateClaimStatus,
     UpdateNode,
 )
@@ -81,7 +82,7 @@ def ready(snapshot):
 
 def test_the_replacement_is_written_before_anything_is_done_to_the_old_node():
     instructions, after = begun()
-    assert kinds(instructions) == [CreateClaim, UpdateNode, UpdateClaimStatus]
+    assert kinds(instructions) == [CreateClaim, AnnotateClaim, UpdateNode, UpdateClaimStatus]
     assert replacement_of(after).annotations["nodeless.dev/replaces"] == "a"
     assert after.nodes["node-a"].taints == (DISRUPTED,)
     assert after.claims["a"].condition(DISRUPTION_REASON).reason == "Underutilized"
@@ -119,6 +120,49 @@ def test_dn_19_a_replacement_that_vanishes_leaves_the_old_node_as_it_was():
     assert advance(back, NOW + 61) == ()
 
 
+def failures(instructions):
+    return [each.name for each in of_kind(instructions, PublishEvent) if each.reason == "DisruptionFailed"]
+
+
+def test_dn_19_a_node_rests_even_when_its_replacement_is_gone_before_anybody_saw_it_leave():
+    """A claim that was never launched ends in well under a second."""
+    _, after = begun()
+    lost = apply(after, events.ClaimGone(replacement_of(after).name))
+    steps = advance(lost, NOW + 60)
+    assert failures(steps) == ["node-a"]
+    back = carried_out(lost, steps)
+    assert decide(back, now=NOW + 120).verdicts["a"].code == "CoolingDown"
+    assert decide(back, now=NOW + 400).moves
+
+
+def test_dn_19_a_replacement_that_leaves_slowly_is_told_once():
+    _, after = begun()
+    failed = replace(replacement_of(after), deletion_timestamp=NOW)
+    leaving = apply(after, events.ClaimSeen(failed))
+    steps = advance(leaving, NOW + 60)
+    assert failures(steps) == ["node-a"]
+    gone = apply(carried_out(leaving, steps), events.ClaimGone(failed.name))
+    assert advance(gone, NOW + 61) == ()
+
+
+def test_dn_18_a_move_without_replacement_that_was_cut_short_makes_no_node_rest():
+    """The leader was killed between the marks and the deletions: the next one may make the move at once."""
+    seen = cluster(POOL, node_of(POOL, "a"), node_of(POOL, "b"))
+    instructions, _ = begun(seen)
+    marked = carried_out(seen, [each for each in instructions if not isinstance(each, DeleteClaim)])
+    steps = advance(marked, NOW + 1)
+    assert not failures(steps)
+    assert only_move(decide(carried_out(marked, steps), now=NOW + 2)).claims == ("a", "b")
+
+
+def test_nobody_rests_when_the_replacement_has_taken_the_place_and_goes_later():
+    _, after = begun()
+    done = ready(after)
+    ended = carried_out(done, advance(done, NOW + 60))
+    later = apply(ended, events.ClaimGone(replacement_of(done).name))
+    assert advance(later, NOW + 61) == ()
+
+
 def test_co_26_a_replacement_that_cannot_be_launched_makes_the_node_usable_again_and_is_not_tried_at_once():
     _, after = begun()
     failed = replace(replacement_of(after), deletion_timestamp=NOW)
@@ -152,7 +196,7 @@ def test_dn_18_a_mark_that_no_command_speaks_of_is_taken_off():
 
 
 @settings(deadline=None)
-@given(st.integers(0, 3))
+@given(st.integers(0, 4))
 def test_the_next_leader_goes_on_wherever_the_last_one_was_killed(count):
     instructions, _ = begun()
     after = carried_out(CLUSTER, instructions[:count])

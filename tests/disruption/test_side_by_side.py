@@ -45,7 +45,8 @@ def test_replacements_are_written_at_the_same_time_and_stand_before_the_first_ma
     move = Move(UNDERUTILIZED, NAMES, planned * 2, 3.0, 2.0, 0, "", drain_grace=30)
     instructions = begin(move, CLUSTER, dict(CLUSTER.pools), NOW)
     found = [{kind for each in part for kind in each} for part in parts(instructions)]
-    assert found == [{AnnotateClaim}, {CreateClaim}, {UpdateNode, PublishEvent, UpdateClaimStatus}]
+    marks = {UpdateNode, PublishEvent, UpdateClaimStatus}
+    assert found == [{AnnotateClaim}, {CreateClaim}, {AnnotateClaim}, marks]
 
 
 def test_an_event_waits_for_nobody_and_keeps_nobody_waiting():

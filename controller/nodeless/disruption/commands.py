@@ -8,7 +8,8 @@ replacements written, each annotated with the claims that it replaces   -> begin
 
 A replacement carries the names of the claims that it replaces, how many replacements there
 are, and why: whoever leads next goes on from there. A marked node that no living command
-speaks of is unmarked.
+speaks of is unmarked. Each claim to be replaced carries the names of its replacements: that there
+were some is known even when they are gone before anybody looks.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -35,6 +36,7 @@ from nodeless.model.labels import (
     DISRUPTION_REASON_ANNOTATION,
     DRAIN_GRACE,
     NOT_BEFORE,
+    REPLACED_BY,
     REPLACEMENTS,
     REPLACES,
 )
@@ -100,6 +102,7 @@ def begin(
         CreateClaim(cause, replace(create.claim, annotations={**create.claim.annotations, **notes}))
         for create in creates
     ]
+    instructions += _promises(snapshot, move.claims, [create.claim.name for create in creates], cause)
     for name in move.claims:
         instructions += _marks(snapshot, name, move.reason, move.message, now, cause)
     if not creates:
@@ -115,6 +118,16 @@ def _reboots(move: Move, snapshot: Snapshot, now: float) -> list[Instruction]:
         if claim is not None and node is not None:
             instructions += requested(claim, node, move.message, now)
     return instructions
+
+
+def _promises(
+    snapshot: Snapshot, olds: Sequence[str], replacements: Sequence[str], cause: str
+) -> list[Instruction]:
+    """Each old claim says what is to take its place; nothing to write when there is no replacement."""
+    names = ",".join(replacements)
+    claims = (snapshot.claims[old] for old in olds if old in snapshot.claims)
+    missing = (claim.name for claim in claims if names and REPLACED_BY not in claim.annotations)
+    return [AnnotateClaim(cause, name, {REPLACED_BY: names}) for name in missing]
 
 
 def _marks(
@@ -147,7 +160,12 @@ def advance(snapshot: Snapshot, now: float) -> tuple[Instruction, ...]:
     for olds, replacements in sorted(commands.items()):
         instructions += _step(snapshot, olds, replacements, len(busy), now)
     for name, claim in sorted(snapshot.claims.items()):
-        if name not in busy and claim.deletion_timestamp is None:
+        if name in busy or claim.deletion_timestamp is not None:
+            continue
+        if REPLACED_BY in claim.annotations:
+            why = "its replacement has vanished"
+            instructions += _left_alone(snapshot, claim, why, now, f"disruption:{name}")
+        else:
             instructions += _unmarked(snapshot, claim, now)
     return tuple(instructions)
 
@@ -178,7 +196,8 @@ def _step(
         why = "a replacement has vanished" if vanished else f"not ready within {timeout(queued):.0f} s"
         return _failed(snapshot, living, present, why, now, cause)
     if not all(claim.is_true(INITIALIZED_CONDITION) for claim in present):
-        return [mark for old in living for mark in _marks(snapshot, old, reason, "", now, cause)]
+        marks = [mark for old in living for mark in _marks(snapshot, old, reason, "", now, cause)]
+        return [*_promises(snapshot, living, [claim.name for claim in present], cause), *marks]
     instructions: list[Instruction] = []
     for old in living:
         claim = snapshot.claims[old]
@@ -211,22 +230,39 @@ def _failed(
     """Everything stays; the replacements that are there become nodes like any other."""
     instructions: list[Instruction] = []
     for old in olds:
-        claim = snapshot.claims[old]
-        node = snapshot.node_of(claim)
-        again = {NOT_BEFORE: format_time(now + COOL_DOWN)}
-        instructions.append(AnnotateClaim(cause, old, again))
-        if node is not None:
-            text = f"stays: {why}; it is looked at again in {COOL_DOWN:.0f} s"
-            instructions.append(
-                PublishEvent(cause, "Node", node.name, "Warning", "DisruptionFailed", text, uid=node.uid)
-            )
-        instructions += _unmarked(snapshot, claim, now)
+        instructions += _left_alone(snapshot, snapshot.claims[old], why, now, cause)
     for claim in present:
         instructions.append(AnnotateClaim(cause, claim.name, {REPLACES: None, REPLACEMENTS: None}))
     return instructions
 
 
+def _left_alone(snapshot: Snapshot, claim: Claim, why: str, now: float, cause: str) -> list[Instruction]:
+    """The marks go off, and no other move is made with the node for a while."""
+    node = snapshot.node_of(claim)
+    notes: dict[str, str | None] = {NOT_BEFORE: format_time(now + COOL_DOWN), **_old_notes(claim)}
+    instructions: list[Instruction] = [AnnotateClaim(cause, claim.name, notes)]
+    if node is not None:
+        text = f"stays: {why}; it is looked at again in {COOL_DOWN:.0f} s"
+        instructions.append(
+            PublishEvent(cause, "Node", node.name, "Warning", "DisruptionFailed", text, uid=node.uid)
+        )
+    return [*instructions, *_marks_off(snapshot, claim, now)]
+
+
 def _unmarked(snapshot: Snapshot, claim: Claim, now: float) -> list[Instruction]:
+    instructions, notes = _marks_off(snapshot, claim, now), _old_notes(claim)
+    if notes:
+        instructions.append(AnnotateClaim(f"disruption:{claim.name}", claim.name, notes))
+    return instructions
+
+
+def _old_notes(claim: Claim) -> dict[str, str | None]:
+    """What a move wrote onto the claim, as an annotation takes it off."""
+    keys = (REPLACED_BY,) if claim.is_true(REBOOTING) else (REPLACED_BY, DRAIN_GRACE)
+    return dict.fromkeys(key for key in keys if key in claim.annotations)
+
+
+def _marks_off(snapshot: Snapshot, claim: Claim, now: float) -> list[Instruction]:
     cause = f"disruption:{claim.name}"
     instructions: list[Instruction] = []
     node = snapshot.node_of(claim)
@@ -235,8 +271,6 @@ def _unmarked(snapshot: Snapshot, claim: Claim, now: float) -> list[Instruction]
         instructions.append(
             UpdateNode(cause, node.name, taints=others, stage="node is not disrupted any more")
         )
-    if DRAIN_GRACE in claim.annotations and not claim.is_true(REBOOTING):
-        instructions.append(AnnotateClaim(cause, claim.name, {DRAIN_GRACE: None}))
     if claim.is_true(DISRUPTION_REASON):
         condition = changed_condition(claim, DISRUPTION_REASON, "False", now, reason="NotDisrupted")
         instructions.append(UpdateClaimStatus(cause, claim.name, condition))
