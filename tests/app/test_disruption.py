@@ -117,7 +117,7 @@ def test_ex_04_an_expired_node_is_replaced_before_it_ends(scene):
         patch = {"spec": {"ttlSecondsUntilExpired": 1}}
         await asyncio.to_thread(rig.api.patch, f"{POOLS}/default", patch)
         name = old["metadata"]["name"]
-        await rig.until(
+        (new,) = await rig.until(
             lambda: [
                 claim
                 for claim in rig.api.list(CLAIMS)
@@ -127,7 +127,9 @@ def test_ex_04_an_expired_node_is_replaced_before_it_ends(scene):
         # Once is enough: the successor may live.
         await asyncio.to_thread(rig.api.patch, f"{POOLS}/default", {"spec": {"ttlSecondsUntilExpired": None}})
         await rig.until_gone(f"{CLAIMS}/{name}")
-        (left,) = await nodes_of(rig, 1)
-        assert left != old["status"]["nodeName"] or rig.api.find(f"{NODES}/{left}")
+        ((node, left),) = (await nodes_of(rig, 1)).items()
+        assert left["metadata"]["name"] == new["metadata"]["name"]
+        assert left["status"]["providerID"] != old["status"]["providerID"]
+        assert rig.api.get(f"{NODES}/{node}")["spec"]["providerID"] == left["status"]["providerID"]
 
     scene(scenario)

@@ -22,7 +22,7 @@ from nodeless.lifecycle.joining import REGISTRATION_DEADLINE
 from tests.app.process import environment, settings
 from tests.app.test_generation_one import a_class, a_node_pool
 from tests.app.world import CLAIMS, NODES, Kubelets, a_budget, a_pod, a_provisioner, a_template
-from tests.chaos.invariants import CLAIM_TAG, Watcher
+from tests.chaos.invariants import CLAIM_TAG, Watcher, instance_of
 
 #: Leaders that die at each boundary.
 DEATHS = int(os.environ.get("CHAOS_DEATHS", "1"))
@@ -242,13 +242,19 @@ class World:
         """Wait until these claims, their nodes and their instances are no more."""
 
         def away() -> bool:
-            tags = {
+            # Read before the claims: no claim takes the name of its instance along unseen.
+            living = self.observer.instances()
+            there = self.claims()
+            known = {instance_of(claim): name for name, claim in there.items()}
+            known |= self.watcher.invariants.claim_of
+            tagged = {
                 each["Value"]
-                for instance in self.observer.instances().values()
+                for instance in living.values()
                 for each in instance.get("Tags", ())
                 if each["Key"] == CLAIM_TAG
             }
-            return not set(claims) & (set(self.claims()) | set(self.nodes()) | tags)
+            owners = tagged | {known[key] for key in living if key in known}
+            return not set(claims) & (set(there) | set(self.nodes()) | owners)
 
         self.until(away, f"claims {', '.join(claims)} are gone with node and instance")
 
