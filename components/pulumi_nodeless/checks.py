@@ -37,6 +37,15 @@ class Violation:
 Check: TypeAlias = Callable[[Sequence[Resource]], Iterator[Violation]]
 
 _NODE_CLASSES: Final = ("AWSNodeTemplate", "EC2NodeClass")
+#: pulumi-eks's component, and what it appends to its name for the cluster that it makes.
+_COMPOSED: Final = "eks:index:Cluster"
+_CHILD: Final = "-eksCluster"
+#: Types of clusters, each with the block that says who reaches its API server.
+_ENDPOINTS: Final[Mapping[str, str]] = {
+    _COMPOSED: "",
+    "aws:eks/cluster:Cluster": "vpcConfig",
+    "aws-native:eks:Cluster": "resourcesVpcConfig",
+}
 
 
 def one_discoverable_security_group(resources: Sequence[Resource]) -> Iterator[Violation]:
@@ -67,11 +76,21 @@ def discoverable_subnets(resources: Sequence[Resource]) -> Iterator[Violation]:
 
 def no_public_endpoint(resources: Sequence[Resource]) -> Iterator[Violation]:
     """The API server answers inside the VPC only."""
-    for each in resources:
-        if each.type == "eks:index:Cluster" and each.properties.get("endpointPublicAccess", True) is True:
-            yield Violation(
-                each.name, "its API server answers from the internet; hint: set endpointPublicAccess to false"
-            )
+    clusters = [each for each in resources if each.type in _ENDPOINTS]
+    # What EKS is told is what the child says, where the engine has seen it; it is one cluster all the same.
+    composed = {f"{each.name}{_CHILD}": each.name for each in clusters if each.type == _COMPOSED}
+    children = {each.name for each in clusters if each.type != _COMPOSED}
+    for each in clusters:
+        block = _ENDPOINTS[each.type]
+        settings = each.properties.get(block) if block else each.properties
+        told_by_child = each.type == _COMPOSED and f"{each.name}{_CHILD}" in children
+        if told_by_child or not isinstance(settings, Mapping):
+            continue
+        if settings.get("endpointPublicAccess", True) is True:
+            name = composed.get(each.name, each.name)
+            path = "" if name != each.name or not block else f"{block}."
+            hint = f"set {path}endpointPublicAccess to false"
+            yield Violation(name, f"its API server answers from the internet; hint: {hint}")
 
 
 def encrypted_volumes(resources: Sequence[Resource]) -> Iterator[Violation]:

@@ -40,6 +40,37 @@ def test_a_stack_with_a_public_endpoint_is_none_for_production(environment: Reco
     assert message.startswith("nodeless-cluster-eks: its API server answers from the internet")
 
 
+EKS, AWS_EKS, NATIVE_EKS = "eks:index:Cluster", "aws:eks/cluster:Cluster", "aws-native:eks:Cluster"
+
+
+@pytest.mark.parametrize("answers", [True, False, None], ids=["public", "private", "unsaid"])
+@pytest.mark.parametrize(
+    ("token", "block"), [(EKS, ""), (AWS_EKS, "vpcConfig"), (NATIVE_EKS, "resourcesVpcConfig")]
+)
+def test_a_cluster_that_the_internet_reaches_is_named_whatever_declares_it(
+    token: str, block: str, answers: bool | None
+) -> None:
+    said = {} if answers is None else {"endpointPublicAccess": answers}
+    messages = told(
+        PRODUCTION["no-public-endpoint"], Resource(token, "own", {block: said} if block else said)
+    )
+    path = f"{block}.endpointPublicAccess" if block else "endpointPublicAccess"
+    hint = f"own: its API server answers from the internet; hint: set {path} to false"
+    assert messages == ([] if answers is False else [hint])
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_a_cluster_of_pulumi_eks_is_told_once_and_by_what_eks_is_told(answers: bool) -> None:
+    """Some versions of the engine show the inputs of a component, others none."""
+    child = Resource(AWS_EKS, "own-eksCluster", {"vpcConfig": {"endpointPublicAccess": answers}})
+    for inputs in ({"endpointPublicAccess": answers}, {}):
+        messages = told(PRODUCTION["no-public-endpoint"], Resource(EKS, "own", inputs), child)
+        assert [message.partition(";")[0] for message in messages] == (
+            ["own: its API server answers from the internet"] if answers else []
+        )
+        assert all(message.endswith("set endpointPublicAccess to false") for message in messages)
+
+
 def test_a_second_security_group_that_can_be_discovered_is_named() -> None:
     groups = [
         Resource("aws:ec2/tag:Tag", "cluster", {"resourceId": "sg-1", "key": DISCOVERY, "value": "shop"}),
