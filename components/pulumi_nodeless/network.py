@@ -27,6 +27,7 @@ PRIVATE_SERVICES: Final = (
     "ecr.api",
     "ecr.dkr",
     "eks",
+    "eks-auth",
     "elasticloadbalancing",
     "logs",
     "sqs",
@@ -34,7 +35,9 @@ PRIVATE_SERVICES: Final = (
     "sts",
 )
 """What nodes, Fargate pods and the controller call in a VPC without a way out; S3 has an endpoint anyway.
-Source: https://docs.aws.amazon.com/eks/latest/userguide/private-clusters.html"""
+Source: https://docs.aws.amazon.com/eks/latest/userguide/private-clusters.html, and for eks-auth
+https://docs.aws.amazon.com/eks/latest/userguide/pod-id-agent-setup.html: it is there whatever gives the
+controller its role, since any workload may come by its own through EKS Pod Identity."""
 
 
 class NetworkArgs(TypedDict):

@@ -32,6 +32,8 @@ def test_without_nat_private_subnets_reach_aws_services_by_endpoints_alone() -> 
     assert made.faults == []
     assert made.of("aws:ec2/natGateway:NatGateway") == made.of("aws:ec2/eip:Eip") == []
     assert [route.name for route in made.of("aws:ec2/route:Route")] == ["net-public-default"]
+    # The agent of EKS Pod Identity calls a service of its own.
+    assert "com.amazonaws.us-east-1.eks-auth" in endpoints(made, "Interface")
     assert set(endpoints(made, "Interface")) == {
         f"com.amazonaws.us-east-1.{service}" for service in PRIVATE_SERVICES
     }
