@@ -42,7 +42,7 @@ class AdoptedNetwork(pulumi.ComponentResource):
     ) -> None:
         self._name = name
         reader = ArgumentReader("AdoptedNetwork", args, AdoptedNetworkArgs)
-        cluster = reader.text("cluster_name")
+        cluster = reader.cluster_name()
         private, public = reader.texts("private_subnet_ids"), reader.texts("public_subnet_ids")
         if len(set(private)) < 2 and not reader.problems:
             reader.report(

@@ -14,6 +14,8 @@ from typing import Any, Final
 
 import pulumi
 
+from pulumi_nodeless import names
+
 MARKING_TAGS: Final = (
     "karpenter.sh/",
     "karpenter.k8s.aws/",
@@ -61,7 +63,7 @@ class ArgumentReader:
         known = tuple(shape.__annotations__)
         for name in args:
             if name not in known:
-                close = get_close_matches(name, known, 1)
+                close = get_close_matches(str(name), known, 1)
                 hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(sorted(known))}"
                 self.report(name, "no such argument", hint)
         for name in sorted(getattr(shape, "__required_keys__", ())):
@@ -89,6 +91,21 @@ class ArgumentReader:
             return given
         self.report(name, f"expected text, got {type(given).__name__}", _plain_hint(given))
         return default
+
+    def cluster_name(self) -> str:
+        """The argument `cluster_name`: a plain text that EKS accepts."""
+        self.check_cluster_name()
+        return self.text("cluster_name")
+
+    def check_cluster_name(self) -> None:
+        """Reports a `cluster_name` that EKS would refuse; one that is not known yet passes."""
+        given = self._args.get("cluster_name")
+        if isinstance(given, str) and not names.valid_cluster_name(given):
+            self.report(
+                "cluster_name",
+                f"{given!r} is no name that EKS accepts",
+                f"up to {names.CLUSTER_NAME_LIMIT} letters, digits, - and _, a letter or digit first",
+            )
 
     def choice(self, name: str, allowed: Sequence[str], default: str) -> str:
         """A plain text out of a closed list."""

@@ -111,7 +111,7 @@ class Capacity(pulumi.ComponentResource):
         self._name, self._given_options = name, opts
         self._owner = f"{pulumi.get_project()}/{pulumi.get_stack()}/{name}"
         reader = ArgumentReader("Capacity", args, CapacityArgs)
-        self._discovery = {names.DISCOVERY_TAG: reader.text("cluster_name")}
+        self._discovery = {names.DISCOVERY_TAG: reader.cluster_name()}
         self._timeout = f"{reader.integer('timeout_minutes', 30, 1, 24 * 60)}m"
         self._profile = reader.value("instance_profile")
         self._manifests: list[Mapping[str, Any]] = []

@@ -87,7 +87,7 @@ class ClusterOptions:
         """
         reader = ArgumentReader("Cluster", args, ClusterArgs)
         options = cls(
-            cluster_name=reader.text("cluster_name"),
+            cluster_name=reader.cluster_name(),
             kubernetes_version=reader.text("kubernetes_version") or None,
             authentication_mode=reader.choice(
                 "authentication_mode", AUTHENTICATION_MODES, API_AND_CONFIG_MAP
@@ -97,10 +97,6 @@ class ClusterOptions:
             log_types=reader.texts("log_types"),
             tags=reader.tags("tags"),
         )
-        if options.cluster_name and not names.valid_cluster_name(options.cluster_name):
-            reader.report(
-                "cluster_name", f"{options.cluster_name!r} is no name that EKS accepts", "my-cluster"
-            )
         version = options.kubernetes_version
         if version is not None and not _VERSION.fullmatch(version):
             reader.report("kubernetes_version", f"{version!r} is no version that EKS has", "1.33")

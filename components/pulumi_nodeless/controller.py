@@ -85,7 +85,7 @@ class ControllerOptions:
         """
         reader = ArgumentReader("Controller", args, ControllerArgs)
         options = cls(
-            cluster_name=reader.text("cluster_name"),
+            cluster_name=reader.cluster_name(),
             namespace=reader.text("namespace", NAME),
             image=reader.value("image", DEFAULT_IMAGE),
             replicas=reader.integer("replicas", 2, 1, 5),

@@ -85,7 +85,7 @@ class ControllerIdentity(pulumi.ComponentResource):
     ) -> None:
         reader = ArgumentReader("ControllerIdentity", args, ControllerIdentityArgs)
         self._name, self._args, self._given = name, args, opts
-        self._cluster, self._tags = reader.text("cluster_name"), reader.tags("tags")
+        self._cluster, self._tags = reader.cluster_name(), reader.tags("tags")
         self._namespace = reader.text("namespace", "karpenter")
         self._service_account = reader.text("service_account", "karpenter")
         permissions = reader.choice("permissions", tuple(POLICIES), GUIDE)

@@ -104,7 +104,7 @@ class Environment(pulumi.ComponentResource):
         check_environment(args)
         super().__init__("nodeless:index:Environment", name, {}, opts)
         reader = ArgumentReader("Environment", args, EnvironmentArgs)
-        cluster_name = reader.text("cluster_name")
+        cluster_name = reader.cluster_name()
         mode = reader.choice("authentication_mode", AUTHENTICATION_MODES, API_AND_CONFIG_MAP)
         namespace = reader.text("controller_namespace", NAME)
         minutes = reader.integer("teardown_timeout_minutes", 30, 1, 24 * 60)

@@ -76,7 +76,7 @@ def check_environment(args: EnvironmentArgs) -> None:
         ArgumentError: with every fault found.
     """
     reader = ArgumentReader("Environment", args, EnvironmentArgs)
-    cluster, namespace = reader.text("cluster_name"), reader.text("controller_namespace", NAME)
+    cluster, namespace = reader.cluster_name(), reader.text("controller_namespace", NAME)
     reader.tags("tags")
     patience = reader.integer("teardown_timeout_minutes", 30, 1, 24 * 60)
     drain_seconds(reader, "teardown_drain_minutes", patience)

@@ -40,7 +40,7 @@ class PodExecutionRole(pulumi.ComponentResource):
         self, name: str, args: PodExecutionRoleArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         reader = ArgumentReader("PodExecutionRole", args, PodExecutionRoleArgs)
-        cluster, tags = reader.text("cluster_name"), reader.tags("tags")
+        cluster, tags = reader.cluster_name(), reader.tags("tags")
         reader.check()
         super().__init__("nodeless:index:PodExecutionRole", name, {}, opts)
         invoke = pulumi.InvokeOutputOptions(parent=self)
@@ -156,6 +156,7 @@ class FargateProfiles(pulumi.ComponentResource):
         self, name: str, args: FargateProfilesArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         reader = ArgumentReader("FargateProfiles", args, FargateProfilesArgs)
+        reader.check_cluster_name()
         specs = reader.value("profiles", DEFAULT_PROFILES)
         tags, coredns = reader.tags("tags"), reader.flag("manage_coredns", True)
         check_profiles(reader, "profiles", specs)

@@ -39,7 +39,7 @@ class NodeIdentity(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: NodeIdentityArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         reader = ArgumentReader("NodeIdentity", args, NodeIdentityArgs)
-        cluster, tags = reader.text("cluster_name"), reader.tags("tags")
+        cluster, tags = reader.cluster_name(), reader.tags("tags")
         reader.check()
         super().__init__("nodeless:index:NodeIdentity", name, {}, opts)
         partition = aws.get_partition_output(opts=pulumi.InvokeOutputOptions(parent=self))
@@ -95,6 +95,7 @@ class NodeAccess(pulumi.ComponentResource):
 
     def __init__(self, name: str, args: NodeAccessArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         reader = ArgumentReader("NodeAccess", args, NodeAccessArgs)
+        reader.check_cluster_name()
         mode = reader.choice("authentication_mode", AUTHENTICATION_MODES, API_AND_CONFIG_MAP)
         tags = reader.tags("tags")
         reader.check()

@@ -63,7 +63,7 @@ class ControllerImage(pulumi.ComponentResource):
         self, name: str, args: ControllerImageArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         reader = ArgumentReader("ControllerImage", args, ControllerImageArgs)
-        cluster, tags = reader.text("cluster_name"), reader.tags("tags")
+        cluster, tags = reader.cluster_name(), reader.tags("tags")
         source = Path(reader.text("source", str(_SOURCE)))
         version = reader.text("version", "0.1.0")
         revision = reader.text("revision", "unknown")

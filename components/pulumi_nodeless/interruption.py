@@ -51,7 +51,7 @@ class InterruptionQueue(pulumi.ComponentResource):
         self, name: str, args: InterruptionQueueArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         reader = ArgumentReader("InterruptionQueue", args, InterruptionQueueArgs)
-        cluster, tags = reader.text("cluster_name"), reader.tags("tags")
+        cluster, tags = reader.cluster_name(), reader.tags("tags")
         reader.check()
         super().__init__("nodeless:index:InterruptionQueue", name, {}, opts)
         child = pulumi.ResourceOptions(parent=self)

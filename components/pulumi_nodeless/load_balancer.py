@@ -75,7 +75,7 @@ class LoadBalancerController(pulumi.ComponentResource):
         self, name: str, args: LoadBalancerControllerArgs, opts: pulumi.ResourceOptions | None = None
     ) -> None:
         reader = ArgumentReader("LoadBalancerController", args, LoadBalancerControllerArgs)
-        cluster, tags = reader.text("cluster_name"), reader.tags("tags")
+        cluster, tags = reader.cluster_name(), reader.tags("tags")
         values = _values(reader, cluster, tags)
         reader.check()
         super().__init__("nodeless:index:LoadBalancerController", name, {}, opts)

@@ -22,7 +22,8 @@ INSTANCE_PROFILE_LIMIT = 128
 QUEUE_LIMIT = 80
 REPOSITORY_LIMIT = 256
 _DIGEST_LENGTH = 8
-_CLUSTER_NAME = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,99}")
+CLUSTER_NAME_LIMIT = 100
+_CLUSTER_NAME = re.compile(rf"[0-9A-Za-z][0-9A-Za-z_-]{{0,{CLUSTER_NAME_LIMIT - 1}}}")
 
 
 def valid_cluster_name(name: str) -> bool:

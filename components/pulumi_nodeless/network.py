@@ -96,7 +96,7 @@ class NetworkOptions:
             reader.report("cidr", str(error), "for example 10.0.0.0/16")
         nat = reader.choice("nat_gateways", (NAT_SINGLE, NAT_PER_ZONE, NAT_NONE), NAT_SINGLE)
         options = cls(
-            cluster_name=reader.text("cluster_name"),
+            cluster_name=reader.cluster_name(),
             cidr=address_range,
             zone_count=len(zones) or reader.integer("zone_count", 3, 2, cidr.MAXIMUM_ZONES),
             availability_zones=zones,

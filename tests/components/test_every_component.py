@@ -101,6 +101,27 @@ def test_without_what_it_needs_it_says_so_before_anything_is_registered(componen
     assert recorder.resources == {}
 
 
+@pytest.mark.parametrize("component", [each for each in COMPONENTS if "cluster_name" in ARGS[each]])
+@pytest.mark.parametrize("name", ["c" * 101, "under.way", "-dash", ""])
+def test_a_name_that_eks_refuses_is_refused_before_anything_is_registered(component: str, name: str) -> None:
+    recorder = Recorder()
+    given = {**ARGS[component], "cluster_name": name}
+    with pytest.raises(ArgumentError) as caught:
+        run(lambda: getattr(pulumi_nodeless, component)("one", given), recorder=recorder)
+    (problem,) = [each for each in caught.value.problems if each.path == "cluster_name"]
+    assert str(problem).startswith(
+        f"cluster_name: {name!r} is no name that EKS accepts (hint: up to 100 letters"
+    )
+    assert recorder.resources == {}
+
+
+@pytest.mark.parametrize("component", ["FargateProfiles", "NodeAccess"])
+def test_a_name_that_is_known_only_later_passes_where_it_is_handed_on(component: str) -> None:
+    made = alone(component, args={"cluster_name": pulumi.Output.from_input("demo")})
+    names = {each.inputs["clusterName"] for each in made.custom() if "clusterName" in each.inputs}
+    assert names == {"demo"}
+
+
 @pytest.mark.parametrize("component", COMPONENTS)
 def test_its_outputs_are_those_that_it_declares(component: str) -> None:
     made: list[Any] = []
