@@ -1,7 +1,8 @@
 """The full environment on AWS, from a stack's configuration.
 
 Reads every key that Pulumi.yaml declares and hands it to `pulumi_nodeless.Environment`. Defaults live with
-the component and are repeated in Pulumi.yaml for its readers; a key that is not set is not handed on.
+the component and are repeated in Pulumi.yaml for its readers; a key that is not set is not handed on. Members
+of objects are written in camelCase, as the keys are.
 """
 
 from typing import Any
@@ -10,6 +11,7 @@ import pulumi
 import pulumi_aws as aws
 
 from pulumi_nodeless import Environment, EnvironmentArgs
+from pulumi_nodeless.shapes import kinds, python_members
 
 
 def environment_args(config: pulumi.Config) -> EnvironmentArgs:
@@ -28,6 +30,7 @@ def environment_args(config: pulumi.Config) -> EnvironmentArgs:
         "cluster_log_types": config.get_object("clusterLogTypes") or None,
         "secrets_key_arn": config.get("secretsKeyArn") or None,
         "protect": config.get_bool("protect") or None,
+        "controller_namespace": config.get("controllerNamespace"),
         "controller_image": config.get("controllerImage") or None,
         "build_image": config.get_bool("buildImage"),
         "image_base": config.get("imageBase") or None,
@@ -40,17 +43,23 @@ def environment_args(config: pulumi.Config) -> EnvironmentArgs:
         "fargate_profiles": config.get_object("fargateProfiles") or None,
         "interruption_queue": config.get_bool("interruptionQueue"),
         "load_balancer_controller": config.get_bool("loadBalancerController"),
+        "node_templates": config.get_object("nodeTemplates") or None,
+        "provisioners": config.get_object("provisioners") or None,
+        "node_classes": config.get_object("nodeClasses") or None,
+        "node_pools": config.get_object("nodePools") or None,
         "preview_plan": config.get_bool("previewPlan"),
         "teardown_timeout_minutes": config.get_int("teardownTimeoutMinutes"),
         "teardown_drain_minutes": config.get_int("teardownDrainMinutes") or None,
         "tags": config.get_object("tags"),
     }
     if config.get_bool("defaultPool") is False:
-        given.update(node_templates=[], provisioners=[])
+        given |= {name: given[name] or [] for name in ("node_templates", "provisioners")}
+    kind_of = kinds(EnvironmentArgs)
     args: EnvironmentArgs = {"cluster_name": config.get("clusterName") or f"nodeless-{pulumi.get_stack()}"}
     for name, value in given.items():
         if value is not None:
-            args[name] = value  # type: ignore[literal-required]  # the names above are EnvironmentArgs'
+            # The names above are those of EnvironmentArgs.
+            args[name] = python_members(value, kind_of[name])  # type: ignore[literal-required]
     return args
 
 

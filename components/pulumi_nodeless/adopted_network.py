@@ -43,13 +43,7 @@ class AdoptedNetwork(pulumi.ComponentResource):
         self._name = name
         reader = ArgumentReader("AdoptedNetwork", args, AdoptedNetworkArgs)
         cluster = reader.cluster_name()
-        private, public = reader.texts("private_subnet_ids"), reader.texts("public_subnet_ids")
-        if len(set(private)) < 2 and not reader.problems:
-            reader.report(
-                "private_subnet_ids", f"{list(private)} are too few", "EKS needs subnets in two zones"
-            )
-        for both in sorted(set(private) & set(public)):
-            reader.report("public_subnet_ids", f"{both} is given as a private subnet, too")
+        private, public = read_subnets(reader)
         reader.check()
         super().__init__("nodeless:index:AdoptedNetwork", name, {}, opts)
         self.vpc_id = pulumi.Output.from_input(args["vpc_id"])
@@ -80,3 +74,13 @@ class AdoptedNetwork(pulumi.ComponentResource):
             lambda known: list(dict.fromkeys(known))
         )
         return ids
+
+
+def read_subnets(reader: ArgumentReader) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The private and the public subnets; reports too few of them, and those that are given as both."""
+    private, public = reader.texts("private_subnet_ids"), reader.texts("public_subnet_ids")
+    if len(set(private)) < 2 and not reader.problems:
+        reader.report("private_subnet_ids", f"{list(private)} are too few", "EKS needs subnets in two zones")
+    for both in sorted(set(private) & set(public)):
+        reader.report("public_subnet_ids", f"{both} is given as a private subnet, too")
+    return private, public

@@ -7,7 +7,7 @@ controller has removed their nodes. A pool goes before its node class, without w
 described any more.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NotRequired, TypedDict
 
@@ -16,7 +16,7 @@ import pulumi_kubernetes as k8s
 
 from nodeless.api.validation import validate
 from nodeless.model.labels import OWNER
-from pulumi_nodeless import names, pools, pools_v1
+from pulumi_nodeless import names, pools, pools_v1, shapes
 from pulumi_nodeless.arguments import ArgumentReader
 from pulumi_nodeless.foresight import Declaration, LiveCluster, foretell
 from pulumi_nodeless.ordering import child_after
@@ -57,11 +57,11 @@ class _Generation:
     """The arguments that make pools and node classes of one generation, and what they become."""
 
     classes: str
-    class_shape: type
+    class_shape: Any
     class_kind: tuple[str, str]
     class_resource: str
     pools: str
-    pool_shape: type
+    pool_shape: Any
     pool_kind: tuple[str, str]
     pool_resource: str
     #: Member of a pool's arguments that names its node class.
@@ -71,14 +71,16 @@ class _Generation:
 
 #: Stands for a value that only the engine will know, while rules are checked.
 _STAND_IN: Final = "known-later"
+#: Kinds of members that go into manifests as they are, known or not.
+_LATER: Final = (str, bool, Mapping)
 _GENERATIONS: Final = (
     _Generation(
         "node_templates",
-        NodeTemplateArgs,
+        Sequence[NodeTemplateArgs],
         (pools.NODE_TEMPLATE_API, "AWSNodeTemplate"),
         "node-template",
         "provisioners",
-        ProvisionerArgs,
+        Sequence[ProvisionerArgs],
         (pools.PROVISIONER_API, "Provisioner"),
         "provisioner",
         "node_template",
@@ -86,11 +88,11 @@ _GENERATIONS: Final = (
     ),
     _Generation(
         "node_classes",
-        NodeClassArgs,
+        Sequence[NodeClassArgs],
         (pools_v1.NODE_CLASS_API, "EC2NodeClass"),
         "node-class",
         "node_pools",
-        NodePoolArgs,
+        Sequence[NodePoolArgs],
         (pools_v1.NODE_POOL_API, "NodePool"),
         "node-pool",
         "node_class",
@@ -122,12 +124,7 @@ class Capacity(pulumi.ComponentResource):
             reader.text("controller_namespace", "karpenter"),
         )
         asks = reader.flag("preview_plan", True) and cluster.kubeconfig is not None
-        given = {
-            field: reader.value(field, ())
-            for generation in _GENERATIONS
-            for field in (generation.classes, generation.pools)
-        }
-        check_pools(reader, given, self._discovery, self._profile)
+        given = read_pools(reader, self._discovery, self._profile)
         reader.check()
         super().__init__("nodeless:index:Capacity", name, {}, opts)
         for generation in _GENERATIONS:
@@ -186,59 +183,83 @@ class Capacity(pulumi.ComponentResource):
         )
 
 
-def check_pools(
-    reader: ArgumentReader,
-    given: Mapping[str, Sequence[Mapping[str, Any]]],
-    discovery: Mapping[str, str],
-    profile: Any,
-) -> None:
-    """Reports faults of form, of references, and those that the controller's webhook would find.
+def read_pools(
+    reader: ArgumentReader, discovery: Mapping[str, str], profile: Any
+) -> dict[str, list[dict[str, Any]]]:
+    """Pools and node classes by the name of their argument, in one way of writing.
+
+    Reports faults of form, of references, and those that the controller's webhook would find.
 
     Args:
-        reader: takes the faults.
-        given: pools and node classes by the name of their argument.
+        reader: of the arguments; takes the faults.
         discovery: tag by which node classes find subnets and security group.
         profile: instance profile of node classes that name none.
     """
+    given: dict[str, list[dict[str, Any]]] = {}
     for generation in _GENERATIONS:
-        classes, pool_args = given.get(generation.classes, ()), given.get(generation.pools, ())
-        for index in _check_form(reader, generation.classes, generation.class_shape, classes):
-            path = f"{generation.classes}[{index}]"
-            spec = _class_spec(classes[index], generation, discovery, profile)
-            _check_rules(reader, path, generation.class_kind, classes[index], spec)
-        known = [item.get("name", "") for item in classes]
-        for index in _check_form(reader, generation.pools, generation.pool_shape, pool_args):
-            item, path = pool_args[index], f"{generation.pools}[{index}]"
-            if item[generation.reference] not in known:
-                reader.report(
-                    f"{path}.{generation.reference}",
-                    f"{item[generation.reference]!r} is not declared here",
-                    f"declared are {', '.join(known) or 'none'}",
-                )
+        classes, sound = _read_form(reader, generation.classes, generation.class_shape, ("name",))
+        for path, item in sound.items():
+            spec = _class_spec(item, generation, discovery, profile)
+            _check_rules(reader, path, generation.class_kind, item, spec)
+        names_given = ("name", generation.reference)
+        pool_args, sound = _read_form(reader, generation.pools, generation.pool_shape, names_given)
+        _check_references(reader, generation, pool_args, classes)
+        for path, item in sound.items():
             _check_rules(reader, path, generation.pool_kind, item, generation.pool_spec(item))
+        given |= {generation.classes: classes, generation.pools: pool_args}
+    return given
+
+
+def _check_references(
+    reader: ArgumentReader,
+    generation: _Generation,
+    pool_args: Sequence[Mapping[str, Any]],
+    classes: Sequence[Mapping[str, Any]],
+) -> None:
+    """Reports pools whose node class is not declared beside them."""
+    known = [item["name"] for item in classes if isinstance(item.get("name"), str)]
+    for index, item in enumerate(pool_args):
+        name = item.get(generation.reference)
+        if isinstance(name, str) and name not in known:
+            reader.report(
+                f"{generation.pools}[{index}].{generation.reference}",
+                f"{name!r} is not declared here",
+                f"declared are {', '.join(known) or 'none'}",
+            )
 
 
 def _class_spec(
     args: Mapping[str, Any], generation: _Generation, discovery: Mapping[str, str], profile: Any
 ) -> dict[str, Any]:
-    if generation.class_shape is NodeTemplateArgs:
+    if generation.classes == "node_templates":
         return pools.node_template_spec(args, dict(discovery))
     return pools_v1.node_class_spec(args, dict(discovery), profile)
 
 
-def _check_form(
-    reader: ArgumentReader, field: str, shape: type, items: Sequence[Mapping[str, Any]]
-) -> Iterator[int]:
-    """Reports unknown and missing members and names used twice; gives the positions of the others."""
-    seen: set[str] = set()
-    for index, item in enumerate(items):
-        each = ArgumentReader("", item, shape, f"{field}[{index}]")
-        if item.get("name") in seen:
-            each.report("name", f"{item['name']!r} is used twice")
-        seen.add(item.get("name", ""))
-        reader.problems.extend(each.problems)
-        if not each.problems:
-            yield index
+def _read_form(
+    reader: ArgumentReader, field: str, shape: Any, names_given: Sequence[str]
+) -> tuple[list[dict[str, Any]], dict[str, dict[str, Any]]]:
+    """All items of an argument, and by their paths those without a fault of form.
+
+    Reports members that are unknown, missing or of another kind, names that are not known yet, and names
+    that are used twice.
+    """
+    faults = len(reader.problems)
+    items: list[dict[str, Any]] = shapes.read(reader, field, reader.value(field, ()), shape, _LATER)
+    paths = {f"{field}[{index}]": item for index, item in enumerate(items)}
+    seen: set[object] = set()
+    for path, item in paths.items():
+        for member in names_given:
+            shapes.check_known(reader, f"{path}.{member}", item.get(member))
+        name = item.get("name")
+        if name is not None and name in seen:
+            reader.report(f"{path}.name", f"{name!r} is used twice")
+        seen.add(name)
+    faulty = tuple(problem.path + "." for problem in reader.problems[faults:])
+    sound = {
+        path: item for path, item in paths.items() if not any(each.startswith(f"{path}.") for each in faulty)
+    }
+    return items, sound
 
 
 def _check_rules(

@@ -6,6 +6,7 @@ from typing import Any
 
 import pulumi
 
+from pulumi_nodeless import shapes
 from pulumi_nodeless.arguments import ArgumentReader
 from pulumi_nodeless.environment_args import ExistingClusterArgs
 from pulumi_nodeless.kubeconfig import kubeconfig, region_of
@@ -30,13 +31,7 @@ class ClusterFacts:
 
 
 def existing_cluster(cluster_name: str, args: ExistingClusterArgs) -> ClusterFacts:
-    """The facts of a cluster that is there already.
-
-    Raises:
-        ArgumentError: with every fault of the arguments.
-    """
-    reader = ArgumentReader("Environment", args, ExistingClusterArgs, "existing_cluster")
-    reader.check()
+    """The facts of a cluster that is there already, out of arguments that have been checked."""
     document = kubeconfig(
         cluster=cluster_name,
         endpoint=args["endpoint"],
@@ -56,3 +51,17 @@ def existing_cluster(cluster_name: str, args: ExistingClusterArgs) -> ClusterFac
         kubeconfig=pulumi.Output.secret(document),
         made=(),
     )
+
+
+def read_existing_cluster(reader: ArgumentReader, args: object) -> None:
+    """Reports faults of the argument `existing_cluster`; its ARN, which names the region, must be known."""
+    given = shapes.read(reader, "existing_cluster", args, ExistingClusterArgs, (str, Sequence))
+    arn = given.get("arn")
+    shapes.check_known(reader, "existing_cluster.arn", arn)
+    try:
+        if isinstance(arn, str):
+            region_of(arn)
+    except ValueError as error:
+        reader.report(
+            "existing_cluster.arn", str(error), "as EKS tells it: arn:aws:eks:REGION:ACCOUNT:cluster/NAME"
+        )

@@ -8,13 +8,15 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from pulumi_nodeless import names
+from pulumi_nodeless import names, shapes
+from pulumi_nodeless.adopted_network import read_subnets
 from pulumi_nodeless.arguments import ArgumentError, ArgumentReader
-from pulumi_nodeless.capacity import check_pools
+from pulumi_nodeless.capacity import read_pools
 from pulumi_nodeless.cluster import ClusterOptions
+from pulumi_nodeless.cluster_facts import read_existing_cluster
 from pulumi_nodeless.controller import LABELS, NAME, ControllerOptions
 from pulumi_nodeless.controller_identity import GUIDE, IRSA, MECHANISMS, POD_IDENTITY, POLICIES
-from pulumi_nodeless.environment_args import EnvironmentArgs, ExistingClusterArgs, ExistingVpcArgs
+from pulumi_nodeless.environment_args import EnvironmentArgs, ExistingVpcArgs
 from pulumi_nodeless.fargate import FargateProfileArgs, check_profiles, profile_that_takes, profiles_for
 from pulumi_nodeless.image import check_buildable, read_base
 from pulumi_nodeless.network import NetworkOptions
@@ -47,7 +49,6 @@ _CONTROLLER: Final = {
         for name in ("namespace", "image", "replicas", "log_level", "settings", "environment")
     },
 }
-_POOLS: Final = ("node_templates", "provisioners", "node_classes", "node_pools")
 #: Arguments that say how a network is made, and so contradict one that is there.
 _NETWORK_ARGUMENTS: Final = (
     "vpc_cidr",
@@ -88,13 +89,13 @@ def check_environment(args: EnvironmentArgs) -> None:
     mechanism = reader.choice("controller_identity", MECHANISMS, IRSA)
     profiles = reader.value("fargate_profiles", profiles_for(namespace))
     faults = len(reader.problems)
-    check_profiles(reader, "fargate_profiles", profiles)
+    profiles = check_profiles(reader, "fargate_profiles", profiles)
     if len(reader.problems) == faults:
         _check_identity(reader, mechanism, profiles, namespace)
-    for existing, shape in (("existing_cluster", ExistingClusterArgs), ("existing_vpc", ExistingVpcArgs)):
-        if existing in args:
-            inner = ArgumentReader("", reader.mapping(existing), shape, existing)
-            reader.problems.extend(inner.problems)
+    if "existing_cluster" in args:
+        read_existing_cluster(reader, args["existing_cluster"])
+    if "existing_vpc" in args:
+        _check_vpc(reader)
     if "existing_cluster" not in args:
         if "existing_vpc" not in args:
             _check_part(reader, args, NetworkOptions.read, _NETWORK, {})
@@ -102,8 +103,7 @@ def check_environment(args: EnvironmentArgs) -> None:
         _check_part(reader, args, ClusterOptions.read, _CLUSTER, dict.fromkeys(made, _LATER))
     given = ("cluster_endpoint", "default_instance_profile")
     _check_part(reader, args, ControllerOptions.read, _CONTROLLER, dict.fromkeys(given, _LATER))
-    pools = {name: reader.value(name, ()) for name in _POOLS}
-    check_pools(reader, pools, {names.DISCOVERY_TAG: cluster}, _LATER)
+    read_pools(reader, {names.DISCOVERY_TAG: cluster}, _LATER)
     reader.check()
 
 
@@ -136,6 +136,16 @@ def _check_contradictions(reader: ArgumentReader, args: EnvironmentArgs) -> None
         for name in (*_NETWORK_ARGUMENTS, *(_CLUSTER_ARGUMENTS if given == "existing_cluster" else ())):
             if name in args:
                 reader.report(name, f"says how to make what {given} brings", f"leave it or {given} out")
+
+
+def _check_vpc(reader: ArgumentReader) -> None:
+    """Reports faults of the VPC that is there already, as what adopts it would."""
+    faults = len(reader.problems)
+    given = shapes.read(reader, "existing_vpc", reader.value("existing_vpc", {}), ExistingVpcArgs, (str,))
+    if len(reader.problems) == faults:
+        inner = ArgumentReader("", given, ExistingVpcArgs, "existing_vpc")
+        read_subnets(inner)
+        reader.problems.extend(inner.problems)
 
 
 def _check_image(reader: ArgumentReader) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Final, NotRequired, TypedDict
 import pulumi
 import pulumi_aws as aws
 
-from pulumi_nodeless import names, policies
+from pulumi_nodeless import names, policies, shapes
 from pulumi_nodeless.arguments import ArgumentReader
 from pulumi_nodeless.ordering import child_after
 
@@ -157,9 +157,9 @@ class FargateProfiles(pulumi.ComponentResource):
     ) -> None:
         reader = ArgumentReader("FargateProfiles", args, FargateProfilesArgs)
         reader.check_cluster_name()
-        specs = reader.value("profiles", DEFAULT_PROFILES)
+        given = reader.value("profiles", DEFAULT_PROFILES)
         tags, coredns = reader.tags("tags"), reader.flag("manage_coredns", True)
-        check_profiles(reader, "profiles", specs)
+        specs = check_profiles(reader, "profiles", given, (str, Mapping))
         reader.check()
         super().__init__("nodeless:index:FargateProfiles", name, {}, opts)
         made: list[aws.eks.FargateProfile] = []
@@ -197,19 +197,25 @@ class FargateProfiles(pulumi.ComponentResource):
         self.register_outputs({"profileNames": self.profile_names})
 
 
-def check_profiles(reader: ArgumentReader, argument: str, specs: Sequence[Mapping[str, Any]]) -> None:
-    """Reports faults of the profiles that `argument` gives."""
-    for index, spec in enumerate(specs):
-        profile = ArgumentReader("", spec, FargateProfileArgs, f"{argument}[{index}]")
-        name = profile.text("name")
-        if name == "eks" or name.startswith("eks-"):
-            profile.report("name", f"{name!r} is reserved by EKS")
-        selectors = profile.value("selectors", ())
-        if not 1 <= len(selectors) <= MAXIMUM_SELECTORS:
-            profile.report("selectors", f"{len(selectors)} given, a profile has 1 to {MAXIMUM_SELECTORS}")
-        for number, selector in enumerate(selectors):
-            each = ArgumentReader(
-                "", selector, FargateSelectorArgs, f"{argument}[{index}].selectors[{number}]"
+def check_profiles(
+    reader: ArgumentReader, argument: str, specs: Sequence[Mapping[str, Any]], later: Sequence[Any] = ()
+) -> list[FargateProfileArgs]:
+    """The profiles that `argument` gives, in one way of writing; reports their faults.
+
+    Args:
+        reader: takes the faults.
+        argument: the one with the profiles.
+        specs: the profiles as they were given.
+        later: kinds of members, beside their names, that may be outputs.
+    """
+    profiles: list[Any] = shapes.read(reader, argument, specs, Sequence[FargateProfileArgs], later)
+    for index, profile in enumerate(profiles):
+        path, name, selectors = f"{argument}[{index}]", profile.get("name"), profile.get("selectors")
+        shapes.check_known(reader, f"{path}.name", name)
+        if isinstance(name, str) and (name == "eks" or name.startswith("eks-")):
+            reader.report(f"{path}.name", f"{name!r} is reserved by EKS")
+        if selectors is not None and not 1 <= len(selectors) <= MAXIMUM_SELECTORS:
+            reader.report(
+                f"{path}.selectors", f"{len(selectors)} given, a profile has 1 to {MAXIMUM_SELECTORS}"
             )
-            profile.problems.extend(each.problems)
-        reader.problems.extend(profile.problems)
+    return profiles

@@ -105,21 +105,21 @@ class NodeTemplateArgs(TypedDict):
 
 
 def provisioner_spec(args: Mapping[str, Any]) -> dict[str, Any]:
-    """The `spec` of a Provisioner; whole numbers may arrive as floats and leave as integers."""
+    """The `spec` of a Provisioner out of a `ProvisionerArgs` that `shapes` has read."""
     spec: dict[str, Any] = {"providerRef": {"name": args["node_template"]}}
     if requirements := args.get("requirements"):
         spec["requirements"] = [_without_none(dict(requirement)) for requirement in requirements]
-    spec |= {name: dict(args[name]) for name in ("labels", "annotations") if args.get(name)}
+    spec |= {name: args[name] for name in ("labels", "annotations") if args.get(name)}
     spec |= whole_lists(args, taints="taints", startup_taints="startupTaints")
     if limits := args.get("limits"):
-        spec["limits"] = {"resources": dict(limits)}
+        spec["limits"] = {"resources": limits}
     for name, field in (
         ("weight", "weight"),
         ("ttl_seconds_after_empty", "ttlSecondsAfterEmpty"),
         ("ttl_seconds_until_expired", "ttlSecondsUntilExpired"),
     ):
         if (number := args.get(name)) is not None:
-            spec[field] = int(number)
+            spec[field] = number
     if (consolidation := args.get("consolidation")) is not None:
         spec["consolidation"] = {"enabled": consolidation}
     return spec
@@ -129,12 +129,12 @@ def node_template_spec(args: Mapping[str, Any], discovery: Mapping[str, str]) ->
     """The `spec` of an AWSNodeTemplate.
 
     Args:
-        args: a `NodeTemplateArgs`.
+        args: a `NodeTemplateArgs` that `shapes` has read.
         discovery: the tags to select by where `args` has no selector.
     """
     spec: dict[str, Any] = {
-        "subnetSelector": dict(args.get("subnet_selector") or discovery),
-        "securityGroupSelector": dict(args.get("security_group_selector") or discovery),
+        "subnetSelector": args.get("subnet_selector") or dict(discovery),
+        "securityGroupSelector": args.get("security_group_selector") or dict(discovery),
     }
     for name, field in (
         ("ami_family", "amiFamily"),
@@ -145,7 +145,7 @@ def node_template_spec(args: Mapping[str, Any], discovery: Mapping[str, str]) ->
         ("detailed_monitoring", "detailedMonitoring"),
     ):
         if (value := args.get(name)) is not None:
-            spec[field] = dict(value) if isinstance(value, Mapping) else value
+            spec[field] = value
     if devices := args.get("block_devices"):
         spec["blockDeviceMappings"] = [block_device(device) for device in devices]
     return spec

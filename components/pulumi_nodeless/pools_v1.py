@@ -96,14 +96,14 @@ class NodeClassArgs(TypedDict):
 
 
 def node_pool_spec(args: Mapping[str, Any]) -> dict[str, Any]:
-    """The `spec` of a NodePool; whole numbers may arrive as floats and leave as integers."""
+    """The `spec` of a NodePool out of a `NodePoolArgs` that `shapes` has read."""
     template: dict[str, Any] = {
         "nodeClassRef": {"group": _GROUP, "kind": "EC2NodeClass", "name": args["node_class"]},
         "requirements": [_requirement(each) for each in args.get("requirements") or ()],
         **_given(args, expire_after="expireAfter", termination_grace_period="terminationGracePeriod"),
         **whole_lists(args, taints="taints", startup_taints="startupTaints"),
     }
-    metadata = {name: dict(args[name]) for name in ("labels", "annotations") if args.get(name)}
+    metadata = {name: args[name] for name in ("labels", "annotations") if args.get(name)}
     disruption = {
         **_given(args, consolidation_policy="consolidationPolicy", consolidate_after="consolidateAfter"),
         **whole_lists(args, budgets="budgets"),
@@ -112,9 +112,9 @@ def node_pool_spec(args: Mapping[str, Any]) -> dict[str, Any]:
     if disruption:
         spec["disruption"] = disruption
     if limits := args.get("limits"):
-        spec["limits"] = dict(limits)
+        spec["limits"] = limits
     if (weight := args.get("weight")) is not None:
-        spec["weight"] = int(weight)
+        spec["weight"] = weight
     return spec
 
 
@@ -124,7 +124,7 @@ def node_class_spec(
     """The `spec` of an EC2NodeClass.
 
     Args:
-        args: A `NodeClassArgs`.
+        args: A `NodeClassArgs` that `shapes` has read.
         discovery: The tags to select subnets and security groups by.
         instance_profile: The one to use where `args` names none.
     """
@@ -137,7 +137,7 @@ def node_class_spec(
         **_given(args, user_data="userData", detailed_monitoring="detailedMonitoring"),
     }
     if tags := args.get("tags"):
-        spec["tags"] = dict(tags)
+        spec["tags"] = tags
     if devices := args.get("block_devices"):
         spec["blockDeviceMappings"] = [block_device(device) for device in devices]
     return spec
@@ -150,12 +150,7 @@ def _identity(args: Mapping[str, Any], default: Any) -> dict[str, Any]:
 
 
 def _requirement(args: Mapping[str, Any]) -> dict[str, Any]:
-    made: dict[str, Any] = {"key": args["key"], "operator": args["operator"]}
-    if (values := args.get("values")) is not None:
-        made["values"] = list(values)
-    if (least := args.get("min_values")) is not None:
-        made["minValues"] = int(least)
-    return made
+    return _given(args, key="key", operator="operator", values="values", min_values="minValues")
 
 
 def _given(args: Mapping[str, Any], **fields: str) -> dict[str, Any]:

@@ -3,9 +3,10 @@
 Inputs are named as in Python; other languages write them in camelCase (`zone_count` is `zoneCount`).
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
+
+from pulumi_nodeless.shapes import python_name
 
 _NOTICE = "<!-- Made by `python -m pulumi_nodeless generate`; change the docstrings instead. -->"
 _REFERENCE = "#/types/"
@@ -26,11 +27,6 @@ def pages(schema: Mapping[str, Any]) -> dict[str, str]:
     listed = ["# Components", "", _NOTICE, "", "| component | what it is |", "|---|---|", *rows]
     listed += ["", "[What the controller may do in AWS](permissions.md), statement by statement."]
     return made | {"README.md": "\n".join(listed) + "\n"}
-
-
-def python_name(name: str) -> str:
-    """An input's name in Python: `vpcCidr` is `vpc_cidr`."""
-    return re.sub(r"(?<=[a-z0-9])([A-Z])", r"_\1", name).lower()
 
 
 def _page(name: str, resource: Mapping[str, Any], types: Mapping[str, Any]) -> str:

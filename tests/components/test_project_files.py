@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 import yaml
 
+from pulumi_nodeless import EnvironmentArgs
+from pulumi_nodeless.shapes import python_name
 from tests.components.conftest import CONFIG, ROOT, program
 from tests.components.recorder import Recorder, run
 
@@ -48,6 +50,65 @@ def test_the_project_points_to_the_program_and_the_stacks() -> None:
     assert (ROOT / PROJECT["main"] / "__main__.py").is_file()
     assert PROJECT["runtime"]["options"]["toolchain"] == "uv"
     assert {each.name for each in STACKS} >= {"Pulumi.dev.yaml", "Pulumi.local.yaml"}
+
+
+#: Arguments without a key. The keys of network and cluster always have a value, their defaults, and those say
+#: how to make what these two bring: a program of one's own gives them (examples/python-existing-cluster).
+WITHOUT_KEY = {"existing_vpc", "existing_cluster"}
+#: Keys that are no argument: without the first pool, `node_templates` and `provisioners` are empty.
+WITHOUT_ARGUMENT = {"default_pool"}
+
+
+def test_every_argument_of_the_environment_has_a_key() -> None:
+    given = {python_name(key) for key in own_keys()} - WITHOUT_ARGUMENT
+    assert given == set(EnvironmentArgs.__annotations__) - WITHOUT_KEY
+    read_me = (ROOT / "examples" / "README.md").read_text()
+    assert all(f"`{name}`" in read_me for name in WITHOUT_KEY)
+
+
+def configured(**values: Any) -> Recorder:
+    return run(program, config={**CONFIG, **as_config(values)})
+
+
+def test_pools_come_from_configuration_with_members_in_camel_case() -> None:
+    recorder = configured(
+        controllerNamespace="nodes",
+        nodeTemplates=[{"name": "own", "amiFamily": "Bottlerocket", "tags": {"costCenter": 12}}],
+        provisioners=[{"name": "v1alpha5", "nodeTemplate": "own", "ttlSecondsAfterEmpty": 60}],
+        nodeClasses=[{"name": "own", "blockDevices": [{"deviceName": "/dev/xvda", "volumeSize": "50Gi"}]}],
+        nodePools=[
+            {
+                "name": "v1",
+                "nodeClass": "own",
+                "limits": {"cpu": 200},
+                "requirements": [
+                    {"key": "karpenter.k8s.aws/instance-cpu", "operator": "In", "values": [4], "minValues": 1}
+                ],
+            }
+        ],
+    )
+    assert recorder.faults == []
+    made = {
+        each.token.rpartition(":")[2]: each.inputs["spec"]
+        for each in recorder.custom()
+        if each.token.startswith("kubernetes:karpenter.")
+    }
+    assert made["AWSNodeTemplate"]["amiFamily"] == "Bottlerocket"
+    assert made["AWSNodeTemplate"]["tags"] == {"costCenter": "12"}, "keys of maps are the user's own"
+    assert made["Provisioner"]["ttlSecondsAfterEmpty"] == 60
+    assert made["EC2NodeClass"]["blockDeviceMappings"][0]["ebs"] == {"volumeSize": "50Gi"}
+    assert made["NodePool"]["limits"] == {"cpu": "200"}
+    (requirement,) = made["NodePool"]["template"]["spec"]["requirements"]
+    assert (requirement["values"], requirement["minValues"]) == (["4"], 1)
+    namespace = recorder.one("kubernetes:core/v1:Namespace").inputs["metadata"]["name"]
+    assert namespace == "nodes"
+
+
+def test_without_the_first_pool_a_stack_has_those_that_it_names() -> None:
+    mine = {"name": "mine", "nodeTemplate": "mine"}
+    recorder = configured(defaultPool=False, nodeTemplates=[{"name": "mine"}], provisioners=[mine])
+    (pool,) = [each for each in recorder.custom() if each.token.endswith(":Provisioner")]
+    assert pool.inputs["metadata"]["name"] == "mine"
 
 
 def test_every_key_read_is_declared_and_every_declared_key_is_read() -> None:
