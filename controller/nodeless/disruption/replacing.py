@@ -15,7 +15,12 @@ later move could save enough,
     worst price * (1 - least saving) <= m_i
 
 or the pods would be moved again for what could be had at once. Spot types are all kept: a
-wide choice is what keeps a spot node, and nothing moves it to spot again.
+wide choice is what keeps a spot node, and nothing moves it to spot again; from spot to spot
+the fifteen cheapest are.
+
+Where the kept types offer fewer values than the pool's minValues ask for, the next cheapest
+ones are added until they do. What falls short even so is no replacement, unless the policy of
+minValues is `BestEffort`: the minimum is then lowered to what there is.
 """
 
 from collections.abc import Sequence
@@ -24,9 +29,12 @@ from dataclasses import dataclass, replace
 from nodeless.disruption.candidates import Candidate
 from nodeless.disruption.policy import DisruptionPolicy
 from nodeless.model.instance_types import Catalog, InstanceType, Offering
-from nodeless.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, RESERVED, SPOT
+from nodeless.model.labels import CAPACITY_TYPE, ON_DEMAND, RESERVED, SPOT
 from nodeless.model.plan import Alternative, PlannedNode
 from nodeless.model.requirements import IN, Requirement, Requirements
+from nodeless.solve.capacity.diversity import least_values
+from nodeless.solve.capacity.type_table import values_of
+from nodeless.solve.policy import STRICT
 
 #: A spot node is replaced by spot only if so many types remain: the market stays wide, and moves end.
 SPOT_TO_SPOT_TYPES = 15
@@ -78,21 +86,38 @@ def cheaper_replacement(
         )
     # What is paid for already may cost nothing.
     factor = limit / sum(least) if sum(least) else 1.0
-    kept = [
-        [option for option in some if _cheap(option, bound, factor) and _lasting(option, bound, policy)]
+    cheap = [
+        sorted((option for option in some if _cheap(option, bound, factor)), key=_by_price)
         for some, bound in zip(options, least, strict=True)
     ]
+    kept = _kept(planned, candidates, cheap, policy)
+    if isinstance(kept, str):
+        return kept
+    nodes = tuple(_narrowed(node, some) for node, some in zip(planned, kept, strict=True))
+    worst = sum(max(option.worst for option in some) for some in kept)
+    return Replacement(nodes, worst, sum(node.price for node in nodes))
+
+
+def _kept(
+    planned: Sequence[PlannedNode],
+    candidates: Sequence[Candidate],
+    cheap: Sequence[Sequence[_Option]],
+    policy: DisruptionPolicy,
+) -> list[list[_Option]] | str:
+    """Of the cheap types of each node, cheapest first, those to ask for; or why there are none."""
+    kept = [_lasting(some, policy) for some in cheap]
     to_spot = any(option.offerings[0].capacity_type == SPOT for some in kept for option in some)
     if to_spot and all(candidate.spot for candidate in candidates):
         narrowed = _spot_to_spot(kept, candidates, policy)
         if isinstance(narrowed, str):
             return narrowed
         kept = narrowed
-    if any(not _enough_types(node, some) for node, some in zip(planned, kept, strict=True)):
-        return "the cheaper types are fewer than the minValues of its pool"
-    nodes = tuple(_narrowed(node, some) for node, some in zip(planned, kept, strict=True))
-    worst = sum(max(option.worst for option in some) for some in kept)
-    return Replacement(nodes, worst, sum(node.price for node in nodes))
+    kept = [_widened(node, some, more) for node, some, more in zip(planned, kept, cheap, strict=True)]
+    for node, some in zip(planned, kept, strict=True):
+        if policy.solving.min_values == STRICT and (short := _shortages(node, some)):
+            key, offered = next(iter(short.items()))
+            return f"the cheaper types offer {offered} values of {key}, fewer than the minValues of its pool"
+    return kept
 
 
 def _cheap(option: _Option, least: float, factor: float) -> bool:
@@ -100,11 +125,14 @@ def _cheap(option: _Option, least: float, factor: float) -> bool:
     return option.worst <= least or option.worst < least * factor
 
 
-def _lasting(option: _Option, least: float, policy: DisruptionPolicy) -> bool:
-    """Whether no later move could save enough on it, when `least` is what the cheapest costs."""
-    if option.offerings[0].capacity_type == SPOT:
-        return True
-    return option.worst * (1 - policy.least_saving) <= least
+def _lasting(options: Sequence[_Option], policy: DisruptionPolicy) -> list[_Option]:
+    """Those on which no later move could save enough."""
+    least = min(option.worst for option in options)
+    return [
+        option
+        for option in options
+        if option.offerings[0].capacity_type == SPOT or option.worst * (1 - policy.least_saving) <= least
+    ]
 
 
 def _used(planned: Sequence[PlannedNode], catalog: Catalog) -> dict[str, tuple[InstanceType, ...]]:
@@ -154,25 +182,48 @@ def _spot_to_spot(
             f"a spot node is replaced by spot only if {SPOT_TO_SPOT_TYPES} cheaper types hold its pods;"
             f" {min(len(some) for some in kept)} do"
         )
-    return [sorted(some, key=_by_price)[:SPOT_TO_SPOT_TYPES] for some in kept]
+    return [some[:SPOT_TO_SPOT_TYPES] for some in kept]
 
 
-def _enough_types(node: PlannedNode, options: Sequence[_Option]) -> bool:
-    requirement = node.requirements.get(INSTANCE_TYPE)
-    least = requirement.min_values if requirement is not None else None
-    return least is None or len({option.kind.name for option in options}) >= least
+def _widened(node: PlannedNode, kept: Sequence[_Option], cheap: Sequence[_Option]) -> list[_Option]:
+    """The kept types, and of the other cheap ones the first until the pool's minValues are met."""
+    names = {option.kind.name for option in kept}
+    wide = list(kept)
+    for option in cheap:
+        if option.kind.name in names:
+            continue
+        if not _shortages(node, wide):
+            break
+        wide.append(option)
+    return sorted(wide, key=_by_price)
+
+
+def _shortages(node: PlannedNode, options: Sequence[_Option]) -> dict[str, int]:
+    """Of each label of which the types offer too few values for the pool's minValues, how many they do."""
+    short: dict[str, int] = {}
+    for key, number in least_values(node.requirements):
+        offered: set[str] = set()
+        for option in options:
+            offered |= values_of(option.kind, option.offerings, key, node.requirements)
+        if len(offered) < number:
+            short[key] = len(offered)
+    return short
 
 
 def _narrowed(node: PlannedNode, options: Sequence[_Option]) -> PlannedNode:
+    short = _shortages(node, options)
     kind = options[0].offerings[0].capacity_type
     bound = Requirement.of(CAPACITY_TYPE, IN, [kind])
-    others = (each for each in node.requirements.values() if each.key != CAPACITY_TYPE)
+    others = (
+        replace(each, min_values=short[each.key] or None) if each.key in short else each
+        for each in node.requirements.values()
+        if each.key != CAPACITY_TYPE
+    )
     return replace(
         node,
         requirements=Requirements([*others, bound]),
-        alternatives=tuple(
-            Alternative(option.kind.name, option.offerings[0]) for option in sorted(options, key=_by_price)
-        ),
+        alternatives=tuple(Alternative(option.kind.name, option.offerings[0]) for option in options),
+        min_values_relaxed=node.min_values_relaxed or bool(short),
     )
 
 

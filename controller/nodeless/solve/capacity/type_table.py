@@ -79,19 +79,8 @@ class TypeTable:
     def values(self, row: int, key: str, requirements: Requirements) -> frozenset[str]:
         """The values of a label that a type can come up with under the requirements."""
         kind = self.types[row]
-        if key in _OFFERED:
-            return frozenset(
-                offering.zone if key == ZONE else offering.capacity_type
-                for offering in kind.offerings
-                if offering.for_sale and offering.allowed_by(requirements)
-            )
-        carried = _carried(kind, key)
-        if carried is None or carried.complement:
-            return frozenset()
-        requirement = requirements.get(key)
-        return frozenset(
-            value for value in carried.values if requirement is None or requirement.allows(value)
-        )
+        sold = (each for each in kind.offerings if each.for_sale and each.allowed_by(requirements))
+        return values_of(kind, sold, key, requirements)
 
     def _evaluate(self, requirement: Requirement, defined: bool) -> Mask:
         if requirement.key in _OFFERED:
@@ -126,6 +115,19 @@ def _capacity(kind: InstanceType, attached: tuple[str, ...]) -> Mapping[str, int
 def _unique(labels: Iterable[Requirement | None]) -> Iterable[Requirement | None]:
     """The labels that are different objects, in their order."""
     return {id(label): label for label in labels}.values()
+
+
+def values_of(
+    kind: InstanceType, offerings: Iterable[Offering], key: str, requirements: Requirements
+) -> frozenset[str]:
+    """The values of a label that a type, bought by one of some offerings, can come up with."""
+    if key in _OFFERED:
+        return frozenset(each.zone if key == ZONE else each.capacity_type for each in offerings)
+    carried = _carried(kind, key)
+    if carried is None or carried.complement:
+        return frozenset()
+    requirement = requirements.get(key)
+    return frozenset(value for value in carried.values if requirement is None or requirement.allows(value))
 
 
 def _carried_by(types: Iterable[InstanceType], key: str) -> list[Requirement | None]:
