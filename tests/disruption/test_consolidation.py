@@ -250,6 +250,13 @@ def test_dn_08_a_pod_that_nobody_can_place_blocks_no_move():
     assert only_move(decide(seen)).action == "delete"
 
 
+def test_pods_that_have_a_place_on_a_cheaper_node_do_not_move_without_the_one_that_has_none():
+    hopeless = on("a", app="hopeless", shape={"selector": {"disk": "nvme"}})
+    decisions = decide(cluster(POOL, node_of(POOL, "a", "2xlarge"), on("a", 3), hopeless))
+    assert not decisions.moves
+    assert "hopeless" in verdict(decisions, "a").message
+
+
 @pytest.mark.parametrize(("number", "launched"), [(14, 0), (15, 15), (20, 15)])
 def test_dn_09_spot_to_spot_wants_fifteen_cheaper_types_and_takes_the_cheapest(number, launched):
     spot = a_provisioner(requirements=Requirements([needs(CAPACITY_TYPE, "In", SPOT)]))

@@ -59,6 +59,15 @@ def test_ex_06_an_expired_node_whose_pod_fits_nowhere_still_goes():
     assert only_move(decide(seen)).replacements == ()
 
 
+@pytest.mark.parametrize("reason", ["Expired", "Drifted"])
+def test_ex_06_the_pods_that_have_a_place_get_it_though_another_one_has_none(reason):
+    node = expired("a", kind="2xlarge") if reason == "Expired" else drifted(POOL, "a", kind="2xlarge")
+    hopeless = on("a", app="hopeless", shape={"selector": {"disk": "nvme"}})
+    move = only_move(decide(cluster(POOL, node, on("a", 3), hopeless), drift_of_provisioners=True))
+    assert (move.reason, move.evictions) == (reason, 4)
+    assert [new.instance_type for new in move.replacements] == ["large"]
+
+
 def test_an_expired_node_waits_while_another_one_of_its_pool_is_being_replaced():
     new = node_of(POOL, "new", annotations={"nodeless.dev/replaces": "old"}, conditions=())
     old = node_of(POOL, "old", node={"taints": ()})
@@ -104,6 +113,33 @@ def test_dn_12_a_drifted_node_whose_pods_have_no_place_is_skipped_for_the_next_o
     decisions = decide(seen)
     assert only_move(decisions).claims == ("b",)
     assert decisions.verdicts["a"].code == "NoReplacement"
+
+
+def two_pools_drift(kind_of_b="small"):
+    a, b = (replace(NODE_POOL, reference=replace(NODE_POOL.reference, name=name)) for name in "ab")
+    return a, [
+        a,
+        b,
+        drifted(a, "a"),
+        on("a", cpu="500m"),
+        drifted(b, "b", kind=kind_of_b),
+        on("b", cpu="500m"),
+    ]
+
+
+def test_nodes_of_two_pools_that_go_together_do_not_count_on_the_same_room():
+    a, things = two_pools_drift()
+    moves = decide(cluster(*things, node_of(a, "free", "small"))).moves
+    assert [move.claims for move in moves] == [("a",), ("b",)]
+    assert [[new.instance_type for new in move.replacements] for move in moves] == [[], ["small"]]
+
+
+def test_a_node_to_which_pods_of_another_one_come_stays_for_that_look():
+    _, things = two_pools_drift(kind_of_b="large")
+    decisions = decide(cluster(*things))
+    move = only_move(decisions)
+    assert (move.claims, move.replacements) == (("a",), ())
+    assert decisions.verdicts["b"].code == "Expecting"
 
 
 def test_empty_nodes_of_a_node_pool_go_before_its_drifted_ones_and_after_those_of_a_provisioner():

@@ -1,6 +1,8 @@
 """Nodes that are too old or not what they should be any more: one a pool at a time, the oldest first.
 
-Drift ignores pods that block where the claim bounds its drain (`terminationGracePeriod`).
+Every move counts as made for the next one, so that no two count on the same room. A Provisioner's node
+goes even where some of its pods have no place (v0.27's rule); the others still get theirs. Drift ignores
+pods that block where the claim bounds its drain (`terminationGracePeriod`).
 """
 
 from collections.abc import Sequence
@@ -65,11 +67,16 @@ def _first(look: Look, some: Sequence[Candidate], reason: str) -> Move | None:
             continue
         outcome = succession(look, candidate)
         first = candidate.pool.reference.kind == PROVISIONER
+        if candidate.node.name in look.receiving:
+            text = f"{reason.lower()}, but pods of a node that goes first come to it"
+            look.refuse([candidate], "Expecting", text)
+            continue
         if not outcome.placed and not first:
             look.refuse([candidate], "NoReplacement", f"{reason.lower()}, but {outcome.reason}")
             continue
         return _move(candidate, reason, outcome.new_nodes)
     return None
+        look.went(candidate, outcome.placements)
 
 
 def _move(candidate: Candidate, reason: str, nodes: tuple[PlannedNode, ...]) -> Move:

@@ -244,7 +244,7 @@ class Consolidation:
         price = sum(candidate.price or 0.0 for candidate in some)
         below = self._below(price)
         outcome = self._whole(some, below, world=world)
-        if len(outcome.new_nodes) > len(some):
+        if outcome.placed and len(outcome.new_nodes) > len(some):
             # More nodes than before are no move; the fewest may still be cheaper.
             fewest = replace(self._policy.solving, packing=FEWEST_NODES)
             outcome = self._whole(some, below, fewest, world)

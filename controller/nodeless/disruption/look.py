@@ -1,12 +1,13 @@
 """One look at the cluster: the candidates, what waits for a place, what budgets leave, and the verdicts."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from nodeless.disruption.budgets import allowance
 from nodeless.disruption.candidates import Candidate, candidates
 from nodeless.disruption.memory import NOTHING_REMEMBERED, Memory
 from nodeless.disruption.policy import DisruptionPolicy
-from nodeless.disruption.simulation import Settled, leaving_soon, settled, with_buffers
+from nodeless.disruption.simulation import Settled, leaving_soon, moved, settled, with_buffers
 from nodeless.model.disruption import Move, Verdict
 from nodeless.model.instance_types import Catalog
 from nodeless.model.pods import Pod
@@ -45,6 +46,8 @@ class Look:
         self._ending = frozenset(snapshot.claims[name].node_name for name in names if name in snapshot.claims)
         self.restless = memory.restless(snapshot, now)
         self._settled: Settled | None = None
+        #: Names of nodes to which pods come by the moves of this look.
+        self.receiving: set[str] = set()
 
     @property
     def settled(self) -> Settled:
@@ -53,6 +56,12 @@ class Look:
                 self.snapshot, self.catalog, self.policy.solving, self.now, self._promised, self._ending
             )
         return self._settled
+
+    def went(self, candidate: Candidate, placements: Mapping[str, str]) -> None:
+        """Count a move as made: the room that its pods take is not there for the next one."""
+        before = self.settled
+        self._settled = replace(before, snapshot=moved(before.snapshot, candidate, placements))
+        self.receiving |= {placements[pod.key] for pod in candidate.pods if pod.key in placements}
 
     def left(self, reason: str) -> dict[str, int]:
         return {

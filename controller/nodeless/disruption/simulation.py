@@ -52,6 +52,7 @@ class Outcome:
     reason: str
     """Why not."""
     new_nodes: tuple[PlannedNode, ...] = ()
+    """For those that have a place on one, whether all have a place or not."""
     placements: Mapping[str, str] = field(default_factory=dict, hash=False)
 
 
@@ -153,11 +154,13 @@ def without(
     plan = solve(marked(snapshot, some, closed), catalog, policy, now)
     refused = [refusal for refusal in plan.refusals if refusal.pod in moving]
     if refused:
-        return Outcome(False, f"pod {refused[0].pod} would have no place: {refused[0]}", (), {})
+        reason = f"pod {refused[0].pod} would have no place: {refused[0]}"
+        return Outcome(False, reason, plan.new_nodes, plan.placements)
     for key, name in sorted(plan.placements.items()):
         node = snapshot.nodes.get(name)
         if key in moving and (node is None or not _ready_for_pods(snapshot, name)):
-            return Outcome(False, f"pod {key} would go to {name}, which is not initialised", (), {})
+            reason = f"pod {key} would go to {name}, which is not initialised"
+            return Outcome(False, reason, plan.new_nodes, plan.placements)
     return Outcome(True, "", plan.new_nodes, plan.placements)
 
 
@@ -193,10 +196,15 @@ def leaving_soon(snapshot: Snapshot, claims: Iterable[str]) -> Snapshot:
 
 
 def moved(snapshot: Snapshot, candidate: Candidate, placements: Mapping[str, str]) -> Snapshot:
-    """The snapshot once a candidate's node is gone and its pods run where they were placed."""
+    """The snapshot once a candidate's node is gone and its pods run where they were placed.
+
+    Pods that were placed on no node that there is already (but on a new one, or nowhere) are left out.
+    """
     after = snapshot
     for pod in candidate.pods:
-        after = apply(after, PodSeen(replace(pod, node_name=placements[pod.key])))
+        place = placements.get(pod.key, "")
+        there = place in snapshot.nodes
+        after = apply(after, PodSeen(replace(pod, node_name=place)) if there else PodGone(pod.key))
     nodes = after.nodes
     node = nodes[candidate.node.name]
     if not leaving(node, None):
