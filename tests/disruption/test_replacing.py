@@ -68,6 +68,26 @@ def test_ex_06_the_pods_that_have_a_place_get_it_though_another_one_has_none(rea
     assert [new.instance_type for new in move.replacements] == ["large"]
 
 
+@pytest.mark.parametrize(
+    "pool",
+    [replace(POOL, ttl_seconds_until_expired=None), replace(NODE_POOL, ttl_seconds_until_expired=60)],
+    ids=["without a TTL", "of a NodePool"],
+)
+def test_a_mark_of_expiry_where_none_is_due_ends_no_node(pool):
+    marked = {"annotations": {VOLUNTARY_DISRUPTION: "expired"}}
+    assert not decide(cluster(pool, node_of(pool, "a", "small", node=marked))).moves
+
+
+@pytest.mark.parametrize(
+    ("value", "moves"), [(None, 1), ("drifted", 1), ("decommission", 0), ("expired", 0)], ids=str
+)
+def test_a_drifted_node_whose_mark_is_somebody_elses_is_left_alone(value, moves):
+    pool = replace(POOL, ttl_seconds_until_expired=None)
+    claim, node = drifted(pool, "a")
+    marked = replace(node, annotations={VOLUNTARY_DISRUPTION: value} if value else {})
+    assert len(decide(cluster(pool, claim, marked), drift_of_provisioners=True).moves) == moves
+
+
 def test_an_expired_node_waits_while_another_one_of_its_pool_is_being_replaced():
     new = node_of(POOL, "new", annotations={"nodeless.dev/replaces": "old"}, conditions=())
     old = node_of(POOL, "old", node={"taints": ()})

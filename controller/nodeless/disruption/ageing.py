@@ -43,10 +43,12 @@ def replaced(
 
 
 def _due(look: Look, candidate: Candidate, reason: str) -> bool:
-    if reason == EXPIRED:
-        return candidate.node.annotations.get(VOLUNTARY_DISRUPTION) == "expired"
     first = candidate.pool.reference.kind == PROVISIONER
-    if first and not look.policy.drift_of_provisioners:
+    mark = candidate.node.annotations.get(VOLUNTARY_DISRUPTION)
+    if reason == EXPIRED:
+        return first and mark == "expired" and candidate.pool.ttl_seconds_until_expired is not None
+    # Whoever marked a Provisioner's node first owns the mark: another value holds drift off.
+    if first and (not look.policy.drift_of_provisioners or mark not in (None, "drifted")):
         return False
     return candidate.claim.is_true(DRIFTED_CONDITION)
 
@@ -65,18 +67,18 @@ def _first(look: Look, some: Sequence[Candidate], reason: str) -> Move | None:
         if candidate.blocked is not None and not bounded:
             look.verdicts.setdefault(candidate.name, candidate.blocked)
             continue
-        outcome = succession(look, candidate)
-        first = candidate.pool.reference.kind == PROVISIONER
         if candidate.node.name in look.receiving:
             text = f"{reason.lower()}, but pods of a node that goes first come to it"
             look.refuse([candidate], "Expecting", text)
             continue
+        outcome = succession(look, candidate)
+        first = candidate.pool.reference.kind == PROVISIONER
         if not outcome.placed and not first:
             look.refuse([candidate], "NoReplacement", f"{reason.lower()}, but {outcome.reason}")
             continue
+        look.went(candidate, outcome.placements)
         return _move(candidate, reason, outcome.new_nodes)
     return None
-        look.went(candidate, outcome.placements)
 
 
 def _move(candidate: Candidate, reason: str, nodes: tuple[PlannedNode, ...]) -> Move:
