@@ -18,12 +18,13 @@ from nodeless.model.events import ClaimSeen, NodeGone, NodeSeen, PodGone, PodSee
 from nodeless.model.instance_types import Offering
 from nodeless.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
 from nodeless.model.pods import Owner
-from nodeless.model.pools import Reference
+from nodeless.model.pools import Budget, Reference
 from nodeless.model.snapshot import Snapshot
 from nodeless.state import apply
 from tests import factories
 from tests.app.process import leads, scrape
 from tests.app.world import CLAIMS, Kubelets, a_pod, a_provisioner, a_template
+from tests.disruption.world import a_node_pool, cluster, node_of
 from tests.solve.factories import instance_type
 
 #: Names of v0.27 that dashboards use, with their type and labels.
@@ -202,6 +203,22 @@ def test_what_is_no_node_and_no_pod_has_a_bounded_number_of_series():
     assert len(collected(metrics)) < 1500
     metrics.disruption.show_budgets(Snapshot(), 0.0)
     assert not any('"pool-3"' in name for name in collected(metrics))
+
+
+def test_nodes_that_are_not_ready_consume_budgets_of_every_reason_but_unhealthy():
+    pool = a_node_pool(budgets=(Budget("3"),))
+    away = {"node": {"ready": False}}
+    metrics = Metrics()
+    metrics.disruption.show_budgets(
+        cluster(pool, node_of(pool, "a"), node_of(pool, "b", **away), node_of(pool, "c", **away)), 0.0
+    )
+    series = collected(metrics)
+    assert series['karpenter_nodepools_nodes_consuming_budgets{nodepool="default"}'] == 2
+    left = {
+        reason: series[f'karpenter_nodepools_allowed_disruptions{{nodepool="default",reason="{reason}"}}']
+        for reason in ("empty", "unhealthy")
+    }
+    assert left == {"empty": 1, "unhealthy": 3}
 
 
 def test_series_of_what_is_gone_disappear():

@@ -171,7 +171,8 @@ class DisruptionMetrics:
             for reason in REASONS:
                 left = allowance(snapshot, pool, reason, now)
                 self.allowed.labels(pool.name, reason.lower()).set(left.remaining)
-                self.consuming.labels(pool.name).set(left.disrupted)
+            # As for every reason but Unhealthy, nodes that are not Ready count.
+            self.consuming.labels(pool.name).set(allowance(snapshot, pool, EMPTY, now).disrupted)
 
 
 def eligible(decisions: Decisions) -> Mapping[str, int]:
