@@ -1,7 +1,7 @@
 """When a cron schedule strikes: five fields or a word such as `@daily`, in UTC.
 
-As Kubernetes' CronJobs read it (robfig/cron): where both day fields are restricted, either
-of them suffices.
+As Kubernetes' CronJobs read it (robfig/cron v3): where both day fields are restricted, either
+of them suffices. A field is not restricted if a part of it is `*`, `?` or `*/1`; `*/2` restricts.
 """
 
 from collections.abc import Iterator
@@ -73,8 +73,16 @@ def parse_schedule(text: str) -> Schedule:
         days=frozenset(_values(day, 1, 31, {})),
         months=frozenset(_values(month, 1, 12, _MONTHS)),
         weekdays=frozenset(_values(weekday, 0, 6, _DAYS)),
-        either_day=not day.startswith(_ANY) and not weekday.startswith(_ANY),
+        either_day=_restricted(day) and _restricted(weekday),
     )
+
+
+def _restricted(field: str) -> bool:
+    for part in field.split(","):
+        span, _, step = part.partition("/")
+        if span in _ANY and int(step or 1) == 1:
+            return False
+    return True
 
 
 def _values(field: str, first: int, last: int, names: dict[str, int]) -> set[int]:
