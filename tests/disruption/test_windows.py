@@ -3,6 +3,7 @@
 import itertools
 from datetime import UTC, datetime
 
+import pytest
 import yaml
 from typer.testing import CliRunner
 
@@ -58,6 +59,20 @@ def test_the_command_prints_local_times_and_groups_reasons():
     assert "Empty, Underutilized, Drifted" in done.output
     assert "15:00" in done.output
     assert "2 nodes at once" in done.output
+
+
+@pytest.mark.parametrize(
+    ("disruption", "reasons"),
+    [
+        ({"consolidationPolicy": "WhenEmpty", "consolidateAfter": "30s"}, "Empty, Drifted, Unhealthy"),
+        ({"consolidateAfter": "Never"}, "Drifted, Unhealthy"),
+    ],
+    ids=["WhenEmpty", "Never"],
+)
+def test_the_command_leaves_out_what_the_pool_never_does(disruption, reasons):
+    manifest = node_pool(disruption={**disruption, "budgets": [{"nodes": "2"}]})
+    lines = run(manifest=manifest).output.splitlines()
+    assert lines[1].strip() == reasons
 
 
 def test_an_unknown_time_zone_is_named():

@@ -9,8 +9,19 @@ from nodeless.disruption.schedules import parse_schedule
 from nodeless.model.disruption import DRIFTED, EMPTY, UNDERUTILIZED, UNHEALTHY
 from nodeless.model.labels import PAUSE
 from nodeless.model.pools import Budget, Pool
+from nodeless.state.quietness import consolidates_after
 
 REASONS = (EMPTY, UNDERUTILIZED, DRIFTED, UNHEALTHY)
+
+
+def reasons_of(pool: Pool) -> tuple[str, ...]:
+    """The reasons for which a pool's nodes may be disrupted at all: it may end empty nodes only, or none."""
+    never = set()
+    if not pool.consolidation_enabled:
+        never.add(UNDERUTILIZED)
+    if consolidates_after(pool) is None and pool.ttl_seconds_after_empty is None:
+        never.add(EMPTY)
+    return tuple(reason for reason in REASONS if reason not in never)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ def windows(
     With a cluster: kubectl get nodepools,provisioners -o yaml | nodeless windows -
     """
     # Imported here: most commands do not need the solver, which stands behind the budgets.
-    from nodeless.disruption.windows import REASONS, Window  # noqa: PLC0415
+    from nodeless.disruption.windows import Window, reasons_of  # noqa: PLC0415
     from nodeless.disruption.windows import windows as windows_of  # noqa: PLC0415
 
     if output not in ("text", "json"):
@@ -50,7 +50,7 @@ def windows(
         except InvalidObject as error:
             refuse(f"{file}: {error}")
         found[pool.key] = {
-            reason: windows_of(pool, reason, nodes, start, start + days * _DAY) for reason in REASONS
+            reason: windows_of(pool, reason, nodes, start, start + days * _DAY) for reason in reasons_of(pool)
         }
     if not found:
         refuse("there is no NodePool and no Provisioner in the files")
