@@ -11,6 +11,7 @@ import pytest
 
 from nodeless.app.cluster import Cluster
 from nodeless.app.disruption_loop import DisruptionLoop
+from nodeless.app.event_reasons import misspoken
 from nodeless.app.metrics import Metrics
 from nodeless.app.settings import GlobalSettings
 from nodeless.disruption import advance
@@ -18,7 +19,16 @@ from nodeless.launch.resolved import ResolvedNodeClass, Subnet
 from nodeless.lifecycle.draining import DISRUPTED
 from nodeless.model import events
 from nodeless.model.instructions import CreateClaim, DeleteClaim, PublishEvent, UpdateNode
-from nodeless.model.labels import CAPACITY_TYPE, ON_DEMAND, REPLACES
+from nodeless.model.labels import (
+    CAPACITY_TYPE,
+    DO_NOT_CONSOLIDATE,
+    DO_NOT_DISRUPT,
+    DO_NOT_REPAIR,
+    ON_DEMAND,
+    REPLACES,
+    SPOT,
+)
+from nodeless.model.nodes import Condition
 from nodeless.model.pools import NodeClass, Reference
 from nodeless.model.requirements import Requirements
 from nodeless.model.taints import Taint, Toleration
@@ -35,14 +45,14 @@ TIGHT = (node_of(POOL, "a", "small"), on("a", cpu="800m"))
 class World:
     """A loop, its cluster, and what it has done."""
 
-    def __init__(self, monkeypatch, *things):
-        self.now, self.done, self.metrics = NOW, [], Metrics()
+    def __init__(self, monkeypatch, *things, **settings):
+        self.now, self.done, self.metrics, self.published = NOW, [], Metrics(), []
         self.cluster = Cluster()
         self.see(NodeClass(POOL.node_class), POOL, *things)
         monkeypatch.setattr("nodeless.app.disruption_loop.wall_clock", lambda: self.now)
-        recorder = SimpleNamespace(publish=lambda _event: True)
-        settings = GlobalSettings("demo")
-        self.loop = DisruptionLoop(self.cluster, self, self, recorder, settings, self.metrics)
+        recorder = SimpleNamespace(publish=self.published.append)
+        self.settings = GlobalSettings("demo", **settings)
+        self.loop = DisruptionLoop(self.cluster, self, self, recorder, self.settings, self.metrics)
 
     def see(self, *things):
         kinds = {
@@ -77,6 +87,11 @@ class World:
     def look(self, seconds=0.0):
         self.now += seconds
         return asyncio.run(self.loop.look_once())
+
+    def told(self):
+        """Object, reason and message of each event, all of which the table of events allows."""
+        assert [misspoken(event) for event in self.published] == [""] * len(self.published)
+        return [(event.name, event.reason, event.message) for event in self.published]
 
     def looked(self):
         (family,) = self.metrics.disruption.evaluation_seconds.collect()
@@ -216,3 +231,120 @@ def test_the_one_reason_of_every_other_node_is_counted_by_its_code(monkeypatch, 
     world = World(monkeypatch, node_of(POOL, "a", node={"labels": {}}, conditions=()))
     world.look()
     assert f'nodeless_undisrupted_nodes{{code="{code}"}} 1.0' in world.metrics.render().decode()
+
+
+GENERATIONS = pytest.mark.parametrize(
+    ("kind", "word"), [("Provisioner", "Deprovisioning"), ("NodePool", "Disruption")], ids=["v0.27", "v1"]
+)
+
+
+def of_kind(kind, **fields):
+    return replace(POOL, **{"reference": Reference(kind, "of-this-kind"), **fields})
+
+
+@GENERATIONS
+@pytest.mark.parametrize("protection", ["do-not-evict", "do-not-disrupt"])
+def test_co_05_a_node_with_a_protected_pod_is_told_so_in_the_words_of_its_generation(
+    monkeypatch, kind, word, protection
+):
+    pool, pod = of_kind(kind), on("a", cpu="500m", annotations={f"karpenter.sh/{protection}": "true"})
+    world = World(monkeypatch, pool, node_of(pool, "a", "2xlarge"), pod)
+    world.look()
+    ((name, reason, message),) = world.told()
+    assert (name, reason) == ("node-a", f"{word}Blocked")
+    assert f"{pod[0].key} has the annotation karpenter.sh/{protection}=true" in message
+
+
+def forbidden(kind):
+    pool = of_kind(kind)
+    kept = {"annotations": {DO_NOT_CONSOLIDATE: "true"}}
+    return pool, node_of(pool, "a", "2xlarge", node=kept), "karpenter.sh/do-not-consolidate=true"
+
+
+def spot(kind):
+    pool = of_kind(kind, requirements=Requirements([needs(CAPACITY_TYPE, "In", SPOT)]))
+    return pool, node_of(pool, "a", "2xlarge", capacity_type=SPOT), "a spot node is not replaced by a spot"
+
+
+def never(kind):
+    pool = of_kind(kind, consolidation_enabled=False, consolidate_after=None)
+    return pool, node_of(pool, "a", "2xlarge"), f"{kind}/of-this-kind does not consolidate"
+
+
+@GENERATIONS
+@pytest.mark.parametrize(
+    "given",
+    [
+        pytest.param(forbidden, id="CO-04"),
+        pytest.param(spot, id="CO-08"),
+        pytest.param(never, id="CO-20"),
+    ],
+)
+def test_a_node_that_may_not_be_consolidated_is_told_unconsolidatable(monkeypatch, kind, word, given):
+    pool, node, why = given(kind)
+    same = {"selector": {CAPACITY_TYPE: node[1].capacity_type}}
+    world = World(monkeypatch, pool, node, on("a", cpu="500m", shape=same))
+    assert not world.look()
+    ((name, reason, message),) = world.told()
+    assert (name, reason) == ("node-a", "Unconsolidatable")
+    assert why in message
+
+
+def test_dn_12_a_drifted_node_whose_pods_have_no_place_is_told_that_it_is_blocked(monkeypatch):
+    pool = of_kind("NodePool", consolidation_enabled=False, consolidate_after=None)
+    claim, node = node_of(pool, "a", "2xlarge")
+    drifted = Condition("Drifted", "True", "AMIDrift", "image ami-1 is not selected", NOW - 100)
+    hopeless = on("a", cpu="1", shape={"selector": {"disk": "nvme"}})
+    world = World(monkeypatch, pool, replace(claim, conditions=(*claim.conditions, drifted)), node, hopeless)
+    assert not world.look()
+    ((name, reason, message),) = world.told()
+    assert (name, reason) == ("node-a", "DisruptionBlocked")
+    assert message.startswith(f"drifted, but pod {hopeless[0].key} would have no place")
+
+
+@GENERATIONS
+def test_a_broken_node_that_must_not_be_repaired_is_told_so(monkeypatch, kind, word):
+    pool = of_kind(kind)
+    broken = {
+        "conditions": (Condition("Ready", "False", "", "", NOW - 3600),),
+        "ready": False,
+        "annotations": {DO_NOT_REPAIR: "true"},
+    }
+    world = World(monkeypatch, pool, node_of(pool, "a", node=broken), on("a", cpu="3"), node_repair=True)
+    world.look()
+    told = [(name, reason) for name, reason, message in world.told() if DO_NOT_REPAIR in message]
+    assert told == [("node-a", "NodeRepairBlocked")]
+
+
+@pytest.mark.parametrize(("kind", "seconds"), [("Provisioner", 120), ("NodePool", 900)])
+def test_what_blocks_a_node_is_told_again_after_the_time_of_its_generation(monkeypatch, kind, seconds):
+    pool, pod = of_kind(kind), on("a", cpu="500m", annotations={"karpenter.sh/do-not-evict": "true"})
+    world = World(monkeypatch, pool, node_of(pool, "a", "2xlarge"), pod)
+    clock = SimpleNamespace(monotonic=lambda: world.now - NOW, perf_counter=lambda: 0.0)
+    monkeypatch.setattr("nodeless.app.disruption_loop.time", clock)
+    counts = []
+    for wait in (0, seconds - 1, 1):
+        world.loop.use(world.settings)
+        world.look(wait)
+        counts.append(len(world.told()))
+    assert counts == [1, 1, 2]
+
+
+@pytest.mark.parametrize("value", ["soon", "0s", "-5m", "10 minutes", "Never", ""])
+def test_dn_14_a_pod_whose_protection_cannot_be_read_is_told_that_it_has_none(monkeypatch, value):
+    pod = on("a", cpu="800m", annotations={DO_NOT_DISRUPT: value})
+    world = World(monkeypatch, node_of(POOL, "a", "small"), pod)
+    world.look()
+    told = [(name, message) for name, reason, message in world.told() if reason.startswith("Invalid")]
+    ((name, message),) = told
+    assert name == pod[0].name
+    assert repr(value) in message
+
+
+@pytest.mark.parametrize("value", ["true", "false", "10m"])
+def test_dn_14_a_pod_whose_protection_can_be_read_is_told_nothing(monkeypatch, value):
+    world = World(
+        monkeypatch, node_of(POOL, "a", "small"), on("a", cpu="800m", annotations={DO_NOT_DISRUPT: value})
+    )
+    world.look()
+    assert "InvalidDoNotDisruptAnnotation" not in [reason for _, reason, _ in world.told()]

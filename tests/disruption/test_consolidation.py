@@ -78,7 +78,7 @@ def test_co_04_an_annotated_node_is_left_alone(value, moves):
     decisions = decide(cluster(POOL, node_of(POOL, "a", "2xlarge", node=kept), on("a")))
     assert len(decisions.moves) == moves
     if not moves:
-        assert verdict(decisions, "a").code == "NodeProtected"
+        assert verdict(decisions, "a").code == "ConsolidationForbidden"
 
 
 def test_co_05_a_pod_that_must_not_be_evicted_keeps_its_node():

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from nodeless.app.clock import wall_clock
 from nodeless.app.cluster import Cluster
+from nodeless.app.event_reasons import rule_of
 from nodeless.app.hands import Hands
 from nodeless.app.logs import logger
 from nodeless.app.metrics import Metrics
@@ -34,7 +35,7 @@ from nodeless.disruption import (
 from nodeless.disruption.candidates import replacing
 from nodeless.disruption.memory import VALIDATION_SECONDS as _VALIDATION
 from nodeless.disruption.repair import POLICIES, RepairPolicy
-from nodeless.disruption.telling import BLOCKED, reason_of, told
+from nodeless.disruption.telling import BLOCKED, reason_of, told, unreadable
 from nodeless.explain.why import one_line
 from nodeless.model.disruption import EMPTY, UNDERUTILIZED, Decisions, Move
 from nodeless.model.events import Nominated
@@ -52,6 +53,7 @@ _ADVANCE_SECONDS = 1.0
 _EVENTS = {
     "Unconsolidatable": "Unconsolidatable",
     "ConsolidationDisabled": "Unconsolidatable",
+    "ConsolidationForbidden": "Unconsolidatable",
     "NodeProtected": BLOCKED,
     "PodProtected": BLOCKED,
     "BudgetExhausted": BLOCKED,
@@ -66,8 +68,6 @@ _EVENTS = {
     "Breaker": "NodeRepairBlocked",
     "RepairBlocked": "NodeRepairBlocked",
 }
-#: The same verdict on the same node is told once in this time (Karpenter's deduplication).
-_TELL_AGAIN = 900.0
 
 
 class DisruptionLoop:
@@ -252,21 +252,21 @@ class DisruptionLoop:
 
     def _tell(self, decisions: Decisions, snapshot: Snapshot) -> None:
         now = time.monotonic()
+        for event in unreadable(snapshot):
+            self._recorder.publish(event)
         for name, verdict in decisions.verdicts.items():
             claim = snapshot.claims.get(name)
             node = snapshot.node_of(claim) if claim is not None else None
             reason = _EVENTS.get(verdict.code)
-            said, at = self._told.get(name, ("", 0.0))
-            if (
-                claim is None
-                or node is None
-                or reason is None
-                or (said == verdict.code and now - at < _TELL_AGAIN)
-            ):
+            if claim is None or node is None or reason is None:
                 continue
-            self._told[name] = (verdict.code, now)
             if reason == BLOCKED:
                 reason = reason_of(claim.pool, BLOCKED)
+            # The recorder goes by messages, and those name figures that change.
+            said, at = self._told.get(name, ("", 0.0))
+            if said == verdict.code and now - at < rule_of(reason).silent_seconds:
+                continue
+            self._told[name] = (verdict.code, now)
             self._recorder.publish(
                 PublishEvent("disruption", "Node", node.name, "Normal", reason, verdict.message, uid=node.uid)
             )

@@ -108,7 +108,18 @@ EVENT_RULES: tuple[EventRule, ...] = (
     EventRule("DisruptionStarted", "Normal", _NODE, "A node is being replaced or ended, and what it saves"),
     EventRule("DisruptionFailed", "Warning", _NODE, "A replacement failed; the node stays"),
     EventRule(
-        "DisruptionBlocked", "Normal", _NODE, "What keeps the node from being disrupted", silent_seconds=900.0
+        "DisruptionBlocked",
+        "Normal",
+        _NODE,
+        "What keeps a NodePool's node from being disrupted",
+        silent_seconds=900.0,
+    ),
+    EventRule(
+        "InvalidDoNotDisruptAnnotation",
+        "Warning",
+        _POD,
+        "The pod's `karpenter.sh/do-not-disrupt` is neither `true` nor a duration, and protects nothing",
+        silent_seconds=900.0,
     ),
     EventRule(
         "NodeRepairBlocked",
@@ -121,9 +132,7 @@ EVENT_RULES: tuple[EventRule, ...] = (
     EventRule("RebootIssued", "Normal", _NODE, "EC2 has taken the request for the reboot"),
     EventRule("Rebooted", "Normal", _NODE, "The machine is back from its reboot and Ready"),
     EventRule("RebootFailed", "Warning", _NODE, "The machine did not come back in time; the node is ended"),
-    EventRule(
-        "DeprovisioningBlocked", "Normal", _NODE, "The same, of a Provisioner's node", silent_seconds=900.0
-    ),
+    EventRule("DeprovisioningBlocked", "Normal", _NODE, "What keeps a Provisioner's node from being ended"),
     *(
         EventRule(f"{generation}{what}", "Normal", _NODE, meaning, silent, by_message=False)
         for generation in ("Deprovisioning", "Disruption")

@@ -81,7 +81,7 @@ class _Deciding(Look):
         if after is None:
             return Verdict("ConsolidationDisabled", f"{pool.reference} does not consolidate")
         if candidate.node.annotations.get(DO_NOT_CONSOLIDATE) == "true":
-            return Verdict("NodeProtected", f"the node has the annotation {DO_NOT_CONSOLIDATE}=true")
+            return Verdict("ConsolidationForbidden", f"the node has the annotation {DO_NOT_CONSOLIDATE}=true")
         wait = quiet_since(claim) + after - self.now
         if wait > 0:
             text = f"pods came or left {after - wait:.0f} s ago; consolidateAfter is {after} s"

@@ -1,16 +1,19 @@
-"""Events of a move under way: what each of its nodes waits for.
+"""Events of a move under way: what each of its nodes waits for; and of annotations that say nothing.
 
-v0.27 knows them as Deprovisioning..., v1 as Disruption...: a node's are called as the generation of its pool
-calls them.
+v0.27 knows the former as Deprovisioning..., v1 as Disruption...: a node's are called as the generation of
+its pool calls them.
 """
 
 from collections.abc import Iterator
 
 from nodeless.disruption.candidates import replacing
 from nodeless.model.instructions import PublishEvent
+from nodeless.model.labels import DO_NOT_DISRUPT
 from nodeless.model.nodes import INITIALIZED_CONDITION, Claim, Node
+from nodeless.model.pods import Pod
 from nodeless.model.pools import PROVISIONER, Reference
 from nodeless.model.snapshot import Snapshot
+from nodeless.state.protection import unreadable_protection
 
 BLOCKED = "Blocked"
 
@@ -23,6 +26,30 @@ def reason_of(pool: Reference, what: str) -> str:
 def told(snapshot: Snapshot) -> tuple[PublishEvent, ...]:
     """The events of every move under way; equal ones are for the recorder to hold back."""
     return tuple(event for name in replacing(snapshot) for event in _of_replacement(snapshot, name))
+
+
+def unreadable(snapshot: Snapshot) -> tuple[PublishEvent, ...]:
+    """A warning for each running pod that asks for protection in words that mean none (Karpenter's event)."""
+    found = (
+        (pod, value)
+        for pod in snapshot.pods.values()
+        if pod.node_name and not pod.terminal and (value := unreadable_protection(pod)) is not None
+    )
+    return tuple(_invalid(pod, value) for pod, value in sorted(found, key=lambda each: each[0].key))
+
+
+def _invalid(pod: Pod, value: str) -> PublishEvent:
+    message = f"{DO_NOT_DISRUPT}={value!r} protects nothing; hint: write true, or a duration such as 30m"
+    return PublishEvent(
+        "disruption",
+        "Pod",
+        pod.name,
+        "Warning",
+        "InvalidDoNotDisruptAnnotation",
+        message,
+        namespace=pod.namespace,
+        uid=pod.uid,
+    )
 
 
 def _of_replacement(snapshot: Snapshot, name: str) -> Iterator[PublishEvent]:

@@ -19,9 +19,22 @@ def protection(pod: Pod, now: float) -> str:
     return ""
 
 
+def unreadable_protection(pod: Pod) -> str | None:
+    """The value of a pod's `karpenter.sh/do-not-disrupt` that says neither yes nor no nor for how long."""
+    value = pod.annotations.get(DO_NOT_DISRUPT)
+    if value is None or value in ("true", "false") or _span(value) is not None:
+        return None
+    return value
+
+
 def _within(pod: Pod, text: str, now: float) -> bool:
-    try:
-        span = parse_life_span(text)
-    except ValueError:
-        return False
+    span = _span(text)
     return span is not None and (pod.started_at is None or now < pod.started_at + span)
+
+
+def _span(text: str) -> int | None:
+    """Seconds of a duration; None for what is none, and for no time at all."""
+    try:
+        return parse_life_span(text) or None
+    except ValueError:
+        return None
