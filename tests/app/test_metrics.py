@@ -6,8 +6,11 @@ from functools import reduce
 from urllib.parse import urlsplit
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from prometheus_client.parser import text_string_to_metric_families
 
-from nodeless.app.cluster_metrics import FAMILIES, NODE_LABELS
+from nodeless.app.cluster_metrics import FAMILIES, NODE_LABELS, ClusterMetrics
 from nodeless.app.keyed_queue import KeyedQueue
 from nodeless.app.measured_cloud import measured
 from nodeless.app.metrics import Metrics
@@ -171,6 +174,26 @@ def test_a_nodes_series_say_what_it_offers_and_what_its_pods_ask_for():
     assert cpu["karpenter_nodes_total_pod_limits"] == 2.0
     assert cpu["karpenter_nodes_total_daemon_requests"] == pytest.approx(0.1)
     assert "karpenter_nodes_total_daemon_limits" not in cpu
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.text(), st.text(), st.text())
+def test_any_name_is_read_back_as_it_was(zone, namespace, resource):
+    node = replace(factories.a_node("node-0"), labels={ZONE: zone}, allocatable={resource: 7})
+    pod = replace(factories.a_pod("web", node_name="gone"), namespace=namespace)
+    snapshot = apply(apply(Snapshot(), NodeSeen(node)), PodSeen(pod))
+    metrics = ClusterMetrics()
+    metrics.watch(lambda: snapshot)
+    read = {each.name: each.samples for each in text_string_to_metric_families(metrics.text())}
+    (offered,) = read["karpenter_nodes_allocatable"]
+    assert (offered.labels["zone"], offered.value) == (zone, 7)
+    assert offered.labels["resource_type"] == resource.lower().replace("-", "_")
+    (state,) = read["karpenter_pods_state"]
+    assert (state.labels["namespace"], state.labels["node"], state.labels["zone"]) == (
+        namespace,
+        "gone",
+        "N/A",
+    )
 
 
 def test_at_500_nodes_the_number_of_series_is_bounded_by_nodes_pods_and_a_constant():

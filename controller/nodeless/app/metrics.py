@@ -172,7 +172,6 @@ class Metrics:
         )
         self.cluster = ClusterMetrics()
         registry.register(VersionOneMetrics(dict.fromkeys(registry._collector_to_names)))
-        registry.register(self.cluster)
 
     def show_call(self, service: str, operation: str, seconds: float, code: str) -> None:
         """Count one call to AWS; `code` is empty when it went through."""
@@ -212,4 +211,4 @@ class Metrics:
         text = prometheus_client.generate_latest(self.registry)
         for name in counters(self.registry):
             text = text.replace(f"# TYPE {name} gauge\n".encode(), f"# TYPE {name} counter\n".encode())
-        return text
+        return text + self.cluster.text().encode()
