@@ -8,7 +8,7 @@ import pytest
 from infra.local.aws import LocalAws
 from nodeless.cloud import VALIDATION, CloudError, CloudUnavailable, CredentialsRefused, NodeClassUnresolved
 from nodeless.cloud.aws import AwsProvider
-from nodeless.model.pools import EC2_NODE_CLASS, NodeClass, Reference
+from nodeless.model.pools import EC2_NODE_CLASS, NodeClass, Reference, SelectorTerm
 from tests.cloud.conftest import SETTINGS, World, a_provider
 from tests.cloud.test_provider import NODE_CLASS, the_pool
 
@@ -178,6 +178,26 @@ async def test_a_subnet_stands_on_the_network_interfaces_where_the_template_has_
     assert interface["Groups"] == [world.security_group]
     assert "SubnetId" not in request
     assert request["InstanceMarketOptions"] == {"MarketType": "spot"}
+
+
+async def test_reservations_in_several_zones_are_rehearsed_by_one_of_them(
+    aws: LocalAws, world: World
+) -> None:
+    for zone in ("us-east-1a", "us-east-1b"):
+        aws.reserve("m5.large", zone, kind="default")
+    reserving = replace(CLASS, capacity_reservations=(SelectorTerm(match_criteria="targeted"),))
+    pool = the_pool("m5.large", capacity_types=("reserved",))
+    async with a_provider() as provider:
+        await provider.validate((pool,), reserving)
+        assert await is_validated(provider, reserving)
+    (_, asked), (_, request) = rehearsed(aws)
+    configs = asked["LaunchTemplateConfigs"]
+    assert len(configs) == 2
+    template = request["LaunchTemplate"]["LaunchTemplateName"]
+    (config,) = [
+        each for each in configs if each["LaunchTemplateSpecification"]["LaunchTemplateName"] == template
+    ]
+    assert request["SubnetId"] in {each["SubnetId"] for each in config["Overrides"]}
 
 
 async def test_a_class_that_changes_or_that_no_pool_uses_is_checked_too(aws: LocalAws, world: World) -> None:

@@ -27,7 +27,7 @@ from nodeless.cloud.aws.launch_failures import USER_DATA_TOO_LARGE, denial, refu
 from nodeless.cloud.aws.orders import Order, Prepared, Preparer
 from nodeless.cloud.aws.session import AwsSession
 from nodeless.launch.tags import specifications
-from nodeless.model.labels import SPOT
+from nodeless.model.labels import RESERVED, SPOT
 from nodeless.model.pools import NodeClass
 
 #: Seconds for which a success is kept (Karpenter v1), and after which a refused class is asked about again.
@@ -144,12 +144,16 @@ def _of_one_type(order: Order) -> Order:
 
 
 def _run_requests(order: Order, prepared: Prepared) -> Iterator[Mapping[str, Any]]:
-    """RunInstances in one subnet after the other, those that the fleet would use first."""
-    ((name, data),) = prepared.templates.items()
-    (config,) = prepared.request["LaunchTemplateConfigs"]
+    """RunInstances in one subnet after the other, those that the fleet would use first.
+
+    Each reservation has a launch template of its own, which is of use in its zone alone: the first will do.
+    """
+    config = prepared.request["LaunchTemplateConfigs"][0]
+    name = config["LaunchTemplateSpecification"]["LaunchTemplateName"]
     overrides = config["Overrides"]
-    named = (*(each["SubnetId"] for each in overrides), *(each.id for each in order.resolved.subnets))
-    interfaces = data.get("NetworkInterfaces", ())
+    others = () if prepared.candidates.capacity_type == RESERVED else order.resolved.subnets
+    named = (*(each["SubnetId"] for each in overrides), *(each.id for each in others))
+    interfaces = prepared.templates[name].get("NetworkInterfaces", ())
     for subnet in dict.fromkeys(named):
         request: dict[str, Any] = {
             "LaunchTemplate": {"LaunchTemplateName": name, "Version": "$Latest"},
