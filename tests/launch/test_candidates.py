@@ -6,7 +6,7 @@ import pytest
 
 from nodeless.launch.candidates import Candidates, candidates_for
 from nodeless.model.instance_types import InstanceType
-from nodeless.model.labels import CAPACITY_TYPE, ZONE
+from nodeless.model.labels import CAPACITY_TYPE, INSTANCE_SIZE, INSTANCE_TYPE, ZONE
 from nodeless.model.requirements import Requirement, Requirements
 from tests.launch.types import a_type
 
@@ -85,3 +85,36 @@ def test_only_types_that_hold_the_requests_in_an_allowed_zone() -> None:
 
 def test_at_most_sixty() -> None:
     assert len(chosen(*(a_type(f"m.{number}", on_demand=number + 1) for number in range(70))).types) == 60
+
+
+def at_least(key: str, number: int) -> Requirements:
+    """On-demand or spot, with so many different values of a label."""
+    return Requirements([*EITHER.values(), Requirement.of(key, "Exists", min_values=number)])
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(a_type("g5.xlarge", on_demand=1, **{"nvidia.com_gpu": 1}), id="accelerator"),
+        pytest.param(a_type("m5.metal", on_demand=9), id="bare-metal"),
+        pytest.param(a_type("c5.4xlarge", on_demand=8, spot=4), id="spot-dearer-than-on-demand"),
+    ],
+)
+def test_7_1_nothing_is_dropped_where_different_values_are_asked_for(other: InstanceType) -> None:
+    spot = 0.5 if any(each.capacity_type == "spot" for each in other.offerings) else None
+    plain = a_type("m5.large", on_demand=2, spot=spot)
+    assert names(chosen(plain, other)) == ["m5.large"]
+    assert set(names(chosen(plain, other, requirements=at_least(INSTANCE_TYPE, 2)))) == {
+        "m5.large",
+        other.name,
+    }
+
+
+def test_7_1_the_sixty_offer_the_different_values_that_are_asked_for() -> None:
+    types = [a_type(f"m{number}.large", on_demand=number + 1, zones="a") for number in range(70)]
+    dear = [a_type("c5.xlarge", on_demand=200, zones="b"), a_type("r5.4xlarge", on_demand=100)]
+    sizes = names(chosen(*types, *dear, requirements=at_least(INSTANCE_SIZE, 3)))
+    assert sizes == [*(f"m{number}.large" for number in range(58)), "r5.4xlarge", "c5.xlarge"]
+    zones = names(chosen(*types, *dear, requirements=at_least(ZONE, 2)))
+    assert zones == [*(f"m{number}.large" for number in range(59)), "r5.4xlarge"]
+    assert len(names(chosen(*types, *dear))) == 60
