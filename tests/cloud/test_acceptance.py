@@ -1,5 +1,7 @@
 """Items of the AWS provider's acceptance list (16) that no test of a part of it shows alone."""
 
+import asyncio
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -148,16 +150,18 @@ def test_4_1_two_tags_of_any_value_must_both_be_there() -> None:
     assert found == [{"Name": "tag-key", "Values": ["a"]}, {"Name": "tag-key", "Values": ["b"]}]
 
 
+def subnets_of_a_zone(aws: LocalAws, world: World, *blocks: str) -> list[str]:
+    """Subnets of a zone that no other subnet is in, by their blocks of addresses."""
+    ec2 = aws.client("ec2")
+    vpc = ec2.describe_subnets(SubnetIds=world.subnets[:1])["Subnets"][0]["VpcId"]
+    made = (ec2.create_subnet(VpcId=vpc, CidrBlock=each, AvailabilityZone="us-east-1d") for each in blocks)
+    return [each["Subnet"]["SubnetId"] for each in made]
+
+
 async def test_16_4_three_launches_take_turns_among_a_zones_subnets_by_what_is_left(
     aws: LocalAws, world: World
 ) -> None:
-    ec2 = aws.client("ec2")
-    vpc = ec2.describe_subnets(SubnetIds=world.subnets[:1])["Subnets"][0]["VpcId"]
-    sizes = {"10.0.100.0/25": 123, "10.0.101.0/26": 59}
-    large, small = (
-        ec2.create_subnet(VpcId=vpc, CidrBlock=each, AvailabilityZone="us-east-1d")["Subnet"]["SubnetId"]
-        for each in sizes
-    )
+    large, small = subnets_of_a_zone(aws, world, "10.0.100.0/25", "10.0.101.0/26")
     node_class = replace(NODE_CLASS, subnets=(SelectorTerm(ids=(large, small)),))
     pool = the_pool("m5.large")
     async with a_provider() as provider:
@@ -166,12 +170,49 @@ async def test_16_4_three_launches_take_turns_among_a_zones_subnets_by_what_is_l
             for letter in "abc"
         ]
         pods = made[0].capacity[PODS]
-        left = {each.id: each.free_addresses for each in (await provider.resolve(node_class)).subnets}
+        left = {each.id: each.unpromised for each in (await provider.resolve(node_class)).subnets}
         # As EC2 counts them: a node takes one address now, its pods the others later.
         assert left == {large: 123 - 3 * pods, small: 59} or left == {large: 123 - 2 * pods, small: 59 - pods}
         chosen = subnet_by_zone((await provider.resolve(node_class)).subnets)["us-east-1d"]
-        assert chosen.free_addresses == max(left.values())
+        assert chosen.unpromised == max(left.values())
     assert [each.subnet_id for each in made][:2] == [large, large]
+
+
+async def test_16_4_launches_side_by_side_take_turns_too(aws: LocalAws, world: World) -> None:
+    large, small = subnets_of_a_zone(aws, world, "10.0.100.0/25", "10.0.101.0/26")
+    node_class = replace(NODE_CLASS, subnets=(SelectorTerm(ids=(large, small)),))
+    pool = the_pool("m5.large")
+    async with a_provider() as provider:
+        claims = [the_claim(f"default-{letter * 5}", pool) for letter in "abcde"]
+        made = await asyncio.gather(*(provider.launch(each, pool, node_class) for each in claims))
+    # 29 addresses each of 123 and 59: three from the larger one, then one from the other, then one more.
+    assert Counter(each.subnet_id for each in made) == {large: 4, small: 1}
+
+
+async def test_4_2_a_large_node_leaves_to_plans_the_addresses_that_nobody_holds(
+    aws: LocalAws, world: World
+) -> None:
+    (subnet,) = subnets_of_a_zone(aws, world, "10.0.100.0/24")
+    node_class = replace(NODE_CLASS, subnets=(SelectorTerm(ids=(subnet,)),))
+    pool = the_pool("r5.24xlarge")
+    async with a_provider() as provider:
+        made = await provider.launch(the_claim("default-abcde", pool), pool, node_class)
+        (left,) = (await provider.resolve(node_class)).subnets
+    # The node and the one pod that it is for hold two; it has room for many more than there are.
+    assert left.free_addresses == 251 - 2
+    assert left.unpromised == 251 - made.capacity[PODS] < 0
+
+
+async def test_4_2_a_promise_ends_with_what_ec2_tells_and_is_not_given_back_twice(
+    aws: LocalAws, world: World
+) -> None:
+    async with a_provider() as provider:
+        subnets = provider._subnets
+        before = await subnets.select(NODE_CLASS)
+        with subnets.promised({before[0].id: 100}):
+            assert subnets.current(before)[0].unpromised == before[0].unpromised - 100
+            assert await subnets.select(NODE_CLASS, refresh=True) == before
+        assert subnets.current(before) == before
 
 
 async def test_16_4_a_launch_that_fails_takes_no_addresses(aws: LocalAws, world: World) -> None:

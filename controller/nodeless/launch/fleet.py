@@ -15,6 +15,7 @@ from nodeless.launch.resolved import Subnet
 from nodeless.launch.tags import specifications
 from nodeless.model.labels import ON_DEMAND, SPOT
 from nodeless.model.placement import CAPACITY_BLOCK
+from nodeless.model.resources import PODS
 
 #: EC2's limits: characters of a client token, launch templates of one request.
 MAX_TOKEN_LENGTH = 64
@@ -22,9 +23,9 @@ MAX_CONFIGS = 50
 
 
 def subnet_by_zone(subnets: Iterable[Subnet]) -> dict[str, Subnet]:
-    """In each zone the subnet with the most free addresses, full ones last; ties go to the first id."""
+    """In each zone the subnet with the most unpromised addresses, full ones last; ties go to the first id."""
     chosen: dict[str, Subnet] = {}
-    for subnet in sorted(subnets, key=lambda each: (each.full, -each.free_addresses, each.id)):
+    for subnet in sorted(subnets, key=lambda each: (each.full, -each.unpromised, each.id)):
         chosen.setdefault(subnet.zone, subnet)
     return chosen
 
@@ -41,6 +42,23 @@ def overrides(types: Iterable[Candidate], subnets: Mapping[str, Subnet]) -> list
         for offering in candidate.offerings
         if offering.zone in subnets
     ]
+
+
+def predicted_addresses(
+    types: Iterable[Candidate], subnets: Mapping[str, Subnet], count: int = 1
+) -> dict[str, int]:
+    """How many addresses so many nodes may take in each zone, by subnet id: one for each pod that has room.
+
+    They are thought to become the smallest of the types that the zone sells (Karpenter's prediction).
+    """
+    least: dict[str, int] = {}
+    for candidate in types:
+        pods = candidate.instance_type.capacity.get(PODS, 0)
+        for offering in candidate.offerings:
+            if offering.zone in subnets:
+                chosen = subnets[offering.zone].id
+                least[chosen] = min(pods, least.get(chosen, pods))
+    return {subnet: count * pods for subnet, pods in least.items()}
 
 
 def fleet_request(

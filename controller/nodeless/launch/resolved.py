@@ -9,7 +9,7 @@ from nodeless.model.requirements import Requirements
 
 @dataclass(frozen=True, slots=True)
 class Subnet:
-    """A subnet; `free_addresses` as EC2 said, less what launches under way take: it may be negative."""
+    """A subnet; `free_addresses` as EC2 said, less one for each node launched since and each of its pods."""
 
     id: str
     zone: str
@@ -20,6 +20,13 @@ class Subnet:
     """Id of the zone, the same in every account."""
     shifted: bool = False
     """AWS shifts work away from its zone for now."""
+    promised: int = 0
+    """What these nodes and launches under way may come to take beside: all pods that they have room for."""
+
+    @property
+    def unpromised(self) -> int:
+        """What a launch chooses a subnet by; negative when more is promised than there is."""
+        return self.free_addresses - self.promised
 
 
 @dataclass(frozen=True, slots=True)

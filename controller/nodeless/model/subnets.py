@@ -10,6 +10,6 @@ class SubnetRoom:
     id: str
     zone: str
     free_addresses: int
-    """IP addresses that nobody holds or was promised; may be negative for a moment."""
+    """IP addresses that nobody holds, as far as is known; may be negative for a moment."""
     zone_id: str = ""
     """Id of the zone, the same in every account; empty: not known."""

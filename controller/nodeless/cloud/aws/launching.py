@@ -27,6 +27,7 @@ from nodeless.cloud.aws.launch_failures import launch_failed, refusal
 from nodeless.cloud.aws.launch_templates import MISSING_CODES
 from nodeless.cloud.aws.orders import Order, Prepared, Preparer
 from nodeless.cloud.aws.session import AwsSession
+from nodeless.cloud.aws.subnets import Subnets
 from nodeless.launch.candidates import Candidates
 from nodeless.launch.groups import Found, assign
 from nodeless.launch.results import FleetAnswer, FleetInstance, read_answer
@@ -53,12 +54,14 @@ class Launcher:
         session: AwsSession,
         preparer: Preparer,
         instances: Instances,
+        subnets: Subnets,
         clock: Clock,
         log: Any = None,
     ) -> None:
         self._session = session
         self._preparer = preparer
         self._instances = instances
+        self._subnets = subnets
         self._clock = clock
         self._log = log if log is not None else structlog.get_logger("aws")
         #: Answers without an instance so far, by claim: each has used up a client token.
@@ -84,7 +87,8 @@ class Launcher:
         self._warn_of_few_types(order, prepared.candidates)
         for _ in range(_TRIES):
             try:
-                raw = await self._session.call("ec2", "create_fleet", prepared.request)
+                with self._subnets.promised(prepared.addresses):
+                    raw = await self._session.call("ec2", "create_fleet", prepared.request)
             except AwsCallRefused as error:
                 outcomes.update(await self._recover(order, prepared, error, claimed))
             else:

@@ -13,8 +13,15 @@ from nodeless.cloud.aws.errors import AwsCallRefused
 from nodeless.cloud.aws.launch_failures import USER_DATA_TOO_LARGE, launch_failed
 from nodeless.cloud.aws.launch_templates import LaunchTemplates
 from nodeless.cloud.aws.settings import AwsSettings
+from nodeless.cloud.aws.subnets import Subnets
 from nodeless.launch.candidates import Candidate, Candidates, candidates_for
-from nodeless.launch.fleet import client_token, fleet_request, overrides, subnet_by_zone
+from nodeless.launch.fleet import (
+    client_token,
+    fleet_request,
+    overrides,
+    predicted_addresses,
+    subnet_by_zone,
+)
 from nodeless.launch.kubelet_arguments import Cluster
 from nodeless.launch.placement import placement_labels
 from nodeless.launch.tags import claim_tags, pool_tags
@@ -90,14 +97,17 @@ class Prepared:
     """Labels of every instance that is made so."""
     zone_ids: Mapping[str, str] = field(default_factory=dict)
     """Ids of the zones, by name."""
+    addresses: Mapping[str, int] = field(default_factory=dict)
+    """How many addresses the request may take, by the id of each subnet that it names."""
 
 
 class Preparer:
     """Makes requests of orders; the launch templates that they name exist afterwards."""
 
-    def __init__(self, settings: AwsSettings, templates: LaunchTemplates) -> None:
+    def __init__(self, settings: AwsSettings, templates: LaunchTemplates, subnets: Subnets) -> None:
         self.settings = settings
         self._templates = templates
+        self._subnets = subnets
 
     async def prepare_template(self, order: Order) -> None:
         """Have the launch templates exist that the claim would use at this moment."""
@@ -121,7 +131,8 @@ class Preparer:
                 "allow more instance types, zones or capacity types",
             )
         types_by_template, image_ids, templates = await self._ensure(order, candidates)
-        subnets = subnet_by_zone(order.resolved.subnets)
+        # Other launches may have been promised addresses since the order was made.
+        subnets = subnet_by_zone(self._subnets.current(order.resolved.subnets))
         tags = claim_tags(self._pool_tags(order), order.claim)
         request = fleet_request(
             candidates,
@@ -136,7 +147,8 @@ class Preparer:
                 order.title, "no zone with an offering has a subnet", hint="select subnets in more zones"
             )
         labels = placement_labels(order.claim.requirements, order.resolved.placement_group)
-        return Prepared(candidates, request, tags, templates, image_ids, labels, order.zone_ids)
+        addresses = predicted_addresses(candidates.types, subnets, len(order.claims))
+        return Prepared(candidates, request, tags, templates, image_ids, labels, order.zone_ids, addresses)
 
     def invalidate(self, prepared: Prepared) -> None:
         """EC2 says that a launch template of the request is not there: make all of them anew."""

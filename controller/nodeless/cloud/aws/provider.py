@@ -110,9 +110,11 @@ class AwsProvider:
         self._catalogs = Catalogs(settings, self._types, self._pricing, clock)
         self._templates = LaunchTemplates(self._session, clock, settings.cluster_name)
         self._instances = Instances(self._session, settings.cluster_name, on_batch)
-        self._preparer = Preparer(settings, self._templates)
+        self._preparer = Preparer(settings, self._templates, self._subnets)
         self._dry_runs = DryRuns(self._session, self._preparer, clock)
-        self._launcher = Launcher(self._session, self._preparer, self._instances, clock, self._log)
+        self._launcher = Launcher(
+            self._session, self._preparer, self._instances, self._subnets, clock, self._log
+        )
         self._launches = GroupLaunches(self._launcher, self._order, self._learn, on_batch)
         self._statuses = InstanceStatuses(self._session, clock)
         name = settings.interruption_queue
@@ -224,13 +226,11 @@ class AwsProvider:
     ) -> Instance:
         """See the Protocol."""
         try:
-            instance = await self._launches.launch(Ask(claim, pool, node_class, first, claimed))
+            return await self._launches.launch(Ask(claim, pool, node_class, first, claimed))
         except LaunchFailed as error:
             if error.reason in _STALE_REASONS:
                 self._resolver.forget()
             raise
-        self._subnets.promise(instance.subnet_id, instance.capacity.get(PODS, 0))
-        return instance
 
     def _learn(self, order: Order, answer: FleetAnswer) -> None:
         """Remember what an answer says of offerings and subnets, whether or not it made an instance."""
@@ -238,7 +238,10 @@ class AwsProvider:
         self._catalogs.mark((EVERY_SPOT,) if answer.no_spot else ())
         self._subnets.mark_full(answer.full_subnets)
         self._reservations.exhaust(answer.exhausted)
-        for made in answer.instances:
+        pods = {each.name: each.capacity.get(PODS, 0) for each in order.instance_types}
+        for claim, made in zip(order.claims, answer.instances, strict=False):
+            holds = 1 + claim.requests.get(PODS, 0)
+            self._subnets.launched(made.subnet_id, holds, pods.get(made.instance_type, 0))
             if made.reservation is not None:
                 self._reservations.take(made.reservation.reservation)
 
