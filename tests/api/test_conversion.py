@@ -204,6 +204,33 @@ def test_c_16_volume_sizes_are_whole() -> None:
     ]
 
 
+ACCELERATOR = "karpenter.k8s.aws/instance-accelerator-"
+BY_ACCELERATOR = pytest.mark.parametrize(
+    ("asked", "lost"),
+    [
+        pytest.param(requirement(f"{ACCELERATOR}name", "In", "t4"), True, id="a-gpu-by-name"),
+        pytest.param(requirement(f"{ACCELERATOR}manufacturer", "In", "nvidia", "aws"), True, id="either"),
+        pytest.param(requirement(f"{ACCELERATOR}manufacturer", "NotIn", "aws"), True, id="all-but"),
+        pytest.param(requirement(f"{ACCELERATOR}count", "DoesNotExist"), True, id="none"),
+        pytest.param(requirement(f"{ACCELERATOR}manufacturer", "In", "aws"), False, id="aws-makes-no-gpu"),
+        pytest.param(requirement(f"{ACCELERATOR}name", "In", "inferentia2"), False, id="inferentia"),
+        pytest.param(requirement(f"{ACCELERATOR}memory", "Gt", "9"), False, id="memory-is-of-both"),
+        pytest.param(requirement("karpenter.k8s.aws/instance-gpu-name", "In", "t4"), False, id="gpu-label"),
+    ],
+)
+
+
+@BY_ACCELERATOR
+def test_labels_of_accelerators_that_a_gpu_bears_in_one_generation_are_listed(
+    asked: dict[str, Any], lost: bool
+) -> None:
+    listed = losses(provisioner(requirements=[asked]))
+    assert listed == (["spec.requirements[0].key"] if lost else [])
+    back = convert_to_v1alpha5([node_pool(template={"requirements": [asked]})]).losses
+    paths = [error.path for _, error in back if "accelerators" in error.message]
+    assert paths == (["spec.template.spec.requirements[0].key"] if lost else [])
+
+
 def test_c_17_a_taint_without_effect_is_listed() -> None:
     assert losses(provisioner(taints=[{"key": "a", "effect": ""}])) == ["spec.taints[0].effect"]
 

@@ -10,7 +10,7 @@ from nodeless.cloud.aws.images import image_request, in_order, read_image
 from nodeless.launch.images import image_for
 from nodeless.launch.resolved import Image
 from nodeless.model.instance_types import InstanceType
-from nodeless.model.labels import ARCH, INSTANCE_ACCELERATOR_MANUFACTURER
+from nodeless.model.labels import ARCH, INSTANCE_ACCELERATOR_MANUFACTURER, INSTANCE_GPU_MANUFACTURER
 from nodeless.model.requirements import Requirement, Requirements
 
 BOTH = ["self", "amazon"]
@@ -107,29 +107,29 @@ def test_5_2_images_stand_in_order_of_preference(records: list[dict[str, Any]], 
     assert [each.id for each in in_order(images)] == ids
 
 
+def a_kind(architecture: str, maker: str, *, gpus_are_accelerators: bool) -> InstanceType:
+    """A type with a GPU or an accelerator of a maker, or with neither."""
+    gpu = maker if maker != "aws" else ""
+    accelerator = maker if gpus_are_accelerators or maker == "aws" else ""
+    borne = {INSTANCE_GPU_MANUFACTURER: gpu, INSTANCE_ACCELERATOR_MANUFACTURER: accelerator}
+    makers = (Requirement.of(key, "In", [value] if value else []) for key, value in borne.items())
+    requirements = Requirements([Requirement.of(ARCH, "In", [architecture]), *makers])
+    return InstanceType(name="kind", requirements=requirements, capacity={}, overhead={}, offerings=())
+
+
 def variants(family: str, version: str = "1.29", release: str = "") -> dict[str, str]:
-    """Parameter that each kind of type boots from: plain, GPU, Neuron, on x86 and ARM."""
-    images = [
-        Image(each.name, each.requirements, each.name) for each in parameters_for(family, version, release)
-    ]
-    kinds = {
-        f"{architecture} {maker}".strip(): InstanceType(
-            name="kind",
-            requirements=Requirements(
-                [
-                    Requirement.of(ARCH, "In", [architecture]),
-                    Requirement.of(INSTANCE_ACCELERATOR_MANUFACTURER, "In", [maker] if maker else []),
-                ]
-            ),
-            capacity={},
-            overhead={},
-            offerings=(),
-        )
-        for architecture in ("amd64", "arm64")
-        for maker in ("", "nvidia", "aws", "habana")
-    }
-    chosen = {kind: image_for(each, in_order(images)) for kind, each in kinds.items()}
-    return {kind: image.id for kind, image in chosen.items() if image is not None}
+    """What each kind of type boots from: plain, GPU, Neuron, on x86 and ARM; in both generations."""
+    parameters = parameters_for(family, version, release)
+    images = in_order(Image(each.name, kind, each.name) for each in parameters for kind in each.kinds)
+    chosen: dict[bool, dict[str, str]] = {True: {}, False: {}}
+    for generation, found in chosen.items():
+        for architecture in ("amd64", "arm64"):
+            for maker in ("", "nvidia", "aws", "habana"):
+                image = image_for(a_kind(architecture, maker, gpus_are_accelerators=generation), images)
+                if image is not None:
+                    found[f"{architecture} {maker}".strip()] = image.id
+    assert chosen[True] == chosen[False]
+    return chosen[True]
 
 
 def test_5_1_al2_has_an_image_for_gpus_and_neuron_and_none_for_gpus_on_arm() -> None:

@@ -331,6 +331,7 @@ def test_everything_of_a_node_class_that_decides_resources_is_in_its_shape() -> 
         enclaves=True,
         reserved_interfaces=1,
         prefix_delegation=True,
+        gpus_are_accelerators=False,
     )
 
 

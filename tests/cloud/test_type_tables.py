@@ -202,6 +202,17 @@ def test_2_2_labels_of_gpus_and_accelerators(
         assert [found[key] for key in keys] == [frozenset() if v is None else {v} for v in expected]
 
 
+def test_2_2_in_generation_v1_a_gpu_is_no_accelerator_and_a_neuron_device_still_is() -> None:
+    gpu = labels_of(facts("g4dn.12xlarge", GpuInfo={"Gpus": [T4]}), gpus_are_accelerators=False)
+    assert [gpu[key] for key in GPU_LABELS] == [{"t4"}, {"nvidia"}, {"4"}, {"16384"}]
+    # v1 has no label for an accelerator's memory: pools that were converted may ask for it.
+    assert [gpu[key] for key in ACCELERATOR_LABELS] == [set(), set(), set(), {"16384"}]
+    neuron = {"NeuronInfo": {"NeuronDevices": [{"Name": "Trainium", "Count": 16}]}}
+    assert labels_of(facts("trn1.32xlarge", **neuron)) == labels_of(
+        facts("trn1.32xlarge", **neuron), gpus_are_accelerators=False
+    )
+
+
 def test_2_2_every_well_known_label_of_a_type_always_stands_there() -> None:
     """What a type lacks is said to be absent, so that a pod which asks for it does not fit."""
     plain, rich = labels_of(FACTS["t1.micro"]), labels_of(FACTS["g5.48xlarge"])

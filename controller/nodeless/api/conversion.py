@@ -13,6 +13,7 @@ from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from nodeless.api.conversion_accelerators import accelerator_losses
 from nodeless.api.conversion_classes import ClassContext, convert_settings, kubelet_to_v1
 from nodeless.api.defaulting import default
 from nodeless.api.errors import ABSENT, FieldError
@@ -231,6 +232,7 @@ def _pool_losses(spec: Mapping[str, Any]) -> Iterable[FieldError]:
     for path, key in keys:
         if in_core_domain(key) or in_aws_domain(key):
             yield FieldError(path, key, "is in a domain that is closed in v1", "use a domain of your own")
+    yield from accelerator_losses(spec.get("requirements") or (), "spec.requirements")
 
 
 def _metadata(manifest: Mapping[str, Any]) -> dict[str, Any]:

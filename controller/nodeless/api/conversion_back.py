@@ -5,6 +5,7 @@ from copy import deepcopy
 from typing import Any
 
 from nodeless.api.conversion import Conversion
+from nodeless.api.conversion_accelerators import accelerator_losses
 from nodeless.api.errors import ABSENT, FieldError, at
 from nodeless.api.kinds import AWS_NODE_TEMPLATE, EC2_NODE_CLASS, NODE_POOL, PROVISIONER
 from nodeless.api.nulls import without_nulls
@@ -88,6 +89,7 @@ def _provisioner_spec(spec: Mapping[str, Any], losses: list[FieldError]) -> dict
             else:
                 kept |= {"operator": bound[0], "values": [str(number)]}
         requirements.append(kept)
+    losses += accelerator_losses(inner.get("requirements") or (), "spec.template.spec.requirements")
     converted["requirements"] = requirements
     for name in ("taints", "startupTaints"):
         if inner.get(name):

@@ -52,6 +52,7 @@ def _instance_type(
             pods=pods(facts, shape),
             family=shape.family,
             placement_group=shape.placement_group,
+            gpus_are_accelerators=shape.gpus_are_accelerators,
         ),
         capacity=capacity(facts, shape),
         overhead=overhead(facts, shape),

@@ -8,6 +8,9 @@
 | Ubuntu | x86, arm64 |
 | Windows2019, Windows2022, Windows2025 | x86 |
 
+Who made the GPU or the accelerator decides: those of AMD and Habana need no driver of NVIDIA's. GPUs are
+asked for by labels of their own, which types bear in both generations.
+
 AWS publishes AL2 images up to Kubernetes 1.32. A release (v1 alias `al2023@v20240807`) has
 parameters of its own beside the newest one's.
 """
@@ -15,18 +18,22 @@ parameters of its own beside the newest one's.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from nodeless.model.labels import ARCH, INSTANCE_ACCELERATOR_MANUFACTURER
+from nodeless.model.labels import ARCH, INSTANCE_ACCELERATOR_MANUFACTURER, INSTANCE_GPU_MANUFACTURER
 from nodeless.model.requirements import IN, NOT_IN, Requirement, Requirements
 
 _WINDOWS = "Windows"
+_NVIDIA = Requirement.of(INSTANCE_GPU_MANUFACTURER, IN, ["nvidia"])
+_NO_NVIDIA = Requirement.of(INSTANCE_GPU_MANUFACTURER, NOT_IN, ["nvidia"])
+_NEURON = Requirement.of(INSTANCE_ACCELERATOR_MANUFACTURER, IN, ["aws"])
+_NO_NEURON = Requirement.of(INSTANCE_ACCELERATOR_MANUFACTURER, NOT_IN, ["aws"])
 
 
 @dataclass(frozen=True, slots=True)
 class ImageParameter:
-    """A parameter and the instance types that its image is for."""
+    """A parameter and the instance types that its image is for: those that meet one of `kinds`."""
 
     name: str
-    requirements: Requirements
+    kinds: tuple[Requirements, ...]
 
 
 def parameters_for(family: str, version: str, release: str = "") -> tuple[ImageParameter, ...]:
@@ -41,7 +48,7 @@ def parameters_for(family: str, version: str, release: str = "") -> tuple[ImageP
     if not release:
         return newest
     return tuple(
-        ImageParameter(_of_release(family, version, each.name, release), each.requirements) for each in newest
+        ImageParameter(_of_release(family, version, each.name, release), each.kinds) for each in newest
     )
 
 
@@ -70,33 +77,32 @@ def _windows(year: str, version: str) -> ImageParameter:
     return _parameter(f"/aws/service/ami-windows-latest/{image}/image_id", "amd64")
 
 
-def _parameter(name: str, architecture: str, operator: str = "", *makers: str) -> ImageParameter:
-    requirements = [Requirement.of(ARCH, IN, [architecture])]
-    if operator:
-        requirements.append(Requirement.of(INSTANCE_ACCELERATOR_MANUFACTURER, operator, makers))
-    return ImageParameter(name, Requirements(requirements))
+def _parameter(name: str, architecture: str, *kinds: tuple[Requirement, ...]) -> ImageParameter:
+    """For types of an architecture; without kinds for all of them."""
+    runs = Requirement.of(ARCH, IN, [architecture])
+    return ImageParameter(name, tuple(Requirements([runs, *kind]) for kind in kinds or ((),)))
 
 
 def _al2(version: str) -> Iterator[ImageParameter]:
     root, tail = f"/aws/service/eks/optimized-ami/{version}/amazon-linux-2", "recommended/image_id"
-    yield _parameter(f"{root}/{tail}", "amd64", NOT_IN, "nvidia", "aws")
-    yield _parameter(f"{root}-gpu/{tail}", "amd64", IN, "nvidia", "aws")
-    yield _parameter(f"{root}-arm64/{tail}", "arm64", NOT_IN, "nvidia", "aws")
+    yield _parameter(f"{root}/{tail}", "amd64", (_NO_NVIDIA, _NO_NEURON))
+    yield _parameter(f"{root}-gpu/{tail}", "amd64", (_NVIDIA,), (_NEURON,))
+    yield _parameter(f"{root}-arm64/{tail}", "arm64", (_NO_NVIDIA, _NO_NEURON))
 
 
 def _al2023(version: str) -> Iterator[ImageParameter]:
     root, tail = f"/aws/service/eks/optimized-ami/{version}/amazon-linux-2023", "recommended/image_id"
     for label, spelled in (("amd64", "x86_64"), ("arm64", "arm64")):
-        yield _parameter(f"{root}/{spelled}/standard/{tail}", label, NOT_IN, "nvidia", "aws")
-        yield _parameter(f"{root}/{spelled}/nvidia/{tail}", label, IN, "nvidia")
-    yield _parameter(f"{root}/x86_64/neuron/{tail}", "amd64", IN, "aws")
+        yield _parameter(f"{root}/{spelled}/standard/{tail}", label, (_NO_NVIDIA, _NO_NEURON))
+        yield _parameter(f"{root}/{spelled}/nvidia/{tail}", label, (_NVIDIA,))
+    yield _parameter(f"{root}/x86_64/neuron/{tail}", "amd64", (_NEURON,))
 
 
 def _bottlerocket(version: str) -> Iterator[ImageParameter]:
     root = f"/aws/service/bottlerocket/aws-k8s-{version}"
     for label, spelled in (("amd64", "x86_64"), ("arm64", "arm64")):
-        yield _parameter(f"{root}/{spelled}/latest/image_id", label, NOT_IN, "nvidia")
-        yield _parameter(f"{root}-nvidia/{spelled}/latest/image_id", label, IN, "nvidia")
+        yield _parameter(f"{root}/{spelled}/latest/image_id", label, (_NO_NVIDIA,))
+        yield _parameter(f"{root}-nvidia/{spelled}/latest/image_id", label, (_NVIDIA,))
 
 
 def _ubuntu(version: str) -> Iterator[ImageParameter]:

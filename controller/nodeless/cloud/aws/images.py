@@ -90,7 +90,8 @@ class Images:
                     if error.code != "ParameterNotFound":
                         raise
                     continue
-                images.append(Image(answer["Parameter"]["Value"], parameter.requirements, parameter.name))
+                value = answer["Parameter"]["Value"]
+                images += [Image(value, kind, parameter.name) for kind in parameter.kinds]
         return in_order(images)
 
     async def _fetch_selected(self, node_class: NodeClass) -> tuple[Image, ...]:

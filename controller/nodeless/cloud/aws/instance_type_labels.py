@@ -35,14 +35,19 @@ def type_requirements(
     pods: int,
     family: Family = _LINUX,
     placement_group: PlacementGroup | None = None,
+    gpus_are_accelerators: bool = True,
 ) -> Requirements:
-    """All well-known labels of a type; zones and capacity types are those in which it is sold."""
+    """All well-known labels of a type; zones and capacity types are those in which it is sold.
+
+    `gpus_are_accelerators`: a GPU fills the labels of an accelerator, too. Karpenter v1 does without, but for
+    the memory, whose label it does not have.
+    """
     generation, dot, size = facts.name.partition(".")
     two_parts = bool(dot) and "." not in size
     # Windows runs on x86 alone: what is left has no system, so that no pod fits.
     runs = not family.windows_build or facts.architecture == "amd64"
     gpu = facts.gpus[0] if len(facts.gpus) == 1 else None
-    accelerator = facts.accelerators[0] if len(facts.accelerators) == 1 else gpu
+    accelerator = facts.accelerators[0] if len(facts.accelerators) == 1 else None
     return Requirements(
         [
             _one(labels.INSTANCE_TYPE, facts.name),
@@ -70,7 +75,8 @@ def type_requirements(
             _requirement(labels.INSTANCE_TENANCY, frozenset(labels.TENANCIES)),
             *_placement_requirements(placement_group),
             *_gpu_requirements(gpu),
-            *_accelerator_requirements(accelerator),
+            *_accelerator_requirements(accelerator or (gpu if gpus_are_accelerators else None)),
+            _one(labels.INSTANCE_ACCELERATOR_MEMORY, _memory(accelerator or gpu)),
         ]
     )
 
@@ -99,8 +105,11 @@ def _accelerator_requirements(accelerator: Accelerator | None) -> list[Requireme
             labels.INSTANCE_ACCELERATOR_MANUFACTURER, accelerator and _label_value(accelerator.manufacturer)
         ),
         _one(labels.INSTANCE_ACCELERATOR_COUNT, accelerator and accelerator.count),
-        _one(labels.INSTANCE_ACCELERATOR_MEMORY, (accelerator and accelerator.memory_mib) or None),
     ]
+
+
+def _memory(accelerator: Accelerator | None) -> int | None:
+    return (accelerator and accelerator.memory_mib) or None
 
 
 def _label_value(text: str) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from nodeless.launch.families import Family, family_of
 from nodeless.model.hardware import ConnectionTracking, CpuOptions, NetworkInterface
 from nodeless.model.placement import PlacementGroup
-from nodeless.model.pools import BlockDevice, Kubelet, NodeClass
+from nodeless.model.pools import EC2_NODE_CLASS, BlockDevice, Kubelet, NodeClass
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,8 @@ class NodeShape:
     prefix_delegation: bool = False
     """The VPC CNI takes prefixes of addresses instead of single ones."""
     placement_group: PlacementGroup | None = None
+    gpus_are_accelerators: bool = True
+    """GPUs bear the labels of accelerators, too; not so in generation v1."""
 
     @property
     def family(self) -> Family:
@@ -63,4 +65,5 @@ def shape_of(
         reserved_interfaces,
         prefix_delegation,
         placement_group,
+        gpus_are_accelerators=node_class.reference.kind != EC2_NODE_CLASS,
     )
