@@ -59,6 +59,8 @@ CASES = {
     "al2-everything": ("AL2", EVERYTHING),
     "al2-custom-script": ("AL2", replace(PLAIN, custom="#!/bin/bash\necho hello\n")),
     "al2-custom-mime": ("AL2", replace(PLAIN, custom=MIME)),
+    "al2-v1-plain": ("AL2", replace(PLAIN, of_v1=True)),
+    "al2-v1-everything": ("AL2", replace(EVERYTHING, of_v1=True, instance_store_raid=True)),
     "ubuntu-plain": ("Ubuntu", PLAIN),
     "al2023-everything": ("AL2023", EVERYTHING),
     "al2-instance-store": ("AL2", replace(PLAIN, instance_store_raid=True)),
@@ -298,6 +300,32 @@ def test_5_6_the_arguments_of_al2_stand_in_karpenters_order() -> None:
         *("--eviction-soft-grace-period", "--eviction-max-pod-grace-period"),
         *("--image-gc-high-threshold", "--image-gc-low-threshold", "--cpu-cfs-quota"),
     ]
+
+
+def test_5_6_al2_of_an_ec2_node_class_is_spelled_as_v1_does() -> None:
+    of_v1 = replace(EVERYTHING, of_v1=True, instance_store_raid=True)
+    ((_, script),) = parts_of(user_data("AL2", of_v1))
+    lines = [line.rstrip("\\ ") for line in script.splitlines()]
+    assert [line.split()[0] for line in lines[3:]] == [
+        "--ip-family",
+        "--dns-cluster-ip",
+        "--use-max-pods",
+        "--kubelet-extra-args",
+        "--local-disks",
+    ]
+    words = lines[6].split("'")[1].split()
+    assert [word for word in words if '"' in word] == [
+        '--node-labels="karpenter.sh/capacity-type=spot,karpenter.sh/provisioner-name=default,team=a"',
+        f'--register-with-taints="{",".join(map(str, PLAIN.taints))}"',
+        '--system-reserved="cpu=100m,memory=100Mi"',
+        '--kube-reserved="cpu=200m"',
+        '--eviction-hard="memory.available<5%"',
+        '--eviction-soft="memory.available<10%,nodefs.available<10%"',
+        '--eviction-soft-grace-period="memory.available=1m0s,nodefs.available=1m30s"',
+    ]
+    # The order and the words of the arguments are the same in both generations.
+    (former,) = (text for _, text in parts_of(user_data("AL2", EVERYTHING)))
+    assert lines[6].replace('"', "") in [line.rstrip("\\ ") for line in former.splitlines()]
 
 
 def test_labels_that_a_kubelet_may_not_set_are_left_to_the_controller() -> None:

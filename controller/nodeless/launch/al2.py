@@ -1,8 +1,8 @@
 """User data of Amazon Linux 2 and Ubuntu: a MIME archive whose last part calls EKS's `bootstrap.sh`.
 
 The node class's own text comes before it: a MIME archive part by part, anything else as
-a shell script. The last part is Karpenter's to the byte, so that an image that was made
-for Karpenter finds what it expects.
+a shell script. The last part is Karpenter's to the byte, as v0.27 or v1 writes it, so that an image that
+was made for Karpenter finds what it expects.
 """
 
 from nodeless.launch import mime
@@ -34,25 +34,39 @@ def custom_parts(custom: str) -> list[tuple[str, str]]:
 def bootstrap_script(bootstrap: Bootstrap, *, ubuntu: bool = False) -> str:
     """The shell script that makes the node join."""
     cluster = bootstrap.cluster
-    words = [
+    call = (
         f"/etc/eks/bootstrap.sh '{cluster.name}' --apiserver-endpoint '{cluster.endpoint}' "
         f"--b64-cluster-ca '{cluster.certificate_authority}'"
-    ]
-    if bootstrap.ipv6:
-        words.append("--ip-family ipv6")
-    if bootstrap.max_pods is not None:
-        words.append("--use-max-pods false")
-    if not ubuntu:
-        words.append(f"--container-runtime {bootstrap.kubelet.container_runtime or 'containerd'}")
-    arguments = extra_arguments(bootstrap)
-    if arguments:
-        words.append(f"--kubelet-extra-args '{arguments}'")
-    if bootstrap.cluster_dns:
-        words.append(f"--dns-cluster-ip '{bootstrap.cluster_dns}'")
+    )
+    options = _options_of_v1(bootstrap) if bootstrap.of_v1 else _options(bootstrap, ubuntu=ubuntu)
     if bootstrap.instance_store_raid and not ubuntu:
-        words.append("--local-disks raid0")
+        options.append("--local-disks raid0")
     return (
         "#!/bin/bash -xe\n"
         "exec > >(tee /var/log/user-data.log|logger -t user-data -s 2>/dev/console) 2>&1\n"
-        + _CONTINUED.join(words)
+        + _CONTINUED.join([call, *(each for each in options if each)])
     )
+
+
+def _options(bootstrap: Bootstrap, *, ubuntu: bool) -> list[str]:
+    """In v0.27's order; those that do not apply are empty."""
+    runtime = bootstrap.kubelet.container_runtime or "containerd"
+    arguments = extra_arguments(bootstrap)
+    return [
+        "--ip-family ipv6" if bootstrap.ipv6 else "",
+        "" if bootstrap.max_pods is None else "--use-max-pods false",
+        "" if ubuntu else f"--container-runtime {runtime}",
+        f"--kubelet-extra-args '{arguments}'" if arguments else "",
+        f"--dns-cluster-ip '{bootstrap.cluster_dns}'" if bootstrap.cluster_dns else "",
+    ]
+
+
+def _options_of_v1(bootstrap: Bootstrap) -> list[str]:
+    """In v1's order, which leaves the container runtime to the image."""
+    arguments = extra_arguments(bootstrap)
+    return [
+        "--ip-family ipv6" if bootstrap.ipv6 else "",
+        f"--dns-cluster-ip '{bootstrap.cluster_dns}'" if bootstrap.cluster_dns else "",
+        "" if bootstrap.max_pods is None else "--use-max-pods false",
+        f"--kubelet-extra-args '{arguments}'" if arguments else "",
+    ]

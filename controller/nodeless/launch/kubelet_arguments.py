@@ -68,6 +68,8 @@ class Bootstrap:
     """The disks inside the host become one volume for containers and the kubelet."""
     release: str = ""
     """Release of the image, as `v1.20.3`; empty: the newest, or not known."""
+    of_v1: bool = False
+    """For an EC2NodeClass: AL2's script is spelled as Karpenter v1 spells it."""
 
     @property
     def cluster_dns(self) -> str:
@@ -116,20 +118,24 @@ def registration_taints(taints: Iterable[Taint], startup_taints: Iterable[Taint]
 
 
 def extra_arguments(bootstrap: Bootstrap) -> str:
-    """The kubelet's command line as AL2's bootstrap script takes it (`--kubelet-extra-args`)."""
+    """The kubelet's command line as AL2's bootstrap script takes it (`--kubelet-extra-args`).
+
+    Karpenter v1 has lists and maps in double quotes.
+    """
     kubelet = bootstrap.kubelet
-    words = [_flag("node-labels", pairs(bootstrap.labels.items(), "="))]
-    words.append(_flag("register-with-taints", ",".join(str(taint) for taint in bootstrap.taints)))
+    flag = _quoted if bootstrap.of_v1 else _flag
+    words = [flag("node-labels", pairs(bootstrap.labels.items(), "="))]
+    words.append(flag("register-with-taints", ",".join(str(taint) for taint in bootstrap.taints)))
     if bootstrap.max_pods is not None:
         words.append(f"--max-pods={bootstrap.max_pods}")
     if kubelet.pods_per_core is not None:
         words.append(f"--pods-per-core={kubelet.pods_per_core}")
     words += [
-        _flag("system-reserved", pairs(kubelet.system_reserved, "=")),
-        _flag("kube-reserved", pairs(kubelet.kube_reserved, "=")),
-        _flag("eviction-hard", pairs(kubelet.eviction_hard, "<")),
-        _flag("eviction-soft", pairs(kubelet.eviction_soft, "<")),
-        _flag(
+        flag("system-reserved", pairs(kubelet.system_reserved, "=")),
+        flag("kube-reserved", pairs(kubelet.kube_reserved, "=")),
+        flag("eviction-hard", pairs(kubelet.eviction_hard, "<")),
+        flag("eviction-soft", pairs(kubelet.eviction_soft, "<")),
+        flag(
             "eviction-soft-grace-period",
             pairs(((key, go_duration(text)) for key, text in kubelet.eviction_soft_grace_period), "="),
         ),
@@ -152,6 +158,10 @@ def pairs(items: Iterable[tuple[str, str]], separator: str) -> str:
 
 def _flag(name: str, value: str) -> str:
     return f"--{name}={value}" if value else ""
+
+
+def _quoted(name: str, value: str) -> str:
+    return _flag(name, value and f'"{value}"')
 
 
 def go_duration(text: str) -> str:

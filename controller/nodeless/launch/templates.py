@@ -85,6 +85,7 @@ def launch_template(
         pods=pods,
         instance_store_raid=node_class.instance_store_raid,
         release=node_class.image_release,
+        of_v1=node_class.reference.kind == EC2_NODE_CLASS,
     )
     interfaces = network_interfaces(node_class, resolved.security_groups, ipv6=bootstrap.ipv6, efa=efa)
     data: dict[str, Any] = {
