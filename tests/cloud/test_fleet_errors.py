@@ -114,6 +114,23 @@ async def test_7_2_who_falls_back_to_on_demand_with_few_types_is_told(
     assert any("at least 5 instance types are recommended" in line for line in lines) is warned
 
 
+@pytest.mark.parametrize(
+    ("length", "warned"),
+    [pytest.param(13_000, False, id="far-from-it"), pytest.param(15_000, True, id="beyond-nine-tenths")],
+)
+async def test_5_6_user_data_that_is_nearly_too_long_is_told_once(
+    aws: LocalAws, world: World, length: int, warned: bool
+) -> None:
+    node_class = replace(NODE_CLASS, user_data="#" * length)
+    async with a_provider() as provider:
+        with capture_logs() as logs:
+            await provider.warm(BOTH, node_class)
+            await provider.warm(BOTH, replace(node_class, generation=2))
+    lines = [line["event"] for line in logs if line["log_level"] == "warning"]
+    told = [line for line in lines if "of 16384 that EC2 takes; hint: shorten spec.userData" in line]
+    assert len(told) == warned
+
+
 async def test_an_account_without_the_spot_role_gets_no_spot_of_any_type(aws: LocalAws, world: World) -> None:
     aws.set_faults(capacity=[{"capacityType": "spot", "code": NO_SPOT}])
     clock = Clock()

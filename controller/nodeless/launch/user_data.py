@@ -20,8 +20,9 @@ from nodeless.launch.kubelet_arguments import Bootstrap
 from nodeless.launch.mime import MimeError
 from nodeless.launch.windows import PowerShellError
 
-#: EC2's limit of the decoded text, in bytes.
+#: EC2's limit of the decoded text, in bytes, and the size from which on little is left of it (Karpenter v1).
 MAX_BYTES = 16384
+NEARLY_MAX_BYTES = MAX_BYTES * 9 // 10
 
 
 class UserDataError(ValueError):
@@ -51,6 +52,11 @@ def user_data(family: str, bootstrap: Bootstrap) -> str:
 def encoded(text: str) -> str:
     """Base64, as a launch template holds it (boto3 encodes it for RunInstances only)."""
     return base64.b64encode(text.encode()).decode()
+
+
+def decoded_size(encoded_text: str) -> int:
+    """Bytes of the text that a launch template holds in base64."""
+    return len(base64.b64decode(encoded_text))
 
 
 def _text(family: str, bootstrap: Bootstrap) -> str:

@@ -8,6 +8,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import structlog
+
 from nodeless.cloud import InsufficientCapacity, LaunchFailed, ResolvedNodeClass
 from nodeless.cloud.aws.errors import AwsCallRefused
 from nodeless.cloud.aws.launch_failures import USER_DATA_TOO_LARGE, launch_failed
@@ -26,7 +28,13 @@ from nodeless.launch.kubelet_arguments import Cluster
 from nodeless.launch.placement import placement_labels
 from nodeless.launch.tags import claim_tags, pool_tags
 from nodeless.launch.templates import LaunchTemplate, launch_template
-from nodeless.launch.user_data import UserDataError, UserDataTooLongError
+from nodeless.launch.user_data import (
+    MAX_BYTES,
+    NEARLY_MAX_BYTES,
+    UserDataError,
+    UserDataTooLongError,
+    decoded_size,
+)
 from nodeless.launch.variants import EFA, Variant, reserved_by, variant_of
 from nodeless.model.instance_types import InstanceType, Offering
 from nodeless.model.nodes import Claim
@@ -104,10 +112,15 @@ class Prepared:
 class Preparer:
     """Makes requests of orders; the launch templates that they name exist afterwards."""
 
-    def __init__(self, settings: AwsSettings, templates: LaunchTemplates, subnets: Subnets) -> None:
+    def __init__(
+        self, settings: AwsSettings, templates: LaunchTemplates, subnets: Subnets, log: Any = None
+    ) -> None:
         self.settings = settings
         self._templates = templates
         self._subnets = subnets
+        self._log = log if log is not None else structlog.get_logger("aws")
+        #: The user data of node classes that was found to be nearly too long.
+        self._warned: dict[str, str | None] = {}
 
     async def prepare_template(self, order: Order) -> None:
         """Have the launch templates exist that the claim would use at this moment."""
@@ -196,7 +209,7 @@ class Preparer:
 
     def _template(self, order: Order, capacity_type: str, variant: Variant) -> LaunchTemplate:
         try:
-            return launch_template(
+            template = launch_template(
                 order.claim,
                 order.pool,
                 order.node_class,
@@ -214,6 +227,19 @@ class Preparer:
             too_long = isinstance(error, UserDataTooLongError)
             reason = USER_DATA_TOO_LARGE if too_long else "UserDataInvalid"
             raise LaunchFailed(order.title, reason, str(error)) from error
+        self._warn_of_long_user_data(order.node_class, template)
+        return template
+
+    def _warn_of_long_user_data(self, node_class: NodeClass, template: LaunchTemplate) -> None:
+        """Say once of a node class that a few labels or taints more may be too many."""
+        size = decoded_size(template.request["LaunchTemplateData"].get("UserData", ""))
+        if size < NEARLY_MAX_BYTES or self._warned.get(node_class.key) == node_class.user_data:
+            return
+        self._warned[node_class.key] = node_class.user_data
+        self._log.warning(
+            f"user data of {node_class.reference} has {size} bytes, of {MAX_BYTES} that EC2 takes; "
+            "hint: shorten spec.userData, or keep the long part elsewhere and fetch it from there"
+        )
 
     def _pool_tags(self, order: Order) -> dict[str, str]:
         return pool_tags(self.settings.cluster_name, order.pool, order.node_class, self.settings.tags)
