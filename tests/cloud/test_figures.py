@@ -5,7 +5,10 @@ import tracemalloc
 from collections import Counter
 from dataclasses import replace
 
+import pytest
+
 from infra.local.aws import LocalAws
+from infra.local.cloud_bench import told_start
 from nodeless.cloud.aws.building import Known, build
 from nodeless.cloud.aws.node_shape import NodeShape
 from nodeless.cloud.aws.price_list import Prices
@@ -106,3 +109,13 @@ def test_a_catalogue_of_800_types_in_6_zones_takes_less_than_40_mib() -> None:
         tracemalloc.stop()
     assert sum(len(each.offerings) for each in catalogue) == 800 * 6 * 2
     assert held < 40 * 2**20
+
+
+@pytest.mark.parametrize(
+    ("seconds", "missed"),
+    [(2.96, []), (3.0, []), (3.24, ["    missed: takes 3.2 s, not 3"])],
+)
+def test_a_cold_start_beyond_its_bound_is_told_by_the_bench(seconds: float, missed: list[str]) -> None:
+    first, *more = told_start(seconds, Counter(GetProducts=2, DescribeSubnets=1))
+    assert first.endswith("3 calls (1 DescribeSubnets, 2 GetProducts)")
+    assert more == missed

@@ -2,9 +2,11 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,7 +14,7 @@ import pytest
 from infra.local.aws import LocalAws
 from nodeless.cloud.aws import AwsProvider
 from nodeless.model.pools import EC2_NODE_CLASS, NODE_POOL_KIND, Reference, SelectorTerm
-from pulumi_nodeless.policies import Subject, controller_policy
+from pulumi_nodeless.policies import Subject, article_policy, controller_policy
 from pulumi_nodeless.scoped_policy import scoped_controller_policy
 from tests.cloud.authorization import ACCOUNT, REGION, Need, Needs, allowed_by, granted_actions
 from tests.cloud.conftest import SETTINGS, World, a_provider
@@ -28,6 +30,7 @@ SUBJECT = Subject(
     node_role_arn=ROLE,
     interruption_queue_arn=f"arn:aws:sqs:{REGION}:{ACCOUNT}:demo",
 )
+COMPATIBILITY = Path(__file__).parents[2] / "docs" / "compatibility.md"
 POLICIES = [controller_policy, scoped_controller_policy]
 #: EC2 allows these to nobody by themselves: they come with a launch.
 IMPLIED = {"ec2:RunInstances", "ec2:CreateTags", "iam:PassRole"}
@@ -52,6 +55,13 @@ def controller(aws: LocalAws, world: World, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", key["AccessKeyId"])
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", key["SecretAccessKey"])
     return arn
+
+
+def documented_lacks() -> set[str]:
+    """The actions that the page on compatibility says `permissions: article` lacks."""
+    title = "| Calls that `permissions: article` does not allow |"
+    (row,) = [line for line in COMPATIBILITY.read_text().splitlines() if line.startswith(title)]
+    return set(re.findall(r"`([a-z0-9-]+:[A-Za-z]+)`", row.split(" | ")[2]))
 
 
 @asynccontextmanager
@@ -123,6 +133,12 @@ async def test_both_policies_grant_every_call_and_grant_nothing_that_is_never_ca
         assert granted_actions(policy) == {need.action for need in needed}, make.__name__
         used = {sid for need in needed for sid in allowed_by(policy, need)}
         assert used == {statement["Sid"] for statement in policy["Statement"]}, make.__name__
+
+    article = article_policy(SUBJECT)
+    lacking = {need.action for need in needed if not allowed_by(article, need)}
+    assert lacking == documented_lacks()
+    used_of_it = {need.action for need in needed if allowed_by(article, need)}
+    assert granted_actions(article) - used_of_it == {"ec2:DescribeAvailabilityZones"}
 
 
 @pytest.mark.parametrize("make", POLICIES)
