@@ -10,6 +10,8 @@ pass unchecked. What the values mean is the business of the components' own modu
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from inspect import isawaitable
+from math import isfinite
 from typing import Any, Final
 
 import pulumi
@@ -150,9 +152,25 @@ class ArgumentReader:
             return {}
         return dict(given)
 
+    def text_mapping(self, name: str) -> dict[str, Any]:
+        """A map from names to texts, of which some may be outputs.
+
+        Configuration turns what looks like a number or a truth value into one, and other languages send 30
+        as 30.0; such a value becomes the text that was written.
+        """
+        read: dict[str, Any] = {}
+        for key, given in self.mapping(name).items():
+            if isinstance(given, str | pulumi.Output) or isawaitable(given):
+                read[key] = given
+            elif (text := _as_text(given)) is not None:
+                read[key] = text
+            else:
+                self.report(f"{name}.{key}", f"expected text, got {given!r}", "write it as one text")
+        return read
+
     def tags(self, name: str) -> dict[str, Any]:
         """Tags for every resource; those that mark single ones, or that AWS keeps to itself, are faults."""
-        given = self.mapping(name)
+        given = self.text_mapping(name)
         for key in sorted(given):
             if key.lower().startswith("aws:"):
                 self.report(f"{name}.{key}", "tags that begin with aws: are reserved by AWS", "another key")
@@ -163,6 +181,17 @@ class ArgumentReader:
                     "another key",
                 )
         return given
+
+
+def _as_text(given: object) -> str | None:
+    """The text of a truth value or number, as YAML and JSON write it; none of anything else."""
+    if isinstance(given, bool):
+        return str(given).lower()
+    if isinstance(given, float) and not isfinite(given):
+        return None
+    if isinstance(given, int | float):
+        return str(int(given)) if given == int(given) else str(given)
+    return None
 
 
 def _plain_hint(given: object) -> str:

@@ -92,8 +92,8 @@ class ControllerOptions:
             cpu=reader.text("cpu", "1"),
             memory=reader.text("memory", "1Gi"),
             log_level=reader.choice("log_level", settings.LOG_LEVELS, "info"),
-            settings=reader.mapping("settings"),
-            environment=reader.mapping("environment"),
+            settings=reader.text_mapping("settings"),
+            environment=reader.text_mapping("environment"),
             aws_tags=reader.tags("aws_tags"),
         )
         for key in sorted(set(options.settings) & set(settings.FIXED_SETTINGS)):

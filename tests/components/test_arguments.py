@@ -90,3 +90,40 @@ def test_an_error_reads_as_one_line_for_each_fault() -> None:
     with pytest.raises(ArgumentError) as caught:
         reader.check()
     assert str(caught.value) == "Thing: 1 invalid argument(s)\n  one: is wrong (hint: make it right)"
+
+
+class Texts(TypedDict):
+    values: NotRequired[dict[str, Any]]
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        (True, "true"),
+        (False, "false"),
+        (30, "30"),
+        (30.0, "30"),
+        (-0.075, "-0.075"),
+        (123456789012.0, "123456789012"),
+        ("yes", "yes"),
+        ("", ""),
+    ],
+)
+def test_truth_values_and_numbers_become_the_text_that_was_written(given: Any, text: str) -> None:
+    reader = ArgumentReader("Thing", {"values": {"key": given}}, Texts)
+    assert reader.text_mapping("values") == reader.tags("values") == {"key": text}
+    reader.check()
+
+
+@pytest.mark.parametrize("given", [None, [], {"a": "b"}, float("nan"), float("inf"), object()])
+def test_what_is_no_text_is_named_by_its_path_with_its_value(given: Any) -> None:
+    reader = ArgumentReader("Thing", {"values": {"a.b/c": given}}, Texts)
+    assert reader.text_mapping("values") == {}
+    (problem,) = reader.problems
+    assert problem.path == "values.a.b/c"
+    assert repr(given) in problem.message
+
+
+def test_a_value_that_is_known_later_passes() -> None:
+    later = pulumi.Output.from_input("later")
+    assert ArgumentReader("Thing", {"values": {"key": later}}, Texts).text_mapping("values") == {"key": later}

@@ -52,6 +52,12 @@ def refused(args: dict[str, Any]) -> list[str]:
             {"controller_settings": {"aws.clusterName": "x"}},
             "controller_settings.aws.clusterName: follows",
         ),
+        (
+            {"controller_settings": {"aws.tags": {"team": "web"}}},
+            "controller_settings.aws.tags: expected text, got {'team': 'web'}",
+        ),
+        ({"controller_environment": {"LOG": None}}, "controller_environment.LOG: expected text, got None"),
+        ({"tags": {"cost": [1]}}, "tags.cost: expected text, got [1]"),
         ({"controller_permissions": "all"}, "controller_permissions: 'all' is not one of guide"),
         ({"authentication_mode": "NONE"}, "authentication_mode: 'NONE' is not one of API"),
         ({"teardown_timeout_minutes": 0}, "teardown_timeout_minutes: 0 is not between"),

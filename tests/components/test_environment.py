@@ -236,6 +236,27 @@ def test_the_users_environment_variables_reach_the_container() -> None:
     assert {"name": "AWS_ENDPOINT_URL", "value": "http://127.0.0.1:5000"} in container["env"]
 
 
+def test_values_that_the_configuration_reads_as_something_else_reach_the_controller_as_text() -> None:
+    """`pulumi config set --path` stores true and 123 as a truth value and a number."""
+    recorder = run(
+        program,
+        config={
+            **CONFIG,
+            "nodeless:controllerSettings": '{"aws.isolatedVPC": true, "aws.vmMemoryOverheadPercent": 0.05}',
+            "nodeless:controllerEnvironment": '{"LEADER_ELECT": false}',
+            "nodeless:tags": '{"cost": 123}',
+        },
+    )
+    data = recorder.one(CONFIG_MAP, "karpenter-global-settings").inputs["data"]
+    assert {type(value) for value in data.values()} == {str}
+    assert data["aws.isolatedVPC"] == "true"
+    assert data["aws.vmMemoryOverheadPercent"] == "0.05"
+    assert json.loads(data["aws.tags"]) == {"cost": "123"}
+    (container,) = recorder.one(DEPLOYMENT).inputs["spec"]["template"]["spec"]["containers"]
+    assert {"name": "LEADER_ELECT", "value": "false"} in container["env"]
+    assert recorder.one("aws:ec2/vpc:Vpc").inputs["tags"]["cost"] == "123"
+
+
 def test_the_kubernetes_provider_gets_the_clusters_kubeconfig(environment: Recorder) -> None:
     provider = environment.one("pulumi:providers:kubernetes").inputs
     assert provider["enableServerSideApply"] == "true"
