@@ -43,6 +43,7 @@ def environment_args(config: pulumi.Config) -> EnvironmentArgs:
         "fargate_profiles": config.get_object("fargateProfiles") or None,
         "interruption_queue": config.get_bool("interruptionQueue"),
         "load_balancer_controller": config.get_bool("loadBalancerController"),
+        "manage_coredns": config.get_bool("manageCoredns"),
         "node_templates": config.get_object("nodeTemplates") or None,
         "provisioners": config.get_object("provisioners") or None,
         "node_classes": config.get_object("nodeClasses") or None,

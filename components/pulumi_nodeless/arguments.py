@@ -160,9 +160,9 @@ class ArgumentReader:
         """
         read: dict[str, Any] = {}
         for key, given in self.mapping(name).items():
-            if isinstance(given, str | pulumi.Output) or isawaitable(given):
+            if isinstance(given, pulumi.Output) or isawaitable(given):
                 read[key] = given
-            elif (text := _as_text(given)) is not None:
+            elif (text := as_text(given)) is not None:
                 read[key] = text
             else:
                 self.report(f"{name}.{key}", f"expected text, got {given!r}", "write it as one text")
@@ -183,15 +183,13 @@ class ArgumentReader:
         return given
 
 
-def _as_text(given: object) -> str | None:
-    """The text of a truth value or number, as YAML and JSON write it; none of anything else."""
+def as_text(given: object) -> str | None:
+    """A text, or that of a truth value or number as YAML and JSON write it; none of anything else."""
     if isinstance(given, bool):
         return str(given).lower()
-    if isinstance(given, float) and not isfinite(given):
-        return None
-    if isinstance(given, int | float):
-        return str(int(given)) if given == int(given) else str(given)
-    return None
+    if isinstance(given, float):
+        return str(int(given) if given.is_integer() else given) if isfinite(given) else None
+    return str(given) if isinstance(given, str | int) else None
 
 
 def _plain_hint(given: object) -> str:

@@ -25,19 +25,21 @@ from pulumi_nodeless.controller_identity import (
     ControllerIdentity,
     ControllerIdentityArgs,
 )
+from pulumi_nodeless.coredns import coredns_on_nodes
 from pulumi_nodeless.environment_args import EnvironmentArgs
-from pulumi_nodeless.environment_checks import check_environment
+from pulumi_nodeless.environment_checks import check_environment, manages_dns, profiles_of
 from pulumi_nodeless.fargate import (
-    DNS_LABELS,
+    FargateProfileArgs,
     FargateProfiles,
     PodExecutionRole,
+    dns_on_fargate,
     profile_that_takes,
-    profiles_for,
 )
 from pulumi_nodeless.identity import NodeAccess, NodeIdentity
 from pulumi_nodeless.image import ControllerImage, ControllerImageArgs
 from pulumi_nodeless.interruption import InterruptionQueue
 from pulumi_nodeless.kubeconfig import region_of
+from pulumi_nodeless.load_balancer import LABELS as BALANCER_LABELS
 from pulumi_nodeless.load_balancer import LoadBalancerController
 from pulumi_nodeless.network import Network, NetworkArgs
 from pulumi_nodeless.pools import NodeTemplateArgs, ProvisionerArgs
@@ -109,10 +111,9 @@ class Environment(pulumi.ComponentResource):
         namespace = reader.text("controller_namespace", NAME)
         minutes = reader.integer("teardown_timeout_minutes", 30, 1, 24 * 60)
         with_queue = reader.flag("interruption_queue", True)
-        with_balancers = reader.flag("load_balancer_controller", True)
         tags, v1 = reader.tags("tags"), reader.value("node_pools", ())
         mechanism = reader.choice("controller_identity", MECHANISMS, IRSA)
-        profiles = reader.value("fargate_profiles", profiles_for(namespace))
+        profiles, with_dns = profiles_of(reader, namespace), manages_dns(reader)
         self._builds_image = reader.flag("build_image", False)
         self._name, self._args, self._tags = name, args, tags
         # What the engine is told to protect of a component it protects of its children, too.
@@ -170,8 +171,7 @@ class Environment(pulumi.ComponentResource):
                 "pod_execution_role_arn": execution.role_arn,
                 "subnet_ids": cluster.private_subnet_ids,
                 "profiles": profiles,
-                # Where no profile takes CoreDNS, the one that EKS installs runs on nodes.
-                "manage_coredns": profile_that_takes(profiles, "kube-system", DNS_LABELS) is not None,
+                "manage_coredns": with_dns and dns_on_fargate(profiles),
                 "tags": tags,
             },
             pulumi.ResourceOptions(parent=self, depends_on=[execution]),
@@ -193,8 +193,8 @@ class Environment(pulumi.ComponentResource):
             pulumi.ResourceOptions.merge(in_cluster, pulumi.ResourceOptions(depends_on=foundations)),
         )
         served: list[pulumi.Resource] = [*foundations, controller]
-        if with_balancers:
-            served.append(self._load_balancers(cluster, [*cluster.made, fargate], in_cluster))
+        if reader.flag("load_balancer_controller", True):
+            served.append(self._load_balancers(cluster, profiles, [*cluster.made, fargate], in_cluster))
         guard = TeardownGuard(
             f"{name}-teardown",
             self._guard_args(controller, minutes),
@@ -217,6 +217,10 @@ class Environment(pulumi.ComponentResource):
             },
             pulumi.ResourceOptions.merge(in_cluster, pulumi.ResourceOptions(depends_on=[*served, guard])),
         )
+        if with_dns and not dns_on_fargate(profiles):
+            coredns_on_nodes(
+                f"{name}-fargate-coredns", self, fargate, cluster.name, tags, [*served, guard, capacity]
+            )
         self.cluster_name = pulumi.Output.from_input(cluster.name)
         self.cluster_endpoint = pulumi.Output.from_input(cluster.endpoint)
         self.kubeconfig = cluster.kubeconfig
@@ -305,7 +309,11 @@ class Environment(pulumi.ComponentResource):
         )
 
     def _load_balancers(
-        self, cluster: ClusterFacts, before: Sequence[pulumi.Resource], in_cluster: pulumi.ResourceOptions
+        self,
+        cluster: ClusterFacts,
+        profiles: Sequence[FargateProfileArgs],
+        before: Sequence[pulumi.Resource],
+        in_cluster: pulumi.ResourceOptions,
     ) -> LoadBalancerController:
         """Makes the load balancer controller; it stays until the last node has gone from its targets."""
         return LoadBalancerController(
@@ -315,6 +323,7 @@ class Environment(pulumi.ComponentResource):
                 "vpc_id": cluster.vpc_id,
                 "oidc_provider_arn": cluster.oidc_provider_arn,
                 "oidc_issuer": cluster.oidc_issuer,
+                "fargate_profile": profile_that_takes(profiles, "kube-system", BALANCER_LABELS) or "",
                 "tags": self._tags,
             },
             pulumi.ResourceOptions.merge(in_cluster, pulumi.ResourceOptions(depends_on=list(before))),

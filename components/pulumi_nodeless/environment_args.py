@@ -102,10 +102,14 @@ class EnvironmentArgs(TypedDict):
     interruption_queue: NotRequired[bool]
     """Whether AWS's warnings about instances reach the controller through a queue. Default true."""
     load_balancer_controller: NotRequired[bool]
-    """Whether to install the AWS Load Balancer Controller, on Fargate. Default true."""
+    """Whether to install the AWS Load Balancer Controller, on Fargate: a profile has to take its pods.
+    Default true."""
+    manage_coredns: NotRequired[bool]
+    """Whether to install CoreDNS as an EKS add-on: on Fargate where a profile takes its pods, else on nodes,
+    after the pools. Default true, and false with `existing_cluster`, whose DNS is left as it is."""
     fargate_profiles: NotRequired[Sequence[FargateProfileArgs]]
     """Fargate profiles, when they are not the default ones: `karpenter` for the controller, and `kube-system`
-    for CoreDNS and the load balancer controller."""
+    for the load balancer controller and, unless an existing cluster has its own, CoreDNS."""
     node_templates: NotRequired[Sequence[NodeTemplateArgs]]
     """How nodes are made. Default: one named `default`, by the discovery tag."""
     provisioners: NotRequired[Sequence[ProvisionerArgs]]

@@ -17,8 +17,16 @@ from pulumi_nodeless.cluster_facts import read_existing_cluster
 from pulumi_nodeless.controller import LABELS, NAME, ControllerOptions
 from pulumi_nodeless.controller_identity import GUIDE, IRSA, MECHANISMS, POD_IDENTITY, POLICIES
 from pulumi_nodeless.environment_args import EnvironmentArgs, ExistingVpcArgs
-from pulumi_nodeless.fargate import FargateProfileArgs, check_profiles, profile_that_takes, profiles_for
+from pulumi_nodeless.fargate import (
+    FargateProfileArgs,
+    check_profiles,
+    dns_on_fargate,
+    profile_that_takes,
+    profiles_for,
+)
 from pulumi_nodeless.image import check_buildable, read_base
+from pulumi_nodeless.load_balancer import LABELS as BALANCER_LABELS
+from pulumi_nodeless.load_balancer import NAME as BALANCER
 from pulumi_nodeless.network import NetworkOptions
 from pulumi_nodeless.teardown import drain_seconds
 
@@ -49,6 +57,13 @@ _CONTROLLER: Final = {
         for name in ("namespace", "image", "replicas", "log_level", "settings", "environment")
     },
 }
+_FLAGS: Final = (
+    "interruption_queue",
+    "load_balancer_controller",
+    "manage_coredns",
+    "protect",
+    "preview_plan",
+)
 #: Arguments that say how a network is made, and so contradict one that is there.
 _NETWORK_ARGUMENTS: Final = (
     "vpc_cidr",
@@ -81,17 +96,18 @@ def check_environment(args: EnvironmentArgs) -> None:
     reader.tags("tags")
     patience = reader.integer("teardown_timeout_minutes", 30, 1, 24 * 60)
     drain_seconds(reader, "teardown_drain_minutes", patience)
-    for flag in ("interruption_queue", "load_balancer_controller", "protect", "preview_plan"):
+    for flag in _FLAGS:
         reader.flag(flag, False)
     _check_contradictions(reader, args)
     _check_image(reader)
     reader.choice("controller_permissions", tuple(POLICIES), GUIDE)
     mechanism = reader.choice("controller_identity", MECHANISMS, IRSA)
-    profiles = reader.value("fargate_profiles", profiles_for(namespace))
     faults = len(reader.problems)
-    profiles = check_profiles(reader, "fargate_profiles", profiles)
-    if len(reader.problems) == faults:
+    profiles = profiles_of(reader, namespace)
+    placed = len(reader.problems) == faults
+    if placed:
         _check_identity(reader, mechanism, profiles, namespace)
+        _check_load_balancers(reader, profiles)
     if "existing_cluster" in args:
         read_existing_cluster(reader, args["existing_cluster"])
     if "existing_vpc" in args:
@@ -103,8 +119,26 @@ def check_environment(args: EnvironmentArgs) -> None:
         _check_part(reader, args, ClusterOptions.read, _CLUSTER, dict.fromkeys(made, _LATER))
     given = ("cluster_endpoint", "default_instance_profile")
     _check_part(reader, args, ControllerOptions.read, _CONTROLLER, dict.fromkeys(given, _LATER))
-    read_pools(reader, {names.DISCOVERY_TAG: cluster}, _LATER)
+    pools = read_pools(reader, {names.DISCOVERY_TAG: cluster}, _LATER)
+    if placed:
+        _check_dns(reader, profiles, [*pools["provisioners"], *pools["node_pools"]])
     reader.check()
+
+
+def manages_dns(reader: ArgumentReader) -> bool:
+    """Whether the environment installs CoreDNS: a cluster that is there has DNS."""
+    asked = reader.value("manage_coredns", reader.value("existing_cluster") is None)
+    return asked is True
+
+
+def profiles_of(reader: ArgumentReader, namespace: str) -> Sequence[FargateProfileArgs]:
+    """The Fargate profiles, whose faults are reported.
+
+    By default they leave the DNS of an existing cluster where it is.
+    """
+    dns = manages_dns(reader) or reader.value("existing_cluster") is None
+    given = reader.value("fargate_profiles", profiles_for(namespace, dns=dns))
+    return check_profiles(reader, "fargate_profiles", given)
 
 
 def _check_part(
@@ -171,4 +205,42 @@ def _check_identity(
             "controller_identity",
             f"{POD_IDENTITY!r} cannot work on Fargate, where the profile {profile!r} puts the controller",
             "use irsa, or give fargate_profiles that leave the controller to nodes of yours",
+        )
+
+
+def _check_dns(
+    reader: ArgumentReader,
+    profiles: Sequence[FargateProfileArgs],
+    pools: Sequence[Mapping[str, Any]],
+) -> None:
+    """Reports CoreDNS on nodes where nothing would make one: the engine waits for its pods."""
+    if reader.value("existing_cluster") is not None or not manages_dns(reader) or dns_on_fargate(profiles):
+        return
+    by_default = reader.value("provisioners") is None and not reader.value("node_pools", ())
+    if not by_default and not any(_takes_dns(pool) for pool in pools):
+        reader.report(
+            "manage_coredns",
+            "no Fargate profile takes CoreDNS, and no pool is declared that would make a node for it",
+            "select namespace kube-system with label k8s-app=kube-dns in fargate_profiles, declare a pool "
+            "without taints, or set this to false and install DNS when nodes have joined",
+        )
+
+
+def _takes_dns(pool: Mapping[str, Any]) -> bool:
+    """Whether CoreDNS, as EKS installs it, may run on nodes of the pool, as far as its taints say."""
+    return not any(
+        taint.get("effect") in ("NoSchedule", "NoExecute") and taint.get("key") != "CriticalAddonsOnly"
+        for taint in pool.get("taints", ())
+    )
+
+
+def _check_load_balancers(reader: ArgumentReader, profiles: Sequence[FargateProfileArgs]) -> None:
+    """Reports a load balancer controller that no profile takes: it comes before the first node."""
+    wanted = reader.value("load_balancer_controller", True) is True
+    if wanted and profile_that_takes(profiles, "kube-system", BALANCER_LABELS) is None:
+        reader.report(
+            "load_balancer_controller",
+            "no Fargate profile takes its pods, and it is installed before the first node",
+            f"select namespace kube-system with label app.kubernetes.io/name={BALANCER} in fargate_profiles, "
+            "or set this to false",
         )

@@ -15,6 +15,7 @@ import pulumi_aws as aws
 
 from pulumi_nodeless import names, policies, shapes
 from pulumi_nodeless.arguments import ArgumentReader
+from pulumi_nodeless.coredns import coredns_on_fargate
 from pulumi_nodeless.ordering import child_after
 
 MAXIMUM_SELECTORS: Final = 5
@@ -108,25 +109,27 @@ class FargateProfilesArgs(TypedDict):
 
 DNS_LABELS: Final = {"k8s-app": "kube-dns"}
 """Labels of CoreDNS's pods, in kube-system."""
-DEFAULT_PROFILES: Final[Sequence[FargateProfileArgs]] = (
-    {"name": "karpenter", "selectors": [{"namespace": "karpenter"}]},
-    {
-        "name": "kube-system",
-        "selectors": [
-            {"namespace": "kube-system", "labels": DNS_LABELS},
-            {
-                "namespace": "kube-system",
-                "labels": {"app.kubernetes.io/name": "aws-load-balancer-controller"},
-            },
-        ],
-    },
-)
+_DNS: Final[FargateSelectorArgs] = {"namespace": "kube-system", "labels": DNS_LABELS}
+_BALANCERS: Final[FargateSelectorArgs] = {
+    "namespace": "kube-system",
+    "labels": {"app.kubernetes.io/name": "aws-load-balancer-controller"},
+}
 
 
-def profiles_for(namespace: str) -> list[FargateProfileArgs]:
-    """The default Fargate profiles, the first of them for the controller's namespace."""
-    own: FargateProfileArgs = {"name": DEFAULT_PROFILES[0]["name"], "selectors": [{"namespace": namespace}]}
-    return [own, *DEFAULT_PROFILES[1:]]
+def profiles_for(namespace: str, *, dns: bool = True) -> list[FargateProfileArgs]:
+    """The default Fargate profiles.
+
+    Args:
+        namespace: the controller's.
+        dns: whether CoreDNS is taken too.
+    """
+    return [
+        {"name": "karpenter", "selectors": [{"namespace": namespace}]},
+        {"name": "kube-system", "selectors": [_DNS, _BALANCERS] if dns else [_BALANCERS]},
+    ]
+
+
+DEFAULT_PROFILES: Final[Sequence[FargateProfileArgs]] = profiles_for("karpenter")
 
 
 def profile_that_takes(
@@ -144,6 +147,11 @@ def profile_that_takes(
             ):
                 return profile["name"]
     return None
+
+
+def dns_on_fargate(profiles: Sequence[FargateProfileArgs]) -> bool:
+    """Whether one of the profiles takes CoreDNS."""
+    return profile_that_takes(profiles, "kube-system", DNS_LABELS) is not None
 
 
 class FargateProfiles(pulumi.ComponentResource):
@@ -182,17 +190,7 @@ class FargateProfiles(pulumi.ComponentResource):
                 )
             )
         if coredns:
-            aws.eks.Addon(
-                f"{name}-coredns",
-                cluster_name=args["cluster_name"],
-                addon_name="coredns",
-                configuration_values=json.dumps({"computeType": "Fargate"}),
-                resolve_conflicts_on_create="OVERWRITE",
-                resolve_conflicts_on_update="OVERWRITE",
-                tags=tags,
-                # A pod made before its profile is active stays pending for ever.
-                opts=pulumi.ResourceOptions(parent=self, depends_on=made),
-            )
+            coredns_on_fargate(f"{name}-coredns", self, opts, args["cluster_name"], tags, made)
         self.profile_names = pulumi.Output.all(*[profile.fargate_profile_name for profile in made])
         self.register_outputs({"profileNames": self.profile_names})
 

@@ -23,6 +23,8 @@ from pulumi_nodeless.service_account_role import RoleNames, ServiceAccount, serv
 NAME: Final = "aws-load-balancer-controller"
 """Name of chart, release, Deployment and service account."""
 NAMESPACE: Final = "kube-system"
+LABELS: Final = {"app.kubernetes.io/name": NAME, "app.kubernetes.io/instance": NAME}
+"""Labels that the chart gives its pods."""
 CHART_REPOSITORY: Final = "https://aws.github.io/eks-charts"
 CHART_VERSION: Final = "3.5.0"
 """The chart whose controller needs the permissions of `load_balancer_policy`; they change together."""

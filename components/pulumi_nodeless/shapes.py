@@ -9,12 +9,11 @@ is for configuration, whose members are written in camelCase. What the values me
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from math import isfinite
 from typing import Any, Final, get_args, get_origin, get_type_hints, is_typeddict
 
 import pulumi
 
-from pulumi_nodeless.arguments import ArgumentReader
+from pulumi_nodeless.arguments import ArgumentReader, as_text
 
 
 def read(reader: ArgumentReader, path: str, value: Any, kind: Any, later: Sequence[Any] = ()) -> Any:
@@ -121,14 +120,6 @@ def _plain(reader: ArgumentReader, path: str, value: Any, kind: type) -> Any:
     return made
 
 
-def _text(value: Any) -> str | None:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float):
-        return str(int(value) if value.is_integer() else value) if isfinite(value) else None
-    return str(value) if isinstance(value, str | int) else None
-
-
 def _whole(value: Any) -> int | None:
     if isinstance(value, bool) or (isinstance(value, float) and not value.is_integer()):
         return None
@@ -148,7 +139,7 @@ def _called(kind: Any) -> str:
 
 #: What a plain kind is called, what to write, and how it is read; none where it cannot be.
 _PLAIN: Final[Mapping[type, tuple[str, str, Callable[[Any], Any]]]] = {
-    str: ("text", "write it in quotes", _text),
+    str: ("text", "write it in quotes", as_text),
     int: ("a whole number", "write it in digits, without quotes", _whole),
     bool: ("true or false", "write it without quotes", _flag),
 }

@@ -58,6 +58,7 @@ def refused(args: dict[str, Any]) -> list[str]:
         ),
         ({"controller_environment": {"LOG": None}}, "controller_environment.LOG: expected text, got None"),
         ({"tags": {"cost": [1]}}, "tags.cost: expected text, got [1]"),
+        ({"manage_coredns": "no"}, "manage_coredns: expected true or false, got 'no'"),
         ({"controller_permissions": "all"}, "controller_permissions: 'all' is not one of guide"),
         ({"authentication_mode": "NONE"}, "authentication_mode: 'NONE' is not one of API"),
         ({"teardown_timeout_minutes": 0}, "teardown_timeout_minutes: 0 is not between"),

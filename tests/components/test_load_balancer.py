@@ -143,3 +143,33 @@ def allowed(action: str, tags: dict[str, str]) -> bool:
         )
         for statement in load_balancer_policy("aws")["Statement"]
     )
+
+
+def with_profiles(*profiles: Any) -> Recorder:
+    return run(program, config={**CONFIG, "nodeless:fargateProfiles": json.dumps(profiles)})
+
+
+OWN = {"name": "own", "selectors": [{"namespace": "karpenter"}]}
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        {"namespace": "kube-system"},
+        {"namespace": "kube-*", "labels": {"app.kubernetes.io/name": "aws-load-balancer-controller"}},
+        {"namespace": "kube-system", "labels": {"app.kubernetes.io/instance": "aws-load-balancer-*"}},
+    ],
+)
+def test_its_pods_name_the_profile_that_takes_them(selector: dict[str, Any]) -> None:
+    recorder = with_profiles(OWN, {"name": "system", "selectors": [selector]})
+    values = recorder.one(RELEASE).inputs["values"]
+    assert values["podLabels"] == values["podAnnotations"] == {"eks.amazonaws.com/fargate-profile": "system"}
+
+
+def test_without_a_profile_that_takes_it_the_stack_says_what_to_do() -> None:
+    with pytest.raises(ArgumentError) as refused:
+        with_profiles(OWN)
+    (problem,) = refused.value.problems
+    assert problem.path == "load_balancer_controller"
+    assert "no Fargate profile takes its pods" in problem.message
+    assert "app.kubernetes.io/name=aws-load-balancer-controller" in problem.hint

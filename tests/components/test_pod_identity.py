@@ -9,8 +9,12 @@ from pulumi_nodeless import ArgumentError
 from tests.components.conftest import CONFIG, program
 from tests.components.recorder import ACCOUNT, Recorder, run
 
+BALANCERS = {"namespace": "kube-system", "labels": {"app.kubernetes.io/name": "aws-load-balancer-controller"}}
 DNS = [
-    {"name": "kube-system", "selectors": [{"namespace": "kube-system", "labels": {"k8s-app": "kube-dns"}}]}
+    {
+        "name": "kube-system",
+        "selectors": [{"namespace": "kube-system", "labels": {"k8s-app": "kube-dns"}}, BALANCERS],
+    }
 ]
 ROLE = "KarpenterControllerRole-demo"
 POD_IDENTITY = {
@@ -82,12 +86,6 @@ def test_a_profile_without_a_selector_is_named_before_anything_is_registered() -
     profiles = json.dumps([{"name": "empty", "selectors": []}])
     with pytest.raises(ArgumentError, match=r"fargate_profiles\[0\].selectors: 0 given"):
         run(program, config={**CONFIG, "nodeless:fargateProfiles": profiles})
-
-
-def test_without_a_profile_for_it_coredns_is_left_to_nodes() -> None:
-    profiles = json.dumps([{"name": "own", "selectors": [{"namespace": "karpenter"}]}])
-    recorder = run(program, config={**CONFIG, "nodeless:fargateProfiles": profiles})
-    assert recorder.of("aws:eks/addon:Addon") == []
 
 
 @pytest.mark.parametrize("missing", ["oidc_provider_arn", "oidc_issuer"])
