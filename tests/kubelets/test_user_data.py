@@ -20,8 +20,9 @@ SCRIPT = """#!/bin/bash
 """
 
 
+@pytest.mark.parametrize("of_v1", [False, True])
 @pytest.mark.parametrize("family", ["AL2", "AL2023", "Bottlerocket", "Ubuntu", "Windows2022"])
-def test_what_the_controller_writes_is_what_the_node_does(family: str) -> None:
+def test_what_the_controller_writes_is_what_the_node_does(family: str, of_v1: bool) -> None:
     wanted = Bootstrap(
         CLUSTER,
         labels={"karpenter.sh/capacity-type": "spot", "team": "blue"},
@@ -29,7 +30,12 @@ def test_what_the_controller_writes_is_what_the_node_does(family: str) -> None:
             taints.Taint("dedicated", taints.TaintEffect.NO_SCHEDULE, "blue"),
             taints.Taint("karpenter.sh/unregistered", taints.TaintEffect.NO_EXECUTE),
         ),
-        kubelet=Kubelet(max_pods=42),
+        kubelet=Kubelet(
+            max_pods=42,
+            kube_reserved=(("cpu", "200m"), ("memory", "1Gi")),
+            eviction_hard=(("memory.available", "5%"), ("nodefs.available", "10%")),
+        ),
+        of_v1=of_v1,
     )
 
     found = parse_user_data(user_data(family, wanted))
@@ -42,6 +48,8 @@ def test_what_the_controller_writes_is_what_the_node_does(family: str) -> None:
         Taint("karpenter.sh/unregistered", "", "NoExecute"),
     }
     assert found.max_pods == 42
+    assert found.kube_reserved == {"cpu": "200m", "memory": "1Gi"}
+    assert found.eviction_hard == {"memory.available": "5%", "nodefs.available": "10%"}
 
 
 def test_a_plain_script_is_read_across_continued_lines_and_quotes() -> None:

@@ -7,14 +7,20 @@ from typing import Any
 import pytest
 
 from nodeless.launch.candidates import candidates_for
-from nodeless.launch.fleet import client_token, fleet_request, overrides, subnet_by_zone
+from nodeless.launch.fleet import (
+    client_token,
+    fleet_request,
+    overrides,
+    predicted_addresses,
+    subnet_by_zone,
+)
 from nodeless.launch.kubelet_arguments import Cluster
 from nodeless.launch.resolved import Image, ResolvedNodeClass, Subnet
 from nodeless.launch.results import read_answer
 from nodeless.launch.tags import claim_tags, pool_tags
 from nodeless.launch.templates import LaunchTemplate, launch_template
 from nodeless.model.labels import CAPACITY_TYPE
-from nodeless.model.pools import BlockDevice, MetadataOptions, NodeClass, Reference
+from nodeless.model.pools import EC2_NODE_CLASS, BlockDevice, MetadataOptions, NodeClass, Reference
 from nodeless.model.requirements import Requirement, Requirements
 from tests.factories import TEMPLATE, a_claim, a_pool
 from tests.launch.types import a_type
@@ -80,6 +86,14 @@ def test_a_template_holds_what_nodes_have_in_common() -> None:
     assert "--register-with-taints=karpenter.sh/unregistered:NoExecute" in text
     assert "--node-labels=karpenter.sh/capacity-type=spot" in text
     assert not {"InstanceType", "SubnetId", "KeyName"} & data.keys()
+
+
+def test_5_6_an_ec2_node_class_has_its_script_spelled_as_v1_does() -> None:
+    of_v1 = replace(NODE_CLASS, reference=Reference(EC2_NODE_CLASS, "default"))
+    data = template(node_class=of_v1).request["LaunchTemplateData"]
+    text = base64.b64decode(data["UserData"]).decode()
+    assert '--register-with-taints="karpenter.sh/unregistered:NoExecute"' in text
+    assert "--container-runtime" not in text
 
 
 def test_a_node_class_replaces_disks_and_metadata_options_as_a_whole() -> None:
@@ -181,6 +195,24 @@ def test_6_3_tags_of_the_class_win_over_those_of_the_settings_and_ours_over_both
         "team": "a",
         "cost": "1",
     }
+
+
+def test_4_2_a_launch_is_thought_to_take_the_room_for_pods_of_the_smallest_type_of_each_zone() -> None:
+    small, large = a_type("t3.small", on_demand=1, zones="a", pods=11), a_type("m5.large", on_demand=2)
+    candidates = candidates_for(Requirements(), {}, [small, large])
+    assert candidates is not None
+    subnets = subnet_by_zone(
+        [
+            Subnet("subnet-a", "us-east-1a", 90, promised=60),
+            Subnet("subnet-b", "us-east-1b", 9),
+            Subnet("subnet-2", "us-east-1a", 31),
+        ]
+    )
+    assert subnets["us-east-1a"].id == "subnet-2"
+    assert predicted_addresses(candidates.types, subnets) == {"subnet-2": 11, "subnet-b": 29}
+    assert predicted_addresses(candidates.types, subnets, 3) == {"subnet-2": 33, "subnet-b": 87}
+    del subnets["us-east-1b"]
+    assert predicted_addresses(candidates.types, subnets) == {"subnet-2": 11}
 
 
 def a_request(capacity_type: str) -> dict[str, Any]:
