@@ -106,7 +106,8 @@ class EnvironmentArgs(TypedDict):
     Default true."""
     manage_coredns: NotRequired[bool]
     """Whether to install CoreDNS as an EKS add-on: on Fargate where a profile takes its pods, else on nodes,
-    after the pools. Default true, and false with `existing_cluster`, whose DNS is left as it is."""
+    after the pools. Default true, and false with `existing_cluster`, whose DNS is left as it is; true there
+    takes over a CoreDNS that is no add-on yet."""
     fargate_profiles: NotRequired[Sequence[FargateProfileArgs]]
     """Fargate profiles, when they are not the default ones: `karpenter` for the controller, and `kube-system`
     for the load balancer controller and, unless an existing cluster has its own, CoreDNS."""
