@@ -60,10 +60,12 @@ async def test_an_answer_serves_for_its_time(
                 await asyncio.sleep(0.05)
 
 
-async def asked(aws: LocalAws, action: str, count: int) -> None:
-    """Wait until AWS was asked so often."""
-    async with asyncio.timeout(30):
+async def asked(provider: AwsProvider, aws: LocalAws, action: str, count: int) -> None:
+    """Wait until AWS was asked so often, and the answers are kept: they bear the time at which they came."""
+    async with asyncio.timeout(60):
         while len(made_by(aws, action)) < count:  # noqa: ASYNC110 - the calls are another task's
+            await asyncio.sleep(0.05)
+        while provider._images._selected._fetches or provider._subnets._cache._fetches:  # noqa: ASYNC110
             await asyncio.sleep(0.05)
 
 
@@ -82,14 +84,14 @@ async def test_1_2_answers_on_images_and_subnets_serve_as_long_as_the_settings_s
         assert len(made_by(aws, "DescribeImages")) == images
         now[0] += 2
         await resolved(provider)
-        await asked(aws, "DescribeImages", 2 * images)
+        await asked(provider, aws, "DescribeImages", 2 * images)
         now[0] += 6298
         await resolved(provider)
-        await asked(aws, "DescribeImages", 3 * images)
+        await asked(provider, aws, "DescribeImages", 3 * images)
         assert len(made_by(aws, "DescribeSubnets")) == 1
         now[0] += 2
         await resolved(provider)
-        await asked(aws, "DescribeSubnets", 2)
+        await asked(provider, aws, "DescribeSubnets", 2)
 
 
 async def test_1_2_a_cluster_that_eks_does_not_know_is_told_by_its_api_server(
