@@ -103,10 +103,11 @@ def test_the_command_saves_the_cluster_and_the_catalogue(
 
 def test_a_cluster_that_cannot_be_reached_is_told_with_exit_code_2(tmp_path, monkeypatch):
     monkeypatch.setitem(os.environ, "KUBECONFIG", "put back afterwards")
-    result = nodeless("snapshot", "--kubeconfig", tmp_path / "missing")
+    missing = tmp_path / "missing"
+    result = nodeless("snapshot", "--kubeconfig", missing)
 
     assert result.exit_code == 2
-    assert "nodeless: no way to the cluster" in result.stderr
+    assert f"nodeless: --kubeconfig {missing}: there is no such file" in result.stderr
 
 
 def a_situation(now=1_700_000_000.25):

@@ -106,7 +106,9 @@ async def test_7_4_a_missing_parameter_of_several_is_passed_over_and_of_all_is_t
     lost = {"code": "ParameterNotFound", "status": 400}
     aws.set_faults(errors={"GetParameter": {**lost, "times": 1}})
     async with a_provider() as provider:
-        assert len((await provider.resolve(NODE_CLASS)).images) == 2
+        found = {image.name for image in (await provider.resolve(NODE_CLASS)).images}
+        # One of three; that of GPUs stands for two kinds of machines.
+        assert len(found) == 2
     aws.set_faults(errors={"GetParameter": lost})
     async with a_provider() as provider:
         with pytest.raises(CloudError, match=r"AWS publishes no AL2 images .* for Kubernetes 1\.29"):

@@ -49,14 +49,14 @@ async def test_an_answer_serves_for_its_time(
     async with a_provider(clock=lambda: now[0]) as provider:
         await ask(provider)
         once = len(made_by(aws, action))
-        assert once
         now[0] += seconds - 1
         await ask(provider)
         assert len(made_by(aws, action)) == once
         now[0] += 2
         await ask(provider)
         async with asyncio.timeout(30):
-            while len(made_by(aws, action)) < 2 * once:  # noqa: ASYNC110 - the calls are another task's
+            # What other tests have learned of types serves at first.
+            while len(made_by(aws, action)) < max(2 * once, 1):  # noqa: ASYNC110 - the calls are another task's
                 await asyncio.sleep(0.05)
 
 
