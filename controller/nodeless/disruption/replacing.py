@@ -30,10 +30,9 @@ from nodeless.disruption.candidates import Candidate
 from nodeless.disruption.policy import DisruptionPolicy
 from nodeless.model.instance_types import Catalog, InstanceType, Offering
 from nodeless.model.labels import CAPACITY_TYPE, ON_DEMAND, RESERVED, SPOT
+from nodeless.model.min_values import least_values, too_few
 from nodeless.model.plan import Alternative, PlannedNode
 from nodeless.model.requirements import IN, Requirement, Requirements
-from nodeless.solve.capacity.diversity import least_values
-from nodeless.solve.capacity.type_table import values_of
 from nodeless.solve.policy import STRICT
 
 #: A spot node is replaced by spot only if so many types remain: the market stays wide, and moves end.
@@ -200,13 +199,12 @@ def _widened(node: PlannedNode, kept: Sequence[_Option], cheap: Sequence[_Option
 
 def _shortages(node: PlannedNode, options: Sequence[_Option]) -> dict[str, int]:
     """Of each label of which the types offer too few values for the pool's minValues, how many they do."""
+    requirements = node.requirements
     short: dict[str, int] = {}
-    for key, number in least_values(node.requirements):
-        offered: set[str] = set()
-        for option in options:
-            offered |= values_of(option.kind, option.offerings, key, node.requirements)
-        if len(offered) < number:
-            short[key] = len(offered)
+    for key, number in least_values(requirements):
+        offered = too_few((each.kind.values(key, each.offerings, requirements) for each in options), number)
+        if offered is not None:
+            short[key] = offered
     return short
 
 

@@ -24,16 +24,15 @@ from dataclasses import dataclass
 from nodeless.launch.claims import MAX_INSTANCE_TYPES
 from nodeless.model.instance_types import InstanceType, Offering
 from nodeless.model.labels import (
-    CAPACITY_TYPE,
     INSTANCE_SIZE,
     INSTANCE_TYPE,
     ON_DEMAND,
     RESERVED,
     SPOT,
-    ZONE,
 )
+from nodeless.model.min_values import bringing, least_values
 from nodeless.model.placement import CAPACITY_BLOCK
-from nodeless.model.requirements import Requirement, Requirements
+from nodeless.model.requirements import Requirements
 from nodeless.model.resources import Resources, fits
 
 #: Resources that make a type exotic.
@@ -94,54 +93,31 @@ def candidates_for(
         # A claim names up to 60 of some 700 types: this test first makes the whole ten times as fast.
         if (named is None or named.allows(instance_type.name))
         and (offerings := _offerings(instance_type, requirements))
-        and instance_type.requirements.conflict(requirements) is None
+        and instance_type.allowed_by(requirements)
         and fits(requests, instance_type.allocatable)
     ]
-    diverse = [each for each in requirements.values() if each.min_values is not None]
     if _has(possible, RESERVED):
-        return Candidates(RESERVED, _cheapest_first(_reserved(possible), diverse))
-    if not diverse:
+        return Candidates(RESERVED, _cheapest_first(_reserved(possible), requirements))
+    if not least_values(requirements):
         possible = [candidate for candidate in possible if not _exotic(candidate.instance_type)] or possible
         possible = _without_dear_spot(possible)
     if not possible:
         return None
     capacity_type = SPOT if _has(possible, SPOT) else ON_DEMAND
     chosen = _only(possible, lambda offering: offering.capacity_type == capacity_type)
-    return Candidates(capacity_type, _cheapest_first(chosen, diverse))
+    return Candidates(capacity_type, _cheapest_first(chosen, requirements))
 
 
-def _cheapest_first(chosen: Iterable[Candidate], diverse: Iterable[Requirement]) -> tuple[Candidate, ...]:
+def _cheapest_first(chosen: Iterable[Candidate], requirements: Requirements) -> tuple[Candidate, ...]:
     """At most 60, among them those that bring the different values that are asked for."""
     ordered = sorted(chosen, key=lambda candidate: (candidate.price, candidate.instance_type.name))
-    if len(ordered) > MAX_INSTANCE_TYPES:
-        needed = [place for each in diverse for place in _bringing(ordered, each)]
-        kept = tuple(dict.fromkeys([*needed, *range(len(ordered))]))[:MAX_INSTANCE_TYPES]
-        ordered = [ordered[place] for place in sorted(kept)]
-    return tuple(ordered)
 
+    def offered(place: int, key: str) -> frozenset[str]:
+        candidate = ordered[place]
+        return candidate.instance_type.values(key, candidate.offerings, requirements)
 
-def _bringing(ordered: Sequence[Candidate], requirement: Requirement) -> list[int]:
-    """Places of the first candidates that together offer as many values as the requirement asks for."""
-    places: list[int] = []
-    offered: set[str] = set()
-    for place, candidate in enumerate(ordered):
-        if len(offered) >= (requirement.min_values or 0):
-            break
-        values = {value for value in _values(candidate, requirement.key) if requirement.allows(value)}
-        if values - offered:
-            places.append(place)
-            offered |= values
-    return places
-
-
-def _values(candidate: Candidate, key: str) -> frozenset[str]:
-    """What a label of the candidate's node may be."""
-    if key == ZONE:
-        return frozenset(offering.zone for offering in candidate.offerings)
-    if key == CAPACITY_TYPE:
-        return frozenset(offering.capacity_type for offering in candidate.offerings)
-    borne = candidate.instance_type.requirements.get(key)
-    return frozenset() if borne is None or borne.complement else borne.values
+    places = bringing(least_values(requirements), len(ordered), MAX_INSTANCE_TYPES, offered)
+    return tuple(ordered[place] for place in places)
 
 
 def _reserved(possible: Sequence[Candidate]) -> list[Candidate]:

@@ -1,6 +1,6 @@
 """What the cloud sells: instance types, and offerings of each in a zone as spot, on-demand or reserved."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from nodeless.model.labels import (
@@ -8,9 +8,10 @@ from nodeless.model.labels import (
     CAPACITY_RESERVATION_INTERRUPTIBLE,
     CAPACITY_RESERVATION_TYPE,
     CAPACITY_TYPE,
+    INSTANCE_TYPE,
     ZONE,
 )
-from nodeless.model.requirements import Requirements
+from nodeless.model.requirements import Requirement, Requirements
 from nodeless.model.resources import Resources, subtract
 
 
@@ -95,6 +96,27 @@ class InstanceType:
     def allowed_by(self, requirements: Requirements) -> bool:
         """Whether requirements of a pool leave it any of the labels that it determines."""
         return requirements.conflict(self.requirements) is None
+
+    def label(self, key: str) -> Requirement | None:
+        """What it carries under a key; None where it determines nothing."""
+        carried: Requirement | None = self.requirements.get(key)
+        if carried is None and key == INSTANCE_TYPE:
+            return Requirement(key, False, frozenset((self.name,)))
+        return carried
+
+    def values(self, key: str, bought: Iterable[Offering], requirements: Requirements) -> frozenset[str]:
+        """The values that a label may have under the requirements when one of some offerings is bought."""
+        if key == ZONE:
+            return frozenset(each.zone for each in bought)
+        if key == CAPACITY_TYPE:
+            return frozenset(each.capacity_type for each in bought)
+        carried = self.label(key)
+        if carried is None or carried.complement:
+            return frozenset()
+        requirement = requirements.get(key)
+        return frozenset(
+            value for value in carried.values if requirement is None or requirement.allows(value)
+        )
 
     def cheapest(self, requirements: Requirements) -> Offering | None:
         """The cheapest available offering that the requirements allow (ties: zone, capacity type)."""

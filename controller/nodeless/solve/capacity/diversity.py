@@ -1,28 +1,15 @@
-"""`minValues`: how many different values of a label the types of a new node must offer together.
+"""`minValues` of planned nodes: it holds for the types that a node keeps, after every narrowing.
 
-A pool asks for it so that a launch can choose: five instance families, two zones. It holds for the
-types that a planned node keeps, after every narrowing. Policy `Strict` makes no node that falls
-short; `BestEffort` makes it, with the minimum lowered to what there is
-(https://karpenter.sh/docs/concepts/nodepools/#min-values).
+Policy `Strict` makes no node that falls short; `BestEffort` makes it, with the minimum lowered to
+what there is (https://karpenter.sh/docs/concepts/nodepools/#min-values).
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
+from nodeless.model.min_values import Least, bringing, too_few
 from nodeless.model.requirements import Requirements
 from nodeless.solve.capacity.type_table import TypeTable
-
-Least = tuple[tuple[str, int], ...]
-"""(label key, least number of different values)."""
-
-
-def least_values(requirements: Requirements) -> Least:
-    """What a pool's requirements ask for, sorted by key."""
-    return tuple(
-        (key, requirement.min_values)
-        for key, requirement in sorted(requirements.items())
-        if requirement.min_values is not None
-    )
 
 
 def shortage(
@@ -31,13 +18,9 @@ def shortage(
     """The first key of which the types offer too few values: key, least, and how many they offer."""
     listed = list(rows)
     for key, number in least:
-        offered: set[str] = set()
-        for row in listed:
-            offered |= table.values(row, key, requirements)
-            if len(offered) >= number:
-                break
-        if len(offered) < number:
-            return key, number, len(offered)
+        offered = too_few((table.values(row, key, requirements) for row in listed), number)
+        if offered is not None:
+            return key, number, offered
     return None
 
 
@@ -57,23 +40,8 @@ def chosen_rows(
     table: TypeTable, rows: Sequence[int], least: Least, requirements: Requirements, most: int
 ) -> list[int]:
     """At most so many of the rows, in their order: first those that bring the values asked for."""
-    if not least or len(rows) <= most:
-        return list(rows[:most])
-    chosen: set[int] = set()
-    for key, number in least:
-        offered: set[str] = set()
-        for row in rows:
-            if len(offered) >= number or len(chosen) == most:
-                break
-            values = table.values(row, key, requirements)
-            if values - offered:
-                chosen.add(row)
-                offered |= values
-    for row in rows:
-        if len(chosen) == most:
-            break
-        chosen.add(row)
-    return [row for row in rows if row in chosen]
+    places = bringing(least, len(rows), most, lambda place, key: table.values(rows[place], key, requirements))
+    return [rows[place] for place in places]
 
 
 def lowered(

@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodeless.model.labels import HOSTNAME, NODE_POOL, PROVISIONER_NAME
+from nodeless.model.min_values import least_values
 from nodeless.model.pods import DaemonSet, HostPort
 from nodeless.model.pools import PROVISIONER, Pool
 from nodeless.model.requirements import Conflict, Requirement, Requirements
 from nodeless.model.taints import Taint, TaintEffect, Toleration, untolerated
-from nodeless.solve.capacity.diversity import least_values, most_possible, shortage
+from nodeless.solve.capacity.diversity import most_possible, shortage
 from nodeless.solve.capacity.price_cube import Prices
 from nodeless.solve.capacity.type_table import TypeTable
 from nodeless.solve.pods.classes import (

@@ -80,7 +80,7 @@ class TypeTable:
         """The values of a label that a type can come up with under the requirements."""
         kind = self.types[row]
         sold = (each for each in kind.offerings if each.for_sale and each.allowed_by(requirements))
-        return values_of(kind, sold, key, requirements)
+        return kind.values(key, sold, requirements)
 
     def _evaluate(self, requirement: Requirement, defined: bool) -> Mask:
         if requirement.key in _OFFERED:
@@ -117,30 +117,10 @@ def _unique(labels: Iterable[Requirement | None]) -> Iterable[Requirement | None
     return {id(label): label for label in labels}.values()
 
 
-def values_of(
-    kind: InstanceType, offerings: Iterable[Offering], key: str, requirements: Requirements
-) -> frozenset[str]:
-    """The values of a label that a type, bought by one of some offerings, can come up with."""
-    if key in _OFFERED:
-        return frozenset(each.zone if key == ZONE else each.capacity_type for each in offerings)
-    carried = _carried(kind, key)
-    if carried is None or carried.complement:
-        return frozenset()
-    requirement = requirements.get(key)
-    return frozenset(value for value in carried.values if requirement is None or requirement.allows(value))
-
-
 def _carried_by(types: Iterable[InstanceType], key: str) -> list[Requirement | None]:
     if key == INSTANCE_TYPE:
-        return [_carried(kind, key) for kind in types]
+        return [kind.label(key) for kind in types]
     return [kind.requirements.get(key) for kind in types]
-
-
-def _carried(kind: InstanceType, key: str) -> Requirement | None:
-    carried: Requirement | None = kind.requirements.get(key)
-    if carried is None and key == INSTANCE_TYPE:
-        return Requirement(key, False, frozenset((kind.name,)))
-    return carried
 
 
 def _reservable(kind: InstanceType, requirement: Requirement) -> bool:
