@@ -168,11 +168,11 @@ class DisruptionMetrics:
         self.allowed.clear()
         self.consuming.clear()
         for pool in snapshot.pools.values():
-            for reason in REASONS:
-                left = allowance(snapshot, pool, reason, now)
-                self.allowed.labels(pool.name, reason.lower()).set(left.remaining)
+            left = {reason: allowance(snapshot, pool, reason, now) for reason in REASONS}
+            for reason, each in left.items():
+                self.allowed.labels(pool.name, reason.lower()).set(each.remaining)
             # As for every reason but Unhealthy, nodes that are not Ready count.
-            self.consuming.labels(pool.name).set(allowance(snapshot, pool, EMPTY, now).disrupted)
+            self.consuming.labels(pool.name).set(left[EMPTY].disrupted)
 
 
 def eligible(decisions: Decisions) -> Mapping[str, int]:

@@ -74,7 +74,20 @@ class Consolidation:
 
     @cached_property
     def _least_prices(self) -> LeastPrices:
-        return LeastPrices(self._catalog, self._room, self._snapshot)
+        return LeastPrices(self._buyable, self._room, self._snapshot)
+
+    @cached_property
+    def _buyable(self) -> Catalog:
+        """The types that the requirements of each pool leave it."""
+        return {key: self._allowed(key, kinds) for key, kinds in self._catalog.items()}
+
+    def _allowed(self, key: str, kinds: tuple[InstanceType, ...]) -> tuple[InstanceType, ...]:
+        wanted = self._wanted(key)
+        return tuple(kind for kind in kinds if kind.allowed_by(wanted))
+
+    def _wanted(self, key: str) -> Requirements:
+        pool = self._snapshot.pools.get(key)
+        return pool.requirements if pool is not None else Requirements()
 
     def search(self, candidates: Sequence[Candidate], left: dict[str, int]) -> Move | None:
         """The best move among the candidates; `left`: nodes that each pool's budgets still allow."""
@@ -279,16 +292,14 @@ class Consolidation:
     def _types_below(self, key: str, price: float) -> tuple[InstanceType, ...]:
         memo = (key, price)
         if memo not in self._cheaper:
-            pool = self._snapshot.pools.get(key)
-            wanted = pool.requirements if pool is not None else Requirements()
+            wanted = self._wanted(key)
             self._cheaper[memo] = tuple(
                 kind
-                for kind in self._catalog[key]
+                for kind in self._buyable[key]
                 if any(
                     offering.available and offering.price < price and offering.allowed_by(wanted)
                     for offering in kind.offerings
                 )
-                and kind.allowed_by(wanted)
             )
         return self._cheaper[memo]
 

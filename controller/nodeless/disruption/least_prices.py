@@ -20,6 +20,7 @@ class LeastPrices:
     """What new capacity costs at least, after the daemons that every new node of a pool has."""
 
     def __init__(self, catalog: Catalog, room: Room, snapshot: Snapshot) -> None:
+        """`catalog`: the types that the requirements of each pool leave it."""
         offers: list[tuple[float, Amounts]] = []
         for key, kinds in catalog.items():
             pool = snapshot.pools.get(key)
@@ -28,7 +29,7 @@ class LeastPrices:
             taken = sum(
                 map(room.row, _daemons_of_all_nodes(snapshot, pool, kinds)), np.zeros(len(room.resources))
             )
-            for kind in (each for each in kinds if each.allowed_by(pool.requirements)):
+            for kind in kinds:
                 holds = np.array([kind.allocatable.get(name, 0) for name in room.resources]) - taken
                 offers += [(price, holds) for price in _prices(kind, pool)]
         offers.sort(key=lambda offer: offer[0])
