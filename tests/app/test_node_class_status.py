@@ -5,6 +5,8 @@ from dataclasses import replace
 
 import pytest
 
+from nodeless.app.cluster import Cluster
+from nodeless.app.node_class_checks import NodeClassChecks
 from nodeless.app.object_status import resolved_status, unresolved_status, validation
 from nodeless.app.pool_catalogs import assert_bootable
 from nodeless.cloud import VALIDATION, CloudError, NodeClassUnresolved, ResolvedNodeClass, Subnet
@@ -119,3 +121,25 @@ def test_images_are_of_no_use_only_where_no_pool_can_start_them(pools, good, bad
             asyncio.run(checked)
     else:
         asyncio.run(checked)
+
+
+def test_a_check_that_dies_of_a_defect_says_so_where_its_answer_would_stand_and_leaves_the_class_alone():
+    class Broken:
+        async def validate(self, pools, node_class):
+            raise KeyError("zone")
+
+    cluster, again = Cluster(), []
+    cluster.snapshot = replace(Snapshot(), pools={a_pool().key: a_pool()})
+    checks = NodeClassChecks(Broken(), cluster, lambda key, seconds: again.append((key, seconds)))
+
+    async def looked_at():
+        checks.begin(PROVISIONERS, None)
+        await checks.ended()
+        checks.begin(PROVISIONERS, None)
+        await checks.ended()
+
+    asyncio.run(looked_at())
+    told = validation(PROVISIONERS, checks.problem(PROVISIONERS), passed=False)
+    assert (told.status, told.reason) == ("Unknown", "CheckFailed")
+    assert "KeyError: 'zone'" in told.message and "report it" in told.message
+    assert again == [(PROVISIONERS.key, 0.0)]

@@ -77,12 +77,19 @@ class NodeClassChecks:
             told = str(error)
             self._unanswered.pop(known, None)
         except CloudError as error:
-            self._unanswered[known] = error
-            told = str(error)
             self._log.warning(f"{node_class.key}: not known whether launches are allowed: {error}")
-            self._rest(known)
+            told = self._give_up(known, error)
+        except Exception as error:  # a defect in the check is said where the answer would have stood
+            self._log.exception(f"{node_class.key}: the check of what launches need has failed")
+            told = self._give_up(known, _defect(error))
         if told != shown:
             self._again(node_class.key, 0.0)
+
+    def _give_up(self, known: tuple[str, int], error: CloudError) -> str:
+        """Leave the class for a while; what its status is to say."""
+        self._unanswered[known] = error
+        self._rest(known)
+        return str(error)
 
     def _rest(self, known: tuple[str, int]) -> None:
         def wake() -> None:
@@ -91,6 +98,11 @@ class NodeClassChecks:
 
         self._resting.add(known)
         asyncio.get_running_loop().call_later(_UNANSWERED_SECONDS, wake)
+
+
+def _defect(error: Exception) -> CloudError:
+    text = f"the check itself has failed ({type(error).__name__}: {error})"
+    return CloudError(text, "report it with the traceback in the controller's log", "CheckFailed")
 
 
 def _pools_of(snapshot: Snapshot, node_class: NodeClass) -> list[Pool]:
