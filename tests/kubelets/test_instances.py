@@ -65,6 +65,32 @@ def test_a_terminated_instance_takes_its_node_and_its_pods_with_it(world: World,
     world.api.wait_gone(pod)
 
 
+def test_an_instance_with_the_address_of_one_that_is_still_going_waits_and_then_runs_its_pods(
+    world: World, namespace: str
+) -> None:
+    ec2, log = world.aws.client("ec2"), world.kubelets.directory / "kubelets.log"
+    first = world.launch(world.bootstrap())
+    name = world.ready_node(first)["metadata"]["name"]
+    node = f"/api/v1/nodes/{name}"
+    # As a controller does that has something to do before the Node goes.
+    world.api.patch(node, {"metadata": {"finalizers": ["example.com/busy"]}})
+    ec2.terminate_instances(InstanceIds=[first["InstanceId"]])
+    world.api.wait(node, lambda found: found["metadata"].get("deletionTimestamp"))
+
+    second = world.launch(world.bootstrap(), address=first["PrivateIpAddress"])
+    assert second["PrivateDnsName"] == name
+    world.api.wait(
+        lambda: f"{second['InstanceId']} waits: node {name}" in log.read_text(), what="the second to wait"
+    )
+    world.api.patch(node, {"metadata": {"finalizers": None}})
+
+    world.ready_node(second)
+    world.api.create(_bound_pod("inhabitant", namespace, name))
+    pod = f"/api/v1/namespaces/{namespace}/pods/inhabitant"
+    world.api.wait(pod, lambda found: found["status"]["phase"] == "Running")
+    ec2.terminate_instances(InstanceIds=[second["InstanceId"]])
+
+
 @pytest.mark.parametrize(
     ("fault", "message"),
     [

@@ -50,9 +50,9 @@ class World:
         )
 
     def launch(
-        self, user_data: str, *, instance_type: str = "t3a.large", profile: str = "nodes"
+        self, user_data: str, *, instance_type: str = "t3a.large", profile: str = "nodes", address: str = ""
     ) -> dict[str, Any]:
-        """Start an instance; return its description."""
+        """Start an instance, with this address if there is one; return its description."""
         ec2 = self.aws.client("ec2")
         answer = ec2.run_instances(
             ImageId=self.image,
@@ -62,6 +62,7 @@ class World:
             SubnetId=self.subnets[0],
             UserData=user_data,
             IamInstanceProfile={"Name": profile},
+            **({"PrivateIpAddress": address} if address else {}),
         )
         instance: dict[str, Any] = answer["Instances"][0]
         return instance

@@ -47,6 +47,7 @@ _POLL_SECONDS = 0.3
 #: So many times as long as a poll took is the next one waited for: a tenth of a core in a large cluster.
 _PAUSE = 9
 _RETRY_SECONDS = 0.5
+_VACANCY_SECONDS = 0.1
 _LAST_RETRY_SECONDS = 5.0
 #: The reason of conditions that the node lifecycle controller writes when it hears nothing of a kubelet.
 _LOST = "NodeStatusUnknown"
@@ -110,10 +111,10 @@ class Instances:
                 self._tasks.start(self._end(instance), f"end of {instance_id}")
         self._delete_orphans(current)
         for instance_id, number in (await self._cloud.reboots()).items():
-            name = self._joined.get(instance_id)
-            if name is not None and self._reboots.get(instance_id, 0) < number:
+            rebooted, name = self._seen.get(instance_id), self._joined.get(instance_id)
+            if rebooted is not None and name is not None and self._reboots.get(instance_id, 0) < number:
                 self._reboots[instance_id] = number
-                work = self._reboot(self._seen[instance_id], name, number)
+                work = self._reboot(rebooted, name, number)
                 self._boots[instance_id] = self._tasks.start(work, f"reboot of {instance_id}")
 
     async def _reboot(self, instance: Instance, name: str, number: int) -> None:
@@ -165,14 +166,14 @@ class Instances:
             instance_id = node.spec.providerID.rpartition("/")[2]
             known = instance_id in current or instance_id in self._seen
             if instance_id.startswith("i-") and not known and node.metadata.deletionTimestamp is None:
-                self._tasks.start(
-                    self._delete_orphan(node.metadata.name, instance_id), f"orphan {instance_id}"
-                )
+                self._tasks.start(self._delete_orphan(node, instance_id), f"orphan {instance_id}")
 
-    async def _delete_orphan(self, name: str, instance_id: str) -> None:
-        if await self._cloud.terminated(instance_id):
-            log.info("node %s has lost its instance %s", name, instance_id)
-            await self._delete_node(name)
+    async def _delete_orphan(self, node: Node, instance_id: str) -> None:
+        if not await self._cloud.terminated(instance_id):
+            return
+        name, this = node.metadata.name, {"preconditions": {"uid": node.metadata.uid}}
+        log.info("node %s has lost its instance %s", name, instance_id)
+        await persist(lambda: ignoring(self._api.delete(f"/api/v1/nodes/{name}", this), 404, 409))
 
     async def _boot(self, instance: Instance) -> None:
         bootstrap = await self._bootstrap(instance)
@@ -185,6 +186,7 @@ class Instances:
         due = instance.launch_time + self._boot_seconds + late
         await asyncio.sleep(max(0.0, due - time.time()))
         await self._authorized(instance)
+        await self._vacated(instance)
         record = await _asked(lambda: self._cloud.instance_type(instance.type))
         cidr = _EMPTY_CIDR
         if instance.subnet_id:
@@ -257,6 +259,24 @@ class Instances:
             await asyncio.sleep(pause)
             pause = min(pause * 1.5, _LAST_RETRY_SECONDS)
 
+    async def _vacated(self, instance: Instance) -> None:
+        """Wait until nothing is left of an earlier instance with this address, and so with this name.
+
+        What ends with that one, its Node and its pods, is found by name.
+        """
+        name, said = instance.private_dns_name, False
+        while self._is_taken(name, instance):
+            if not said:
+                log.info("instance %s waits: node %s is still an earlier instance's", instance.id, name)
+                said = True
+            await asyncio.sleep(_VACANCY_SECONDS)
+
+    def _is_taken(self, name: str, instance: Instance) -> bool:
+        node = self._nodes.get("", name)
+        if node is not None and node.spec.providerID != instance.provider_id:
+            return True
+        return any(each == name and other != instance.id for other, each in self._joined.items())
+
     async def _register(self, name: str, body: dict[str, Any]) -> None:
         body["status"]["conditions"] = conditions(timestamp(), ready=False)
         while True:
@@ -266,9 +286,7 @@ class Instances:
             existing = await persist(lambda: ignoring(self._api.get(f"/api/v1/nodes/{name}"), 404))
             if existing is not None and existing["spec"].get("providerID") == body["spec"]["providerID"]:
                 return
-            await asyncio.sleep(
-                _RETRY_SECONDS
-            )  # the Node of an earlier instance with this address is still there
+            await asyncio.sleep(_RETRY_SECONDS)  # somebody else made a Node of this name
 
     async def _initialise(self, name: str, instance: Instance) -> None:
         """Act as the cloud-controller-manager: labels, and the taint goes."""
@@ -303,16 +321,16 @@ class Instances:
         if task := self._boots.pop(instance.id, None):
             task.cancel()
         self._reboots.pop(instance.id, None)
-        name = self._joined.pop(instance.id, None)
+        name = self._joined.get(instance.id)
         if name is None:
             return
         log.info("instance %s is terminated: node %s goes", instance.id, name)
         self._registry.remove(name)
-        await self._delete_node(name)
-
-    async def _delete_node(self, name: str) -> None:
-        await persist(lambda: ignoring(self._api.delete(f"/api/v1/nodes/{name}"), 404))
-        await self._pods.remove_all(name)
+        try:
+            await persist(lambda: ignoring(self._api.delete(f"/api/v1/nodes/{name}"), 404))
+            await self._pods.remove_all(name)
+        finally:
+            del self._joined[instance.id]
 
     def node_deleted(self, node: Node) -> None:
         """Take note that a Node object is gone: its pods go too, at once instead of in pod GC's time."""
