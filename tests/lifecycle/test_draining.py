@@ -247,27 +247,8 @@ def test_a_provisioners_node_waits_for_volumes_six_minutes_at_most():
     assert of_kind(step(view, NOW + 361), TerminateInstance)
 
 
-def test_tm_15_attachments_of_pods_that_stay_do_not_count():
-    daemon = tolerating(DISRUPTED_TAINT, node_name=TAINTED.name)
-    daemon = replace(daemon, shape=replace(daemon.shape, claims=("data",)))
-    seen = Snapshot()
-    for event in (
-        events.NodeSeen(TAINTED),
-        events.PodSeen(daemon),
-        events.VolumeClaimSeen(VolumeClaim("default", "data", volume_name="pv-daemon", bound=True)),
-        events.VolumeAttachmentSeen(VolumeAttachment("a-1", TAINTED.name, "pv-daemon")),
-        events.VolumeAttachmentSeen(VolumeAttachment("a-2", TAINTED.name, "pv-evicted")),
-        events.VolumeAttachmentSeen(VolumeAttachment("a-3", "other", "pv-other")),
-    ):
-        seen = apply(seen, event)
-    assert attachments_of(seen, deleted(), TAINTED, NOW) == ("pv-evicted",)
-    left = apply(seen, events.VolumeAttachmentGone("a-2"))
-    assert attachments_of(left, deleted(), TAINTED, NOW) == ()
-
-
-def with_volume(**fields):
+def with_volume(pod):
     """A cluster in which a pod on the node has the volume `pv-data`, which is attached; and the pod."""
-    pod = a_pod("db", node_name=TAINTED.name, **fields)
     pod = replace(pod, shape=replace(pod.shape, claims=("data",)))
     seen = Snapshot()
     for event in (
@@ -280,19 +261,35 @@ def with_volume(**fields):
     return seen, pod
 
 
+def database(**fields):
+    return a_pod("db", node_name=TAINTED.name, **fields)
+
+
+def test_tm_15_attachments_of_pods_that_stay_do_not_count():
+    seen, _ = with_volume(tolerating(DISRUPTED_TAINT, node_name=TAINTED.name))
+    for attachment in (
+        VolumeAttachment("a-2", TAINTED.name, "pv-evicted"),
+        VolumeAttachment("a-3", "other", "pv-other"),
+    ):
+        seen = apply(seen, events.VolumeAttachmentSeen(attachment))
+    assert attachments_of(seen, deleted(), TAINTED, NOW) == ("pv-evicted",)
+    left = apply(seen, events.VolumeAttachmentGone("a-2"))
+    assert attachments_of(left, deleted(), TAINTED, NOW) == ()
+
+
 def test_tm_15_a_stuck_pods_volume_holds_no_node():
     """The kubelet is dead, and there is no deadline: pod and attachment would stay as long as the node."""
-    seen, pod = with_volume(deletion_timestamp=NOW - 3000)
+    seen, pod = with_volume(database(deletion_timestamp=NOW - 3000))
     node = replace(TAINTED, ready=False, deletion_timestamp=NOW - 3600)
     view = ClaimView(deleted(), node, (pod,), attachments=attachments_of(seen, deleted(), node, NOW))
     assert of_kind(step(view, NOW), TerminateInstance)
-    leaving, _ = with_volume(deletion_timestamp=NOW - 30)
+    leaving, _ = with_volume(database(deletion_timestamp=NOW - 30))
     assert attachments_of(leaving, deleted(), node, NOW) == ("pv-data",)
 
 
 def test_tm_15_the_volume_of_an_evicted_pod_that_has_finished_is_still_waited_for():
     """A pod finishes when its containers have ended; its volumes are unmounted only then."""
-    seen, _ = with_volume(phase="Failed", deletion_timestamp=NOW + 20)
+    seen, _ = with_volume(database(phase="Failed", deletion_timestamp=NOW + 20))
     assert attachments_of(seen, deleted(), TAINTED, NOW) == ("pv-data",)
 
 
