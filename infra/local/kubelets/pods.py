@@ -98,6 +98,8 @@ class Pods:
                 self.look(pod)
 
     async def _start(self, pod: Pod, node: ManagedNode) -> None:
+        if pod.metadata.uid not in self._started:
+            return  # gone before its turn came: nobody would take back what it holds
         requests = pod_requests(pod)
         executed = self._execution.wants(pod)
         uid, ip = pod.metadata.uid, pod.status.podIP
