@@ -8,7 +8,7 @@ export UV_PROJECT_ENVIRONMENT := $(VENV)
 # The environment that every other target needs, remade when a lock or a manifest changes.
 STAMP := $(VENV)/.installed
 
-.PHONY: help install setup demo test chaos check bench soak clean lock
+.PHONY: help install setup demo test properties chaos check bench soak clean lock
 
 help: ## print this help
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 16
@@ -27,6 +27,10 @@ demo: setup ## bring up the whole environment on this machine and run the labs o
 
 test: setup ## run every test (ARGS are handed to pytest)
 	@bash .ci/test $(PYTHON) $(ARGS)
+
+properties: $(STAMP) ## draw FACTOR=100 times the examples of every property that needs no cluster (hours; ARGS="tests/solve" for a part)
+	@NODELESS_PROPERTIES_FACTOR=$${FACTOR:-100} nice $(PYTHON) -m pytest -q --timeout=0 -n 0 \
+		-m "hypothesis and not cluster and not environment" $(ARGS)
 
 chaos: setup ## kill leaders at every instruction, break everything around them, and report each invariant's worst
 	@CHAOS_DEATHS=$${CHAOS_DEATHS:-3} $(PYTHON) -m pytest -v -p no:randomly tests/chaos $(ARGS)

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
 import structlog
+from hypothesis import is_hypothesis_test, settings
 
 from infra.local.control_plane import ControlPlane
 from infra.local.kubernetes_api import KubernetesApi
 from tests import rights
+
+#: How many times their examples properties are run with (`make properties`).
+FACTOR = int(os.environ.get("NODELESS_PROPERTIES_FACTOR", "1"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give every property its factor: hypothesis' profiles do not reach tests with settings of their own."""
+    functions = {getattr(item, "function", None) for item in items}
+    for function in filter(is_hypothesis_test, functions) if FACTOR > 1 else ():
+        own = getattr(function, "_hypothesis_internal_use_settings", None) or settings()
+        more = settings(own, max_examples=own.max_examples * FACTOR, deadline=None)
+        function._hypothesis_internal_use_settings = more
 
 
 @pytest.fixture(autouse=True)

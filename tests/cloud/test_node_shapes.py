@@ -51,6 +51,7 @@ def shape(family: str = "AL2023", **options: Any) -> NodeShape:
         pytest.param("m5.24xlarge", {"prefix_delegation": True}, 250, id="12.1-prefixes-large"),
         pytest.param("m5.metal", {"prefix_delegation": True}, 250, id="12.1-prefixes-metal"),
         pytest.param("i3.large", {"prefix_delegation": True}, 29, id="12.1-no-prefixes-on-xen"),
+        pytest.param("i3.16xlarge", {"prefix_delegation": True}, 737, id="12.1-no-prefixes-on-large-xen"),
         pytest.param(
             "m5.large", {"prefix_delegation": True, "reserved_interfaces": 3}, 0, id="12.1-none-left"
         ),
@@ -342,7 +343,23 @@ def test_whatever_is_asked_a_node_keeps_something_for_pods(
     facts: TypeFacts = FACTS[name]
     made = shape(family, prefix_delegation=prefixes, reserved_interfaces=reserved)
     whole, kept = capacity(facts, made), overhead(facts, made)
-    assert 0 <= whole.get("pods", 0) <= 250 or not prefixes
+    assert whole.get("pods", 0) >= 0
     assert 0 < kept["cpu"] < whole["cpu"]
     assert kept["ephemeral-storage"] < whole["ephemeral-storage"]
     assert all(amount > 0 for amount in whole.values())
+
+
+@given(st.sampled_from(sorted(FACTS)), st.sampled_from(sorted(FAMILIES)), st.integers(0, 4))
+def test_12_1_prefixes_bound_the_pods_where_interfaces_take_them_and_change_nothing_elsewhere(
+    name: str, family: str, reserved: int
+) -> None:
+    """A type outside Nitro takes single addresses: it takes as many pods as without prefixes."""
+    facts: TypeFacts = FACTS[name]
+    single, prefixes = (
+        pods(facts, shape(family, prefix_delegation=delegated, reserved_interfaces=reserved))
+        for delegated in (False, True)
+    )
+    if facts.hypervisor in ("nitro", ""):
+        assert min(single, 110) <= prefixes <= 250
+    else:
+        assert prefixes == single

@@ -140,7 +140,7 @@ class GlobalSettings:
         "Network interfaces of each node that pods do not get (custom networking, security groups for pods)")
     prefix_delegation: bool = _setting(
         "nodeless.prefixDelegation", boolean, "false", "NODELESS_PREFIX_DELEGATION",
-        "The VPC CNI takes prefixes of addresses: 110 pods on nodes of up to 30 vCPUs, 250 on larger ones")
+        "The VPC CNI takes prefixes of addresses: 110 pods on nodes of up to 30 vCPUs, 250 on larger (Nitro)")
     isolated_vpc: bool = _setting(
         "aws.isolatedVPC", boolean, "false", "ISOLATED_VPC",
         "No way to the Pricing API: on-demand prices are the bundled ones", live=False)
