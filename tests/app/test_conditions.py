@@ -112,8 +112,10 @@ def test_what_selects_nothing_stands_on_the_node_class(scene, generation):
     async def scenario(rig, namespace):
         await rig.create(a_class(generation, no="such"))
         reason, message = await stands(rig, node_class, "SubnetsReady", "False")
-        assert reason == "NotFound"
-        assert "subnetSelector" in message
+        assert reason == "SubnetsNotFound"
+        assert message.startswith("SubnetSelector did not match any Subnets: no subnets match subnetSelector")
+        assert "hint: tag the subnets" in message
+        assert (await stands(rig, node_class, "ValidationSucceeded", "False"))[0] == "DependenciesNotReady"
         await stands(rig, node_class, "SecurityGroupsReady", "True")
 
         found = a_class(generation)["spec"]
@@ -139,7 +141,7 @@ def test_a_placement_group_that_is_not_there_is_named_and_reservations_that_are_
             )
         )
         reason, message = await stands(rig, EC2_NODE_CLASS, "PlacementGroupReady", "False")
-        assert (reason, "there is no placement group near" in message) == ("NotFound", True)
+        assert (reason, "there is no placement group near" in message) == ("PlacementGroupNotFound", True)
         await stands(rig, EC2_NODE_CLASS, "CapacityReservationsReady", "True")
 
         rig.network.ec2.create_placement_group(GroupName="near", Strategy="spread")
@@ -267,23 +269,52 @@ def test_a_class_whose_launches_are_forbidden_says_so_and_its_pool_makes_no_clai
     scene(scenario)
 
 
+def test_a_role_that_does_not_exist_is_asked_for_again_with_pauses_and_written_once(scene, aws):
+    """Each refusal of IAM has another request id, and a status that differs would start the next round."""
+
+    async def scenario(rig, namespace):
+        path = EC2_NODE_CLASS.path("lost")
+        lost = ec2_node_class(amiSelectorTerms=[{"alias": "al2@latest"}], instanceProfile=None, role="nobody")
+        await rig.create(named(lost, "lost"), of_class("lost"))
+
+        def told_of_role(found):
+            return told(found, "InstanceProfileReady")[:2] == ("False", "RoleNotFound")
+
+        first = await rig.until(lambda: rig.api.get(path), told_of_role)
+        # Time in which other things happen: a class, a pool, a node and a pod on it.
+        await rig.create(a_class("v1"), of_class("default"), a_pod("web", namespace))
+        await rig.running(namespace, "web")
+
+        asked = [call for call in aws.calls() if call["action"] == "AddRoleToInstanceProfile"]
+        assert 1 <= len(asked) <= 6
+        last = await asyncio.to_thread(rig.api.get, path)
+        assert last["metadata"]["resourceVersion"] == first["metadata"]["resourceVersion"]
+        assert "request" not in told(last, "InstanceProfileReady")[2]
+
+    scene(scenario)
+
+
 #: Faults of a node class: the members that make it, the condition, and what its message says.
 FAULTS = {
     "subnets": (
         {"subnetSelectorTerms": [{"tags": {"no": "such"}}]},
-        ("SubnetsReady", "NotFound", "no subnets match subnetSelectorTerms no=such"),
+        ("SubnetsReady", "SubnetsNotFound", "no subnets match subnetSelectorTerms no=such"),
     ),
     "groups": (
         {"securityGroupSelectorTerms": [{"tags": {"no": "such"}}]},
-        ("SecurityGroupsReady", "NotFound", "no security groups match securityGroupSelectorTerms no=such"),
+        (
+            "SecurityGroupsReady",
+            "SecurityGroupsNotFound",
+            "no security groups match securityGroupSelectorTerms no=such",
+        ),
     ),
     "images": (
         {"amiFamily": "AL2", "amiSelectorTerms": [{"name": "no-such-image"}]},
-        ("AMIsReady", "NotFound", "no-such-image"),
+        ("AMIsReady", "AMINotFound", "no-such-image"),
     ),
     "architecture": (
         {"amiFamily": "AL2", "amiSelectorTerms": [{"name": "amazon-eks-arm64-node-1.29-*"}]},
-        ("AMIsReady", "NotFound", "no image is for the instance types of NodePool/architecture (amd64)"),
+        ("AMIsReady", "AMINotFound", "no image is for the instance types of NodePool/architecture (amd64)"),
     ),
     "mime": (
         {"userData": "MIME-Version: 1.0\n\nplain"},

@@ -93,6 +93,51 @@ def test_a_refused_launch_is_told_with_its_own_reason():
     assert found["SubnetsReady"][0] == "True"
 
 
+def test_each_condition_says_its_own_fault_once_in_karpenters_words_with_what_to_do():
+    faults = NodeClassUnresolved.of(
+        [
+            NodeClassUnresolved(
+                EC2.reference, "subnetSelectorTerms", "no subnets match a=b", "tag them", "SubnetsNotFound"
+            ),
+            NodeClassUnresolved(
+                EC2.reference, "securityGroupSelectorTerms", "no groups", "tag", "SecurityGroupsNotFound"
+            ),
+        ]
+    )
+    status = unresolved_status(EC2, faults, NOW)
+    messages = {each["type"]: each.get("message") for each in status["conditions"]}
+    assert messages["SubnetsReady"] == (
+        "SubnetSelector did not match any Subnets: no subnets match a=b; hint: tag them"
+    )
+    assert messages["SecurityGroupsReady"] == (
+        "SecurityGroupSelector did not match any SecurityGroups: no groups; hint: tag"
+    )
+    found = standing(status)
+    assert found["SubnetsReady"] == ("False", "SubnetsNotFound")
+    assert found["AMIsReady"][0] == "True"
+    assert found["ValidationSucceeded"] == ("False", "DependenciesNotReady")
+    assert str(faults).count(str(EC2.reference)) == 1
+
+
+def test_a_class_is_not_validated_while_aws_gives_no_answer():
+    found = standing(unresolved_status(EC2, CloudError("silence"), NOW))
+    assert found["ValidationSucceeded"] == ("Unknown", "DependenciesNotReady")
+    assert found["SubnetsReady"] == ("Unknown", "CloudUnavailable")
+
+
+def test_a_service_network_that_eks_does_not_tell_fails_the_validation_as_with_karpenter():
+    error = NodeClassUnresolved(EC2.reference, "amiFamily", "no CIDR", "", "ClusterCIDRResolutionFailed")
+    found = standing(unresolved_status(EC2, error, NOW))
+    assert found["ValidationSucceeded"] == ("False", "ClusterCIDRResolutionFailed")
+    assert found["AMIsReady"][0] == "True"
+
+
+@pytest.mark.parametrize(("node_class", "there"), [(EC2, True), (PROVISIONERS, False)])
+def test_an_ec2nodeclass_bears_every_condition_of_karpenters_type(node_class, there):
+    status = resolved_status(node_class, ResolvedNodeClass((), (), (), "nodes"), NOW)
+    assert ({"PlacementGroupReady", "CapacityReservationsReady"} <= standing(status).keys()) is there
+
+
 class Cloud:
     """Has images for some pools."""
 

@@ -79,7 +79,7 @@ class Launcher:
             await self._give_up(claim, error)
             return
         except CloudError as error:
-            await self._failed(claim, _reason(error), str(error))
+            await self._failed(claim, _reason(error), str(error), error.evidence)
             raise RetryLaterError from error
         self._hands.failpoint("unrecorded", launch)
         self._metrics.nodes.created.labels(_purpose(claim), claim.pool.name).inc()
@@ -123,8 +123,9 @@ class Launcher:
         cause = f"claim:{claim.name}"
         await self._hands.carry_out((DeleteClaim(cause, claim.name, "insufficient_capacity"),))
 
-    async def _failed(self, claim: Claim, reason: str, message: str) -> None:
-        self._log.error(f"launch failed: {message}", claim=claim.name)
+    async def _failed(self, claim: Claim, reason: str, message: str, evidence: str = "") -> None:
+        told = {"evidence": evidence} if evidence else {}
+        self._log.error(f"launch failed: {message}", claim=claim.name, **told)
         self._tell_pods(
             claim, "FailedLaunch", f"launch of claim {claim.name} failed, trying again: {message}"
         )

@@ -3,6 +3,7 @@
 A condition keeps the time since when it holds; a status that says nothing new is not written.
 """
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from nodeless.api.times import format_time
@@ -39,6 +40,20 @@ _CONDITION_OF = {
     "validation": VALIDATION_SUCCEEDED,
     "placementGroup": PLACEMENT_GROUP_READY,
 }
+#: Faults that are not about the field that they name.
+_CONDITION_OF_REASON = {"ClusterCIDRResolutionFailed": VALIDATION_SUCCEEDED}
+#: Karpenter v1's words for what selects nothing; what was looked for and what to do about it follow.
+_SHORT = {
+    "SubnetsNotFound": "SubnetSelector did not match any Subnets",
+    "SecurityGroupsNotFound": "SecurityGroupSelector did not match any SecurityGroups",
+    "AMINotFound": "AMISelector did not match any AMIs",
+    "ClusterCIDRResolutionFailed": "Failed to detect the cluster CIDR",
+}
+#: Karpenter v1 validates a class once everything that it selects is there.
+_DEPENDENCIES = (
+    "DependenciesNotReady",
+    "Awaiting AMI, Instance Profile, Security Group, and Subnet resolution",
+)
 _ALLOWED = Condition(VALIDATION_SUCCEEDED, "True")
 
 
@@ -149,34 +164,52 @@ def resolved_status(
 
 def unresolved_status(node_class: NodeClass, error: CloudError, now: float) -> Status:
     """What a node class does not select; when the cloud gave no answer, nothing is known of any part."""
-    types = _types(node_class)
     if isinstance(error, NodeClassUnresolved):
-        told = zip(error.what.split(", "), error.reason.split(", "), strict=False)
-        missing = {_condition_of(what): reason for what, reason in told}
-        text = str(error)
+        found = {each.type: each for each in _faults(error)}
+        unvalidated = Condition(VALIDATION_SUCCEEDED, "True")
+        if any(type_ != VALIDATION_SUCCEEDED for type_ in found):
+            # Whether launches are allowed cannot be asked while something is missing.
+            unvalidated = _false(VALIDATION_SUCCEEDED, *_DEPENDENCIES)
         observed = [
-            _false(type_, _reason(type_, missing[type_]), text)
-            if type_ in missing
-            else Condition(type_, "True")
-            for type_ in types
+            found.get(type_, unvalidated if type_ == VALIDATION_SUCCEEDED else Condition(type_, "True"))
+            for type_ in _types(node_class)
         ]
     else:
         observed = [
-            Condition(type_, "True")
+            Condition(type_, "Unknown", *_DEPENDENCIES)
             if type_ == VALIDATION_SUCCEEDED
             else Condition(type_, "Unknown", "CloudUnavailable", str(error))
-            for type_ in types
+            for type_ in _types(node_class)
         ]
     return _new_conditions(node_class, observed, now)
 
 
+def _faults(error: NodeClassUnresolved) -> Iterator[Condition]:
+    """A condition for each part that has faults, with those alone."""
+    by_type: dict[str, list[NodeClassUnresolved]] = {}
+    for fault in error.faults:
+        by_type.setdefault(_condition_of(fault), []).append(fault)
+    for type_, faults in by_type.items():
+        yield _false(type_, _reason(type_, faults[0].reason), "; ".join(map(_message, faults)))
+
+
+def _message(fault: NodeClassUnresolved) -> str:
+    short = _SHORT.get(fault.reason)
+    text = f"{short}: {fault.detail}" if short else fault.detail
+    return f"{text}; hint: {fault.hint}" if fault.hint else text
+
+
 def _types(node_class: NodeClass) -> list[str]:
-    """The conditions that say something of the class: those of what it does not name are left out."""
+    """The conditions of a class, by name.
+
+    An EC2NodeClass has them all, also those of what it does not name: clients with Karpenter's types take
+    one that is not there for unknown, and the class for not ready.
+    """
     types = {*_CONDITION_OF.values()}
-    if not node_class.placement_group:
-        types.discard(PLACEMENT_GROUP_READY)
-    if node_class.capacity_reservations:
+    if node_class.reference.kind == EC2_NODE_CLASS:
         types.add(CAPACITY_RESERVATIONS_READY)
+    else:
+        types.discard(PLACEMENT_GROUP_READY)
     return sorted(types)
 
 
@@ -200,8 +233,9 @@ def invalid_class_status(node_class: NodeClass, now: float) -> Status:
     return _new_conditions(node_class, observed, now)
 
 
-def _condition_of(what: str) -> str:
-    return next((type_ for start, type_ in _CONDITION_OF.items() if what.startswith(start)), IMAGES_READY)
+def _condition_of(fault: NodeClassUnresolved) -> str:
+    by_field = (type_ for start, type_ in _CONDITION_OF.items() if fault.what.startswith(start))
+    return _CONDITION_OF_REASON.get(fault.reason) or next(by_field, IMAGES_READY)
 
 
 def _reason(type_: str, told: str) -> str:

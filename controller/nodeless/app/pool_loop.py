@@ -1,6 +1,7 @@
 """Pools, node classes and the teardown guard: finalizers, status, and the end of all things."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from nodeless.api.kinds import KIND_OF_NAME
 from nodeless.app.clock import wall_clock
@@ -28,6 +29,7 @@ from nodeless.lifecycle import step_node_class, step_pool, step_teardown
 from nodeless.lifecycle.ownership import deletion_progress
 from nodeless.lifecycle.registration_health import RegistrationHealth, launch_outcome
 from nodeless.model import events
+from nodeless.model.conditions import READY
 from nodeless.model.events import Event
 from nodeless.model.instructions import PublishEvent, ReleaseGuard
 from nodeless.model.nodes import Claim
@@ -48,7 +50,10 @@ _RETRY_SECONDS = 2.0
 _GATHER_SECONDS = 0.2
 #: Node classes are resolved anew this often (Karpenter's node template controller).
 _RESOLVE_SECONDS = 300.0
-_UNRESOLVED_SECONDS = 10.0
+#: What cannot be resolved is tried again after this long, and twice as long each time, up to the longest.
+_UNRESOLVED_SECONDS, _LONGEST_UNRESOLVED_SECONDS = 10.0, 60.0
+#: A status was written, by us or by somebody else.
+_ECHO_SECONDS = 1.0
 _TEARDOWN = "teardown"
 #: An inline provider has no object of its own to write to.
 _CLASS_KINDS = (AWS_NODE_TEMPLATE, EC2_NODE_CLASS)
@@ -78,6 +83,8 @@ class PoolLoop:
         self._torn_down = False
         #: What became of the last launches of NodePools, by pool key.
         self._health: dict[str, RegistrationHealth] = {}
+        #: How often in a row a node class could not be resolved, by its key.
+        self._failures: dict[str, int] = {}
         self._log = logger("pools")
         cluster.listen(self._on_event)
 
@@ -93,9 +100,9 @@ class PoolLoop:
                 self._cloud.forget(before.pools[key].reference)
                 self._health.pop(key, None)
             case events.NodeClassSeen(node_class):
-                self._queue.add(node_class.key)
-                self._add_pools_of(after, node_class.key)
+                self._on_class(before.node_classes.get(node_class.key), node_class, after)
             case events.NodeClassGone(key):
+                self._failures.pop(key, None)
                 self._add_pools_of(after, key)
             case events.ClaimSeen(claim):
                 self._queue.add_in(str(claim.pool), _GATHER_SECONDS)
@@ -107,6 +114,18 @@ class PoolLoop:
                 self._torn_down = False
         if after.teardown:
             self._queue.add(_TEARDOWN)
+
+    def _on_class(self, known: NodeClass | None, seen: NodeClass, snapshot: Snapshot) -> None:
+        """Follow what a user changed at once; what we wrote ourselves must not start the next round."""
+        if known is None or not _differ_in_status_alone(known, seen):
+            self._failures.pop(seen.key, None)
+            self._queue.add(seen.key)
+            self._add_pools_of(snapshot, seen.key)
+            return
+        if seen.key not in self._failures:
+            self._queue.add_in(seen.key, _ECHO_SECONDS)
+        if _readiness(known) != _readiness(seen):
+            self._add_pools_of(snapshot, seen.key)
 
     def _add_pools_of(self, snapshot: Snapshot, node_class: str) -> None:
         for pool in snapshot.pools.values():
@@ -218,7 +237,7 @@ class PoolLoop:
                 await self._cloud.warm(*usable(snapshot, pool.reference, pool.node_class))
             except (PoolUnusable, CloudError) as error:
                 problem = str(error)
-                self._complain(pool.reference, problem)
+                self._complain(pool.reference, problem, getattr(error, "evidence", ""))
                 if isinstance(error, PoolUnusable):
                     self._cloud.forget(pool.reference)
             self._queue.add_in(pool.key, _UNRESOLVED_SECONDS if problem else _RESOLVE_SECONDS)
@@ -237,18 +256,24 @@ class PoolLoop:
             resolved = await self._cloud.resolve(node_class)
             await assert_bootable(self._cloud, self._cluster.snapshot, node_class)
         except CloudError as error:
-            self._complain(node_class.reference, str(error))
-            self._queue.add_in(node_class.key, _UNRESOLVED_SECONDS)
+            self._complain(node_class.reference, str(error), error.evidence)
+            self._queue.add_in(node_class.key, self._next_try(node_class))
             status = unresolved_status(node_class, error, wall_clock())
             if isinstance(error, NodeClassUnresolved) and VALIDATION in error.what:
                 self._checks.begin(node_class, str(error))
         else:
+            self._failures.pop(node_class.key, None)
             self._queue.add_in(node_class.key, _RESOLVE_SECONDS)
             passed, problem = self._cloud.validated(node_class, resolved), self._checks.problem(node_class)
             checked = validation(node_class, problem, passed=passed)
             status = resolved_status(node_class, resolved, wall_clock(), checked)
             self._checks.begin(node_class, "" if passed else None if problem is None else str(problem))
         await self._write_status(node_class.reference, status)
+
+    def _next_try(self, node_class: NodeClass) -> float:
+        """Seconds until a class that failed is resolved again: longer each time it has not changed."""
+        tries = self._failures[node_class.key] = self._failures.get(node_class.key, 0) + 1
+        return float(min(_UNRESOLVED_SECONDS * 2 ** (tries - 1), _LONGEST_UNRESOLVED_SECONDS))
 
     async def _write_status(self, subject: Reference, status: Mapping[str, object]) -> None:
         if not status:
@@ -261,8 +286,16 @@ class PoolLoop:
             if error.status != 404:
                 raise
 
-    def _complain(self, subject: Reference, problem: str) -> None:
+    def _complain(self, subject: Reference, problem: str, evidence: str = "") -> None:
         kind, name = subject.kind, subject.name
         event = PublishEvent(str(subject), kind, name, "Warning", "NotReady", problem, uid=subject.uid)
         if self._recorder.publish(event):
-            self._log.error(f"{subject} cannot be used: {problem}")
+            self._log.error(f"{subject} cannot be used: {problem}" + (f" ({evidence})" if evidence else ""))
+
+
+def _differ_in_status_alone(left: NodeClass, right: NodeClass) -> bool:
+    return replace(left, conditions=()) == replace(right, conditions=())
+
+
+def _readiness(node_class: NodeClass) -> str:
+    return next((each.status for each in node_class.conditions if each.type == READY), "")

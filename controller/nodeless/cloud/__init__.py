@@ -50,29 +50,35 @@ __all__ = [
 class CloudError(Exception):
     """Something went wrong between us and the cloud. Its text is one line and ends with what to do.
 
+    The same fault has the same text each time, since statuses and events are compared by it. What differs
+    from call to call (an id of a request, an encoded message) is `evidence`: for the log.
+
     `reason` is a CamelCase word fit for the condition of what could not be done.
     """
 
-    def __init__(self, message: str, hint: str = "", reason: str = LAUNCH_FAILED) -> None:
+    def __init__(self, message: str, hint: str = "", reason: str = LAUNCH_FAILED, evidence: str = "") -> None:
         super().__init__(f"{message}; hint: {hint}" if hint else message)
         self.message = message
         self.hint = hint
         self.reason = reason
+        self.evidence = evidence
 
 
 class CloudUnavailable(CloudError):
     """The cloud cannot be reached or fails on its side; trying again later is right."""
 
-    def __init__(self, service: str, message: str, hint: str = "", reason: str = LAUNCH_FAILED) -> None:
-        super().__init__(message, hint, reason)
+    def __init__(
+        self, service: str, message: str, hint: str = "", reason: str = LAUNCH_FAILED, evidence: str = ""
+    ) -> None:
+        super().__init__(message, hint, reason, evidence)
         self.service = service
 
 
 class CredentialsRefused(CloudError):
     """The credentials are missing, wrong, expired, or lack a permission (`code` is the cloud's own)."""
 
-    def __init__(self, service: str, code: str, message: str, hint: str = "") -> None:
-        super().__init__(message, hint, UNAUTHORIZED)
+    def __init__(self, service: str, code: str, message: str, hint: str = "", evidence: str = "") -> None:
+        super().__init__(message, hint, UNAUTHORIZED, evidence)
         self.service = service
         self.code = code
 
@@ -81,15 +87,40 @@ class NodeClassUnresolved(CloudError):
     """A node class selects nothing where it must select something.
 
     `what` is the field, `reason` a CamelCase word fit for its condition; both are lists, with `, `, where
-    several fields select nothing.
+    several fields select nothing. `detail` is the message without the name of the class; `faults` holds one
+    error for each field.
     """
 
     def __init__(
-        self, node_class: Reference, what: str, message: str, hint: str = "", reason: str = "NotFound"
+        self,
+        node_class: Reference,
+        what: str,
+        message: str,
+        hint: str = "",
+        reason: str = "NotFound",
+        evidence: str = "",
     ) -> None:
-        super().__init__(f"{node_class}: {message}", hint, reason)
+        super().__init__(f"{node_class}: {message}", hint, reason, evidence)
         self.node_class = node_class
         self.what = what
+        self.detail = message
+        self.faults: tuple[NodeClassUnresolved, ...] = (self,)
+
+    @classmethod
+    def of(cls, faults: "Sequence[NodeClassUnresolved]") -> "NodeClassUnresolved":
+        """One error that names several faults of one node class; `faults` has at least one."""
+        if len(faults) == 1:
+            return faults[0]
+        together = cls(
+            faults[0].node_class,
+            ", ".join(fault.what for fault in faults),
+            "; ".join(fault.detail for fault in faults),
+            "; ".join(fault.hint for fault in faults),
+            ", ".join(fault.reason for fault in faults),
+            " ".join(fault.evidence for fault in faults if fault.evidence),
+        )
+        together.faults = tuple(faults)
+        return together
 
 
 class InsufficientCapacity(CloudError):
@@ -106,8 +137,9 @@ class InsufficientCapacity(CloudError):
         offerings: tuple[tuple[str, str, str], ...] = (),
         hint: str = "",
         reason: str = _SOLD_OUT,
+        evidence: str = "",
     ) -> None:
-        super().__init__(f"claim {claim}: {message}", hint, reason)
+        super().__init__(f"claim {claim}: {message}", hint, reason, evidence)
         self.claim = claim
         self.offerings = offerings
 
@@ -115,8 +147,8 @@ class InsufficientCapacity(CloudError):
 class LaunchFailed(CloudError):
     """The launch was refused."""
 
-    def __init__(self, claim: str, reason: str, message: str, hint: str = "") -> None:
-        super().__init__(f"claim {claim}: {message}", hint, reason)
+    def __init__(self, claim: str, reason: str, message: str, hint: str = "", evidence: str = "") -> None:
+        super().__init__(f"claim {claim}: {message}", hint, reason, evidence)
         self.claim = claim
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from nodeless.launch.call_details import split_call_details
 from nodeless.launch.unavailable import OfferingKey, all_of_zone
 from nodeless.model.instance_types import Offering
 from nodeless.model.labels import RESERVED
@@ -70,6 +71,8 @@ class FleetAnswer:
     """No spot instance can be had at all, of whatever type."""
     exhausted: tuple[str, ...] = ()
     """Reservations of which nothing is left."""
+    evidence: str = ""
+    """What EC2 said of this call alone, for the log."""
 
 
 def read_answer(
@@ -116,9 +119,11 @@ def read_answer(
             exhausted=exhausted,
         )
     codes = [str(error.get("ErrorCode", "")) for error in errors]
-    texts = dict.fromkeys(
-        f"{error.get('ErrorCode', '')}: {str(error.get('ErrorMessage', '')).rstrip('.')}" for error in errors
-    )
+    told = [
+        (str(error.get("ErrorCode", "")), *split_call_details(str(error.get("ErrorMessage", "")).rstrip(".")))
+        for error in errors
+    ]
+    texts = dict.fromkeys(f"{code}: {message}" for code, message, _ in told)
     return FleetAnswer(
         tuple(made),
         unavailable=unavailable,
@@ -129,6 +134,7 @@ def read_answer(
         full_subnets=full,
         no_spot=no_spot,
         exhausted=exhausted,
+        evidence=", ".join(dict.fromkeys(evidence for _, _, evidence in told if evidence)),
     )
 
 

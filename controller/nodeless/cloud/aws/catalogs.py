@@ -15,6 +15,7 @@ from nodeless.cloud.aws.instance_type_math import MIB, capacity, overhead
 from nodeless.cloud.aws.instance_types import InstanceTypes
 from nodeless.cloud.aws.node_shape import NodeShape, shape_of
 from nodeless.cloud.aws.pricing import Pricing
+from nodeless.cloud.aws.selectors import IMAGES_NOT_FOUND
 from nodeless.cloud.aws.settings import AwsSettings
 from nodeless.launch.images import bootable, image_for
 from nodeless.launch.placement import partition_of
@@ -194,6 +195,7 @@ def _bootable(
             "amiSelector" if node_class.images else "amiFamily",
             f"no image is for the instance types of {pool.reference} ({wanted}): images are for {offered}",
             "select an image of that architecture, or change the requirements of the pool",
+            IMAGES_NOT_FOUND,
         )
     return found
 

@@ -109,7 +109,12 @@ class DryRuns:
             if error.reason != USER_DATA_TOO_LARGE:
                 raise
             raise NodeClassUnresolved(
-                order.node_class.reference, VALIDATION, error.message, error.hint, error.reason
+                order.node_class.reference,
+                VALIDATION,
+                error.message,
+                error.hint,
+                error.reason,
+                error.evidence,
             ) from None
         # The token of a real launch must not be used up by a rehearsal.
         fleet = {name: value for name, value in prepared.request.items() if name != "ClientToken"}
@@ -176,14 +181,19 @@ def _refused(node_class: NodeClass, operation: str, problem: CloudError) -> Clou
     """The refusal of the class where permission is lacking, else the problem and what to do about it."""
     if isinstance(problem, AwsCallRefused):
         meaning = refusal(problem.code, problem.message)
-        return CloudError(problem.message, meaning.hint, meaning.reason)
+        return CloudError(problem.message, meaning.hint, meaning.reason, problem.evidence)
     if not isinstance(problem, CredentialsRefused) or problem.code not in FORBIDDEN:
         return problem
     hint = problem.hint
     if operation != "CreateLaunchTemplate" and denial(problem.message) is None:
         hint += " on what the node class selects (and iam:PassRole), and look for an organization's policy"
     return NodeClassUnresolved(
-        node_class.reference, VALIDATION, problem.message, hint, f"{operation}AuthCheckFailed"
+        node_class.reference,
+        VALIDATION,
+        problem.message,
+        hint,
+        f"{operation}AuthCheckFailed",
+        problem.evidence,
     )
 
 

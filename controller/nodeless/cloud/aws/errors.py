@@ -18,6 +18,7 @@ from botocore.exceptions import (
 
 from nodeless.cloud import CloudError, CloudUnavailable, CredentialsRefused
 from nodeless.cloud.aws.launch_failures import IMAGE_FORBIDDEN, denial, refusal
+from nodeless.launch.call_details import split_call_details
 
 _REFUSED = frozenset(
     {
@@ -69,9 +70,8 @@ _NO_CREDENTIALS = (
 class AwsCallRefused(CloudError):
     """AWS understood a call and refuses it; `code` is AWS's own word for why."""
 
-    def __init__(self, service: str, operation: str, code: str, message: str, request_id: str = "") -> None:
-        text = f"{service}:{operation}: {code}: {message.rstrip('.')}"
-        super().__init__(text + (f" (request {request_id})" if request_id else ""))
+    def __init__(self, service: str, operation: str, code: str, message: str, evidence: str = "") -> None:
+        super().__init__(f"{service}:{operation}: {code}: {message.rstrip('.')}", evidence=evidence)
         self.service = service
         self.operation = operation
         self.code = code
@@ -103,7 +103,12 @@ def translate(error: BotoCoreError | ClientError, service: str, operation: str, 
 def _client_error(error: ClientError, service: str, operation: str, url: str) -> CloudError:
     details = error.response.get("Error", {})
     metadata = error.response.get("ResponseMetadata", {})
-    code, message = str(details.get("Code", "Unknown")), str(details.get("Message", ""))
+    code, (message, evidence) = (
+        str(details.get("Code", "Unknown")),
+        split_call_details(str(details.get("Message", ""))),
+    )
+    request = str(metadata.get("RequestId", ""))
+    evidence = ", ".join(each for each in (evidence, f"request {request}" if request else "") if each)
     status = int(metadata.get("HTTPStatusCode", 0))
     reason = refusal(code, message).reason
     if code in _REFUSED and reason != IMAGE_FORBIDDEN:
@@ -115,12 +120,14 @@ def _client_error(error: ClientError, service: str, operation: str, url: str) ->
                 f"no AWS credentials for {service}: sts:{_ASSUME_ROLE} refused: {code}: {message}",
                 "check the trust policy of the role that the controller's service account names "
                 "(eks.amazonaws.com/role-arn): the cluster's OIDC provider, and this service account",
+                evidence,
             )
         return CredentialsRefused(
             service,
             code,
             f"{service}:{operation} at {url} refused: {code}: {message.rstrip('.')}",
             _refused_hint(f"{service}:{operation}", code, message),
+            evidence,
         )
     if code in _TRANSIENT or status >= 500:
         return CloudUnavailable(
@@ -128,8 +135,9 @@ def _client_error(error: ClientError, service: str, operation: str, url: str) ->
             f"{service}:{operation} at {url} failed: {code}: {message.rstrip('.')}",
             "it is tried again; if it lasts, look at AWS's status page and the account's quotas",
             reason,
+            evidence,
         )
-    return AwsCallRefused(service, operation, code, message, str(metadata.get("RequestId", "")))
+    return AwsCallRefused(service, operation, code, message, evidence)
 
 
 def _refused_hint(action: str, code: str, message: str) -> str:

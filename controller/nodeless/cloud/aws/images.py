@@ -10,7 +10,7 @@ from nodeless.cloud import NodeClassUnresolved
 from nodeless.cloud.aws.caching import Cache, Clock
 from nodeless.cloud.aws.errors import AwsCallRefused
 from nodeless.cloud.aws.image_parameters import ImageParameter, parameters_for
-from nodeless.cloud.aws.selectors import describe, filters_of, nothing_selected
+from nodeless.cloud.aws.selectors import IMAGES_NOT_FOUND, describe, filters_of, nothing_selected
 from nodeless.cloud.aws.session import AwsSession, invoke
 from nodeless.launch.resolved import Image
 from nodeless.model.labels import ARCH, WELL_KNOWN, canonical_key
@@ -68,6 +68,7 @@ class Images:
                 "amiSelector",
                 f"amiFamily {family} has no default images",
                 "set spec.amiSelector",
+                IMAGES_NOT_FOUND,
             )
         images = await self._session.run(lambda: self._read(parameters))
         if not images:
@@ -77,6 +78,7 @@ class Images:
                 f"AWS publishes no {family} images {release or '(latest)'} for Kubernetes {version}",
                 "choose another spec.amiFamily, or images of your own with "
                 f"spec.amiSelector{'Terms' if node_class.reference.kind == EC2_NODE_CLASS else ''}",
+                IMAGES_NOT_FOUND,
             )
         return images
 
@@ -111,6 +113,7 @@ class Images:
                 "amiSelector",
                 f"no image of {describe(node_class.images)} can be used: {', '.join(useless[:3])}",
                 "select images of architecture x86_64 or arm64 in state available",
+                IMAGES_NOT_FOUND,
             )
         if not found:
             raise nothing_selected(
@@ -135,6 +138,7 @@ class Images:
                         "amiSelectorTerms",
                         f"there is no SSM parameter {name}",
                         "correct ssmParameter in spec.amiSelectorTerms",
+                        IMAGES_NOT_FOUND,
                     ) from error
                 ids.append(answer["Parameter"]["Value"])
         return replace(term, ids=(*term.ids, *ids), parameters=())

@@ -62,6 +62,7 @@ class InstanceProfiles:
             "instanceProfile",
             "no instance profile is given",
             "set spec.instanceProfile, or aws.defaultInstanceProfile in ConfigMap karpenter-global-settings",
+            "InstanceProfileNotFound",
         )
 
     def forget(self) -> None:
@@ -138,7 +139,7 @@ class InstanceProfiles:
                 reason, hint = "IamUnreachable", f"give the VPC a way to IAM, or {_OR_NAME_ONE}"
             case _:
                 return None
-        return NodeClassUnresolved(node_class.reference, "role", text, hint, reason)
+        return NodeClassUnresolved(node_class.reference, "role", text, hint, reason, error.evidence)
 
     async def _delete_under(self, path: str, names: Iterable[str] = ()) -> int:
         try:

@@ -156,8 +156,8 @@ def denial(message: str) -> Refusal | None:
     return next((meaning for words, meaning in _DENIALS.items() if words in lower), None)
 
 
-def launch_failed(claim: str, code: str, message: str) -> LaunchFailed:
-    """The error for a code of EC2."""
+def launch_failed(claim: str, code: str, message: str, evidence: str = "") -> LaunchFailed:
+    """The error for a code of EC2; `evidence` is for the log."""
     text = message if message.startswith((code, "ec2:")) else f"{code}: {message}"
     known = refusal(code, message)
-    return LaunchFailed(claim, known.reason, text, known.hint)
+    return LaunchFailed(claim, known.reason, text, known.hint, evidence)

@@ -157,7 +157,7 @@ class Launcher:
         if self._missing(order, prepared, error.code):
             return {}
         if error.code != _MISMATCH:
-            raise launch_failed(order.title, error.code, error.message) from error
+            raise launch_failed(order.title, error.code, error.message, error.evidence) from error
         for seconds in _LOOKS:
             await asyncio.sleep(seconds)
             found = await self.living(order, claimed)
@@ -211,7 +211,7 @@ def _read(order: Order, record: Record) -> Instance:
 def _failure(claim: str, answer: FleetAnswer) -> InsufficientCapacity | LaunchFailed:
     if answer.insufficient:
         return _insufficient(claim, answer)
-    return launch_failed(claim, answer.code, answer.message)
+    return launch_failed(claim, answer.code, answer.message, answer.evidence)
 
 
 def _insufficient(claim: str, answer: FleetAnswer) -> InsufficientCapacity:
@@ -219,6 +219,8 @@ def _insufficient(claim: str, answer: FleetAnswer) -> InsufficientCapacity:
     meaning = refusal(answer.code, answer.message)
     if meaning.reason != LAUNCH_FAILED:
         hint = f"other offerings are tried; {meaning.hint}"
-        return InsufficientCapacity(claim, answer.message, answer.unavailable, hint, meaning.reason)
+        return InsufficientCapacity(
+            claim, answer.message, answer.unavailable, hint, meaning.reason, answer.evidence
+        )
     hint = "other offerings are tried; allow more instance types, zones or capacity types"
-    return InsufficientCapacity(claim, answer.message, answer.unavailable, hint)
+    return InsufficientCapacity(claim, answer.message, answer.unavailable, hint, evidence=answer.evidence)

@@ -195,7 +195,7 @@ class Preparer:
         try:
             await asyncio.gather(*(self._templates.ensure(each) for each in templates.values()))
         except AwsCallRefused as error:
-            raise launch_failed(order.title, error.code, error.message) from error
+            raise launch_failed(order.title, error.code, error.message, error.evidence) from error
         contents = {each.name: each.request["LaunchTemplateData"] for each in templates.values()}
         return by_template, image_ids, contents
 

@@ -51,6 +51,7 @@ class PlacementGroups:
                 _FIELD,
                 f"there is no placement group {named} in {self._session.region}",
                 f"create it, or correct spec.{_FIELD}",
+                "PlacementGroupNotFound",
             )
         return PlacementGroup(
             found["GroupId"], found["GroupName"], found["Strategy"], int(found.get("PartitionCount") or 0)

@@ -19,6 +19,7 @@ _NO_SERVICE_CIDR = Fault(
     "amiFamily",
     "AL2023 must be told the network of the cluster's services, and EKS does not tell it",
     "allow eks:DescribeCluster in the controller's policy, or use another spec.amiFamily",
+    "ClusterCIDRResolutionFailed",
 )
 
 
@@ -64,7 +65,7 @@ class Resolver:
         faults = [_unresolved(node_class, each) for each in node_class_faults(node_class, cluster, self.tags)]
         if node_class.ami_family == "AL2023" and not cluster.service_cidr:
             faults.append(_unresolved(node_class, _NO_SERVICE_CIDR))
-        _raise_all(node_class, [subnets, groups, images, profile, reservations, placement, *faults])
+        _raise_all([subnets, groups, images, profile, reservations, placement, *faults])
         assert not isinstance(subnets, BaseException)  # noqa: S101 - narrows the types for mypy
         assert not isinstance(groups, BaseException)  # noqa: S101
         assert not isinstance(images, BaseException)  # noqa: S101
@@ -100,18 +101,10 @@ async def _no_profile() -> str:
     return ""
 
 
-def _raise_all(node_class: NodeClass, results: Sequence[object]) -> None:
+def _raise_all(results: Sequence[object]) -> None:
     unresolved = [result for result in results if isinstance(result, NodeClassUnresolved)]
     for result in results:
         if isinstance(result, BaseException) and not isinstance(result, NodeClassUnresolved):
             raise result
-    if len(unresolved) == 1:
-        raise unresolved[0]
     if unresolved:
-        raise NodeClassUnresolved(
-            node_class.reference,
-            ", ".join(each.what for each in unresolved),
-            "; ".join(each.message for each in unresolved),
-            "; ".join(each.hint for each in unresolved),
-            ", ".join(each.reason for each in unresolved),
-        )
+        raise NodeClassUnresolved.of(unresolved)

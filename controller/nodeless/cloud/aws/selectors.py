@@ -10,6 +10,14 @@ from typing import Any
 from nodeless.cloud import NodeClassUnresolved
 from nodeless.model.pools import EC2_NODE_CLASS, NodeClass, SelectorTerm
 
+#: Karpenter v1's reasons for what selects nothing.
+IMAGES_NOT_FOUND = "AMINotFound"
+_REASONS = {
+    "subnetSelector": "SubnetsNotFound",
+    "securityGroupSelector": "SecurityGroupsNotFound",
+    "amiSelector": IMAGES_NOT_FOUND,
+}
+
 
 def filters_of(term: SelectorTerm, *, id_filter: str, name_filter: str) -> list[dict[str, Any]]:
     """EC2 filters, all of which must match; `*` as the only pattern asks for the tag's key alone."""
@@ -51,4 +59,4 @@ def nothing_selected(
     else:
         message = f"no {nouns} match {name} {selector} in {region or 'the region'}"
         hint = f"tag the {nouns} with {selector}, or correct spec.{name}"
-    return NodeClassUnresolved(node_class.reference, name, message, hint)
+    return NodeClassUnresolved(node_class.reference, name, message, hint, _REASONS.get(field, "NotFound"))
