@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nodeless.disruption import advance, begin, still_right
+from nodeless.disruption import advance, begin, validate
 from nodeless.disruption.commands import timeout
 from nodeless.disruption.policy import DisruptionPolicy
 from nodeless.model import events
@@ -229,7 +229,10 @@ def test_the_time_for_a_command_grows_with_the_queue_within_bounds(candidates, s
 
 
 def second_look(move, snapshot, now=NOW + 15):
-    return still_right(move, snapshot, dict.fromkeys(snapshot.pools, FAMILY), DisruptionPolicy(), now)
+    catalog = dict.fromkeys(snapshot.pools, FAMILY)
+    (validation,) = validate((move,), snapshot, catalog, DisruptionPolicy(), now)
+    assert (validation.move is None) == (validation.dropped is not None)
+    return validation.move
 
 
 def test_a_move_that_is_still_right_after_the_wait_is_made():

@@ -1,8 +1,9 @@
 """Voluntary moves, carried out: look, wait, look again, begin; and every second the next steps.
 
 Moves that make the cluster cheaper are looked at again 15 seconds later on the fresh snapshot
-(Karpenter's period) before anything is done. Meanwhile the search and other moves go on. What is
-kept in this process, as a `Memory`, may be lost: moves that wait are found again.
+(Karpenter's period) before anything is done; those found together as one command. Meanwhile the search
+and other moves go on. What is kept in this process, as a `Memory`, may be lost: moves that wait are
+found again.
 """
 
 import asyncio
@@ -30,12 +31,15 @@ from nodeless.disruption import (
     disrupt,
     nothing_to_do,
     side_by_side,
-    still_right,
+    validate,
+    what_changed,
 )
 from nodeless.disruption.candidates import replacing
 from nodeless.disruption.memory import VALIDATION_SECONDS as _VALIDATION
+from nodeless.disruption.memory import Waiting
 from nodeless.disruption.repair import POLICIES, RepairPolicy
 from nodeless.disruption.telling import BLOCKED, reason_of, told, unreadable
+from nodeless.disruption.validating import Validation
 from nodeless.explain.why import one_line
 from nodeless.model.disruption import EMPTY, UNDERUTILIZED, Decisions, Move
 from nodeless.model.events import Nominated
@@ -49,6 +53,10 @@ LOOK_SECONDS = 10.0
 #: Between a move that saves money and the second look at it.
 VALIDATION_SECONDS = _VALIDATION
 _ADVANCE_SECONDS = 1.0
+#: Seconds for which moves that are to be one command are searched for on one snapshot.
+_COMMAND_SECONDS = 2.0
+#: Reasons of moves that save money, and wait for their second look.
+_SAVING = (EMPTY, UNDERUTILIZED)
 #: What is told on a node, by the code of its verdict; the others are the ordinary course of things.
 _EVENTS = {
     "Unconsolidatable": "Unconsolidatable",
@@ -140,7 +148,7 @@ class DisruptionLoop:
     def _pause(self) -> float:
         """Seconds until the next look: a move may be due sooner, or a still cluster's next moment come."""
         now = wall_clock()
-        waits = [found + VALIDATION_SECONDS - now for _, found in self._memory.waiting]
+        waits = [each.at + VALIDATION_SECONDS - now for each in self._memory.waiting]
         if self._still is not None:
             waits.append(self._still[0].ends - time.monotonic())
         return max(min(LOOK_SECONDS, *waits, LOOK_SECONDS), _ADVANCE_SECONDS)
@@ -153,35 +161,42 @@ class DisruptionLoop:
     async def look_once(self) -> bool:
         """One look; whether a move was found or begun.
 
-        The second look at each move that is due and the search for others are rounds of their own.
+        The second look at each command that is due and the search for others are rounds of their own.
         """
         self._metrics.disruption.show_budgets(self._cluster.snapshot, wall_clock())
         if self._cluster.snapshot.teardown:
             self._memory = Memory()
             return False
-        due = self._memory.due(wall_clock(), VALIDATION_SECONDS)
         begun = False
-        for move in due:
+        for command in self._memory.commands(wall_clock(), VALIDATION_SECONDS):
             with self._metrics.work.reconciling(DEPROVISIONING):
-                begun = await self._second_look(move) or begun
+                begun = await self._second_look(command) or begun
         with self._metrics.work.reconciling(DEPROVISIONING):
             return await self._search() or begun
 
     async def _search(self) -> bool:
-        """Look for moves; whether one was found."""
+        """Look for moves, which become one command, until there are no more; whether one was found."""
         snapshot = self._cluster.snapshot
         if self._nothing_new(snapshot):
             return False
         now, started, self._still = wall_clock(), time.monotonic(), None
         if self._round is None or not self._round.holds(snapshot, started):
             self._round, self._memory = None, replace(self._memory, tried=frozenset())
-        decisions = await self._decide(snapshot, now)
-        self._tell(decisions, snapshot)
-        for move in decisions.moves:
-            if move.reason in (EMPTY, UNDERUTILIZED):
-                self._memory = self._memory.found(move, wall_clock())
-            else:
-                await self._begin(move)
+        found: list[Move] = []
+        while True:
+            decisions = await self._decide(snapshot, now)
+            self._tell(decisions, snapshot)
+            found += decisions.moves
+            for move in decisions.moves:
+                if move.reason in _SAVING:
+                    self._memory = self._memory.found(move, now, snapshot)
+                else:
+                    await self._begin(move)
+            over = time.monotonic() - started > _COMMAND_SECONDS
+            if over or not decisions.moves or not all(each.reason in _SAVING for each in decisions.moves):
+                break
+        seconds = time.monotonic() - started
+        self._metrics.disruption.show_look(replace(decisions, moves=tuple(found)), snapshot, seconds)
         if decisions.moves:
             return True
         still = Stillness.after(snapshot, self._policy, now, started, self._memory, self._round)
@@ -189,7 +204,7 @@ class DisruptionLoop:
         self._round = (self._round or still) if self._memory.tried else None
         if nothing_to_do(decisions):
             self._still = still, self._memory.moves
-        return False
+        return bool(found)
 
     def _nothing_new(self, snapshot: Snapshot) -> bool:
         if self._still is None:
@@ -200,10 +215,7 @@ class DisruptionLoop:
     async def _decide(self, snapshot: Snapshot, now: float) -> Decisions:
         catalog, policy = await self._market(snapshot)
         self._metrics.disruption.show_costs(snapshot, catalog)
-        started = time.perf_counter()
-        decisions = await asyncio.to_thread(disrupt, snapshot, catalog, policy, now, self._memory)
-        self._metrics.disruption.show_look(decisions, snapshot, time.perf_counter() - started)
-        return decisions
+        return await asyncio.to_thread(disrupt, snapshot, catalog, policy, now, self._memory)
 
     async def _market(self, snapshot: Snapshot) -> tuple[Catalog, DisruptionPolicy]:
         """What may be bought, and how to judge by what there is of subnets."""
@@ -211,21 +223,40 @@ class DisruptionLoop:
         subnets = await pool_subnets(self._cloud, snapshot, catalog)
         return catalog, replace(self._policy, solving=replace(self._policy.solving, subnets=subnets))
 
-    async def _second_look(self, move: Move) -> bool:
-        """Begin a move that has waited, if it is still right."""
-        snapshot = self._cluster.snapshot
+    async def _second_look(self, command: tuple[Waiting, ...]) -> bool:
+        """Begin the moves of a command that has waited, as far as they are still right."""
+        snapshot, moves = self._cluster.snapshot, [each.move for each in command]
         catalog, policy = await self._market(snapshot)
-        valid = await asyncio.to_thread(
-            still_right, move, snapshot, catalog, policy, wall_clock(), self._memory
+        validations = await asyncio.to_thread(
+            validate, moves, snapshot, catalog, policy, wall_clock(), self._memory
         )
-        self._memory = self._memory.without(move)
-        if valid is None:
-            self._metrics.disruption.show_invalid(move)
-            self._log.info(f"not right any more: {move.message}", nodes=_nodes(snapshot, move))
-            return False
-        self._memory = self._memory.made(valid, snapshot, wall_clock())
-        await self._begin(valid)
-        return True
+        right: list[Move] = []
+        for waited, validation in zip(command, validations, strict=True):
+            self._memory = self._memory.without(waited.move)
+            if validation.move is None:
+                self._drop(waited, validation, snapshot)
+            else:
+                right.append(validation.move)
+                self._memory = self._memory.made(validation.move, snapshot, wall_clock())
+        for move in right:
+            await self._begin(move)
+        return bool(right)
+
+    def _drop(self, waited: Waiting, validation: Validation, snapshot: Snapshot) -> None:
+        """Tell why a move is not made, and what changed in the cluster since it was found."""
+        move, dropped = waited.move, validation.dropped
+        self._metrics.disruption.show_invalid(move)
+        if dropped is None:
+            return
+        changed = what_changed(waited.seen, snapshot, move) if waited.seen is not None else ""
+        self._metrics.disruption.show_dropped(dropped.code)
+        self._log.info(
+            f"not right any more: {move.message}",
+            nodes=_nodes(snapshot, move),
+            code=dropped.code,
+            because=dropped.message,
+            changed=changed,
+        )
 
     async def _begin(self, move: Move) -> None:
         snapshot, now = self._cluster.snapshot, wall_clock()

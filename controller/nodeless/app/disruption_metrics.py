@@ -82,6 +82,12 @@ class DisruptionMetrics:
             ["reason"],
             registry=registry,
         )
+        self.dropped = Count(
+            "nodeless_disruption_dropped_moves_total",
+            "Moves dropped at their second look, by the code of the one reason",
+            ["code"],
+            registry=registry,
+        )
         self.failures = Count(
             "karpenter_voluntary_disruption_queue_failures_total",
             "Nodes that stay because their replacement failed",
@@ -162,6 +168,10 @@ class DisruptionMetrics:
     def show_invalid(self, move: Move) -> None:
         """Count a move that was not right any more at its second look."""
         self.failed_validations.labels(move.reason.lower()).inc()
+
+    def show_dropped(self, code: str) -> None:
+        """Count why a move was not right any more."""
+        self.dropped.labels(code).inc()
 
     def show_budgets(self, snapshot: Snapshot, now: float) -> None:
         """Show what the budgets of every pool leave; series of pools that are gone disappear."""

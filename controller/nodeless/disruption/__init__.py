@@ -1,22 +1,25 @@
 """Voluntary moves: which nodes end because that is better, and what takes their place first.
 
-`disrupt(snapshot, catalog, policy, now) -> Decisions` decides; `still_right` looks at a move
+`disrupt(snapshot, catalog, policy, now) -> Decisions` decides; `validate` looks at moves
 again after the wait; `begin` and `advance` carry it out in steps, with everything that a next
 leader must know on the objects themselves.
 
 Modules in the order of the work: `memory` (what earlier looks decided), `schedules` and `budgets`
 (how many at a time), `blocking` and `candidates` (which nodes), `simulation` (where their pods go),
 `room`, `least_prices`, `replacing`, `balance` and `consolidation` (what is better), `succession`, `ageing`
-and `repairing` (what is too old or broken), `deciding` (which move), `commands` and `side_by_side` (how it
+and `repairing` (what is too old or broken), `deciding` (which move), `validating` and
+`changes` (whether it is still right, and what made it wrong), `commands` and `side_by_side` (how it
 is done), `moments` (when time alone changes what is found), `stillness` (when a look can be spared).
 """
 
+from nodeless.disruption.changes import what_changed
 from nodeless.disruption.commands import advance, begin
-from nodeless.disruption.deciding import disrupt, still_right
+from nodeless.disruption.deciding import disrupt
 from nodeless.disruption.memory import Memory
 from nodeless.disruption.policy import DisruptionPolicy
 from nodeless.disruption.side_by_side import side_by_side
 from nodeless.disruption.stillness import Stillness, nothing_to_do
+from nodeless.disruption.validating import validate
 
 __all__ = [
     "DisruptionPolicy",
@@ -27,5 +30,6 @@ __all__ = [
     "disrupt",
     "nothing_to_do",
     "side_by_side",
-    "still_right",
+    "validate",
+    "what_changed",
 ]

@@ -20,7 +20,7 @@ themselves on a steady workload.
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from math import isfinite
+from math import fsum, isfinite
 
 from immutables import Map
 
@@ -93,6 +93,22 @@ class Consolidation:
         """The best move among the candidates; `left`: nodes that each pool's budgets still allow."""
         ordered = sorted(candidates, key=lambda each: (-each.ratio, each.name))
         return self._deletions(ordered, left) or self._merges(ordered, left) or self._single(ordered, left)
+
+    def again(self, some: Sequence[Candidate], move: Move) -> Move | str:
+        """What a move of an earlier search is now, by the same questions; or why it is none any more."""
+        if not move.replacements:
+            refusals = {each.name: self._worth.refusal([each], each.price or 0.0) for each in some}
+            confirmed = self._confirmed([each for each in some if refusals[each.name] is None])
+            said = [*self.verdicts.values(), *filter(None, refusals.values())]
+            return confirmed or said[0].message
+        found = self._replacement(some)
+        if isinstance(found, str):
+            return found
+        now = _move(some, found)
+        refusal = self._worth.refusal(some, now.saving)
+        if refusal is not None:
+            return refusal.message
+        return move if _within(move, now) else now
 
     def _deletions(self, ordered: Sequence[Candidate], left: dict[str, int]) -> Move | None:
         spent = dict(left)
@@ -309,7 +325,8 @@ class Consolidation:
 
 def _move(some: Sequence[Candidate], replacement: Replacement | None) -> Move:
     names = tuple(sorted(candidate.name for candidate in some))
-    before = sum(candidate.price or 0.0 for candidate in some)
+    # To the bit the same, in whatever order the candidates come.
+    before = fsum(candidate.price or 0.0 for candidate in some)
     pods = sum(len(candidate.pods) for candidate in some)
     nodes = replacement.nodes if replacement is not None else ()
     after = replacement.worst if replacement is not None else 0.0
@@ -322,6 +339,15 @@ def _move(some: Sequence[Candidate], replacement: Replacement | None) -> Move:
     else:
         text = f"the {pods} pods of {len(names)} nodes fit on nodes that stay: {before:.4f} USD/h less"
     return Move(UNDERUTILIZED, names, nodes, before, after, pods, text)
+
+
+def _within(move: Move, now: Move) -> bool:
+    """Whether everything that a move would launch is what would be launched for its nodes now."""
+    return len(move.replacements) == len(now.replacements) and _launched(move) <= _launched(now)
+
+
+def _launched(move: Move) -> set[tuple[str, str]]:
+    return {(str(node.pool), each.instance_type) for node in move.replacements for each in node.alternatives}
 
 
 def _turned(ordered: Sequence[Candidate], by: int) -> list[Candidate]:

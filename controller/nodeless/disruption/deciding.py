@@ -15,7 +15,6 @@ from nodeless.disruption.look import Look
 from nodeless.disruption.memory import NOTHING_REMEMBERED, Memory
 from nodeless.disruption.policy import DisruptionPolicy
 from nodeless.disruption.repairing import repairs
-from nodeless.disruption.simulation import without
 from nodeless.model.disruption import DRIFTED, EMPTY, EXPIRED, UNDERUTILIZED, Decisions, Move, Verdict
 from nodeless.model.instance_types import Catalog
 from nodeless.model.labels import DO_NOT_CONSOLIDATE
@@ -46,14 +45,14 @@ def disrupt(
     """
     if snapshot.teardown:
         return Decisions()
-    look = _Deciding(snapshot, catalog, policy, now, memory)
+    look = Deciding(snapshot, catalog, policy, now, memory)
     moves = look.moves()
     chosen = {name for move in moves for name in move.claims}
     verdicts = {name: verdict for name, verdict in look.verdicts.items() if name not in chosen}
     return Decisions(moves, dict(sorted(verdicts.items())))
 
 
-class _Deciding(Look):
+class Deciding(Look):
     """A look that decides."""
 
     def moves(self) -> tuple[Move, ...]:
@@ -64,7 +63,7 @@ class _Deciding(Look):
         drifted = replaced(self, DRIFTED, (NODE_POOL_KIND,))
         return self._empty() or drifted or self._consolidated()
 
-    def _consolidatable(self) -> list[Candidate]:
+    def consolidatable(self) -> list[Candidate]:
         """Candidates whose pool consolidates, quiet for long enough, and without pods that block."""
         found = []
         for candidate in self.candidates:
@@ -109,12 +108,10 @@ class _Deciding(Look):
     def _empty(self) -> tuple[Move, ...]:
         left = self.left(EMPTY)
         names: list[Candidate] = []
-        for candidate in self._consolidatable():
+        for candidate in self.consolidatable():
             if not candidate.empty:
                 continue
-            expected = self.settled.expected
-            coming = expected.get(candidate.name, 0) + expected.get(candidate.node.name, 0)
-            if coming:
+            if coming := self.coming(candidate):
                 self.refuse([candidate], "Expecting", f"{coming} pods are expected on it")
             elif left[candidate.pool.key] <= 0:
                 budget = allowance(self.snapshot, candidate.pool, EMPTY, self.now)
@@ -122,16 +119,16 @@ class _Deciding(Look):
             else:
                 left[candidate.pool.key] -= 1
                 names.append(candidate)
-        if not names:
-            return ()
-        price = sum(candidate.price or 0.0 for candidate in names)
-        pods = sum(len(candidate.pods) for candidate in names)
-        text = f"{len(names)} empty nodes: {price:.4f} USD/h less"
-        return (Move(EMPTY, tuple(sorted(each.name for each in names)), (), price, 0.0, pods, text),)
+        return (end_of_empty(names),) if names else ()
+
+    def coming(self, candidate: Candidate) -> int:
+        """How many pods are expected on its node."""
+        expected = self.settled.expected
+        return expected.get(candidate.name, 0) + expected.get(candidate.node.name, 0)
 
     def _consolidated(self) -> tuple[Move, ...]:
         some = []
-        for candidate in self._consolidatable():
+        for candidate in self.consolidatable():
             if candidate.empty:
                 continue
             if not candidate.pool.consolidation_enabled:
@@ -149,16 +146,19 @@ class _Deciding(Look):
             if left[candidate.pool.key] <= 0:
                 budget = allowance(self.snapshot, candidate.pool, UNDERUTILIZED, self.now)
                 self.refuse([candidate], "Budget", str(budget))
-        expected = self.settled.expected
-        some = [each for each in some if not expected.get(each.name) and not expected.get(each.node.name)]
-        search = Consolidation(
-            self.settled.snapshot, self.catalog, self.policy, self.now, self._closed(), tried=self.tried
-        )
+        some = [each for each in some if not self.coming(each)]
+        search = self.consolidation()
         move = search.search([each for each in some if left[each.pool.key] > 0], left)
         self.verdicts = search.verdicts | self.verdicts
         return (move,) if move is not None else ()
 
-    def _closed(self) -> frozenset[str]:
+    def consolidation(self) -> Consolidation:
+        """A search in what is there once everything that waits has its place."""
+        return Consolidation(
+            self.settled.snapshot, self.catalog, self.policy, self.now, self.closed(), tried=self.tried
+        )
+
+    def closed(self) -> frozenset[str]:
         """Nodes that changed a short while ago: no pod is moved there."""
         names = set()
         for claim in self.snapshot.claims.values():
@@ -169,63 +169,9 @@ class _Deciding(Look):
         return frozenset(names)
 
 
-def still_right(
-    move: Move,
-    snapshot: Snapshot,
-    catalog: Catalog,
-    policy: DisruptionPolicy,
-    now: float,
-    memory: Memory = NOTHING_REMEMBERED,
-) -> Move | None:
-    """The move, if it is still right on a newer snapshot; of empty nodes those that are still empty.
-
-    The solver must still place every pod, with as many new nodes, and would still accept every type
-    that the move would launch. Other moves in `memory` that wait count as made.
-    """
-    look = _Deciding(snapshot, catalog, policy, now, memory.without(move), again=move)
-    living = {candidate.name: candidate for candidate in look._consolidatable()}
-    some = [living[name] for name in move.claims if name in living]
-    left = look.left(move.reason)
-    spent: dict[str, int] = {}
-    for candidate in some:
-        spent[candidate.pool.key] = spent.get(candidate.pool.key, 0) + 1
-    if move.reason == EMPTY:
-        return _still_empty(move, some, look, left)
-    if len(some) < len(move.claims) or any(left[key] < count for key, count in spent.items()):
-        return None
-    outcome = without(
-        look.settled.snapshot,
-        some,
-        look.catalog if move.replacements else {},
-        policy.solving,
-        now,
-        look._closed(),
-    )
-    if not outcome.placed or len(outcome.new_nodes) != len(move.replacements):
-        return None
-    accepted = {
-        (str(node.pool), alternative.instance_type)
-        for node in outcome.new_nodes
-        for alternative in node.alternatives
-    }
-    wanted = {
-        (str(node.pool), alternative.instance_type)
-        for node in move.replacements
-        for alternative in node.alternatives
-    }
-    return move if wanted <= accepted else None
-
-
-def _still_empty(move: Move, some: Sequence[Candidate], look: _Deciding, left: dict[str, int]) -> Move | None:
-    names = []
-    for candidate in some:
-        expected = look.settled.expected
-        coming = expected.get(candidate.name, 0) + expected.get(candidate.node.name, 0)
-        if candidate.empty and not coming and left[candidate.pool.key] > 0:
-            left[candidate.pool.key] -= 1
-            names.append(candidate.name)
-    if not names:
-        return None
-    price = sum(candidate.price or 0.0 for candidate in some if candidate.name in names)
-    text = f"{len(names)} empty nodes: {price:.4f} USD/h less"
-    return Move(EMPTY, tuple(names), (), price, 0.0, move.evictions, text)
+def end_of_empty(some: Sequence[Candidate]) -> Move:
+    """The end of empty nodes, all at once."""
+    price = sum(candidate.price or 0.0 for candidate in some)
+    pods = sum(len(candidate.pods) for candidate in some)
+    text = f"{len(some)} empty nodes: {price:.4f} USD/h less"
+    return Move(EMPTY, tuple(sorted(each.name for each in some)), (), price, 0.0, pods, text)

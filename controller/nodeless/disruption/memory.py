@@ -1,9 +1,12 @@
 """What earlier looks at the cluster decided: moves that wait for their second look, and evictions made.
 
 A move that saves money is looked at again after a while before anything is done (`due`); meanwhile the
-search goes on without its nodes. And a workload whose pods have been moved again and again is left to
-rest (`restless`): on a steady workload moves end by themselves, and where something outside makes them
-repeat (a scheduler that places otherwise, an autoscaler that swings), they end all the same.
+search goes on without its nodes. Moves that were found together are one command: they come due together,
+and are validated together (`validating`).
+
+A workload whose pods have been moved again and again is left to rest (`restless`): on a steady workload
+moves end by themselves, and where something outside makes them repeat (a scheduler that places otherwise, an
+autoscaler that swings), they end all the same.
 
     a workload rests when, in the last hour, more than MOST_MOVES evictions fell on each of its pods
 
@@ -13,8 +16,9 @@ is not tried again (`tried`) for as long as the cluster is still: so the looks o
 A value, not an object with a life: every method gives back the next one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import groupby
 
 from nodeless.model.disruption import Decisions, Move
 from nodeless.model.snapshot import Snapshot
@@ -40,10 +44,21 @@ class Evicted:
 
 
 @dataclass(frozen=True, slots=True)
+class Waiting:
+    """A move that waits for its second look."""
+
+    move: Move
+    at: float
+    """When it was found, in seconds since the epoch; the moves of one command have the same time."""
+    seen: Snapshot | None = None
+    """The cluster in which it was found."""
+
+
+@dataclass(frozen=True, slots=True)
 class Memory:
     """Moves found, each with the time when it was; evictions of the last hour."""
 
-    waiting: tuple[tuple[Move, float], ...] = ()
+    waiting: tuple[Waiting, ...] = ()
     evicted: tuple[Evicted, ...] = ()
     tried: frozenset[str] = frozenset()
     """Claims that the looks of this round came to in vain."""
@@ -51,24 +66,33 @@ class Memory:
     @property
     def moves(self) -> tuple[Move, ...]:
         """The moves that wait, in the order in which they were found."""
-        return tuple(move for move, _ in self.waiting)
+        return tuple(each.move for each in self.waiting)
 
     def searched(self, decisions: Decisions) -> "Memory":
         """After a look that found no move: what it came to, as long as there is more to come to."""
         left = {name for name, verdict in decisions.verdicts.items() if verdict.code == NOT_REACHED}
         return replace(self, tried=frozenset(decisions.verdicts).difference(left) if left else frozenset())
 
-    def found(self, move: Move, now: float) -> "Memory":
-        """A move waits for its second look from now on."""
-        return replace(self, waiting=(*self.waiting, (move, now)))
+    def found(self, move: Move, now: float, seen: Snapshot | None = None) -> "Memory":
+        """A move waits for its second look from now on; `seen` is the cluster in which it was found."""
+        return replace(self, waiting=(*self.waiting, Waiting(move, now, seen)))
 
     def due(self, now: float, wait: float = VALIDATION_SECONDS) -> tuple[Move, ...]:
         """The moves that have waited for long enough, or were found in what is the future now."""
-        return tuple(move for move, at in self.waiting if not 0 <= now - at < wait)
+        return tuple(each.move for each in self.waiting if not 0 <= now - each.at < wait)
+
+    def commands(self, now: float, wait: float = VALIDATION_SECONDS) -> tuple[tuple[Waiting, ...], ...]:
+        """The moves that are due, those that were found together side by side; the oldest first."""
+        due = (each for each in self.waiting if not 0 <= now - each.at < wait)
+        return tuple(tuple(command) for _, command in groupby(due, lambda each: each.at))
 
     def without(self, move: Move) -> "Memory":
         """The move waits no more: it is made, or not right any more."""
-        return replace(self, waiting=tuple(each for each in self.waiting if each[0] != move))
+        return replace(self, waiting=tuple(each for each in self.waiting if each.move != move))
+
+    def counting(self, moves: Iterable[Move], now: float) -> "Memory":
+        """As if these moves alone waited, and so counted as made."""
+        return replace(self, waiting=tuple(Waiting(move, now) for move in moves))
 
     def made(self, move: Move, snapshot: Snapshot, now: float) -> "Memory":
         """The move's evictions are remembered for an hour; those of more than an hour ago are forgotten."""

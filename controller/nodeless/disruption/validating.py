@@ -1,0 +1,110 @@
+"""The second look: which moves of a command are still right on a newer snapshot, and why others are not.
+
+Moves that were found together are validated together, in the order in which they were found, each with
+those before it that are still right counted as made: so did the search find them. Moves that only wait
+(of a later command) count for nothing: they may not come to pass. And each move is asked the very question
+that the search asked. So on a cluster in which nothing has changed every move is still right, and what is
+dropped was dropped for something that changed (`what_changed`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from nodeless.disruption.candidates import Candidate
+from nodeless.disruption.deciding import Deciding, end_of_empty
+from nodeless.disruption.memory import NOTHING_REMEMBERED, Memory
+from nodeless.disruption.policy import DisruptionPolicy
+from nodeless.model.disruption import EMPTY, Move, Verdict
+from nodeless.model.instance_types import Catalog
+from nodeless.model.snapshot import Snapshot
+
+#: Codes of moves that are dropped, besides those of verdicts on their nodes.
+GONE = "Gone"
+OCCUPIED = "Occupied"
+NOT_BETTER = "NotBetter"
+
+
+@dataclass(frozen=True, slots=True)
+class Validation:
+    """What became of a move at its second look."""
+
+    found: Move
+    move: Move | None
+    """What is to be done now: the move as it was found, or what is left of it; None: nothing."""
+    dropped: Verdict | None = None
+    """Why there is nothing to be done: a verdict's code, `Gone`, `Occupied` or `NotBetter`."""
+
+
+def validate(
+    command: Sequence[Move],
+    snapshot: Snapshot,
+    catalog: Catalog,
+    policy: DisruptionPolicy,
+    now: float,
+    memory: Memory = NOTHING_REMEMBERED,
+) -> tuple[Validation, ...]:
+    """A second look at the moves of one command, in their order.
+
+    Args:
+        command: Moves that were found together, in the order in which they were found.
+        snapshot: The cluster as it is now.
+        catalog: What each pool may buy, by pool key, at list prices.
+        policy: How moves are judged.
+        now: Seconds since the epoch.
+        memory: The evictions of the last hour; moves that wait in it count for nothing.
+
+    Returns:
+        For each move what is still right of it: of empty nodes those that are still empty, of a deletion
+        the nodes that can still go, and otherwise all of it, with what would be launched for it now.
+    """
+    results: list[Validation] = []
+    for move in command:
+        made = [each.move for each in results if each.move is not None]
+        look = Deciding(snapshot, catalog, policy, now, memory.counting(made, now), again=move)
+        results.append(_validated(look, move))
+    return tuple(results)
+
+
+def _validated(look: Deciding, move: Move) -> Validation:
+    living = {candidate.name: candidate for candidate in look.consolidatable()}
+    some = [living[name] for name in move.claims if name in living]
+    missing = next((name for name in move.claims if name not in living), None)
+    if missing is not None and (move.replacements or not some):
+        return Validation(move, None, _why_missing(look, missing))
+    allowed = _within_budgets(some, look.left(move.reason))
+    if len(allowed) < len(some) and (move.replacements or not allowed):
+        held = next(each for each in some if each not in allowed)
+        return Validation(move, None, Verdict("Budget", f"budgets hold node {held.node.name} now"))
+    if move.reason == EMPTY:
+        return _still_empty(look, move, allowed)
+    answer = look.consolidation().again(allowed, move)
+    if isinstance(answer, str):
+        return Validation(move, None, Verdict(NOT_BETTER, answer))
+    return Validation(move, answer)
+
+
+def _why_missing(look: Deciding, name: str) -> Verdict:
+    verdict = look.verdicts.get(name)
+    if verdict is None:
+        return Verdict(GONE, f"claim {name} is gone")
+    return Verdict(verdict.code, f"claim {name}: {verdict.message}")
+
+
+def _within_budgets(some: Sequence[Candidate], left: dict[str, int]) -> list[Candidate]:
+    allowed = []
+    for candidate in some:
+        left[candidate.pool.key] -= 1
+        if left[candidate.pool.key] >= 0:
+            allowed.append(candidate)
+    return allowed
+
+
+def _still_empty(look: Deciding, move: Move, some: Sequence[Candidate]) -> Validation:
+    empty = [each for each in some if each.empty and not look.coming(each)]
+    if empty:
+        return Validation(move, end_of_empty(empty))
+    (first, *_) = some
+    text = f"node {first.node.name} is not empty any more: {len(first.pods)} pods run there"
+    if first.empty:
+        text = f"{look.coming(first)} pods are expected on node {first.node.name}"
+    return Validation(move, None, Verdict(OCCUPIED, text))
