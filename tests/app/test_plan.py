@@ -1,5 +1,6 @@
 """`nodeless plan`: manifests in, a plan, its cost and reasons out."""
 
+import json
 import re
 
 import pytest
@@ -157,6 +158,39 @@ def test_what_is_not_in_the_files_is_assumed_and_said(file):
     assert "EC2NodeClass/default of NodePool/default is not in the files" in result.stdout
     assert "storage class gp3 is not in the files" in result.stdout
     assert "play no part: Service (1)" in result.stdout
+
+
+def test_pods_on_the_hosts_network_share_no_node_for_one_port(file):
+    """The API server would fill the host port in; a manifest does not show it."""
+    port = {"name": "c", "image": "i", "ports": [{"containerPort": 8080}]}
+    ingress = a_workload(replicas=2, pod={"hostNetwork": True, "containers": [port]})
+    assert nodes_of(report(file(provisioner(), node_template(), ingress))) == 2
+
+
+@pytest.mark.parametrize(("keys", "nodes"), [(("tenant",), 2), ((), 1)])
+def test_tenants_keep_off_each_others_nodes(file, keys, nodes):
+    """Each tenant's pods may share a node: `mismatchLabelKeys` means pods of other tenants."""
+    term = {
+        "topologyKey": "kubernetes.io/hostname",
+        "labelSelector": {"matchExpressions": [{"key": "tenant", "operator": "Exists"}]},
+        "mismatchLabelKeys": list(keys),
+    }
+    anti = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term] if keys else []}}
+    tenants = []
+    for name in ("red", "blue"):
+        workload = a_workload(name=name, cpu="100m", replicas=2, pod={"affinity": anti})
+        workload["spec"]["template"]["metadata"]["labels"]["tenant"] = name
+        tenants.append(workload)
+    made = report(file(provisioner(), node_template(), *tenants))
+    assert nodes_of(made) == nodes
+    assert sum(landing["pods"] for landing in made["landings"]) == 4
+
+
+def test_a_pod_that_claims_devices_is_refused_with_the_claim(file):
+    claim = {"name": "gpu", "resourceClaimTemplateName": "large"}
+    made = report(file(provisioner(), node_template(), a_workload(pod={"resourceClaims": [claim]})))
+    assert nodes_of(made) == 0
+    assert "gpu (ResourceClaimTemplate large)" in json.dumps(made)
 
 
 def test_settings_among_the_manifests_count(file):

@@ -55,6 +55,24 @@ def test_meeting_keeps_what_both_allow(left, right, both):
     assert right.intersect(left) == both
 
 
+@pytest.mark.parametrize(
+    ("operator", "bound"), [("Gt", 2**63 - 1), ("Lt", -(2**63)), ("Gte", 2**63), ("Lte", -(2**63) - 1)]
+)
+def test_a_bound_beyond_every_number_of_64_bits_holds_for_none(operator, bound):
+    beyond = requirement(operator, str(bound))
+    assert beyond.is_impossible()
+    assert not beyond.allows_absence()
+    assert not beyond.overlaps(requirement("Exists"))
+    assert not any(beyond.allows(value) for value in (*VALUES, str(bound), str(bound + 1), str(bound - 1)))
+
+
+@pytest.mark.parametrize(("operator", "bound"), [("Gt", 2**63 - 2), ("Lt", -(2**63) + 1)])
+def test_the_last_bound_leaves_one_number(operator, bound):
+    last = requirement(operator, str(bound))
+    assert last.overlaps(requirement("Exists"))
+    assert last.allows(str(bound + 1 if operator == "Gt" else bound - 1))
+
+
 def test_rq_15_the_stricter_minimum_of_distinct_values_stays():
     two = Requirement.of(KEY, "Exists", min_values=2)
     five = Requirement.of(KEY, "In", ["a"], min_values=5)

@@ -12,6 +12,7 @@ from tests.solve.factories import (
     codes,
     instance_type,
     needs,
+    node,
     plan,
     pods,
     pool,
@@ -55,6 +56,24 @@ def test_a_pool_without_instance_types():
         "NoInstanceTypes",
         "the cloud offers no instance type to this pool",
     )
+
+
+def test_a_pod_that_claims_devices_is_told_so_and_takes_no_room():
+    claiming = pods(2, resource_claims=("gpu (ResourceClaimTemplate large)",))
+    result = plan(claiming, node("there"), pods(1, name="plain"))
+    assert codes(result) == ["ResourceClaimsNotPlanned"] * 2
+    assert "gpu (ResourceClaimTemplate large)" in str(result.refusals[0])
+    assert list(result.placements) == ["default/plain-0"]
+    assert not result.new_nodes
+
+
+@pytest.mark.parametrize("key", ["example.com/rank", "karpenter.k8s.aws/instance-cpu", ZONE])
+def test_no_label_is_larger_than_the_largest_number(key):
+    largest = term(needs(key, "Gt", str(2**63 - 1)))
+    ranked = pool("default", needs("example.com/rank", "Exists"))
+    result = plan(ranked, pods(1, required_terms=(largest,)))
+    assert codes(result) == ["RequirementsContradict"]
+    assert "holds for no number" in str(result.refusals[0])
 
 
 def test_a_taint_that_is_not_tolerated():

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from nodeless.model.pods import HostPort
 from nodeless.model.requirements import Requirement
 from nodeless.model.taints import Taint
@@ -58,6 +60,67 @@ def test_overhead_of_the_runtime_class_comes_on_top():
 
 def test_pod_level_requests_replace_the_sum():
     assert requests_of(containers=[container("1")], resources={"requests": {"cpu": "4"}})["cpu"] == 4000
+
+
+@pytest.mark.parametrize(
+    ("containers", "limits", "expected"),
+    [
+        pytest.param([container("1")], {"cpu": "4"}, 1000, id="containers-say-less"),
+        pytest.param([container("1"), container("2")], {"cpu": "8"}, 3000, id="sum-of-containers"),
+        pytest.param([container(memory="1Gi")], {"cpu": "4"}, 4000, id="containers-say-nothing-of-it"),
+        pytest.param(
+            [{"resources": {"limits": {"cpu": "2"}}}], {"cpu": "4"}, 2000, id="limit-of-a-container"
+        ),
+    ],
+)
+def test_a_pod_level_limit_counts_where_nothing_is_requested(containers, limits, expected):
+    """As the API server fills it in for pods, but not for the templates of DaemonSets."""
+    assert requests_of(containers=containers, resources={"limits": limits})["cpu"] == expected
+
+
+def test_pods_on_the_hosts_network_hold_all_their_ports():
+    ports = [{"containerPort": 80}, {"containerPort": 53, "hostPort": 53, "protocol": "UDP"}]
+    containers, sidecars = [container(ports=ports)], [container(restartPolicy="Always", ports=ports[:1])]
+    alone = decode_pod(pod_json({"containers": containers, "initContainers": sidecars})).shape
+    on_host = decode_pod(pod_json({"containers": containers, "hostNetwork": True})).shape
+    beside = {"initContainers": [container(restartPolicy="Always", ports=[{"hostPort": 9}])]}
+    assert alone.host_ports == (HostPort("0.0.0.0", 53, "UDP"),)
+    assert on_host.host_ports == (HostPort("0.0.0.0", 80, "TCP"), HostPort("0.0.0.0", 53, "UDP"))
+    assert decode_pod(pod_json(beside)).shape.host_ports == (HostPort("0.0.0.0", 9, "TCP"),)
+
+
+@pytest.mark.parametrize("merged", [False, True])
+def test_labels_of_the_pod_itself_bound_whom_an_affinity_term_means(merged):
+    """The API server merges them into the selector of a pod; a manifest has them beside it."""
+    added = [("tenant", "NotIn", ("red",)), ("app", "In", ("web",))]
+    expressions = [{"key": key, "operator": operator, "values": values} for key, operator, values in added]
+    term = {
+        "topologyKey": "zone",
+        "labelSelector": {"matchExpressions": expressions if merged else []},
+        "mismatchLabelKeys": ["tenant", "absent"],
+        "matchLabelKeys": ["app"],
+    }
+    for kind in ("podAffinity", "podAntiAffinity"):
+        spec = {"affinity": {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
+        shape = decode_pod(pod_json(spec, labels={"tenant": "red", "app": "web"})).shape
+        (read,) = (*shape.affinity, *shape.anti_affinity)
+        assert read.selector is not None
+        assert sorted(read.selector.match_expressions) == sorted(added)
+
+
+def test_claims_on_devices_arrive_unless_none_was_needed():
+    spec = {
+        "resourceClaims": [
+            {"name": "gpu", "resourceClaimTemplateName": "large"},
+            {"name": "nic", "resourceClaimName": "shared"},
+        ]
+    }
+    made = {"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "web-gpu-x"}]}
+    needless = {"resourceClaimStatuses": [{"name": "gpu"}]}
+    claims = ("gpu (ResourceClaimTemplate large)", "nic (ResourceClaim shared)")
+    assert decode_pod(pod_json(spec)).shape.resource_claims == claims
+    assert decode_pod(pod_json(spec, made)).shape.resource_claims == claims
+    assert decode_pod(pod_json(spec, needless)).shape.resource_claims == claims[1:]
 
 
 def test_a_limit_stands_in_for_a_missing_request():

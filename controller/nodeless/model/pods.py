@@ -79,6 +79,8 @@ class PodShape:
     """Names of the persistent volume claims that it mounts, in its namespace."""
     ephemeral_volumes: tuple[tuple[str, str | None], ...] = ()
     """(volume, storage class) of generic ephemeral volumes, each with a claim named `<pod>-<volume>`."""
+    resource_claims: tuple[str, ...] = ()
+    """The devices that it claims (dynamic resource allocation), as `gpu (ResourceClaimTemplate large)`."""
     volume_terms: tuple[NodeSelectorTerm, ...] = ()
     """Alternatives: where all its volumes can be reached; known once its claims are looked up."""
     invalid: str = ""

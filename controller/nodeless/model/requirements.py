@@ -26,6 +26,8 @@ GTE = "Gte"
 LTE = "Lte"
 #: How alike two keys are that may be one misspelt: about one letter in five differs, as Karpenter has it.
 _SPELLED_ALIKE = 0.9
+#: What a bound can be, and what a label must lie within to be compared with one: 64 bits, as in Kubernetes.
+_LEAST, _LARGEST = -(2**63), 2**63 - 1
 _INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
 OPERATORS = (IN, NOT_IN, EXISTS, DOES_NOT_EXIST, GT, LT, GTE, LTE)
 
@@ -86,6 +88,10 @@ class Requirement:
         """Whether no value at all is allowed (the label must be absent)."""
         return not self.complement and not self.values
 
+    def is_impossible(self) -> bool:
+        """Whether no node satisfies it, with the label or without: `Gt` the largest integer, say."""
+        return _no_number_between(self.minimum, self.maximum)
+
     def _within(self, value: str) -> bool:
         if self.minimum is None and self.maximum is None:
             return True
@@ -95,8 +101,9 @@ class Requirement:
             number = int(value)
         except ValueError:
             return False
-        return (self.minimum is None or number >= self.minimum) and (
-            self.maximum is None or number <= self.maximum
+        return _LEAST <= number <= _LARGEST and (
+            (self.minimum is None or number >= self.minimum)
+            and (self.maximum is None or number <= self.maximum)
         )
 
     def intersect(self, other: "Requirement") -> "Requirement":
@@ -104,7 +111,7 @@ class Requirement:
         minimum = _stricter(self.minimum, other.minimum, max)
         maximum = _stricter(self.maximum, other.maximum, min)
         min_values = _stricter(self.min_values, other.min_values, max)
-        if minimum is not None and maximum is not None and minimum > maximum:
+        if _no_number_between(minimum, maximum):
             return Requirement(self.key, False, min_values=min_values)
         bounded = Requirement(self.key, True, minimum=minimum, maximum=maximum)
         if self.complement and other.complement:
@@ -169,6 +176,10 @@ def _bound(key: str, operator: str, values: tuple[str, ...]) -> int:
     raise ValueError(f"{operator} for {key} has the values {list(values)}; hint: give one whole number")
 
 
+def _no_number_between(minimum: int | None, maximum: int | None) -> bool:
+    return (_LEAST if minimum is None else minimum) > (_LARGEST if maximum is None else maximum)
+
+
 def _stricter(left: int | None, right: int | None, choose: Callable[[int, int], int]) -> int | None:
     if left is None or right is None:
         return right if left is None else left
@@ -205,6 +216,8 @@ class Conflict:
             meant = likely_key(self.key, self.defined)
             hint = f"; hint: did you mean {meant}?" if meant else ""
             return f"{self.wanted} is asked for, but the label is not defined{hint}"
+        if self.wanted.is_impossible():
+            return f"{self.wanted} holds for no number"
         return f"{self.wanted} does not overlap with {self.offered}"
 
 

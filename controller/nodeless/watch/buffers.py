@@ -109,7 +109,7 @@ def _seen(
         kind,
         metadata.namespace,
         metadata.name,
-        shape_of(template.spec),
+        shape_of(template.spec, labels=template.metadata.labels),
         template.metadata.labels,
         replicas,
         metadata.generation,

@@ -1,6 +1,8 @@
 """From the documents to the model: pods, nodes, DaemonSets."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
 
 import msgspec
 
@@ -28,6 +30,7 @@ _DAEMON_SET = msgspec.json.Decoder(documents.DaemonSet)
 _POD_ANNOTATIONS = (DO_NOT_EVICT, DO_NOT_DISRUPT, POD_DELETION_COST, POD_DISRUPTION_COST, SURGE, SURGED_FOR)
 _RESIZE_PENDING = "PodResizePending"
 _INFEASIBLE = "Infeasible"
+_NO_LABELS: Mapping[str, str] = MappingProxyType({})
 _MIRROR = "kubernetes.io/config.mirror"
 #: Distinct pod shapes kept for sharing; a cluster has far fewer workloads than this.
 _MOST_SHAPES = 50_000
@@ -46,7 +49,7 @@ def decode_pod(raw: bytes) -> model.Pod:
         uid=metadata.uid,
         namespace=metadata.namespace,
         name=metadata.name,
-        shape=shape_of(spec, status),
+        shape=shape_of(spec, status, metadata.labels),
         labels=metadata.labels,
         annotations={key: annotations[key] for key in _POD_ANNOTATIONS if key in annotations},
         node_name=spec.nodeName,
@@ -105,13 +108,19 @@ def decode_node(raw: bytes) -> Node:
     )
 
 
-def shape_of(spec: documents.PodSpec, status: documents.PodStatus | None = None) -> model.PodShape:
+def shape_of(
+    spec: documents.PodSpec,
+    status: documents.PodStatus | None = None,
+    labels: Mapping[str, str] = _NO_LABELS,
+) -> model.PodShape:
     """What of a pod's spec decides where it can run; one shared instance for equal specs.
 
     A spec that says what cannot be read (an operator of a later Kubernetes, say) gives an invalid shape.
+    What the API server adds to a pod, and not to a template, is added here: host ports of pods on the host's
+    network, and the pod's own labels under `matchLabelKeys` and `mismatchLabelKeys` of affinity terms.
     """
     try:
-        shape = _read_shape(spec, status)
+        shape = _read_shape(spec, status, labels)
     except ValueError as error:
         shape = model.PodShape(requests=((PODS, 1),), invalid=str(error))
     if len(_shapes) >= _MOST_SHAPES:
@@ -119,7 +128,9 @@ def shape_of(spec: documents.PodSpec, status: documents.PodStatus | None = None)
     return _shapes.setdefault(shape, shape)
 
 
-def _read_shape(spec: documents.PodSpec, status: documents.PodStatus | None) -> model.PodShape:
+def _read_shape(
+    spec: documents.PodSpec, status: documents.PodStatus | None, labels: Mapping[str, str]
+) -> model.PodShape:
     affinity = spec.affinity or documents.Affinity()
     node_affinity = affinity.nodeAffinity or documents.NodeAffinity()
     required = node_affinity.requiredDuringSchedulingIgnoredDuringExecution
@@ -132,15 +143,10 @@ def _read_shape(spec: documents.PodSpec, status: documents.PodStatus | None) -> 
             for preferred in node_affinity.preferredDuringSchedulingIgnoredDuringExecution
         ),
         tolerations=tuple(Toleration(t.key, t.operator, t.value, t.effect) for t in spec.tolerations),
-        host_ports=tuple(
-            model.HostPort(port.hostIP or "0.0.0.0", port.hostPort, port.protocol)
-            for container in spec.containers
-            for port in container.ports
-            if port.hostPort
-        ),
+        host_ports=_host_ports(spec),
         spread=tuple(_spread(constraint) for constraint in spec.topologySpreadConstraints),
-        affinity=_pod_affinity(affinity.podAffinity),
-        anti_affinity=_pod_affinity(affinity.podAntiAffinity),
+        affinity=_pod_affinity(affinity.podAffinity, labels),
+        anti_affinity=_pod_affinity(affinity.podAntiAffinity, labels),
         claims=tuple(
             volume.persistentVolumeClaim.claimName
             for volume in spec.volumes
@@ -151,7 +157,43 @@ def _read_shape(spec: documents.PodSpec, status: documents.PodStatus | None) -> 
             for volume in spec.volumes
             if volume.ephemeral is not None and volume.ephemeral.volumeClaimTemplate is not None
         ),
+        resource_claims=_resource_claims(spec, status),
     )
+
+
+def _host_ports(spec: documents.PodSpec) -> tuple[model.HostPort, ...]:
+    """Those of containers and sidecars; on the host's network every container port is one."""
+    return tuple(
+        model.HostPort(port.hostIP or "0.0.0.0", number, port.protocol)
+        for container in (*_sidecars(spec), *spec.containers)
+        for port in container.ports
+        if (number := port.hostPort or (port.containerPort if spec.hostNetwork else 0))
+    )
+
+
+def _sidecars(spec: documents.PodSpec) -> list[documents.Container]:
+    return [each for each in spec.initContainers if each.restartPolicy == "Always"]
+
+
+def _resource_claims(spec: documents.PodSpec, status: documents.PodStatus | None) -> tuple[str, ...]:
+    """What a pod asks of devices, without claims of which its status says that none was needed (KEP-4381)."""
+    needless = {
+        each.name
+        for each in (status.resourceClaimStatuses if status is not None else ())
+        if each.resourceClaimName is None
+    }
+    declared = {each.name: each for each in spec.resourceClaims}
+    containers = (*spec.initContainers, *spec.containers)
+    used = {claim.name for container in containers for claim in container.resources.claims}
+    return tuple(sorted(_told(name, declared.get(name)) for name in {*declared, *used} - needless))
+
+
+def _told(name: str, claim: documents.PodResourceClaim | None) -> str:
+    if claim is None or not (claim.resourceClaimName or claim.resourceClaimTemplateName):
+        return name
+    if claim.resourceClaimName:
+        return f"{name} (ResourceClaim {claim.resourceClaimName})"
+    return f"{name} (ResourceClaimTemplate {claim.resourceClaimTemplateName})"
 
 
 def pod_requests(spec: documents.PodSpec, status: documents.PodStatus | None = None) -> dict[str, int]:
@@ -159,7 +201,8 @@ def pod_requests(spec: documents.PodSpec, status: documents.PodStatus | None = N
 
     Sidecars (init containers that restart) count with the containers, every other init container for
     itself with the sidecars started before it; the larger of the two phases counts. Pod-level requests
-    replace the sum; the runtime class's overhead comes on top
+    replace the sum, and a pod-level limit counts where nothing is requested of its resource (as the API
+    server fills it in for pods); the runtime class's overhead comes on top
     (https://kubernetes.io/docs/concepts/workloads/pods/init-containers/#resource-sharing-within-containers).
     While a container is resized in place it counts with the most of what is wished, granted and in use.
     """
@@ -188,7 +231,7 @@ def pod_requests(spec: documents.PodSpec, status: documents.PodStatus | None = N
     running = add(sidecars, *(requests_of(container) for container in spec.containers))
     needed = maximum(running, peak)
     if spec.resources is not None:
-        needed |= _container_requests(spec.resources)
+        needed |= _pod_level_requests(spec.resources, needed)
     return {
         name: amount for name, amount in add(needed, parse_resources(spec.overhead)).items() if amount
     } | {PODS: 1}
@@ -209,13 +252,22 @@ def _held_resources(status: documents.PodStatus | None) -> dict[str, dict[str, i
 
 
 def _limits(spec: documents.PodSpec) -> tuple[tuple[str, int], ...]:
-    sidecars = (each for each in spec.initContainers if each.restartPolicy == "Always")
-    given = [each.resources.limits for each in (*sidecars, *spec.containers) if each.resources.limits]
+    containers = (*_sidecars(spec), *spec.containers)
+    given = [each.resources.limits for each in containers if each.resources.limits]
     try:
         return tuple(sorted(add({}, *(parse_resources(limits) for limits in given)).items()))
     except ValueError:
         # The shape says what cannot be read; here it is only not shown.
         return ()
+
+
+def _pod_level_requests(
+    resources: documents.ResourceRequirements, needed: Mapping[str, int]
+) -> dict[str, int]:
+    amounts = _container_requests(resources)
+    return {
+        name: amount for name, amount in amounts.items() if name in resources.requests or name not in needed
+    }
 
 
 def _container_requests(resources: documents.ResourceRequirements) -> dict[str, int]:
@@ -257,13 +309,15 @@ def _spread(constraint: documents.SpreadConstraint) -> model.TopologySpreadConst
     )
 
 
-def _pod_affinity(affinity: documents.PodAffinity | None) -> tuple[model.PodAffinityTerm, ...]:
+def _pod_affinity(
+    affinity: documents.PodAffinity | None, labels: Mapping[str, str]
+) -> tuple[model.PodAffinityTerm, ...]:
     if affinity is None:
         return ()
     required = affinity.requiredDuringSchedulingIgnoredDuringExecution
     preferred = affinity.preferredDuringSchedulingIgnoredDuringExecution
     return tuple(
-        _affinity_term(term, weight)
+        _affinity_term(term, weight, labels)
         for term, weight in [
             *((term, None) for term in required),
             *((weighted.podAffinityTerm, weighted.weight) for weighted in preferred),
@@ -271,10 +325,18 @@ def _pod_affinity(affinity: documents.PodAffinity | None) -> tuple[model.PodAffi
     )
 
 
-def _affinity_term(term: documents.PodAffinityTerm, weight: int | None) -> model.PodAffinityTerm:
+def _affinity_term(
+    term: documents.PodAffinityTerm, weight: int | None, labels: Mapping[str, str]
+) -> model.PodAffinityTerm:
+    selector = label_selector(term.labelSelector)
+    if selector is not None and (term.matchLabelKeys or term.mismatchLabelKeys):
+        wanted = [(key, "In", (labels[key],)) for key in term.matchLabelKeys if key in labels]
+        wanted += [(key, "NotIn", (labels[key],)) for key in term.mismatchLabelKeys if key in labels]
+        added = tuple(each for each in wanted if each not in selector.match_expressions)
+        selector = replace(selector, match_expressions=(*selector.match_expressions, *added))
     return model.PodAffinityTerm(
         term.topologyKey,
-        label_selector(term.labelSelector),
+        selector,
         tuple(term.namespaces),
         label_selector(term.namespaceSelector),
         weight,

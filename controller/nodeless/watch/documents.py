@@ -32,13 +32,19 @@ class Metadata(msgspec.Struct):
     ownerReferences: list[OwnerReference] = []
 
 
+class DeviceReference(msgspec.Struct):
+    name: str = ""
+
+
 class ResourceRequirements(msgspec.Struct):
     requests: Quantities = {}
     limits: Quantities = {}
+    claims: list[DeviceReference] = []
 
 
 class ContainerPort(msgspec.Struct):
     hostPort: int = 0
+    containerPort: int = 0
     hostIP: str = ""
     protocol: str = "TCP"
 
@@ -85,6 +91,8 @@ class PodAffinityTerm(msgspec.Struct):
     labelSelector: Selector | None = None
     namespaces: list[str] = []
     namespaceSelector: Selector | None = None
+    matchLabelKeys: list[str] = []
+    mismatchLabelKeys: list[str] = []
 
 
 class WeightedPodAffinityTerm(msgspec.Struct):
@@ -144,6 +152,12 @@ class Volume(msgspec.Struct):
     ephemeral: EphemeralSource | None = None
 
 
+class PodResourceClaim(msgspec.Struct):
+    name: str = ""
+    resourceClaimName: str | None = None
+    resourceClaimTemplateName: str | None = None
+
+
 class PodSpec(msgspec.Struct):
     containers: list[Container] = []
     initContainers: list[Container] = []
@@ -153,6 +167,8 @@ class PodSpec(msgspec.Struct):
     tolerations: list[Toleration] = []
     topologySpreadConstraints: list[SpreadConstraint] = []
     volumes: list[Volume] = []
+    resourceClaims: list[PodResourceClaim] = []
+    hostNetwork: bool = False
     overhead: Quantities = {}
     resources: ResourceRequirements | None = None
     priority: int = 0
@@ -174,6 +190,11 @@ class ContainerStatus(msgspec.Struct):
     resources: ResourceRequirements | None = None
 
 
+class ResourceClaimStatus(msgspec.Struct):
+    name: str = ""
+    resourceClaimName: str | None = None
+
+
 class PodStatus(msgspec.Struct):
     containerStatuses: list[ContainerStatus] = []
     initContainerStatuses: list[ContainerStatus] = []
@@ -181,6 +202,7 @@ class PodStatus(msgspec.Struct):
     conditions: list[PodCondition] = []
     nominatedNodeName: str = ""
     startTime: str | None = None
+    resourceClaimStatuses: list[ResourceClaimStatus] = []
 
 
 class Pod(msgspec.Struct):

@@ -17,6 +17,7 @@ from nodeless.model.resources import format_amount
 
 NAMESPACE_SELECTOR = "NamespaceSelectorNotPlanned"
 VOLUME_UNREACHABLE = "VolumeUnreachable"
+RESOURCE_CLAIMS = "ResourceClaimsNotPlanned"
 MATCH_FIELDS = "MatchFieldsNotPlanned"
 INVALID = "InvalidPod"
 CONTRADICTION = "RequirementsContradict"
@@ -54,6 +55,13 @@ def demand_of(shape: PodShape) -> Demand | Unplannable:
     fault = shape.invalid or _fault_of_requests(shape)
     if fault:
         return Unplannable(INVALID, f"the pod cannot be read: {fault}")
+    if shape.resource_claims:
+        return Unplannable(
+            RESOURCE_CLAIMS,
+            f"the pod asks for devices by resourceClaims: {', '.join(shape.resource_claims)}; nodes are not "
+            "planned by devices, it waits for a node that has them; hint: request the device as a resource, "
+            "nvidia.com/gpu for example",
+        )
     selector = tuple(Requirement.of(key, IN, (value,)) for key, value in shape.node_selector)
     usable = [term.expressions for term in shape.required_terms if _matches_something(term)]
     if shape.required_terms and not usable:
@@ -96,8 +104,8 @@ def wish_of(expressions: tuple[Requirement, ...]) -> Wish | Conflict:
     by_key: dict[str, Requirement] = {}
     for expression in expressions:
         present = by_key.get(expression.key)
-        if present is not None and not present.overlaps(expression):
-            return Conflict(expression.key, expression, present)
+        if expression.is_impossible() or (present is not None and not present.overlaps(expression)):
+            return Conflict(expression.key, expression, present or expression)
         by_key[expression.key] = expression if present is None else present.intersect(expression)
     return Wish(expressions, Requirements(by_key.values()))
 
