@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from nodeless.lifecycle import ClaimView, step
 from nodeless.model.instructions import (
+    AddFinalizer,
     DeleteClaim,
     LaunchInstance,
     PublishEvent,
@@ -26,6 +27,13 @@ def a_joining_node(**fields):
 def test_a_new_claim_is_launched():
     claim = a_claim()
     assert step(ClaimView(claim), NOW).instructions == (LaunchInstance(f"claim:{claim.name}", claim),)
+
+
+def test_a_claim_that_a_user_made_is_tied_to_its_instance_before_it_is_launched():
+    claim = a_claim(finalizers=())
+    tie, launch = step(ClaimView(claim), NOW).instructions
+    assert tie == AddFinalizer(f"claim:{claim.name}", "NodeClaim", claim.name, TERMINATION_FINALIZER)
+    assert launch == LaunchInstance(f"claim:{claim.name}", claim)
 
 
 def test_mc_14_a_claim_without_instance_for_five_minutes_is_given_up_with_an_event():

@@ -11,6 +11,7 @@ from nodeless.api.reading import read_claim
 from nodeless.api.writing import claim_status, write_claim
 from nodeless.app.cluster import Cluster
 from nodeless.model.events import ClaimSeen
+from nodeless.model.labels import LONGEST_LABEL_VALUE
 from nodeless.model.labels import NODE_CLAIM as NODE_CLAIM_LABEL
 from nodeless.model.nodes import LAUNCHED, Claim, Condition, Instance
 from nodeless.watch import ApiClient, ApiError
@@ -48,7 +49,8 @@ class ClaimWriter:
         """Record the launched instance: labels first, then status, so that Launched implies labels."""
         labels = {**instance.labels, **claim.requirements.single_values(), **claim.labels}
         labels |= instance.labels
-        labels[NODE_CLAIM_LABEL] = claim.name
+        if len(claim.name) <= LONGEST_LABEL_VALUE:
+            labels[NODE_CLAIM_LABEL] = claim.name
         path = NODE_CLAIM.path(claim.name)
         labelled = read_claim(await self._client.patch(path, {"metadata": {"labels": labels}}))
         launched = replace(

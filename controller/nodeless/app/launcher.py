@@ -24,7 +24,7 @@ from nodeless.cloud import (
 from nodeless.model.instructions import DeleteClaim, LaunchInstance, PublishEvent, UpdateClaimStatus
 from nodeless.model.labels import CAPACITY_TYPE, DISRUPTION_REASON_ANNOTATION
 from nodeless.model.nodes import LAUNCHED, READY, Claim, Condition, Instance
-from nodeless.state import PoolUnusable, usable
+from nodeless.state import PoolUnusable, usable_for
 
 
 class RetryLaterError(Exception):
@@ -63,7 +63,7 @@ class Launcher:
         Raises RetryLaterError, NotLeadingError, ApiError, ApiUnavailable.
         """
         try:
-            pool, node_class = usable(self._cluster.snapshot, claim.pool, claim.node_class)
+            pool, node_class = usable_for(self._cluster.snapshot, claim)
         except PoolUnusable as error:
             await self._failed(claim, "NodeClassNotReady", str(error))
             raise RetryLaterError from error

@@ -16,7 +16,7 @@ _IN_LOG = r"\1 (in the controller's log)"
 
 
 def split_call_details(message: str) -> tuple[str, str]:
-    """The message without what differs from call to call; and that, for the log, empty where there is none."""
+    """The message without what differs from call to call; and that, for the log, or an empty text."""
     details = [
         *(f"encoded message {found[1]}" for found in _ENCODED.findall(message)),
         *(f"request {found}" for found in _REQUEST.findall(message)),

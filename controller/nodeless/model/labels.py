@@ -3,6 +3,9 @@
 Karpenter's names, both API generations (spec of v0.27.3 and of v1), and Kubernetes' own.
 """
 
+#: Characters of a label's value (Kubernetes).
+LONGEST_LABEL_VALUE = 63
+
 ARCH = "kubernetes.io/arch"
 OS = "kubernetes.io/os"
 HOSTNAME = "kubernetes.io/hostname"

@@ -104,6 +104,11 @@ class Claim:
         return condition is not None and condition.status == "True"
 
     @property
+    def is_standalone(self) -> bool:
+        """Whether it belongs to no pool: a user made it, and it is launched as it stands."""
+        return not self.pool.name
+
+    @property
     def instance_id(self) -> str:
         """The EC2 instance id of `aws:///ZONE/ID`; empty before launch."""
         return self.provider_id.rsplit("/", 1)[-1]

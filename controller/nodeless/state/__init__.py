@@ -6,7 +6,7 @@ objects may come in any order.
 """
 
 from nodeless.state.applying import apply
-from nodeless.state.usability import PoolUnusable, usable
+from nodeless.state.usability import PoolUnusable, usable, usable_for
 from nodeless.state.usage import pool_members, pool_usage
 
-__all__ = ["PoolUnusable", "apply", "pool_members", "pool_usage", "usable"]
+__all__ = ["PoolUnusable", "apply", "pool_members", "pool_usage", "usable", "usable_for"]

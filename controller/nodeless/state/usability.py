@@ -1,5 +1,6 @@
 """Whether a pool and its node class can make nodes, or why not."""
 
+from nodeless.model.nodes import Claim
 from nodeless.model.pools import EC2_NODE_CLASS, NodeClass, Pool, Reference
 from nodeless.model.snapshot import Snapshot
 
@@ -15,11 +16,34 @@ def usable(snapshot: Snapshot, pool: Reference, node_class: Reference) -> tuple[
         raise PoolUnusable(f"{pool} does not exist; hint: create it")
     if found_pool.invalid:
         raise PoolUnusable(found_pool.invalid)
-    found_class = snapshot.node_classes.get(str(node_class))
-    if found_class is None:
+    return found_pool, _usable_class(snapshot, node_class)
+
+
+def usable_for(snapshot: Snapshot, claim: Claim) -> tuple[Pool, NodeClass]:
+    """The pool and the node class that a claim's instance is made by. Raises PoolUnusable.
+
+    A claim that names no pool (a standalone NodeClaim, made by a user) is launched as it stands, by a pool
+    that asks for just what the claim does (Karpenter v1).
+    """
+    if not claim.is_standalone:
+        return usable(snapshot, claim.pool, claim.node_class)
+    pool = Pool(
+        reference=claim.pool,
+        node_class=claim.node_class,
+        labels=claim.labels,
+        taints=claim.taints,
+        startup_taints=claim.startup_taints,
+        requirements=claim.requirements,
+    )
+    return pool, _usable_class(snapshot, claim.node_class)
+
+
+def _usable_class(snapshot: Snapshot, node_class: Reference) -> NodeClass:
+    found = snapshot.node_classes.get(str(node_class))
+    if found is None:
         raise PoolUnusable(f"{node_class} does not exist; hint: create it, or correct the reference")
-    if found_class.invalid:
-        raise PoolUnusable(found_class.invalid)
-    if found_class.reference.kind == EC2_NODE_CLASS and found_class.deletion_timestamp is not None:
+    if found.invalid:
+        raise PoolUnusable(found.invalid)
+    if found.reference.kind == EC2_NODE_CLASS and found.deletion_timestamp is not None:
         raise PoolUnusable(f"{node_class} is being deleted; hint: refer to another, or create it anew")
-    return found_pool, found_class
+    return found
