@@ -169,6 +169,21 @@ def test_only_a_pod_that_the_scheduler_refused_needs_capacity():
     assert not decode_pod(pod_json(status=gated)).provisionable
 
 
+@pytest.mark.parametrize(
+    ("manager", "ours"), [("nodeless", True), ("kube-scheduler", False), ("kubectl-edit", False)]
+)
+def test_a_nomination_is_ours_when_the_api_server_says_that_we_wrote_it(manager, ours):
+    refused = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
+    managed = [
+        {"manager": "kubelet", "fieldsV1": {"f:status": {"f:phase": {}}}, "subresource": "status"},
+        {"manager": "nodeless", "fieldsV1": {"f:metadata": {"f:annotations": {}}}},
+        {"manager": manager, "fieldsV1": {"f:status": {"f:nominatedNodeName": {}}}, "subresource": "status"},
+    ]
+    pod = decode_pod(pod_json(status={**refused, "nominatedNodeName": "n"}, managedFields=managed))
+    assert (pod.expected_node_name, pod.nominated_node_name) == (("n", "") if ours else ("", "n"))
+    assert pod.provisionable == ours
+
+
 def test_affinity_ports_and_claims_arrive():
     expression = {"key": "topology.kubernetes.io/zone", "operator": "In", "values": ["us-east-1a"]}
     terms = {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}

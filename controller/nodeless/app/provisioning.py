@@ -240,6 +240,7 @@ class Provisioning:
             taken=frozenset(snapshot.claims),
             node_classes=dict(snapshot.node_classes),
             reason=one_line,
+            pods=snapshot.pods,
         )
         for create, node in zip(creates, plan.new_nodes, strict=True):
             self._planned[create.claim.name] = node.pods

@@ -18,14 +18,17 @@ from nodeless.model.labels import (
     MIN_VALUES_RELAXED,
     NODE_POOL,
     PLANNED_BECAUSE,
+    PLANNED_PODS,
     PROVISIONER_NAME,
     TERMINATION_FINALIZER,
     WELL_KNOWN,
 )
 from nodeless.model.nodes import Claim
 from nodeless.model.plan import Plan, PlannedNode
+from nodeless.model.pods import Pod
 from nodeless.model.pools import PROVISIONER, NodeClass, Pool
 from nodeless.model.requirements import Requirement, Requirements
+from nodeless.state.expected import uid_digest
 from nodeless.state.static_fields import digests
 
 #: Instance types kept in a claim and in a fleet request (Karpenter's `MaxInstanceTypes`).
@@ -43,6 +46,7 @@ def claims_for(
     taken: Collection[str] = frozenset(),
     node_classes: Mapping[str, NodeClass] | None = None,
     reason: Callable[[PlannedNode], str] | None = None,
+    pods: Mapping[str, Pod] | None = None,
 ) -> tuple[CreateClaim, ...]:
     """One claim for each new node of the plan, in the plan's order.
 
@@ -54,6 +58,7 @@ def claims_for(
         taken: Names that claims bear already; none of them is given again.
         node_classes: Node classes by key: what their nodes take from them is noted on the claims.
         reason: Says why a node is what it is, in one line; kept on its claim.
+        pods: The pods of the pass by key: which of them a claim is for is noted on it.
 
     Raises:
         KeyError: The plan names a pool that is not given.
@@ -67,14 +72,21 @@ def claims_for(
         node_class = (node_classes or {}).get(str(node.node_class))
         claims.append(_claim(name, node, pool, node_class, now))
     marked = zip(grouped(claims), plan.new_nodes, strict=True)
-    return tuple(CreateClaim(cause, _with_reason(claim, node, reason)) for claim, node in marked)
+    return tuple(CreateClaim(cause, _with_notes(claim, node, reason, pods or {})) for claim, node in marked)
 
 
-def _with_reason(claim: Claim, node: PlannedNode, reason: Callable[[PlannedNode], str] | None) -> Claim:
-    """The claim with its reason, which plays no part in what makes claims alike."""
-    if reason is None:
-        return claim
-    return replace(claim, annotations={**claim.annotations, PLANNED_BECAUSE: reason(node)})
+def _with_notes(
+    claim: Claim,
+    node: PlannedNode,
+    reason: Callable[[PlannedNode], str] | None,
+    pods: Mapping[str, Pod],
+) -> Claim:
+    """The claim with its reason and its pods, which play no part in what makes claims alike."""
+    notes = {} if reason is None else {PLANNED_BECAUSE: reason(node)}
+    planned = sorted(uid_digest(pods[key].uid) for key in node.pods if key in pods)
+    if planned:
+        notes[PLANNED_PODS] = ",".join(planned)
+    return replace(claim, annotations={**claim.annotations, **notes})
 
 
 def claim_name(pool: str, *identity: str, taken: Collection[str] = frozenset()) -> str:

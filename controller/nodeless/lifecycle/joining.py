@@ -25,6 +25,7 @@ from nodeless.model.labels import (
     NODE_CLASS_HASH_VERSION,
     NODE_POOL_HASH,
     NODE_POOL_HASH_VERSION,
+    PLANNED_PODS,
     REGISTERED,
     REPLACEMENTS,
     REPLACES,
@@ -54,6 +55,7 @@ _OF_THE_CLAIM = frozenset(
     (
         REPLACES,
         REPLACEMENTS,
+        PLANNED_PODS,
         DISRUPTION_REASON_ANNOTATION,
         LAUNCH_GROUP,
         LAUNCH_GROUP_SIZE,

@@ -43,6 +43,10 @@ DO_NOT_SYNC_TAINTS = "karpenter.sh/do-not-sync-taints"
 POD_DISRUPTION_COST = "karpenter.sh/disruption-cost"
 POD_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 PLANNED_BECAUSE = "nodeless.dev/planned-because"
+#: The pods that a node was planned for, as short digests of their uids (`solve.pods.expected`).
+PLANNED_PODS = "nodeless.dev/planned-pods"
+#: Under this name the API server keeps which fields of an object we wrote.
+FIELD_MANAGER = "nodeless"
 REPLACES = "nodeless.dev/replaces"
 REPLACEMENTS = "nodeless.dev/replacements"
 REPLACED_BY = "nodeless.dev/replaced-by"

@@ -114,6 +114,9 @@ class Pod:
     """Only the annotations that we act on."""
     node_name: str = ""
     nominated_node_name: str = ""
+    """Where others than we expect it: kube-scheduler after a preemption, or while it binds."""
+    expected_node_name: str = ""
+    """Where we told kube-scheduler that it is expected (`status.nominatedNodeName`, written by us)."""
     phase: str = "Pending"
     unschedulable: bool = False
     """The scheduler said so: condition PodScheduled has the reason Unschedulable."""

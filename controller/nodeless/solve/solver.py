@@ -66,6 +66,7 @@ from nodeless.solve.pods.zone_ids import ZoneIds
 from nodeless.solve.policy import STRICT, Policy
 from nodeless.solve.reasons.refusing import MIN_VALUES, refuse
 from nodeless.solve.reasons.relaxations import relaxations
+from nodeless.state.expected import expected_places
 
 
 def solve(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: float) -> Plan:
@@ -129,7 +130,17 @@ def _plan_of_pods(snapshot: Snapshot, catalog: Catalog, policy: Policy, zone_ids
     tables = [table for table in tables if table.pool.replicas is None]
     usable = [table for table in tables if table.pool.key not in policy.pool_problems]
     slots = existing_slots(snapshot, by_pool, axis, volumes)
-    site = Site(snapshot, policy, profiles, slots, by_pool, usable, classes, len(axis))
+    site = Site(
+        snapshot,
+        policy,
+        profiles,
+        slots,
+        by_pool,
+        usable,
+        classes,
+        len(axis),
+        expected_places(snapshot, (kind.pods for kind in batch)),
+    )
     floor = floor_plan(site)
     packed = _packed(floor, site)
     carried = carried_plan(site, floor) if policy.time_box and packed.nodes else None
@@ -164,7 +175,7 @@ def _packed(floor: Floor, site: Site) -> Packed:
     aims = frozenset(table.pool.key for table in site.usable if floor.targets.aims(table))
     if not aims or not floor.nodes:
         return packed
-    standing = Standing(floor.existing, floor.placements, site.classes)
+    standing = Standing(floor.existing, floor.placements, site.classes, kept=site.places)
     return repack(packed, standing, floor.budgets, floor.supply, site.usable, aims, site.policy.time_box)
 
 

@@ -12,6 +12,7 @@ from nodeless.model.conditions import Condition
 from nodeless.model.labels import (
     DO_NOT_DISRUPT,
     DO_NOT_EVICT,
+    FIELD_MANAGER,
     POD_DELETION_COST,
     POD_DISRUPTION_COST,
     SURGE,
@@ -25,9 +26,11 @@ from nodeless.watch import documents
 
 _POD = msgspec.json.Decoder(documents.Pod)
 _NODE = msgspec.json.Decoder(documents.Node)
+_MANAGED_FIELDS = msgspec.json.Decoder(list[documents.ManagedFields] | None)
 _DAEMON_SET = msgspec.json.Decoder(documents.DaemonSet)
 
 _POD_ANNOTATIONS = (DO_NOT_EVICT, DO_NOT_DISRUPT, POD_DELETION_COST, POD_DISRUPTION_COST, SURGE, SURGED_FOR)
+_NOMINATION = "f:nominatedNodeName"
 _RESIZE_PENDING = "PodResizePending"
 _INFEASIBLE = "Infeasible"
 _NO_LABELS: Mapping[str, str] = MappingProxyType({})
@@ -45,6 +48,7 @@ def decode_pod(raw: bytes) -> model.Pod:
     conditions = {condition.type: condition for condition in status.conditions}
     scheduled = conditions.get("PodScheduled")
     ready = conditions.get("Ready")
+    ours = _expected_by_us(document)
     return model.Pod(
         uid=metadata.uid,
         namespace=metadata.namespace,
@@ -53,7 +57,8 @@ def decode_pod(raw: bytes) -> model.Pod:
         labels=metadata.labels,
         annotations={key: annotations[key] for key in _POD_ANNOTATIONS if key in annotations},
         node_name=spec.nodeName,
-        nominated_node_name=status.nominatedNodeName,
+        nominated_node_name="" if ours else status.nominatedNodeName,
+        expected_node_name=status.nominatedNodeName if ours else "",
         phase=status.phase,
         unschedulable=scheduled is not None and scheduled.reason == "Unschedulable",
         ready=ready is not None and ready.status == "True",
@@ -69,6 +74,20 @@ def decode_pod(raw: bytes) -> model.Pod:
         mirror=_MIRROR in annotations,
         limits=_limits(spec),
     )
+
+
+def _expected_by_us(document: documents.Pod) -> bool:
+    """Whether it was we who wrote the nominated node's name: the API server keeps who wrote a field last."""
+    if not document.status.nominatedNodeName:
+        return False
+    return any(
+        entry.manager == FIELD_MANAGER and _NOMINATION in _fields(entry.fieldsV1.get("f:status"))
+        for entry in _MANAGED_FIELDS.decode(document.metadata.managedFields) or ()
+    )
+
+
+def _fields(of: object) -> dict[str, object]:
+    return of if isinstance(of, dict) else {}
 
 
 def decode_daemon_set(raw: bytes) -> model.DaemonSet:

@@ -195,6 +195,17 @@ class ResourceClaimStatus(msgspec.Struct):
     resourceClaimName: str | None = None
 
 
+class ManagedFields(msgspec.Struct):
+    manager: str = ""
+    subresource: str = ""
+    fieldsV1: dict[str, object] = {}
+
+
+class PodMetadata(Metadata):
+    managedFields: msgspec.Raw = msgspec.Raw(b"null")
+    """Read only where it matters who wrote a field."""
+
+
 class PodStatus(msgspec.Struct):
     containerStatuses: list[ContainerStatus] = []
     initContainerStatuses: list[ContainerStatus] = []
@@ -206,7 +217,7 @@ class PodStatus(msgspec.Struct):
 
 
 class Pod(msgspec.Struct):
-    metadata: Metadata
+    metadata: PodMetadata
     spec: PodSpec
     status: PodStatus = msgspec.field(default_factory=PodStatus)
 

@@ -6,6 +6,7 @@ its places, and what it takes is not room any more.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 
@@ -25,7 +26,11 @@ class Standing:
     """The existing nodes of a solve as shapes that cost nothing and are there once."""
 
     def __init__(
-        self, existing: Existing, placements: Mapping[str, str], classes: Iterable[PodClass]
+        self,
+        existing: Existing,
+        placements: Mapping[str, str],
+        classes: Iterable[PodClass],
+        kept: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self._existing = existing
         self._slot = {name: index for index, name in enumerate(existing.names)}
@@ -40,8 +45,11 @@ class Standing:
             for key in keys:
                 self._whole[self._slot[placements[key]]] += pods.requests
             if keys and _plain(pods):
-                self.placed[pods] = keys
-                for key in keys:
+                # What an earlier pass decided is not undone for a cent: their nodes are on the way.
+                movable = tuple(key for key in keys if kept.get(key) != placements[key])
+                if movable:
+                    self.placed[pods] = movable
+                for key in movable:
                     self.free[self._slot[placements[key]]] += pods.requests
 
     def joined(self, items: Sequence[Item], tables: Sequence[PoolTable]) -> list[Item]:

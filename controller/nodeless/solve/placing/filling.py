@@ -8,7 +8,8 @@ Rules between pods that are required hold on every node; `topology` says how man
 takes.
 """
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -26,6 +27,7 @@ class Existing:
 
     def __init__(self, slots: Sequence[Slot], resources: int, topology: Topology) -> None:
         self._slots = tuple(slots)
+        self._index = {slot.name: index for index, slot in enumerate(slots)}
         self._topology = topology
         self._free: Amounts = np.array([slot.free for slot in slots], dtype=np.int64)
         self._free = self._free.reshape(len(slots), resources)
@@ -33,6 +35,8 @@ class Existing:
         self._holds: dict[Requirement, Mask] = {}
         self._tolerated: dict[tuple[Toleration, ...], tuple[Mask, Amounts]] = {}
         self._options: dict[tuple[str, ...], list[Option | None]] = {}
+        #: While pods are kept where they are expected: how many more of them each slot may take.
+        self._expected: Amounts | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -87,6 +91,30 @@ class Existing:
             placed.update(taken)
             counts, order = self._candidates(pods)
         return placed
+
+    def keep(self, pods: PodClass, places: Mapping[str, str]) -> dict[str, str]:
+        """Pod key to slot name for as many of a class as still fit where they are expected.
+
+        Args:
+            pods: The class.
+            places: Pod key to slot name for pods of any class; slots that are not there count for nothing.
+        """
+        waiting = [key for key in pods.pods if places.get(key) in self._index]
+        if not waiting:
+            return {}
+        expected: Amounts = np.zeros(len(self._slots), dtype=np.int64)
+        by_slot: dict[str, list[str]] = {}
+        for key in waiting:
+            expected[self._index[places[key]]] += 1
+            by_slot.setdefault(places[key], []).append(key)
+        self._expected = expected
+        try:
+            filled = self.fill(pods, waiting)
+        finally:
+            self._expected = None
+        # The pods of a class are alike: each slot keeps its own.
+        taken = Counter(filled.values())
+        return {key: name for name, keys in by_slot.items() for key in keys[: taken[name]]}
 
     def _fill_by_rules(
         self,
@@ -160,6 +188,8 @@ class Existing:
             if count == 0:
                 continue
             self._free[index] -= pods.requests * count
+            if self._expected is not None:
+                self._expected[index] -= count
             self._ports[index].extend(pods.shape.host_ports)
             self._topology.count_on_slot(pods.adds, index, count)
             for key in waiting[len(placed) : len(placed) + count]:
@@ -171,6 +201,8 @@ class Existing:
         counts = how_many(self._free, pods.requests)
         tolerated, unwelcome = self._taints(pods.shape.tolerations)
         counts[~(tolerated & self._required(pods))] = 0
+        if self._expected is not None:
+            counts = np.minimum(counts, self._expected)
         ports = pods.shape.host_ports
         if ports:
             for index in np.flatnonzero(counts):

@@ -47,6 +47,8 @@ class Site:
     classes: Sequence[PodClass]
     resources: int
     """How many resources there are."""
+    places: Mapping[str, str]
+    """Where pods that wait are expected."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -100,7 +102,7 @@ def _laid(site: Site, *, thrifty: bool = False, apart: Mapping[PodClass, float] 
     waiting = sum(len(pods.pods) for pods in site.classes)
     supply = Supply(site.usable, site.policy.subnets, site.snapshot.claims.values(), waiting)
     packing = Packing(site.usable, budgets, topology, targets, supply, site.resources)
-    placements, left = place_all(queue(site.classes, topology.keys, apart), existing, packing)
+    placements, left = place_all(queue(site.classes, topology.keys, apart), existing, packing, site.places)
     return Floor(topology, existing, budgets, targets, supply, packing.nodes, placements, left)
 
 

@@ -88,17 +88,32 @@ def _followers_after_leaders(ordered: Sequence[PodClass]) -> Iterator[PodClass]:
 
 
 def place_all(
-    ordered: Sequence[PodClass], existing: Existing, packing: Packing
+    ordered: Sequence[PodClass],
+    existing: Existing,
+    packing: Packing,
+    places: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[dict[str, str], list[tuple[PodClass, Sequence[str]]]]:
     """Room for every class, there already or new.
+
+    Args:
+        ordered: The classes.
+        existing: The room that is there.
+        packing: New nodes.
+        places: Where earlier passes put pods that still wait: they come before all others, and stay there
+            as long as they fit.
 
     Returns:
         Pods on slots by name, and the pods of each class for which there is no room.
     """
     placements: dict[str, str] = {}
-    left = [
-        (pods, keys) for pods in ordered if (keys := _place(pods, pods.pods, existing, packing, placements))
-    ]
+    for pods in ordered if places else ():
+        placements.update(existing.keep(pods, places))
+    left = []
+    for pods in ordered:
+        waiting = [key for key in pods.pods if key not in placements] if placements else pods.pods
+        keys = _place(pods, waiting, existing, packing, placements) if waiting else ()
+        if keys:
+            left.append((pods, keys))
     progress = True
     while progress and any(pods.rules for pods, _ in left):
         again = [

@@ -1,0 +1,60 @@
+"""Where pods that wait are expected: what is planned once stays planned as long as it holds.
+
+A pod may wait for minutes until its node is there, and passes go on meanwhile. Each starts from what
+the ones before decided, so that the plan of a batch is not taken apart again by the next one:
+
+- a pod that we nominated (`status.nominatedNodeName`) is expected on that node;
+- otherwise on the claim that was planned for it, which names its pods (`PLANNED_PODS`), or on the
+  node which that claim has become.
+
+Both are on the objects, so any leader goes on from there.
+"""
+
+import hashlib
+from base64 import b32encode
+from collections.abc import Iterable
+
+from nodeless.model.labels import PLANNED_PODS
+from nodeless.model.pods import Pod
+from nodeless.model.snapshot import Snapshot
+
+
+def uid_digest(uid: str) -> str:
+    """Eight characters that stand for a pod on its claim; two pods that share them only share a wish."""
+    return b32encode(hashlib.blake2b(uid.encode(), digest_size=5).digest()).decode().lower()
+
+
+def expected_places(snapshot: Snapshot, groups: Iterable[Iterable[Pod]]) -> dict[str, str]:
+    """Pod key to the name of the node, or of the claim without a node, where it is expected.
+
+    Pods that nobody expects anywhere, whose place is gone, or which run are left out. There may be very
+    many of them: one look at each.
+    """
+    recorded = _recorded(snapshot)
+    places = {}
+    for pods in groups:
+        for pod in pods:
+            if pod.node_name or not (recorded or pod.expected_node_name):
+                continue
+            if pod.expected_node_name in snapshot.nodes:
+                places[pod.key] = pod.expected_node_name
+            elif (name := recorded.get(uid_digest(pod.uid))) is not None:
+                places[pod.key] = place_of(snapshot, name)
+    return places
+
+
+def place_of(snapshot: Snapshot, name: str) -> str:
+    """The name of the node that a claim has become; the name itself where that is not known."""
+    claim = snapshot.claims.get(name)
+    node = snapshot.node_of(claim) if claim is not None else None
+    return node.name if node is not None else name
+
+
+def _recorded(snapshot: Snapshot) -> dict[str, str]:
+    """Digest of a pod to the claim that was planned for it; the youngest one where there are several."""
+    recorded = {}
+    for claim in sorted(snapshot.claims.values(), key=lambda claim: (claim.created_at, claim.name)):
+        planned = claim.annotations.get(PLANNED_PODS, "")
+        for digest in planned.split(",") if planned else ():
+            recorded[digest] = claim.name
+    return recorded

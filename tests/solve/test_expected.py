@@ -1,0 +1,86 @@
+"""What one pass planned, the next one keeps: pods that wait stay where they are expected."""
+
+from dataclasses import replace
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from nodeless.launch.claims import claims_for
+from nodeless.model.labels import PLANNED_PODS
+from nodeless.solve import Policy, solve
+from tests.solve.factories import FAMILY, NOW, claim, node, plan, pods, pool, snapshot
+from tests.solve.topology_worlds import TYPES, WORLDS
+
+PATIENT = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+
+
+def solved(seen, types, time_box=0.0):
+    return solve(seen, dict.fromkeys(seen.pools, types), Policy(time_box=time_box), NOW)
+
+
+def with_claims(seen, made):
+    """The cluster once the claims of a plan are written."""
+    creates = claims_for(made, dict(seen.pools), NOW, taken=frozenset(seen.claims), pods=dict(seen.pods))
+    claims = seen.claims
+    expected = {}
+    for create, planned in zip(creates, made.new_nodes, strict=True):
+        claims = claims.set(create.claim.name, create.claim)
+        expected.update(dict.fromkeys(planned.pods, create.claim.name))
+    return replace(seen, claims=claims), expected
+
+
+SIZES = st.lists(
+    st.tuples(
+        st.integers(1, 12),
+        st.sampled_from(["100m", "250m", "700m", "1", "1300m", "2", "3500m"]),
+        st.sampled_from(["64Mi", "500Mi", "1Gi", "3Gi", "7Gi"]),
+    ),
+    min_size=1,
+    max_size=10,
+)
+
+
+@PATIENT
+@given(SIZES, SIZES, st.sampled_from([0.0, 0.05]))
+def test_a_later_pass_leaves_what_was_planned_together_together(sizes, more, time_box):
+    first = [pods(n, cpu, memory, name=f"a{i}") for i, (n, cpu, memory) in enumerate(sizes)]
+    seen = snapshot(first, pool())
+    made = solved(seen, FAMILY, time_box)
+    waiting, expected = with_claims(seen, made)
+    later = [pods(n, cpu, memory, name=f"b{i}") for i, (n, cpu, memory) in enumerate(more)]
+    grown = snapshot(first, later, pool(), list(waiting.claims.values()))
+    again = solved(grown, FAMILY, time_box)
+    assert {key: again.placements.get(key) for key in expected} == expected
+
+
+@PATIENT
+@given(WORLDS)
+def test_a_pass_in_which_nothing_is_new_buys_nothing_and_moves_nobody(seen):
+    made = solved(seen, TYPES)
+    waiting, expected = with_claims(seen, made)
+    again = solved(waiting, TYPES)
+    kept = {key: again.placements[key] for key in expected if key in again.placements}
+    assert kept.items() <= expected.items()
+
+
+def test_a_pod_that_was_nominated_stays_where_it_was_nominated():
+    two = [node(name, cpu="4") for name in ("one", "two")]
+    (waiting,) = pods(1)
+    assert plan(waiting, *two).placements == {waiting.key: "one"}
+    assert plan(replace(waiting, expected_node_name="two"), *two).placements == {waiting.key: "two"}
+
+
+def test_a_place_that_does_not_hold_any_more_is_given_up():
+    small, large = node("one", cpu="100m"), node("two", cpu="4")
+    waiting = replace(pods(1)[0], expected_node_name="one")
+    assert plan(waiting, small, large).placements == {waiting.key: "two"}
+    assert plan(replace(waiting, expected_node_name="gone"), large).placements == {waiting.key: "two"}
+
+
+def test_a_claim_names_the_pods_that_it_is_for_and_only_those():
+    some = pods(3, "1500m")
+    seen = snapshot(some, pool())
+    made = solved(seen, FAMILY)
+    (create, *_) = claims_for(made, dict(seen.pools), NOW, pods=dict(seen.pods))
+    assert len(create.claim.annotations[PLANNED_PODS].split(",")) == len(made.new_nodes[0].pods)
+    assert PLANNED_PODS not in claim("default-bbbbb").annotations
