@@ -11,6 +11,8 @@ from tests.app.living import emptiest_first, fullest_first, lived
 from tests.disruption.measure import TYPES
 from tests.disruption.test_validating import NODES, POOLS, a_cluster
 
+SCORES = st.sampled_from([emptiest_first, fullest_first])
+
 
 @settings(max_examples=15, deadline=None)
 @given(
