@@ -244,6 +244,32 @@ def test_nodes_that_are_not_ready_consume_budgets_of_every_reason_but_unhealthy(
     assert left == {"empty": 1, "unhealthy": 3}
 
 
+def test_what_pools_can_buy_is_shown_with_its_price_once_for_all_pools():
+    def a_type(name, *offers):
+        return instance_type(name, 2, 8, offerings=offers)
+
+    metrics = Metrics()
+    spot = Offering("us-east-1a", "spot", 0.03)
+    gone = replace(spot, available=False)
+    unpriced = Offering("us-east-1b", "spot", float("nan"))
+    metrics.offerings.show({"a": (a_type("m5.large", gone, unpriced),), "b": (a_type("m5.large", spot),)})
+    series = collected(metrics)
+    where = '{instance_type="m5.large",capacity_type="spot",zone="us-east-1a"}'
+    prefix = "karpenter_cloudprovider_instance_type"
+    assert series[f"{prefix}_offering_available{where}"] == 1
+    assert series[f"{prefix}_offering_price_estimate{where}"] == 0.03
+    elsewhere = where.replace("1a", "1b")
+    assert series[f"{prefix}_offering_available{elsewhere}"] == 0
+    assert f"{prefix}_offering_price_estimate{elsewhere}" not in series
+    assert series[f'{prefix}_cpu_cores{{instance_type="m5.large"}}'] == 2
+    assert series[f'{prefix}_memory_bytes{{instance_type="m5.large"}}'] == 8 << 30
+
+    metrics.offerings.show({"a": (a_type("m5.large", gone),)})
+    assert collected(metrics)[f"{prefix}_offering_available{where}"] == 0
+    metrics.offerings.show({})
+    assert not any(name.startswith(prefix) for name in collected(metrics))
+
+
 def test_series_of_what_is_gone_disappear():
     metrics, snapshot = Metrics(), a_cluster(2, 1)
     metrics.cluster.watch(lambda: snapshot)

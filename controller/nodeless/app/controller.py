@@ -43,6 +43,7 @@ from nodeless.app.logs import logger
 from nodeless.app.measured_capacity import MeasuredCapacity
 from nodeless.app.measured_cloud import measured
 from nodeless.app.metrics import Metrics
+from nodeless.app.offering_metrics import OfferingMetricsLoop
 from nodeless.app.pool_loop import PoolLoop
 from nodeless.app.probes import health_application, metrics_application, serve
 from nodeless.app.process_settings import ProcessSettings
@@ -332,6 +333,7 @@ class Controller:
                 TroubleLoop(cluster, cloud, hands, self._metrics),
                 ReservationLoop(cluster, cloud, hands),
                 ProfileLoop(cluster, cloud, hands),
+                OfferingMetricsLoop(cluster, cloud, self._metrics.offerings),
                 disruption,
                 drift,
             ):

@@ -2,8 +2,8 @@
 
 One registry per process. Here are the families of pools, plans, calls and settings; beside it those of loops,
 queues and API calls (`work_metrics`), of coming and going (`node_metrics`), of voluntary moves
-(`disruption_metrics`), of nodes and pods as they are (`cluster_metrics`), and the same figures under v1's
-names (`version_one_metrics`).
+(`disruption_metrics`), of nodes and pods as they are (`cluster_metrics`), of what pools can buy
+(`offering_metrics`), and the same figures under v1's names (`version_one_metrics`).
 """
 
 from collections.abc import Iterable
@@ -17,6 +17,7 @@ from nodeless.app.disruption_metrics import DisruptionMetrics
 from nodeless.app.families import DURATIONS, Count, counters
 from nodeless.app.leadership import LEASE_NAME
 from nodeless.app.node_metrics import NodeMetrics
+from nodeless.app.offering_metrics import OfferingMetrics
 from nodeless.app.version_one_metrics import VersionOneMetrics
 from nodeless.app.work_metrics import WorkMetrics
 from nodeless.model.pools import Pool
@@ -171,6 +172,7 @@ class Metrics:
             registry=registry,
         )
         self.cluster = ClusterMetrics()
+        self.offerings = OfferingMetrics()
         registry.register(VersionOneMetrics(dict.fromkeys(registry._collector_to_names)))
 
     def show_call(self, service: str, operation: str, seconds: float, code: str) -> None:
@@ -211,4 +213,4 @@ class Metrics:
         text = prometheus_client.generate_latest(self.registry)
         for name in counters(self.registry):
             text = text.replace(f"# TYPE {name} gauge\n".encode(), f"# TYPE {name} counter\n".encode())
-        return text + self.cluster.text().encode()
+        return text + self.cluster.text().encode() + self.offerings.text().encode()

@@ -80,6 +80,7 @@ def _metrics() -> str:
     from nodeless.app.cluster_metrics import FAMILIES  # noqa: PLC0415
     from nodeless.app.families import counters  # noqa: PLC0415
     from nodeless.app.metrics import Metrics  # noqa: PLC0415
+    from nodeless.app.offering_metrics import OFFERING_FAMILIES  # noqa: PLC0415
     from nodeless.app.version_one_metrics import MIRRORS  # noqa: PLC0415
 
     # Collectors do not tell their names by public attributes.
@@ -97,6 +98,9 @@ def _metrics() -> str:
         if hasattr(each, "_labelnames")
     )
     cluster = ((f"`{name}`", "gauge", _listed(labels), text) for name, (text, labels) in FAMILIES.items())
+    offerings = (
+        (f"`{name}`", "gauge", _listed(labels), text) for name, (text, labels) in OFFERING_FAMILIES.items()
+    )
     mirrors = ((f"`{each.name}`", each.type, _listed(each.labels), f"`{each.of}`") for each in MIRRORS)
     return _page(
         "Metrics",
@@ -109,6 +113,9 @@ process' own (`process_*`, `python_*`).""",
         """Made from the cluster's state at each scrape, so that series of what is gone disappear. `N/A` stands for a
 label that a node does not have.""",
         _table(("Name", "Type", "Labels", "Meaning"), cluster),
+        "## Instance types",
+        "What the pools allow, looked at once a minute; the leader has them.",
+        _table(("Name", "Type", "Labels", "Meaning"), offerings),
         "## Names of Karpenter v1",
         "The same figures for dashboards of that generation.",
         _table(("Name", "Type", "Labels", "As"), mirrors),
