@@ -14,6 +14,9 @@ ZONE = "topology.kubernetes.io/zone"
 REGION = "topology.kubernetes.io/region"
 WINDOWS_BUILD = "node.kubernetes.io/windows-build"
 
+#: The field of a node that a node affinity term's matchFields may name; no label.
+NODE_NAME = "metadata.name"
+
 CORE_GROUP = "karpenter.sh"
 AWS_GROUP = "karpenter.k8s.aws"
 

@@ -52,10 +52,12 @@ class HostPort:
 
 @dataclass(frozen=True, slots=True)
 class NodeSelectorTerm:
-    """The expressions of one node affinity term (all must hold); `match_fields` is kept only as a fact."""
+    """The expressions of one node affinity term (all must hold), and whether it looks at fields as well."""
 
     expressions: tuple[Requirement, ...]
     match_fields: bool = False
+    fields: tuple[Requirement, ...] = ()
+    """What it asks of the node's name (`labels.NODE_NAME`), the one field that there is."""
 
 
 @dataclass(frozen=True, slots=True)

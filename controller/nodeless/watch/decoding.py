@@ -302,6 +302,7 @@ def selector_term(term: documents.NodeSelectorTerm) -> model.NodeSelectorTerm:
     return model.NodeSelectorTerm(
         tuple(Requirement.of(e.key, e.operator, e.values) for e in term.matchExpressions),
         match_fields=bool(term.matchFields),
+        fields=tuple(Requirement.of(e.key, e.operator, e.values) for e in term.matchFields),
     )
 
 

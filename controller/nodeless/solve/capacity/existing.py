@@ -9,14 +9,28 @@ on a label only when all of them would bear it. `filling` puts pods here.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from nodeless.model.labels import HOSTNAME, REBOOTING_TAINT, UNREGISTERED_TAINT
+from nodeless.model.labels import (
+    HOSTNAME,
+    INITIALIZED,
+    NODE_NAME,
+    REBOOTING_TAINT,
+    REGISTERED,
+    UNREGISTERED_TAINT,
+)
 from nodeless.model.nodes import INITIALIZED_CONDITION, REBOOTING, Claim, Node
 from nodeless.model.pods import HostPort, Pod, PodShape
 from nodeless.model.requirements import Requirement, Requirements
 from nodeless.model.resources import total
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.taints import Taint, untolerated
-from nodeless.solve.capacity.outlook import expected_allocatable, outlook, pool_of_node, surely, type_named
+from nodeless.solve.capacity.outlook import (
+    Outlook,
+    expected_allocatable,
+    outlook,
+    pool_of_node,
+    surely,
+    type_named,
+)
 from nodeless.solve.capacity.pool_table import PoolTable, prefers_only
 from nodeless.solve.pods.classes import UNBOUNDED, Amounts, Axis
 from nodeless.solve.pods.constraints import daemon_alternatives
@@ -35,6 +49,8 @@ _BOOT_TAINTS = frozenset(
         REBOOTING_TAINT,
     )
 )
+#: Labels that a node of ours bears once it has joined; daemons may wait for them.
+_JOINED = {REGISTERED: "true", INITIALIZED: "true"}
 #: Prefix of the taints that a readiness gate keeps on a node until it is ready.
 _READINESS_PREFIX = "readiness.k8s.io/"
 #: Prefix of the taints that the DaemonSet controller makes its pods tolerate (memory-pressure and the like).
@@ -95,9 +111,7 @@ def existing_slots(
         if claim.deletion_timestamp is None and not appeared:
             outlined = outlook(claim, tables.get(str(claim.pool)), axis)
             if outlined is not None:
-                slots.append(
-                    Slot(claim.name, _CLAIMED, claim.labels, outlined.possible, claim.taints, outlined.free)
-                )
+                slots.append(_claim_slot(snapshot, claim, outlined, axis))
     return sorted(slots, key=lambda slot: (slot.rank, slot.name))
 
 
@@ -135,7 +149,8 @@ def _node_slot(
         taints = _lasting_taints(snapshot, node, claim)
         expected = expected_allocatable(node, claim, tables.get(str(pool)))
         allocatable.update({name: amount for name, amount in expected.items() if not allocatable.get(name)})
-    shapes = [pod.shape for pod in pods] + _daemons_to_come(snapshot, labels, taints, pods)
+    named = {**labels, NODE_NAME: node.name, **(_JOINED if managed(node, claim) else {})}
+    shapes = [pod.shape for pod in pods] + _daemons_to_come(snapshot, named, taints, pods)
     requested = total(dict(shape.requests) for shape in shapes)
     attaching = attachable(_volume_limits(snapshot, node, tables.get(str(pool))), axis.names, int(UNBOUNDED))
     if attaching:
@@ -143,6 +158,16 @@ def _node_slot(
         requested.update(volumes.attached(pods))
     ports = tuple(port for shape in shapes for port in shape.host_ports)
     return Slot(node.name, rank, labels, (), taints, axis.row(allocatable) - axis.row(requested), ports)
+
+
+def _claim_slot(snapshot: Snapshot, claim: Claim, outlined: Outlook, axis: Axis) -> Slot:
+    free, ports = outlined.free, outlined.ports
+    if not outlined.possible:
+        # Its type is not in the catalogue, which would know its daemons.
+        shapes = _daemons_to_come(snapshot, {**claim.labels, **_JOINED}, claim.taints, ())
+        free = free - axis.row(total(dict(shape.requests) for shape in shapes))
+        ports = tuple(port for shape in shapes for port in shape.host_ports)
+    return Slot(claim.name, _CLAIMED, claim.labels, outlined.possible, claim.taints, free, ports)
 
 
 def _volume_limits(snapshot: Snapshot, node: Node, table: PoolTable | None) -> Mapping[str, int]:
@@ -189,7 +214,7 @@ def _daemons_to_come(
         and untolerated(hard, daemon_set.shape.tolerations) is None
         and any(
             all(_holds(expression, labels) for expression in expressions)
-            for expressions in daemon_alternatives(daemon_set.shape, without=HOSTNAME)
+            for expressions in daemon_alternatives(daemon_set.shape)
         )
     ]
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from nodeless.model.instance_types import InstanceType
 from nodeless.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODE_POOL, PROVISIONER_NAME, ZONE
 from nodeless.model.nodes import Claim, Node
+from nodeless.model.pods import HostPort
 from nodeless.model.pools import NODE_POOL_KIND, PROVISIONER, Reference
 from nodeless.model.requirements import Requirement, Requirements
 from nodeless.model.resources import Resources, maximum
@@ -20,6 +21,8 @@ class Outlook:
 
     possible: tuple[Requirements, ...]
     free: Amounts
+    ports: tuple[HostPort, ...] = ()
+    """Host ports that daemons hold on some of the types."""
 
 
 def pool_of_node(node: Node) -> Reference | None:
@@ -36,11 +39,12 @@ def outlook(claim: Claim, table: PoolTable | None, axis: Axis) -> Outlook | None
     if table is None or not rows:
         return Outlook((), _allocatable(claim, {}, axis)) if claim.allocatable else None
     possible = tuple(_labels(claim, table.table.types[row]) for row in rows)
+    ports = table.daemon_ports(rows)
     if claim.allocatable and len(rows) == 1:
         limits = table.table.types[rows[0]].volume_limits
-        return Outlook(possible, _allocatable(claim, limits, axis) - table.daemons[rows[0]])
+        return Outlook(possible, _allocatable(claim, limits, axis) - table.daemons[rows[0]], ports)
     free: Amounts = table.room[rows].min(axis=0)
-    return Outlook(possible, free)
+    return Outlook(possible, free, ports)
 
 
 def expected_allocatable(node: Node, claim: Claim | None, table: PoolTable | None) -> Resources:

@@ -4,13 +4,20 @@
 grow with every class placed there; the same growth is computed once for the whole solve.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nodeless.model.labels import HOSTNAME, NODE_POOL, PROVISIONER_NAME
+from nodeless.model.labels import (
+    HOSTNAME,
+    INITIALIZED,
+    NODE_NAME,
+    NODE_POOL,
+    PROVISIONER_NAME,
+    REGISTERED,
+)
 from nodeless.model.min_values import least_values
 from nodeless.model.pods import DaemonSet, HostPort
 from nodeless.model.pools import PROVISIONER, Pool
@@ -32,6 +39,14 @@ from nodeless.solve.pods.constraints import Wish, daemon_alternatives
 
 #: The limit that counts nodes instead of a resource.
 NODES = "nodes"
+#: Labels that a node bears only once it has joined, and whether an expression holds for them on a node to
+#: come: it has a name that nobody knows yet, and comes to be registered and initialised.
+LATER_LABELS: Mapping[str, Callable[[Requirement], bool]] = {
+    HOSTNAME: lambda expression: expression.complement,
+    NODE_NAME: lambda expression: expression.complement,
+    REGISTERED: lambda expression: expression.allows("true"),
+    INITIALIZED: lambda expression: expression.allows("true"),
+}
 _LARGEST_LIMIT = 2**61
 
 
@@ -117,6 +132,10 @@ class PoolTable:
             self._fresh[memo] = self._open(pods, wish)
         return self._fresh[memo]
 
+    def daemon_ports(self, rows: Sequence[int]) -> tuple[HostPort, ...]:
+        """The host ports that daemons hold on some of the types."""
+        return tuple(port for ports, where in self._daemon_ports if where[rows].any() for port in ports)
+
     def free_ports(self, ports: tuple[HostPort, ...]) -> Mask:
         """The types on which no daemon holds one of the host ports."""
         free = np.ones(len(self.table), dtype=np.bool_)
@@ -195,7 +214,7 @@ class PoolTable:
         if untolerated(hard, shape.tolerations) is not None:
             return
         where = np.zeros(len(self.table), dtype=np.bool_)
-        for expressions in daemon_alternatives(shape, without=HOSTNAME):
+        for expressions in daemon_alternatives(shape):
             where |= self._selected(expressions)
         self.daemons += np.outer(where, self.table.axis.row(requests_of(shape)))
         if shape.host_ports:
@@ -205,6 +224,9 @@ class PoolTable:
         """Types whose nodes a daemon may land on: anything not excluded, as zone and the like are open."""
         where = np.ones(len(self.table), dtype=np.bool_)
         for expression in expressions:
+            if expression.key in LATER_LABELS:
+                where = where & LATER_LABELS[expression.key](expression)
+                continue
             offered = self.offered.get(expression.key)
             if offered is not None and not offered.overlaps(expression):
                 return np.zeros_like(where)

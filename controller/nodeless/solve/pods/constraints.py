@@ -110,15 +110,14 @@ def wish_of(expressions: tuple[Requirement, ...]) -> Wish | Conflict:
     return Wish(expressions, Requirements(by_key.values()))
 
 
-def daemon_alternatives(shape: PodShape, without: str) -> tuple[tuple[Requirement, ...], ...]:
-    """The alternatives of a daemon's pod, expressions on one key left out; its wishes play no part."""
+def daemon_alternatives(shape: PodShape) -> tuple[tuple[Requirement, ...], ...]:
+    """The alternatives of a daemon's pod, with what they ask of the node's name; its wishes play no part."""
     selector = tuple(Requirement.of(key, IN, (value,)) for key, value in shape.node_selector)
-    terms: Iterable[tuple[Requirement, ...]] = (
-        [term.expressions for term in shape.required_terms] if shape.required_terms else [()]
-    )
-    return tuple(
-        tuple(expression for expression in (*selector, *term) if expression.key != without) for term in terms
-    )
+    terms: Iterable[tuple[Requirement, ...]] = [()]
+    if shape.required_terms:
+        terms = [(*term.expressions, *term.fields) for term in shape.required_terms]
+        terms = [expressions for expressions in terms if expressions]
+    return tuple((*selector, *expressions) for expressions in terms)
 
 
 def _matches_something(term: NodeSelectorTerm) -> bool:
