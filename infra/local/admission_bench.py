@@ -39,7 +39,7 @@ from nodeless.app.interpreter import answer_while_computing, settle
 RATE = 50
 SECONDS = 20
 _EXAMPLES = Path(__file__).parents[2] / "examples" / "nodeless"
-_NAME = "karpenter.bench.svc"
+NAME = "karpenter.bench.svc"
 #: Other pools of the cluster, each of which is compared with the one that is asked about.
 _NEIGHBOURS = 20
 
@@ -57,7 +57,7 @@ def run() -> str:
 
 def _measure(*, computing: bool) -> tuple[list[float], float]:
     """Milliseconds of the answers, sorted, and of processor time for each."""
-    with _serving(computing) as (port, authority, process):
+    with serving(computing=computing) as (port, authority, process):
         before, began = _used(process), time.perf_counter()
         times = sorted(asyncio.run(_ask(port, authority)))
         busy = (_used(process) - before) / (time.perf_counter() - began)
@@ -109,7 +109,7 @@ async def _ask(port: int, authority: bytes) -> list[float]:
                 f"https://127.0.0.1:{port}{path}",
                 data=body,
                 headers={"Content-Type": "application/json"},
-                server_hostname=_NAME,
+                server_hostname=NAME,
             ) as answer:
                 response = (await answer.json())["response"]
             if not response["allowed"]:
@@ -125,9 +125,9 @@ async def _ask(port: int, authority: bytes) -> list[float]:
 
 
 @contextmanager
-def _serving(computing: bool) -> Iterator[tuple[int, bytes, psutil.Process]]:
+def serving(*, computing: bool = False) -> Iterator[tuple[int, bytes, psutil.Process]]:
     """The webhook in a process of its own: its port, whom to trust, the process."""
-    material = pki.make([_NAME], time.time())
+    material = pki.make([NAME], time.time())
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_serve, args=(theirs, material, computing), daemon=True)

@@ -13,7 +13,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from infra.local import admission_bench, cloud_bench, figures
+from infra.local import admission_bench, admission_memory, cloud_bench, figures
 from infra.local.environment import Environment, Options
 from infra.local.labs.run import Lab, run_lab
 from infra.local.labs.timeline import log_lines
@@ -50,6 +50,7 @@ def run(rounds: int = 5) -> int:
     """Run the benchmark; 0 when every round gave its pods a node."""
     console = Console()
     console.print(admission_bench.run())
+    console.print(admission_memory.run())
     console.print(cloud_bench.run())
     began = time.time()
     with Environment.start(report=StreamReport(), options=Options()) as environment:

@@ -97,6 +97,8 @@ class Certificates:
         #: What the server listens with: always the newest certificate that clients trust.
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.minimum_version = ssl.TLSVersion.TLSv1_2
+        # A handshake costs the server far more than the client: one for each connection.
+        self.context.options |= ssl.OP_NO_RENEGOTIATION
 
     @property
     def bundle(self) -> bytes:

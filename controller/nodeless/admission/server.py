@@ -1,7 +1,7 @@
 """The HTTPS server behind the webhook configurations. Every replica runs one.
 
-A request that makes no sense gets an answer that says so; a fault of our own gets a
-refusal that names it, a stack trace in the log, and the server goes on.
+A request that makes no sense gets an answer that says so; one beyond a bound of `limits` a refusal that names
+the bound; a fault of our own a refusal that names it, a stack trace in the log, and the server goes on.
 """
 
 import asyncio
@@ -16,22 +16,29 @@ from aiohttp import web
 from nodeless.admission.access import Json
 from nodeless.admission.certificates import Certificates
 from nodeless.admission.config_maps import SettingsCheck
+from nodeless.admission.connections import Listener
+from nodeless.admission.limits import (
+    BOUNDS,
+    LARGEST_BODY,
+    SMALL_BODY,
+    SMALL_VALUES,
+    BusyError,
+    Patience,
+    Places,
+)
 from nodeless.admission.review import (
     UnreadableReviewError,
     read_request,
     refuse,
+    refuse_unread,
     review_config_map,
     review_default,
     review_validate,
 )
+from nodeless.api.bounds import DocumentTooLargeError, check_json
 from nodeless.api.surroundings import Surroundings
 from nodeless.model.labels import AWS_GROUP, CORE_GROUP
 
-#: A review holds two objects of at most 1.5 MiB each (etcd's limit), and a little around them.
-_LARGEST_BODY = 8 * 1024 * 1024
-#: A review of this size takes milliseconds. It is answered where it arrives: a thread's start and end would
-#: cost more, above all while another thread computes. What is larger must not hold up the probes.
-_ANSWERED_AT_ONCE = 32 * 1024
 _GRACE_SECONDS = 5.0
 
 Review = Callable[[Json], Json]
@@ -64,14 +71,18 @@ class AdmissionServer:
         advise_on_settings: SettingsCheck | None = None,
         look_around: LookAround | None = None,
         watcher: ReviewWatcher | None = None,
+        patience: Patience | None = None,
     ) -> None:
         self.port = port
         self._host = host
         self._certificates = certificates
+        patience = patience or Patience()
+        self._listener = Listener(certificates.context, patience)
+        app = application(check_settings, look_around, advise_on_settings, watcher, patience)
+        app.middlewares.insert(0, _within(self._listener))
+        # Nothing is unpacked: a few bytes can hold gigabytes, and API servers send plain JSON.
         self._runner = web.AppRunner(
-            application(check_settings, look_around, advise_on_settings, watcher),
-            access_log=None,
-            shutdown_timeout=_GRACE_SECONDS,
+            app, access_log=None, shutdown_timeout=_GRACE_SECONDS, auto_decompress=False
         )
 
     async def __aenter__(self) -> Self:
@@ -90,26 +101,23 @@ class AdmissionServer:
         """Get the certificate and listen. Raises WebhookPortTakenError."""
         await self._certificates.prepare()
         await self._runner.setup()
-        site = web.TCPSite(self._runner, self._host, self.port, ssl_context=self._certificates.context)
+        server = self._runner.server
+        if server is None:
+            raise RuntimeError("the runner has no server after its setup")
         try:
-            await site.start()
+            self.port = self._listener.start(server, self._host, self.port)
         except OSError as error:
             await self._runner.cleanup()
             raise WebhookPortTakenError(
                 f"cannot serve the webhook on {self._host}:{self.port}: {error.strerror}; "
                 "hint: free the port or set WEBHOOK_PORT"
             ) from error
-        self.port = self._runner.addresses[0][1]
 
     async def stop(self) -> None:
         """Answer what was asked, then close. Clients that do not say goodbye are not waited for."""
-        server = self._runner.server
-        transports = [connection.transport for connection in server.connections] if server else []
+        await self._listener.stop()
         await self._runner.cleanup()
-        for transport in transports:
-            if transport is not None:
-                transport.abort()
-        await asyncio.sleep(0)  # lets the loop close what was aborted
+        await self._listener.abort()
 
 
 def application(
@@ -117,6 +125,7 @@ def application(
     look_around: LookAround | None = None,
     advise_on_settings: SettingsCheck | None = None,
     watcher: ReviewWatcher | None = None,
+    patience: Patience | None = None,
 ) -> web.Application:
     """The paths that are served; any other is a mistake in a webhook configuration."""
 
@@ -130,14 +139,16 @@ def application(
         return review_validate(request)
 
     middlewares = [_watched_by(watcher)] if watcher is not None else []
-    app = web.Application(client_max_size=_LARGEST_BODY, middlewares=middlewares)
+    app = web.Application(client_max_size=LARGEST_BODY, middlewares=middlewares)
+    places, patience = Places(), patience or Patience()
+    reviews: dict[str, Review] = {}
     for group in (CORE_GROUP, AWS_GROUP):
-        app.router.add_post(f"/default/{group}", _handler(review_default))
-        app.router.add_post(f"/validate/{group}", _handler(validated))
-    app.router.add_post(
-        f"/validate/config.{CORE_GROUP}",
-        _handler(lambda request: review_config_map(request, check_settings, advise_on_settings)),
+        reviews |= {f"/default/{group}": review_default, f"/validate/{group}": validated}
+    reviews[f"/validate/config.{CORE_GROUP}"] = lambda request: review_config_map(
+        request, check_settings, advise_on_settings
     )
+    for path, review in reviews.items():
+        app.router.add_post(path, _handler(review, places, patience))
     app.router.add_route("*", "/{anything:.*}", _unknown_path)
     return app
 
@@ -158,27 +169,84 @@ def _watched_by(watcher: ReviewWatcher) -> Any:
     return watch
 
 
-def _handler(review: Review) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+def _within(listener: Listener) -> Any:
+    @web.middleware
+    async def bounded(
+        request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        with listener.at_work(request.protocol):
+            return await handler(request)
+
+    return bounded
+
+
+def _handler(
+    review: Review, places: Places, patience: Patience
+) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
     log = structlog.get_logger().bind(logger="webhook")
 
     async def handle(request: web.Request) -> web.Response:
-        if request.content_type != "application/json":
-            return web.Response(status=415, text="the content type must be application/json\n")
-        body = await request.read()
+        if (fault := _fault_of_head(request)) is not None:
+            return fault
         try:
+            async with places.body(request.content_length):
+                async with asyncio.timeout(patience.body):
+                    body = await request.read()
+                if _is_small(body):
+                    return _answer(body, request.path)
+                async with places.thread:
+                    if request.transport is None:  # nobody waits for the answer any more
+                        return web.Response(status=499)
+                    return await asyncio.to_thread(_answer, body, request.path)
+        except TimeoutError:
+            return web.Response(status=408, text=f"no whole body came within {patience.body:g} s\n")
+        except BusyError:
+            again = {"Retry-After": "1"}
+            return web.Response(status=503, headers=again, text="too many large reviews at once\n")
+
+    def _answer(body: bytes, path: str) -> web.Response:
+        try:
+            check_json(body, BOUNDS)
             asked = read_request(body)
+        except DocumentTooLargeError as error:
+            log.warning(f"{path} was asked about something too large: {error}")
+            return _refused_unread(body, f"the object is too large to be checked: {error}")
         except UnreadableReviewError as error:
-            log.warning(f"{request.path} was asked something unreadable: {error}")
+            log.warning(f"{path} was asked something unreadable: {error}")
             return web.Response(status=400, text=f"{error}\n")
         try:
-            at_once = len(body) <= _ANSWERED_AT_ONCE
-            answer = review(asked) if at_once else await asyncio.to_thread(review, asked)
+            answer = review(asked)
         except Exception as error:
-            log.exception(f"{request.path} failed", uid=asked["uid"])
+            log.exception(f"{path} failed", uid=asked["uid"])
             answer = refuse(asked, f"the check itself failed: {type(error).__name__}: {error}", code=500)
         return web.json_response(answer)
 
     return handle
+
+
+def _is_small(body: bytes) -> bool:
+    try:
+        return len(body) <= SMALL_BODY and check_json(body, BOUNDS) <= SMALL_VALUES
+    except DocumentTooLargeError:
+        return True  # refused at once
+
+
+def _fault_of_head(request: web.Request) -> web.Response | None:
+    if request.content_type != "application/json":
+        return web.Response(status=415, text="the content type must be application/json\n")
+    if request.headers.get("Content-Encoding", "identity").lower() != "identity":
+        return web.Response(status=415, text="the body must be plain: no Content-Encoding is read\n")
+    if (request.content_length or 0) > LARGEST_BODY:
+        text = f"the body has {request.content_length} bytes; at most {LARGEST_BODY} are read\n"
+        return web.Response(status=413, text=text)
+    return None
+
+
+def _refused_unread(body: bytes, message: str) -> web.Response:
+    try:
+        return web.json_response(refuse_unread(body, message))
+    except UnreadableReviewError as error:
+        return web.Response(status=400, text=f"{error}\n")
 
 
 async def _unknown_path(request: web.Request) -> web.Response:

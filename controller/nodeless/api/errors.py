@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 _SHOWN = 80
+_ENCODER = json.JSONEncoder(ensure_ascii=False)
+#: The longest key that Kubernetes knows has 253 characters, a slash and 63 more.
+_LONGEST_KEY = 320
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,8 @@ def at(path: str, key: str | int) -> str:
     """The path of a member of the object or list at `path`; a key that is no plain name is quoted."""
     if isinstance(key, int):
         return f"{path}[{key}]"
+    if len(key) > _LONGEST_KEY:
+        key = f"{key[:_SHOWN]}…"
     if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", key):
         return f"{path}.{key}" if path else key
     return f"{path}[{json.dumps(key, ensure_ascii=False)}]"
@@ -74,8 +79,13 @@ def _natural(path: str) -> list[tuple[int, int, str]]:
 
 
 def _show(value: Any) -> str:
+    """The beginning of a value. Of a large one nothing but the beginning is written."""
+    text = ""
     try:
-        text = json.dumps(value, ensure_ascii=False)
+        for piece in _ENCODER.iterencode(value[: _SHOWN + 1] if isinstance(value, str) else value):
+            text += piece[: _SHOWN + 1]
+            if len(text) > _SHOWN:
+                break
     except (TypeError, ValueError):
         text = repr(value)
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"

@@ -1,6 +1,7 @@
 """Manifests to the model. Pools and node classes have modules of their own; claims are read here."""
 
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -15,7 +16,7 @@ from nodeless.api.reading_parts import conditions_of, read_conditions, read_requ
 from nodeless.api.reading_pools import read_pool
 from nodeless.api.structure import structural_errors
 from nodeless.api.times import parse_life_span, parse_time
-from nodeless.api.validation import subject_of
+from nodeless.api.validation import MOST_FAULTS, subject_of
 from nodeless.model.labels import NODE_POOL, PROVISIONER_NAME
 from nodeless.model.nodes import Claim
 from nodeless.model.pools import NODE_POOL_KIND, Reference
@@ -33,7 +34,7 @@ def read_claim(manifest: Mapping[str, Any]) -> Claim:
         InvalidObject: Its form is broken; the API server lets no such object in.
     """
     manifest = without_nulls(manifest)
-    if errors := structural_errors(manifest, NODE_CLAIM):
+    if errors := list(islice(structural_errors(manifest, NODE_CLAIM), MOST_FAULTS)):
         raise InvalidObject(subject_of(manifest), errors)
     document = msgspec.convert(manifest, NodeClaim)
     metadata, spec = read_metadata(manifest), document.spec

@@ -29,13 +29,12 @@ _DIGITS = 32
 _RANGES = {"int32": 2**31, "int64": 2**63}
 
 
-def structural_errors(manifest: Any, kind: Kind) -> list[FieldError]:
-    """The faults of form of a whole object, in document order."""
-    errors = list(check(manifest, schema(kind), ""))
+def structural_errors(manifest: Any, kind: Kind) -> Iterator[FieldError]:
+    """The faults of form of a whole object, in document order, found as they are asked for."""
+    yield from check(manifest, schema(kind), "")
     metadata = manifest.get("metadata") if isinstance(manifest, Mapping) else None
     if isinstance(metadata, Mapping):
-        errors += check(metadata, _METADATA, "metadata")
-    return errors
+        yield from check(metadata, _METADATA, "metadata")
 
 
 def check(value: Any, wanted: Schema, path: str) -> Iterator[FieldError]:
@@ -43,9 +42,11 @@ def check(value: Any, wanted: Schema, path: str) -> Iterator[FieldError]:
 
     Unknown members are faults where the schema lists its members and does not keep others.
     """
-    faults = list(_check_form(value, wanted, path))
-    yield from faults
-    if VALIDATIONS in wanted and not faults:
+    right = True
+    for fault in _check_form(value, wanted, path):
+        right = False
+        yield fault
+    if VALIDATIONS in wanted and right:
         yield from broken_rules(without_nulls(value), wanted[VALIDATIONS], path)
 
 

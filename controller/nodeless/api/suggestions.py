@@ -6,10 +6,14 @@ from difflib import get_close_matches
 from nodeless.model.labels import ALIASES, WELL_KNOWN
 
 _CUTOFF = 0.75
+#: No choice is longer, and comparing takes time with the length.
+_LONGEST = 100
 
 
 def nearest(text: str, choices: Iterable[str]) -> str:
     """The choice that a text looks like: equal but for case and blanks, or close in spelling; else empty."""
+    if len(text) > _LONGEST:
+        return ""
     options = sorted(choices)
     trimmed = text.strip()
     for option in options:

@@ -5,6 +5,7 @@ Admission and `nodeless validate` ask this about valid pools. What is not known 
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from nodeless.api.defaulting import default
@@ -15,7 +16,7 @@ from nodeless.api.nulls import without_nulls
 from nodeless.api.reading_pools import read_pool
 from nodeless.api.requirement_advice import FEW_TYPES, warning
 from nodeless.api.suggestions import did_you_mean
-from nodeless.api.validation import advice, kind_of
+from nodeless.api.validation import MOST_FAULTS, advice, kind_of
 from nodeless.model.labels import (
     ARCH,
     CAPACITY_TYPE,
@@ -34,6 +35,10 @@ _FEW_VALUES = (ARCH, OS, CAPACITY_TYPE)
 #: Labels that every pool bears a value of its own of.
 _NAMES = frozenset({PROVISIONER_NAME, NODE_POOL_NAME, EC2_NODE_CLASS_NAME})
 _SHOWN = 5
+#: Labels, requirements and their values of a pool that is compared with types and other pools; the work grows
+#: with their square. A list of every instance type that EC2 has is well below.
+_MOST_COMPARED = 5000
+_MOST_REQUIREMENTS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +70,7 @@ def advice_around(manifest: Any, around: Surroundings) -> list[FieldError]:
     """All warnings about an object: those of `validation.advice`, and those of its surroundings."""
     if kind_of(manifest) is None:
         return []
-    return in_order([*advice(manifest), *pool_advice(manifest, around)])
+    return in_order([*advice(manifest), *islice(pool_advice(manifest, around), MOST_FAULTS)])
 
 
 def pool_advice(manifest: Mapping[str, Any], around: Surroundings) -> Iterator[FieldError]:
@@ -76,9 +81,21 @@ def pool_advice(manifest: Mapping[str, Any], around: Surroundings) -> Iterator[F
         pool, _ = read_pool(manifest)
     except InvalidObject:
         return
+    listed = _listed(manifest)
+    compared = len(pool.labels) + sum(1 + len(each.get("values") or ()) for each in listed)
+    if compared > _MOST_COMPARED or len(listed) > _MOST_REQUIREMENTS:
+        return
     if around.types is not None:
         yield from _type_advice(without_nulls(manifest), pool, around.types)
     yield from _overlap_advice(pool, around)
+
+
+def _listed(manifest: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """The requirements of a valid pool as its manifest has them."""
+    spec = manifest["spec"]
+    if NODE_POOL.describes(manifest):
+        spec = spec["template"]["spec"]
+    return spec.get("requirements") or ()
 
 
 def _type_advice(manifest: Mapping[str, Any], pool: Pool, types: KnownTypes) -> Iterator[FieldError]:

@@ -6,6 +6,7 @@ so that an object that became invalid can still get its status, its finalizers a
 """
 
 from collections.abc import Iterator, Mapping
+from itertools import chain, islice
 from typing import Any
 
 from nodeless.api.advice import suspicions
@@ -22,9 +23,15 @@ from nodeless.api.structure import structural_errors
 from nodeless.api.suggestions import did_you_mean
 from nodeless.model.packing import PACKING_ANNOTATION, PACKINGS
 
+#: Faults that are looked for in one object. With so many it is wrong in a way that no longer list makes
+#: clearer, and each takes memory and time: an object of 1.5 MiB can have a million.
+MOST_FAULTS = 1000
+
 
 def validate(manifest: Any, old: Any = None) -> list[FieldError]:
     """The faults of an object, sorted by path; empty when it is acceptable.
+
+    No more than `MOST_FAULTS` are looked for.
 
     When there is a fault, the warnings are listed among the faults as well, marked as such: one round of
     correction should do.
@@ -39,18 +46,22 @@ def validate(manifest: Any, old: Any = None) -> list[FieldError]:
     if kind is None:
         return [_unknown_kind(manifest)]
     meant = without_nulls(manifest)
-    errors = [
-        *structural_errors(manifest, kind),
-        *_metadata_errors(meant, kind),
-        *_annotation_errors(meant, kind),
-        *_rule_errors(meant, kind, old),
-    ]
-    return in_order([*_without_echoes(errors), *suspicions(meant)]) if errors else []
+    found = chain(
+        structural_errors(manifest, kind),
+        _metadata_errors(meant, kind),
+        _annotation_errors(meant, kind),
+        _rule_errors(meant, kind, old),
+    )
+    errors = list(islice(found, MOST_FAULTS))
+    rest = MOST_FAULTS - len(errors)
+    return in_order([*_without_echoes(errors), *islice(suspicions(meant), rest)]) if errors else []
 
 
 def advice(manifest: Any) -> list[FieldError]:
-    """What is legal in an object, but probably not meant."""
-    return [] if kind_of(manifest) is None else in_order(suspicions(without_nulls(manifest)))
+    """What is legal in an object, but probably not meant; no more than `MOST_FAULTS`."""
+    if kind_of(manifest) is None:
+        return []
+    return in_order(islice(suspicions(without_nulls(manifest)), MOST_FAULTS))
 
 
 def warnings(manifest: Any) -> list[str]:
@@ -61,7 +72,7 @@ def warnings(manifest: Any) -> list[str]:
 def breaks_schema(manifest: Any) -> bool:
     """Whether the API server would refuse the object by its schema, asking no validating webhook."""
     kind = kind_of(manifest)
-    return kind is not None and bool(structural_errors(manifest, kind))
+    return kind is not None and next(structural_errors(manifest, kind), None) is not None
 
 
 def leaves_spec_alone(manifest: Any, old: Any) -> bool:
