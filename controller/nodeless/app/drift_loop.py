@@ -1,4 +1,4 @@
-"""Drift, looked at every five minutes, and soon after a pool or a node class has changed."""
+"""Drift, looked at every five minutes, and soon after a pool, a node class or a node's labels change."""
 
 import asyncio
 from collections.abc import Mapping
@@ -16,6 +16,7 @@ from nodeless.cloud import CloudError, CloudProvider, ResolvedNodeClass
 from nodeless.lifecycle.drift import DriftView, Selected, step_drift
 from nodeless.model import events
 from nodeless.model.events import Event
+from nodeless.model.nodes import LAUNCHED
 from nodeless.model.pools import EC2_NODE_CLASS, NodeClass
 from nodeless.model.snapshot import Snapshot
 from nodeless.watch import ApiError, ApiUnavailable
@@ -61,6 +62,11 @@ class DriftLoop:
             case events.NodeClassSeen(node_class):
                 earlier = before.node_classes.get(node_class.key)
                 if earlier is not None and earlier.generation != node_class.generation:
+                    self._changed.set()
+            case events.ClaimSeen(claim):
+                # One that has left its capacity reservation may not be what its pool asks for any more.
+                once = before.claims.get(claim.name)
+                if once is not None and once.is_true(LAUNCHED) and once.labels != claim.labels:
                     self._changed.set()
 
     async def run(self) -> None:
