@@ -6,6 +6,7 @@ and pods without room get nodes of their own as provisioning would buy them.
 """
 
 import asyncio
+import math
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -197,7 +198,21 @@ class Living:
         node = self.snapshot.node_of(claim)
         if DISRUPTED not in node.taints:
             self._see(events.NodeSeen(replace(node, taints=(*node.taints, DISRUPTED))))
+        self._check_budgets(claim.pool)
         asyncio.get_running_loop().call_later(DRAIN_SECONDS, self._drained, name)
+
+    def _check_budgets(self, reference):
+        """No more nodes of a pool leave than its budgets without a schedule allow."""
+        mine = [
+            claim
+            for claim in self.snapshot.claims.values()
+            if claim.pool == reference and claim.node_name and not claim.is_true(INSTANCE_TERMINATING)
+        ]
+        leaving = sum(claim.deletion_timestamp is not None for claim in mine)
+        for budget in self.snapshot.pools[str(reference)].budgets:
+            number = int(budget.nodes.removesuffix("%"))
+            most = math.ceil(len(mine) * number / 100) if budget.nodes.endswith("%") else number
+            assert leaving <= most, f"{leaving} nodes of {reference} leave, {most} may"
 
     def _drained(self, name):
         node = self.snapshot.node_of(self.snapshot.claims[name])

@@ -39,7 +39,7 @@ from nodeless.disruption.memory import VALIDATION_SECONDS as _VALIDATION
 from nodeless.disruption.memory import Waiting
 from nodeless.disruption.repair import POLICIES, RepairPolicy
 from nodeless.disruption.telling import BLOCKED, reason_of, told, unreadable
-from nodeless.disruption.validating import Validation
+from nodeless.disruption.validating import Validation, held_by_budgets
 from nodeless.explain.why import one_line
 from nodeless.model.disruption import EMPTY, UNDERUTILIZED, Decisions, Move
 from nodeless.model.events import Nominated
@@ -169,6 +169,8 @@ class DisruptionLoop:
             return False
         begun = False
         for command in self._memory.commands(wall_clock(), VALIDATION_SECONDS):
+            if held_by_budgets([each.move for each in command], self._cluster.snapshot, wall_clock()):
+                continue
             with self._metrics.work.reconciling(DEPROVISIONING):
                 begun = await self._second_look(command) or begun
         with self._metrics.work.reconciling(DEPROVISIONING):
@@ -195,6 +197,7 @@ class DisruptionLoop:
             over = time.monotonic() - started > _COMMAND_SECONDS
             if over or not decisions.moves or not all(each.reason in _SAVING for each in decisions.moves):
                 break
+        self._memory = self._memory.holding(decisions, now)
         seconds = time.monotonic() - started
         self._metrics.disruption.show_look(replace(decisions, moves=tuple(found)), snapshot, seconds)
         if decisions.moves:
@@ -232,6 +235,8 @@ class DisruptionLoop:
         )
         right: list[Move] = []
         for waited, validation in zip(command, validations, strict=True):
+            if validation.held:
+                continue
             self._memory = self._memory.without(waited.move)
             if validation.move is None:
                 self._drop(waited, validation, snapshot)

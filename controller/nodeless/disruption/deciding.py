@@ -6,6 +6,7 @@ found is the answer. Graceful moves (empty, underutilised) respect every pod tha
 """
 
 from collections.abc import Sequence
+from functools import cached_property
 
 from nodeless.disruption.ageing import replaced
 from nodeless.disruption.budgets import allowance
@@ -49,11 +50,16 @@ def disrupt(
     moves = look.moves()
     chosen = {name for move in moves for name in move.claims}
     verdicts = {name: verdict for name, verdict in look.verdicts.items() if name not in chosen}
-    return Decisions(moves, dict(sorted(verdicts.items())))
+    return Decisions(moves, dict(sorted(verdicts.items())), dict(sorted(look.held.items())))
 
 
 class Deciding(Look):
     """A look that decides."""
+
+    @cached_property
+    def held(self) -> dict[str, float]:
+        """Empty nodes that only a budget keeps, with their prices."""
+        return {}
 
     def moves(self) -> tuple[Move, ...]:
         first = repairs(self) or replaced(self, EXPIRED) or replaced(self, DRIFTED, (PROVISIONER,))
@@ -106,9 +112,12 @@ class Deciding(Look):
         return None
 
     def _empty(self) -> tuple[Move, ...]:
-        left = self.left(EMPTY)
+        left = self.soon_left(EMPTY)
         names: list[Candidate] = []
-        for candidate in self.consolidatable():
+        since = self.kept
+        for candidate in sorted(self.consolidatable(), key=lambda each: since.get(each.name, self.now)):
+            if names and names[0].name in since and candidate.name not in since:
+                break  # Those that have waited already need not wait for the others.
             if not candidate.empty:
                 continue
             if coming := self.coming(candidate):
@@ -116,6 +125,7 @@ class Deciding(Look):
             elif left[candidate.pool.key] <= 0:
                 budget = allowance(self.snapshot, candidate.pool, EMPTY, self.now)
                 self.refuse([candidate], "Budget", f"empty, but {budget}")
+                self.held[candidate.name] = candidate.price or 0.0
             else:
                 left[candidate.pool.key] -= 1
                 names.append(candidate)
@@ -141,7 +151,7 @@ class Deciding(Look):
             text = f"capacity for {self.settled.planning} waiting pods is being planned first"
             self.refuse(some, "Planning", text)
             return ()
-        left = self.left(UNDERUTILIZED)
+        left = self.soon_left(UNDERUTILIZED)
         for candidate in some:
             if left[candidate.pool.key] <= 0:
                 budget = allowance(self.snapshot, candidate.pool, UNDERUTILIZED, self.now)

@@ -1,6 +1,7 @@
 """One look at the cluster: the candidates, what waits for a place, what budgets leave, and the verdicts."""
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from nodeless.disruption.budgets import allowance
@@ -10,9 +11,13 @@ from nodeless.disruption.policy import DisruptionPolicy
 from nodeless.disruption.simulation import Settled, leaving_soon, moved, settled, with_buffers
 from nodeless.model.disruption import Move, Verdict
 from nodeless.model.instance_types import Catalog
+from nodeless.model.nodes import INSTANCE_TERMINATING, Claim
 from nodeless.model.pods import Pod
 from nodeless.model.snapshot import Snapshot
 from nodeless.solve.capacity.pricing import priced
+
+#: A node that has begun to leave is drained by then, as a rule; one that is not is not waited for.
+DRAINS_WITHIN = 60.0
 
 
 class Look:
@@ -44,6 +49,7 @@ class Look:
         )
         names = again.claims if again is not None else ()
         self._ending = frozenset(snapshot.claims[name].node_name for name in names if name in snapshot.claims)
+        self.kept = memory.held
         self.restless = memory.restless(snapshot, now)
         self._settled: Settled | None = None
         #: Names of nodes to which pods come by the moves of this look.
@@ -69,10 +75,33 @@ class Look:
             for key, pool in self.snapshot.pools.items()
         }
 
+    def soon_left(self, reason: str) -> dict[str, int]:
+        """What budgets leave once the nodes that have begun to leave are gone.
+
+        Moves wait anyway: what a budget holds for some seconds waits meanwhile, and not after them.
+        """
+        return {key: max(soon, 0) for key, soon in self._soon_left(reason)}
+
+    def _soon_left(self, reason: str) -> Iterator[tuple[str, int]]:
+        begun = Counter(
+            str(claim.pool)
+            for claim in self.snapshot.claims.values()
+            if _leaves_soon(claim, self.now) and self.snapshot.node_of(claim) is not None
+        )
+        for key, pool in self.snapshot.pools.items():
+            found = allowance(self.snapshot, pool, reason, self.now)
+            yield key, found.allowed - found.disrupted + begun[key]
+
     def refuse(self, some: Iterable[Candidate], code: str, message: str) -> None:
         for candidate in some:
             # What was found first stands: an expired node that waits says that, not how full it is.
             self.verdicts.setdefault(candidate.name, Verdict(code, message))
+
+
+def _leaves_soon(claim: Claim, now: float) -> bool:
+    """Whether a claim was deleted a short while ago and still counts against the budgets of its pool."""
+    since = claim.deletion_timestamp
+    return since is not None and now - since < DRAINS_WITHIN and not claim.is_true(INSTANCE_TERMINATING)
 
 
 def _pods_of(snapshot: Snapshot, claim_name: str) -> Iterable[Pod]:

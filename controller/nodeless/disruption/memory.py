@@ -17,7 +17,7 @@ A value, not an object with a life: every method gives back the next one.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from nodeless.model.disruption import Decisions, Move
@@ -60,6 +60,8 @@ class Memory:
 
     waiting: tuple[Waiting, ...] = ()
     evicted: tuple[Evicted, ...] = ()
+    held: Mapping[str, float] = field(default_factory=dict, hash=False)
+    """Empty nodes, by claim name, that only a budget keeps, with the time since when."""
     tried: frozenset[str] = frozenset()
     """Claims that the looks of this round came to in vain."""
 
@@ -74,8 +76,17 @@ class Memory:
         return replace(self, tried=frozenset(decisions.verdicts).difference(left) if left else frozenset())
 
     def found(self, move: Move, now: float, seen: Snapshot | None = None) -> "Memory":
-        """A move waits for its second look from now on; `seen` is the cluster in which it was found."""
-        return replace(self, waiting=(*self.waiting, Waiting(move, now, seen)))
+        """A move waits for its second look from now on; `seen` is the cluster in which it was found.
+
+        Empty nodes that a budget has kept until now have waited as long already.
+        """
+        at = max((self.held.get(name, now) for name in move.claims), default=now)
+        return replace(self, waiting=(*self.waiting, Waiting(move, at, seen)))
+
+    def holding(self, decisions: Decisions, now: float) -> "Memory":
+        """After a look: which empty nodes only a budget keeps, and since when without a break."""
+        held = {name: self.held.get(name, now) for name in decisions.held}
+        return self if held == self.held else replace(self, held=held)
 
     def due(self, now: float, wait: float = VALIDATION_SECONDS) -> tuple[Move, ...]:
         """The moves that have waited for long enough, or were found in what is the future now."""

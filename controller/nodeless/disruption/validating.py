@@ -10,6 +10,7 @@ dropped was dropped for something that changed (`what_changed`).
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from nodeless.disruption.budgets import allowance
 from nodeless.disruption.candidates import Candidate
 from nodeless.disruption.deciding import Deciding, end_of_empty
 from nodeless.disruption.memory import NOTHING_REMEMBERED, Memory
@@ -33,6 +34,8 @@ class Validation:
     """What is to be done now: the move as it was found, or what is left of it; None: nothing."""
     dropped: Verdict | None = None
     """Why there is nothing to be done: a verdict's code, `Gone`, `Occupied` or `NotBetter`."""
+    held: bool = False
+    """Whether only a budget is in the way that other nodes use up: the move waits on."""
 
 
 def validate(
@@ -73,8 +76,11 @@ def _validated(look: Deciding, move: Move) -> Validation:
         return Validation(move, None, _why_missing(look, missing))
     allowed = _within_budgets(some, look.left(move.reason))
     if len(allowed) < len(some) and (move.replacements or not allowed):
-        held = next(each for each in some if each not in allowed)
-        return Validation(move, None, Verdict("Budget", f"budgets hold node {held.node.name} now"))
+        over = next(each for each in some if each not in allowed)
+        budget = allowance(look.snapshot, over.pool, move.reason, look.now)
+        wanted = sum(each.pool.key == over.pool.key for each in some)
+        refusal = Verdict("Budget", f"node {over.node.name}: {budget}")
+        return Validation(move, None, refusal, held=wanted <= budget.allowed)
     if move.reason == EMPTY:
         return _still_empty(look, move, allowed)
     answer = look.consolidation().again(allowed, move)
@@ -108,3 +114,17 @@ def _still_empty(look: Deciding, move: Move, some: Sequence[Candidate]) -> Valid
     if first.empty:
         text = f"{look.coming(first)} pods are expected on node {first.node.name}"
     return Validation(move, None, Verdict(OCCUPIED, text))
+
+
+def held_by_budgets(moves: Sequence[Move], snapshot: Snapshot, now: float) -> bool:
+    """Whether budgets let none of these moves begin now, and so no second look is worth its time."""
+    keys = {(move.reason, _pool_of(snapshot, move)) for move in moves}
+    return all(
+        key in snapshot.pools and allowance(snapshot, snapshot.pools[key], reason, now).remaining == 0
+        for reason, key in keys
+    )
+
+
+def _pool_of(snapshot: Snapshot, move: Move) -> str:
+    """The pool of the first of its claims that is there."""
+    return next((str(snapshot.claims[name].pool) for name in move.claims if name in snapshot.claims), "")

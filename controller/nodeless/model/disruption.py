@@ -74,3 +74,5 @@ class Decisions:
     moves: tuple[Move, ...] = ()
     verdicts: Mapping[str, Verdict] = field(default_factory=dict, hash=False)
     """By claim name, for every claim that is in no move."""
+    held: Mapping[str, float] = field(default_factory=dict, hash=False)
+    """Empty nodes that only a budget keeps: claim name to US dollars an hour."""
