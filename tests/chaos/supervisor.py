@@ -37,6 +37,7 @@ from nodeless.lifecycle import joining
 from nodeless.model.events import ClaimSeen, Event, NodeSeen
 from nodeless.model.instructions import Instruction
 from nodeless.watch import ApiClient, Reflector, Watched
+from nodeless.watch.reflector import Failures
 
 
 class Deadly:
@@ -83,9 +84,13 @@ class Disorder:
         cluster.Reflector = self._reflector  # type: ignore[assignment, misc]
 
     def _reflector(
-        self, client: ApiClient, watched: Watched, handle: Callable[[Event], None]
+        self,
+        client: ApiClient,
+        watched: Watched,
+        handle: Callable[[Event], None],
+        failures: Failures | None = None,
     ) -> Reflector[Event]:
-        return Reflector(client, watched, lambda event: self._late(handle, event))
+        return Reflector(client, watched, lambda event: self._late(handle, event), failures=failures)
 
     def _late(self, handle: Callable[[Event], None], event: Event) -> None:
         loop = asyncio.get_running_loop()

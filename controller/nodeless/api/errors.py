@@ -89,3 +89,17 @@ def _show(value: Any) -> str:
     except (TypeError, ValueError):
         text = repr(value)
     return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+
+
+#: Characters of what is wrong with an object that are kept of an error which may quote all of it.
+_LONGEST_PROBLEM = 2000
+
+
+def problem_of(error: Exception) -> str:
+    """What is wrong with an object, by the error that its reading ended with; 2,000 characters at most.
+
+    The name of the error stands before it unless it was written for the object's owner.
+    """
+    text = str(error)
+    told = text if isinstance(error, InvalidObject | ValueError) else f"{type(error).__name__}: {text}"
+    return told if len(told) <= _LONGEST_PROBLEM else f"{told[:_LONGEST_PROBLEM]}..."

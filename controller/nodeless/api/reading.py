@@ -1,12 +1,12 @@
 """Manifests to the model. Pools and node classes have modules of their own; claims are read here."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Any
 
 import msgspec
 
-from nodeless.api.errors import ABSENT, FieldError, InvalidObject
+from nodeless.api.errors import ABSENT, FieldError, InvalidObject, problem_of
 from nodeless.api.kinds import NODE_CLAIM
 from nodeless.api.metadata import Metadata, read_metadata
 from nodeless.api.node_claim import NodeClaim, NodeClaimSpec, NodeClaimStatus
@@ -24,7 +24,7 @@ from nodeless.model.pools import PROVISIONER as PROVISIONER_KIND
 from nodeless.model.requirements import Requirements
 from nodeless.model.resources import parse_resources
 
-__all__ = ["read_broken_claim", "read_claim", "read_node_class", "read_pool"]
+__all__ = ["read_any_claim", "read_broken_claim", "read_claim", "read_node_class", "read_pool"]
 
 
 def read_claim(manifest: Mapping[str, Any]) -> Claim:
@@ -66,6 +66,25 @@ def read_claim(manifest: Mapping[str, Any]) -> Claim:
         capacity=parse_resources(status.capacity),
         allocatable=parse_resources(status.allocatable),
     )
+
+
+def read_any_claim(
+    manifest: Mapping[str, Any], report: Callable[[Exception], object] = lambda _error: None
+) -> Claim:
+    """The claim that a NodeClaim describes, or what is certain of one that cannot be read.
+
+    A claim must be seen whatever it says: its instance must not pass for one without a claim, and its end
+    must come as that of any other.
+
+    Args:
+        manifest: A NodeClaim as the API server keeps it.
+        report: Told of what is wrong with it.
+    """
+    try:
+        return read_claim(manifest)
+    except Exception as error:  # whatever its definition lets in and `read_claim` does not
+        report(error)
+        return read_broken_claim(manifest, problem_of(error))
 
 
 def read_broken_claim(manifest: Mapping[str, Any], problem: str) -> Claim:

@@ -1,6 +1,8 @@
 """The lifecycle of every claim: look at it whenever something about it changes, do the next step.
 
-A step that fails is taken anew, with a growing delay for that claim alone.
+A step that fails is taken anew, with a growing delay for that claim alone. One that fails for a reason
+which nobody foresaw, or whose write the API server refuses for what it says, puts the claim into quarantine:
+an event and the condition `Quarantined` say why, and the others go on.
 """
 
 import asyncio
@@ -14,20 +16,31 @@ from nodeless.app.launcher import Launcher, RetryLaterError
 from nodeless.app.logs import logger
 from nodeless.app.metrics import Metrics
 from nodeless.app.pod_events import PodEvents
+from nodeless.app.quarantine import (
+    QUARANTINED,
+    ErrorBoundary,
+    ProcessMustEnd,
+    Subject,
+    cause_of,
+    is_transient,
+    quarantined,
+    released,
+)
+from nodeless.app.recorder import Recorder
 from nodeless.app.slots import Slots
 from nodeless.app.work_metrics import CLAIM_LIFECYCLE, Outcome
-from nodeless.cloud import CloudError
 from nodeless.lifecycle import ClaimView, step, step_orphan
 from nodeless.lifecycle.draining import attachments_of
 from nodeless.lifecycle.surging import alone, succeeded
 from nodeless.model import events
+from nodeless.model.conditions import Condition, same
 from nodeless.model.events import Event
 from nodeless.model.instructions import LaunchInstance, UpdateClaimStatus
 from nodeless.model.labels import TERMINATION_FINALIZER
 from nodeless.model.nodes import Claim
 from nodeless.model.pods import Pod
 from nodeless.model.snapshot import Snapshot
-from nodeless.watch import ApiError, ApiUnavailable
+from nodeless.watch import ApiError
 
 #: Claims that are worked on at a time, beside those that wait for the cloud to launch their instance.
 WORKERS = 32
@@ -40,7 +53,15 @@ _NODE_PREFIX = "node:"
 class ClaimLoop:
     """Work over a queue of claim names (and of orphaned nodes, as `node:NAME`)."""
 
-    def __init__(self, cluster: Cluster, hands: Hands, launcher: Launcher, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        hands: Hands,
+        launcher: Launcher,
+        metrics: Metrics,
+        recorder: Recorder | None = None,
+    ) -> None:
+        self._boundary = ErrorBoundary("claim", metrics, recorder)
         self._cluster = cluster
         self._hands = hands
         self._launcher = launcher
@@ -60,6 +81,7 @@ class ClaimLoop:
                 self._queue.add(claim.name)
             case events.ClaimGone(name):
                 self._launch_after.pop(name, None)
+                self._boundary.passed(name)
                 self._pod_events.forget(name)
                 left = before.node_of(before.claims[name]) if name in before.claims else None
                 if left is not None:
@@ -112,20 +134,55 @@ class ClaimLoop:
                 group.create_task(self._work(key))
 
     async def _work(self, key: str) -> None:
+        claim = self._cluster.snapshot.claims.get(key)
+        version = claim.resource_version if claim is not None else ""
         try:
+            rest = self._boundary.held(key, version)
+            if rest:
+                self._queue.add_in(key, rest)
+                return
             with self._metrics.work.reconciling(CLAIM_LIFECYCLE) as outcome:
                 await self._step(key, outcome)
             if key not in self._launch_after:
                 self._failures.pop(key, None)
+            await self._passed(key)
         except RetryLaterError:
             self._launch_after[key] = wall_clock() + self._again(key)
-        except (ApiError, ApiUnavailable, CloudError) as error:
+        except ProcessMustEnd:
+            raise
+        except Exception as error:
+            if not is_transient(error):
+                await self._set_aside(key, claim, version, error)
+                return
             if not (isinstance(error, ApiError) and error.status == 409):
                 self._log.warning(f"step failed, trying again: {error}", key=key)
             self._again(key)
         finally:
             self._queue.done(key)
             self._slots.give_back()
+
+    async def _set_aside(self, key: str, claim: Claim | None, version: str, error: Exception) -> None:
+        subject = Subject("NodeClaim", claim.name, claim.uid) if claim is not None else None
+        self._queue.add_in(key, self._boundary.caught(key, error, version, subject))
+        if claim is not None:
+            await self._show(claim, quarantined(claim.conditions, cause_of(error), wall_clock()))
+
+    async def _passed(self, key: str) -> None:
+        self._boundary.passed(key)
+        claim = self._cluster.snapshot.claims.get(key)
+        if claim is not None and claim.is_true(QUARANTINED):
+            await self._show(claim, released(claim.conditions, wall_clock()))
+
+    async def _show(self, claim: Claim, conditions: tuple[Condition, ...]) -> None:
+        """Write the conditions of a claim, if they say something new; a failure stops nothing."""
+        if same(claim.conditions, conditions):
+            return
+        try:
+            await self._hands.claims.show_conditions(claim, conditions)
+        except ProcessMustEnd:
+            raise
+        except Exception as error:
+            self._log.debug("condition was not written", key=claim.name, exc_info=error)
 
     def _again(self, key: str) -> float:
         """Have the key taken anew after a while that grows with each failure; gives back the seconds."""

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from nodeless.api.kinds import NODE_CLAIM
-from nodeless.api.reading import read_claim
-from nodeless.api.writing import claim_status, write_claim
+from nodeless.api.reading import read_any_claim
+from nodeless.api.writing import claim_status, conditions_to_api, write_claim
 from nodeless.app.cluster import Cluster
 from nodeless.model.events import ClaimSeen
 from nodeless.model.labels import LONGEST_LABEL_VALUE
@@ -52,7 +52,7 @@ class ClaimWriter:
         if len(claim.name) <= LONGEST_LABEL_VALUE:
             labels[NODE_CLAIM_LABEL] = claim.name
         path = NODE_CLAIM.path(claim.name)
-        labelled = read_claim(await self._client.patch(path, {"metadata": {"labels": labels}}))
+        labelled = read_any_claim(await self._client.patch(path, {"metadata": {"labels": labels}}))
         launched = replace(
             labelled,
             provider_id=instance.provider_id,
@@ -108,8 +108,16 @@ class ClaimWriter:
             if error.status != 404:
                 raise
 
+    async def show_conditions(self, claim: Claim, conditions: tuple[Condition, ...]) -> None:
+        """Write the conditions of a claim and nothing else of its status: the rest may be unreadable."""
+        body = {
+            "metadata": {"resourceVersion": claim.resource_version},
+            "status": {"conditions": conditions_to_api(conditions)},
+        }
+        self._seen(await self._client.patch(f"{NODE_CLAIM.path(claim.name)}/status", body))
+
     def _seen(self, document: dict[str, object]) -> Claim:
-        claim = read_claim(document)
+        claim = read_any_claim(document)
         self._cluster.handle(ClaimSeen(claim))
         return claim
 

@@ -16,21 +16,34 @@ import structlog
 from nodeless.model import events
 from nodeless.model.events import Event
 from nodeless.model.nodes import Claim, Node
+from nodeless.model.quarantine import ProcessMustEnd
 from nodeless.model.snapshot import Snapshot
 from nodeless.state import apply
 from nodeless.watch import ApiClient, Reflector, Watched
+from nodeless.watch.reflector import Failures
 
+#: Events that say that something is not there any more.
+_REMOVALS = tuple(
+    kind for name, kind in vars(events).items() if name.endswith("Gone") and isinstance(kind, type)
+)
+Failed = Callable[[str, Exception], object]
+"""Told of a loop, by name, that could not take in an event, and why."""
 Listener = Callable[[Event, Snapshot, Snapshot], None]
 """Called with an event and the snapshots before and after it."""
 
 _REMEMBERED_UIDS = 10_000
 
 
+class MemoryUntrusted(ProcessMustEnd):
+    """What this process knows of the cluster contradicts what it was told."""
+
+
 class Cluster:
     """Holds the newest snapshot."""
 
-    def __init__(self) -> None:
+    def __init__(self, failed: Failed | None = None) -> None:
         self.snapshot = Snapshot()
+        self._failed = failed or self._log_failure
         self._listeners: list[Listener] = []
         self._gone: set[str] = set()
         self._gone_order: deque[str] = deque()
@@ -44,18 +57,41 @@ class Cluster:
         self._listeners.append(listener)
 
     def handle(self, event: Event) -> None:
-        """Take one event in and tell the listeners, unless it is stale."""
+        """Take one event in and tell the listeners, unless it is stale.
+
+        An event that cannot be taken in changes nothing: the snapshot is replaced whole, and what was known
+        of its object stays. A listener that fails keeps the others from nothing.
+
+        Raises:
+            ProcessMustEnd: An object that is gone cannot be taken out: from here on every decision would
+                count on something that is not there.
+        """
         if self._stale(event) or self._is_heartbeat(event):
             return
         before = self.snapshot
+        try:
+            self.snapshot = apply(before, event)
+        except Exception as error:
+            if isinstance(event, _REMOVALS):
+                raise MemoryUntrusted(f"{event} cannot be taken out of the cluster's state") from error
+            raise
         self._remember_gone(event, before)
-        self.snapshot = apply(before, event)
         for listener in self._listeners:
-            listener(event, before, self.snapshot)
+            try:
+                listener(event, before, self.snapshot)
+            except ProcessMustEnd:
+                raise
+            except Exception as error:
+                self._failed(f"{listener.__module__}: {type(event).__name__}", error)
 
-    async def run(self, client: ApiClient, watched: tuple[Watched, ...]) -> None:
-        """Watch until cancelled."""
-        self._reflectors = [Reflector(client, kind, self.handle) for kind in watched]
+    def _log_failure(self, key: str, error: Exception) -> None:
+        self._log.error("a loop could not take in an event", key=key, exc_info=error)
+
+    async def run(
+        self, client: ApiClient, watched: tuple[Watched, ...], failures: Failures | None = None
+    ) -> None:
+        """Watch until cancelled; `failures` is told of objects that cannot be read."""
+        self._reflectors = [Reflector(client, kind, self.handle, failures=failures) for kind in watched]
         self._started.set()
         async with asyncio.TaskGroup() as group:
             for reflector in self._reflectors:

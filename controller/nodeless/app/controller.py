@@ -18,7 +18,7 @@ from typing import Any
 
 from nodeless import __version__
 from nodeless.admission import AdmissionServer, Certificates
-from nodeless.api.errors import InvalidObject
+from nodeless.api.errors import problem_of
 from nodeless.app import logs
 from nodeless.app.aws_settings import aws_settings
 from nodeless.app.buffers import Buffers
@@ -50,6 +50,7 @@ from nodeless.app.process_settings import ProcessSettings
 from nodeless.app.profile_loop import ProfileLoop
 from nodeless.app.profiling import start_counting_memory
 from nodeless.app.provisioning import Provisioning
+from nodeless.app.quarantine import ProcessMustEnd
 from nodeless.app.recorder import Recorder
 from nodeless.app.reservation_loop import ReservationLoop
 from nodeless.app.server_version import check_server_version, server_version
@@ -75,7 +76,7 @@ _CLOUD_RETRY_SECONDS = 5.0
 _FLUSH_SECONDS = 3.0
 
 
-class LeadershipLostError(Exception):
+class LeadershipLostError(ProcessMustEnd):
     """Another replica may act now: this process must end."""
 
 
@@ -304,7 +305,7 @@ class Controller:
             provisioning.pods_of,
             resource_names=settings.current.node_name_convention == "resource-name",
         )
-        claims = ClaimLoop(cluster, hands, launcher, self._metrics)
+        claims = ClaimLoop(cluster, hands, launcher, self._metrics, self._recorder)
         measured_capacity = MeasuredCapacity(client, cluster, cloud, process.namespace)
         pools = PoolLoop(client, cluster, cloud, hands, self._recorder, self._metrics)
         collector = Collector(cluster, cloud, hands, self._metrics)
@@ -339,7 +340,7 @@ class Controller:
             ):
                 group.create_task(loop.run(), name=type(loop).__name__)
 
-    def _report_invalid(self, manifest: dict[str, Any], error: InvalidObject) -> None:
+    def _report_invalid(self, manifest: dict[str, Any], error: Exception) -> None:
         name = manifest["metadata"]["name"]
         event = PublishEvent(
             "watch",
@@ -347,11 +348,11 @@ class Controller:
             name,
             "Warning",
             "Invalid",
-            str(error),
+            problem_of(error),
             uid=manifest["metadata"].get("uid", ""),
         )
         if self._recorder.publish(event):
-            self._log.error(f"{manifest['kind']}/{name} cannot be used: {error}")
+            self._log.error(f"{manifest['kind']}/{name} cannot be used: {problem_of(error)}")
 
 
 async def run_controller(process: ProcessSettings, failpoint: Failpoint = pass_by) -> None:

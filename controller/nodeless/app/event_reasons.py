@@ -28,6 +28,31 @@ class EventRule:
     burst: int = 0
 
 
+#: Kinds of objects on which an event may stand, with their API versions.
+API_VERSIONS = {
+    "ConfigMap": "v1",
+    "Pod": "v1",
+    "Node": "v1",
+    "NodeClaim": "karpenter.sh/v1",
+    "Provisioner": "karpenter.sh/v1alpha5",
+    "AWSNodeTemplate": "karpenter.k8s.aws/v1alpha1",
+    "NodePool": "karpenter.sh/v1",
+    "EC2NodeClass": "karpenter.k8s.aws/v1",
+    "DaemonSet": "apps/v1",
+    "Deployment": "apps/v1",
+    "ReplicaSet": "apps/v1",
+    "StatefulSet": "apps/v1",
+    "PodTemplate": "v1",
+    "CapacityBuffer": "autoscaling.x-k8s.io/v1beta1",
+    "PodDisruptionBudget": "policy/v1",
+    "PersistentVolumeClaim": "v1",
+    "PersistentVolume": "v1",
+    "StorageClass": "storage.k8s.io/v1",
+    "VolumeAttachment": "storage.k8s.io/v1",
+    "CSINode": "storage.k8s.io/v1",
+}
+EVENT_KINDS = tuple(API_VERSIONS)
+
 _BOTH = ("Node", "NodeClaim")
 _POD, _NODE, _CLAIM = ("Pod",), ("Node",), ("NodeClaim",)
 #: Why EC2 refused a launch, as the cloud's module of refusals has it.
@@ -158,7 +183,14 @@ EVENT_RULES: tuple[EventRule, ...] = (
     EventRule("NotReady", "Warning", _POOL, "Why the object cannot be used"),
     EventRule("WaitingOnNodeClaimTermination", "Normal", _CLASS, "Claims that a deleted class waits for"),
     EventRule("CleanUpFailed", "Warning", _CLASS, "What was made for a deleted class cannot be deleted"),
-    EventRule("Invalid", "Warning", _POOL, "What is wrong with the object, field by field"),
+    EventRule("Invalid", "Warning", (*_POOL, *_CLAIM), "What is wrong with the object, field by field"),
+    EventRule(
+        "Quarantined",
+        "Warning",
+        EVENT_KINDS,
+        "The object cannot be read or handled, and why; it is set aside, and everything else goes on",
+        silent_seconds=900.0,
+    ),
     EventRule("InvalidSetting", "Warning", ("ConfigMap",), "A setting that cannot be used"),
 )
 _BY_REASON = {rule.reason: rule for rule in EVENT_RULES}

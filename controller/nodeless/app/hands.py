@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import Any
 
 from nodeless.api.kinds import KIND_OF_NAME, NODE_CLAIM
-from nodeless.api.reading import read_claim
+from nodeless.api.reading import read_any_claim
 from nodeless.app.claim_writes import ClaimWriter
 from nodeless.app.cluster import Cluster
 from nodeless.app.disruption_metrics import method_and_action
@@ -21,6 +21,7 @@ from nodeless.app.instances import Instances
 from nodeless.app.leadership import Leadership
 from nodeless.app.logs import logger
 from nodeless.app.metrics import Metrics
+from nodeless.app.quarantine import ProcessMustEnd
 from nodeless.app.recorder import Recorder
 from nodeless.app.surges import Surges
 from nodeless.cloud import CloudProvider
@@ -36,7 +37,7 @@ from nodeless.watch.decoding import decode_node_document
 GUARD_NAME = "nodeless-teardown"
 
 
-class NotLeadingError(Exception):
+class NotLeadingError(ProcessMustEnd):
     """The lease is not held any more: nothing may be done."""
 
 
@@ -238,7 +239,7 @@ class Hands:
         if document is None:
             return
         if document.get("kind") == NODE_CLAIM.kind:
-            self._cluster.handle(ClaimSeen(read_claim(document)))
+            self._cluster.handle(ClaimSeen(read_any_claim(document)))
         self._count_deletion(claim, reason)
         self._log.info("deleting claim", claim=name, reason=reason, node=claim.node_name)
 

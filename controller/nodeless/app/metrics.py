@@ -127,6 +127,18 @@ class Metrics:
             ["service", "operation", "code"],
             registry=registry,
         )
+        self.quarantined = Gauge(
+            "nodeless_quarantined_units",
+            "Units of work (objects, messages, lines of a watch) that are set aside after a failure",
+            ["unit"],
+            registry=registry,
+        )
+        self.unit_failures = Count(
+            "nodeless_unit_failures_total",
+            "Failures of units of work that were kept from the others",
+            ["unit"],
+            registry=registry,
+        )
         self._faults: dict[str, set[str]] = {}
         self.setting_faults = Gauge(
             "nodeless_settings_invalid",

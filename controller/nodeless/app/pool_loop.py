@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from nodeless.api.kinds import KIND_OF_NAME
+from nodeless.api.writing import conditions_to_api
 from nodeless.app.clock import wall_clock
 from nodeless.app.cluster import Cluster
 from nodeless.app.hands import Hands
@@ -22,6 +23,16 @@ from nodeless.app.object_status import (
     validation,
 )
 from nodeless.app.pool_catalogs import assert_bootable
+from nodeless.app.quarantine import (
+    QUARANTINED,
+    ErrorBoundary,
+    ProcessMustEnd,
+    Subject,
+    cause_of,
+    is_transient,
+    quarantined,
+    released,
+)
 from nodeless.app.recorder import Recorder
 from nodeless.app.work_metrics import POOLS
 from nodeless.cloud import VALIDATION, CloudError, CloudProvider, NodeClassUnresolved
@@ -29,7 +40,7 @@ from nodeless.lifecycle import step_node_class, step_pool, step_teardown
 from nodeless.lifecycle.ownership import deletion_progress
 from nodeless.lifecycle.registration_health import RegistrationHealth, launch_outcome
 from nodeless.model import events
-from nodeless.model.conditions import READY
+from nodeless.model.conditions import READY, Condition, same
 from nodeless.model.events import Event
 from nodeless.model.instructions import PublishEvent, ReleaseGuard
 from nodeless.model.nodes import Claim
@@ -43,7 +54,7 @@ from nodeless.model.pools import (
 )
 from nodeless.model.snapshot import Snapshot
 from nodeless.state import PoolUnusable, pool_members, pool_usage, usable
-from nodeless.watch import ApiClient, ApiError, ApiUnavailable
+from nodeless.watch import ApiClient, ApiError
 
 _RETRY_SECONDS = 2.0
 #: Claims change in crowds: a pool's status is written once for all that change within so many seconds.
@@ -78,6 +89,7 @@ class PoolLoop:
         self._recorder = recorder
         self._metrics = metrics
         self._queue = KeyedQueue(metrics.work.queue(POOLS, 1))
+        self._boundary = ErrorBoundary("pool or node class", metrics, recorder)
         self._checks = NodeClassChecks(cloud, cluster, self._queue.add_in)
         #: The guard was released: whatever was made for a node class from now on, nobody would delete.
         self._torn_down = False
@@ -97,12 +109,14 @@ class PoolLoop:
                     # Whether its images can be started depends on its pools.
                     self._queue.add(str(pool.node_class))
             case events.PoolGone(key) if key in before.pools:
+                self._boundary.passed(key)
                 self._cloud.forget(before.pools[key].reference)
                 self._health.pop(key, None)
             case events.NodeClassSeen(node_class):
                 self._on_class(before.node_classes.get(node_class.key), node_class, after)
             case events.NodeClassGone(key):
                 self._failures.pop(key, None)
+                self._boundary.passed(key)
                 self._add_pools_of(after, key)
             case events.ClaimSeen(claim):
                 self._queue.add_in(str(claim.pool), _GATHER_SECONDS)
@@ -154,17 +168,59 @@ class PoolLoop:
         while True:
             key = await self._queue.get()
             try:
+                found = self._subject(key)
+                if rest := self._boundary.held(key, str(found.generation) if found else ""):
+                    self._queue.add_in(key, rest)
+                    continue
                 with self._metrics.work.reconciling(POOLS):
                     await self._step(key)
             except StillThereError as error:
                 self._log.info(str(error))
                 self._queue.add_in(key, _RETRY_SECONDS)
-            except (ApiError, ApiUnavailable, CloudError) as error:
-                if not (isinstance(error, ApiError) and error.status == 409):
-                    self._log.warning(f"{key}: {error}")
-                self._queue.add_in(key, _RETRY_SECONDS)
+            except ProcessMustEnd:
+                raise
+            except Exception as error:
+                await self._failed(key, error)
+            else:
+                await self._passed(key)
             finally:
                 self._queue.done(key)
+
+    def _subject(self, key: str) -> Pool | NodeClass | None:
+        snapshot = self._cluster.snapshot
+        return snapshot.pools.get(key) or snapshot.node_classes.get(key)
+
+    async def _failed(self, key: str, error: Exception) -> None:
+        """Try again: soon after what passes with time, ever later after what nobody foresaw."""
+        if is_transient(error):
+            if not (isinstance(error, ApiError) and error.status == 409):
+                self._log.warning(f"{key}: {error}")
+            self._queue.add_in(key, _RETRY_SECONDS)
+            return
+        found = self._subject(key)
+        on = Subject(found.reference.kind, found.reference.name, found.reference.uid) if found else None
+        wait = self._boundary.caught(key, error, str(found.generation) if found else "", on)
+        self._queue.add_in(key, max(wait, _RETRY_SECONDS))
+        if found is not None:
+            await self._show(found, quarantined(found.conditions, cause_of(error), wall_clock()))
+
+    async def _passed(self, key: str) -> None:
+        self._boundary.passed(key)
+        found = self._subject(key)
+        known = {each.type: each for each in found.conditions} if found is not None else {}
+        if found is not None and QUARANTINED in known and known[QUARANTINED].status == "True":
+            await self._show(found, released(found.conditions, wall_clock()))
+
+    async def _show(self, found: Pool | NodeClass, conditions: tuple[Condition, ...]) -> None:
+        """Write conditions, if they say something new; whatever comes of it, the work goes on."""
+        if same(found.conditions, conditions) or found.reference.kind not in KIND_OF_NAME:
+            return
+        try:
+            await self._write_status(found.reference, {"conditions": conditions_to_api(conditions)})
+        except ProcessMustEnd:
+            raise
+        except Exception as error:
+            self._log.debug(f"{found.key}: condition was not written", exc_info=error)
 
     async def _step(self, key: str) -> None:
         snapshot = self._cluster.snapshot

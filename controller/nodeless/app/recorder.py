@@ -13,26 +13,16 @@ from datetime import UTC, datetime
 
 import structlog
 
-from nodeless.app.event_reasons import EventRule, misspoken, rule_of
+from nodeless.app.event_reasons import API_VERSIONS, EventRule, misspoken, rule_of
 from nodeless.model.instructions import PublishEvent
-from nodeless.watch import ApiClient, ApiError, ApiUnavailable
+from nodeless.watch import ApiClient
 
 COMPONENT = "karpenter"
 _MOST_REMEMBERED = 20_000
 #: Events that are written side by side when the process ends.
 _AT_ONCE_AT_THE_END = 32
-#: The API server refuses longer messages.
+#: Bytes; the API server refuses longer messages.
 _LONGEST_MESSAGE = 1024
-_API_VERSIONS = {
-    "ConfigMap": "v1",
-    "Pod": "v1",
-    "Node": "v1",
-    "NodeClaim": "karpenter.sh/v1",
-    "Provisioner": "karpenter.sh/v1alpha5",
-    "AWSNodeTemplate": "karpenter.k8s.aws/v1alpha1",
-    "NodePool": "karpenter.sh/v1",
-    "EC2NodeClass": "karpenter.k8s.aws/v1",
-}
 #: Events of cluster-scoped objects stand here, where kubectl looks for them.
 _CLUSTER_SCOPE_NAMESPACE = "default"
 
@@ -109,7 +99,7 @@ class Recorder:
     async def _try_to_write(self, event: PublishEvent) -> None:
         try:
             await self._write(event)
-        except (ApiError, ApiUnavailable) as error:
+        except Exception as error:  # one event that cannot be written must not end those behind it
             self._log.warning(f"event not written: {error}", reason=event.reason, object=event.name)
 
     async def _write(self, event: PublishEvent) -> None:
@@ -121,7 +111,7 @@ class Recorder:
             "kind": "Event",
             "metadata": {"name": f"{event.name[:200]}.{time.time_ns():x}", "namespace": namespace},
             "involvedObject": {
-                "apiVersion": _API_VERSIONS[event.kind],
+                "apiVersion": API_VERSIONS.get(event.kind, "v1"),
                 "kind": event.kind,
                 "name": event.name,
                 **({"namespace": event.namespace} if event.namespace else {}),
@@ -130,7 +120,7 @@ class Recorder:
             },
             "type": event.type,
             "reason": event.reason,
-            "message": event.message[:_LONGEST_MESSAGE],
+            "message": _shortened(event.message),
             "source": {"component": COMPONENT},
             "reportingComponent": COMPONENT,
             "reportingInstance": self._host,
@@ -144,4 +134,9 @@ class Recorder:
 def _digest(event: PublishEvent, rule: EventRule) -> str:
     message = event.message if rule.by_message else ""
     text = "\n".join((event.kind, event.namespace, event.name, event.uid, event.reason, message))
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
+
+
+def _shortened(message: str) -> str:
+    """As much of a message as the API server takes, in whole characters."""
+    return message.encode("utf-8", "replace")[:_LONGEST_MESSAGE].decode("utf-8", "ignore")

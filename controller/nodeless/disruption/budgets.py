@@ -9,9 +9,10 @@ Nodes whose instance is ending already count neither way.
 
 from dataclasses import dataclass
 
-from nodeless.disruption.schedules import parse_schedule
+from nodeless.disruption.schedules import LONGEST_WAIT, parse_schedule
 from nodeless.model.disruption import UNHEALTHY
 from nodeless.model.nodes import INITIALIZED_CONDITION, INSTANCE_TERMINATING, REBOOTING, Claim, Node
+from nodeless.model.numbers import whole_number
 from nodeless.model.pools import Budget, Pool
 from nodeless.model.snapshot import Snapshot
 from nodeless.solve.pods.eligibility import leaving
@@ -43,7 +44,7 @@ def active(budget: Budget, now: float) -> bool:
     if not budget.schedule:
         return True
     try:
-        since = parse_schedule(budget.schedule).next(now - (budget.duration or 0))
+        since = parse_schedule(budget.schedule).next(now - min(budget.duration or 0, LONGEST_WAIT))
     except (ValueError, KeyError):
         return True
     return since is not None and since <= now
@@ -52,10 +53,10 @@ def active(budget: Budget, now: float) -> bool:
 def limit(budget: Budget, nodes: int) -> int:
     """The number that a budget allows in a pool of so many nodes; 0 for one that cannot be read."""
     text = budget.nodes
-    number = text.removesuffix("%")
-    if not (number.isascii() and number.isdigit()):
+    number = whole_number(text.removesuffix("%"), UNLIMITED)
+    if number is None:
         return 0
-    return -(-nodes * int(number) // 100) if text.endswith("%") else int(number)
+    return -(-nodes * number // 100) if text.endswith("%") else number
 
 
 def allowed(pool: Pool, reason: str, nodes: int, now: float) -> int:

@@ -41,6 +41,7 @@ from nodeless.model.labels import (
     REPLACES,
 )
 from nodeless.model.nodes import DISRUPTION_REASON, INITIALIZED_CONDITION, REBOOTING, Claim, Node
+from nodeless.model.numbers import whole_number
 from nodeless.model.plan import Plan, PlannedNode
 from nodeless.model.pools import Pool
 from nodeless.model.snapshot import Snapshot
@@ -281,9 +282,13 @@ def _marked(node: Node) -> bool:
     return any(taint.matches(DISRUPTED) for taint in node.taints)
 
 
+#: No move replaces more nodes than a cluster can have.
+_MOST_REPLACEMENTS = 100_000
+
+
 def _expected(claim: Claim) -> int:
-    text = claim.annotations.get(REPLACEMENTS, "1")
-    return int(text) if text.isascii() and text.isdigit() else 1
+    number = whole_number(claim.annotations.get(REPLACEMENTS, "1"), _MOST_REPLACEMENTS)
+    return 1 if number is None else number
 
 
 def _metric(reason: str) -> str:

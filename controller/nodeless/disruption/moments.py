@@ -23,7 +23,7 @@ from nodeless.api.times import parse_life_span, parse_time
 from nodeless.disruption.memory import HOUR, NOTHING_REMEMBERED, Memory
 from nodeless.disruption.policy import DisruptionPolicy
 from nodeless.disruption.repairing import next_repair
-from nodeless.disruption.schedules import parse_schedule
+from nodeless.disruption.schedules import LONGEST_WAIT, parse_schedule
 from nodeless.disruption.simulation import PATIENCE
 from nodeless.lifecycle.rebooting import HISTORY_SECONDS, reboots_of
 from nodeless.model.labels import DO_NOT_DISRUPT, NOT_BEFORE
@@ -108,7 +108,8 @@ def _of_budget(budget: Budget, now: float) -> Iterator[float]:
     strike = schedule.next(now)
     if strike is not None:
         yield strike
-    duration = budget.duration or 0
+    # Whatever strikes at all strikes within this time: a longer look back finds nothing more.
+    duration = min(budget.duration or 0, LONGEST_WAIT)
     for begun in schedule.strikes(now - duration, now):
         yield begun + duration
         return

@@ -22,8 +22,8 @@ _MONTH_NAMES = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "
 _MONTHS = {name: number for number, name in enumerate(_MONTH_NAMES, 1)}
 _DAYS = {name: i for i, name in enumerate(["sun", "mon", "tue", "wed", "thu", "fri", "sat"])}
 _ANY = ("*", "?")
-#: A schedule such as `0 0 29 2 *` strikes every fourth year; none waits longer than eight.
-_LONGEST_WAIT_DAYS = 8 * 366
+#: Seconds. A schedule such as `0 0 29 2 *` strikes every fourth year; none waits longer than eight.
+LONGEST_WAIT = 8 * 366 * 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Schedule:
 
     def next(self, after: float) -> float | None:
         """The first strike after a moment; None: it never strikes (31 February)."""
-        return next(self.strikes(after, after + _LONGEST_WAIT_DAYS * 86400.0), None)
+        return next(self.strikes(after, after + LONGEST_WAIT), None)
 
 
 @lru_cache(maxsize=1024)

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from nodeless.disruption.budgets import UNLIMITED, allowed
-from nodeless.disruption.schedules import parse_schedule
+from nodeless.disruption.schedules import LONGEST_WAIT, parse_schedule
 from nodeless.model.disruption import DRIFTED, EMPTY, UNDERUTILIZED, UNHEALTHY
 from nodeless.model.labels import PAUSE
 from nodeless.model.pools import Budget, Pool
@@ -51,7 +51,8 @@ def _edges(budget: Budget, start: float, end: float) -> Iterator[float]:
     """When a budget begins and ceases to apply."""
     if not budget.schedule or budget.duration is None:
         return
-    for strike in parse_schedule(budget.schedule).strikes(start - budget.duration - 60, end):
-        for at in (strike, strike + budget.duration):
+    duration = min(budget.duration, LONGEST_WAIT)
+    for strike in parse_schedule(budget.schedule).strikes(start - duration - 60, end):
+        for at in (strike, strike + duration):
             if start < at < end:
                 yield at

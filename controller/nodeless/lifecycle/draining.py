@@ -10,12 +10,13 @@ budgets and annotations early enough to have its own grace period before it.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from nodeless.api.times import parse_time
+from nodeless.api.times import LONGEST_SPAN, parse_time
 from nodeless.lifecycle.surging import SURGE_PATIENCE
 from nodeless.lifecycle.view import cause_of
 from nodeless.model.instructions import DeletePod, EvictPod, Instruction, RestartDeployment
 from nodeless.model.labels import DISRUPTED_TAINT, DRAIN_GRACE, TERMINATION_TIMESTAMP
 from nodeless.model.nodes import Claim, Node
+from nodeless.model.numbers import whole_number
 from nodeless.model.pods import Pod
 from nodeless.model.pools import PROVISIONER
 from nodeless.model.snapshot import Snapshot
@@ -59,7 +60,7 @@ def deadline_of(claim: Claim) -> float | None:
 def grace_of(claim: Claim) -> int | None:
     """Seconds that a drain of the claim's node may take, by its pool or by what it is drained for."""
     text = claim.annotations.get(DRAIN_GRACE, "")
-    bounds = [claim.termination_grace_period, int(text) if text.isascii() and text.isdigit() else None]
+    bounds = [claim.termination_grace_period, whole_number(text, LONGEST_SPAN)]
     return min((each for each in bounds if each is not None), default=None)
 
 

@@ -7,10 +7,14 @@ a node that has joined. The least that was seen counts; what was not seen for 60
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from nodeless.model.numbers import whole_number
+
 #: Karpenter's time to live, and how often a sight that says nothing new is written down, in seconds.
 KEPT_SECONDS = 60 * 86_400.0
 _REFRESHED_SECONDS = 86_400.0
 _SEPARATOR = "_"
+#: Bytes and seconds beyond this are no sight.
+_MOST = 2**62
 
 Kind = tuple[str, str]
 """Instance type and image id."""
@@ -52,8 +56,9 @@ def read_measured(data: Mapping[str, str], now: float) -> Measured:
     for key, text in data.items():
         instance_type, separator, image = key.partition(_SEPARATOR)
         memory, _, time = text.partition(" ")
-        if not (separator and image and memory.isdecimal() and time.isdecimal()):
+        amount, seen = whole_number(memory, _MOST), whole_number(time, _MOST)
+        if not (separator and image and amount) or seen is None:
             continue
-        if int(memory) > 0 and now - int(time) < KEPT_SECONDS:
-            sights[instance_type, image] = (int(memory), float(time))
+        if now - seen < KEPT_SECONDS:
+            sights[instance_type, image] = (amount, float(seen))
     return Measured(sights)

@@ -29,6 +29,11 @@ _SUFFIXES = {
 }
 #: Beyond any amount that Kubernetes can hold (63 bits), and cheap to compute with.
 _LARGEST_EXPONENT = 30
+_MOST_EXPONENT_DIGITS = 8
+#: Larger quantities count as this: more than Kubernetes computes with, and cheap for us.
+LARGEST = Decimal(2**70)
+#: Characters of a text that is no quantity which are shown.
+_SHOWN = 64
 _BINARY = ("Ei", "Pi", "Ti", "Gi", "Mi", "Ki")
 
 
@@ -36,21 +41,26 @@ class QuantityError(ValueError):
     """A text that is no Kubernetes quantity; `text` is what was given."""
 
     def __init__(self, text: str) -> None:
+        shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
         super().__init__(
-            f"{text!r} is not a quantity; hint: write a number with an optional suffix, as 500m, 2 or 4Gi"
+            f"{shown!r} is not a quantity; hint: write a number with an optional suffix, as 500m, 2 or 4Gi"
         )
         self.text = text
 
 
 def parse_decimal(text: str | int | float) -> Decimal:
-    """The exact value of a quantity. Raises QuantityError."""
+    """The exact value of a quantity, of `LARGEST` at most in magnitude. Raises QuantityError."""
+    if isinstance(text, int):
+        return Decimal(min(max(text, -int(LARGEST)), int(LARGEST)))
     match = _PATTERN.match(str(text).strip())
     if match is None:
         raise QuantityError(str(text))
     sign, number, exponent, suffix = match.groups()
+    if exponent and len(exponent) > _MOST_EXPONENT_DIGITS:
+        raise QuantityError(str(text))
     if exponent and abs(int(exponent[1:])) > _LARGEST_EXPONENT:
         raise QuantityError(str(text))
-    value = Decimal(number + (exponent or "")) * _SUFFIXES[suffix or ""]
+    value = min(Decimal(number + (exponent or "")) * _SUFFIXES[suffix or ""], LARGEST)
     return -value if sign == "-" else value
 
 

@@ -23,7 +23,8 @@ from kubernetes.aio import config as kubernetes_config
 from kubernetes.aio.client import Configuration
 from kubernetes.aio.config import ConfigException
 
-from nodeless.watch.errors import ApiError, ApiUnavailable
+from nodeless.watch.errors import AnswerTooLarge, ApiError, ApiUnavailable
+from nodeless.watch.lines import lines_of
 from nodeless.watch.throttling import TokenBucket
 
 Json = dict[str, Any]
@@ -38,8 +39,10 @@ SILENCE_SECONDS = 5.0
 #: The kernel asks a peer that has been silent for five seconds every two, and gives it up after three
 #: questions, or when what was sent stays unacknowledged for as long (milliseconds).
 _KEEPALIVE = {"TCP_KEEPIDLE": 5, "TCP_KEEPINTVL": 2, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 11_000}
-#: Longest line of a watch: one object; etcd refuses objects beyond 1.5 MiB.
-_READ_BUFFER = 4 * 1024 * 1024
+#: Bytes that are read ahead of us on a connection.
+_READ_BUFFER = 1024 * 1024
+#: Bytes of an answer that are read: seven objects of the largest kind that etcd's default lets in.
+MOST_ANSWER_BYTES = 64 * 1024 * 1024
 USER_AGENT = "nodeless"
 #: Whoever waits behind others' requests loses the lease: its own wait for nothing.
 _LEASES = "/apis/coordination.k8s.io/"
@@ -184,7 +187,7 @@ class ApiClient:
                 headers=await self._headers(content_type if data is not None else None),
             ) as response:
                 self._on_date(response.headers.get("Date"), time.monotonic() - asked)
-                answer = await response.read()
+                answer = await _read(response, f"{method} {self.host}{path}")
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             self._on_request(method, _NO_ANSWER, self._address)
             raise ApiUnavailable(f"{method} {self.host}{path}: {error or type(error).__name__}") from error
@@ -197,11 +200,18 @@ class ApiClient:
         return await self.request("GET", path)
 
     async def list(self, path: str, **query: str) -> list[Json]:
-        """All items, in pages of 500."""
+        """All items, in pages of 500 and less where they are large."""
         items: list[Json] = []
-        token = ""
+        token, size = "", 500
         while True:
-            page = await self.request("GET", path, query={**query, "limit": "500", "continue": token})
+            try:
+                paging = {"limit": str(size), "continue": token}
+                page = await self.request("GET", path, query={**query, **paging})
+            except AnswerTooLarge:
+                if size == 1:
+                    raise
+                size = max(size // 4, 1)
+                continue
             items += page.get("items") or []
             token = page.get("metadata", {}).get("continue", "")
             if not token:
@@ -234,8 +244,10 @@ class ApiClient:
         return await self.request("DELETE", path, options)
 
     @asynccontextmanager
-    async def stream(self, path: str, query: Mapping[str, str]) -> AsyncIterator[aiohttp.StreamReader]:
-        """The body of a watch; `timeoutSeconds` in the query says when the server is to end it.
+    async def stream(self, path: str, query: Mapping[str, str]) -> AsyncIterator[AsyncIterator[bytes]]:
+        """The lines of a watch; `timeoutSeconds` in the query says when the server is to end it.
+
+        A line that is too long comes as a `CutLine` (`nodeless.watch.lines`).
 
         A dead connection is noticed: the server sends a bookmark before it ends a watch, so silence beyond
         that time means that nothing comes through any more.
@@ -253,8 +265,8 @@ class ApiClient:
             ) as response:
                 code = str(response.status)
                 if response.status >= 400:
-                    raise ApiError.from_body(response.status, await response.read())
-                yield response.content
+                    raise ApiError.from_body(response.status, await _read(response, path))
+                yield lines_of(response.content.iter_any())
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise ApiUnavailable(f"watch {self.host}{path}: {error or type(error).__name__}") from error
         finally:
@@ -263,6 +275,17 @@ class ApiClient:
     async def close(self) -> None:
         if self._session is not None:
             await self._session.close()
+
+
+async def _read(response: aiohttp.ClientResponse, asked: str) -> bytes:
+    """The body of an answer. Raises AnswerTooLarge."""
+    body = bytearray()
+    async for chunk in response.content.iter_any():
+        body += chunk
+        if len(body) > MOST_ANSWER_BYTES:
+            response.close()
+            raise AnswerTooLarge(f"{asked}: the answer is longer than {MOST_ANSWER_BYTES // 2**20} MiB")
+    return bytes(body)
 
 
 def _watched_socket(address: Any) -> socket.socket:

@@ -27,10 +27,15 @@ from nodeless.watch import documents
 _POD = msgspec.json.Decoder(documents.Pod)
 _NODE = msgspec.json.Decoder(documents.Node)
 _MANAGED_FIELDS = msgspec.json.Decoder(list[documents.ManagedFields] | None)
+_OUTLINE = msgspec.json.Decoder(documents.PodOutline)
 _DAEMON_SET = msgspec.json.Decoder(documents.DaemonSet)
 
 _POD_ANNOTATIONS = (DO_NOT_EVICT, DO_NOT_DISRUPT, POD_DELETION_COST, POD_DISRUPTION_COST, SURGE, SURGED_FOR)
 _NOMINATION = "f:nominatedNodeName"
+#: Bytes of a pod's JSON; etcd takes 1.5 MiB, of which an ordinary pod has a hundredth.
+MOST_POD_BYTES = 4 * 1024 * 1024
+#: Characters of what is wrong with a pod that are kept.
+_LONGEST_PROBLEM = 500
 _RESIZE_PENDING = "PodResizePending"
 _INFEASIBLE = "Infeasible"
 _NO_LABELS: Mapping[str, str] = MappingProxyType({})
@@ -41,8 +46,31 @@ _shapes: dict[model.PodShape, model.PodShape] = {}
 
 
 def decode_pod(raw: bytes) -> model.Pod:
-    """A pod from its JSON. Raises msgspec.DecodeError."""
-    document = _POD.decode(raw)
+    """A pod from its JSON. Raises msgspec.DecodeError, and ValueError for one that is too large."""
+    if len(raw) > MOST_POD_BYTES:
+        raise ValueError(
+            f"it is {len(raw) / 2**20:.1f} MiB as JSON, and pods of more than {MOST_POD_BYTES // 2**20} MiB"
+            " are not planned for; hint: move large values into a ConfigMap or Secret",
+        )
+    return _read_pod(_POD.decode(raw))
+
+
+def outline_pod(raw: bytes, problem: str) -> model.Pod:
+    """What is certain of a pod whose wishes are not known, because it is too large or cannot be read.
+
+    Its name, its node and its phase: its node is not empty. `problem` is why it cannot be planned for.
+    Raises msgspec.DecodeError, ValueError when not even that is certain.
+    """
+    document = _OUTLINE.decode(raw)
+    spec = documents.PodSpec(nodeName=document.spec.nodeName, schedulerName=document.spec.schedulerName)
+    seen = document.status
+    status = documents.PodStatus(phase=seen.phase, conditions=seen.conditions, startTime=seen.startTime)
+    pod = _read_pod(documents.Pod(document.metadata, spec, status))
+    shape = model.PodShape(requests=((PODS, 1),), invalid=problem[:_LONGEST_PROBLEM])
+    return replace(pod, shape=_shapes.setdefault(shape, shape))
+
+
+def _read_pod(document: documents.Pod) -> model.Pod:
     metadata, spec, status = document.metadata, document.spec, document.status
     annotations = metadata.annotations
     conditions = {condition.type: condition for condition in status.conditions}

@@ -222,6 +222,23 @@ class Pod(msgspec.Struct):
     status: PodStatus = msgspec.field(default_factory=PodStatus)
 
 
+class OutlineSpec(msgspec.Struct):
+    nodeName: str = ""
+    schedulerName: str = "default-scheduler"
+
+
+class OutlineStatus(msgspec.Struct):
+    phase: str = "Pending"
+    conditions: list[PodCondition] = []
+    startTime: str | None = None
+
+
+class PodOutline(msgspec.Struct):
+    metadata: PodMetadata
+    spec: OutlineSpec = msgspec.field(default_factory=OutlineSpec)
+    status: OutlineStatus = msgspec.field(default_factory=OutlineStatus)
+
+
 class PodTemplate(msgspec.Struct):
     spec: PodSpec
 

@@ -10,6 +10,10 @@ class ApiUnavailable(Exception):
     """The API server cannot be reached; the message names the address and the cause."""
 
 
+class AnswerTooLarge(ApiUnavailable):
+    """The API server's answer is longer than what is read of one; nothing of it was kept."""
+
+
 class ApiError(Exception):
     """The API server's refusal: HTTP status, machine-readable reason, message, causes."""
 

@@ -1,19 +1,20 @@
 """The kinds that the controller watches, and how each becomes events."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
 from nodeless.api import reading
-from nodeless.api.errors import InvalidObject
+from nodeless.api.errors import problem_of
 from nodeless.api.kinds import AWS_NODE_TEMPLATE, EC2_NODE_CLASS, NODE_CLAIM, NODE_POOL, PROVISIONER
 from nodeless.api.metadata import Metadata, read_metadata
 from nodeless.api.reading_parts import conditions_of
 from nodeless.api.times import parse_life_span
 from nodeless.model import events
 from nodeless.model.pools import NodeClass, Pool, Reference
-from nodeless.watch.decoding import decode_daemon_set, decode_node, decode_pod
+from nodeless.watch import documents
+from nodeless.watch.decoding import decode_daemon_set, decode_node, decode_pod, outline_pod
 from nodeless.watch.disruption import decode_budget
 from nodeless.watch.reflector import Watched
 from nodeless.watch.storage import (
@@ -24,25 +25,37 @@ from nodeless.watch.storage import (
     decode_volume_claim,
 )
 
-Report = Callable[[dict[str, Any], InvalidObject], None]
+Report = Callable[[dict[str, Any], Exception], None]
 """Told of a user's object that cannot be read, with what is wrong with it."""
-Decode = Callable[[bytes], tuple[str, tuple[events.Event, ...]]]
+Decoded = tuple[str, tuple[events.Event, ...]]
+Decode = Callable[[bytes], Decoded]
 
 
 def watched_kinds(report_invalid: Report) -> tuple[Watched, ...]:
     """Everything that the cluster's snapshot is made of."""
     return (
-        Watched("pods", "/api/v1/pods", _pod, events.PodGone),
+        Watched("pods", "/api/v1/pods", _pod, events.PodGone, broken=_broken_pod),
         Watched("nodes", "/api/v1/nodes", _node, events.NodeGone),
         Watched("daemonsets", "/apis/apps/v1/daemonsets", _daemon_set, events.DaemonSetGone),
         *watched_pools(report_invalid),
         *(
             Watched(
-                kind.plural, kind.path(), _class_decoder(report_invalid), events.NodeClassGone, optional=True
+                kind.plural,
+                kind.path(),
+                _class_decoder(report_invalid),
+                events.NodeClassGone,
+                broken=lambda _raw, head, problem: _broken_class(head, problem),
+                optional=True,
             )
             for kind in (AWS_NODE_TEMPLATE, EC2_NODE_CLASS)
         ),
-        Watched("nodeclaims", NODE_CLAIM.path(), _claim_decoder(report_invalid), events.ClaimGone),
+        Watched(
+            "nodeclaims",
+            NODE_CLAIM.path(),
+            _claim_decoder(report_invalid),
+            events.ClaimGone,
+            broken=_broken_claim,
+        ),
         Watched(
             "poddisruptionbudgets",
             "/apis/policy/v1/poddisruptionbudgets",
@@ -82,13 +95,25 @@ def _storage_kinds() -> tuple[Watched, ...]:
 def watched_pools(report_invalid: Report) -> tuple[Watched, ...]:
     """The pools of both generations alone."""
     return tuple(
-        Watched(kind.plural, kind.path(), _pool_decoder(report_invalid), events.PoolGone, optional=True)
+        Watched(
+            kind.plural,
+            kind.path(),
+            _pool_decoder(report_invalid),
+            events.PoolGone,
+            broken=lambda _raw, head, problem: _broken_pool(head, problem),
+            optional=True,
+        )
         for kind in (PROVISIONER, NODE_POOL)
     )
 
 
 def _pod(raw: bytes) -> tuple[str, tuple[events.Event, ...]]:
     pod = decode_pod(raw)
+    return pod.key, (events.PodSeen(pod),)
+
+
+def _broken_pod(raw: bytes, _head: Mapping[str, Any], problem: str) -> Decoded:
+    pod = outline_pod(raw, problem)
     return pod.key, (events.PodSeen(pod),)
 
 
@@ -105,17 +130,17 @@ def _daemon_set(raw: bytes) -> tuple[str, tuple[events.Event, ...]]:
 def _claim_decoder(report_invalid: Report) -> Decode:
     """A claim that cannot be read is still seen: its instance must not pass for one without a claim."""
 
-    def decode(raw: bytes) -> tuple[str, tuple[events.Event, ...]]:
+    def decode(raw: bytes) -> Decoded:
         manifest = msgspec.json.decode(raw)
-        try:
-            claim = reading.read_claim(manifest)
-        except (InvalidObject, ValueError) as error:
-            if isinstance(error, InvalidObject):
-                report_invalid(manifest, error)
-            claim = reading.read_broken_claim(manifest, str(error))
+        claim = reading.read_any_claim(manifest, lambda error: report_invalid(manifest, error))
         return claim.name, (events.ClaimSeen(claim),)
 
     return decode
+
+
+def _broken_claim(_raw: bytes, head: Mapping[str, Any], problem: str) -> Decoded:
+    claim = reading.read_broken_claim(head, problem)
+    return claim.name, (events.ClaimSeen(claim),)
 
 
 def _volume_claim(raw: bytes) -> tuple[str, tuple[events.Event, ...]]:
@@ -146,67 +171,82 @@ def _csi_node(raw: bytes) -> tuple[str, tuple[events.Event, ...]]:
 def _pool_decoder(report_invalid: Report) -> Decode:
     """An invalid pool is still seen: its nodes stay, and its deletion must still be waited for."""
 
-    def decode(raw: bytes) -> tuple[str, tuple[events.Event, ...]]:
+    def decode(raw: bytes) -> Decoded:
         manifest = msgspec.json.decode(raw)
         try:
             pool, inline_class = reading.read_pool(manifest)
-        except InvalidObject as error:
+        except Exception as error:  # whatever is wrong with it, it is that pool's trouble alone
             report_invalid(manifest, error)
-            metadata = read_metadata(manifest)
-            pool, inline_class = (
-                Pool(
-                    reference=_reference(manifest, metadata),
-                    node_class=Reference(AWS_NODE_TEMPLATE.kind, ""),
-                    generation=metadata.generation,
-                    deletion_timestamp=metadata.deletion_timestamp,
-                    finalizers=metadata.finalizers,
-                    invalid=str(error),
-                    conditions=conditions_of(manifest),
-                ),
-                None,
-            )
+            return _broken_pool(manifest, problem_of(error))
         return pool.key, (events.PoolSeen(pool, inline_class),)
 
     return decode
 
 
+def _broken_pool(manifest: Mapping[str, Any], problem: str) -> Decoded:
+    metadata = read_metadata(manifest)
+    pool = Pool(
+        reference=_reference(manifest, metadata),
+        node_class=Reference(AWS_NODE_TEMPLATE.kind, ""),
+        generation=metadata.generation,
+        deletion_timestamp=metadata.deletion_timestamp,
+        finalizers=metadata.finalizers,
+        invalid=problem,
+        conditions=conditions_of(manifest),
+    )
+    return pool.key, (events.PoolSeen(pool, None),)
+
+
 def _class_decoder(report_invalid: Report) -> Decode:
-    def decode(raw: bytes) -> tuple[str, tuple[events.Event, ...]]:
+    def decode(raw: bytes) -> Decoded:
         manifest = msgspec.json.decode(raw)
         try:
             node_class = reading.read_node_class(manifest)
-        except InvalidObject as error:
+        except Exception as error:  # whatever is wrong with it, it is that class' trouble alone
             report_invalid(manifest, error)
-            metadata = read_metadata(manifest)
-            node_class = NodeClass(
-                reference=_reference(manifest, metadata),
-                generation=metadata.generation,
-                deletion_timestamp=metadata.deletion_timestamp,
-                invalid=str(error),
-                conditions=conditions_of(manifest),
-                finalizers=tuple(metadata.finalizers),
-            )
+            return _broken_class(manifest, problem_of(error))
         return node_class.key, (events.NodeClassSeen(node_class),)
 
     return decode
 
 
-def _reference(manifest: dict[str, Any], metadata: Metadata) -> Reference:
+def _broken_class(manifest: Mapping[str, Any], problem: str) -> Decoded:
+    metadata = read_metadata(manifest)
+    node_class = NodeClass(
+        reference=_reference(manifest, metadata),
+        generation=metadata.generation,
+        deletion_timestamp=metadata.deletion_timestamp,
+        invalid=problem,
+        conditions=conditions_of(manifest),
+        finalizers=tuple(metadata.finalizers),
+    )
+    return node_class.key, (events.NodeClassSeen(node_class),)
+
+
+def _reference(manifest: Mapping[str, Any], metadata: Metadata) -> Reference:
     return Reference(manifest["kind"], metadata.name, metadata.uid)
+
+
+class _GuardDocument(msgspec.Struct):
+    metadata: documents.Metadata
+    data: dict[str, str] = {}
+
+
+_GUARD = msgspec.json.Decoder(_GuardDocument)
 
 
 def watched_guard(namespace: str, name: str) -> Watched:
     """The teardown guard: one ConfigMap that belongs to the stack, and says how long a drain may take."""
 
     def decode(raw: bytes) -> tuple[str, tuple[events.Event, ...]]:
-        document = msgspec.json.decode(raw)
-        metadata, drain = document["metadata"], (document.get("data") or {}).get("drainTimeout", "")
+        document = _GUARD.decode(raw)
+        metadata, drain = document.metadata, document.data.get("drainTimeout", "")
         try:
             seconds = parse_life_span(drain) if drain else None
         except ValueError:
             # A destruction ends even so.
             seconds = None
-        return metadata["name"], (events.GuardSeen("deletionTimestamp" in metadata, seconds),)
+        return metadata.name, (events.GuardSeen(metadata.deletionTimestamp is not None, seconds),)
 
     return Watched(
         "teardown guard",

@@ -12,19 +12,27 @@ Rules that hold here, all observed on a real API server:
   the list anew, after it: resume
 - `410 Expired` comes with HTTP status 200 as an ERROR event: start the list anew
 - after a new list, what we knew and it does not contain is gone
+
+An object that is too large or that cannot be read concerns nobody but itself: what was known of it stays, or
+what is certain of it is handed on (`WatchedKind.broken`), and the watch goes on behind it.
 """
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 import msgspec
 import structlog
 
+from nodeless.api.errors import problem_of
 from nodeless.model.events import Event
-from nodeless.watch.errors import ApiError, ApiUnavailable
+from nodeless.model.quarantine import ProcessMustEnd
+from nodeless.watch.errors import AnswerTooLarge, ApiError, ApiUnavailable
+from nodeless.watch.heads import head_of
+from nodeless.watch.lines import CutLine
+from nodeless.watch.messages import ObjectTooLarge, Page, Status, full_name, opened
 
 if TYPE_CHECKING:
     from nodeless.watch.client import ApiClient
@@ -33,7 +41,7 @@ _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 #: What a server answers that does not know, or not allow, the options of a streaming list.
 _INVALID_OPTIONS = 422
 _EXPIRED = 410
-_PAGE = "500"
+_PAGE = 500
 _FIRST_DELAY = 0.1
 _LONGEST_DELAY = 5.0
 #: Seconds, at least and at most, after which the server ends a watch. It goes on where it ended; a short
@@ -62,6 +70,9 @@ class WatchedKind(Generic[E]):
     decode: Callable[[bytes], tuple[str, tuple[E, ...]]]
     gone: Callable[[str], E]
     field_selector: str = ""
+    broken: Callable[[bytes, Mapping[str, Any], str], tuple[str, tuple[E, ...]]] | None = None
+    """As `decode`, of an object that cannot be read: its JSON, the members that can be read (`metadata` above
+    all), and what is wrong with it. None: what was known of it before stays."""
     optional: bool = False
     """A cluster may do without this kind: when it is not served, there are simply none of them."""
 
@@ -70,36 +81,14 @@ Watched: TypeAlias = WatchedKind[Event]
 """A kind that is part of the cluster's state."""
 
 
-class _Envelope(msgspec.Struct):
-    type: str
-    object: msgspec.Raw
+class Failures(Protocol):
+    """Told of objects that cannot be read or taken in: `metadata` as far as it is known."""
 
+    def failed(self, kind: str, metadata: Mapping[str, Any], error: Exception) -> object:
+        """An object of a kind (as `WatchedKind.name`) was left out."""
 
-class _Metadata(msgspec.Struct):
-    name: str = ""
-    namespace: str = ""
-    resourceVersion: str = ""  # noqa: N815 - the API's spelling
-    annotations: dict[str, str] = {}
-
-
-class _Bookmark(msgspec.Struct):
-    metadata: _Metadata
-
-
-class _Status(msgspec.Struct):
-    code: int = 0
-    reason: str = ""
-    message: str = ""
-
-
-class _PageMetadata(msgspec.Struct, rename={"continues": "continue"}):
-    resourceVersion: str = ""  # noqa: N815 - the API's spelling
-    continues: str = ""
-
-
-class _Page(msgspec.Struct):
-    metadata: _PageMetadata
-    items: list[msgspec.Raw] = []
+    def passed(self, kind: str, metadata: Mapping[str, Any]) -> object:
+        """One that was left out can be read again, or is gone."""
 
 
 class _Restart(Exception):
@@ -120,8 +109,13 @@ class Reflector(Generic[E]):
         handle: Callable[[E], None],
         *,
         quiet: bool = False,
+        failures: Failures | None = None,
     ) -> None:
+        """`failures` is told of objects that cannot be read; without, the log says so."""
         self.watched = watched
+        self._failures = failures
+        #: Objects that cannot be read now, as `namespace/name`.
+        self._left_out: set[str] = set()
         self.synced = asyncio.Event()
         self.problem: str | None = None
         self._client = client
@@ -131,8 +125,6 @@ class Reflector(Generic[E]):
         self._absent = 0
         self._period = PERIOD
         self._streams_lists = True
-        self._envelope = msgspec.json.Decoder(_Envelope)
-        self._bookmark = msgspec.json.Decoder(_Bookmark)
         # A second watch of one kind leaves it to the first to speak.
         log = structlog.get_logger() if not quiet else structlog.wrap_logger(None, processors=[_drop])
         self._log = log.bind(logger="watch").bind(kind=watched.name)
@@ -157,6 +149,12 @@ class Reflector(Generic[E]):
                 # 429: the server is still building its cache of a kind that is new.
                 if error.status != 429:
                     self._report(self._explain(error))
+            except ProcessMustEnd:
+                raise
+            except Exception as error:  # whatever came: the others' watches go on, and this one anew
+                self._version = ""
+                self._log.debug("watch broke off", exc_info=error)
+                self._report(f"cannot watch {self.watched.name}: {problem_of(error)}")
             # Jitter spreads the reconnects of many watches after a restart of the API server.
             await asyncio.sleep(delay * (0.5 + _CHANCE.random()))
             delay = min(delay * 2, _LONGEST_DELAY) if self.problem else _FIRST_DELAY
@@ -193,19 +191,26 @@ class Reflector(Generic[E]):
     async def _list(self) -> None:
         """Take in all objects page by page; what was known and is in none is gone."""
         listing: set[str] = set()
-        query = {"limit": _PAGE}
+        query, size = {"limit": str(_PAGE)}, _PAGE
         if self.watched.field_selector:
             query["fieldSelector"] = self.watched.field_selector
         while True:
             try:
                 answer = await self._client.ask("GET", self.watched.path, query=query)
+            except AnswerTooLarge:
+                if size == 1:
+                    raise
+                # Large objects beside each other: fewer at a time.
+                size = max(size // 4, 1)
+                query["limit"] = str(size)
+                continue
             except ApiError as error:
                 if error.status == _EXPIRED:
                     raise _Restart from error
                 raise
-            page = msgspec.json.decode(answer, type=_Page)
+            page = msgspec.json.decode(answer, type=Page)
             for item in page.items:
-                listing |= self._take("ADDED", bytes(item))
+                listing |= self._take("ADDED", bytes(item), None)
             if not page.metadata.continues:
                 break
             query["continue"] = page.metadata.continues
@@ -219,12 +224,26 @@ class Reflector(Generic[E]):
         self.synced.set()
         self._period = PERIOD
 
-    def _take(self, type_: str, raw: bytes) -> set[str]:
-        """Hand on one object as it is now; gives back its key, if it has one."""
+    def _take(self, type_: str, raw: bytes, metadata: Mapping[str, Any] | None) -> set[str]:
+        """Hand on one object as it is now; gives back its keys, if it has any.
+
+        This is the boundary around one object: whatever it is like, the next one comes through.
+        """
         try:
-            return {self._apply(type_, raw)}
-        except (msgspec.MsgspecError, ValueError) as error:
-            return self._unreadable(type_, self._bookmark.decode(raw).metadata, error)
+            if isinstance(raw, CutLine):
+                raise ObjectTooLarge(raw)
+            key = self._apply(type_, raw)
+        except ProcessMustEnd:
+            raise
+        except Exception as error:
+            head = head_of(raw)
+            head = head["object"] if isinstance(head.get("object"), dict) else head
+            told = head.get("metadata")
+            certain = metadata or (told if isinstance(told, dict) else {})
+            return self._unreadable(type_, raw, head, certain, error)
+        if self._left_out:
+            self._readable_again(key)
+        return {key}
 
     async def _follow(self) -> None:
         if not self._version and not self._streams_lists:
@@ -254,40 +273,75 @@ class Reflector(Generic[E]):
 
     def _receive(self, line: bytes, listing: set[str] | None) -> set[str] | None:
         """Handle one line; gives back the keys listed so far, None once the list is complete."""
-        envelope = self._envelope.decode(line)
-        raw = bytes(envelope.object)
-        if envelope.type == "ERROR":
-            status = msgspec.json.decode(raw, type=_Status)
+        type_, raw, metadata = opened(line)
+        if type_ == "ERROR":
+            status = msgspec.json.decode(raw, type=Status)
             if status.code == 410:
                 raise _Restart
             raise ApiError(status.code, status.reason, status.message)
-        metadata = self._bookmark.decode(raw).metadata
-        if envelope.type == "BOOKMARK":
-            if listing is None or metadata.annotations.get(_INITIAL_EVENTS_END) != "true":
-                self._version = metadata.resourceVersion
+        version = str(metadata.get("resourceVersion") or "")
+        if type_ == "BOOKMARK":
+            if listing is None or (metadata.get("annotations") or {}).get(_INITIAL_EVENTS_END) != "true":
+                self._version = version
                 return listing
-            self._listed(listing, metadata.resourceVersion)
+            self._listed(listing, version)
             return None
-        keys = self._take(envelope.type, raw)
+        keys = self._take(type_, raw, metadata)
         if listing is None:
-            self._version = metadata.resourceVersion
+            self._version = version or self._version
         else:
             listing |= keys
         return listing
 
-    def _unreadable(self, type_: str, metadata: _Metadata, error: Exception) -> set[str]:
-        """Stay with what we knew of an object that cannot be read now; gives back its key, if it was known.
+    def _unreadable(
+        self,
+        type_: str,
+        raw: bytes,
+        head: Mapping[str, Any],
+        metadata: Mapping[str, Any],
+        error: Exception,
+    ) -> set[str]:
+        """Take in what is certain of an object that cannot be read now; gives back its keys, if it is known.
 
         It must not end the process, which would meet it again at once.
         """
-        name = f"{metadata.namespace}/{metadata.name}".removeprefix("/")
-        self._log.error(f"an object cannot be read and is left out: {error}", object=name)
+        name = full_name(metadata)
+        if self._failures is None:
+            self._log.error(f"an object cannot be read and is left out: {problem_of(error)}", object=name)
+        elif type_ != "DELETED":
+            self._failures.failed(self.watched.name, metadata, error)
+        self._left_out.add(name)
         # Keys are `namespace/name`, `name` or `Kind/name`.
         keys = {key for key in self._known if key == name or key.partition("/")[2] == name}
         if type_ == "DELETED":
+            self._readable_again(name)
             for key in keys:
                 self._gone(key)
-        return keys
+            return keys
+        return keys | self._outlined(raw, head, problem_of(error))
+
+    def _outlined(self, raw: bytes, head: Mapping[str, Any], problem: str) -> set[str]:
+        """Hand on what is certain of an object, where its kind knows how."""
+        if self.watched.broken is None:
+            return set()
+        try:
+            key, seen = self.watched.broken(raw, head, problem)
+            for event in seen:
+                self._handle(event)
+        except ProcessMustEnd:
+            raise
+        except Exception as error:
+            self._log.debug("nothing is certain of an object", exc_info=error)
+            return set()
+        self._known.add(key)
+        return {key}
+
+    def _readable_again(self, key: str) -> None:
+        for name in [each for each in self._left_out if key == each or key.partition("/")[2] == each]:
+            self._left_out.discard(name)
+            if self._failures is not None:
+                namespace, _, short = name.rpartition("/")
+                self._failures.passed(self.watched.name, {"namespace": namespace, "name": short})
 
     def _apply(self, type_: str, raw: bytes) -> str:
         key, seen = self.watched.decode(raw)

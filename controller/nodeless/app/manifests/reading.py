@@ -134,8 +134,9 @@ class _Reader:
             self._passed_over[kind] = self._passed_over.get(kind, 0) + 1
 
 
-def _invalid(_manifest: dict[str, Any], error: InvalidObject) -> None:
-    raise error
+def _invalid(_manifest: dict[str, Any], error: Exception) -> None:
+    if isinstance(error, InvalidObject):
+        raise error
 
 
 def _decoded(watched: Watched, manifest: dict[str, Any]) -> tuple[events.Event, ...]:
