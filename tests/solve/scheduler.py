@@ -2,18 +2,25 @@
 
 A `Cluster` holds hosts with the pods bound to them; `Cluster.obstacle` says why a pod may not be bound to a
 host now. The filters: NodeUnschedulable, TaintToleration, NodeAffinity, NodePorts, NodeResourcesFit,
-PodTopologySpread, InterPodAffinity. `binding_order` looks for an order in which all pods of a plan can be
-bound one by one.
+VolumeBinding, PodTopologySpread, InterPodAffinity. `binding_order` looks for an order in which all pods of a
+plan can be bound one by one.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from nodeless.model.labels import HOSTNAME
-from nodeless.model.pods import LabelSelector, Pod, PodAffinityTerm, TopologySpreadConstraint
+from nodeless.model.pods import (
+    LabelSelector,
+    NodeSelectorTerm,
+    Pod,
+    PodAffinityTerm,
+    TopologySpreadConstraint,
+)
 from nodeless.model.requirements import Requirement
 from nodeless.model.resources import Resources
 from nodeless.model.taints import Taint, TaintEffect, Toleration
+from nodeless.model.volumes import Volume, VolumeClaim
 
 ANY_ADDRESS = ("", "0.0.0.0", "::")
 
@@ -39,15 +46,18 @@ class Cluster:
 
     hosts: dict[str, Host]
     to_come: tuple[Host, ...] = ()
+    volumes: Mapping[str, Volume] = field(default_factory=dict)
+    volume_claims: Mapping[str, VolumeClaim] = field(default_factory=dict)
 
     def obstacle(self, pod: Pod, host: Host) -> str | None:
         """The filter that keeps a pod off a host, or None."""
         checks = {
             "unschedulable": not host.cordoned,
-            "taints": _tolerates(pod.shape.tolerations, host.taints),
+            "taints": tolerates(pod.shape.tolerations, host.taints),
             "node affinity": accepts(pod, host),
             "host ports": _ports_free(pod, host),
             "resources": _fits(pod, host),
+            "volumes": self._reachable(pod, host),
             "topology spread": self._spread(pod, host),
             "affinity": self._affinity(pod, host),
             "anti-affinity": self._anti_affinity(pod, host),
@@ -59,12 +69,23 @@ class Cluster:
         """The same, what pods mean to each other left out."""
         checks = {
             "unschedulable": not host.cordoned,
-            "taints": _tolerates(pod.shape.tolerations, host.taints),
+            "taints": tolerates(pod.shape.tolerations, host.taints),
             "node affinity": accepts(pod, host),
             "host ports": _ports_free(pod, host),
             "resources": _fits(pod, host),
+            "volumes": self._reachable(pod, host),
         }
         return next((name for name, passed in checks.items() if not passed), None)
+
+    def _reachable(self, pod: Pod, host: Host) -> bool:
+        """VolumeBinding: each volume that is bound already can be reached from the host."""
+        claims = [self.volume_claims.get(f"{pod.namespace}/{name}") for name in pod.shape.claims]
+        return all(
+            claim is not None
+            and claim.volume_name in self.volumes
+            and _any_term(self.volumes[claim.volume_name].terms, host)
+            for claim in claims
+        )
 
     def _bound(self) -> Iterable[tuple[Host, Pod]]:
         return ((host, pod) for host in self.hosts.values() for pod in host.pods)
@@ -135,7 +156,7 @@ def _takes_part(one: TopologySpreadConstraint, pod: Pod, host: Host) -> bool:
     """Whether a node is one of those among which a constraint balances."""
     if one.node_affinity_policy == "Honor" and not accepts(pod, host):
         return False
-    return one.node_taints_policy != "Honor" or _tolerates(pod.shape.tolerations, host.taints)
+    return one.node_taints_policy != "Honor" or tolerates(pod.shape.tolerations, host.taints)
 
 
 def _counted(one: TopologySpreadConstraint, owner: Pod, other: Pod) -> bool:
@@ -179,13 +200,17 @@ def accepts(pod: Pod, host: Host) -> bool:
     )
 
 
+def _any_term(terms: Sequence[NodeSelectorTerm], host: Host) -> bool:
+    return not terms or any(all(_holds(one, host.labels) for one in term.expressions) for term in terms)
+
+
 def _holds(one: Requirement, labels: Mapping[str, str]) -> bool:
     if one.key not in labels:
         return one.allows_absence()
     return one.allows(labels[one.key])
 
 
-def _tolerates(tolerations: Iterable[Toleration], taints: Iterable[Taint]) -> bool:
+def tolerates(tolerations: Iterable[Toleration], taints: Iterable[Taint]) -> bool:
     hard = [taint for taint in taints if taint.effect != TaintEffect.PREFER_NO_SCHEDULE]
     return all(any(one.tolerates(taint) for one in tolerations) for taint in hard)
 

@@ -205,7 +205,7 @@ def test_a_group_starts_on_an_open_node_when_no_limit_allows_a_larger_one():
     types = (a_type("default"),)
     own = template(limits={"cpu": "4"})
     first = pods(1, "2500m", name="first")
-    seen = after_pass(EMPTY, own, first, pods(3, affinity=(beside(HOSTNAME),)), types=types)
+    seen = after_pass(EMPTY, own, first, pods(2, affinity=(beside(HOSTNAME),)), types=types)
     assert skew(seen, HOSTNAME) == (1,)
 
 

@@ -41,6 +41,15 @@ class Budgets:
         mask: Mask = np.logical_and.reduce(table.limited <= left, axis=1)
         return mask
 
+    def affordable_instead(self, node: OpenedNode) -> Mask:
+        """The types that an open node could be instead of those it has, within the limits."""
+        table = node.table
+        if not table.limit_names:
+            return np.ones(len(table.table), dtype=np.bool_)
+        left = self.left(table, self._opened.get(table.pool.key, ())) + node.charge()
+        mask: Mask = np.logical_and.reduce(table.limited <= left, axis=1)
+        return mask
+
     def left(self, table: PoolTable, opened: Sequence[OpenedNode]) -> Amounts:
         """What is left of a pool's limits when only these nodes of this pass are opened, by limit name."""
         left: Amounts = self._left[table.pool.key].copy()

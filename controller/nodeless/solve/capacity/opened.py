@@ -14,6 +14,7 @@ from nodeless.model.pods import HostPort
 from nodeless.model.requirements import Conflict
 from nodeless.solve.capacity.diversity import most_possible
 from nodeless.solve.capacity.pool_table import Filled, PoolTable, Terms
+from nodeless.solve.capacity.price_cube import Prices
 from nodeless.solve.pods.classes import Amounts, Mask, PodClass, how_many, ports_conflict
 from nodeless.solve.pods.constraints import Wish
 from nodeless.solve.pods.rules import Rules
@@ -146,6 +147,29 @@ class OpenedNode:
 
         return most_possible(take, possible)
 
+    def beyond(
+        self, pods: PodClass, wish: Wish, affordable: Mask
+    ) -> tuple[NDArray[np.intp], Amounts, Prices] | None:
+        """Types that it could be instead, set aside or not: rows, how many of the class each takes, prices.
+
+        None where the node cannot take the class whatever its type.
+        """
+        terms = self.table.grow(self.terms, wish)
+        if isinstance(terms, Conflict):
+            return None
+        rows = np.flatnonzero(self.possible & terms.types & affordable)
+        counts = how_many(self.table.room[rows] - self.used, pods.requests)
+        if pods.shape.host_ports:
+            counts = np.minimum(counts, 0 if ports_conflict(pods.shape.host_ports, self.ports) else 1)
+            counts[~self.table.free_ports(pods.shape.host_ports)[rows]] = 0
+        return rows, counts, terms.prices[rows]
+
+    def become(self, rows: NDArray[np.intp]) -> None:
+        """Be any of these types, each of which holds what the node has."""
+        self.types = rows
+        self.spare = self.table.room[rows] - self.used
+        self.slack = self.spare.max(axis=0)
+
     def restrict(self, types: Mask) -> None:
         """Give up the types outside the mask; some must stay."""
         self._keep(types[self.types])
@@ -173,9 +197,7 @@ class OpenedNode:
         return counts
 
     def _keep(self, kept: Mask) -> None:
-        self.types = self.types[kept]
-        self.spare = self.table.room[self.types] - self.used
-        self.slack = self.spare.max(axis=0)
+        self.become(self.types[kept])
 
 
 def widen(nodes: Iterable[OpenedNode]) -> None:

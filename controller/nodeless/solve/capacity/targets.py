@@ -37,6 +37,7 @@ class Targets:
         packing: str,
         *,
         thrifty: bool = False,
+        wide: bool = False,
         apart: Mapping[PodClass, float] | None = None,
     ) -> None:
         """Prepare the choice.
@@ -46,9 +47,12 @@ class Targets:
             classes: All pods.
             packing: The policy where a pool has none of its own.
             thrifty: In pools with limits, types that count the least against them go before any price.
+            wide: No type is set aside for its price, whatever the packing.
             apart: Nodes that classes need for themselves: what is to come is shared among those.
         """
         self._thrifty = thrifty
+        self._wide = wide
+        self._begun: set[PodClass] = set()
         self._apart = apart or {}
         self._classes = tuple(classes)
         self._default = packing
@@ -59,11 +63,16 @@ class Targets:
 
     def begin(self, pods: PodClass) -> None:
         """A class is placed now; it is no longer to come."""
-        self._to_come = self._to_come - pods.requests * len(pods.pods)
+        if pods not in self._begun:
+            self._begun.add(pods)
+            self._to_come = self._to_come - pods.requests * len(pods.pods)
 
     def aims(self, table: PoolTable) -> bool:
         """Whether nodes of the pool are chosen by price."""
         return (table.pool.packing or self._default) == LOWEST_PRICE
+
+    def _by_price(self, table: PoolTable) -> bool:
+        return not self._wide and self.aims(table)
 
     def rank(self, table: PoolTable, pods: PodClass, terms: Terms, counts: Amounts) -> float | None:
         """What room for a pod costs on a fresh node (of the limits, if `thrifty`); None: no matter."""
@@ -71,7 +80,7 @@ class Targets:
         taken = np.minimum(counts[held], len(pods.pods))
         if self._thrifty and table.limit_names:
             return float((_shares(table)[held] / taken).min())
-        return float((terms.prices[held] / taken).min()) if self.aims(table) else None
+        return float((terms.prices[held] / taken).min()) if self._by_price(table) else None
 
     def types(
         self, table: PoolTable, pods: PodClass, terms: Terms, counts: Amounts, holds: Mask, want: int
@@ -79,7 +88,7 @@ class Targets:
         """The types that a fresh node keeps, of those that hold a pod of the class."""
         if self._thrifty and table.limit_names:
             return _least_charge(table, terms, counts, holds, want)
-        if not self.aims(table):
+        if not self._by_price(table):
             return holds
         rows = np.flatnonzero(holds)
         taken = np.minimum(counts[rows], want)

@@ -9,7 +9,7 @@ takes.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 
 import numpy as np
 
@@ -69,15 +69,18 @@ class Existing:
                     found.setdefault(taint, set()).add(slot.name)
         return found
 
-    def fill(self, pods: PodClass, waiting: Sequence[str], *, least: int = 0) -> dict[str, str]:
+    def fill(
+        self, pods: PodClass, waiting: Sequence[str], *, least: int = 0, beside: Sequence[Amounts] = ()
+    ) -> dict[str, str]:
         """Pod key to slot name for as many of the waiting pods as fit, in their order.
 
         The first pods of a group that must stay together only go where at least so many fit, or all that
-        wait, or where new nodes may take the others.
+        wait, or where new nodes may take the others. Slots that also have room for what others will ask for
+        `beside` these pods come first, those for the first amount before those for the next.
         """
         if not self._slots or not waiting:
             return {}
-        counts, order = self._candidates(pods)
+        counts, order = self._candidates(pods, beside)
         rules = pods.hard_rules
         if not rules:
             return self._take(pods, waiting, order, counts, len(waiting))
@@ -89,17 +92,20 @@ class Existing:
             if not taken:
                 break
             placed.update(taken)
-            counts, order = self._candidates(pods)
+            counts, order = self._candidates(pods, beside)
         return placed
 
-    def keep(self, pods: PodClass, places: Mapping[str, str]) -> dict[str, str]:
+    def keep(
+        self, pods: PodClass, places: Mapping[str, str], *, without: Container[str] = ()
+    ) -> dict[str, str]:
         """Pod key to slot name for as many of a class as still fit where they are expected.
 
         Args:
             pods: The class.
             places: Pod key to slot name for pods of any class; slots that are not there count for nothing.
+            without: Pods that have their places already.
         """
-        waiting = [key for key in pods.pods if places.get(key) in self._index]
+        waiting = [key for key in pods.pods if places.get(key) in self._index and key not in without]
         if not waiting:
             return {}
         expected: Amounts = np.zeros(len(self._slots), dtype=np.int64)
@@ -196,7 +202,7 @@ class Existing:
                 placed[key] = self._slots[index].name
         return placed
 
-    def _candidates(self, pods: PodClass) -> tuple[Amounts, Sequence[int]]:
+    def _candidates(self, pods: PodClass, beside: Sequence[Amounts]) -> tuple[Amounts, Sequence[int]]:
         """How many of a class each slot holds, rules apart; and the slots with room, best score first."""
         counts = how_many(self._free, pods.requests)
         tolerated, unwelcome = self._taints(pods.shape.tolerations)
@@ -207,15 +213,18 @@ class Existing:
         if ports:
             for index in np.flatnonzero(counts):
                 counts[index] = 0 if ports_conflict(ports, self._ports[index]) else 1
-        return counts, self._ranked(pods, counts, unwelcome)
+        cramped = np.full(len(self._slots), len(beside), dtype=np.int64)
+        for level, amount in reversed(list(enumerate(beside))):
+            cramped[(self._free >= pods.requests + amount).all(axis=1)] = level
+        return counts, self._ranked(pods, counts, unwelcome, cramped)
 
-    def _ranked(self, pods: PodClass, counts: Amounts, unwelcome: Amounts) -> Sequence[int]:
+    def _ranked(self, pods: PodClass, counts: Amounts, unwelcome: Amounts, cramped: Amounts) -> Sequence[int]:
         """The slots with room, best score first."""
         score = np.zeros(len(self._slots), dtype=np.int64)
         for weight, expressions in pods.demand.preferred:
             score += weight * self._all(expressions)
         candidates = np.flatnonzero(counts)
-        order = np.lexsort((candidates, unwelcome[candidates], -score[candidates]))
+        order = np.lexsort((candidates, unwelcome[candidates], -score[candidates], cramped[candidates]))
         return [int(index) for index in candidates[order]]
 
     def _options_of(self, keys: tuple[str, ...]) -> list[Option | None]:

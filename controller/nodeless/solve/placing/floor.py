@@ -1,13 +1,15 @@
 """The floor plan: every class in its order onto existing room and new nodes.
 
-Limits make it a knapsack: the node on which a dollar buys most may use up what two smaller ones
-needed. Where pods that limited pools would take are left over, the plan is made once more with nodes
-that count the least against their limits, and the one that leaves fewer pods is kept.
+Price decides where a pod goes, never whether. Where pods are left over that some pool could make a node
+for, the plan is made again in other ways, and the one that leaves the fewest is kept: with nodes that
+count the least against their pool's limits (limits make it a knapsack: the node on which a dollar buys most
+may use up what two smaller ones needed), with nodes as large as they come (`fewest-nodes`), with the groups
+of those pods served first, node by node, and with those pods ahead of all others.
 
 Where many nodes are there because pods keep off each other, `carried_plan` puts those first.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -22,6 +24,7 @@ from nodeless.solve.placing.apart import nodes_apart
 from nodeless.solve.placing.filling import Existing
 from nodeless.solve.placing.ordering import place_all, queue
 from nodeless.solve.placing.packing import Packing
+from nodeless.solve.placing.turns import Turn, ahead_of_others, by_group, plainly
 from nodeless.solve.pods.classes import PodClass
 from nodeless.solve.pods.profiles import Profiles
 from nodeless.solve.policy import Policy
@@ -31,6 +34,8 @@ from nodeless.solve.topology.tracking import Topology
 _MANY, _SHARE = 20, 0.3
 #: Nodes of a floor plan beyond which none is made again with those pods first.
 _MOST = 5000
+#: Classes and nodes up to which a plan that leaves pods is made again in every way.
+_FEW_CLASSES, _FEW_NODES = 200, 500
 _NOBODY: Mapping[PodClass, float] = MappingProxyType({})
 
 
@@ -69,13 +74,61 @@ class Floor:
         return sum(len(keys) for _, keys in self.left)
 
 
+def _in_order(ordered: Sequence[PodClass], _: Collection[PodClass]) -> list[Turn]:
+    return plainly(ordered)
+
+
+def _limits_matter(floor: Floor, site: Site) -> bool:
+    return any(_limited(pods, site.usable) for pods, _ in floor.left)
+
+
+def _prices_matter(floor: Floor, site: Site) -> bool:
+    return any(floor.targets.aims(table) for table in site.usable)
+
+
+def _groups_matter(floor: Floor, site: Site) -> bool:
+    return _few(floor, site) and any(pods.hard_rules.affinity for pods, _ in floor.left)
+
+
+def _few(floor: Floor, site: Site) -> bool:
+    """Whether a plan is so small that it may be made several times."""
+    return len(site.classes) <= _FEW_CLASSES and len(floor.nodes) <= _FEW_NODES
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One way to make the choices of a floor plan again, for pods that were left over."""
+
+    thrifty: bool = False
+    """Types that count the least against their pool's limits before any price."""
+    wide: bool = False
+    """No type is set aside for its price."""
+    turns: Callable[[Sequence[PodClass], Collection[PodClass]], list[Turn]] = _in_order
+    helps: Callable[[Floor, Site], bool] = _few
+
+
+_AS_ASKED = Choice()
+_CHOICES = (
+    Choice(thrifty=True, helps=_limits_matter),
+    Choice(wide=True, helps=_prices_matter),
+    Choice(turns=by_group, helps=_groups_matter),
+    Choice(turns=ahead_of_others),
+    Choice(wide=True, turns=by_group, helps=_groups_matter),
+    Choice(wide=True, turns=ahead_of_others),
+    Choice(thrifty=True, turns=ahead_of_others, helps=_limits_matter),
+)
+
+
 def floor_plan(site: Site) -> Floor:
     """The floor plan that leaves the fewest pods."""
     floor = _laid(site)
-    if not any(_limited(pods, site.usable) for pods, _ in floor.left):
-        return floor
-    other = _laid(site, thrifty=True)
-    return other if other.refused < floor.refused else floor
+    for choice in _CHOICES if floor.left else ():
+        if not any(_possible(pods, site) for pods, _ in floor.left):
+            break
+        if choice.helps(floor, site):
+            other = _laid(site, choice, left=[pods for pods, _ in floor.left])
+            floor = other if other.refused < floor.refused else floor
+    return floor
 
 
 def carried_plan(site: Site, floor: Floor) -> Floor | None:
@@ -94,16 +147,31 @@ def carried_plan(site: Site, floor: Floor) -> Floor | None:
     return other if other.refused <= floor.refused else None
 
 
-def _laid(site: Site, *, thrifty: bool = False, apart: Mapping[PodClass, float] = _NOBODY) -> Floor:
+def _laid(
+    site: Site,
+    choice: Choice | None = None,
+    *,
+    left: Collection[PodClass] = (),
+    apart: Mapping[PodClass, float] = _NOBODY,
+) -> Floor:
+    choice = choice or _AS_ASKED
     topology = Topology(site.snapshot, site.profiles, site.slots, site.usable)
     existing = Existing(site.slots, site.resources, topology)
     budgets = Budgets(site.snapshot, site.by_pool)
-    targets = Targets(site.usable, site.classes, site.policy.packing, thrifty=thrifty, apart=apart)
+    targets = Targets(
+        site.usable,
+        site.classes,
+        site.policy.packing,
+        thrifty=choice.thrifty,
+        wide=choice.wide,
+        apart=apart,
+    )
     waiting = sum(len(pods.pods) for pods in site.classes)
     supply = Supply(site.usable, site.policy.subnets, site.snapshot.claims.values(), waiting)
     packing = Packing(site.usable, budgets, topology, targets, supply, site.resources)
-    placements, left = place_all(queue(site.classes, topology.keys, apart), existing, packing, site.places)
-    return Floor(topology, existing, budgets, targets, supply, packing.nodes, placements, left)
+    turns = choice.turns(queue(site.classes, topology.keys, apart), left)
+    placements, left_over = place_all(turns, existing, packing, site.places)
+    return Floor(topology, existing, budgets, targets, supply, packing.nodes, placements, left_over)
 
 
 def _price_alone_counts(site: Site, targets: Targets) -> bool:
@@ -112,6 +180,15 @@ def _price_alone_counts(site: Site, targets: Targets) -> bool:
         all(map(targets.aims, site.usable))
         and (len(weights) == 1 or not any(table.limit_names for table in site.usable))
         and not any(pods.demand.preferred or pods.rules != pods.hard_rules for pods in site.classes)
+    )
+
+
+def _possible(pods: PodClass, site: Site) -> bool:
+    """Whether some pool could make a node for a class, limits and other pods apart."""
+    return any(
+        table.refuses(pods.shape.tolerations, soft=True) is None
+        and any(table.fresh(pods, wish) is not None for wish in pods.demand.required)
+        for table in site.usable
     )
 
 

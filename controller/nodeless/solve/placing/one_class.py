@@ -5,7 +5,7 @@ is carried out domain by domain; where limits may close one early, step by step,
 gets ahead of one that turns out to be full.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 
@@ -18,6 +18,7 @@ from nodeless.solve.capacity.opened import OpenedNode, Part
 from nodeless.solve.capacity.pool_table import PoolTable
 from nodeless.solve.capacity.supply import FREE, Way
 from nodeless.solve.capacity.targets import Targets
+from nodeless.solve.placing.growth import cheapest_growth
 from nodeless.solve.placing.open_nodes import OpenNodes
 from nodeless.solve.placing.relaxing import Attempt
 from nodeless.solve.pods.classes import PodClass
@@ -55,7 +56,17 @@ class Ground:
 class Placing:
     """One attempt to find room for a class on new nodes of some pools."""
 
-    def __init__(self, ground: Ground, pods: PodClass, attempt: Attempt, tables: Sequence[PoolTable]) -> None:
+    def __init__(
+        self,
+        ground: Ground,
+        pods: PodClass,
+        attempt: Attempt,
+        tables: Sequence[PoolTable],
+        *,
+        fresh: bool = False,
+    ) -> None:
+        """`fresh`: nodes that were opened before take none."""
+        self._first = len(ground.open) if fresh else 0
         self._ground = ground
         self._open = ground.open
         self._topology = ground.topology
@@ -162,7 +173,8 @@ class Placing:
             if size <= count:
                 break
             largest = [index for index in chosen if fresh[index] == size]
-            placed = self._into_fresh_nodes(largest, waiting, size, most=1)
+            placed = self._into_fresh_nodes(largest, waiting, size, most=1, least=size)
+            placed = placed or self._into_fresh_nodes(largest, waiting, size, most=1)
             if placed:
                 return placed
         if at is None:
@@ -176,7 +188,7 @@ class Placing:
 
     def _largest_fresh(self, index: int) -> int:
         counts = [
-            int(fresh[1].max())
+            int(fresh[1].max(where=self._ground.budgets.affordable(table), initial=0))
             for table in self._tables
             if (fresh := table.fresh(self._pods, self._wishes[index])) is not None
         ]
@@ -210,13 +222,58 @@ class Placing:
             if limit and self._open.nodes[index].table in self._tables:
                 asked = self._asked(self._wishes[option])
                 placed += self._open.put(index, asked, waiting, min(limit, want - placed), placed)
+        if placed < want and not reserved and self._topology.together_on_host(self._rules):
+            placed += self._into_grown_nodes(chosen, waiting[placed:], want - placed)
         return placed
+
+    def _into_grown_nodes(self, chosen: Sequence[int], waiting: Sequence[str], want: int) -> int:
+        """Room for pods that must be on nodes which are too small for them: those grow."""
+        placed = 0
+        vain: set[int] = set()
+        while placed < want:
+            growth = cheapest_growth(
+                self._open.nodes,
+                self._ground.budgets,
+                self._pods,
+                self._wishes,
+                self._growing(chosen, want - placed, vain),
+            )
+            if growth is None:
+                break
+            node = self._open.nodes[growth.index]
+            before = node.types
+            node.become(growth.rows)
+            asked = self._asked(self._wishes[growth.option])
+            taken = self._open.put(growth.index, asked, waiting, growth.take, placed)
+            if not taken:
+                node.become(before)
+                vain.add(growth.index)
+            placed += taken
+        return placed
+
+    def _growing(
+        self, chosen: Sequence[int], want: int, vain: Collection[int]
+    ) -> Iterator[tuple[int, int, int]]:
+        """Open nodes that the rules allow, the options that each may be in, and the most pods for it."""
+        host = self._topology.counters.on_nodes(self._rules, len(self._open))
+        if host is None:
+            return
+        for option in chosen:
+            possible = self._open.may_be(self._keys, self._options[option])
+            for index in np.flatnonzero(possible & (host > 0)).tolist():
+                node = self._open.nodes[index]
+                if index >= self._first and index not in vain and node.table in self._tables:
+                    most = min(want, int(host[index]))
+                    if not self._open.supply.untouched:
+                        most = min(most, self._open.supply.takes(node))
+                    yield index, option, most
 
     def _candidates(self, chosen: Sequence[int]) -> Iterator[tuple[int, int]]:
         """Open nodes that may have room, in order, each with the option that suits it best."""
-        if not len(self._open):
+        if len(self._open) <= self._first:
             return
         roomy = self._open.roomy(self._pods.requests)
+        roomy[: self._first] = False
         host = self._topology.counters.on_nodes(self._rules, len(self._open))
         if host is not None:
             roomy = roomy & (host > 0)
@@ -238,12 +295,16 @@ class Placing:
         most: int = ENDLESS,
         *,
         reserved: bool = False,
+        least: int = 1,
     ) -> int:
+        """Room on at most so many new nodes, each of which holds `least` of the class."""
         limit = self._topology.counters.on_fresh(self._rules)
         placed = opened = 0
         for table in self._tables:
             while placed < want and limit and opened < most:
-                wish = self._open_fresh(table, chosen, min(limit, want - placed), reserved=reserved)
+                wish = self._open_fresh(
+                    table, chosen, min(limit, want - placed), reserved=reserved, least=least
+                )
                 if wish is None:
                     break
                 opened += 1
@@ -281,17 +342,23 @@ class Placing:
         return (want - enough) // taken + 1 if want >= enough else 0
 
     def _open_fresh(
-        self, table: PoolTable, chosen: Sequence[int], want: int, *, reserved: bool = False
+        self,
+        table: PoolTable,
+        chosen: Sequence[int],
+        want: int,
+        *,
+        reserved: bool = False,
+        least: int = 1,
     ) -> Wish | None:
-        """Open a node that takes at least one of the class, in the option where a pod is cheapest."""
+        """Open a node that takes at least so many of the class, in the option where a pod is cheapest."""
         for _, wish, way in self._by_price(table, chosen, want):
-            if reserved and not way.reservation:
+            if (reserved and not way.reservation) or self._open.supply.room(way) < least:
                 continue
             fresh = table.fresh(self._pods, wish)
             if fresh is None:
                 continue
             terms, counts = fresh
-            holds = terms.types & (counts > 0)
+            holds = terms.types & (counts >= least)
             types = holds & self._ground.budgets.affordable(table)
             if not types.any() and self._ground.budgets.tighten(table):
                 self._open.refresh()

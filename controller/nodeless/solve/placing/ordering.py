@@ -15,7 +15,8 @@ from types import MappingProxyType
 
 from nodeless.solve.placing.filling import Existing
 from nodeless.solve.placing.packing import Packing
-from nodeless.solve.pods.classes import PodClass
+from nodeless.solve.placing.turns import Turn, followers_of, room_beside, served
+from nodeless.solve.pods.classes import Amounts, PodClass
 from nodeless.solve.pods.rules import Tally
 
 _NOBODY: Mapping[PodClass, float] = MappingProxyType({})
@@ -88,7 +89,7 @@ def _followers_after_leaders(ordered: Sequence[PodClass]) -> Iterator[PodClass]:
 
 
 def place_all(
-    ordered: Sequence[PodClass],
+    turns: Sequence[Turn],
     existing: Existing,
     packing: Packing,
     places: Mapping[str, str] = MappingProxyType({}),
@@ -96,7 +97,7 @@ def place_all(
     """Room for every class, there already or new.
 
     Args:
-        ordered: The classes.
+        turns: Whose turn it is, one after the other.
         existing: The room that is there.
         packing: New nodes.
         places: Where earlier passes put pods that still wait: they come before all others, and stay there
@@ -106,23 +107,44 @@ def place_all(
         Pods on slots by name, and the pods of each class for which there is no room.
     """
     placements: dict[str, str] = {}
-    for pods in ordered if places else ():
-        placements.update(existing.keep(pods, places))
-    left = []
-    for pods in ordered:
-        waiting = [key for key in pods.pods if key not in placements] if placements else pods.pods
-        keys = _place(pods, waiting, existing, packing, placements) if waiting else ()
-        if keys:
-            left.append((pods, keys))
+    ordered = list(dict.fromkeys(turn.pods for turn in turns))
+    _keep(ordered, existing, places, placements)
+    followers = followers_of(ordered)
+    waiting: dict[PodClass, Sequence[str]] = {
+        pods: [key for key in pods.pods if key not in placements] if placements else pods.pods
+        for pods in ordered
+    }
+    for turn in served(turns, waiting):
+        keys = waiting[turn.pods]
+        now, later = keys[: turn.most], keys[len(keys) if turn.most is None else turn.most :]
+        if turn.fresh:
+            left = packing.place(turn.pods, now, fresh=True)
+        else:
+            beside = room_beside(turn.pods, followers.get(turn.pods, ()), waiting)
+            left = _place(turn.pods, now, existing, packing, placements, beside)
+        waiting[turn.pods] = [*left, *later] if later else left
+    left_over = [(pods, keys) for pods, keys in waiting.items() if keys]
     progress = True
-    while progress and any(pods.rules for pods, _ in left):
+    while progress and any(pods.rules for pods, _ in left_over):
         again = [
             (pods, _place(pods, keys, existing, packing, placements) if pods.rules else keys)
-            for pods, keys in left
+            for pods, keys in left_over
         ]
-        progress = sum(len(keys) for _, keys in again) < sum(len(keys) for _, keys in left)
-        left = [(pods, keys) for pods, keys in again if keys]
-    return placements, left
+        progress = sum(len(keys) for _, keys in again) < sum(len(keys) for _, keys in left_over)
+        left_over = [(pods, keys) for pods, keys in again if keys]
+    return placements, left_over
+
+
+def _keep(
+    ordered: Sequence[PodClass], existing: Existing, places: Mapping[str, str], placements: dict[str, str]
+) -> None:
+    """Pods stay where they are expected; rules may let some of them in only after others."""
+    progress = bool(places)
+    while progress:
+        kept = [existing.keep(pods, places, without=placements) for pods in ordered]
+        for some in kept:
+            placements.update(some)
+        progress = any(kept) and any(pods.rules for pods in ordered)
 
 
 def _place(
@@ -131,11 +153,12 @@ def _place(
     existing: Existing,
     packing: Packing,
     placements: dict[str, str],
+    beside: Sequence[Amounts] = (),
 ) -> Sequence[str]:
     """Room for the waiting pods of one class; returns those that are left."""
     group = packing.largest_group(pods) if pods.hard_rules.affinity else 0
     for least in (group, 0) if group else (0,):
-        placed = existing.fill(pods, waiting, least=least)
+        placed = existing.fill(pods, waiting, least=least, beside=beside)
         placements.update(placed)
         waiting = packing.place(pods, [key for key in waiting if key not in placed] if placed else waiting)
         if not waiting:

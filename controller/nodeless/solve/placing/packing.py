@@ -46,8 +46,8 @@ class Packing:
     def nodes(self) -> Sequence[OpenedNode]:
         return self._ground.open.nodes
 
-    def place(self, pods: PodClass, waiting: Sequence[str]) -> Sequence[str]:
-        """Place what can be placed of a class; returns the pods that are left."""
+    def place(self, pods: PodClass, waiting: Sequence[str], *, fresh: bool = False) -> Sequence[str]:
+        """Place what can be placed of a class, `fresh`: on new nodes that nobody is on; the pods left."""
         self._ground.targets.begin(pods)
         for attempt in attempts(pods, self._tables, self._ground.targets.rank):
             if not waiting:
@@ -59,7 +59,7 @@ class Packing:
                 and table.fresh(pods, attempt.wish) is not None
             ]
             if tables:
-                waiting = Placing(self._ground, pods, attempt, tables).run(waiting)
+                waiting = Placing(self._ground, pods, attempt, tables, fresh=fresh).run(waiting)
         return waiting
 
     def largest_group(self, pods: PodClass) -> int:

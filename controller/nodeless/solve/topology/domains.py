@@ -9,14 +9,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from nodeless.model.labels import CAPACITY_TYPE, HOSTNAME, ZONE
-from nodeless.model.requirements import IN, Conflict, Requirement
+from nodeless.model.requirements import IN, Conflict, Requirement, Requirements
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.taints import Taint, untolerated
 from nodeless.solve.capacity.existing import Slot
+from nodeless.solve.capacity.outlook import surely
 from nodeless.solve.capacity.pool_table import PoolTable, prefers_only
 from nodeless.solve.pods.constraints import Wish, wish_of
 from nodeless.solve.pods.rules import NodeFilter
-from nodeless.solve.topology.partaking import NodeOutlook, takes_part
+from nodeless.solve.topology.partaking import ON_EVERY_NODE, NodeOutlook, all_hold, any_holds, takes_part
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,6 +27,8 @@ class Place:
     labels: Mapping[str, str]
     taints: tuple[Taint, ...]
     slot: int | None
+    possible: tuple[Requirements, ...] = ()
+    """For each type that a claim may become, its labels; empty for a node."""
 
 
 def places_of(snapshot: Snapshot, slots: Sequence[Slot], keys: Sequence[str]) -> dict[str, Place]:
@@ -37,7 +40,7 @@ def places_of(snapshot: Snapshot, slots: Sequence[Slot], keys: Sequence[str]) ->
     for index, slot in enumerate(slots):
         certain = {key: slot.domains(key) for key in keys}
         more = {key: next(iter(values)) for key, values in certain.items() if len(values) == 1}
-        places[slot.name] = Place({**slot.labels, **more}, slot.taints, index)
+        places[slot.name] = Place({**slot.labels, **more}, slot.taints, index, slot.possible)
     return places
 
 
@@ -48,7 +51,7 @@ class Domains:
         self._tables = tuple(tables)
         self._places = places
         self._universes: dict[tuple[str, NodeFilter | None], tuple[str, ...]] = {}
-        self._passes: dict[tuple[NodeFilter, str], bool] = {}
+        self._passes: dict[tuple[NodeFilter, str], bool | None] = {}
         self._launchable: dict[str, tuple[str, ...]] = {}
 
     def launchable(self, key: str) -> tuple[str, ...]:
@@ -65,14 +68,14 @@ class Domains:
             there = {
                 place.labels[key]
                 for name, place in self._places.items()
-                if key in place.labels and self.passes(nodes, name)
+                if key in place.labels and self.passes(nodes, name) is not False
             }
             to_come = {value for value in self.launchable(key) if self._may_come(key, value, nodes)}
             self._universes[memo] = tuple(sorted(there | to_come))
         return self._universes[memo]
 
-    def passes(self, nodes: NodeFilter | None, name: str) -> bool:
-        """Whether a node that exists takes part in a spread constraint."""
+    def passes(self, nodes: NodeFilter | None, name: str) -> bool | None:
+        """Whether a node, there or to come, takes part in a spread constraint; None: not known yet."""
         if nodes is None:
             return True
         memo = (nodes, name)
@@ -110,19 +113,47 @@ def _makes(table: PoolTable, wish: Wish, nodes: NodeFilter | None) -> bool:
     return nodes is None or takes_part(nodes, NodeOutlook(table, terms.requirements)) is not False
 
 
-def _passes(nodes: NodeFilter, place: Place) -> bool:
-    if any(key not in place.labels for key in nodes.keys):
-        return False
+def _passes(nodes: NodeFilter, place: Place) -> bool | None:
     if nodes.tolerations is not None:
         hard = [taint for taint in place.taints if not prefers_only(taint)]
         if untolerated(hard, nodes.tolerations) is not None:
             return False
-    return any(
-        all(_holds(expression, place.labels) for expression in expressions)
+    alternatives = [
+        all_hold([_holds(expression, place) for expression in expressions])
         for expressions in nodes.alternatives
-    )
+    ]
+    return all_hold([any_holds(alternatives), *(_bears(key, place) for key in nodes.keys)])
 
 
-def _holds(expression: Requirement, labels: Mapping[str, str]) -> bool:
-    value = labels.get(expression.key)
-    return expression.allows_absence() if value is None else expression.allows(value)
+def _holds(expression: Requirement, place: Place) -> bool | None:
+    value = place.labels.get(expression.key)
+    if value is not None:
+        return expression.allows(value)
+    if not place.possible:
+        return expression.allows_absence()
+    if expression.key == HOSTNAME:
+        return expression.complement  # no pod knows the name of a node to come
+    verdicts = {_of_type(expression, labels.get(expression.key)) for labels in place.possible}
+    return verdicts.pop() if len(verdicts) == 1 else None
+
+
+def _of_type(expression: Requirement, label: Requirement | None) -> bool | None:
+    if surely(expression, label):
+        return True
+    return None if label is not None and label.overlaps(expression) else False
+
+
+def _bears(key: str, place: Place) -> bool | None:
+    """Whether a node bears a label; every node that is to come gets its hostname, whatever else it gets."""
+    if key in place.labels:
+        return True
+    if not place.possible:
+        return False
+    if key in ON_EVERY_NODE:
+        return True
+    labels = [known.get(key) for known in place.possible]
+    verdicts = {
+        False if label is None or label.is_empty() else None if label.allows_absence() else True
+        for label in labels
+    }
+    return verdicts.pop() if len(verdicts) == 1 else None

@@ -5,6 +5,7 @@ accepts, whose taints it tolerates (where the policies say so), and that bear al
 keys. Of a node to come some labels are open until it is narrowed further or launched.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nodeless.model.labels import ARCH, CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, OS, WELL_KNOWN, ZONE
@@ -15,7 +16,7 @@ from nodeless.solve.capacity.pool_table import PoolTable, prefers_only
 from nodeless.solve.pods.rules import NodeFilter
 
 #: Labels that every node bears, whatever is known of it.
-_ON_EVERY_NODE = frozenset((HOSTNAME, ZONE, CAPACITY_TYPE, INSTANCE_TYPE, ARCH, OS))
+ON_EVERY_NODE = frozenset((HOSTNAME, ZONE, CAPACITY_TYPE, INSTANCE_TYPE, ARCH, OS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +34,10 @@ def takes_part(nodes: NodeFilter, node: NodeOutlook) -> bool | None:
         if untolerated(hard, nodes.tolerations) is not None:
             return False
     verdicts = [
-        _all([_holds(expression, node) for expression in expressions]) for expressions in nodes.alternatives
+        all_hold([_holds(expression, node) for expression in expressions])
+        for expressions in nodes.alternatives
     ]
-    return _all([_any(verdicts), *(_bears(key, node) for key in nodes.keys)])
+    return all_hold([any_holds(verdicts), *(_bears(key, node) for key in nodes.keys)])
 
 
 def _holds(expression: Requirement, node: NodeOutlook) -> bool | None:
@@ -50,7 +52,7 @@ def _holds(expression: Requirement, node: NodeOutlook) -> bool | None:
 
 
 def _bears(key: str, node: NodeOutlook) -> bool | None:
-    if key in _ON_EVERY_NODE:
+    if key in ON_EVERY_NODE:
         return True
     label = node.requirements.get(key)
     if label is None:
@@ -65,9 +67,11 @@ def _open(key: str, node: NodeOutlook) -> bool:
     return key in WELL_KNOWN or node.table.table.carries(key)
 
 
-def _all(verdicts: list[bool | None]) -> bool | None:
+def all_hold(verdicts: Sequence[bool | None]) -> bool | None:
+    """The conjunction of verdicts of which some are not known."""
     return False if False in verdicts else None if None in verdicts else True
 
 
-def _any(verdicts: list[bool | None]) -> bool | None:
+def any_holds(verdicts: Sequence[bool | None]) -> bool | None:
+    """The disjunction of verdicts of which some are not known."""
     return True if True in verdicts else None if None in verdicts else False

@@ -43,7 +43,7 @@ class Topology:
             if place is None:
                 continue
             for tally in profiles.counted_in(pod):
-                if not self.domains.passes(tally.nodes, pod.node_name):
+                if self.domains.passes(tally.nodes, pod.node_name) is False:
                     continue
                 if tally.key == HOSTNAME:
                     self.counters[tally].total += 1
@@ -79,16 +79,22 @@ class Topology:
         """Pods were placed on a slot."""
         slot = self._slots[index]
         for tally in adds:
-            if not self.domains.passes(tally.nodes, slot.name):
+            part = self.domains.passes(tally.nodes, slot.name)
+            if part is False:
                 continue
             counter = self.counters[tally]
             if tally.key == HOSTNAME:
                 counter.slots[index] += number
                 counter.total += number
-            else:
-                values = slot.domains(tally.key)
-                if len(values) == 1 or tally.repels:
-                    counter.add(sorted(values), number)
+                continue
+            values = sorted(slot.domains(tally.key))
+            if len(values) == 1 or tally.repels or tally.nodes is not None:
+                # One of the domains of a spread gets the pods, and it is not known which: each may be fuller,
+                # none may be counted on.
+                counter.add(values, number)
+                if part is None or len(values) > 1:
+                    for value in values:
+                        counter.doubt(value, number)
 
     def counts_on_node(self, adds: Sequence[Tally], index: int) -> bool:
         """Whether `count_on_node` has anything to do."""

@@ -1,0 +1,127 @@
+"""Who is served when pods that must share nodes were left over: their whole group, node after node.
+
+Classes in their order fill few nodes with the pods that others must be beside, and leave those others no
+room. Here one pod that leads a group gets a node of its own, its followers come at once, then the next one,
+as long as any follower waits.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nodeless.model.labels import HOSTNAME
+from nodeless.solve.pods.classes import Amounts, PodClass
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Turn:
+    """Room is looked for, for pods of one class."""
+
+    pods: PodClass
+    most: int | None = None
+    """Only for so many of them; None: all that wait."""
+    fresh: bool = False
+    """Only on a new node that nobody is on."""
+    followers: tuple[PodClass, ...] = ()
+    """Where given: only while any pod of these waits."""
+
+
+def plainly(ordered: Sequence[PodClass]) -> list[Turn]:
+    """Each class once, with all its pods."""
+    return [Turn(pods) for pods in ordered]
+
+
+def by_group(ordered: Sequence[PodClass], left: Collection[PodClass]) -> list[Turn]:
+    """The groups of pods that were left over first, then each class once."""
+    leaders = _leaders(ordered)
+    turns: list[Turn] = []
+    for pods in ordered:
+        if pods not in left or not leaders.get(pods):
+            continue
+        group = _group(pods, leaders)
+        followers = tuple(one for one in ordered if one in group and _led(leaders, one))
+        for root in ordered:
+            if root in group and not _led(leaders, root):
+                most = None if _wants_itself(root) else 1
+                for _ in range(1 if most is None else len(root.pods)):
+                    turns.append(Turn(root, most, fresh=True, followers=followers or (root,)))
+                    turns += [Turn(one) for one in followers]
+    return [*turns, *plainly(ordered)]
+
+
+def ahead_of_others(ordered: Sequence[PodClass], left: Collection[PodClass]) -> list[Turn]:
+    """The pods that were left over first, with those whom they must be beside; then each class."""
+    leaders = _leaders(ordered)
+    wanted: set[PodClass] = set()
+    for pods in left:
+        wanted |= _group(pods, leaders)
+    return [*plainly([pods for pods in ordered if pods in wanted]), *plainly(ordered)]
+
+
+def _leaders(ordered: Sequence[PodClass]) -> Mapping[PodClass, frozenset[PodClass]]:
+    """For each class those classes that may have the pods which it must share a node with."""
+    return {
+        pods: frozenset(
+            other
+            for rule in pods.hard_rules.affinity
+            for tally in rule.tallies
+            if tally.key == HOSTNAME
+            for other in ordered
+            if tally in other.adds
+        )
+        for pods in ordered
+        if pods.hard_rules.affinity
+    }
+
+
+def followers_of(ordered: Sequence[PodClass]) -> Mapping[PodClass, frozenset[PodClass]]:
+    """For each class that others must share nodes with: those, and whoever follows them in turn."""
+    leaders = {pods: some - {pods} for pods, some in _leaders(ordered).items() if not _wants_itself(pods)}
+    result: dict[PodClass, set[PodClass]] = {}
+    for pods in leaders:
+        for leader in _group(pods, leaders) - {pods}:
+            result.setdefault(leader, set()).add(pods)
+    return {leader: frozenset(some) for leader, some in result.items()}
+
+
+def room_beside(
+    pods: PodClass, followers: Iterable[PodClass], waiting: Mapping[PodClass, Sequence[str]]
+) -> list[Amounts]:
+    """What followers that wait ask for: all of them, and the share of one of the leading pods."""
+    listed = [one for one in followers if waiting[one]]
+    if not listed:
+        return []
+    ahead = len(waiting[pods])
+    return [
+        sum((one.requests * len(waiting[one]) for one in listed), np.int64(0) * pods.requests),
+        sum((one.requests * -(-len(waiting[one]) // ahead) for one in listed), np.int64(0) * pods.requests),
+    ]
+
+
+def _led(leaders: Mapping[PodClass, frozenset[PodClass]], pods: PodClass) -> bool:
+    """Whether a class waits for another."""
+    return bool(leaders.get(pods, frozenset()) - {pods}) and not _wants_itself(pods)
+
+
+def _wants_itself(pods: PodClass) -> bool:
+    return any(rule.counts_itself for rule in pods.hard_rules.affinity)
+
+
+def _group(pods: PodClass, leaders: Mapping[PodClass, frozenset[PodClass]]) -> set[PodClass]:
+    """A class, those whom it follows, and whom those follow."""
+    group: set[PodClass] = set()
+    pending = [pods]
+    while pending:
+        one = pending.pop()
+        if one not in group:
+            group.add(one)
+            pending.extend(leaders.get(one, ()))
+    return group
+
+
+def served(turns: Sequence[Turn], waiting: Mapping[PodClass, Sequence[str]]) -> Iterator[Turn]:
+    """The turns that are of use while they are taken; `waiting` changes meanwhile."""
+    for turn in turns:
+        if waiting[turn.pods] and (not turn.followers or any(waiting[one] for one in turn.followers)):
+            yield turn
