@@ -7,6 +7,7 @@ was made for Karpenter finds what it expects.
 
 from nodeless.launch import mime
 from nodeless.launch.kubelet_arguments import Bootstrap, extra_arguments
+from nodeless.launch.shell import bare, quoted
 
 _CONTINUED = " \\\n"
 
@@ -16,6 +17,8 @@ def user_data(bootstrap: Bootstrap, *, ubuntu: bool = False) -> str:
 
     Raises:
         nodeless.launch.mime.MimeError: The custom text begins as an archive but is none.
+        nodeless.launch.kubelet_arguments.ArgumentError: Something cannot be told to the kubelet.
+        nodeless.launch.shell.ShellError: Something cannot be written into a script.
     """
     parts = custom_parts(bootstrap.custom)
     parts.append((mime.SHELL, bootstrap_script(bootstrap, ubuntu=ubuntu)))
@@ -35,8 +38,8 @@ def bootstrap_script(bootstrap: Bootstrap, *, ubuntu: bool = False) -> str:
     """The shell script that makes the node join."""
     cluster = bootstrap.cluster
     call = (
-        f"/etc/eks/bootstrap.sh '{cluster.name}' --apiserver-endpoint '{cluster.endpoint}' "
-        f"--b64-cluster-ca '{cluster.certificate_authority}'"
+        f"/etc/eks/bootstrap.sh {quoted(cluster.name)} --apiserver-endpoint {quoted(cluster.endpoint)} "
+        f"--b64-cluster-ca {quoted(cluster.certificate_authority)}"
     )
     options = _options_of_v1(bootstrap) if bootstrap.of_v1 else _options(bootstrap, ubuntu=ubuntu)
     if bootstrap.instance_store_raid and not ubuntu:
@@ -55,9 +58,9 @@ def _options(bootstrap: Bootstrap, *, ubuntu: bool) -> list[str]:
     return [
         "--ip-family ipv6" if bootstrap.ipv6 else "",
         "" if bootstrap.max_pods is None else "--use-max-pods false",
-        "" if ubuntu else f"--container-runtime {runtime}",
-        f"--kubelet-extra-args '{arguments}'" if arguments else "",
-        f"--dns-cluster-ip '{bootstrap.cluster_dns}'" if bootstrap.cluster_dns else "",
+        "" if ubuntu else f"--container-runtime {bare(runtime)}",
+        f"--kubelet-extra-args {quoted(arguments)}" if arguments else "",
+        f"--dns-cluster-ip {quoted(bootstrap.cluster_dns)}" if bootstrap.cluster_dns else "",
     ]
 
 
@@ -66,7 +69,7 @@ def _options_of_v1(bootstrap: Bootstrap) -> list[str]:
     arguments = extra_arguments(bootstrap)
     return [
         "--ip-family ipv6" if bootstrap.ipv6 else "",
-        f"--dns-cluster-ip '{bootstrap.cluster_dns}'" if bootstrap.cluster_dns else "",
+        f"--dns-cluster-ip {quoted(bootstrap.cluster_dns)}" if bootstrap.cluster_dns else "",
         "" if bootstrap.max_pods is None else "--use-max-pods false",
-        f"--kubelet-extra-args '{arguments}'" if arguments else "",
+        f"--kubelet-extra-args {quoted(arguments)}" if arguments else "",
     ]

@@ -12,10 +12,11 @@ from typing import Any
 import yaml
 
 from nodeless.launch import mime
-from nodeless.launch.kubelet_arguments import Bootstrap, go_duration, pairs
+from nodeless.launch.kubelet_arguments import Bootstrap, go_duration, pairs, quoted_flag
 
 _NODE_CONFIG_API = "node.eks.aws/"
 _LOOKS_LIKE_NODE_CONFIG = re.compile(r"^\s*apiVersion:\s*[\"']?node\.eks\.aws/", re.MULTILINE)
+_NOT_BARE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 _HINT = "hint: give a NodeConfig of node.eks.aws/v1alpha1, or a script that begins with #!"
 
 
@@ -29,10 +30,17 @@ def user_data(bootstrap: Bootstrap) -> str:
     Raises:
         nodeless.launch.mime.MimeError: The custom text begins as an archive but is none.
         YamlError: A NodeConfig of the custom text is no YAML, or another kind.
+        nodeless.launch.kubelet_arguments.ArgumentError: A label cannot be told to the kubelet.
     """
     parts = _custom_parts(bootstrap.custom)
-    parts.append((mime.NODE_CONFIG, json.dumps(node_config(bootstrap), indent=2)))
+    parts.append((mime.NODE_CONFIG, _json_and_yaml(node_config(bootstrap))))
     return mime.archive(parts)
+
+
+def _json_and_yaml(document: dict[str, Any]) -> str:
+    """Read alike as JSON and as YAML, which knows no pairs of surrogates and wants some signs escaped."""
+    text = json.dumps(document, indent=2, ensure_ascii=False)
+    return _NOT_BARE.sub(lambda sign: f"\\u{ord(sign.group()):04x}", text)
 
 
 def _custom_parts(custom: str) -> list[tuple[str, str]]:
@@ -90,7 +98,7 @@ def node_config(bootstrap: Bootstrap) -> dict[str, Any]:
             },
             "kubelet": {
                 "config": kubelet_configuration(bootstrap),
-                "flags": [f'--node-labels="{labels}"'],
+                "flags": [quoted_flag("node-labels", labels)],
             },
             **storage,
         },

@@ -33,7 +33,14 @@ _KUBELET_LABELS = frozenset(
         "node.kubernetes.io/instance-type",
     }
 )
+#: What ends a word or a line for bootstrap.sh, nodeadm and systemd, through which arguments reach it.
+_UNSPEAKABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029'\"\\]")
+_HINT = "hint: labels and taints hold letters, digits, -, _ and .; settings quantities, shares and durations"
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s)")
+
+
+class ArgumentError(ValueError):
+    """A text that cannot be told to the kubelet on its command line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,12 +127,16 @@ def registration_taints(taints: Iterable[Taint], startup_taints: Iterable[Taint]
 def extra_arguments(bootstrap: Bootstrap) -> str:
     """The kubelet's command line as AL2's bootstrap script takes it (`--kubelet-extra-args`).
 
-    Karpenter v1 has lists and maps in double quotes.
+    Karpenter v1 has lists and maps in double quotes. The script writes it into a unit of systemd, between
+    single quotes, and systemd splits it at blanks that are in no quotes.
+
+    Raises:
+        ArgumentError: A text would end its word or its line there.
     """
     kubelet = bootstrap.kubelet
     flag = _quoted if bootstrap.of_v1 else _flag
     words = [flag("node-labels", pairs(bootstrap.labels.items(), "="))]
-    words.append(flag("register-with-taints", ",".join(str(taint) for taint in bootstrap.taints)))
+    words.append(flag("register-with-taints", ",".join(map(_taint, bootstrap.taints))))
     if bootstrap.max_pods is not None:
         words.append(f"--max-pods={bootstrap.max_pods}")
     if kubelet.pods_per_core is not None:
@@ -152,16 +163,45 @@ def extra_arguments(bootstrap: Bootstrap) -> str:
 
 
 def pairs(items: Iterable[tuple[str, str]], separator: str) -> str:
-    """`a=1,b=2`, sorted by key."""
-    return ",".join(f"{key}{separator}{value}" for key, value in sorted(items))
+    """`a=1,b=2`, sorted by key. Raises ArgumentError when a key or a value would read as another pair."""
+    return ",".join(
+        f"{_without(key, ',=<')}{separator}{_without(value, ',')}" for key, value in sorted(items)
+    )
+
+
+def _taint(taint: Taint) -> str:
+    for text in (taint.key, taint.value):
+        _without(text, ",=:")
+    return str(taint)
+
+
+def _without(text: str, signs: str) -> str:
+    """The text, when none of the signs that separate it from others is in it."""
+    if found := next((sign for sign in signs if sign in text), ""):
+        raise ArgumentError(f"user data: {text[:80]!r} cannot hold {found!r} in a list; {_HINT}")
+    return text
 
 
 def _flag(name: str, value: str) -> str:
-    return f"--{name}={value}" if value else ""
+    if not value:
+        return ""
+    return quoted_flag(name, value) if " " in value else f"--{name}={one_word(name, value)}"
 
 
 def _quoted(name: str, value: str) -> str:
-    return _flag(name, value and f'"{value}"')
+    return quoted_flag(name, value) if value else ""
+
+
+def quoted_flag(name: str, value: str) -> str:
+    """An argument with its value in double quotes. Raises ArgumentError."""
+    return f'--{name}="{one_word(name, value)}"'
+
+
+def one_word(name: str, value: str) -> str:
+    """The value, when nothing in it ends a word that stands in quotes. Raises ArgumentError."""
+    if found := _UNSPEAKABLE.search(value):
+        raise ArgumentError(f"user data: --{name} cannot hold {found.group()!r}; {_HINT}")
+    return value
 
 
 def go_duration(text: str) -> str:

@@ -5,6 +5,7 @@ byte for byte (the launch template's name depends on it).
 """
 
 import email
+from collections.abc import Iterable
 
 BOUNDARY = "//"
 SHELL = 'text/x-shellscript; charset="us-ascii"'
@@ -22,11 +23,21 @@ def is_archive(text: str) -> bool:
 
 def archive(parts: list[tuple[str, str]]) -> str:
     """The archive of (content type, text) parts, lines ended by LF alone."""
-    lines = ["MIME-Version: 1.0", f'Content-Type: multipart/mixed; boundary="{BOUNDARY}"', ""]
+    parts = [(" ".join(kind.split()), text.replace("\r", "")) for kind, text in parts]
+    boundary = _boundary(text for _, text in parts)
+    lines = ["MIME-Version: 1.0", f'Content-Type: multipart/mixed; boundary="{boundary}"', ""]
     for content_type, text in parts:
-        lines += [f"--{BOUNDARY}", f"Content-Type: {content_type}", "", text]
-    lines.append(f"--{BOUNDARY}--")
-    return "\n".join(lines).replace("\r", "") + "\n"
+        lines += [f"--{boundary}", f"Content-Type: {content_type}", "", text]
+    lines.append(f"--{boundary}--")
+    return "\n".join(lines) + "\n"
+
+
+def _boundary(texts: Iterable[str]) -> str:
+    """Karpenter's boundary, unless a part has it in itself: then a longer one that no part has."""
+    whole, boundary = "\n".join(["", *texts]), BOUNDARY
+    while f"\n--{boundary}" in whole:
+        boundary += "/"
+    return boundary
 
 
 def parts_of(text: str) -> list[tuple[str, str]]:

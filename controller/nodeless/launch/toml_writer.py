@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import date, datetime, time
 from typing import Any
 
-_BARE = re.compile(r"^[A-Za-z0-9_-]+$")
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def to_toml(document: Mapping[str, Any]) -> str:
@@ -37,7 +37,12 @@ def _is_table_like(value: Any) -> bool:
 
 
 def _key(key: str) -> str:
-    return key if _BARE.match(key) else json.dumps(key, ensure_ascii=False)
+    return key if _BARE.fullmatch(key) else _string(key)
+
+
+def _string(text: str) -> str:
+    """A basic string: as in JSON, but for the one control character that JSON leaves as it is."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _value(value: Any) -> str:
@@ -45,7 +50,7 @@ def _value(value: Any) -> str:
         case bool():
             return str(value).lower()
         case str():
-            return json.dumps(value, ensure_ascii=False)
+            return _string(value)
         case int() | float():
             return repr(value)
         case datetime() | date() | time():

@@ -16,8 +16,9 @@ from nodeless.launch import al2, al2023, bottlerocket, windows
 from nodeless.launch.al2023 import YamlError
 from nodeless.launch.bottlerocket import TomlError
 from nodeless.launch.families import FAMILIES, family_of
-from nodeless.launch.kubelet_arguments import Bootstrap
+from nodeless.launch.kubelet_arguments import ArgumentError, Bootstrap
 from nodeless.launch.mime import MimeError
+from nodeless.launch.shell import ShellError
 from nodeless.launch.windows import PowerShellError
 
 #: EC2's limit of the decoded text, in bytes, and the size from which on little is left of it (Karpenter v1).
@@ -41,7 +42,10 @@ def user_data(family: str, bootstrap: Bootstrap) -> str:
         UserDataError: The custom text cannot be merged, or the family is unknown.
     """
     text = _text(family, bootstrap)
-    size = len(text.encode())
+    try:
+        size = len(text.encode())
+    except UnicodeEncodeError as error:
+        raise UserDataError(f"user data is no text: {error.reason}; hint: write it in UTF-8") from None
     if size > MAX_BYTES:
         raise UserDataTooLongError(
             f"user data has {size} bytes, EC2 takes {MAX_BYTES}; hint: shorten spec.userData"
@@ -72,6 +76,8 @@ def _text(family: str, bootstrap: Bootstrap) -> str:
                 return bootstrap.custom
             case _ if family_of(family).windows_build:
                 return windows.user_data(replace(bootstrap, eni_limited_pod_density=False))
-    except (MimeError, TomlError, YamlError, PowerShellError) as error:
+    except (ArgumentError, MimeError, PowerShellError, ShellError, TomlError, YamlError) as error:
         raise UserDataError(str(error)) from error
+    except UnicodeEncodeError as error:
+        raise UserDataError(f"user data is no text: {error.reason}; hint: write it in UTF-8") from None
     raise UserDataError(f"amiFamily {family!r} is not known; hint: use one of {', '.join(FAMILIES)}")

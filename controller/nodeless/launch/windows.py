@@ -10,6 +10,14 @@ from nodeless.launch.kubelet_arguments import Bootstrap, extra_arguments
 
 _OPEN, _CLOSE = "<powershell>", "</powershell>"
 _SCRIPT = "$env:ProgramFiles\\Amazon\\EKS\\Start-EKSBootstrap.ps1"
+#: Inside the one line that is ours, tags of EC2Launch count wherever they stand.
+_ANY_TAG = re.compile(r"</?\s*(powershell|script|persist|runAsLocalSystem|version|detach)", re.IGNORECASE)
+#: PowerShell takes the curly quotes of word processors for straight ones.
+_QUOTES = re.compile(
+    "['\N{LEFT SINGLE QUOTATION MARK}\N{RIGHT SINGLE QUOTATION MARK}"
+    "\N{SINGLE LOW-9 QUOTATION MARK}\N{SINGLE HIGH-REVERSED-9 QUOTATION MARK}]"
+)
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _TAG = re.compile(r"^\s*</?(powershell|script|persist|runasLocalSystem)>", re.IGNORECASE | re.MULTILINE)
 
 
@@ -21,7 +29,8 @@ def user_data(bootstrap: Bootstrap) -> str:
     """The whole document.
 
     Raises:
-        PowerShellError: The custom text has tags of EC2Launch inside.
+        PowerShellError: The custom text has tags of EC2Launch inside, or a setting has one or a line break.
+        nodeless.launch.kubelet_arguments.ArgumentError: Something cannot be told to the kubelet.
     """
     lines = [_OPEN]
     custom = _own_text(bootstrap.custom)
@@ -57,5 +66,9 @@ def _bootstrap_call(bootstrap: Bootstrap) -> str:
 
 
 def quoted(text: str) -> str:
-    """A PowerShell string in which nothing is expanded."""
-    return "'" + text.replace("'", "''") + "'"
+    """A PowerShell string in which nothing is expanded. Raises PowerShellError."""
+    if found := _CONTROL.search(text) or _ANY_TAG.search(text):
+        raise PowerShellError(
+            f"user data cannot hold {found.group()!r} of {text[:80]!r}; hint: write the setting without it"
+        )
+    return "'" + _QUOTES.sub(r"\g<0>\g<0>", text) + "'"
