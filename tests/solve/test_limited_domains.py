@@ -6,9 +6,22 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from nodeless.model.instance_types import Offering
-from nodeless.model.labels import CAPACITY_TYPE, HOSTNAME, ON_DEMAND, SPOT, ZONE
+from nodeless.model.labels import ARCH, CAPACITY_TYPE, HOSTNAME, ON_DEMAND, SPOT, ZONE
+from nodeless.model.pods import LabelSelector
 from nodeless.solve import FEWEST_NODES, Policy, solve
-from tests.solve.factories import NOW, beside, instance_type, needs, plan, pods, pool, snapshot, spread, term
+from tests.solve.factories import (
+    NOW,
+    beside,
+    instance_type,
+    needs,
+    plan,
+    pods,
+    pool,
+    selecting,
+    snapshot,
+    spread,
+    term,
+)
 from tests.solve.passes import after_pass, skew
 from tests.solve.topology_worlds import TYPES, pools_of, workloads
 
@@ -52,6 +65,23 @@ def test_two_spreads_find_their_way_in_a_pool_with_limits(sold, number):
     for key in (ZONE, CAPACITY_TYPE):
         fewest, *_, most = skew(after, key)
         assert most - fewest <= 1
+
+
+def test_a_limit_that_is_far_away_leaves_a_spread_the_room_it_needs():
+    """Divided pod by pod, as if a limit could close a zone, w0 took the one zone that w2 had left."""
+    others, everybody = selecting(app="b"), LabelSelector()
+    near = term(needs(ZONE, "In", "z1", "z2"))
+    ahead = spread(ARCH), replace(spread(ZONE), selector=others)
+    both = replace(spread(ZONE), selector=everybody), replace(spread(ARCH), selector=everybody)
+    both = both[0], replace(both[1], node_affinity_policy="Ignore")
+    wanted = [
+        pods(2, "100m", name="w0", labels={"app": "web"}, spread=ahead),
+        pods(1, "100m", name="w1", labels={"app": "web"}),
+        pods(2, "100m", name="w2", labels={"app": "web"}, spread=both, required_terms=(near,)),
+    ]
+    for limits in (None, {"cpu": "1000", "nodes": "1000"}):
+        result = plan(*wanted, pool("default", limits=limits), types=TYPES, policy=FEW)
+        assert not result.refusals
 
 
 def test_a_limit_of_one_node_takes_the_alternative_that_holds_all_pods():

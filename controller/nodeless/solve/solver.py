@@ -52,7 +52,7 @@ from nodeless.solve.capacity.type_table import TypeTable
 from nodeless.solve.improving.bound import lower_bound
 from nodeless.solve.improving.repacking import Packed, repack
 from nodeless.solve.improving.standing import Standing
-from nodeless.solve.placing.floor import Floor, Site, carried_plan, floor_plan
+from nodeless.solve.placing.floor import Floor, Site, carried_plan, floor_plan, resumed
 from nodeless.solve.placing.planned import planned
 from nodeless.solve.pods.buffers import with_placeholders
 from nodeless.solve.pods.classes import Axis, PodClass, requested_names, requests_of
@@ -146,6 +146,9 @@ def _plan_of_pods(snapshot: Snapshot, catalog: Catalog, policy: Policy, zone_ids
     carried = carried_plan(site, floor) if policy.time_box and packed.nodes else None
     if carried is not None and price_of(carried.nodes) < price_of(packed.nodes):
         floor, packed = carried, Packed(carried.nodes, carried.placements)
+    again = resumed(site, floor, packed.nodes, packed.placements)
+    if again is not None:
+        floor, packed = again, Packed(again.nodes, again.placements)
     existing, budgets, supply = floor.existing, floor.budgets, floor.supply
     widen(packed.nodes)
     for pods, keys in floor.left:

@@ -215,6 +215,14 @@ def widen(nodes: Iterable[OpenedNode]) -> None:
         node.types = twins[same][1]
 
 
+def reopened(nodes: Sequence[OpenedNode]) -> Sequence[OpenedNode]:
+    """The nodes, widened, as nodes that take further pods."""
+    widen(nodes)
+    for node in nodes:
+        node.restrict(np.ones(len(node.table.table), dtype=np.bool_))
+    return nodes
+
+
 def price_of(nodes: Iterable[OpenedNode]) -> float:
     """Dollars an hour of nodes, each as the cheapest type that it may become."""
     return sum(float(node.terms.prices[node.types].min()) for node in nodes)

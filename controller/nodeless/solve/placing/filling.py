@@ -95,6 +95,14 @@ class Existing:
             counts, order = self._candidates(pods, beside)
         return placed
 
+    def adopt(self, pods: PodClass, placements: Mapping[str, str]) -> None:
+        """Count the pods of a class that were placed on slots, by pod key."""
+        for name, number in Counter(placements[key] for key in pods.pods if key in placements).items():
+            index = self._index[name]
+            self._free[index] -= pods.requests * number
+            self._ports[index].extend(pods.shape.host_ports)
+            self._topology.count_on_slot(pods.adds, index, number)
+
     def keep(
         self, pods: PodClass, places: Mapping[str, str], *, without: Container[str] = ()
     ) -> dict[str, str]:

@@ -4,12 +4,15 @@ Price decides where a pod goes, never whether. Where pods are left over that som
 for, the plan is made again in other ways, and the one that leaves the fewest is kept: with nodes that
 count the least against their pool's limits (limits make it a knapsack: the node on which a dollar buys most
 may use up what two smaller ones needed), with nodes as large as they come (`fewest-nodes`), with the groups
-of those pods served first, node by node, and with those pods ahead of all others.
+of those pods served first, node by node, and with those pods ahead of all others. Where limits may be why,
+all this is tried once more as if no limit closed a domain (`one_class.Trust`; dropped where one does). Who is
+left over even so is tried again when it is known what is bought in the end (`resumed`), for that may leave
+more of the limits.
 
 Where many nodes are there because pods keep off each other, `carried_plan` puts those first.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -22,7 +25,8 @@ from nodeless.solve.capacity.supply import Supply
 from nodeless.solve.capacity.targets import Targets
 from nodeless.solve.placing.apart import nodes_apart
 from nodeless.solve.placing.filling import Existing
-from nodeless.solve.placing.ordering import place_all, queue
+from nodeless.solve.placing.one_class import Trust
+from nodeless.solve.placing.ordering import Left, place_all, place_left, queue
 from nodeless.solve.placing.packing import Packing
 from nodeless.solve.placing.turns import Turn, ahead_of_others, by_group, plainly
 from nodeless.solve.pods.classes import PodClass
@@ -36,6 +40,8 @@ _MANY, _SHARE = 20, 0.3
 _MOST = 5000
 #: Classes and nodes up to which a plan that leaves pods is made again in every way.
 _FEW_CLASSES, _FEW_NODES = 200, 500
+#: More pods than any plan has.
+_ALL = 2**62
 _NOBODY: Mapping[PodClass, float] = MappingProxyType({})
 
 
@@ -67,10 +73,15 @@ class Floor:
     supply: Supply
     nodes: Sequence[OpenedNode]
     placements: dict[str, str]
-    left: list[tuple[PodClass, Sequence[str]]]
+    left: Left
+    trust: Trust
+    """Whether it leans on limits that close no domain."""
 
     @property
     def refused(self) -> int:
+        """Pods without a place; more than there can be where its trust was broken."""
+        if self.trust.broken:
+            return _ALL
         return sum(len(keys) for _, keys in self.left)
 
 
@@ -121,14 +132,46 @@ _CHOICES = (
 
 def floor_plan(site: Site) -> Floor:
     """The floor plan that leaves the fewest pods."""
-    floor = _laid(site)
-    for choice in _CHOICES if floor.left else ():
+    floor = _chosen(site, _CHOICES)
+    if not floor.left or not _limits_matter(floor, site):
+        return floor
+    other = _chosen(site, [choice for choice in _CHOICES if not choice.thrifty], trusting=True)
+    return other if other.refused < floor.refused else floor
+
+
+def _chosen(site: Site, choices: Iterable[Choice], *, trusting: bool = False) -> Floor:
+    floor = _laid(site, trusting=trusting)
+    for choice in choices if floor.left else ():
         if not any(_possible(pods, site) for pods, _ in floor.left):
             break
         if choice.helps(floor, site):
-            other = _laid(site, choice, left=[pods for pods, _ in floor.left])
+            other = _laid(site, choice, left=[pods for pods, _ in floor.left], trusting=trusting)
             floor = other if other.refused < floor.refused else floor
     return floor
+
+
+def resumed(
+    site: Site, floor: Floor, nodes: Sequence[OpenedNode], placements: Mapping[str, str]
+) -> Floor | None:
+    """The floor plan with what became of it, and with those who were left over where they fit now.
+
+    None where no limit keeps anybody out, or where nodes hold something scarce.
+
+    Args:
+        site: What the plan started from.
+        floor: The plan.
+        nodes: The nodes that are bought in its place.
+        placements: Where pods are on room that exists, in its place.
+    """
+    if not floor.left or not _limits_matter(floor, site) or not floor.supply.untouched:
+        return None
+    start = _start(site, _AS_ASKED)
+    for pods in site.classes:
+        start.existing.adopt(pods, placements)
+        start.targets.begin(pods)
+    start.packing.adopt(nodes)
+    placed = dict(placements)
+    return start.floor(placed, place_left(floor.left, start.existing, start.packing, placed))
 
 
 def carried_plan(site: Site, floor: Floor) -> Floor | None:
@@ -147,14 +190,35 @@ def carried_plan(site: Site, floor: Floor) -> Floor | None:
     return other if other.refused <= floor.refused else None
 
 
-def _laid(
-    site: Site,
-    choice: Choice | None = None,
-    *,
-    left: Collection[PodClass] = (),
-    apart: Mapping[PodClass, float] = _NOBODY,
-) -> Floor:
-    choice = choice or _AS_ASKED
+@dataclass(frozen=True, slots=True, eq=False)
+class _Start:
+    """All that counts while a floor plan is made."""
+
+    topology: Topology
+    existing: Existing
+    budgets: Budgets
+    targets: Targets
+    supply: Supply
+    packing: Packing
+    trust: Trust
+
+    def floor(self, placements: dict[str, str], left: Left) -> Floor:
+        return Floor(
+            self.topology,
+            self.existing,
+            self.budgets,
+            self.targets,
+            self.supply,
+            self.packing.nodes,
+            placements,
+            left,
+            self.trust,
+        )
+
+
+def _start(
+    site: Site, choice: Choice, *, apart: Mapping[PodClass, float] = _NOBODY, trusting: bool = False
+) -> _Start:
     topology = Topology(site.snapshot, site.profiles, site.slots, site.usable)
     existing = Existing(site.slots, site.resources, topology)
     budgets = Budgets(site.snapshot, site.by_pool)
@@ -168,10 +232,23 @@ def _laid(
     )
     waiting = sum(len(pods.pods) for pods in site.classes)
     supply = Supply(site.usable, site.policy.subnets, site.snapshot.claims.values(), waiting)
-    packing = Packing(site.usable, budgets, topology, targets, supply, site.resources)
-    turns = choice.turns(queue(site.classes, topology.keys, apart), left)
-    placements, left_over = place_all(turns, existing, packing, site.places)
-    return Floor(topology, existing, budgets, targets, supply, packing.nodes, placements, left_over)
+    trust = Trust(trusting)
+    packing = Packing(site.usable, budgets, topology, targets, supply, site.resources, trust)
+    return _Start(topology, existing, budgets, targets, supply, packing, trust)
+
+
+def _laid(
+    site: Site,
+    choice: Choice | None = None,
+    *,
+    left: Collection[PodClass] = (),
+    apart: Mapping[PodClass, float] = _NOBODY,
+    trusting: bool = False,
+) -> Floor:
+    choice = choice or _AS_ASKED
+    start = _start(site, choice, apart=apart, trusting=trusting)
+    turns = choice.turns(queue(site.classes, start.topology.keys, apart), left)
+    return start.floor(*place_all(turns, start.existing, start.packing, site.places))
 
 
 def _price_alone_counts(site: Site, targets: Targets) -> bool:

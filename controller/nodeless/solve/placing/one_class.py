@@ -2,7 +2,7 @@
 
 A whole batch is divided at once. While every domain can have fresh nodes without end, the division
 is carried out domain by domain; where limits may close one early, step by step, so that no domain
-gets ahead of one that turns out to be full.
+gets ahead of one that turns out to be full. A whole plan may be made on `Trust` that none does.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -27,6 +27,14 @@ from nodeless.solve.spread.sharing import ENDLESS, Option
 from nodeless.solve.topology.tracking import Topology
 
 
+@dataclass(slots=True, eq=False)
+class Trust:
+    """Whether batches are divided at once although limits may close a domain, and whether that came true."""
+
+    given: bool = False
+    broken: bool = False
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Ground:
     """What the placing of every class shares."""
@@ -35,6 +43,7 @@ class Ground:
     budgets: Budgets
     topology: Topology
     targets: Targets
+    trust: Trust = field(default_factory=Trust)
     bound: dict[tuple[Wish, tuple[str, ...], Option], Wish | None] = field(default_factory=dict)
     """Wishes with domains added; None where they contradict."""
 
@@ -85,7 +94,7 @@ class Placing:
     def run(self, waiting: Sequence[str]) -> Sequence[str]:
         """Place what can be placed; returns the pods that are left."""
         room = [ENDLESS] * len(self._options)
-        endless = self._endless()
+        endless = self._ground.trust.given or self._endless()
         done = 0
         while done < len(waiting):
             if self._topology.counters.bootstraps(self._rules):
@@ -115,6 +124,7 @@ class Placing:
             placed = self._put(chosen, waiting[done : done + number], number)
             done += placed
             if placed < number:
+                self._ground.trust.broken |= self._ground.trust.given and not self._endless()
                 for index in chosen:
                     room[index] = 0
                 break

@@ -44,6 +44,12 @@ class OpenNodes:
         self._describe(len(self.nodes) - 1)
         return len(self.nodes) - 1
 
+    def adopt(self, node: OpenedNode) -> None:
+        """Add a node with its pods."""
+        index = self.append(node)
+        for part in node.parts:
+            self._count(part.pods, index, part.count)
+
     def refresh(self) -> None:
         """Nodes were narrowed by others."""
         for index in range(len(self.nodes)):

@@ -19,6 +19,8 @@ from nodeless.solve.placing.turns import Turn, followers_of, room_beside, served
 from nodeless.solve.pods.classes import Amounts, PodClass
 from nodeless.solve.pods.rules import Tally
 
+Left = list[tuple[PodClass, Sequence[str]]]
+"""The pods of each class for which there is no room."""
 _NOBODY: Mapping[PodClass, float] = MappingProxyType({})
 
 
@@ -93,7 +95,7 @@ def place_all(
     existing: Existing,
     packing: Packing,
     places: Mapping[str, str] = MappingProxyType({}),
-) -> tuple[dict[str, str], list[tuple[PodClass, Sequence[str]]]]:
+) -> tuple[dict[str, str], Left]:
     """Room for every class, there already or new.
 
     Args:
@@ -124,15 +126,33 @@ def place_all(
             left = _place(turn.pods, now, existing, packing, placements, beside)
         waiting[turn.pods] = [*left, *later] if later else left
     left_over = [(pods, keys) for pods, keys in waiting.items() if keys]
+    return placements, _place_again(left_over, existing, packing, placements)
+
+
+def place_left(left: Left, existing: Existing, packing: Packing, placements: dict[str, str]) -> Left:
+    """Room for pods that were left over, now that there may be more; those that still have none.
+
+    Args:
+        left: The pods of each class.
+        existing: The room that is there.
+        packing: New nodes.
+        placements: Pods on slots by name, to which theirs are added.
+    """
+    again = [(pods, _place(pods, keys, existing, packing, placements)) for pods, keys in left]
+    return _place_again([(pods, keys) for pods, keys in again if keys], existing, packing, placements)
+
+
+def _place_again(left: Left, existing: Existing, packing: Packing, placements: dict[str, str]) -> Left:
+    """Try classes with rules again as long as any pod is placed: others may have let them in."""
     progress = True
-    while progress and any(pods.rules for pods, _ in left_over):
+    while progress and any(pods.rules for pods, _ in left):
         again = [
             (pods, _place(pods, keys, existing, packing, placements) if pods.rules else keys)
-            for pods, keys in left_over
+            for pods, keys in left
         ]
-        progress = sum(len(keys) for _, keys in again) < sum(len(keys) for _, keys in left_over)
-        left_over = [(pods, keys) for pods, keys in again if keys]
-    return placements, left_over
+        progress = sum(len(keys) for _, keys in again) < sum(len(keys) for _, keys in left)
+        left = [(pods, keys) for pods, keys in again if keys]
+    return left
 
 
 def _keep(

@@ -14,11 +14,11 @@ cheapest.
 from collections.abc import Sequence
 
 from nodeless.solve.capacity.limits import Budgets
-from nodeless.solve.capacity.opened import OpenedNode
+from nodeless.solve.capacity.opened import OpenedNode, reopened
 from nodeless.solve.capacity.pool_table import PoolTable
 from nodeless.solve.capacity.supply import Supply
 from nodeless.solve.capacity.targets import Targets
-from nodeless.solve.placing.one_class import Ground, Placing
+from nodeless.solve.placing.one_class import Ground, Placing, Trust
 from nodeless.solve.placing.open_nodes import OpenNodes
 from nodeless.solve.placing.relaxing import attempts
 from nodeless.solve.pods.classes import PodClass
@@ -37,14 +37,23 @@ class Packing:
         targets: Targets,
         supply: Supply,
         resources: int,
+        trust: Trust | None = None,
     ) -> None:
         #: Usable pools, in the order in which they are tried.
         self._tables = tuple(tables)
-        self._ground = Ground(OpenNodes(resources, topology, supply), budgets, topology, targets)
+        self._ground = Ground(
+            OpenNodes(resources, topology, supply), budgets, topology, targets, trust or Trust()
+        )
 
     @property
     def nodes(self) -> Sequence[OpenedNode]:
         return self._ground.open.nodes
+
+    def adopt(self, nodes: Sequence[OpenedNode]) -> None:
+        """Go on with nodes that have pods already, each with all the types that hold those."""
+        for node in reopened(nodes):
+            self._ground.open.adopt(node)
+            self._ground.budgets.opened(node)
 
     def place(self, pods: PodClass, waiting: Sequence[str], *, fresh: bool = False) -> Sequence[str]:
         """Place what can be placed of a class, `fresh`: on new nodes that nobody is on; the pods left."""
