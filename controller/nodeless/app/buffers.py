@@ -10,6 +10,7 @@ from nodeless.api.writing import conditions_to_api
 from nodeless.app.clock import wall_clock
 from nodeless.app.cluster import Cluster
 from nodeless.app.logs import logger
+from nodeless.app.quarantine import ErrorBoundary, Subject
 from nodeless.model.buffers import POD_TEMPLATE, CapacityBuffer
 from nodeless.model.conditions import Condition, same
 from nodeless.model.events import BuffersPlaced
@@ -30,7 +31,8 @@ EMPTY = "BufferEmpty"
 class Buffers:
     """Tells buffers and the cluster what a pass found for them."""
 
-    def __init__(self, client: ApiClient, cluster: Cluster) -> None:
+    def __init__(self, client: ApiClient, cluster: Cluster, boundary: ErrorBoundary | None = None) -> None:
+        self._boundary = boundary
         self._client = client
         self._cluster = cluster
         self._log = logger("buffers")
@@ -45,9 +47,17 @@ class Buffers:
         if nodes != tuple(sorted(self._cluster.snapshot.buffered)):
             self._cluster.handle(BuffersPlaced(nodes))
         for _, buffer in sorted(snapshot.capacity_buffers.items()):
-            status = buffer_status(snapshot, buffer, plan, wall_clock())
-            if status and buffer.deletion_timestamp is None:
-                await self._write(buffer, status)
+            if self._boundary is None:
+                await self._tell_one(snapshot, buffer, plan)
+            elif not self._boundary.held(buffer.key, str(buffer.generation)):
+                subject = Subject("CapacityBuffer", buffer.name, buffer.uid, buffer.namespace)
+                with self._boundary.around(buffer.key, str(buffer.generation), subject):
+                    await self._tell_one(snapshot, buffer, plan)
+
+    async def _tell_one(self, snapshot: Snapshot, buffer: CapacityBuffer, plan: Plan) -> None:
+        status = buffer_status(snapshot, buffer, plan, wall_clock())
+        if status and buffer.deletion_timestamp is None:
+            await self._write(buffer, status)
 
     async def _write(self, buffer: CapacityBuffer, status: Mapping[str, object]) -> None:
         group, _, plural = BUFFERS.rpartition("/")

@@ -7,6 +7,7 @@ from nodeless.app.cluster import Cluster
 from nodeless.app.hands import Hands
 from nodeless.app.logs import logger
 from nodeless.app.metrics import Metrics
+from nodeless.app.quarantine import ErrorBoundary
 from nodeless.app.work_metrics import CLAIM_COLLECTION
 from nodeless.cloud import CloudError, CloudProvider
 from nodeless.lifecycle import collect
@@ -26,6 +27,7 @@ class Collector:
         self._cloud = cloud
         self._hands = hands
         self._metrics = metrics
+        self._boundary = ErrorBoundary("instance or claim to collect", metrics)
         self._log = logger("collector")
 
     async def run(self) -> None:
@@ -51,5 +53,8 @@ class Collector:
         instances = await self._cloud.instances()
         instructions = collect(self._cluster.snapshot, instances, listed_at, wall_clock())
         for instruction in instructions:
-            self._log.info("collecting", cause=instruction.cause, what=type(instruction).__name__)
-        await self._hands.carry_out(instructions)
+            if self._boundary.held(instruction.cause):
+                continue
+            with self._boundary.around(instruction.cause):
+                self._log.info("collecting", cause=instruction.cause, what=type(instruction).__name__)
+                await self._hands.carry_out((instruction,))

@@ -50,13 +50,14 @@ from nodeless.app.process_settings import ProcessSettings
 from nodeless.app.profile_loop import ProfileLoop
 from nodeless.app.profiling import start_counting_memory
 from nodeless.app.provisioning import Provisioning
-from nodeless.app.quarantine import ProcessMustEnd
+from nodeless.app.quarantine import ErrorBoundary, ProcessMustEnd, kept_running
 from nodeless.app.recorder import Recorder
 from nodeless.app.reservation_loop import ReservationLoop
 from nodeless.app.server_version import check_server_version, server_version
 from nodeless.app.settings import SETTINGS_NAME, settings_faults, settings_warnings
 from nodeless.app.surroundings import SurroundingsWatch
 from nodeless.app.trouble_loop import TroubleLoop
+from nodeless.app.unread_objects import UnreadObjects
 from nodeless.app.waiting import synced
 from nodeless.cloud import CloudError, CloudProvider
 from nodeless.cloud.aws import AwsProvider
@@ -64,6 +65,7 @@ from nodeless.model.instructions import PublishEvent
 from nodeless.watch import (
     ApiClient,
     ApiError,
+    ApiUnavailable,
     Reflector,
     TokenBucket,
     watched_config_map,
@@ -200,7 +202,7 @@ class Controller:
             group.create_task(surroundings.run(), name="surroundings")
             self._waiting.discard("the webhook")
             self._log.info("webhook is serving", port=self._process.webhook_port)
-            await certificates.keep()
+            await kept_running("certificates", certificates.keep, self._boundary("loop"))
 
     async def _lead(self, settings: LiveSettings) -> None:
         leadership = self._leadership if self._process.leader_elect else None
@@ -238,7 +240,8 @@ class Controller:
         try:
             async with asyncio.TaskGroup() as group:
                 # Side by side: pods that wait are told what keeps the cloud from being used.
-                group.create_task(self._check_cloud(cloud), name="cloud")
+                check = kept_running("cloud", lambda: self._check_cloud(cloud), self._boundary("loop"))
+                group.create_task(check, name="cloud")
                 await self._run_loops(settings, cloud, leadership)
         finally:
             await cloud.close()
@@ -247,8 +250,8 @@ class Controller:
         """Address of the cluster's DNS service; empty when it cannot be read (nodes then compute it)."""
         try:
             service = await self._client.get("/api/v1/namespaces/kube-system/services/kube-dns")
-        except ApiError as error:
-            self._log.info(f"address of the cluster's DNS not known: {error.reason or error.status}")
+        except (ApiError, ApiUnavailable) as error:
+            self._log.info(f"address of the cluster's DNS not known: {error}")
             return ""
         return str(service.get("spec", {}).get("clusterIP", ""))
 
@@ -271,7 +274,7 @@ class Controller:
         self, settings: LiveSettings, cloud: CloudProvider, leadership: Leadership | None
     ) -> None:
         process, client = self._process, self._client
-        cluster = Cluster()
+        cluster = Cluster(self._boundary("event of the cluster").caught)
         Lives(cluster, self._metrics)
         hands = Hands(
             client,
@@ -293,7 +296,7 @@ class Controller:
             self._metrics,
             settings.current,
             record,
-            Buffers(client, cluster),
+            Buffers(client, cluster, self._boundary("capacity buffer")),
         )
         settings.listen(provisioning.use)
         launcher = Launcher(
@@ -318,13 +321,14 @@ class Controller:
         guard = watched_guard(process.namespace, GUARD_NAME)
         kinds = (*watched_kinds(self._report_invalid), *buffers, guard)
         async with asyncio.TaskGroup() as group:
-            group.create_task(cluster.run(client, kinds), name="watches")
+            unread = UnreadObjects(self._boundary("object"))
+            group.create_task(cluster.run(client, kinds, unread), name="watches")
             self._waiting.add("the cluster's state")
             await synced(cluster, self._recorder)
             settle()
-            group.create_task(measured_capacity.run(), name="measured capacity")
             self._waiting.discard("the cluster's state")
             self._metrics.cluster.watch(lambda: cluster.snapshot)
+            loops = self._boundary("loop")
             for loop in (
                 provisioning,
                 claims,
@@ -332,13 +336,18 @@ class Controller:
                 collector,
                 interruption,
                 TroubleLoop(cluster, cloud, hands, self._metrics),
-                ReservationLoop(cluster, cloud, hands),
+                ReservationLoop(cluster, cloud, hands, self._metrics),
                 ProfileLoop(cluster, cloud, hands),
                 OfferingMetricsLoop(cluster, cloud, self._metrics.offerings),
                 disruption,
                 drift,
+                measured_capacity,
             ):
-                group.create_task(loop.run(), name=type(loop).__name__)
+                name = type(loop).__name__
+                group.create_task(kept_running(name, loop.run, loops), name=name)
+
+    def _boundary(self, unit: str) -> ErrorBoundary:
+        return ErrorBoundary(unit, self._metrics, self._recorder)
 
     def _report_invalid(self, manifest: dict[str, Any], error: Exception) -> None:
         name = manifest["metadata"]["name"]

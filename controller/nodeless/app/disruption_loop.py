@@ -17,6 +17,7 @@ from nodeless.app.hands import Hands
 from nodeless.app.logs import logger
 from nodeless.app.metrics import Metrics
 from nodeless.app.pool_catalogs import pool_catalogs, pool_subnets
+from nodeless.app.quarantine import ErrorBoundary, must_end
 from nodeless.app.recorder import Recorder
 from nodeless.app.settings import GlobalSettings
 from nodeless.app.solver_policy import policy_of
@@ -53,6 +54,8 @@ LOOK_SECONDS = 10.0
 #: Between a move that saves money and the second look at it.
 VALIDATION_SECONDS = _VALIDATION
 _ADVANCE_SECONDS = 1.0
+#: What may fail for a reason that nobody foresaw: the search for moves, the next step of those under way.
+_LOOK, _STEP = "search", "commands"
 #: Seconds for which moves that are to be one command are searched for on one snapshot.
 _COMMAND_SECONDS = 2.0
 #: Reasons of moves that save money, and wait for their second look.
@@ -104,6 +107,7 @@ class DisruptionLoop:
         #: A cluster of which the last step found that no command is under way.
         self._idle: Snapshot | None = None
         self._acting = asyncio.Lock()
+        self._boundary = ErrorBoundary("disruption", metrics)
         self._log = logger("disruption")
 
     def use(self, settings: GlobalSettings) -> None:
@@ -119,20 +123,32 @@ class DisruptionLoop:
                 acted = False
                 try:
                     acted = await self.look_once()
+                    self._boundary.passed(_LOOK)
                 except (ApiError, ApiUnavailable, CloudError) as error:
                     self._log.warning(f"disruption failed, trying again: {error}")
+                except Exception as error:
+                    if must_end(error):
+                        raise
+                    await asyncio.sleep(self._boundary.caught(_LOOK, error))
                 await asyncio.sleep(_ADVANCE_SECONDS if acted else self._pause())
 
     async def _advance(self) -> None:
         """The next step of every command, also of those that another leader has begun."""
         while True:
             await asyncio.sleep(_ADVANCE_SECONDS)
+            rest = 0.0
             async with self._acting:
                 try:
                     await self.advance_once()
+                    self._boundary.passed(_STEP)
                 except (ApiError, ApiUnavailable, CloudError) as error:
                     if not (isinstance(error, ApiError) and error.status == 409):
                         self._log.warning(f"a move could not go on, trying again: {error}")
+                except Exception as error:
+                    if must_end(error):
+                        raise
+                    rest = self._boundary.caught(_STEP, error)
+            await asyncio.sleep(rest)
 
     async def advance_once(self) -> None:
         """The next step of every command; a cluster without commands is left alone until it changes."""

@@ -9,6 +9,7 @@ from nodeless.app.hands import Hands
 from nodeless.app.logs import logger
 from nodeless.app.metrics import Metrics
 from nodeless.app.pool_catalogs import pool_catalogs
+from nodeless.app.quarantine import ErrorBoundary
 from nodeless.app.settings import GlobalSettings
 from nodeless.app.wakes import set_within
 from nodeless.app.work_metrics import CLAIM_DRIFT
@@ -43,6 +44,7 @@ class DriftLoop:
         self._cloud = cloud
         self._hands = hands
         self._metrics = metrics
+        self._boundary = ErrorBoundary("claim's drift", metrics)
         self._changed = asyncio.Event()
         self._log = logger("drift")
         cluster.listen(self._on_event)
@@ -104,14 +106,16 @@ class DriftLoop:
                 snapshot.node_of(claim),
                 self._marks_provisioners,
             )
-            step = step_drift(view, wall_clock())
-            try:
-                await self._hands.carry_out(step.instructions)
-            except ApiError as error:
-                if error.status != 409:
-                    raise
-                # Changed meanwhile: it is looked at again.
-                self._changed.set()
+            if self._boundary.held(claim.name, claim.resource_version):
+                continue
+            with self._boundary.around(claim.name, claim.resource_version):
+                try:
+                    await self._hands.carry_out(step_drift(view, wall_clock()).instructions)
+                except ApiError as error:
+                    if error.status != 409:
+                        raise
+                    # Changed meanwhile: it is looked at again.
+                    self._changed.set()
 
 
 async def selections(cloud: CloudProvider, snapshot: Snapshot) -> Mapping[str, Selected]:

@@ -12,6 +12,7 @@ from nodeless.app.cluster import Cluster
 from nodeless.app.hands import Hands
 from nodeless.app.logs import logger
 from nodeless.app.metrics import Metrics
+from nodeless.app.quarantine import ErrorBoundary, ProcessMustEnd
 from nodeless.app.work_metrics import INTERRUPTION
 from nodeless.cloud import CloudError, CloudProvider
 from nodeless.lifecycle.interruption import claims_by_instance, interrupted
@@ -31,6 +32,7 @@ class InterruptionLoop:
         self._cloud = cloud
         self._hands = hands
         self._metrics = metrics
+        self._boundary = ErrorBoundary("message", metrics)
         self._said = ""
         self._delay = _FIRST_DELAY
         self._log = logger("interruption")
@@ -75,7 +77,19 @@ class InterruptionLoop:
             self._metrics.interruption_deleted.inc(deleted)
 
     async def _handle(self, message: Interruption, claims: dict[str, Claim]) -> bool:
-        """Whether the message may be deleted."""
+        """Whether the message may be deleted: it is handled, or nobody could ever handle it."""
+        try:
+            return await self._handle_one(message, claims)
+        except (ApiError, ApiUnavailable, CloudError) as error:
+            self._log.warning(f"interruption not handled, it comes again: {error}")
+            return False
+        except ProcessMustEnd:
+            raise
+        except Exception as error:  # a defect; what the message is about is asked of EC2 as well
+            self._boundary.caught(f"{message.kind.value} {' '.join(message.instance_ids)}", error)
+            return False
+
+    async def _handle_one(self, message: Interruption, claims: dict[str, Claim]) -> bool:
         self._metrics.interruption_received.labels(message.kind.value).inc()
         if message.problem:
             self._log.warning(f"message thrown away: {message.problem}")
@@ -87,11 +101,7 @@ class InterruptionLoop:
         if reaction.instructions:
             ids = ", ".join(message.instance_ids)
             self._log.info("interruption", kind=message.kind.value, instances=ids, draining=reaction.drained)
-        try:
-            await self._hands.carry_out(reaction.instructions)
-        except (ApiError, ApiUnavailable, CloudError) as error:
-            self._log.warning(f"interruption not handled, it comes again: {error}")
-            return False
+        await self._hands.carry_out(reaction.instructions)
         self._metrics.interruption_actions.labels("CordonAndDrain").inc(reaction.drained)
         self._metrics.interruption_actions.labels("NoAction").inc(reaction.ignored)
         return True

@@ -9,8 +9,9 @@ Only a `ProcessMustEnd` passes through: the lease is lost, or this process can n
 of the cluster (docs/architecture.md says where that is).
 """
 
+import asyncio
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -20,7 +21,7 @@ from nodeless.app.recorder import Recorder
 from nodeless.cloud import CloudError
 from nodeless.model.conditions import Condition
 from nodeless.model.instructions import PublishEvent
-from nodeless.model.quarantine import ProcessMustEnd, Quarantine
+from nodeless.model.quarantine import LONGEST_DELAY, ProcessMustEnd, Quarantine
 from nodeless.watch import ApiError, ApiUnavailable
 
 __all__ = [
@@ -30,6 +31,8 @@ __all__ = [
     "Subject",
     "cause_of",
     "is_transient",
+    "kept_running",
+    "must_end",
     "quarantined",
     "released",
 ]
@@ -40,6 +43,13 @@ QUARANTINED = "Quarantined"
 _LONGEST_CAUSE = 500
 _CONFLICT = 409
 _REFUSALS = (400, 413, 422)
+
+
+def must_end(error: BaseException) -> bool:
+    """Whether the process must end for an error, also for one among several that came together."""
+    if isinstance(error, BaseExceptionGroup):
+        return any(map(must_end, error.exceptions))
+    return isinstance(error, ProcessMustEnd)
 
 
 def is_transient(error: Exception) -> bool:
@@ -170,3 +180,25 @@ class ErrorBoundary:
         """Why a unit is set aside; empty when it is not."""
         entry = self._quarantine.entries.get(key)
         return entry.cause if entry is not None else ""
+
+
+async def kept_running(name: str, run: Callable[[], Awaitable[None]], boundary: ErrorBoundary) -> None:
+    """Run a loop; one that dies of a defect begins anew after a while, and the others do not notice.
+
+    This is the last boundary, around what no unit's own one has caught.
+
+    Raises:
+        ProcessMustEnd: As it came, alone or among other errors.
+    """
+    while True:
+        started = time.monotonic()
+        try:
+            await run()
+            return
+        except Exception as error:
+            if must_end(error):
+                raise
+            if time.monotonic() - started > LONGEST_DELAY:
+                boundary.passed(name)
+            wait = boundary.caught(name, error)
+        await asyncio.sleep(wait)

@@ -6,6 +6,8 @@ from nodeless.app.clock import wall_clock
 from nodeless.app.cluster import Cluster
 from nodeless.app.hands import Hands
 from nodeless.app.logs import logger
+from nodeless.app.metrics import Metrics
+from nodeless.app.quarantine import ErrorBoundary
 from nodeless.cloud import CloudError, CloudProvider
 from nodeless.lifecycle.reservations import ReservationView, concerned, step_reservation
 from nodeless.model.placement import CapacityReservation
@@ -18,7 +20,8 @@ PERIOD = 60.0
 class ReservationLoop:
     """Asks and carries out what follows; without a reserved node there is nothing to ask for."""
 
-    def __init__(self, cluster: Cluster, cloud: CloudProvider, hands: Hands) -> None:
+    def __init__(self, cluster: Cluster, cloud: CloudProvider, hands: Hands, metrics: Metrics) -> None:
+        self._boundary = ErrorBoundary("claim's reservation", metrics)
         self._cluster = cluster
         self._cloud = cloud
         self._hands = hands
@@ -53,7 +56,9 @@ class ReservationLoop:
                 instances.get(claim.provider_id),
                 reservations[str(claim.node_class)],
             )
-            await self._hands.carry_out(step_reservation(view, wall_clock()))
+            if not self._boundary.held(claim.name, claim.resource_version):
+                with self._boundary.around(claim.name, claim.resource_version):
+                    await self._hands.carry_out(step_reservation(view, wall_clock()))
 
     async def _reservations(self, key: str) -> dict[str, CapacityReservation]:
         """Those of a node class; none when it cannot be resolved now."""

@@ -10,8 +10,11 @@ from nodeless.app.cluster import Cluster
 from nodeless.app.hands import Hands
 from nodeless.app.logs import logger
 from nodeless.app.metrics import Metrics
+from nodeless.app.quarantine import ErrorBoundary
 from nodeless.cloud import CloudError, CloudProvider
 from nodeless.lifecycle.interruption import claims_by_instance, interrupted
+from nodeless.model.interruptions import Interruption
+from nodeless.model.nodes import Claim
 from nodeless.watch import ApiError, ApiUnavailable
 
 #: Seconds between two looks (Karpenter v1).
@@ -26,6 +29,7 @@ class TroubleLoop:
         self._cloud = cloud
         self._hands = hands
         self._metrics = metrics
+        self._boundary = ErrorBoundary("instance in trouble", metrics)
         self._said = ""
         self._log = logger("trouble")
 
@@ -51,11 +55,17 @@ class TroubleLoop:
         if not claims:
             return
         for warning in await self._cloud.troubles():
-            reaction = interrupted(self._cluster.snapshot, claims, warning)
-            if not reaction.instructions:
-                continue
-            self._log.warning(
-                "instance in trouble", kind=warning.kind.value, instances=", ".join(warning.instance_ids)
-            )
-            await self._hands.carry_out(reaction.instructions)
-            self._metrics.interruption_actions.labels("CordonAndDrain").inc(reaction.drained)
+            ids = ", ".join(warning.instance_ids)
+            if not self._boundary.held(ids):
+                with self._boundary.around(ids):
+                    await self._react(warning, claims)
+
+    async def _react(self, warning: Interruption, claims: dict[str, Claim]) -> None:
+        reaction = interrupted(self._cluster.snapshot, claims, warning)
+        if not reaction.instructions:
+            return
+        self._log.warning(
+            "instance in trouble", kind=warning.kind.value, instances=", ".join(warning.instance_ids)
+        )
+        await self._hands.carry_out(reaction.instructions)
+        self._metrics.interruption_actions.labels("CordonAndDrain").inc(reaction.drained)
