@@ -49,6 +49,7 @@ CORE_RULES: Final[tuple[Rule, ...]] = (
     Rule(("",), ("pods",), (*FOLLOW, "delete")),
     Rule(("",), ("pods/eviction",), ("create",)),
     Rule(("",), ("events",), ("create",)),
+    Rule(("",), ("namespaces",), FOLLOW),
     Rule(("",), ("persistentvolumes", "persistentvolumeclaims", "podtemplates"), FOLLOW),
     Rule(("apps",), ("daemonsets", "deployments", "replicasets", "statefulsets"), FOLLOW),
     Rule(("autoscaling.x-k8s.io",), ("capacitybuffers",), FOLLOW),

@@ -186,6 +186,22 @@ def test_tenants_keep_off_each_others_nodes(file, keys, nodes):
     assert sum(landing["pods"] for landing in made["landings"]) == 4
 
 
+@pytest.mark.parametrize(("labels", "placed"), [({"team": "a"}, True), ({"team": "b"}, False), (None, False)])
+def test_namespaces_among_the_manifests_tell_their_labels(file, labels, placed):
+    term = {
+        "topologyKey": "kubernetes.io/hostname",
+        "labelSelector": {"matchLabels": {"app": "db"}},
+        "namespaceSelector": {"matchLabels": {"team": "a"}},
+    }
+    near = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    data = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "data", "labels": labels}}
+    workloads = (a_workload(name="db", namespace="data"), a_workload(pod={"affinity": near}))
+    given = file(provisioner(), node_template(), *workloads, *([data] if labels else []))
+    assert (nodeless(given).exit_code == 0) is placed
+    said = "namespace data is not in the files: taken as one without labels"
+    assert (said in nodeless(given).output) is (labels is None)
+
+
 def test_a_pod_that_claims_devices_is_refused_with_the_claim(file):
     claim = {"name": "gpu", "resourceClaimTemplateName": "large"}
     made = report(file(provisioner(), node_template(), a_workload(pod={"resourceClaims": [claim]})))

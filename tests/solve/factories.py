@@ -23,6 +23,7 @@ from nodeless.model.labels import (
     SPOT,
     ZONE,
 )
+from nodeless.model.namespaces import Namespace
 from nodeless.model.nodes import Claim, Node
 from nodeless.model.plan import Plan, PlannedNode
 from nodeless.model.pods import (
@@ -287,6 +288,7 @@ def snapshot(*things: object) -> Snapshot:
         claims=Map({thing.name: thing for thing in flat if isinstance(thing, Claim)}),
         pools=Map({thing.key: thing for thing in flat if isinstance(thing, Pool)}),
         daemon_sets=Map({thing.key: thing for thing in flat if isinstance(thing, DaemonSet)}),
+        namespaces=Map({thing.name: thing for thing in flat if isinstance(thing, Namespace)}),
         volume_claims=Map({thing.key: thing for thing in flat if isinstance(thing, VolumeClaim)}),
         volumes=Map({thing.name: thing for thing in flat if isinstance(thing, Volume)}),
         storage_classes=Map({thing.name: thing for thing in flat if isinstance(thing, StorageClass)}),

@@ -23,13 +23,13 @@ def template(name: str = "default", *requirements: Requirement, **fields: object
 
 def with_more(seen: Snapshot, *things: object) -> Snapshot:
     """The cluster with more things; what has the name of something that is there replaces it."""
-    maps = (seen.pods, seen.nodes, seen.claims, seen.pools, seen.daemon_sets)
+    maps = (seen.pods, seen.nodes, seen.claims, seen.pools, seen.daemon_sets, seen.namespaces)
     return snapshot([list(known.values()) for known in maps], flatten(things))
 
 
 def without(seen: Snapshot, *keys: str) -> Snapshot:
     """The cluster without some pods."""
-    maps = (seen.nodes, seen.claims, seen.pools, seen.daemon_sets)
+    maps = (seen.nodes, seen.claims, seen.pools, seen.daemon_sets, seen.namespaces)
     pods = [pod for key, pod in seen.pods.items() if key not in keys]
     return snapshot([list(known.values()) for known in maps], pods)
 

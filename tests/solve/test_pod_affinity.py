@@ -5,8 +5,10 @@ from itertools import permutations
 import pytest
 
 from nodeless.model.labels import ARCH, HOSTNAME, ZONE
+from nodeless.model.namespaces import Namespace
 from nodeless.model.pods import LabelSelector, PodAffinityTerm
 from nodeless.model.snapshot import Snapshot
+from nodeless.solve.pods.selecting import NAMESPACE_NAME
 from tests.solve.acceptance.catalogues import a_type
 from tests.solve.factories import beside, claim_for, domains, needs, pods, selecting, spread, term
 from tests.solve.passes import after_pass, planned, skew, template, waiting, with_more
@@ -18,6 +20,14 @@ MATES = PodAffinityTerm(HOSTNAME, selecting(team="x"))
 
 def pinned(zone, **fields):
     return pods(1, name=f"in-{zone}", labels={"app": "x"}, selector={ZONE: zone}, **fields)
+
+
+def namespaces(labels):
+    return [Namespace(name, own) for name, own in labels.items()]
+
+
+def expressing(key, operator, *values):
+    return LabelSelector(match_expressions=((key, operator, values),))
 
 
 def node_of(seen, name, namespace="default"):
@@ -163,6 +173,46 @@ def test_af_14_and_15_namespaces_decide_who_is_meant(scope, left):
     )
     assert waiting(seen) == left
     assert left or node_of(seen, "friend-0") == node_of(seen, "target-0", "other")
+
+
+TEAM_A = LabelSelector((("team", "a"),))
+LABELS = {"other": {"team": "a"}, "third": {"team": "b"}, "default": {}}
+
+
+@pytest.mark.parametrize(
+    ("selector", "labels", "left"),
+    [
+        pytest.param(TEAM_A, LABELS, [], id="labelled-so"),
+        pytest.param(TEAM_A, {**LABELS, "other": {"team": "b"}}, ["friend-0"], id="labelled-otherwise"),
+        pytest.param(TEAM_A, {}, ["friend-0"], id="nothing-known"),
+        pytest.param(expressing("team", "DoesNotExist"), {}, [], id="without-the-label"),
+        pytest.param(expressing("team", "NotIn", "a"), LABELS, ["friend-0"], id="all-but"),
+        pytest.param(expressing(NAMESPACE_NAME, "In", "other"), {}, [], id="by-name"),
+    ],
+)
+def test_affinity_means_the_pods_of_namespaces_with_such_labels(selector, labels, left):
+    seen = after_pass(
+        with_more(EMPTY, namespaces(labels)),
+        pods(1, "100m", name="target", namespace="other"),
+        pods(1, "100m", name="friend", affinity=(beside(HOSTNAME, "target", namespace_selector=selector),)),
+    )
+    assert waiting(seen) == left
+    assert left or node_of(seen, "friend-0") == node_of(seen, "target-0", "other")
+
+
+@pytest.mark.parametrize("theirs", [False, True], ids=["its-own-term", "a-term-of-the-other"])
+@pytest.mark.parametrize(("labels", "apart"), [(LABELS, True), ({**LABELS, "other": {"team": "b"}}, False)])
+def test_anti_affinity_keeps_off_namespaces_with_such_labels_alone(labels, apart, theirs):
+    """A term of a pod that runs keeps others off as well; what it means follows the labels of today."""
+    shy = {"anti_affinity": (beside(HOSTNAME, "target", namespace_selector=TEAM_A),)}
+    there, comes = ({}, shy) if not theirs else (shy, {})
+    names = ("target", "shy") if not theirs else ("shy", "target")
+    spaces = ("other", "default") if not theirs else ("default", "other")
+    runs = pods(1, "100m", name=names[0], namespace=spaces[0], **there)
+    seen = after_pass(with_more(EMPTY, namespaces(labels)), runs)
+    seen = after_pass(seen, pods(1, "100m", name=names[1], namespace=spaces[1], **comes))
+    assert not waiting(seen)
+    assert len(seen.nodes) == (2 if apart else 1)
 
 
 def test_af_16_empty_lists_of_terms_ask_for_nothing():

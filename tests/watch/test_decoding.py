@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from nodeless.model.events import NamespaceGone, NamespaceSeen
+from nodeless.model.namespaces import Namespace
 from nodeless.model.pods import HostPort
 from nodeless.model.requirements import Requirement
 from nodeless.model.taints import Taint
@@ -223,6 +225,14 @@ def test_a_daemon_set_arrives_with_the_shape_of_its_pods():
     daemon_set = decode_daemon_set(json.dumps(document).encode())
     assert daemon_set.key == "kube-system/aws-node"
     assert dict(daemon_set.shape.requests) == {"cpu": 50, "pods": 1}
+
+
+def test_a_namespace_arrives_with_its_labels():
+    (watched,) = (each for each in watched_kinds(lambda *_: None) if each.name == "namespaces")
+    manifest = {"metadata": {"name": "shop", "labels": {"team": "a"}}, "status": {"phase": "Active"}}
+    key, (seen,) = watched.decode(json.dumps(manifest).encode())
+    assert (key, seen) == ("shop", NamespaceSeen(Namespace("shop", {"team": "a"})))
+    assert watched.gone(key) == NamespaceGone("shop")
 
 
 def test_a_claim_that_cannot_be_read_is_seen_all_the_same():

@@ -35,6 +35,7 @@ from nodeless.model.buffers import CapacityBuffer
 from nodeless.model.events import Event
 from nodeless.model.instance_types import InstanceType
 from nodeless.model.instructions import CreateClaim, PublishEvent
+from nodeless.model.namespaces import Namespace
 from nodeless.model.plan import Plan
 from nodeless.model.snapshot import Snapshot
 from nodeless.solve import pods_to_place, static_shortage, with_placeholders
@@ -111,6 +112,8 @@ class Provisioning:
                 self._leaving.discard(before.nodes[name].uid)
             case events.PoolSeen(pool) if pool.replicas is not None:
                 self._batcher.trigger(pool.key)
+            case events.NamespaceSeen(namespace) if _relabelled(before, namespace):
+                self._trigger_pending()
             case events.ClaimGone(name):
                 self._planned.pop(name, None)
                 self._trigger_pending()
@@ -303,3 +306,9 @@ class Provisioning:
         return self._recorder.publish(
             PublishEvent("pass", "Pod", pod.name, type_, reason, message, pod.namespace, pod.uid)
         )
+
+
+def _relabelled(before: Snapshot, namespace: Namespace) -> bool:
+    """Whether a known namespace bears other labels now, by which pods of others may mean its pods."""
+    known = before.namespaces.get(namespace.name)
+    return known is not None and known != namespace

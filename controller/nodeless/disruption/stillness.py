@@ -22,6 +22,7 @@ _PARTS = (
     "pools",
     "node_classes",
     "daemon_sets",
+    "namespaces",
     "volume_claims",
     "volumes",
     "storage_classes",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from nodeless.model.buffers import CapacityBuffer, PodSource
 from nodeless.model.disruption import PodDisruptionBudget
+from nodeless.model.namespaces import Namespace
 from nodeless.model.nodes import Claim, Node
 from nodeless.model.pods import DaemonSet, Pod
 from nodeless.model.pools import NodeClass, Pool
@@ -75,6 +76,16 @@ class DaemonSetSeen:
 @dataclass(frozen=True, slots=True)
 class DaemonSetGone:
     key: str
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceSeen:
+    namespace: Namespace
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceGone:
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,6 +223,8 @@ Event = (
     | NodeClassGone
     | DaemonSetSeen
     | DaemonSetGone
+    | NamespaceSeen
+    | NamespaceGone
     | StorageEvent
     | BufferEvent
     | PodDisruptionBudgetSeen

@@ -5,7 +5,7 @@ Pods of one workload share everything that matters for placement: that part is a
 classes of pods instead of single pods.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from nodeless.model.requirements import Requirement
@@ -18,6 +18,11 @@ class LabelSelector:
 
     match_labels: tuple[tuple[str, str], ...] = ()
     match_expressions: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
+
+    def label_keys(self) -> Iterator[str]:
+        """The label keys that it looks at."""
+        yield from (key for key, _ in self.match_labels)
+        yield from (key for key, _, _ in self.match_expressions)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from immutables import Map
 
 from nodeless.model.buffers import CapacityBuffer, PodSource
 from nodeless.model.disruption import PodDisruptionBudget
+from nodeless.model.namespaces import Namespace
 from nodeless.model.nodes import Claim, Node
 from nodeless.model.pods import DaemonSet, Pod
 from nodeless.model.pools import NodeClass, Pool
@@ -40,6 +41,8 @@ class Snapshot:
     """By key, `AWSNodeTemplate/default`; an inline provider is `Provisioner/<name>`."""
     daemon_sets: Map[str, DaemonSet] = Map()
     """By `namespace/name`."""
+    namespaces: Map[str, Namespace] = Map()
+    """By name."""
     volume_claims: Map[str, VolumeClaim] = Map()
     """By `namespace/name`."""
     volumes: Map[str, Volume] = Map()

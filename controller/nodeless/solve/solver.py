@@ -224,10 +224,10 @@ def _classes(profiles: Profiles, axis: Axis) -> tuple[list[PodClass], list[Refus
     members: dict[tuple[PodShape, Profile], list[tuple[str, ...]]] = {}
     for (shape, mark), keys in profiles.groups.items():
         profile = profiles.of(shape, mark)
-        obstacle = profile if isinstance(profile, Unplannable) else demand_of(shape)
+        obstacle = demand_of(shape)
         if isinstance(obstacle, Unplannable):
             refusals.extend(Refusal(key, obstacle.code, (), obstacle.message) for key in keys)
-        elif isinstance(profile, Profile):
+        else:
             demands.setdefault(_asked(shape), obstacle)
             members.setdefault((shape, profile), []).append(keys)
     return [

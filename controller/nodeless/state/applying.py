@@ -42,6 +42,10 @@ def apply(snapshot: Snapshot, event: events.Event) -> Snapshot:  # noqa: PLR0911
             return replace(snapshot, daemon_sets=snapshot.daemon_sets.set(daemon_set.key, daemon_set))
         case events.DaemonSetGone(key):
             return replace(snapshot, daemon_sets=without(snapshot.daemon_sets, key))
+        case events.NamespaceSeen(namespace):
+            return replace(snapshot, namespaces=snapshot.namespaces.set(namespace.name, namespace))
+        case events.NamespaceGone(name):
+            return replace(snapshot, namespaces=without(snapshot.namespaces, name))
         case events.PodDisruptionBudgetSeen(budget):
             budgets = snapshot.disruption_budgets.set(budget.key, budget)
             return replace(snapshot, disruption_budgets=budgets)

@@ -18,6 +18,7 @@ from nodeless.model.labels import (
     SURGE,
     SURGED_FOR,
 )
+from nodeless.model.namespaces import Namespace
 from nodeless.model.nodes import Node
 from nodeless.model.requirements import Requirement
 from nodeless.model.resources import PODS, add, format_amount, maximum, parse_resources
@@ -28,6 +29,7 @@ _POD = msgspec.json.Decoder(documents.Pod)
 _NODE = msgspec.json.Decoder(documents.Node)
 _MANAGED_FIELDS = msgspec.json.Decoder(list[documents.ManagedFields] | None)
 _OUTLINE = msgspec.json.Decoder(documents.PodOutline)
+_NAMESPACE = msgspec.json.Decoder(documents.Namespace)
 _DAEMON_SET = msgspec.json.Decoder(documents.DaemonSet)
 
 _POD_ANNOTATIONS = (DO_NOT_EVICT, DO_NOT_DISRUPT, POD_DELETION_COST, POD_DISRUPTION_COST, SURGE, SURGED_FOR)
@@ -125,6 +127,12 @@ def decode_daemon_set(raw: bytes) -> model.DaemonSet:
     return model.DaemonSet(
         metadata.uid, metadata.namespace, metadata.name, shape_of(document.spec.template.spec)
     )
+
+
+def decode_namespace(raw: bytes) -> Namespace:
+    """A namespace from its JSON, with the labels by which affinity terms choose it."""
+    metadata = _NAMESPACE.decode(raw).metadata
+    return Namespace(metadata.name, metadata.labels)
 
 
 def decode_node(raw: bytes) -> Node:

@@ -287,6 +287,10 @@ class Scalable(msgspec.Struct):
     spec: ScalableSpec = msgspec.field(default_factory=ScalableSpec)
 
 
+class Namespace(msgspec.Struct):
+    metadata: Metadata
+
+
 class DaemonSetSpec(msgspec.Struct):
     template: PodTemplate
 

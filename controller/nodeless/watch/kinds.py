@@ -14,7 +14,13 @@ from nodeless.api.times import parse_life_span
 from nodeless.model import events
 from nodeless.model.pools import NodeClass, Pool, Reference
 from nodeless.watch import documents
-from nodeless.watch.decoding import decode_daemon_set, decode_node, decode_pod, outline_pod
+from nodeless.watch.decoding import (
+    decode_daemon_set,
+    decode_namespace,
+    decode_node,
+    decode_pod,
+    outline_pod,
+)
 from nodeless.watch.disruption import decode_budget
 from nodeless.watch.reflector import Watched
 from nodeless.watch.storage import (
@@ -37,6 +43,7 @@ def watched_kinds(report_invalid: Report) -> tuple[Watched, ...]:
         Watched("pods", "/api/v1/pods", _pod, events.PodGone, broken=_broken_pod),
         Watched("nodes", "/api/v1/nodes", _node, events.NodeGone),
         Watched("daemonsets", "/apis/apps/v1/daemonsets", _daemon_set, events.DaemonSetGone),
+        Watched("namespaces", "/api/v1/namespaces", _namespace, events.NamespaceGone),
         *watched_pools(report_invalid),
         *(
             Watched(
@@ -125,6 +132,11 @@ def _node(raw: bytes) -> tuple[str, tuple[events.Event, ...]]:
 def _daemon_set(raw: bytes) -> tuple[str, tuple[events.Event, ...]]:
     daemon_set = decode_daemon_set(raw)
     return daemon_set.key, (events.DaemonSetSeen(daemon_set),)
+
+
+def _namespace(raw: bytes) -> tuple[str, tuple[events.Event, ...]]:
+    namespace = decode_namespace(raw)
+    return namespace.name, (events.NamespaceSeen(namespace),)
 
 
 def _claim_decoder(report_invalid: Report) -> Decode:

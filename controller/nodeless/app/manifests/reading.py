@@ -186,7 +186,20 @@ def _assume(snapshot: Snapshot) -> tuple[Snapshot, tuple[str, ...]]:
             snapshot = apply(snapshot, events.NodeClassSeen(node_class))
             said.append(f"{pool.node_class} of {key} is not in the files: taken as a plain one of {family}")
     snapshot, more = _assume_volumes(snapshot)
-    return snapshot, (*said, *more)
+    return snapshot, (*said, *_assume_namespaces(snapshot), *more)
+
+
+def _assume_namespaces(snapshot: Snapshot) -> Iterator[str]:
+    """Where affinity terms choose namespaces by labels: those of which nothing is known bear none."""
+    shapes = {pod.shape for pod in snapshot.pods.values()}
+    chosen = any(
+        term.namespace_selector is not None and any(term.namespace_selector.label_keys())
+        for shape in shapes
+        for term in (*shape.affinity, *shape.anti_affinity)
+    )
+    missing = {pod.namespace for pod in snapshot.pods.values()} - set(snapshot.namespaces)
+    for name in sorted(missing) if chosen else ():
+        yield f"namespace {name} is not in the files: taken as one without labels"
 
 
 def _assume_volumes(snapshot: Snapshot) -> tuple[Snapshot, tuple[str, ...]]:

@@ -15,7 +15,6 @@ from nodeless.model.pods import NodeSelectorTerm, PodShape
 from nodeless.model.requirements import IN, Conflict, Requirement, Requirements
 from nodeless.model.resources import format_amount
 
-NAMESPACE_SELECTOR = "NamespaceSelectorNotPlanned"
 VOLUME_UNREACHABLE = "VolumeUnreachable"
 RESOURCE_CLAIMS = "ResourceClaimsNotPlanned"
 MATCH_FIELDS = "MatchFieldsNotPlanned"

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 
 from nodeless.model.pods import Pod, PodShape
 from nodeless.model.snapshot import Snapshot
-from nodeless.solve.pods.constraints import Unplannable
 from nodeless.solve.pods.grouping import NO_MARK, Kind, Mark, group
 from nodeless.solve.pods.rules import NO_RULES, Rules, Tally, carried, has_rules, rules_of
+from nodeless.solve.pods.selecting import Namespaces
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +28,7 @@ class Profiles:
 
     def __init__(self, snapshot: Snapshot, batch: Sequence[Kind], *, wishes: bool = True) -> None:
         self._wishes = wishes
+        self._namespaces = Namespaces(snapshot)
         #: Pods that run and stay: they count, and their anti-affinity repels.
         self.staying = tuple(_staying(snapshot, batch)) if _matters(snapshot, batch) else None
         """None: no pod has rules."""
@@ -36,7 +37,7 @@ class Profiles:
         self._keys = _label_keys(shapes) if self.staying is not None else ()
         self.groups = group(batch, None if self.staying is None else self.mark)
         """Keys of the pods by shape and mark."""
-        self._profiles: dict[tuple[PodShape, Mark], Profile | Unplannable] = {}
+        self._profiles: dict[tuple[PodShape, Mark], Profile] = {}
         self._selected: dict[Mark, tuple[Tally, ...]] = {}
         #: Every tally, in the order in which it was first met.
         self._tallies: dict[Tally, None] = {}
@@ -54,8 +55,8 @@ class Profiles:
         labels = pod.labels
         return (pod.namespace, tuple([labels.get(key) for key in self._keys]))
 
-    def of(self, shape: PodShape, mark: Mark) -> Profile | Unplannable:
-        """The profile of a pod of the batch, or why it cannot be planned."""
+    def of(self, shape: PodShape, mark: Mark) -> Profile:
+        """The profile of a pod of the batch."""
         return self._profiles.get((shape, mark), _PLAIN)
 
     def counted_in(self, pod: Pod) -> tuple[Tally, ...]:
@@ -63,24 +64,21 @@ class Profiles:
         selected = self._selecting(self.mark(pod))
         if not _repels(pod.shape):
             return selected
-        return (*selected, *(tally for tally in carried(pod.shape, pod.namespace) if tally in self._tallies))
+        own = carried(pod.shape, pod.namespace, self._namespaces)
+        return (*selected, *(tally for tally in own if tally in self._tallies))
 
     def _declare(self, carriers: Iterable[Pod]) -> None:
-        declared: dict[tuple[PodShape, Mark], Rules | Unplannable] = {}
+        declared: dict[tuple[PodShape, Mark], Rules] = {}
         for pod in carriers:
-            self._tallies.update(dict.fromkeys(carried(pod.shape, pod.namespace)))
+            self._tallies.update(dict.fromkeys(carried(pod.shape, pod.namespace, self._namespaces)))
         for shape, mark in self.groups:
-            rules = rules_of(shape, mark[0], self._labels(mark))
-            if isinstance(rules, Rules) and not self._wishes:
-                rules = rules.hard()
-            declared[shape, mark] = rules
-            if isinstance(rules, Rules):
-                self._tallies.update(dict.fromkeys((*rules.tallies(), *carried(shape, mark[0]))))
+            rules = rules_of(shape, mark[0], self._labels(mark), self._namespaces)
+            declared[shape, mark] = rules = rules if self._wishes else rules.hard()
+            own = carried(shape, mark[0], self._namespaces)
+            self._tallies.update(dict.fromkeys((*rules.tallies(), *own)))
         self._index = _index(self._tallies)
         for (shape, mark), rules in declared.items():
-            self._profiles[shape, mark] = (
-                rules if isinstance(rules, Unplannable) else self._profile(shape, mark, rules)
-            )
+            self._profiles[shape, mark] = self._profile(shape, mark, rules)
 
     def _profile(self, shape: PodShape, mark: Mark, rules: Rules) -> Profile:
         namespace, labels = mark[0], self._labels(mark)
@@ -89,7 +87,7 @@ class Profiles:
             for tally in self._candidates(labels)
             if tally.carriers and tally.audiences[0].selects(namespace, labels)
         )
-        adds = (*self._selecting(mark), *dict.fromkeys(carried(shape, namespace)))
+        adds = (*self._selecting(mark), *dict.fromkeys(carried(shape, namespace, self._namespaces)))
         return Profile(replace(rules, repelled_by=repelled), adds)
 
     def _selecting(self, mark: Mark) -> tuple[Tally, ...]:

@@ -15,8 +15,7 @@ from nodeless.model.labels import ZONE, ZONE_ID, canonical_key
 from nodeless.model.pods import LabelSelector, PodAffinityTerm, PodShape, TopologySpreadConstraint
 from nodeless.model.requirements import IN, Requirement
 from nodeless.model.taints import Toleration
-from nodeless.solve.pods.constraints import NAMESPACE_SELECTOR, Unplannable
-from nodeless.solve.pods.selecting import Audience
+from nodeless.solve.pods.selecting import Audience, Namespaces
 from nodeless.solve.spread.sharing import ENDLESS
 
 HARD = "DoNotSchedule"
@@ -127,40 +126,40 @@ def has_rules(shape: PodShape) -> bool:
     return bool(shape.spread or shape.affinity or shape.anti_affinity)
 
 
-def carried(shape: PodShape, namespace: str) -> tuple[Tally, ...]:
+def carried(shape: PodShape, namespace: str, namespaces: Namespaces) -> tuple[Tally, ...]:
     """The tallies that count a pod as carrier of its required anti-affinity terms."""
     return tuple(
-        Tally(_domain_key(term.topology_key), (audience,), carriers=True, repels=True)
+        Tally(
+            _domain_key(term.topology_key),
+            (Audience.of(term, namespace, namespaces),),
+            carriers=True,
+            repels=True,
+        )
         for term in shape.anti_affinity
-        if term.weight is None and (audience := Audience.of(term, namespace, undecided=True)) is not None
+        if term.weight is None
     )
 
 
-def rules_of(shape: PodShape, namespace: str, labels: Mapping[str, str]) -> Rules | Unplannable:
+def rules_of(shape: PodShape, namespace: str, labels: Mapping[str, str], namespaces: Namespaces) -> Rules:
     """The rules that a pod itself declares; `repelled_by` is left empty."""
     required = [term for term in shape.affinity if term.weight is None]
     affinity: list[Affinity] = []
     if required:
-        audiences = [Audience.of(term, namespace, undecided=False) for term in required]
-        known = tuple(audience for audience in audiences if audience is not None)
-        if len(known) < len(audiences):
-            return Unplannable(
-                NAMESPACE_SELECTOR,
-                "required podAffinity with a namespaceSelector on labels of namespaces is not planned; "
-                "hint: list namespaces, or select by kubernetes.io/metadata.name",
-            )
+        known = tuple(Audience.of(term, namespace, namespaces) for term in required)
         keys = dict.fromkeys(_domain_key(term.topology_key) for term in required)
         affinity.append(_affinity(tuple(keys), known, namespace, labels, None))
     for term in shape.affinity:
-        wanted = Audience.of(term, namespace, undecided=False)
-        if term.weight is not None and wanted is not None:
+        if term.weight is not None:
+            wanted = Audience.of(term, namespace, namespaces)
             affinity.append(
                 _affinity((_domain_key(term.topology_key),), (wanted,), namespace, labels, term.weight)
             )
     return Rules(
         spread=tuple(_spread(constraint, shape, namespace, labels) for constraint in shape.spread),
         affinity=tuple(affinity),
-        anti_affinity=tuple(_anti_affinity(term, namespace, labels) for term in shape.anti_affinity),
+        anti_affinity=tuple(
+            _anti_affinity(term, namespace, labels, namespaces) for term in shape.anti_affinity
+        ),
     )
 
 
@@ -175,8 +174,10 @@ def _affinity(
     return Affinity(tuple(Tally(key, audiences) for key in keys), itself, weight)
 
 
-def _anti_affinity(term: PodAffinityTerm, namespace: str, labels: Mapping[str, str]) -> AntiAffinity:
-    audience = Audience.of(term, namespace, undecided=True) or Audience(term.selector)
+def _anti_affinity(
+    term: PodAffinityTerm, namespace: str, labels: Mapping[str, str], namespaces: Namespaces
+) -> AntiAffinity:
+    audience = Audience.of(term, namespace, namespaces)
     tally = Tally(_domain_key(term.topology_key), (audience,), repels=True)
     return AntiAffinity(tally, audience.selects(namespace, labels), term.weight)
 

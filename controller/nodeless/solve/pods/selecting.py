@@ -1,17 +1,41 @@
 """Which pods a term speaks of: label selectors and namespaces.
 
 kube-scheduler's reading: no selector selects no pod, an empty one selects every pod of the
-namespaces. Of namespaces only the name is known here; a namespace selector on anything else
-cannot be decided (`Audience.of`).
+namespaces. A namespace selector on labels stands for the namespaces that bear them now (`Namespaces`).
 """
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from nodeless.model.pods import LabelSelector, PodAffinityTerm
+from nodeless.model.snapshot import Snapshot
 
 #: The label that every namespace bears, its name.
 NAMESPACE_NAME = "kubernetes.io/metadata.name"
+
+
+class Namespaces:
+    """The namespaces of a cluster; one in which a pod is, but of which nothing is known, bears no labels."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._labels: dict[str, Mapping[str, str]] | None = None
+        self._selected: dict[LabelSelector, frozenset[str]] = {}
+
+    def selected(self, selector: LabelSelector) -> frozenset[str]:
+        """The names of those whose labels satisfy a selector."""
+        if selector not in self._selected:
+            self._selected[selector] = frozenset(
+                name for name, labels in self._known().items() if selects(selector, labels)
+            )
+        return self._selected[selector]
+
+    def _known(self) -> dict[str, Mapping[str, str]]:
+        if self._labels is None:
+            labels: dict[str, Mapping[str, str]] = {pod.namespace: {} for pod in self._snapshot.pods.values()}
+            labels.update((name, each.labels) for name, each in self._snapshot.namespaces.items())
+            self._labels = {name: {**own, NAMESPACE_NAME: name} for name, own in labels.items()}
+        return self._labels
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,19 +48,16 @@ class Audience:
     """Further namespaces, by their name."""
 
     @classmethod
-    def of(cls, term: PodAffinityTerm, namespace: str, *, undecided: bool) -> "Audience | None":
-        """The audience of a term of a pod in a namespace.
-
-        A namespace selector that cannot be decided counts as one that selects every namespace where
-        `undecided` is true, and gives None where it is false.
-        """
+    def of(cls, term: PodAffinityTerm, namespace: str, namespaces: Namespaces) -> "Audience":
+        """The audience of a term of a pod in a namespace."""
         chosen = term.namespace_selector
-        if chosen is not None and not _decidable(chosen):
-            if not undecided:
-                return None
-            chosen = LabelSelector()
-        own = (namespace,) if not term.namespaces and term.namespace_selector is None else ()
-        return cls(term.selector, tuple(sorted(term.namespaces)) or own, chosen)
+        named = set(term.namespaces)
+        if chosen is None and not named:
+            named.add(namespace)
+        if chosen is not None and any(key != NAMESPACE_NAME for key in chosen.label_keys()):
+            named |= namespaces.selected(chosen)
+            chosen = None
+        return cls(term.selector, tuple(sorted(named)), chosen)
 
     def selects(self, namespace: str, labels: Mapping[str, str]) -> bool:
         return selects(self.selector, labels) and (
@@ -46,8 +67,7 @@ class Audience:
     def keys(self) -> Iterator[str]:
         """The label keys that the selector looks at."""
         if self.selector is not None:
-            yield from (key for key, _ in self.selector.match_labels)
-            yield from (key for key, _, _ in self.selector.match_expressions)
+            yield from self.selector.label_keys()
 
 
 def selects(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
@@ -70,8 +90,3 @@ def _holds(value: str | None, operator: str, values: tuple[str, ...]) -> bool:
         case "DoesNotExist":
             return value is None
     return False
-
-
-def _decidable(selector: LabelSelector) -> bool:
-    keys = [key for key, _ in selector.match_labels] + [key for key, _, _ in selector.match_expressions]
-    return all(key == NAMESPACE_NAME for key in keys)
