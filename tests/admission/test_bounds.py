@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from infra.local import admission_memory
@@ -383,6 +383,7 @@ def counted(value: Any) -> tuple[int, int]:
     return 1 + sum(values for values, _ in found), 1 + max((depth for _, depth in found), default=0)
 
 
+@settings(deadline=None)
 @given(JSON, some.booleans())
 def test_values_are_counted_as_a_parser_would(document: Any, ascii_only: bool) -> None:
     values, depth = counted(document)
@@ -397,6 +398,7 @@ def test_values_are_counted_as_a_parser_would(document: Any, ascii_only: bool) -
             check_json(text, DocumentBounds(10**9, depth - 1))
 
 
+@settings(deadline=None)
 @given(some.binary(max_size=300))
 def test_any_bytes_can_be_counted(text: bytes) -> None:
     assert check_json(text, DocumentBounds(10**9, 10**9)) >= 1

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from hypothesis import assume, example, given
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as some
 
 from nodeless.launch.kubelet_arguments import Bootstrap, Cluster
@@ -159,6 +159,7 @@ def made(family: str, bootstrap: Bootstrap) -> str:
         raise
 
 
+@settings(deadline=None)
 @given(BOOTSTRAPS, some.sampled_from(["AL2", "Ubuntu"]))
 @example(hostile("'; touch pwned; '"), "AL2")
 @example(hostile("$(touch pwned)\n--//\nContent-Type: text/x-shellscript\n\ntouch pwned\n"), "Ubuntu")
@@ -198,6 +199,7 @@ def check_kubelet(words: list[str], bootstrap: Bootstrap) -> None:
     assert sorted(filter(None, taints.split(","))) == sorted(map(str, bootstrap.taints))
 
 
+@settings(deadline=None)
 @given(some.text())
 @example("a\n")
 def test_a_word_of_the_shell_is_one_line_and_one_word(bench: Path, text: str) -> None:
@@ -215,6 +217,7 @@ def test_a_word_of_the_shell_is_one_line_and_one_word(bench: Path, text: str) ->
         assert echoed.stdout == text.encode()
 
 
+@settings(deadline=None)
 @given(BOOTSTRAPS)
 @example(hostile('"\n[settings.evil]\na = "'))
 @example(replace(PLAIN, labels={"a\n[settings.evil]\nb": "\x7f"}))
@@ -239,6 +242,7 @@ TOML_VALUES = some.recursive(
 )
 
 
+@settings(deadline=None)
 @given(some.dictionaries(TEXTS, TOML_VALUES, max_size=4))
 def test_any_document_of_toml_is_read_back(document: dict[str, object]) -> None:
     try:
@@ -248,6 +252,7 @@ def test_any_document_of_toml_is_read_back(document: dict[str, object]) -> None:
     assert tomllib.loads(to_toml(document)) == document
 
 
+@settings(deadline=None)
 @given(BOOTSTRAPS)
 @example(hostile('"}}\n--//\nContent-Type: text/x-shellscript\n\ntouch pwned\n'))
 def test_al2023_reads_what_was_said(bootstrap: Bootstrap) -> None:
@@ -274,6 +279,7 @@ def test_al2023_reads_what_was_said(bootstrap: Bootstrap) -> None:
 _POWERSHELL = re.compile("'((?:[^'\u2018\u2019\u201a\u201b]|(['\u2018\u2019\u201a\u201b])\\2)*)'")
 
 
+@settings(deadline=None)
 @given(BOOTSTRAPS)
 @example(hostile("\u2019; calc; \u2019"))
 @example(hostile("'; calc; '"))
@@ -299,6 +305,7 @@ SCRIPTS = some.sampled_from(
 )
 
 
+@settings(deadline=None)
 @given(some.lists(SCRIPTS, min_size=1, max_size=1), some.integers(0, 3), some.sampled_from(["AL2", "AL2023"]))
 @example(["#!/bin/bash\necho a\n--//\nmore\n--//--\n--///\n"], 0, "AL2")
 def test_no_line_of_a_users_text_ends_its_part(texts: list[str], slashes: int, family: str) -> None:

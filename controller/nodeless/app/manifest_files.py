@@ -3,8 +3,6 @@
 What cannot be read is told, all of it, and keeps nothing else from being read.
 """
 
-import codecs
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,12 +10,11 @@ from typing import Any
 
 import yaml
 
+from nodeless.app.bounded_files import STDIN, UnreadableFileError, read_text
 from nodeless.app.manifests.documents import Document
 from nodeless.app.yaml_files import problem_of, read_nodes
 
-STDIN = "-"
 _ENDINGS = (".yaml", ".yml", ".json")
-_GIVE = "hint: give YAML or JSON files, folders of them, or - for stdin"
 _HELM = "hint: this is a Helm template; check what `helm template` prints"
 
 
@@ -42,13 +39,9 @@ def read_files(names: Sequence[str]) -> Reading:
     for name in names:
         for file in _files_of(name, reading):
             try:
-                text = _text_of(file)
-            except OSError as error:
-                reason = f"{error.strerror or error}; {_GIVE}"
-                reading.problems.append(f"{file} cannot be read: {reason}")
-            except UnicodeDecodeError as error:
-                problem = f"byte {error.object[error.start]:#04x} at {error.start} is no UTF-8"
-                reading.problems.append(f"{file} cannot be read: {problem}; hint: is it a text?")
+                text = read_text(file)
+            except UnreadableFileError as error:
+                reading.problems.append(str(error))
             else:
                 _read_text(file, text, reading)
     return reading
@@ -63,13 +56,6 @@ def _files_of(name: str, reading: Reading) -> Iterator[str]:
     if not found:
         reading.remarks.append(f"{name} holds no file that ends in {', '.join(_ENDINGS)}")
     yield from map(str, found)
-
-
-def _text_of(file: str) -> str:
-    """UTF-8, or UTF-16 with the mark that Windows puts before it."""
-    content = sys.stdin.buffer.read() if file == STDIN else Path(file).read_bytes()
-    marked = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    return content.decode("utf-16" if marked else "utf-8-sig")
 
 
 def _read_text(file: str, text: str, reading: Reading) -> None:

@@ -11,16 +11,14 @@ from typing import Any
 
 import yaml
 
+from nodeless.api.yaml_bounds import check_yaml
+
 _INTEGER = re.compile(r"^(?:[-+]?0b[0-1_]+|[-+]?0[0-7_]*|[-+]?[1-9][0-9_]*|[-+]?0x[0-9a-fA-F_]+)$")
 _FLOAT = re.compile(
     r"^(?:[-+]?[0-9][0-9_]*\.[0-9_]*(?:[eE][-+]?[0-9]+)?|[-+]?[0-9][0-9_]*[eE][-+]?[0-9]+"
     r"|\.[0-9][0-9_]*(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"
 )
 _REPLACED = ("tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
-#: Values of one document, those behind aliases counted each time: etcd takes 1.5 MiB, no object has as many.
-_MOST_VALUES = 1_000_000
-#: Levels of nesting; no kind of ours has more than twenty.
-_DEEPEST = 200
 
 
 class _Loader(yaml.SafeLoader):
@@ -78,46 +76,18 @@ def problem_of(error: yaml.YAMLError) -> str:
 
 
 def _read(text: str) -> Iterator[tuple[Any, yaml.Node]]:
+    check_yaml(text)
     loader = _Loader(text)
     try:
         while loader.check_node():
             node = loader.get_node()
             if node is None:
                 break
-            _require_finite(node)
             document = loader.construct_document(node)
             if document is not None:
                 yield document, node
-    except RecursionError:
-        raise yaml.YAMLError(f"it is nested more than {_DEEPEST} levels deep") from None
     finally:
         loader.dispose()
-
-
-def _require_finite(root: yaml.Node) -> None:
-    """Raise YAMLError for a document that contains itself, grows beyond sense by aliases, or is too deep."""
-    sizes: dict[int, int] = {}
-
-    def size(node: yaml.Node, depth: int) -> int:
-        known = sizes.get(id(node))
-        if known == 0:
-            problem = "an alias stands inside of what it stands for"
-            raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
-        if known is not None:
-            return known
-        if depth > _DEEPEST:
-            raise RecursionError
-        sizes[id(node)] = 0
-        parts = node.value if isinstance(node, yaml.CollectionNode) else ()
-        members = [each for part in parts for each in (part if isinstance(part, tuple) else (part,))]
-        total = 1 + sum(size(member, depth + 1) for member in members)
-        if total > _MOST_VALUES:
-            problem = f"aliases make more than {_MOST_VALUES} values of it"
-            raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
-        sizes[id(node)] = total
-        return total
-
-    size(root, 0)
 
 
 def _json_pieces(text: str) -> list[str]:

@@ -63,7 +63,7 @@ def read(content: bytes) -> Saved:
     """What a file holds. Raises SavedFormatError."""
     try:
         document = msgspec.json.decode(content)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise SavedFormatError(f"not JSON: {error}; hint: make the file with `nodeless snapshot`") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise SavedFormatError("not a saved situation; hint: make the file with `nodeless snapshot`")

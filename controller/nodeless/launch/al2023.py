@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 
+from nodeless.api.yaml_bounds import check_yaml
 from nodeless.launch import mime
 from nodeless.launch.kubelet_arguments import Bootstrap, go_duration, pairs, quoted_flag
 
@@ -63,6 +64,7 @@ def _is_mapping(text: str) -> bool:
     if text.lstrip().startswith("#!"):
         return False
     try:
+        check_yaml(text)
         return any(isinstance(document, dict) for document in yaml.safe_load_all(text))
     except yaml.YAMLError:
         return _LOOKS_LIKE_NODE_CONFIG.search(text) is not None
@@ -70,6 +72,7 @@ def _is_mapping(text: str) -> bool:
 
 def _check_node_config(text: str) -> None:
     try:
+        check_yaml(text)
         documents = list(yaml.safe_load_all(text))
     except yaml.YAMLError as error:
         raise YamlError(f"user data is not YAML: {' '.join(str(error).split())}; {_HINT}") from error

@@ -41,6 +41,11 @@ def user_data(family: str, bootstrap: Bootstrap) -> str:
         UserDataTooLongError: The whole is too long.
         UserDataError: The custom text cannot be merged, or the family is unknown.
     """
+    if len(bootstrap.custom) > 4 * MAX_BYTES:  # whatever becomes of it; reading it would only take time
+        raise UserDataTooLongError(
+            f"user data has {len(bootstrap.custom)} characters, EC2 takes {MAX_BYTES} bytes; "
+            "hint: shorten spec.userData"
+        )
     text = _text(family, bootstrap)
     try:
         size = len(text.encode())

@@ -23,6 +23,7 @@ from kubernetes.aio import config as kubernetes_config
 from kubernetes.aio.client import Configuration
 from kubernetes.aio.config import ConfigException
 
+from nodeless.api.yaml_bounds import check_yaml
 from nodeless.watch.errors import AnswerTooLarge, ApiError, ApiUnavailable
 from nodeless.watch.lines import lines_of
 from nodeless.watch.throttling import TokenBucket
@@ -317,7 +318,9 @@ def _read_kubeconfig(file: Path) -> Json:
     if not file.is_file():
         raise ConfigException(f"KUBECONFIG names {file}, which is no file")
     try:
-        document = yaml.safe_load(file.read_text())
+        text = file.read_text()
+        check_yaml(text)
+        document = yaml.safe_load(text)
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigException(f"{file} is no YAML: {' '.join(str(error).split())}") from error
     if not isinstance(document, dict) or not document.get("clusters"):

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nodeless.app.commands.terms import STDIN, content_of, refuse, remark
+from nodeless.app.bounded_files import STDIN
+from nodeless.app.commands.terms import content_of, refuse, remark
 
 if TYPE_CHECKING:
     from nodeless.app.manifests import Document, Given

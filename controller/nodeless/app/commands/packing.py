@@ -1,7 +1,6 @@
 """`nodeless solve`: one packing problem from a file, its answer on stdout."""
 
 import gc
-import gzip
 import json
 import resource
 import sys
@@ -13,6 +12,7 @@ import typer
 
 from nodeless.api.errors import InvalidObject
 from nodeless.api.packing_problem import Problem, read_catalogue, read_problem
+from nodeless.app.bounded_files import UnreadableFileError, read_json
 from nodeless.explain.packing_answer import packing_answer
 from nodeless.model.packing import LOWEST_PRICE, packing_defect
 
@@ -102,14 +102,9 @@ def _peak_memory() -> int:
 
 def _json(path: Path) -> Any:
     try:
-        content = path.read_bytes()
-        return json.loads(gzip.decompress(content) if path.suffix == ".gz" else content)
-    except (OSError, EOFError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise UnreadableProblem(f"{path} cannot be read: {reason}; hint: give a problem's file") from None
-    except ValueError as error:
-        hint = "hint: a problem is JSON, plain in *.json or gzipped in *.gz"
-        raise UnreadableProblem(f"{path} is not JSON: {error}; {hint}") from None
+        return read_json(str(path), "hint: a problem is JSON, plain or gzipped")
+    except UnreadableFileError as error:
+        raise UnreadableProblem(str(error)) from None
 
 
 def _line(answer: dict[str, Any]) -> str:

@@ -1,20 +1,15 @@
 """What all commands share: remarks, the end with an exit code, reading saved situations."""
 
 import asyncio
-import gzip
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
+from nodeless.app.bounded_files import UnreadableFileError, read_bytes
+
 if TYPE_CHECKING:
     from nodeless.app.live import Offline
     from nodeless.explain.decisions import Saved, Situation
-
-
-STDIN = "-"
-_GZIP = b"\x1f\x8b"
 
 
 def remark(text: str) -> None:
@@ -31,11 +26,9 @@ def refuse(message: str, code: int = 2) -> NoReturn:
 def content_of(file: str) -> bytes:
     """The bytes of a file, or of stdin for `-`, uncompressed. Ends with exit code 2 when there are none."""
     try:
-        content = sys.stdin.buffer.read() if file == STDIN else Path(file).read_bytes()
-        return gzip.decompress(content) if content.startswith(_GZIP) else content
-    except (OSError, EOFError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        refuse(f"{file} cannot be read: {reason}; hint: give a file or a folder, or - for stdin")
+        return read_bytes(file, "hint: give a file or a folder, or - for stdin")
+    except UnreadableFileError as error:
+        refuse(str(error))
 
 
 def saved_situation(file: str) -> "Saved":

@@ -7,6 +7,8 @@ from typing import Any
 
 import yaml
 
+from nodeless.api.yaml_bounds import check_yaml
+
 _STEP = re.compile(r"\[(\d+|\.\.\.)\]|([^.\[\]]+)")
 
 
@@ -40,6 +42,7 @@ class Document:
 def documents_of(file: str, text: str) -> Iterator[Document]:
     """Every object of a file, the items of a List one by one. Raises BadManifests."""
     try:
+        check_yaml(text, loader=_Loader)
         for root in yaml.compose_all(text, Loader=_Loader):
             yield from _objects(file, root)
     except yaml.MarkedYAMLError as error:

@@ -87,7 +87,7 @@ def read_catalogue(text: str) -> CatalogueFile:
     hint = "hint: make the file with `nodeless catalogue`"
     try:
         document = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise SavedFormatError(f"not JSON: {error}; {hint}") from None
     if not isinstance(document, dict) or (document.get("format"), document.get("version")) != (
         FORMAT,

@@ -67,7 +67,7 @@ def read_products(documents: Iterable[str], currency: str = "USD") -> dict[str, 
             product = json.loads(document)
             name = product["product"]["attributes"]["instanceType"]
             price = _price(product["terms"]["OnDemand"], currency)
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             continue
         if name and price is not None:
             prices[name] = price
