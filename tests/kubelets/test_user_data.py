@@ -97,8 +97,27 @@ def test_node_configs_of_several_parts_are_merged() -> None:
 
 
 @pytest.mark.parametrize(
+    "call",
+    [
+        "& $Script -EKSClusterName 'lab' -APIServerEndpoint 'https://x' -Base64ClusterCA 'YQ=='",
+        '& $Script -EKSClusterName "lab" -APIServerEndpoint https://x -Base64ClusterCA "YQ=="',
+        "& $Script `\r\n  -EKSClusterName lab `\r\n  -APIServerEndpoint 'https://x' -Base64ClusterCA YQ==",
+    ],
+)
+def test_powershell_may_call_the_script_by_a_variable_and_quote_as_it_likes(call: str) -> None:
+    flags = """ -KubeletExtraArgs '--node-labels="a=1,b=2" --max-pods=110'"""
+    script = '[string]$Script = "$env:ProgramFiles\\Amazon\\EKS\\Start-EKSBootstrap.ps1"'
+
+    found = parse_user_data(f"<powershell>\n{script}\n{call}{flags}\n</powershell>")
+
+    assert (found.family, found.cluster_name, found.endpoint) == ("Windows", "lab", "https://x")
+    assert (found.certificate_authority, found.labels, found.max_pods) == ("YQ==", {"a": "1", "b": "2"}, 110)
+
+
+@pytest.mark.parametrize(
     ("text", "reason"),
     [
+        ("<powershell>dir</powershell>", "no call of Start-EKSBootstrap.ps1"),
         ("", "is empty"),
         ("#!/bin/sh\necho hello", "no bootstrap found"),
         ("/etc/eks/bootstrap.sh", "needs the cluster's name"),

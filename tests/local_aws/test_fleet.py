@@ -235,3 +235,51 @@ def test_a_new_instance_is_hidden_while_reads_lag_behind(aws: LocalAws, world: W
         world.instance(made)
     aws.set_faults()
     assert world.instance(made)["State"]["Name"] == "running"
+
+
+@pytest.mark.parametrize(
+    ("ebs", "seen"),
+    [
+        ({"VolumeType": "io2", "Iops": 4000, "VolumeSize": 100}, ("io2", 4000, None)),
+        ({"VolumeType": "io1", "Iops": 200, "VolumeSize": 8}, ("io1", 200, None)),
+        ({"VolumeType": "gp3", "Iops": 5000, "Throughput": 400, "VolumeSize": 50}, ("gp3", 5000, 400)),
+        ({"VolumeType": "gp3", "VolumeSize": 50}, ("gp3", 3000, None)),
+    ],
+)
+def test_a_volume_has_the_performance_that_was_asked_for(
+    world: World, ebs: dict[str, Any], seen: tuple[str, int, int | None]
+) -> None:
+    template = world.launch_template(BlockDeviceMappings=[{"DeviceName": "/dev/xvda", "Ebs": ebs}])
+    answer = world.fleet(world.config(template, ["m5.large"]))
+    [mapping] = world.instance(instance_ids(answer)[0])["BlockDeviceMappings"]
+    [volume] = world.ec2.describe_volumes(VolumeIds=[mapping["Ebs"]["VolumeId"]])["Volumes"]
+    assert (volume["VolumeType"], volume["Iops"], volume.get("Throughput") or None) == seen
+    assert volume["Size"] == ebs["VolumeSize"]
+
+
+@pytest.mark.parametrize(
+    ("ebs", "code"),
+    [
+        ({"VolumeType": "io2", "VolumeSize": 10}, "MissingParameter"),
+        ({"VolumeType": "gp2", "Iops": 3000, "VolumeSize": 10}, "InvalidParameterCombination"),
+        (
+            {"VolumeType": "io1", "Iops": 100, "Throughput": 125, "VolumeSize": 10},
+            "InvalidParameterCombination",
+        ),
+        ({"VolumeType": "gp3", "KmsKeyId": "alias/none", "VolumeSize": 10}, "InvalidParameterDependency"),
+    ],
+)
+def test_a_launch_that_fails_leaves_no_instance(world: World, ebs: dict[str, Any], code: str) -> None:
+    template = world.launch_template(BlockDeviceMappings=[{"DeviceName": "/dev/xvda", "Ebs": ebs}])
+    with pytest.raises(ClientError, match=code):
+        world.fleet(world.config(template, ["m5.large"]))
+    alive = [{"Name": "instance-state-name", "Values": ["pending", "running"]}]
+    assert world.ec2.describe_instances(Filters=alive)["Reservations"] == []
+
+
+@pytest.mark.parametrize("public", [True, False])
+def test_an_instance_has_a_public_address_when_its_template_says_so(world: World, public: bool) -> None:
+    interface = {"DeviceIndex": 0, "AssociatePublicIpAddress": public, "Groups": [world.group]}
+    template = world.launch_template(NetworkInterfaces=[interface], SecurityGroupIds=[])
+    answer = world.fleet(world.config(template, ["m5.large"]))
+    assert bool(world.instance(instance_ids(answer)[0]).get("PublicIpAddress")) == public

@@ -15,10 +15,18 @@ from infra.local.aws.calls import AwsError, Call, Handlers, digest
 from infra.local.aws.instance_profiles import unknown_profile
 from infra.local.aws.instance_types import instance_types
 from infra.local.aws.moto_instances import forget
-from infra.local.aws.moto_internals import annotate_instance, give_profile
+from infra.local.aws.moto_internals import (
+    annotate_instance,
+    give_profile,
+    give_public_address,
+    instance_ids,
+    set_volume_performance,
+    set_volume_sizes,
+)
 
 #: Size of a root volume that no block device mapping describes, GiB: that of the EKS-optimised images.
 ROOT_VOLUME_SIZE = 20
+_PROVISIONED = ("io1", "io2")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,22 +57,42 @@ def launch(call: Call, wanted: Launch, count: int) -> list[str]:
     """Launch so many equal instances; their ids."""
     client = call.client("ec2")
     image = client.describe_images(ImageIds=[wanted.image_id])["Images"][0]
-    request = _run_instances(wanted, image["RootDeviceName"])
-    instances = client.run_instances(**request, MinCount=count, MaxCount=count)["Instances"]
+    devices = _block_devices(wanted.data, image["RootDeviceName"])
+    request = _run_instances(wanted, devices)
+    with call.moto.alone():
+        before = instance_ids(call.region)
+        try:
+            instances = client.run_instances(**request, MinCount=count, MaxCount=count)["Instances"]
+            _complete(call, wanted, devices, instances)
+        except Exception:
+            # A launch that fails leaves nothing behind; moto's leaves what it had made until then.
+            if made := sorted(instance_ids(call.region) - before):
+                client.terminate_instances(InstanceIds=made)
+            raise
+    return [str(instance["InstanceId"]) for instance in instances]
+
+
+def _complete(
+    call: Call, wanted: Launch, devices: Sequence[Mapping[str, Any]], instances: Sequence[Mapping[str, Any]]
+) -> None:
+    """Give new instances what moto leaves out."""
     identifiers = [str(instance["InstanceId"]) for instance in instances]
+    client = call.client("ec2")
     profile = wanted.data.get("IamInstanceProfile")
     if profile:
         with call.moto.alone():
             give_profile(call.region, identifiers[1:], profile)
             forget(identifiers[1:])
-    for instance in instances:
-        _annotate(call, wanted, str(instance["InstanceId"]))
+    for identifier in identifiers:
+        _annotate(call, wanted, identifier)
+        for device in devices:
+            with call.moto.alone():
+                set_volume_performance(call.region, identifier, device["DeviceName"], device["Ebs"])
     _end_what_does_not_boot(call, wanted.instance_type, instances)
     interface_tags = wanted.tags("network-interface")
     if interface_tags:
         interfaces = [n["NetworkInterfaceId"] for i in instances for n in i.get("NetworkInterfaces", [])]
         client.create_tags(Resources=interfaces, Tags=interface_tags)
-    return identifiers
 
 
 def _end_what_does_not_boot(call: Call, instance_type: str, instances: Sequence[Mapping[str, Any]]) -> None:
@@ -76,7 +104,7 @@ def _end_what_does_not_boot(call: Call, instance_type: str, instances: Sequence[
         call.state.later(fault.seconds, lambda: client.terminate_instances(InstanceIds=ended))
 
 
-def _run_instances(wanted: Launch, root_device: str) -> dict[str, Any]:
+def _run_instances(wanted: Launch, devices: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     data = wanted.data
     interface = (data.get("NetworkInterfaces") or [{}])[0]
     request: dict[str, Any] = {
@@ -84,7 +112,7 @@ def _run_instances(wanted: Launch, root_device: str) -> dict[str, Any]:
         "InstanceType": wanted.instance_type,
         "SubnetId": wanted.subnet_id,
         "SecurityGroupIds": interface.get("Groups") or data.get("SecurityGroupIds") or [],
-        "BlockDeviceMappings": _block_devices(data, root_device),
+        "BlockDeviceMappings": [_as_moto_takes_it(device) for device in devices],
         "TagSpecifications": [
             {"ResourceType": kind, "Tags": tags}
             for kind in ("instance", "volume")
@@ -115,16 +143,41 @@ def _block_devices(data: Mapping[str, Any], root_device: str) -> list[dict[str, 
         mappings.append({"DeviceName": root_device, "Ebs": root})
     for mapping in mappings:
         mapping["Ebs"] = {"DeleteOnTermination": True, **mapping["Ebs"]}
+        _check_performance(mapping["Ebs"])
     return mappings
+
+
+def _check_performance(ebs: Mapping[str, Any]) -> None:
+    """Refuse what EC2 refuses: IOPS and throughput where a type has none, and io1 and io2 without IOPS."""
+    kind = ebs.get("VolumeType") or "gp2"
+    if kind in _PROVISIONED and not ebs.get("Iops"):
+        message = "The parameter iops must be specified for io1 and io2 volumes."
+        raise AwsError("MissingParameter", message)
+    for name, kinds in (("Iops", (*_PROVISIONED, "gp3")), ("Throughput", ("gp3",))):
+        if ebs.get(name) and kind not in kinds:
+            message = f"The parameter {name.lower()} is not supported for {kind} volumes."
+            raise AwsError("InvalidParameterCombination", message)
+
+
+def _as_moto_takes_it(device: Mapping[str, Any]) -> dict[str, Any]:
+    """Moto makes volumes of a launch without their IOPS, and refuses io1 and io2 for want of them."""
+    plain = {name: value for name, value in device["Ebs"].items() if name not in ("Iops", "Throughput")}
+    if plain.get("VolumeType") in _PROVISIONED:
+        plain["VolumeType"] = "gp2"
+    return {**device, "Ebs": plain}
 
 
 def _annotate(call: Call, wanted: Launch, instance_id: str) -> None:
     record = instance_types(call)[wanted.instance_type]
     attributes: dict[str, object] = {"hypervisor": record.get("Hypervisor", "")}
+    interface = (wanted.data.get("NetworkInterfaces") or [{}])[0]
+    public = interface.get("AssociatePublicIpAddress")
     if wanted.capacity_type == "spot":
         attributes["spot_instance_request_id"] = f"sir-{digest(instance_id, 8)}"
     with call.moto.alone():
         annotate_instance(call.region, instance_id, attributes=attributes, tags=wanted.reserved_tags)
+        if public is not None:
+            give_public_address(call.region, instance_id, given=public)
         forget([instance_id])
 
 
@@ -140,6 +193,8 @@ def run_instances(call: Call) -> dict[str, Any]:
     for instance in answer["Instances"]:
         with call.moto.alone():
             annotate_instance(call.region, instance["InstanceId"], attributes={}, tags={})
+            if not call.parameters.get("BlockDeviceMappings"):
+                set_volume_sizes(call.region, instance["InstanceId"], ROOT_VOLUME_SIZE)
             forget([instance["InstanceId"]])
     return answer
 

@@ -342,6 +342,45 @@ def give_profile(region: str, instance_ids: Iterable[str], profile: Mapping[str,
         backend.associate_iam_instance_profile(instance_id, profile.get("Name"), profile.get("Arn"))
 
 
+def set_volume_performance(region: str, instance_id: str, device: str, ebs: Mapping[str, Any]) -> None:
+    """Give a volume of an instance the type, IOPS and throughput that it was asked for."""
+    backend = ec2_backends[ACCOUNT][region]
+    attached: Any = backend.get_instance(instance_id).block_device_mapping.get(device)
+    if attached is None:
+        return
+    volume: Any = backend.volumes[attached.volume_id]
+    volume.volume_type = ebs.get("VolumeType") or volume.volume_type
+    for name, attribute in (("Iops", "iops"), ("Throughput", "throughput")):
+        if ebs.get(name):
+            setattr(volume, attribute, int(ebs[name]))
+
+
+def set_volume_sizes(region: str, instance_id: str, size: int) -> None:
+    """Give the volumes of an instance that nobody described the size of its image's, GiB."""
+    backend = ec2_backends[ACCOUNT][region]
+    attached: Any = backend.get_instance(instance_id).block_device_mapping
+    for each in attached.values():
+        backend.volumes[each.volume_id].size = size
+
+
+def instance_ids(region: str) -> set[str]:
+    """The ids of all instances, those that have ended too."""
+    return {
+        str(each.id)
+        for reservation in ec2_backends[ACCOUNT][region].reservations.values()
+        for each in reservation.instances
+    }
+
+
+def give_public_address(region: str, instance_id: str, *, given: bool) -> None:
+    """Give the first interface of an instance a public address, or none, whatever its subnet says."""
+    instance: Any = ec2_backends[ACCOUNT][region].get_instance(instance_id)
+    interface = instance.nics[0]
+    interface.public_ip_auto_assign = given
+    interface.public_ip = None
+    interface.check_auto_public_ip()
+
+
 def instance_type_records(
     region: str, names: list[str], filters: Iterable[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:

@@ -7,6 +7,7 @@ import asyncio
 import base64
 import json
 from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 from urllib.request import ProxyHandler, build_opener
 
@@ -14,6 +15,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from infra.local.kubelets.capacity import GIB
 from infra.local.kubelets.nodes import Instance, read_instance
 
 #: States of an instance that still exists; a terminated one is gone.
@@ -142,6 +144,14 @@ class Cloud:
 
             self._subnets[subnet_id] = await asyncio.to_thread(ask)
         return self._subnets[subnet_id]
+
+    async def disk(self, volume_id: str) -> Decimal:
+        """Return the bytes of a volume."""
+
+        def ask() -> Decimal:
+            return Decimal(self._ec2.describe_volumes(VolumeIds=[volume_id])["Volumes"][0]["Size"] * GIB)
+
+        return await asyncio.to_thread(ask)
 
     async def role_of(self, instance_profile: str) -> str:
         """Return the ARN of the role in an instance profile, "" if there is none."""

@@ -13,6 +13,8 @@ import ssl
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from decimal import Decimal
+from http.client import HTTPException
 from typing import Any, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -20,6 +22,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from infra.local.kubelets.api_client import ApiClient, ApiError, ignoring, persist
 from infra.local.kubelets.authorization import Authorization
 from infra.local.kubelets.bootstrap import Bootstrap, UserDataError
+from infra.local.kubelets.capacity import DEFAULT_DISK
 from infra.local.kubelets.certificates import same_certificates
 from infra.local.kubelets.clock import timestamp
 from infra.local.kubelets.cloud import Cloud
@@ -46,11 +49,15 @@ log = logging.getLogger(__name__)
 _POLL_SECONDS = 0.3
 #: So many times as long as a poll took is the next one waited for: a tenth of a core in a large cluster.
 _PAUSE = 9
+#: However long a poll took: an AWS that stood still for a minute is asked again soon.
+_LONGEST_PAUSE = 5.0
 _RETRY_SECONDS = 0.5
 _VACANCY_SECONDS = 0.1
 _LAST_RETRY_SECONDS = 5.0
 #: The reason of conditions that the node lifecycle controller writes when it hears nothing of a kubelet.
 _LOST = "NodeStatusUnknown"
+#: Where Bottlerocket mounts its data volume.
+_DATA_DEVICE = "/dev/xvdb"
 _EMPTY_CIDR = "100.64.0.0/10"
 _FAILURES = (ClientError, BotoCoreError)
 
@@ -85,16 +92,19 @@ class Instances:
         self._tasks = Tasks()
 
     async def run(self) -> None:
-        """Follow the instances for ever; the pause grows with the size of the answer."""
+        """Follow the instances for ever; the pause grows with the size of the answer, not with an outage."""
+        clock = asyncio.get_running_loop().time
         while True:
-            begun = time.monotonic()
+            begun = clock()
+            pause = _POLL_SECONDS
             try:
                 await self._poll()
+                pause = min(max(pause, _PAUSE * (clock() - begun)), _LONGEST_PAUSE)
             except _FAILURES as error:
                 log.warning("DescribeInstances: %s", error)
-            except (ApiError, OSError) as error:
+            except (ApiError, OSError, HTTPException, ValueError) as error:
                 log.warning("following instances: %s", error)
-            await asyncio.sleep(max(_POLL_SECONDS, _PAUSE * (time.monotonic() - begun)))
+            await asyncio.sleep(pause)
 
     async def _poll(self) -> None:
         current = {instance.id: instance for instance in await self._cloud.instances()}
@@ -193,7 +203,7 @@ class Instances:
             cidr = (await _asked(lambda: self._cloud.subnet(instance.subnet_id)))[0]
         reboots = (await self._cloud.reboots()).get(instance.id, 0)
         self._reboots[instance.id] = reboots
-        body = registration(instance, record, bootstrap, reboots)
+        body = registration(instance, record, bootstrap, reboots, await self._disk(instance, bootstrap))
         name = instance.private_dns_name
         allocatable = parse_resources(body["status"]["allocatable"])
         self._registry.add(ManagedNode(name=name, ip=instance.private_ip, cidr=cidr, allocatable=allocatable))
@@ -207,6 +217,13 @@ class Instances:
         log.info("instance %s joined as node %s", instance.id, name)
         if (latest := self._seen.get(instance.id)) is not None and latest.state not in ("pending", "running"):
             self._follow_state(latest)
+
+    async def _disk(self, instance: Instance, bootstrap: Bootstrap) -> Decimal:
+        """Bytes of the volume where the kubelet keeps what is ephemeral: Bottlerocket has one for data."""
+        volumes = dict(instance.volumes)
+        device = _DATA_DEVICE if bootstrap.family == "Bottlerocket" else instance.root_device
+        volume = volumes.get(device) or volumes.get(instance.root_device)
+        return DEFAULT_DISK if volume is None else await _asked(lambda: self._cloud.disk(volume))
 
     async def _bootstrap(self, instance: Instance) -> Bootstrap | None:
         try:

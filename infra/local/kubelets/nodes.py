@@ -7,10 +7,11 @@ that one adds zone, region and type and takes the taint away. Next: `instances` 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from infra.local.kubelets.bootstrap import Bootstrap
-from infra.local.kubelets.capacity import allocatable, capacity
+from infra.local.kubelets.capacity import DEFAULT_DISK, allocatable, capacity
 from infra.local.kubelets.quantities import Resources, format_quantity
 
 UNINITIALIZED = "node.cloudprovider.kubernetes.io/uninitialized"
@@ -32,6 +33,8 @@ class Instance:
     Attributes:
         launch_time: seconds since 1970.
         role_name: role of the instance profile, "" without one.
+        root_device: name of the device that it boots from.
+        volumes: device names and ids of its volumes.
     """
 
     id: str
@@ -43,6 +46,8 @@ class Instance:
     subnet_id: str
     launch_time: float
     instance_profile: str
+    root_device: str = ""
+    volumes: tuple[tuple[str, str], ...] = ()
 
     @property
     def region(self) -> str:
@@ -67,6 +72,12 @@ def read_instance(document: Mapping[str, Any]) -> Instance:
         subnet_id=document.get("SubnetId", ""),
         launch_time=document["LaunchTime"].timestamp(),
         instance_profile=document.get("IamInstanceProfile", {}).get("Arn", ""),
+        root_device=document.get("RootDeviceName", ""),
+        volumes=tuple(
+            (each["DeviceName"], each["Ebs"]["VolumeId"])
+            for each in document.get("BlockDeviceMappings", ())
+            if "Ebs" in each
+        ),
     )
 
 
@@ -81,7 +92,11 @@ def boot_id(instance_id: str, reboots: int) -> str:
 
 
 def registration(
-    instance: Instance, record: Mapping[str, Any], bootstrap: Bootstrap, reboots: int = 0
+    instance: Instance,
+    record: Mapping[str, Any],
+    bootstrap: Bootstrap,
+    reboots: int = 0,
+    disk: Decimal = DEFAULT_DISK,
 ) -> dict[str, Any]:
     """Return the Node that the kubelet posts: not ready yet.
 
@@ -90,8 +105,9 @@ def registration(
         record: its type's entry of DescribeInstanceTypes.
         bootstrap: how its kubelet was started.
         reboots: how often the instance was rebooted.
+        disk: bytes of the volume where images, logs and emptyDirs are.
     """
-    whole = capacity(record, bootstrap)
+    whole = capacity(record, bootstrap, disk)
     architectures = record["ProcessorInfo"]["SupportedArchitectures"]
     architecture = next((_ARCHITECTURES[each] for each in architectures if each in _ARCHITECTURES), "amd64")
     system = "windows" if bootstrap.family == "Windows" else "linux"

@@ -52,8 +52,8 @@ _VALUED_OPTIONS = frozenset(
     }
 )
 
-#: `-Name 'value'`, a quotation mark inside doubled.
-_POWERSHELL_ARGUMENT = re.compile(r"-(\w+) '((?:[^']|'')*)'")
+#: `-Name 'value'` or `-Name "value"`, a quotation mark inside doubled; or one word.
+_POWERSHELL_ARGUMENT = re.compile(r"""(?<=\s)-(\w+)\s+(?:'((?:[^']|'')*)'|"((?:[^"]|"")*)"|([^\s'"-]\S*))""")
 
 
 def parse_user_data(text: str) -> Bootstrap:
@@ -154,8 +154,15 @@ def _from_script(words: list[str]) -> Bootstrap:
 
 
 def _from_powershell(text: str) -> Bootstrap:
-    call = next((line for line in text.splitlines() if "Start-EKSBootstrap.ps1" in line), "")
-    given = {name: value.replace("''", "'") for name, value in _POWERSHELL_ARGUMENT.findall(call)}
+    if "Start-EKSBootstrap.ps1" not in text:
+        raise UserDataError("no call of Start-EKSBootstrap.ps1 with -EKSClusterName")
+    # The script's path may be in a variable (`& $EKSBootstrapScriptFile ...`), and a line may be continued.
+    lines = text.replace("`\r\n", " ").replace("`\n", " ").splitlines()
+    call = next((line for line in lines if "-EKSClusterName" in line), "")
+    given = {
+        name: single.replace("''", "'") or double.replace('""', '"') or word
+        for name, single, double, word in _POWERSHELL_ARGUMENT.findall(call)
+    }
     if not given.get("EKSClusterName"):
         raise UserDataError("no call of Start-EKSBootstrap.ps1 with -EKSClusterName")
     return from_flags(
