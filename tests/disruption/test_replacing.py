@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from nodeless.model.labels import CAPACITY_TYPE, DO_NOT_DISRUPT, ON_DEMAND, VOLUNTARY_DISRUPTION
+from nodeless.model.labels import CAPACITY_TYPE, DO_NOT_DISRUPT, ON_DEMAND, REPLACES, VOLUNTARY_DISRUPTION
 from nodeless.model.nodes import DRIFTED, Condition
+from nodeless.model.pods import Owner
 from nodeless.model.pools import Budget
 from nodeless.model.requirements import Requirements
 from tests.disruption.world import (
@@ -169,6 +170,18 @@ def test_empty_nodes_of_a_node_pool_go_before_its_drifted_ones_and_after_those_o
         assert only_move(decide(seen, drift_of_provisioners=True)).reason == reason
 
 
+@pytest.mark.parametrize(
+    ("kind", "api", "empty"),
+    [("StatefulSet", "apps/v1", False), ("ReplicaSet", "apps/v1", True), ("StatefulSet", "other/v1", True)],
+)
+def test_a_terminating_member_of_a_stateful_set_keeps_its_node_from_being_empty(kind, api, empty):
+    """Its successor comes only once it is gone, and finds its place where it was."""
+    owner = (Owner(api, kind, "db", controller=True),)
+    leaving = on("a", cpu="500m", owners=owner, deletion_timestamp=NOW + 30)
+    seen = cluster(a_node_pool(), node_of(a_node_pool(), "a", "small"), leaving)
+    assert any(move.reason == "Empty" for move in decide(seen).moves) is empty
+
+
 STATIC = replace(NODE_POOL, replicas=2)
 
 
@@ -184,6 +197,25 @@ def test_where_the_limit_of_a_static_pool_leaves_no_slot_the_drifted_node_goes_f
     pool = replace(STATIC, limits={"nodes": 2})
     move = only_move(decide(cluster(pool, drifted(pool, "a"), node_of(pool, "b"))))
     assert (move.claims, move.replacements) == (("a",), ())
+
+
+@pytest.mark.parametrize("budget", ["100%", "5", "3", "60%"])
+@pytest.mark.parametrize("spare", [1, 2])
+def test_drifted_nodes_of_a_static_pool_take_turns_on_the_slots_that_its_limit_spares(budget, spare):
+    """No node ends without a replacement while others are being replaced."""
+    pool = replace(STATIC, replicas=5, limits={"nodes": 5 + spare}, budgets=(Budget(budget),))
+    olds = [drifted(pool, name, kind="large") for name in "abcde"]
+    news = [node_of(pool, f"new-{old}", "large", annotations={REPLACES: old}) for old in "abcde"[:spare]]
+    decisions = decide(cluster(pool, *olds, *news))
+    assert not decisions.moves
+    assert "waits for its turn" in decisions.verdicts["e"].message
+
+
+def test_a_slot_that_is_free_again_is_the_next_ones():
+    pool = replace(STATIC, replicas=5, limits={"nodes": 6}, budgets=(Budget("100%"),))
+    olds = [drifted(pool, name, kind="large") for name in "bcde"]
+    seen = cluster(pool, *olds, node_of(pool, "new-a", "large", annotations={REPLACES: "a"}))
+    assert len(only_move(decide(seen)).replacements) == 1
 
 
 def test_a_drifted_node_of_a_static_pool_that_can_make_none_stays():

@@ -92,7 +92,7 @@ class Making:
     def candidate(self, claim: Claim, node: Node, pool: Pool) -> Candidate:
         """What there is to say about a node, whether it may be disrupted or not."""
         pods = tuple(self._snapshot.pods_on(node.name))
-        moving = tuple(pod for pod in pods if pod.occupies and pod.deletion_timestamp is None)
+        moving = tuple(pod for pod in pods if pod.reschedulable)
         blocked = self._blocking.blocked(pods, self._now)
         return Candidate(claim, node, pool, moving, self._prices.of(node, pool), blocked)
 

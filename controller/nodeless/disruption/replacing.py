@@ -19,8 +19,9 @@ wide choice is what keeps a spot node, and nothing moves it to spot again; from 
 the fifteen cheapest are.
 
 Where the kept types offer fewer values than the pool's minValues ask for, the next cheapest
-ones are added until they do. What falls short even so is no replacement, unless the policy of
-minValues is `BestEffort`: the minimum is then lowered to what there is.
+ones are added until they do. What falls short even so is no replacement, whatever the policy of
+minValues (Karpenter's rule): a move that only saves money gives up none of a launch's choice. A
+minimum that `BestEffort` has lowered in the plan counts as it is there.
 """
 
 from collections.abc import Sequence
@@ -33,7 +34,6 @@ from nodeless.model.labels import CAPACITY_TYPE, ON_DEMAND, RESERVED, SPOT
 from nodeless.model.min_values import least_values, too_few
 from nodeless.model.plan import Alternative, PlannedNode
 from nodeless.model.requirements import IN, Requirement, Requirements
-from nodeless.solve.policy import STRICT
 
 #: A spot node is replaced by spot only if so many types remain: the market stays wide, and moves end.
 SPOT_TO_SPOT_TYPES = 15
@@ -113,7 +113,7 @@ def _kept(
         kept = narrowed
     kept = [_widened(node, some, more) for node, some, more in zip(planned, kept, cheap, strict=True)]
     for node, some in zip(planned, kept, strict=True):
-        if policy.solving.min_values == STRICT and (short := _shortages(node, some)):
+        if short := _shortages(node, some):
             key, offered = next(iter(short.items()))
             return f"the cheaper types offer {offered} values of {key}, fewer than the minValues of its pool"
     return kept
@@ -209,19 +209,13 @@ def _shortages(node: PlannedNode, options: Sequence[_Option]) -> dict[str, int]:
 
 
 def _narrowed(node: PlannedNode, options: Sequence[_Option]) -> PlannedNode:
-    short = _shortages(node, options)
     kind = options[0].offerings[0].capacity_type
     bound = Requirement.of(CAPACITY_TYPE, IN, [kind])
-    others = (
-        replace(each, min_values=short[each.key] or None) if each.key in short else each
-        for each in node.requirements.values()
-        if each.key != CAPACITY_TYPE
-    )
+    others = [each for each in node.requirements.values() if each.key != CAPACITY_TYPE]
     return replace(
         node,
         requirements=Requirements([*others, bound]),
         alternatives=tuple(Alternative(option.kind.name, option.offerings[0]) for option in options),
-        min_values_relaxed=node.min_values_relaxed or bool(short),
     )
 
 

@@ -6,7 +6,7 @@ A dynamic pool owes room to the node's pods, wherever it is; a static pool owes 
 from nodeless.disruption.candidates import Candidate
 from nodeless.disruption.look import Look
 from nodeless.disruption.simulation import Outcome, without
-from nodeless.solve import has_slot, static_nodes
+from nodeless.solve import has_slot, spare_slots, static_nodes
 
 
 def succession(look: Look, candidate: Candidate) -> Outcome:
@@ -17,9 +17,19 @@ def succession(look: Look, candidate: Candidate) -> Outcome:
 
 
 def _one_for_one(look: Look, candidate: Candidate) -> Outcome:
-    """The new node first, or the old one where the pool's limit has no room for both."""
+    """The new node first, or the old one where the pool's limit never has room for both.
+
+    Where it has, and others are being replaced in that room, the node waits for its turn: ended first, the
+    pool would hold fewer nodes than its replicas for no need.
+    """
     pool = candidate.pool
     nodes = static_nodes(look.snapshot, look.catalog, look.policy.solving, {pool.key: 1})
     if not nodes:
         return Outcome(False, f"{pool.key} can make no node now")
-    return Outcome(True, "", nodes if has_slot(look.snapshot, pool) else ())
+    if has_slot(look.snapshot, pool):
+        return Outcome(True, "", nodes)
+    if spare_slots(pool):
+        return Outcome(
+            False, "what the limit of nodes leaves beside its replicas is taken; it waits for its turn"
+        )
+    return Outcome(True, "", ())

@@ -180,6 +180,20 @@ class Pod:
         )
 
     @property
+    def reschedulable(self) -> bool:
+        """Whether it, or what takes its place, needs a place elsewhere when its node ends.
+
+        A member of a StatefulSet that terminates does: its successor comes only once it is gone.
+        """
+        return self.occupies and (self.deletion_timestamp is None or self._of_stateful_set)
+
+    @property
+    def _of_stateful_set(self) -> bool:
+        return any(
+            owner.kind == "StatefulSet" and owner.api_version.startswith("apps/") for owner in self.owners
+        )
+
+    @property
     def occupies(self) -> bool:
         """Whether it keeps a node from being empty: neither finished, nor a daemon's, nor static."""
         return not (self.terminal or self.owned_by_daemon_set or self.owned_by_node)

@@ -5,7 +5,7 @@ of the work.
 """
 
 from nodeless.solve.capacity.pricing import PriceAdjustment
-from nodeless.solve.capacity.static_pools import has_slot, static_shortage
+from nodeless.solve.capacity.static_pools import has_slot, spare_slots, static_shortage
 from nodeless.solve.pods.buffers import with_placeholders
 from nodeless.solve.pods.eligibility import pods_to_place
 from nodeless.solve.policy import FEWEST_NODES, LOWEST_PRICE, Policy
@@ -19,6 +19,7 @@ __all__ = [
     "has_slot",
     "pods_to_place",
     "solve",
+    "spare_slots",
     "static_nodes",
     "static_shortage",
     "with_placeholders",

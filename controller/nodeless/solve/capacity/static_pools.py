@@ -34,6 +34,12 @@ def has_slot(snapshot: Snapshot, pool: Pool) -> bool:
     return limit is None or sum(claim.pool == pool.reference for claim in snapshot.claims.values()) < limit
 
 
+def spare_slots(pool: Pool) -> int | None:
+    """How many nodes a static pool's limit leaves beside its replicas, for replacements; None: no limit."""
+    limit = (pool.limits or {}).get(NODES)
+    return None if limit is None else max(limit - (pool.replicas or 0), 0)
+
+
 def _static_pools(snapshot: Snapshot) -> Iterator[Pool]:
     for _, pool in sorted(snapshot.pools.items()):
         if pool.replicas is not None and pool.deletion_timestamp is None and not pool.invalid:

@@ -79,5 +79,5 @@ def _pods_on_leaving_nodes(snapshot: Snapshot) -> dict[str, Pod]:
         for name, node in snapshot.nodes.items()
         if managed(node, claims.get(node.provider_id)) and leaving(node, claims.get(node.provider_id))
         for pod in snapshot.pods_on(name)
-        if pod.occupies and pod.deletion_timestamp is None and pod.scheduler_name != FARGATE_SCHEDULER
+        if pod.reschedulable and pod.scheduler_name != FARGATE_SCHEDULER
     }
