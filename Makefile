@@ -8,7 +8,7 @@ export UV_PROJECT_ENVIRONMENT := $(VENV)
 # The environment that every other target needs, remade when a lock or a manifest changes.
 STAMP := $(VENV)/.installed
 
-.PHONY: help install setup demo test properties chaos check bench soak clean lock
+.PHONY: help install setup demo test properties chaos check bench judge soak clean lock
 
 help: ## print this help
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 16
@@ -49,6 +49,9 @@ bench: setup ## print the figures: packing problems (PROBLEMS=FOLDER), admission
 	@$(PYTHON) -m tests.solve.bench
 	@$(PYTHON) -m infra.local bench $(ARGS)
 	@$(PYTHON) -m tests.disruption.measure
+
+judge: $(STAMP) ## draw WORLDS clusters (2000) and judge what many passes plan in each
+	@MANY_PASSES=$${WORLDS:-2000} $(PYTHON) -m pytest -q -p no:randomly tests/solve/test_many_passes.py $(ARGS)
 
 soak: setup ## keep 500 nodes busy for 30 minutes and watch the controller (ARGS="--minutes 5 --pods 1000" for less)
 	@$(PYTHON) -m infra.local soak $(ARGS)

@@ -234,10 +234,13 @@ def _fits(pod: Pod, host: Host) -> bool:
     return True
 
 
-def binding_order(cluster: Cluster, wanted: Mapping[str, list[Pod]]) -> list[tuple[str, str]] | None:
+def binding_order(
+    cluster: Cluster, wanted: Mapping[str, list[Pod]], patience: int | None = None
+) -> list[tuple[str, str]] | None:
     """An order in which pods can be bound one by one to the hosts meant for them, or None.
 
-    `wanted` maps a host's name to its pods. The cluster is left with all of them bound, or as it was.
+    `wanted` maps a host's name to its pods. The cluster is left with all of them bound, or as it was. After
+    `patience` dead ends the search is given up, and what it has is returned as if it were an order.
     """
     kinds: dict[tuple[object, ...], list[Pod]] = {}
     for name, pods in sorted(wanted.items()):
@@ -253,6 +256,8 @@ def binding_order(cluster: Cluster, wanted: Mapping[str, list[Pod]]) -> list[tup
             return True
         if done in dead:
             return False
+        if patience is not None and len(dead) > patience:
+            return True
         for index, (name, pods) in enumerate(groups):
             if done[index] == len(pods):
                 continue
