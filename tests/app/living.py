@@ -59,6 +59,7 @@ class Living:
     def __init__(self, snapshot, types, *, score=emptiest_first, patch, **settings):
         self._types, self._score = {kind.name: kind for kind in types}, score
         self._catalog = tuple(types)
+        self.at = NOW
         self.cluster, self.metrics = Cluster(), Metrics()
         self.evictions, self.dropped, self.ended, self._boarding = 0, [], [], 0
         for reference in sorted({pool.node_class for pool in snapshot.pools.values()}, key=str):
@@ -293,4 +294,6 @@ def lived(snapshot, types, **how):
     """The cluster at its fixed point, and the seconds it took to come there."""
     with pytest.MonkeyPatch.context() as patch:
         living = Living(snapshot, types, patch=patch, **how)
-        return living, run_in_virtual_time(living.live())
+        seconds = run_in_virtual_time(living.live())
+        living.at = NOW + seconds
+        return living, seconds

@@ -1,5 +1,6 @@
 """On virtual time, every cluster comes to rest, and no move is found and thrown away again and again."""
 
+import os
 from collections import Counter
 from itertools import pairwise
 
@@ -15,10 +16,11 @@ from nodeless.model.packing import FEWEST_NODES, LOWEST_PRICE
 from nodeless.model.pools import Budget
 from nodeless.state import apply
 from tests.app.living import DRAIN_SECONDS, emptiest_first, fullest_first, lived
+from tests.disruption.judge import Judge
 from tests.disruption.measure import NAMED, TYPES
 from tests.disruption.test_validating import NODES, ON_DEMAND_ONLY, POOLS, a_cluster
 from tests.disruption.world import a_node_pool, cluster, node_of, on
-from tests.solve.factories import NOW
+from tests.solve.factories import NOW, instance_type
 
 SCORES = st.sampled_from([emptiest_first, fullest_first])
 
@@ -35,6 +37,48 @@ def test_every_cluster_comes_to_rest_and_drops_no_move_for_nothing(pools, nodes,
     told = [(text, figures["code"], figures["changed"]) for text, figures in living.dropped]
     assert [each for each in told if each[2] == NO_OBJECT] == []
     assert [each for each, count in Counter(told).items() if count > 1] == []
+
+
+#: Families with unlike memory at unlike prices, so that what is cheapest is not what is there.
+SHAPES = {"c": (2, 0.85), "m": (4, 1.0), "r": (8, 1.3), "o": (4, 1.22)}
+SIZES = {"large": 2, "xlarge": 4, "2xlarge": 8, "4xlarge": 16}
+MIXED = tuple(
+    instance_type(f"{family}.{size}", cpu, cpu * gib, price=round(0.05 * cpu * rate, 4))
+    for family, (gib, rate) in SHAPES.items()
+    for size, cpu in SIZES.items()
+)
+MIXED_BY_NAME = {kind.name: kind for kind in MIXED}
+FEW_PODS = st.lists(st.tuples(st.integers(2, 60), st.sampled_from([1, 2, 4, 8])), max_size=2)
+FEW_NODES = st.lists(st.tuples(st.sampled_from(sorted(MIXED_BY_NAME)), FEW_PODS), min_size=1, max_size=5)
+
+
+def a_mixed_cluster(nodes, pools):
+    """Nodes of which each pod asks for a part of the processors, and so many GiB for each."""
+    made = [a_node_pool(f"pool{number}", requirements=ON_DEMAND_ONLY) for number in range(pools)]
+    things = [*made]
+    for number, (kind, asked) in enumerate(nodes):
+        name, whole = f"n{number}", MIXED_BY_NAME[kind].allocatable
+        things.append(node_of(made[number % pools], name, kind, types=MIXED_BY_NAME))
+        cpu, memory = whole["cpu"], whole["memory"] >> 20
+        for place, (part, gib) in enumerate(asked):
+            milli = whole["cpu"] * part // 100
+            mib = min(milli * gib, memory * 3 // 5)
+            if milli <= cpu and mib <= memory:
+                cpu, memory = cpu - milli, memory - mib
+                things.append(on(name, cpu=f"{milli}m", memory=f"{mib}Mi", app=f"app{place}"))
+    return cluster(things)
+
+
+@settings(max_examples=int(os.environ.get("FIXED_POINTS", "12")), deadline=None)
+@given(FEW_NODES, st.integers(1, 2), SCORES)
+def test_at_rest_no_node_no_pair_and_not_the_whole_could_be_cheaper(nodes, pools, score):
+    living, _ = lived(a_mixed_cluster(nodes, pools), MIXED, score=score)
+    seen = living.snapshot
+    catalog = dict.fromkeys(seen.pools, MIXED)
+    verdicts = disrupt(seen, catalog, DisruptionPolicy(), living.at, living.loop._memory).verdicts
+    resting = {f"node-{name}" for name, verdict in verdicts.items() if verdict.code == "Restless"}
+    sizes = (1, 2, len(seen.nodes))
+    assert Judge(seen, MIXED).worthwhile(sizes, DisruptionPolicy().least_saving, resting) == []
 
 
 @pytest.mark.parametrize(("nodes", "budget"), [(2, "10%"), (7, "10%"), (24, "10%"), (10, "3")])

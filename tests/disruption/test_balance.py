@@ -1,12 +1,15 @@
 """Given a pool that weighs savings against disturbance, which moves are worth it?"""
 
+from dataclasses import replace
+
 import pytest
 
-from nodeless.disruption.balance import Totals, score
+from nodeless.disruption.balance import Exchange, Totals, score
+from nodeless.model.disruption import UNDERUTILIZED, Move
 from nodeless.model.labels import CAPACITY_TYPE, DO_NOT_DISRUPT, ON_DEMAND, POD_DISRUPTION_COST
 from nodeless.model.requirements import Requirements
 from tests.disruption.world import a_node_pool, cluster, decide, node_of, on, only_move
-from tests.solve.factories import needs
+from tests.solve.factories import instance_type, needs
 
 ON_DEMAND_ONLY = Requirements([needs(CAPACITY_TYPE, "In", ON_DEMAND)])
 BALANCED = a_node_pool(balanced=True, requirements=ON_DEMAND_ONLY)
@@ -72,3 +75,23 @@ def test_pods_that_are_cheap_to_move_count_for_less():
         pool, node_of(pool, "a", "2xlarge"), on("a", 8, cpu="100m", memory="50Mi", annotations=cheap)
     )
     assert decide(seen, eviction_price=1.5).moves
+
+
+@pytest.mark.parametrize(("number", "moves"), [(2, 1), (60, 1), (240, 0)])
+def test_hundreds_of_evictions_are_not_made_for_eleven_percent(number, moves):
+    pool = a_node_pool(requirements=ON_DEMAND_ONLY)
+    dear = instance_type("dear", 64, 64, pods=300, price=1.0)
+    near = instance_type("near", 64, 64, pods=300, price=0.89)
+    node = node_of(pool, "a", "dear", types={"dear": dear})
+    seen = cluster(pool, node, on("a", number, cpu="100m", memory="100Mi"))
+    decisions = decide(seen, (dear, near))
+    assert len(decisions.moves) == moves
+    if not moves:
+        assert "a move must save 15%" in decisions.verdicts["a"].message
+
+
+def test_of_two_moves_that_save_alike_the_one_with_fewer_evictions_goes_first():
+    few, many = (Move(UNDERUTILIZED, (name,), (), 1.0, 0.5, number) for name, number in (("a", 3), ("b", 30)))
+    worth = Exchange(0.01)
+    assert worth.better(few, many)
+    assert worth.better(replace(many, price_after=0.1), few)

@@ -6,10 +6,10 @@ leader must know on the objects themselves.
 
 Modules in the order of the work: `memory` (what earlier looks decided), `schedules` and `budgets`
 (how many at a time), `blocking` and `candidates` (which nodes), `simulation` (where their pods go),
-`room`, `least_prices`, `replacing`, `balance` and `consolidation` (what is better), `succession`, `ageing`
-and `repairing` (what is too old or broken), `deciding` (which move), `validating` and
-`changes` (whether it is still right, and what made it wrong), `commands` and `side_by_side` (how it
-is done), `moments` (when time alone changes what is found), `stillness` (when a look can be spared).
+`room`, `least_prices`, `replacing`, `balance`, `sets` and `consolidation` (what is better), `succession`,
+`ageing` and `repairing` (what is too old or broken), `deciding` (which move), `validating` and `changes`
+(whether it is still right, and what made it wrong), `commands` and `side_by_side` (how it is done), `moments`
+(when time alone changes what is found), `stillness` (when a look can be spared).
 """
 
 from nodeless.disruption.changes import what_changed

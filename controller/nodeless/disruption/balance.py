@@ -8,7 +8,15 @@ at least 1/2: a fifth of the money for a twentieth of the disturbance scores 4, 
 for half of it 0.1. Every pool whose policy is Balanced must approve, each with its own share of the
 saving, which is divided by the price of the nodes that end.
 
-Whatever the policy, each eviction may be given a price (`eviction_price`); a move must save more than
+Whatever the policy, a replacement must save 3 % of what ends; and more the more pods a node has that
+ends, for hundreds of evictions are not worth a few percent:
+
+    least saving = 3 % * (1 + disturbance for each node that ends / 50), at most 15 %
+
+and of several replacements that could be made the one goes first that saves most once its evictions are
+taken off, each at 5 % of what an hour of an average pod costs.
+
+Each eviction may also be given a price in dollars (`eviction_price`); a move must save more than
 that in an hour.
 """
 
@@ -16,12 +24,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nodeless.disruption.candidates import Candidate, Prices
-from nodeless.model.disruption import Verdict
+from nodeless.model.disruption import Move, Verdict
 from nodeless.model.instance_types import Catalog
 from nodeless.model.snapshot import Snapshot
 from nodeless.state.disturbance import disturbance_of
 
 LEAST_SCORE = 0.5
+#: Disturbance of a node for which a replacement must save as much again as for one without, and how often.
+ONCE_MORE, MOST_TIMES = 50.0, 5.0
+#: Part of an average pod's price that an eviction counts as where moves are compared.
+EVICTION_SHARE = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +62,33 @@ def totals_of(snapshot: Snapshot, catalog: Catalog) -> dict[str, Totals]:
         pods = (pod for pod in snapshot.pods_on(node.name) if pod.occupies)
         sums[pool.key] = (price + (prices.of(node, pool) or 0.0), disturbance + disturbance_of(pods))
     return {key: Totals(*each) for key, each in sums.items()}
+
+
+def least_saving(ending: Sequence[Candidate], least: float) -> float:
+    """The part of their price that a replacement of these nodes must save; `least` where nobody is moved."""
+    moved = sum(each.disturbance - 1.0 for each in ending) / max(len(ending), 1)
+    return least * min(1.0 + moved / ONCE_MORE, MOST_TIMES)
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """What an eviction is worth in US dollars an hour where moves are compared."""
+
+    eviction: float
+
+    @classmethod
+    def of(cls, some: Sequence[Candidate]) -> "Exchange":
+        """By what the pods of these nodes cost on average."""
+        pods = sum(len(each.pods) for each in some)
+        price = sum(each.price or 0.0 for each in some)
+        return cls(EVICTION_SHARE * price / pods if pods else 0.0)
+
+    def better(self, move: Move, other: Move) -> bool:
+        """Whether a move is to be preferred to another."""
+        return self._value(move) > self._value(other)
+
+    def _value(self, move: Move) -> float:
+        return move.saving - self.eviction * move.evictions
 
 
 class Worth:

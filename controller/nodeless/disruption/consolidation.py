@@ -7,7 +7,8 @@ counts:
 
 1. deletions: candidates by ratio; one goes if its pods fit on nodes that stay. All that are
    found go in one move, which is simulated once more as a whole.
-2. merges: prefixes of the candidates of a pool against the cheapest nodes for all their pods.
+2. merges: sets of nodes against the cheapest nodes for all their pods. The sets are those that the target
+   suggests, the solver's plan for all pods that may move (`sets`).
 3. a single replacement.
 
 `room` discards most candidates without a simulation; a trial then runs the solver on the few
@@ -24,23 +25,29 @@ from math import fsum, isfinite
 
 from immutables import Map
 
-from nodeless.disruption.balance import Worth
+from nodeless.disruption.balance import Exchange, Worth, least_saving
 from nodeless.disruption.candidates import Candidate
 from nodeless.disruption.least_prices import LeastPrices
 from nodeless.disruption.memory import NOT_REACHED
 from nodeless.disruption.policy import DisruptionPolicy
 from nodeless.disruption.replacing import Replacement, cheaper_replacement
 from nodeless.disruption.room import Room
+from nodeless.disruption.sets import worth_trying
 from nodeless.disruption.simulation import Outcome, moved, without
 from nodeless.model.disruption import UNDERUTILIZED, Move, Verdict
 from nodeless.model.instance_types import Catalog, InstanceType
+from nodeless.model.plan import PlannedNode
 from nodeless.model.requirements import Requirements
 from nodeless.model.snapshot import Snapshot
 from nodeless.solve import FEWEST_NODES, Policy
 
-_MERGE_SIZES = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 100)
 #: Trials of single replacements in one look; the others have their turn in the next ones.
 _MOST_SINGLES = 200
+#: In a cluster of so many nodes, what the floor plan finds no better place for is packed more thoroughly: so
+#: many pods in one look, each set counting for some at least, with so many seconds of work for a pod and at
+#: most.
+_THOROUGH_NODES = 20
+_THOROUGH_PODS, _LEAST_PODS, _SECONDS_A_POD, _MOST_SECONDS = 600, 4, 2e-3, 0.1
 
 
 class Consolidation:
@@ -65,6 +72,7 @@ class Consolidation:
         self._now = now
         self._closed = closed
         self._cheaper: dict[tuple[str, float], tuple[InstanceType, ...]] = {}
+        self._thorough = _THOROUGH_PODS if len(snapshot.nodes) <= _THOROUGH_NODES else 0
         self.verdicts: dict[str, Verdict] = {}
 
     @cached_property
@@ -181,21 +189,25 @@ class Consolidation:
 
     def _merges(self, ordered: Sequence[Candidate], left: dict[str, int]) -> Move | None:
         best: Move | None = None
-        for pool in sorted({candidate.pool.key for candidate in ordered}):
-            mine = [candidate for candidate in ordered if candidate.pool.key == pool]
-            most = min(len(mine), left[pool], self._policy.most_nodes)
-            for size in (size for size in _MERGE_SIZES if size <= most):
-                if self._least_prices.of(mine[:size]) >= self._limit(mine[:size]):
-                    continue
-                found = self._sought(mine[:size])
-                if isinstance(found, str):
-                    continue
-                move = _move(mine[:size], found)
-                if self._worth.refusal(mine[:size], move.saving) is not None:
-                    continue
-                if best is None or move.saving > best.saving:
-                    best = move
+        worth = Exchange.of(ordered)
+        for some in worth_trying(self._target(ordered), ordered, left, self._policy.most_nodes):
+            if self._least_prices.of(some) >= self._limit(some):
+                continue
+            found = self._sought(some)
+            if isinstance(found, str):
+                continue
+            move = _move(some, found)
+            if self._worth.refusal(some, move.saving) is not None:
+                continue
+            if best is None or worth.better(move, best):
+                best = move
         return best
+
+    def _target(self, ordered: Sequence[Candidate]) -> Sequence[PlannedNode]:
+        """What would be bought for all pods that may move, were their nodes not there."""
+        if len(ordered) < 2 or self._least_prices.of(ordered) >= self._limit(ordered):
+            return ()
+        return self._whole(ordered, self._catalog).new_nodes
 
     def _sought(self, some: Sequence[Candidate]) -> Replacement | str:
         """What would take the candidates' place; not even looked for where a part of the cluster says no."""
@@ -262,21 +274,35 @@ class Consolidation:
         if isfinite(bound):
             costs = f"{bound:.4f} USD/h at least against {candidate.price or 0.0:.4f} USD/h now"
             text = f"nothing cheaper holds its pods: they cost {costs}"
+            if bound < (candidate.price or 0.0):
+                text += f" (a move must save {least_saving([candidate], self._policy.least_saving):.0%})"
         self._stay(candidate, f"{earlier.message}; {text}" if earlier is not None else text)
 
-    def _limit(self, some: Iterable[Candidate]) -> float:
+    def _limit(self, some: Sequence[Candidate]) -> float:
         """What replacements must cost less than."""
-        return sum(candidate.price or 0.0 for candidate in some) * (1 - self._policy.least_saving)
+        price = sum(candidate.price or 0.0 for candidate in some)
+        return price * (1 - least_saving(some, self._policy.least_saving))
 
     def _replacement(self, some: Sequence[Candidate], world: Snapshot | None = None) -> Replacement | str:
         """What would take the candidates' place, by the solver on the whole snapshot or a part of it."""
+        found = self._replacement_by(self._policy.solving, some, world)
+        pods = sum(len(candidate.pods) for candidate in some)
+        if not isinstance(found, str) or self._thorough < pods or self._policy.solving.time_box:
+            return found
+        self._thorough -= max(pods, _LEAST_PODS)
+        box = min(_SECONDS_A_POD * pods, _MOST_SECONDS)
+        better = self._replacement_by(replace(self._policy.solving, time_box=box), some, world)
+        return found if isinstance(better, str) else better
+
+    def _replacement_by(
+        self, solving: Policy, some: Sequence[Candidate], world: Snapshot | None
+    ) -> Replacement | str:
         price = sum(candidate.price or 0.0 for candidate in some)
         below = self._below(price)
-        outcome = self._whole(some, below, world=world)
+        outcome = self._whole(some, below, solving, world)
         if outcome.placed and len(outcome.new_nodes) > len(some):
             # More nodes than before are no move; the fewest may still be cheaper.
-            fewest = replace(self._policy.solving, packing=FEWEST_NODES)
-            outcome = self._whole(some, below, fewest, world)
+            outcome = self._whole(some, below, replace(solving, packing=FEWEST_NODES), world)
         if not outcome.placed:
             return outcome.reason
         if not outcome.new_nodes:

@@ -27,6 +27,7 @@ minimum that `BestEffort` has lowered in the plan counts as it is there.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from nodeless.disruption.balance import least_saving
 from nodeless.disruption.candidates import Candidate
 from nodeless.disruption.policy import DisruptionPolicy
 from nodeless.model.instance_types import Catalog, InstanceType, Offering
@@ -70,7 +71,8 @@ def cheaper_replacement(
         # More nodes than before for a little less money is churn: the next look would move them again.
         return f"its pods need {len(planned)} new nodes, more than the {len(candidates)} that would end"
     price = sum(candidate.price or 0.0 for candidate in candidates)
-    limit = price * (1 - policy.least_saving)
+    least_part = least_saving(candidates, policy.least_saving)
+    limit = price * (1 - least_part)
     types = {key: {kind.name: kind for kind in kinds} for key, kinds in _used(planned, catalog).items()}
     options = [_options(node, types[str(node.pool)]) for node in planned]
     if len(candidates) > 1:
@@ -81,7 +83,7 @@ def cheaper_replacement(
     if sum(least) >= limit:
         return (
             f"nothing cheaper holds its pods: at least {sum(least):.4f} USD/h against {price:.4f} USD/h now"
-            f" (a move must save {policy.least_saving:.0%})"
+            f" (a move must save {least_part:.0%})"
         )
     # What is paid for already may cost nothing.
     factor = limit / sum(least) if sum(least) else 1.0

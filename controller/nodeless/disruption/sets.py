@@ -1,0 +1,82 @@
+"""Which sets of nodes are worth trying to replace together: steps on the way to the whole.
+
+The target is the solver's plan for all pods that may move. A node of it takes the place of the nodes whose
+pods it holds; so these are a set to try, as are all nodes together, and prefixes of the candidates by what
+they save for each unit of disturbance, within a pool and across pools. Of a small cluster every pair is
+tried. No set is larger than budgets allow.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+
+from nodeless.disruption.candidates import Candidate
+from nodeless.model.plan import PlannedNode
+
+#: Sizes of prefixes, besides the largest one.
+_SIZES = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 100)
+#: Nodes of the target whose sets are tried in one look.
+_MOST_PLANNED = 4
+#: A cluster of so many candidates is small.
+_SMALL = 12
+
+Some = tuple[Candidate, ...]
+
+
+def worth_trying(
+    target: Sequence[PlannedNode], ordered: Sequence[Candidate], left: Mapping[str, int], most: int
+) -> list[Some]:
+    """Sets of two candidates or more, each once.
+
+    Args:
+        target: What would be bought for the pods of all candidates.
+        ordered: The candidates, those first that save most for each unit of disturbance.
+        left: How many nodes of each pool, by key, budgets let end.
+        most: Nodes that may end in one move.
+    """
+    place = {candidate.name: number for number, candidate in enumerate(ordered)}
+    found: dict[frozenset[str], Some] = {}
+    for some in _sets(target, ordered, left, most):
+        kept = _within(some, left, most)
+        if len(kept) > 1:
+            key = frozenset(candidate.name for candidate in kept)
+            found.setdefault(key, tuple(sorted(kept, key=lambda each: place[each.name])))
+    return list(found.values())
+
+
+def _sets(
+    target: Sequence[PlannedNode], ordered: Sequence[Candidate], left: Mapping[str, int], most: int
+) -> Iterator[Sequence[Candidate]]:
+    yield from _prefixes(ordered, left, most)
+    yield ordered
+    yield from _on_the_way(target, ordered)
+    if len(ordered) <= _SMALL:
+        yield from combinations(ordered, 2)
+
+
+def _prefixes(
+    ordered: Sequence[Candidate], left: Mapping[str, int], most: int
+) -> Iterator[Sequence[Candidate]]:
+    for pool in sorted({candidate.pool.key for candidate in ordered}):
+        mine = [candidate for candidate in ordered if candidate.pool.key == pool]
+        largest = min(len(mine), left[pool], most)
+        yield from (mine[:size] for size in (*_SIZES, largest) if size <= largest)
+
+
+def _on_the_way(target: Sequence[PlannedNode], ordered: Sequence[Candidate]) -> Iterator[Sequence[Candidate]]:
+    """For each node of the target, the dearest first, the nodes that have most of their pods on it."""
+    home = {pod.key: candidate for candidate in ordered for pod in candidate.pods}
+    dearest = sorted(target, key=lambda node: (-node.price, node.pods))
+    for planned in dearest[:_MOST_PLANNED]:
+        shares = Counter(home[key].name for key in planned.pods if key in home)
+        yield [each for each in ordered if 2 * shares[each.name] >= max(len(each.pods), 1)]
+
+
+def _within(some: Sequence[Candidate], left: Mapping[str, int], most: int) -> list[Candidate]:
+    spent: Counter[str] = Counter()
+    kept: list[Candidate] = []
+    for candidate in some:
+        if len(kept) < most and spent[candidate.pool.key] < left[candidate.pool.key]:
+            spent[candidate.pool.key] += 1
+            kept.append(candidate)
+    return kept
