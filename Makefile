@@ -35,6 +35,9 @@ properties: $(STAMP) ## draw FACTOR=100 times the examples of every property tha
 chaos: setup ## kill leaders at every instruction, break everything around them, and report each invariant's worst
 	@CHAOS_DEATHS=$${CHAOS_DEATHS:-3} $(PYTHON) -m pytest -v -p no:randomly tests/chaos $(ARGS)
 
+fuzz: setup ## throw 20,000 drawn objects at the controller beside an honest workload (ARGS="--objects 2000 --seed 7")
+	@$(PYTHON) -m tests.fuzz.run $(ARGS)
+
 check: $(STAMP) ## format, lint, types, layers, generated files
 	@$(VENV)/bin/ruff format --check .
 	@$(VENV)/bin/ruff check .
