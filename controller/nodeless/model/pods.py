@@ -88,6 +88,8 @@ class PodShape:
     """(volume, storage class) of generic ephemeral volumes, each with a claim named `<pod>-<volume>`."""
     resource_claims: tuple[str, ...] = ()
     """The devices that it claims (dynamic resource allocation), as `gpu (ResourceClaimTemplate large)`."""
+    shared_volumes: tuple[tuple[str, str], ...] = ()
+    """(claim, resource) of claims that others mount too, not in `requests`; known once they are looked up."""
     volume_terms: tuple[NodeSelectorTerm, ...] = ()
     """Alternatives: where all its volumes can be reached; known once its claims are looked up."""
     invalid: str = ""

@@ -239,6 +239,7 @@ def _classes(profiles: Profiles, axis: Axis) -> tuple[list[PodClass], list[Refus
             profile.rules,
             profile.rules.hard(),
             profile.adds,
+            tuple((key, axis.row({name: 1})) for key, name in shape.shared_volumes),
         )
         for (shape, profile), some in members.items()
     ], refusals

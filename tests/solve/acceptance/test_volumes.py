@@ -7,6 +7,7 @@ import pytest
 from nodeless.model.labels import INSTANCE_TYPE, ZONE
 from nodeless.model.pods import NodeSelectorTerm, Pod
 from nodeless.model.volumes import CsiNode, StorageClass, Volume, VolumeClaim
+from nodeless.solve import FEWEST_NODES, LOWEST_PRICE, Policy
 from tests.solve.factories import (
     beside,
     carried_out,
@@ -181,6 +182,62 @@ def test_vo_07_a_limit_of_the_type_divides_a_hundred_pods_among_ten_nodes():
     wanted = stateful(100)
     result = plan(wanted, claims_of(wanted), storage_class(), types=(with_limit(BIG, 10),))
     assert [len(new.pods) for new in result.new_nodes] == [10] * 10
+
+
+def sharing(number, *claims, name="web", **fields):
+    return pods(number, "100m", name=name, claims=claims, **fields)
+
+
+@pytest.mark.parametrize("packing", [FEWEST_NODES, LOWEST_PRICE])
+@pytest.mark.parametrize("limit", [1, 10])
+def test_vo_07_a_claim_that_a_hundred_pods_share_is_attached_once(packing, limit):
+    wanted = sharing(100, "shared")
+    policy = Policy(packing=packing)
+    result = plan(wanted, unbound("shared"), storage_class(), types=(with_limit(BIG, limit),), policy=policy)
+    assert [len(new.pods) for new in result.new_nodes] == [100]
+
+
+@pytest.mark.parametrize(("limit", "nodes"), [(11, 1), (10, 2), (6, 2), (5, 3), (3, 5), (2, 10)])
+def test_vo_07_volumes_of_their_own_count_beside_the_one_that_pods_share(limit, nodes):
+    """Ten pods with a volume each, and one for all of them: a node holds one pod less than it attaches."""
+    own = stateful(10)
+    both = [replace(pod, shape=replace(pod.shape, claims=(*pod.shape.claims, "shared"))) for pod in own]
+    things = (claims_of(own), unbound("shared"), storage_class())
+    assert len(plan(both, *things, types=(with_limit(BIG, limit),)).new_nodes) == nodes
+
+
+@pytest.mark.parametrize(("limit", "nodes"), [(6, 1), (4, 2), (3, 2), (2, 3), (1, 6)])
+def test_vo_07_each_of_several_shared_claims_counts_once_a_node(limit, nodes):
+    groups = [sharing(4, f"of-{index}", name=f"app-{index}") for index in range(6)]
+    claims = [unbound(f"of-{index}") for index in range(6)]
+    result = plan(groups, claims, storage_class(), types=(with_limit(BIG, limit),))
+    assert len(result.new_nodes) == nodes
+    for new in result.new_nodes:
+        assert len({key.rpartition("-")[0] for key in new.pods}) <= limit
+
+
+@pytest.mark.parametrize(("taken", "placed"), [(True, 3), (False, 0)])
+def test_vo_07_a_node_that_has_a_shared_volume_attached_takes_more_of_its_pods(taken, placed):
+    """All that the node can attach is attached."""
+    there = [running(pod, "there") for pod in sharing(1, "shared" if taken else "other", name="first")]
+    result = plan(
+        there,
+        sharing(3, "shared"),
+        bound("shared"),
+        bound("other"),
+        storage_class(),
+        node("there"),
+        CsiNode("there", ((EBS, 1),)),
+        types=(with_limit(BIG, 1),),
+    )
+    assert len(result.placements) == placed
+    assert len(result.new_nodes) == (0 if taken else 1)
+
+
+def test_vo_07_claims_of_one_name_in_two_namespaces_are_two():
+    groups = [sharing(2, "shared"), sharing(2, "shared", name="theirs", namespace="other")]
+    claims = [unbound("shared"), replace(unbound("shared"), namespace="other")]
+    assert len(plan(groups, claims, storage_class(), types=(with_limit(BIG, 1),)).new_nodes) == 2
 
 
 def test_vo_07_what_is_asked_of_the_cloud_names_no_attachments():

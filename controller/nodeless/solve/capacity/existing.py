@@ -72,6 +72,8 @@ class Slot:
     free: Amounts
     """What pods may still use; negative where more is promised than there is."""
     ports: tuple[HostPort, ...] = ()
+    held: frozenset[str] = frozenset()
+    """Claims whose volumes are attached here."""
 
     def satisfies(self, expression: Requirement) -> bool:
         """Whether the expression holds, whatever this becomes."""
@@ -157,7 +159,8 @@ def _node_slot(
         allocatable.update(attaching)
         requested.update(volumes.attached(pods))
     ports = tuple(port for shape in shapes for port in shape.host_ports)
-    return Slot(node.name, rank, labels, (), taints, axis.row(allocatable) - axis.row(requested), ports)
+    free, held = axis.row(allocatable) - axis.row(requested), volumes.held(pods)
+    return Slot(node.name, rank, labels, (), taints, free, ports, held)
 
 
 def _claim_slot(snapshot: Snapshot, claim: Claim, outlined: Outlook, axis: Axis) -> Slot:

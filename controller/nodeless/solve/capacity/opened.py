@@ -53,6 +53,8 @@ class OpenedNode:
         self.parts: list[Part] = []
         #: What `pods` consists of, in the same order.
         self.ports: list[HostPort] = []
+        self.held: frozenset[str] = frozenset()
+        #: Claims that other pods mount too and whose volumes it attaches.
         self.spare: Amounts = table.room[self.types]
         #: Room left on each remaining type; shape (remaining types, resources).
         self.slack: Amounts = self.spare.max(axis=0)
@@ -63,7 +65,7 @@ class OpenedNode:
 
         What comes out where more pods wait than fit is kept for the node's twins.
         """
-        if self.ports or pods.shape.host_ports:
+        if self.ports or pods.shape.host_ports or pods.shared:
             return self._place(pods, wish, want)
         memo = (id(self.types), id(self.used), self.terms, pods, wish)
         known = self.table.filled.get(memo)
@@ -88,6 +90,9 @@ class OpenedNode:
             return 0
         self.terms = terms
         self.used = self.used + pods.requests * take
+        if pods.shared:
+            self.used = self.used + pods.attaching(self.held)
+            self.held = self.held | {key for key, _ in pods.shared}
         if pods.shape.host_ports:
             self.ports.extend(pods.shape.host_ports)
             self.possible = self.possible & self.table.free_ports(pods.shape.host_ports)
@@ -142,7 +147,8 @@ class OpenedNode:
 
         def possible(number: int) -> bool:
             kept = self.types[counts >= number]
-            wide = self._wide(terms, self.used + pods.requests * number, kept)
+            used = self.used + pods.requests * number + pods.attaching(self.held)
+            wide = self._wide(terms, used, kept)
             return self.table.diverse(wide, terms.requirements)
 
         return most_possible(take, possible)
@@ -158,7 +164,8 @@ class OpenedNode:
         if isinstance(terms, Conflict):
             return None
         rows = np.flatnonzero(self.possible & terms.types & affordable)
-        counts = how_many(self.table.room[rows] - self.used, pods.requests)
+        used = self.used + pods.attaching(self.held) if pods.shared else self.used
+        counts = how_many(self.table.room[rows] - used, pods.requests)
         if pods.shape.host_ports:
             counts = np.minimum(counts, 0 if ports_conflict(pods.shape.host_ports, self.ports) else 1)
             counts[~self.table.free_ports(pods.shape.host_ports)[rows]] = 0
@@ -187,7 +194,8 @@ class OpenedNode:
 
     def _counts(self, pods: PodClass, terms: Terms) -> Amounts:
         """How many of the class each remaining type could take under the terms."""
-        counts = how_many(self.spare, pods.requests)
+        spare = self.spare - pods.attaching(self.held) if pods.shared else self.spare
+        counts = how_many(spare, pods.requests)
         if terms is not self.terms:
             counts[~terms.types[self.types]] = 0
         ports = pods.shape.host_ports

@@ -161,6 +161,8 @@ class PoolTable:
         if isinstance(terms, Conflict):
             return None
         counts = self._holds(pods.requests)
+        if pods.shared:
+            counts = how_many(self.room - pods.attaching(), pods.requests)
         usable = terms.types
         if pods.shape.host_ports:
             counts = np.minimum(counts, 1)

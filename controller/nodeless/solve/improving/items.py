@@ -44,7 +44,8 @@ class Item:
 def movable(nodes: Sequence[OpenedNode], aims: frozenset[str]) -> list[OpenedNode]:
     """The nodes whose pods may be packed anew.
 
-    They are of pools packed by price, without minValues, and none of their pods is bound to another.
+    They are of pools packed by price, without minValues, and none of their pods is bound to another or shares
+    a volume.
     """
     parts = {id(part): part for node in nodes for part in node.parts}
     wanted = {tally for part in parts.values() for tally in _neighbours(part.rules)}
@@ -59,6 +60,7 @@ def movable(nodes: Sequence[OpenedNode], aims: frozenset[str]) -> list[OpenedNod
         for node in nodes
         if node.table.pool.key in aims
         and not node.table.wanted
+        and not node.held
         and not (bound and any(id(part) in bound for part in node.parts))
     ]
 

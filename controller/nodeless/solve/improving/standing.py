@@ -43,7 +43,7 @@ class Standing:
         for pods in classes if placements else ():
             keys = tuple(key for key in pods.pods if key in placements)
             for key in keys:
-                self._whole[self._slot[placements[key]]] += pods.requests
+                self._whole[self._slot[placements[key]]] += pods.requests + pods.attaching()
             if keys and _plain(pods):
                 # What an earlier pass decided is not undone for a cent: their nodes are on the way.
                 movable = tuple(key for key in keys if kept.get(key) != placements[key])
@@ -101,6 +101,7 @@ def _plain(pods: PodClass) -> bool:
         or pods.demand.preferred
         or pods.shape.host_ports
         or pods.shape.claims
+        or pods.shared
         or pods.shape.placeholder
     )
 

@@ -32,6 +32,7 @@ class Existing:
         self._free: Amounts = np.array([slot.free for slot in slots], dtype=np.int64)
         self._free = self._free.reshape(len(slots), resources)
         self._ports = [list(slot.ports) for slot in slots]
+        self._held = [slot.held for slot in slots]
         self._holds: dict[Requirement, Mask] = {}
         self._tolerated: dict[tuple[Toleration, ...], tuple[Mask, Amounts]] = {}
         self._options: dict[tuple[str, ...], list[Option | None]] = {}
@@ -99,7 +100,7 @@ class Existing:
         """Count the pods of a class that were placed on slots, by pod key."""
         for name, number in Counter(placements[key] for key in pods.pods if key in placements).items():
             index = self._index[name]
-            self._free[index] -= pods.requests * number
+            self._charge(pods, index, number)
             self._ports[index].extend(pods.shape.host_ports)
             self._topology.count_on_slot(pods.adds, index, number)
 
@@ -201,7 +202,7 @@ class Existing:
             count = min(int(counts[index]), want - len(placed))
             if count == 0:
                 continue
-            self._free[index] -= pods.requests * count
+            self._charge(pods, index, count)
             if self._expected is not None:
                 self._expected[index] -= count
             self._ports[index].extend(pods.shape.host_ports)
@@ -212,7 +213,7 @@ class Existing:
 
     def _candidates(self, pods: PodClass, beside: Sequence[Amounts]) -> tuple[Amounts, Sequence[int]]:
         """How many of a class each slot holds, rules apart; and the slots with room, best score first."""
-        counts = how_many(self._free, pods.requests)
+        counts = how_many(self._free_for(pods), pods.requests)
         tolerated, unwelcome = self._taints(pods.shape.tolerations)
         counts[~(tolerated & self._required(pods))] = 0
         if self._expected is not None:
@@ -225,6 +226,18 @@ class Existing:
         for level, amount in reversed(list(enumerate(beside))):
             cramped[(self._free >= pods.requests + amount).all(axis=1)] = level
         return counts, self._ranked(pods, counts, unwelcome, cramped)
+
+    def _free_for(self, pods: PodClass) -> Amounts:
+        """What is left on each slot once the volumes are attached that a class shares with others."""
+        if not pods.shared or not self._slots:
+            return self._free
+        return self._free - np.array([pods.attaching(held) for held in self._held], dtype=np.int64)
+
+    def _charge(self, pods: PodClass, index: int, number: int) -> None:
+        self._free[index] -= pods.requests * number
+        if pods.shared:
+            self._free[index] -= pods.attaching(self._held[index])
+            self._held[index] = self._held[index] | {key for key, _ in pods.shared}
 
     def _ranked(self, pods: PodClass, counts: Amounts, unwelcome: Amounts, cramped: Amounts) -> Sequence[int]:
         """The slots with room, best score first."""

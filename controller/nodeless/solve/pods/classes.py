@@ -4,7 +4,7 @@ Everything after this module works on classes: the cost of a solve grows with th
 distinct shapes, not with the number of pods.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -76,6 +76,12 @@ class PodClass:
     """The rules without wishes."""
     adds: tuple[Tally, ...] = ()
     """Where these count for others."""
+    shared: tuple[tuple[str, Amounts], ...] = ()
+    """Claims that others mount too, with what a node needs to attach their volume once for all."""
+
+    def attaching(self, held: Container[str] = ()) -> Amounts:
+        """What a node needs for those shared volumes that it does not hold yet, however many pods come."""
+        return sum((row for key, row in self.shared if key not in held), np.zeros_like(self.requests))
 
     def without_preferred_terms(self) -> "PodClass":
         """The class as it is when preferred node affinity has no influence."""
@@ -113,7 +119,9 @@ def ports_conflict(wanted: Iterable[HostPort], taken: Iterable[HostPort]) -> boo
 
 def requested_names(shapes: Iterable[PodShape]) -> set[str]:
     """The resources that any of the shapes asks for."""
-    return {name for shape in shapes for name, amount in shape.requests if amount > 0}
+    some = list(shapes)
+    requested = {name for shape in some for name, amount in shape.requests if amount > 0}
+    return requested | {name for shape in some for _, name in shape.shared_volumes}
 
 
 def requests_of(shape: PodShape) -> Mapping[str, int]:

@@ -6,10 +6,11 @@ and pods of a StatefulSet, which differ in the names of their claims, are one cl
 
 A claim that is bound is reached where its volume is; one that waits for its first consumer, where
 its class may make volumes. A claim that neither a new node nor the scheduler can help refuses its
-pod, with the reason. A claim that several pods share counts once for each of them while they are
-pending, and once for a node on which they run.
+pod, with the reason. A claim that several pods share is attached to a node once, whichever of them run
+there: it stands beside their requests (`PodShape.shared_volumes`).
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
@@ -57,32 +58,45 @@ class Volumes:
         self._snapshot = snapshot
         self._default = _default_class(snapshot.storage_classes.values())
         self._shapes: dict[PodShape, PodShape] = {}
+        mounted = Counter(
+            f"{pod.namespace}/{name}"
+            for pod in snapshot.pods.values()
+            if pod.shape.claims and not pod.terminal
+            for name in set(pod.shape.claims)
+        )
+        self._shared = frozenset(key for key, number in mounted.items() if number > 1)
 
     def settle(self, pod: Pod) -> Pod | Unplannable:
         """The pod with its volumes as terms and resources, or why it cannot be planned."""
         if not mounts(pod.shape):
             return pod
-        places = []
+        places, shared = [], []
+        attached: Resources = {}
         for mount in self._mounts(pod):
             place = self._place(mount)
             if isinstance(place, Unplannable):
                 return place
             places.append(place)
+            if place.driver and mount.key in self._shared:
+                shared.append((mount.key, attachments(place.driver)))
+            elif place.driver:
+                attached = add(attached, {attachments(place.driver): 1})
         terms = _together([place.terms for place in places])
         if isinstance(terms, Unplannable):
             return terms
-        attached: Resources = {}
-        for place in places:
-            if place.driver:
-                attached = add(attached, {attachments(place.driver): 1})
         shape = replace(
             pod.shape,
             requests=tuple(sorted({**pod.requests, **attached}.items())),
             claims=(),
             ephemeral_volumes=(),
+            shared_volumes=tuple(sorted(shared)),
             volume_terms=terms,
         )
         return replace(pod, shape=self._shapes.setdefault(shape, shape))
+
+    def held(self, pods: Iterable[Pod]) -> frozenset[str]:
+        """The claims whose volumes are attached for pods that run on a node."""
+        return frozenset(mount.key for pod in pods for mount in self._mounts(pod) if self._driver(mount))
 
     def attached(self, pods: Iterable[Pod]) -> dict[str, int]:
         """How many volumes of each driver a node attaches for pods that run on it, by resource."""
