@@ -6,6 +6,7 @@ from html import escape
 
 from nodeless.explain.picture import colours, picture
 from nodeless.explain.report import MONTH, GivenUp, Launch, Report, Unplaced, holding, where, zones
+from nodeless.explain.together import Together
 from nodeless.explain.words import count, listed
 from nodeless.model.workloads import Workload
 
@@ -71,6 +72,7 @@ def page(report: Report, at: datetime) -> str:
         _cards(report),
         *(_refused(group) for group in report.unplaced),
         _given_up(report.given_up),
+        _together(report.together),
         _nodes(report, palette),
         _launches(report.launches),
         _landings(report, palette),
@@ -133,6 +135,15 @@ def _given_up(losses: Sequence[GivenUp]) -> str:
     if not items:
         return ""
     return f'<section class="given-up"><h2>Given up so that pods have a place</h2><ul>{items}</ul></section>'
+
+
+def _together(groups: Sequence[Together]) -> str:
+    items = "".join(f"<li>{escape(str(each))}</li>" for each in groups)
+    if not items:
+        return ""
+    return (
+        f'<section class="given-up"><h2>Kept together by required pod affinity</h2><ul>{items}</ul></section>'
+    )
 
 
 def _nodes(report: Report, palette: dict[Workload, str]) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from nodeless.explain.decisions import Situation
 from nodeless.explain.fill import NodeFill, new_nodes, standing_nodes
+from nodeless.explain.together import Together, kept_together
 from nodeless.explain.words import listed
 from nodeless.model.instance_types import Catalog
 from nodeless.model.plan import Plan, PlannedNode, Refusal, Relaxation
@@ -124,6 +125,8 @@ class Report:
     nodes: tuple[NodeFill, ...]
     """New ones first, then those that stand."""
     given_up: tuple[GivenUp, ...]
+    together: tuple[Together, ...] = ()
+    """What keeping pods together costs."""
     notes: tuple[str, ...] = ()
     """What the plan rests on: date of prices, assumptions, changes that were asked for."""
 
@@ -183,6 +186,7 @@ def report(
         ),
         nodes=(*new, *standing),
         given_up=given_up(situation, plan.relaxations),
+        together=kept_together(situation, plan),
         notes=tuple(notes),
     )
 

@@ -37,6 +37,10 @@ def _print(report: Report, console: Console) -> None:
         console.print(Text("\nGiven up so that pods have a place", style="bold"))
     for lost in report.given_up:
         console.print(Text(f"  {holding(lost.workloads)}: {lost.message} [{lost.code}]"))
+    if report.together:
+        console.print(Text("\nKept together by required pod affinity", style="bold"))
+    for each in report.together:
+        console.print(Text(f"  {each}"))
     _print_cost(report.cost, report, console)
 
 
