@@ -26,11 +26,11 @@ from pulumi_nodeless.service_account_role import (
     service_account_role,
 )
 
-GUIDE: Final = "guide"
+SCOPED: Final = "scoped"
 POLICIES: Final[Mapping[str, Callable[[policies.Subject], policies.Document]]] = {
-    GUIDE: policies.controller_policy,
+    "guide": policies.controller_policy,
     "article": policies.article_policy,
-    "scoped": scoped_controller_policy,
+    SCOPED: scoped_controller_policy,
 }
 """Policies by the name that a user chooses them with."""
 IRSA: Final = "irsa"
@@ -60,8 +60,9 @@ class ControllerIdentityArgs(TypedDict):
     interruption_queue_arn: NotRequired[pulumi.Input[str]]
     """The queue of warnings that the controller may read. Default: none."""
     permissions: NotRequired[str]
-    """`guide` (the policy of Karpenter's v0.27 guide, tightened; the default), `article` (that policy to the
-    letter, which cannot end instances of NodePools) or `scoped` (by the cluster's tags)."""
+    """`scoped` (by the cluster's tags; the default), `guide` (the policy of Karpenter's v0.27 guide: it may
+    tag anything in EC2 and so, in two steps, end any instance) or `article` (that guide to the letter: it
+    may end any instance that bears a Provisioner's name, and cannot end those of NodePools)."""
     namespace: NotRequired[str]
     """Namespace of the service account. Default karpenter."""
     service_account: NotRequired[str]
@@ -88,7 +89,7 @@ class ControllerIdentity(pulumi.ComponentResource):
         self._cluster, self._tags = reader.cluster_name(), reader.tags("tags")
         self._namespace = reader.text("namespace", "karpenter")
         self._service_account = reader.text("service_account", "karpenter")
-        permissions = reader.choice("permissions", tuple(POLICIES), GUIDE)
+        permissions = reader.choice("permissions", tuple(POLICIES), SCOPED)
         mechanism = reader.choice("mechanism", MECHANISMS, IRSA)
         with_agent = reader.flag("pod_identity_agent", mechanism == POD_IDENTITY)
         if mechanism == IRSA:

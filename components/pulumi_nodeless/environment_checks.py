@@ -15,7 +15,7 @@ from pulumi_nodeless.capacity import read_pools
 from pulumi_nodeless.cluster import ClusterOptions
 from pulumi_nodeless.cluster_facts import read_existing_cluster
 from pulumi_nodeless.controller import LABELS, NAME, ControllerOptions
-from pulumi_nodeless.controller_identity import GUIDE, IRSA, MECHANISMS, POD_IDENTITY, POLICIES
+from pulumi_nodeless.controller_identity import IRSA, MECHANISMS, POD_IDENTITY, POLICIES, SCOPED
 from pulumi_nodeless.environment_args import EnvironmentArgs, ExistingVpcArgs
 from pulumi_nodeless.fargate import (
     FargateProfileArgs,
@@ -100,7 +100,7 @@ def check_environment(args: EnvironmentArgs) -> None:
         reader.flag(flag, False)
     _check_contradictions(reader, args)
     _check_image(reader)
-    reader.choice("controller_permissions", tuple(POLICIES), GUIDE)
+    reader.choice("controller_permissions", tuple(POLICIES), SCOPED)
     mechanism = reader.choice("controller_identity", MECHANISMS, IRSA)
     faults = len(reader.problems)
     profiles = profiles_of(reader, namespace)

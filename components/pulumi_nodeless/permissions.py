@@ -11,11 +11,21 @@ from pulumi_nodeless.controller_identity import POLICIES
 from pulumi_nodeless.policies import Subject
 
 _TITLES: Final = {
-    "guide": "The policy of Karpenter's v0.27 guide, tightened. The default.",
-    "article": "The statements of that guide to the letter, for Provisioners: it cannot end instances of "
-    "NodePools. Nor can it make instance profiles (an EC2NodeClass must name one, its `role` is refused) or "
-    "look up failed status checks; the log says so once.",
-    "scoped": "Bound to the tags of the cluster: what bears none of them it cannot touch.",
+    "guide": "The policy of Karpenter's v0.27 guide, with termination bound to the cluster's tags. It allows "
+    "`ec2:CreateTags` on everything in EC2: whoever has the controller's credentials can give any instance "
+    "of the account these tags, and end it then. It also allows launches of any size into any subnet, "
+    "deleting every launch template, and reading every SSM parameter.",
+    "article": "The statements of that guide to the letter, for Provisioners. It allows all that `guide` "
+    "does, and ending every instance that bears the tag `karpenter.sh/provisioner-name`, whichever "
+    "cluster's it is. It cannot end instances of NodePools. Nor can it make instance profiles (an "
+    "EC2NodeClass must name one, its `role` is refused) or look up failed status checks; the log says so "
+    "once.",
+    "scoped": "The default. Bound to the tags of the cluster: what bears none of them it cannot touch, and "
+    "it can tag only what it makes, in the request that makes it. What remains to whoever has the "
+    "controller's credentials: instances, spot requests and templates of this cluster, any number of them, "
+    "with the role of its nodes, in any subnet; reading what the region has in EC2. An image that an "
+    "EC2NodeClass names by an `ssmParameter` of your own (not of `/aws/service/`) takes a policy more: "
+    "`ssm:GetParameter` on it.",
 }
 _SUBJECT: Final = Subject(
     partition="aws",

@@ -6,7 +6,8 @@ controller's document has the statements of Karpenter's v0.27 installation guide
 pools of both generations put on their instances, instance profiles may be made for the roles of node
 classes, within the cluster's tags, shifts away from zones may be read, and
 `ec2:DescribeAvailabilityZones`, which is never called, is left out.
-`article_policy` has them unchanged, `scoped_policy` the narrower alternative.
+`article_policy` has them unchanged. Both may tag anything, so that a condition on tags holds nobody up who
+has the role's credentials: `scoped_policy` is the default.
 """
 
 from collections.abc import Sequence

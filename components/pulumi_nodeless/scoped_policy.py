@@ -70,7 +70,8 @@ def scoped_controller_policy(subject: Subject) -> Document:
             [
                 f"{ec2}::image/*",
                 f"{ec2}::snapshot/*",
-                *(f"{ec2}:{subject.account}:{kind}/*" for kind in _SELECTED),
+                # Of any account: subnets and reservations may be shared with this one.
+                *(f"{ec2}:*:{kind}/*" for kind in _SELECTED),
             ],
         ),
         _allow("MakeWithTags", [*launch, "ec2:CreateLaunchTemplate"], made, requested),

@@ -14,6 +14,8 @@ import pytest
 from infra.local.aws import LocalAws
 from nodeless.cloud.aws import AwsProvider
 from nodeless.model.pools import EC2_NODE_CLASS, NODE_POOL_KIND, Reference, SelectorTerm
+from pulumi_nodeless.controller_identity import POLICIES as POLICIES_BY_NAME
+from pulumi_nodeless.controller_identity import SCOPED as DEFAULT
 from pulumi_nodeless.policies import Subject, article_policy, controller_policy
 from pulumi_nodeless.scoped_policy import scoped_controller_policy
 from tests.cloud.authorization import ACCOUNT, REGION, Need, Needs, allowed_by, granted_actions
@@ -165,6 +167,31 @@ def test_the_scoped_policy_makes_nothing_without_tags_and_tags_nothing_that_stan
         assert allowed_by(policy, Need("ec2:CreateTags", resource, tags)) == []
         elsewhere = tags | {"aws:RequestTag/eks:eks-cluster-name": "other"}
         assert allowed_by(policy, Need("ec2:RunInstances", resource, elsewhere)) == []
+
+
+def test_by_default_the_condition_on_termination_cannot_be_stepped_around_by_tagging_first() -> None:
+    policy = POLICIES_BY_NAME[DEFAULT](SUBJECT)
+    tags = {
+        "aws:RequestTag/kubernetes.io/cluster/demo": "owned",
+        "aws:RequestTag/eks:eks-cluster-name": "demo",
+        "aws:RequestTag/karpenter.sh/nodepool": "default",
+    }
+    for kind in ("instance/i-1", "launch-template/lt-1", "volume/vol-1", "subnet/subnet-1"):
+        resource = f"arn:aws:ec2:{REGION}:{ACCOUNT}:{kind}"
+        for owned in ({}, {"aws:ResourceTag/kubernetes.io/cluster/demo": "owned"}):
+            assert allowed_by(policy, Need("ec2:CreateTags", resource, tags | owned)) == []
+    # The others are what their page says that they are.
+    instance = f"arn:aws:ec2:{REGION}:{ACCOUNT}:instance/i-1"
+    for make in (controller_policy, article_policy):
+        assert allowed_by(make(SUBJECT), Need("ec2:CreateTags", instance, tags)) == ["Karpenter"]
+
+
+def test_by_default_subnets_and_reservations_may_be_shared_by_another_account() -> None:
+    policy = POLICIES_BY_NAME[DEFAULT](SUBJECT)
+    for kind in ("subnet/subnet-1", "capacity-reservation/cr-1", "security-group/sg-1"):
+        for action in ("ec2:CreateFleet", "ec2:RunInstances"):
+            shared = Need(action, f"arn:aws:ec2:{REGION}:210987654321:{kind}")
+            assert allowed_by(policy, shared) == ["UseWhatNodeClassesSelect"]
 
 
 @pytest.mark.parametrize("make", POLICIES)
