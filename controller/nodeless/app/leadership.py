@@ -2,14 +2,15 @@
 
 The Lease is `karpenter-leader-election` with Karpenter's periods (15 s lease, 10 s renew
 deadline, 2 s retry). A leader that could not renew in time stops leading before another
-may start: every request has a deadline well inside the lease. On a clean exit the lease
-is released, so that the other replica takes over at once.
+may start. A write may take almost half of the deadline: the lease is renewed by one request, begun as soon
+as the one before is late, and one that hangs is joined by another on a connection of its own. On a clean exit
+the lease is released, so that the other replica takes over at once.
 """
 
 import asyncio
-import contextlib
 import time
 from datetime import UTC, datetime
+from typing import Any
 
 import structlog
 
@@ -19,7 +20,9 @@ LEASE_NAME = "karpenter-leader-election"
 LEASE_SECONDS = 15
 RENEW_DEADLINE = 10.0
 RETRY_SECONDS = 2.0
-_REQUEST_SECONDS = 4.0
+#: A request without an answer for so long is joined by another one.
+_HEDGE_SECONDS = 4.0
+_READ_SECONDS = 4.0
 
 
 class Leadership:
@@ -34,6 +37,8 @@ class Leadership:
         self._seen_version = ""
         self._seen_at = 0.0
         self._held = False
+        #: The lease as we wrote it last: renewed without being read again.
+        self._lease: dict[str, Any] | None = None
         self._log = structlog.get_logger().bind(logger="leadership").bind(identity=identity)
 
     @property
@@ -54,14 +59,31 @@ class Leadership:
 
     async def hold(self) -> None:
         """Renew until the lease is lost; returns then."""
+        begun = self._renewed_at
         while (left := self._left()) > 0:
-            await asyncio.sleep(min(RETRY_SECONDS, left))
-            # Nobody waits for an answer beyond the deadline: the other replica may lead soon after it.
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(max(self._left(), 0.0)):
-                    await self._attempt()
+            # From beginning to beginning: a slow write is followed by the next one at once.
+            await asyncio.sleep(min(max(begun + RETRY_SECONDS - time.monotonic(), 0.0), left))
+            begun = time.monotonic()
+            await self._renew()
         self._held = False
         self._log.error("lost leadership: the lease was not renewed in time, or another replica has it")
+
+    async def _renew(self) -> None:
+        """Try until one attempt succeeds or all have failed.
+
+        Nobody waits beyond the deadline: the other replica may lead soon after it.
+        """
+        attempts: set[asyncio.Task[bool]] = set()
+        try:
+            while (left := self._left()) > 0:
+                attempts.add(asyncio.create_task(self._attempt(), name="renew the lease"))
+                won, attempts = await _first_success(attempts, min(_HEDGE_SECONDS, left))
+                if won or not attempts:
+                    return
+        finally:
+            for attempt in attempts:
+                attempt.cancel()
+            await asyncio.gather(*attempts, return_exceptions=True)
 
     async def release(self) -> None:
         """Give the lease up, if held."""
@@ -77,22 +99,29 @@ class Leadership:
             self._log.warning(f"lease not released, it runs out by itself: {error}")
 
     async def _attempt(self) -> bool:
-        started = time.monotonic()
         try:
-            async with asyncio.timeout(_REQUEST_SECONDS):
-                won = await self._try()
+            async with asyncio.timeout(RENEW_DEADLINE):
+                written = await self._try()
         except (ApiError, ApiUnavailable, TimeoutError) as error:
-            self._log.warning(f"cannot reach the lease: {error or 'no answer in time'}")
+            told = str(error) or "no answer in time"
+            self._log.warning(f"cannot reach the lease: {told}")
             return False
-        if won:
-            # The lease counts from before the request: the safe side.
-            self._renewed_at = started
-            self._held = True
-        return won
+        if written is None:
+            return False
+        # The lease counts from before the write: the safe side.
+        self._renewed_at = max(written, self._renewed_at)
+        self._held = True
+        return True
 
-    async def _try(self) -> bool:
+    async def _try(self) -> float | None:
+        """When the write began that gave us the lease (the monotonic clock); None: we have it not."""
+        if self._held and self._lease is not None:
+            written = await self._rewrite(self._lease)
+            if written is not None:
+                return written
         try:
-            lease = await self._client.get(f"{self._path}/{LEASE_NAME}")
+            async with asyncio.timeout(_READ_SECONDS):
+                lease = await self._client.get(f"{self._path}/{LEASE_NAME}")
         except ApiError as error:
             if error.status != 404:
                 raise
@@ -107,18 +136,30 @@ class Leadership:
             # Whoever else stands there acts: not even the rest of our own deadline is ours.
             self._held = False
             if time.monotonic() < self._seen_at + duration:
-                return False
+                return None
         transitions = (spec.get("leaseTransitions") or 0) + (holder != self.identity)
         lease["spec"] = self._spec(transitions, spec.get("acquireTime") if holder == self.identity else None)
+        return await self._write(lease)
+
+    async def _rewrite(self, lease: dict[str, Any]) -> float | None:
+        """Renew the lease as we know it; None when somebody, perhaps we, has written it since."""
+        spec = lease["spec"]
+        renewed = self._spec(spec.get("leaseTransitions") or 0, spec.get("acquireTime"))
+        return await self._write({**lease, "spec": renewed})
+
+    async def _write(self, lease: dict[str, Any]) -> float | None:
+        begun = time.monotonic()
+        self._lease = None
         try:
-            await self._client.replace(f"{self._path}/{LEASE_NAME}", lease)
+            self._lease = await self._client.replace(f"{self._path}/{LEASE_NAME}", lease)
         except ApiError as error:
             if error.status == 409:
-                return False
+                return None
             raise
-        return True
+        return begun
 
-    async def _create(self) -> bool:
+    async def _create(self) -> float | None:
+        begun = time.monotonic()
         body = {
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
@@ -126,12 +167,12 @@ class Leadership:
             "spec": self._spec(0, None),
         }
         try:
-            await self._client.create(self._path, body)
+            self._lease = await self._client.create(self._path, body)
         except ApiError as error:
             if error.status == 409:
-                return False
+                return None
             raise
-        return True
+        return begun
 
     def _spec(self, transitions: int, acquired: str | None) -> dict[str, object]:
         return {
@@ -141,6 +182,19 @@ class Leadership:
             "renewTime": _now(),
             "leaseTransitions": transitions,
         }
+
+
+async def _first_success(
+    attempts: set[asyncio.Task[bool]], seconds: float
+) -> tuple[bool, set[asyncio.Task[bool]]]:
+    """Whether one of the attempts succeeds within so many seconds, and those that are not over."""
+    until = time.monotonic() + seconds
+    while attempts and (left := until - time.monotonic()) > 0:
+        done, attempts = await asyncio.wait(attempts, timeout=left, return_when=asyncio.FIRST_COMPLETED)
+        results = [attempt.result() for attempt in done]
+        if any(results):
+            return True, attempts
+    return False, attempts
 
 
 def _now() -> str:

@@ -25,6 +25,7 @@ from kubernetes.aio.config import ConfigException
 
 from nodeless.api.yaml_bounds import check_yaml
 from nodeless.watch.errors import AnswerTooLarge, ApiError, ApiUnavailable
+from nodeless.watch.lanes import Lane, Pauses, lane_of
 from nodeless.watch.lines import lines_of
 from nodeless.watch.throttling import TokenBucket
 
@@ -45,8 +46,9 @@ _READ_BUFFER = 1024 * 1024
 #: Bytes of an answer that are read: seven objects of the largest kind that etcd's default lets in.
 MOST_ANSWER_BYTES = 64 * 1024 * 1024
 USER_AGENT = "nodeless"
-#: Whoever waits behind others' requests loses the lease: its own wait for nothing.
-_LEASES = "/apis/coordination.k8s.io/"
+#: Refusals of the server's priority and fairness after which a request is given up.
+_MOST_REFUSALS = 5
+_TOO_MANY_REQUESTS = 429
 #: What a request that gets no answer is counted as (client-go's word).
 _NO_ANSWER = "<error>"
 
@@ -63,13 +65,15 @@ def _ignore(*_told: object) -> None:
 
 
 class ApiClient:
-    """One connection pool to one API server."""
+    """The connections to one API server, in lanes (`nodeless.watch.lanes`)."""
 
     def __init__(self, configuration: Configuration, token_file: Path | None = None) -> None:
         self._configuration = configuration
         self._token_file = token_file
-        self._session: aiohttp.ClientSession | None = None
+        self._sessions: dict[Lane, aiohttp.ClientSession] = {}
+        self._pauses = Pauses()
         self._limit: TokenBucket | None = None
+        self._eviction_limit: TokenBucket | None = None
         self._on_request: RequestObserver = _ignore
         self._on_wait: WaitObserver = _ignore
         self._on_date: DateObserver = _ignore
@@ -83,12 +87,21 @@ class ApiClient:
         self._on_date = on_date
 
     def limit(self, bucket: TokenBucket | None) -> None:
-        """Have requests, but those for leases, take their turns from a bucket; None: no limit any more."""
-        self._limit = bucket
+        """Have requests, but those for leases, take their turns from a bucket; None: no limit any more.
 
-    async def _take_turn(self, method: str, path: str) -> None:
-        if self._limit is not None and not path.startswith(_LEASES):
-            self._on_wait(method, self._address, await self._limit.take())
+        Evictions have no more than half of it: what is refused again and again holds nothing else up.
+        """
+        self._limit = bucket
+        self._eviction_limit = bucket.share(0.5) if bucket is not None else None
+
+    async def _take_turn(self, method: str, lane: Lane) -> None:
+        await self._pauses.over(lane)
+        if self._limit is None or lane is Lane.LEASE:
+            return
+        waited = 0.0
+        if lane is Lane.EVICTIONS and self._eviction_limit is not None:
+            waited = await self._eviction_limit.take()
+        self._on_wait(method, self._address, waited + await self._limit.take())
 
     @classmethod
     async def connect(cls) -> Self:
@@ -128,17 +141,20 @@ class ApiClient:
         """Host and port, as requests are counted by."""
         return urlsplit(self.host).netloc
 
-    def _open(self) -> aiohttp.ClientSession:
-        if self._session is None or self._session.closed:
-            self._session = aiohttp.ClientSession(
+    def _open(self, lane: Lane) -> aiohttp.ClientSession:
+        session = self._sessions.get(lane)
+        if session is None or session.closed:
+            session = self._sessions[lane] = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(
-                    ssl=_ssl_context(self._configuration), limit=64, socket_factory=_watched_socket
+                    ssl=_ssl_context(self._configuration),
+                    limit=lane.connections,
+                    socket_factory=_watched_socket,
                 ),
                 read_bufsize=_READ_BUFFER,
                 timeout=_TIMEOUT,
                 trust_env=False,
             )
-        return self._session
+        return session
 
     async def _headers(self, content_type: str | None = None) -> dict[str, str]:
         headers = {"User-Agent": USER_AGENT, "Accept": "application/json"}
@@ -175,12 +191,34 @@ class ApiClient:
         content_type: str = "application/json",
         query: Mapping[str, str] | None = None,
     ) -> bytes:
-        """The same, with the answer as it came."""
+        """The same, with the answer as it came.
+
+        What priority and fairness refuses was not carried out: it is asked again when the lane may go on.
+        """
         data = None if body is None else msgspec.json.encode(body)
-        await self._take_turn(method, path)
+        lane = lane_of(method, path)
+        for refusals in range(_MOST_REFUSALS + 1):
+            await self._take_turn(method, lane)
+            try:
+                return await self._ask_once(lane, method, path, data, content_type, query)
+            except _Throttled as error:
+                self._pauses.pause(lane, error.retry_after)
+                if refusals == _MOST_REFUSALS:
+                    raise
+        raise AssertionError("the last refusal is raised")
+
+    async def _ask_once(
+        self,
+        lane: Lane,
+        method: str,
+        path: str,
+        data: bytes | None,
+        content_type: str,
+        query: Mapping[str, str] | None,
+    ) -> bytes:
         asked = time.monotonic()
         try:
-            async with self._open().request(
+            async with self._open(lane).request(
                 method,
                 self.host + path,
                 data=data,
@@ -194,7 +232,7 @@ class ApiClient:
             raise ApiUnavailable(f"{method} {self.host}{path}: {error or type(error).__name__}") from error
         self._on_request(method, str(response.status), self._address)
         if response.status >= 400:
-            raise ApiError.from_body(response.status, answer)
+            raise _refusal(response, answer)
         return answer
 
     async def get(self, path: str) -> Json:
@@ -258,15 +296,18 @@ class ApiClient:
         """
         silence = int(query["timeoutSeconds"]) + SILENCE_SECONDS
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=silence)
-        await self._take_turn("GET", path)
+        await self._take_turn("GET", Lane.WATCHES)
         code = _NO_ANSWER
         try:
-            async with self._open().get(
+            async with self._open(Lane.WATCHES).get(
                 self.host + path, params=query, headers=await self._headers(), timeout=timeout
             ) as response:
                 code = str(response.status)
                 if response.status >= 400:
-                    raise ApiError.from_body(response.status, await _read(response, path))
+                    refusal = _refusal(response, await _read(response, path))
+                    if isinstance(refusal, _Throttled):
+                        self._pauses.pause(Lane.WATCHES, refusal.retry_after)
+                    raise refusal
                 yield lines_of(response.content.iter_any())
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise ApiUnavailable(f"watch {self.host}{path}: {error or type(error).__name__}") from error
@@ -274,8 +315,28 @@ class ApiClient:
             self._on_request("GET", code, self._address)
 
     async def close(self) -> None:
-        if self._session is not None:
-            await self._session.close()
+        for session in self._sessions.values():
+            await session.close()
+
+
+class _Throttled(ApiError):
+    """A refusal of the server's priority and fairness: the request was not looked at."""
+
+    retry_after = ""
+
+
+def _refusal(response: aiohttp.ClientResponse, body: bytes) -> ApiError:
+    """What an answer of 400 and more says.
+
+    A disruption budget refuses with 429, too, as a `Status` that names its causes: that concerns one pod.
+    """
+    error = ApiError.from_body(response.status, body)
+    retry_after = response.headers.get("Retry-After", "")
+    if response.status != _TOO_MANY_REQUESTS or not retry_after or error.details.get("causes"):
+        return error
+    throttled = _Throttled(error.status, error.reason, error.message, error.details)
+    throttled.retry_after = retry_after
+    return throttled
 
 
 async def _read(response: aiohttp.ClientResponse, asked: str) -> bytes:

@@ -16,6 +16,10 @@ class TokenBucket:
         self._tokens = float(burst)
         self._counted_at: float | None = None
 
+    def share(self, part: float) -> "TokenBucket":
+        """Another bucket with a part (0 to 1) of this one's rate and burst, of one token at least."""
+        return TokenBucket(self._rate * part, max(int(self._burst * part), 1))
+
     async def take(self) -> float:
         """Wait for a turn; gives back the seconds that it took. Who gives up gives the turn back."""
         now = asyncio.get_running_loop().time()
