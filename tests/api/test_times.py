@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nodeless.api.advice import suspicions
 from nodeless.api.times import (
     EARLIEST,
     LATEST,
@@ -61,3 +62,16 @@ def test_a_number_has_ascii_digits_and_is_bounded(text, most):
 def test_a_number_of_thousands_of_digits_is_the_largest():
     assert whole_number("9" * 100_000, 7) == 7
     assert whole_number("0" * 100_000 + "3", 7) == 3
+
+
+@pytest.mark.parametrize(
+    ("span", "warned"),
+    [("99999999h", True), ("9" * 5000 + "s", True), ("720h", False), ("Never", False), (7, False)],
+)
+@pytest.mark.parametrize("field", ["expireAfter", "terminationGracePeriod"])
+def test_a_span_that_counts_as_less_than_it_says_is_warned_of(field, span, warned):
+    pool = {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "a"}}
+    pool["spec"] = {"template": {"spec": {field: span}}}
+    found = [each for each in suspicions(pool) if each.path == f"spec.template.spec.{field}"]
+    assert bool(found) == warned
+    assert all("292 years" in str(each) for each in found)

@@ -72,3 +72,8 @@ def test_a_static_pool_with_a_problem_or_without_types_waits():
     assert not plan(THREE, policy=Policy(pool_problems={DEFAULT: "no subnet"})).new_nodes
     assert not plan(THREE, types=()).new_nodes
     assert plan(THREE, types=FAMILY).new_nodes
+
+
+@pytest.mark.parametrize("replicas", [1_001, 2**63 - 1])
+def test_a_pass_makes_a_part_of_very_many(replicas):
+    assert static_shortage(snapshot(replace(THREE, replicas=replicas))) == {DEFAULT: 1_000}

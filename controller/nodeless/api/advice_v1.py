@@ -7,6 +7,7 @@ from typing import Any
 from nodeless.api.errors import FieldError, at
 from nodeless.api.requirement_advice import limit_advice, requirement_advice, tag_advice, warning
 from nodeless.api.settings_advice import annotation_advice, kubelet_advice, volume_advice
+from nodeless.api.times import LONGEST_SPAN, is_longer_than_counts
 from nodeless.api.unsupported import unsupported
 
 
@@ -22,6 +23,24 @@ def node_pool_advice(manifest: Mapping[str, Any], spec: Mapping[str, Any]) -> It
         yield from annotation_advice(metadata.get("annotations"), "spec.template.metadata.annotations")
     if isinstance(inner, Mapping):
         yield from requirement_advice(inner.get("requirements"), "spec.template.spec.requirements")
+        for name in ("expireAfter", "terminationGracePeriod"):
+            yield from _span_advice(inner.get(name), f"spec.template.spec.{name}")
+    disruption = spec.get("disruption")
+    if isinstance(disruption, Mapping):
+        yield from _span_advice(disruption.get("consolidateAfter"), "spec.disruption.consolidateAfter")
+
+
+def _span_advice(text: object, path: str) -> Iterator[FieldError]:
+    try:
+        endless = isinstance(text, str) and is_longer_than_counts(text)
+    except ValueError:
+        return
+    if endless:
+        years = LONGEST_SPAN // (365 * 86_400)
+        hint = "write Never where no end is meant"
+        yield warning(
+            path, text, f"is longer than the {years} years that a duration holds, and counts as them", hint
+        )
 
 
 def ec2_node_class_advice(manifest: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[FieldError]:

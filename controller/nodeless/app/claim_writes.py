@@ -100,7 +100,10 @@ class ClaimWriter:
         body = {
             # The version makes the merge safe: a concurrent change is a conflict, and the step is taken anew.
             "metadata": {"resourceVersion": claim.resource_version},
-            "status": claim_status(changed),
+            # Of a claim that cannot be read nothing else is known: what stands there stays.
+            "status": {"conditions": conditions_to_api(changed.conditions)}
+            if claim.invalid
+            else claim_status(changed),
         }
         try:
             self._seen(await self._client.patch(f"{NODE_CLAIM.path(name)}/status", body))

@@ -12,9 +12,15 @@ from nodeless.model.snapshot import Snapshot
 from nodeless.solve.capacity.pool_table import NODES
 from nodeless.state.usage import stands_in
 
+#: Nodes that a pass makes for one static pool: its replicas may be any number of 64 bits.
+MOST_AT_ONCE = 1_000
+
 
 def static_shortage(snapshot: Snapshot) -> dict[str, int]:
-    """How many nodes each static pool lacks now, by pool key; pools that lack none are left out."""
+    """How many nodes each static pool lacks now, by pool key; pools that lack none are left out.
+
+    At most `MOST_AT_ONCE` of each: the next pass makes the next ones.
+    """
     lacking = {}
     for pool in _static_pools(snapshot):
         claims = [claim for claim in snapshot.claims.values() if claim.pool == pool.reference]
@@ -24,7 +30,7 @@ def static_shortage(snapshot: Snapshot) -> dict[str, int]:
         if limit is not None:
             missing = min(missing, limit - len(claims))
         if missing > 0:
-            lacking[pool.key] = missing
+            lacking[pool.key] = min(missing, MOST_AT_ONCE)
     return lacking
 
 
