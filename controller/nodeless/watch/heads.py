@@ -8,12 +8,14 @@ import json
 from typing import Any
 
 _DECODER = json.JSONDecoder()
+#: Bytes that are looked at: labels and annotations, which may come before the name, have a quarter of it.
+_MOST_BYTES = 4 * 1024 * 1024
 _SPACE = " \t\r\n"
 
 
 def head_of(raw: bytes) -> dict[str, Any]:
     """The members of an object before its first that cannot be read, those of `metadata` one by one."""
-    text = raw.decode("utf-8", "replace")
+    text = raw[:_MOST_BYTES].decode("utf-8", "replace")
     return _members(text, 0, ("object", "metadata"))[0]
 
 

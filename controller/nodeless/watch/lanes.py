@@ -10,6 +10,8 @@ from enum import Enum
 
 #: Seconds for which a lane pauses when the server says longer, or nothing that can be read.
 _LONGEST_PAUSE, _USUAL_PAUSE = 10.0, 1.0
+#: A lease that waits longer is lost.
+_LEASE_PAUSE = 1.0
 _LEASES = "/apis/coordination.k8s.io/"
 
 
@@ -44,7 +46,7 @@ class Pauses:
     def pause(self, lane: Lane, retry_after: str) -> float:
         """Hold a lane for as long as the server's header says; gives back the seconds."""
         seconds = float(retry_after) if retry_after.isascii() and retry_after[:4].isdigit() else _USUAL_PAUSE
-        seconds = min(seconds, _LONGEST_PAUSE)
+        seconds = min(seconds, _LEASE_PAUSE if lane is Lane.LEASE else _LONGEST_PAUSE)
         until = asyncio.get_running_loop().time() + seconds
         self._until[lane] = max(until, self._until.get(lane, 0.0))
         return seconds

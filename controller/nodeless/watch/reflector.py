@@ -311,14 +311,20 @@ class Reflector(Generic[E]):
         elif type_ != "DELETED":
             self._failures.failed(self.watched.name, metadata, error)
         self._left_out.add(name)
-        # Keys are `namespace/name`, `name` or `Kind/name`.
-        keys = {key for key in self._known if key == name or key.partition("/")[2] == name}
+        keys = self._keys_of(name, head)
         if type_ == "DELETED":
             self._readable_again(name)
             for key in keys:
                 self._gone(key)
             return keys
         return keys | self._outlined(raw, head, problem_of(error))
+
+    def _keys_of(self, name: str, head: Mapping[str, Any]) -> set[str]:
+        """The keys by which an object is known: `namespace/name`, `name` or `Kind/name`."""
+        kind = head.get("kind")
+        if isinstance(kind, str):
+            return {name, f"{kind}/{name}"} & self._known
+        return {key for key in self._known if key == name or key.partition("/")[2] == name}
 
     def _outlined(self, raw: bytes, head: Mapping[str, Any], problem: str) -> set[str]:
         """Hand on what is certain of an object, where its kind knows how."""
@@ -337,7 +343,7 @@ class Reflector(Generic[E]):
         return {key}
 
     def _readable_again(self, key: str) -> None:
-        for name in [each for each in self._left_out if key == each or key.partition("/")[2] == each]:
+        for name in {key, key.partition("/")[2]} & self._left_out:
             self._left_out.discard(name)
             if self._failures is not None:
                 namespace, _, short = name.rpartition("/")
