@@ -29,7 +29,7 @@ from nodeless.model.labels import (
     SPOT,
 )
 from nodeless.model.nodes import Condition
-from nodeless.model.pools import NodeClass, Reference
+from nodeless.model.pools import Budget, NodeClass, Reference
 from nodeless.model.requirements import Requirements
 from nodeless.model.taints import Taint, Toleration
 from tests.disruption.world import a_provisioner, node_of, on
@@ -105,6 +105,28 @@ def test_co_18_a_node_with_pods_is_touched_after_fifteen_seconds_and_not_before(
     assert world.done == []
     assert world.look(0.2)
     assert any(isinstance(each, CreateClaim) for each in world.done)
+
+
+def figure(world, name):
+    return next(
+        float(line.rpartition(" ")[2])
+        for line in world.metrics.render().decode().splitlines()
+        if line.startswith(name)
+    )
+
+
+def test_metrics_show_how_far_the_whole_is_and_what_budgets_hold(monkeypatch):
+    pool = replace(POOL, reference=Reference("NodePool", "held"), budgets=(Budget("0"),))
+    world = World(monkeypatch, pool, node_of(pool, "b", "large"))
+    world.look()
+    (price,) = {
+        offering.price
+        for kind in FAMILY
+        for offering in kind.offerings
+        if kind.name == "large" and offering.capacity_type == ON_DEMAND
+    }
+    for name in ("target_distance", "waiting_on_budgets"):
+        assert figure(world, f"nodeless_disruption_{name}_dollars_per_hour") == pytest.approx(price)
 
 
 def test_the_search_goes_on_while_a_move_waits(monkeypatch):

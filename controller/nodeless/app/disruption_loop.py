@@ -32,6 +32,7 @@ from nodeless.disruption import (
     disrupt,
     nothing_to_do,
     side_by_side,
+    target,
     validate,
     what_changed,
 )
@@ -106,6 +107,8 @@ class DisruptionLoop:
         self._round: Stillness | None = None
         #: A cluster of which the last step found that no command is under way.
         self._idle: Snapshot | None = None
+        #: The cluster whose distance from its target was measured last.
+        self._measured: Snapshot | None = None
         self._acting = asyncio.Lock()
         self._boundary = ErrorBoundary("disruption", metrics)
         self._log = logger("disruption")
@@ -216,6 +219,7 @@ class DisruptionLoop:
         self._memory = self._memory.holding(decisions, now)
         seconds = time.monotonic() - started
         self._metrics.disruption.show_look(replace(decisions, moves=tuple(found)), snapshot, seconds)
+        await self._measure(decisions, snapshot, now)
         if decisions.moves:
             return True
         still = Stillness.after(snapshot, self._policy, now, started, self._memory, self._round)
@@ -224,6 +228,21 @@ class DisruptionLoop:
         if nothing_to_do(decisions):
             self._still = still, self._memory.moves
         return bool(found)
+
+    async def _measure(self, decisions: Decisions, snapshot: Snapshot, now: float) -> None:
+        """How far the cluster is from its target, and what budgets hold."""
+        held = (
+            each.move.saving
+            for each in self._memory.waiting
+            if now - each.at >= VALIDATION_SECONDS and held_by_budgets([each.move], snapshot, now)
+        )
+        self._metrics.disruption.show_waiting(sum(decisions.held.values()) + sum(held))
+        if snapshot is self._measured:
+            return
+        self._measured = snapshot
+        catalog, policy = await self._market(snapshot)
+        found = await asyncio.to_thread(target, snapshot, catalog, policy, now, self._memory)
+        self._metrics.disruption.show_target(found)
 
     def _nothing_new(self, snapshot: Snapshot) -> bool:
         if self._still is None:

@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry, Gauge, Histogram
 from nodeless.app.families import DURATIONS, Count
 from nodeless.disruption.budgets import allowance
 from nodeless.disruption.candidates import Prices
+from nodeless.disruption.target import Target
 from nodeless.model.disruption import DRIFTED, EMPTY, EXPIRED, UNDERUTILIZED, UNHEALTHY, Decisions, Move
 from nodeless.model.instance_types import Catalog
 from nodeless.model.labels import CAPACITY_TYPE, ZONE
@@ -110,6 +111,16 @@ class DisruptionMetrics:
             "What the moves that were begun save at least, since this process began",
             registry=registry,
         )
+        self.distance = Gauge(
+            "nodeless_disruption_target_distance_dollars_per_hour",
+            "By how much the cluster is dearer than the solver's plan for all pods that may move now",
+            registry=registry,
+        )
+        self.waiting_on_budgets = Gauge(
+            "nodeless_disruption_waiting_on_budgets_dollars_per_hour",
+            "What the empty nodes and the moves cost that only budgets hold",
+            registry=registry,
+        )
         self.costs = Gauge(
             "karpenter_nodepools_cost_total",
             "Dollars an hour that a pool's nodes cost, as far as their prices are known",
@@ -168,6 +179,14 @@ class DisruptionMetrics:
     def show_invalid(self, move: Move) -> None:
         """Count a move that was not right any more at its second look."""
         self.failed_validations.labels(move.reason.lower()).inc()
+
+    def show_waiting(self, dollars: float) -> None:
+        """Show what would be saved but for budgets, in dollars an hour."""
+        self.waiting_on_budgets.set(round(dollars, 6))
+
+    def show_target(self, found: Target) -> None:
+        """Show how far the cluster is from the whole that consolidation walks to."""
+        self.distance.set(round(found.distance, 6))
 
     def show_dropped(self, code: str) -> None:
         """Count why a move was not right any more."""

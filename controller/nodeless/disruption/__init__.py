@@ -9,7 +9,7 @@ Modules in the order of the work: `memory` (what earlier looks decided), `schedu
 `room`, `least_prices`, `replacing`, `balance`, `sets` and `consolidation` (what is better), `succession`,
 `ageing` and `repairing` (what is too old or broken), `deciding` (which move), `validating` and `changes`
 (whether it is still right, and what made it wrong), `commands` and `side_by_side` (how it is done), `moments`
-(when time alone changes what is found), `stillness` (when a look can be spared).
+(when time alone changes what is found), `stillness` (when a look can be spared), `target` (the whole).
 """
 
 from nodeless.disruption.changes import what_changed
@@ -19,17 +19,22 @@ from nodeless.disruption.memory import Memory
 from nodeless.disruption.policy import DisruptionPolicy
 from nodeless.disruption.side_by_side import side_by_side
 from nodeless.disruption.stillness import Stillness, nothing_to_do
+from nodeless.disruption.target import Step, Target, path, target
 from nodeless.disruption.validating import validate
 
 __all__ = [
     "DisruptionPolicy",
     "Memory",
+    "Step",
     "Stillness",
+    "Target",
     "advance",
     "begin",
     "disrupt",
     "nothing_to_do",
+    "path",
     "side_by_side",
+    "target",
     "validate",
     "what_changed",
 ]

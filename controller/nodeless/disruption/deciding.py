@@ -69,6 +69,10 @@ class Deciding(Look):
         drifted = replaced(self, DRIFTED, (NODE_POOL_KIND,))
         return self._empty() or drifted or self._consolidated()
 
+    def saving_moves(self) -> tuple[Move, ...]:
+        """Moves that make the cluster cheaper, whatever else there is to do."""
+        return self._empty() or self._consolidated()
+
     def consolidatable(self) -> list[Candidate]:
         """Candidates whose pool consolidates, quiet for long enough, and without pods that block."""
         found = []

@@ -33,6 +33,10 @@ Html = Annotated[
     str, typer.Option(metavar="FILE", help="Write the report as one HTML page", rich_help_panel=_OUTPUT)
 ]
 
+Target = Annotated[
+    bool, typer.Option(help="What consolidation walks to, and the moves there", rich_help_panel=_OUTPUT)
+]
+
 
 @plans.command(rich_help_panel="Plans")
 def plan(
@@ -47,6 +51,7 @@ def plan(
     spot_percent: SpotPercent = 40.0,
     as_json: AsJson = False,
     html: Html = "",
+    target: Target = False,
 ) -> None:
     """Show what would be launched for pending pods, where each workload lands, what it costs, and why not.
 
@@ -63,6 +68,7 @@ def plan(
     # Imported here: other commands do not need the solver.
     from nodeless.app.commands.plan_text import print_report  # noqa: PLC0415
     from nodeless.explain.report import report  # noqa: PLC0415
+    from nodeless.explain.walking import walk  # noqa: PLC0415
 
     source = Source(
         files or (), snapshot, what_if or (), kubeconfig, namespace, region, catalogue, zones, spot_percent
@@ -71,10 +77,16 @@ def plan(
     made = report(situation, situation.plan(), notes, wider)
     if html:
         _write_html(html, made)
+    walked = walk(situation) if target else None
     if as_json:
-        typer.echo(json.dumps(made.to_json(), indent=2, ensure_ascii=False))
+        told = made.to_json() | ({"target": walked.to_json()} if walked is not None else {})
+        typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
     else:
         print_report(made)
+    if walked is not None and not as_json:
+        typer.echo("\nTarget of consolidation")
+        for line in walked.lines():
+            typer.echo(f"  {line}")
     if not made.complete:
         raise typer.Exit(1)
 
