@@ -13,6 +13,7 @@ import pytest
 from nodeless.app.claim_loop import ClaimLoop
 from nodeless.app.cluster import Cluster, MemoryUntrusted
 from nodeless.app.collector import Collector
+from nodeless.app.event_reasons import misspoken
 from nodeless.app.interruption import InterruptionLoop
 from nodeless.app.metrics import Metrics
 from nodeless.app.quarantine import ErrorBoundary, ProcessMustEnd, kept_running
@@ -22,6 +23,8 @@ from nodeless.model.interruptions import Interruption, InterruptionKind
 from nodeless.model.labels import TERMINATION_FINALIZER
 from nodeless.model.nodes import Instance
 from nodeless.watch import ApiError
+from nodeless.watch.buffers import watched_buffers
+from nodeless.watch.kinds import watched_guard, watched_kinds
 from tests.disruption.world import a_provisioner, node_of
 
 POOL = a_provisioner()
@@ -211,3 +214,16 @@ def test_an_object_that_cannot_be_read_has_an_event_once_and_rests_until_it_can(
     assert 'nodeless_quarantined_units{unit="object"} 2.0' in metrics.render().decode()
     unread.passed("pods", {"name": "web", "namespace": "team-a"})
     assert 'nodeless_quarantined_units{unit="object"} 1.0' in metrics.render().decode()
+
+
+WATCHED = (*watched_kinds(print), *watched_buffers(), watched_guard("ns", "nodeless-teardown"))
+
+
+@pytest.mark.parametrize("kind", WATCHED, ids=lambda kind: kind.name)
+def test_an_object_of_every_watched_kind_can_have_its_event(kind):
+    published = []
+    recorder = SimpleNamespace(publish=published.append)
+    unread = UnreadObjects(ErrorBoundary("object", Metrics(), recorder))
+    unread.failed(kind.name, {"name": "a", "namespace": "ns"}, ValueError("no"))
+    (event,) = published
+    assert not misspoken(event)

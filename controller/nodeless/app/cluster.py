@@ -13,6 +13,7 @@ from dataclasses import replace
 
 import structlog
 
+from nodeless.app.tracebacks import traceback_of
 from nodeless.model import events
 from nodeless.model.events import Event
 from nodeless.model.nodes import Claim, Node
@@ -85,7 +86,7 @@ class Cluster:
                 self._failed(f"{listener.__module__}: {type(event).__name__}", error)
 
     def _log_failure(self, key: str, error: Exception) -> None:
-        self._log.error("a loop could not take in an event", key=key, exc_info=error)
+        self._log.error("a loop could not take in an event", key=key, exception=traceback_of(error))
 
     async def run(
         self, client: ApiClient, watched: tuple[Watched, ...], failures: Failures | None = None

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from nodeless.app.logs import logger
 from nodeless.app.metrics import Metrics
 from nodeless.app.recorder import Recorder
+from nodeless.app.tracebacks import traceback_of
 from nodeless.cloud import CloudError
 from nodeless.model.conditions import Condition
 from nodeless.model.instructions import PublishEvent
@@ -163,7 +164,7 @@ class ErrorBoundary:
         if isinstance(error, ApiError | ApiUnavailable | CloudError):
             self._log.warning(text, key=key)
         else:
-            self._log.error(text, key=key, exc_info=error)
+            self._log.error(text, key=key, exception=traceback_of(error))
 
     def passed(self, key: str) -> None:
         """The unit succeeded, or its object is gone."""

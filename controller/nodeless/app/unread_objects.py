@@ -10,6 +10,7 @@ from nodeless.app.quarantine import ErrorBoundary, Subject
 _KINDS = {
     "pods": "Pod",
     "nodes": "Node",
+    "namespaces": "Namespace",
     "daemonsets": "DaemonSet",
     "deployments": "Deployment",
     "replicasets": "ReplicaSet",

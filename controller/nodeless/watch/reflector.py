@@ -153,7 +153,6 @@ class Reflector(Generic[E]):
                 raise
             except Exception as error:  # whatever came: the others' watches go on, and this one anew
                 self._version = ""
-                self._log.debug("watch broke off", exc_info=error)
                 self._report(f"cannot watch {self.watched.name}: {problem_of(error)}")
             # Jitter spreads the reconnects of many watches after a restart of the API server.
             await asyncio.sleep(delay * (0.5 + _CHANCE.random()))
@@ -337,7 +336,7 @@ class Reflector(Generic[E]):
         except ProcessMustEnd:
             raise
         except Exception as error:
-            self._log.debug("nothing is certain of an object", exc_info=error)
+            self._log.debug(f"nothing is certain of an object: {problem_of(error)}")
             return set()
         self._known.add(key)
         return {key}
