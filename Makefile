@@ -50,6 +50,7 @@ check: $(STAMP) ## format, lint, types, layers, generated files
 
 bench: setup ## print the figures: packing problems (PROBLEMS=FOLDER), admission, decision, nodes, memory, consolidation
 	@$(PYTHON) -m tests.solve.bench
+	@$(PYTHON) -m tests.solve.hostile_bench
 	@$(PYTHON) -m infra.local bench $(ARGS)
 	@$(PYTHON) -m tests.disruption.measure
 

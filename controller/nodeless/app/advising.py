@@ -17,6 +17,8 @@ from nodeless.solve.reasons.counterfactual import remedies
 _SHORT_SOLVE = 0.25
 _NEW_IN_A_PASS = 2
 _TRIES = 8
+#: Seconds of work in which each try must do: pods that need more get no advice.
+_DEADLINE = 0.25
 _REMEMBERED = 1000
 
 
@@ -53,5 +55,6 @@ class Advisor:
 
 def _found(situation: Situation, refusals: Sequence[Refusal]) -> tuple[str, ...]:
     trial = Trial(situation.snapshot, situation.catalog)
-    found = remedies(trial, situation.policy, situation.now, refusals, tries=_TRIES)
+    policy = replace(situation.policy, deadline=_DEADLINE)
+    found = remedies(trial, policy, situation.now, refusals, tries=_TRIES)
     return tuple(str(remedy) for remedy in found)

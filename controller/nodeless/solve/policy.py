@@ -13,6 +13,8 @@ STRICT = "Strict"
 BEST_EFFORT = "BestEffort"
 #: Seconds that the search for a cheaper plan may take on top of the floor plan.
 DEFAULT_TIME_BOX = 1.0
+#: Seconds of work after which a pass ends with what it has.
+DEFAULT_DEADLINE = 8.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,10 @@ class Policy:
     """Discounts, surcharges and commitments, applied to list prices in their order."""
     time_box: float = DEFAULT_TIME_BOX
     """Seconds that the search for a cheaper plan may take (`budget` says how); 0: the floor plan only."""
+    deadline: float = DEFAULT_DEADLINE
+    """Seconds of work that a pass may take with all pods together, as counted (`meter`)."""
+    late: frozenset[str] = frozenset()
+    """Keys of pods that come after all others, for they used more than their share of a pass before."""
     ignore_preferences: bool = False
     """Whether wishes have no influence: preferred node and pod (anti-)affinity, ScheduleAnyway."""
 
@@ -51,7 +57,7 @@ class Policy:
             raise ValueError(f"min_values is {self.min_values!r}; hint: use {STRICT} or {BEST_EFFORT}")
         if self.max_alternatives < 1:
             raise ValueError(f"max_alternatives is {self.max_alternatives}; hint: use 1 or more")
-        for name in ("node_fee", "time_box"):
+        for name in ("node_fee", "time_box", "deadline"):
             amount = getattr(self, name)
             if not 0 <= amount < float("inf"):
                 raise ValueError(f"{name} is {amount}; hint: use 0 or more")

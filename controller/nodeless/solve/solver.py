@@ -52,6 +52,7 @@ from nodeless.solve.capacity.type_table import TypeTable
 from nodeless.solve.improving.bound import lower_bound
 from nodeless.solve.improving.repacking import Packed, repack
 from nodeless.solve.improving.standing import Standing
+from nodeless.solve.meter import Meter
 from nodeless.solve.placing.floor import Floor, Site, carried_plan, floor_plan, resumed
 from nodeless.solve.placing.planned import planned
 from nodeless.solve.pods.buffers import with_placeholders
@@ -64,9 +65,14 @@ from nodeless.solve.pods.profiles import Profile, Profiles
 from nodeless.solve.pods.volumes import Volumes, mounts
 from nodeless.solve.pods.zone_ids import ZoneIds
 from nodeless.solve.policy import STRICT, Policy
-from nodeless.solve.reasons.refusing import MIN_VALUES, refuse
+from nodeless.solve.reasons.refusing import DEADLINE, MIN_VALUES, refuse
 from nodeless.solve.reasons.relaxations import relaxations
 from nodeless.state.expected import expected_places
+
+_SET_ASIDE = (
+    "planning the pod takes more than its share of a pass, and other pods come first; it is tried again "
+    "after them; hint: ask for less in node affinity, pod affinity and topology spread"
+)
 
 
 def solve(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: float) -> Plan:
@@ -101,6 +107,7 @@ def solve(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: float) -> P
 
 def _plan_of_pods(snapshot: Snapshot, catalog: Catalog, policy: Policy, zone_ids: ZoneIds) -> Plan:
     """The plan for the pods that lack capacity."""
+    meter = Meter()
     volumes = Volumes(snapshot)
     batch, refusals = _settled(volumes, to_place(snapshot))
     batch = zone_ids.in_pods(batch)
@@ -125,6 +132,7 @@ def _plan_of_pods(snapshot: Snapshot, catalog: Catalog, policy: Policy, zone_ids
         pools,
         axis,
         strict=policy.min_values == STRICT,
+        meter=meter,
     )
     by_pool = {table.pool.key: table for table in tables}
     tables = [table for table in tables if table.pool.replicas is None]
@@ -140,6 +148,8 @@ def _plan_of_pods(snapshot: Snapshot, catalog: Catalog, policy: Policy, zone_ids
         classes,
         len(axis),
         expected_places(snapshot, (kind.pods for kind in batch)),
+        meter,
+        frozenset(pods for pods in classes if policy.late and not policy.late.isdisjoint(pods.pods)),
     )
     floor = floor_plan(site)
     packed = _packed(floor, site)
@@ -153,6 +163,8 @@ def _plan_of_pods(snapshot: Snapshot, catalog: Catalog, policy: Policy, zone_ids
     widen(packed.nodes)
     for pods, keys in floor.left:
         refusals.extend(refuse(pods, keys, tables, budgets, supply, policy.pool_problems, floor.topology))
+    for _, keys in floor.aside:
+        refusals.extend(Refusal(key, DEADLINE, (), _SET_ASIDE) for key in keys)
     launched = planned(packed.nodes, policy.max_alternatives)
     for node, made in zip(packed.nodes, launched, strict=True):
         if made is None:
@@ -256,7 +268,13 @@ def _in_order(snapshot: Snapshot) -> list[Pool]:
 
 
 def _tables(
-    snapshot: Snapshot, catalog: Catalog, pools: Sequence[Pool], axis: Axis, *, strict: bool
+    snapshot: Snapshot,
+    catalog: Catalog,
+    pools: Sequence[Pool],
+    axis: Axis,
+    *,
+    strict: bool,
+    meter: Meter | None = None,
 ) -> list[PoolTable]:
     """A table for each pool; pools with the same catalogue share the work on its types."""
     shared: dict[int, TypeTable] = {}
@@ -265,7 +283,7 @@ def _tables(
         types = catalog.get(pool.key, ())
         table = shared.get(id(types))
         if table is None:
-            table = shared[id(types)] = TypeTable(types, axis)
+            table = shared[id(types)] = TypeTable(types, axis, meter)
         tables.append(PoolTable(pool, table, snapshot.daemon_sets.values(), strict=strict))
     return tables
 

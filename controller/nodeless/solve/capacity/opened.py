@@ -19,6 +19,9 @@ from nodeless.solve.pods.classes import Amounts, Mask, PodClass, how_many, ports
 from nodeless.solve.pods.constraints import Wish
 from nodeless.solve.pods.rules import Rules
 
+#: Seconds for each host port that is looked at.
+_PORT = 0.6e-6
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
@@ -200,6 +203,7 @@ class OpenedNode:
             counts[~terms.types[self.types]] = 0
         ports = pods.shape.host_ports
         if ports:
+            self.table.meter.spend(_PORT * (len(ports) + len(self.ports)))
             counts = np.minimum(counts, 0 if ports_conflict(ports, self.ports) else 1)
             counts[~self.table.free_ports(ports)[self.types]] = 0
         return counts

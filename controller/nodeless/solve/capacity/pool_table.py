@@ -48,6 +48,10 @@ LATER_LABELS: Mapping[str, Callable[[Requirement], bool]] = {
     INITIALIZED: lambda expression: expression.allows("true"),
 }
 _LARGEST_LIMIT = 2**61
+#: Seconds for terms that grow, for each expression that they grow by, and for each type.
+_GROWTH, _EXPRESSION, _ROW = 40e-6, 4e-6, 12e-9
+#: Seconds for a fresh node that a class opens.
+_OPENING = 10e-6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,6 +86,7 @@ class PoolTable:
         """`strict`: no node is made whose types offer fewer values than the pool's minValues."""
         self.pool = pool
         self.table = table
+        self.meter = table.meter
         self.offered = offered_requirements(pool)
         self.wanted = least_values(self.offered)
         """What the pool's minValues ask for."""
@@ -136,6 +141,11 @@ class PoolTable:
         """The host ports that daemons hold on some of the types."""
         return tuple(port for ports, where in self._daemon_ports if where[rows].any() for port in ports)
 
+    def forget(self) -> None:
+        """Let go of what was asked for one class after the other: much of it will not be asked again."""
+        self._fresh.clear()
+        self._grown.clear()
+
     def free_ports(self, ports: tuple[HostPort, ...]) -> Mask:
         """The types on which no daemon holds one of the host ports."""
         free = np.ones(len(self.table), dtype=np.bool_)
@@ -160,6 +170,7 @@ class PoolTable:
         terms = self.grow(self.start, wish)
         if isinstance(terms, Conflict):
             return None
+        self.meter.spend(_OPENING + _ROW * len(self.table))
         counts = self._holds(pods.requests)
         if pods.shared:
             counts = how_many(self.room - pods.attaching(), pods.requests)
@@ -191,6 +202,7 @@ class PoolTable:
         )
 
     def _grow(self, terms: Terms, wish: Wish) -> Terms | Conflict:
+        self.meter.spend(_GROWTH + _EXPRESSION * len(wish.expressions) + _ROW * len(self.table))
         conflict = terms.requirements.conflict(wish.requirements)
         if conflict is not None:
             return conflict

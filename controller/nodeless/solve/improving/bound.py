@@ -60,6 +60,10 @@ class _Kind:
     """Tallies of the host that count them, and the most that they allow."""
 
 
+#: Alternatives, host ports and rules of a class with which it still counts in the bound.
+_ALTERNATIVES, _LIMITS = 32, 32
+
+
 def lower_bound(
     classes: Iterable[tuple[PodClass, int]], standing: Standing, budgets: Budgets, tables: Sequence[PoolTable]
 ) -> float | None:
@@ -91,13 +95,18 @@ def _items(
     """An item for each class and alternative of its required terms, and the class that each belongs to."""
     items, owners = [], []
     for owner, (pods, number) in enumerate(classes):
-        if not number:
+        if not number or len(pods.demand.required) > _ALTERNATIVES or _many_limits(pods):
+            # A bound for fewer pods is a bound for all.
             continue
         open_to = _open_to(pods, tables)
         for wish in pods.demand.required:
             items.append(Item(pods, wish, pods.hard_rules, open_to, pods.pods[:number]))
             owners.append(owner)
     return items, owners
+
+
+def _many_limits(pods: PodClass) -> bool:
+    return len(pods.shape.host_ports) + sum(1 for _ in pods.hard_rules.tallies()) > _LIMITS
 
 
 def _open_to(pods: PodClass, tables: Sequence[PoolTable]) -> tuple[PoolTable, ...]:

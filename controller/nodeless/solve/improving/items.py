@@ -23,6 +23,9 @@ from nodeless.solve.pods.constraints import Wish
 from nodeless.solve.pods.rules import Rules, Tally
 from nodeless.solve.spread.sharing import ENDLESS
 
+#: Rules on the host, ports included, with which pods are still moved to a cheaper node.
+_MOST_LIMITS = 16
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Item:
@@ -62,7 +65,14 @@ def movable(nodes: Sequence[OpenedNode], aims: frozenset[str]) -> list[OpenedNod
         and not node.table.wanted
         and not node.held
         and not (bound and any(id(part) in bound for part in node.parts))
+        and not any(map(_entangled, node.parts))
     ]
+
+
+def _entangled(part: Part) -> bool:
+    """Whether so many rules on the host speak of a part's pods that moving them costs too much."""
+    rules = sum(tally.key == HOSTNAME for tally in part.rules.tallies())
+    return len(part.pods.shape.host_ports) + rules > _MOST_LIMITS
 
 
 def items_of(nodes: Iterable[OpenedNode]) -> list[Item]:

@@ -109,7 +109,7 @@ class Filler:
         each = active
         while len(active):
             self.steps += 1
-            self.elements += can.size
+            self.elements += can.size + len(active) * self._hosts.count
             share = full / np.maximum(room / self._unit, 1e-9)
             weight = powers[:, :1] + powers[:, 1:2] * share + powers[:, 2:] * (share * share)
             density = (weight / full) @ size

@@ -33,6 +33,8 @@ _SAME = 1e-9
 _MANY, _GOOD = 50, 1.05
 #: Seconds of work that belong to the floor plan: for each pod, and at most.
 _FLOOR_POD, _FLOOR = 50e-6, 0.3
+#: Limits for a single node beyond which no cheaper plan is looked for.
+_HOST_LIMITS = 1000
 #: By how much a cover may count more than the price of its nodes.
 _NODES = 1e-3
 
@@ -85,6 +87,8 @@ def repack(
     effort = Effort(time_box or min(_FLOOR, _FLOOR_POD * pods))
     requests = np.array([item.pods.requests for item in items])
     hosts = HostLimits(items)
+    if hosts.count > _HOST_LIMITS:
+        return floor
     search = Search(cover, Filler(cover.shapes, requests, hosts), effort)
     builder = _Builder(items, cover, names)
     seeds = _seeds(cover, items, free, floor.placements, names)

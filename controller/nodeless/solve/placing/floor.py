@@ -23,10 +23,11 @@ from nodeless.solve.capacity.opened import OpenedNode
 from nodeless.solve.capacity.pool_table import PoolTable
 from nodeless.solve.capacity.supply import Supply
 from nodeless.solve.capacity.targets import Targets
+from nodeless.solve.meter import Meter, Shares
 from nodeless.solve.placing.apart import nodes_apart
 from nodeless.solve.placing.filling import Existing
 from nodeless.solve.placing.one_class import Trust
-from nodeless.solve.placing.ordering import Left, place_all, place_left, queue
+from nodeless.solve.placing.ordering import Left, Placed, place_all, place_left, queue
 from nodeless.solve.placing.packing import Packing
 from nodeless.solve.placing.turns import Turn, ahead_of_others, by_group, plainly
 from nodeless.solve.pods.classes import PodClass
@@ -42,6 +43,8 @@ _MOST = 5000
 _FEW_CLASSES, _FEW_NODES = 200, 500
 #: More pods than any plan has.
 _ALL = 2**62
+#: Of the pass, what placing may take, what another floor plan may, and what may be used up before it.
+_PART, _OTHER, _SHORT = 0.6, 0.1, 0.25
 _NOBODY: Mapping[PodClass, float] = MappingProxyType({})
 
 
@@ -60,6 +63,10 @@ class Site:
     """How many resources there are."""
     places: Mapping[str, str]
     """Where pods that wait are expected."""
+    meter: Meter
+    """Counts the work on it."""
+    late: frozenset[PodClass]
+    """Classes that go after the others because they used more than their share of passes before."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,6 +81,8 @@ class Floor:
     nodes: Sequence[OpenedNode]
     placements: dict[str, str]
     left: Left
+    aside: Left
+    """Pods of classes that have used up their share of the pass."""
     trust: Trust
     """Whether it leans on limits that close no domain."""
 
@@ -82,7 +91,7 @@ class Floor:
         """Pods without a place; more than there can be where its trust was broken."""
         if self.trust.broken:
             return _ALL
-        return sum(len(keys) for _, keys in self.left)
+        return sum(len(keys) for _, keys in (*self.left, *self.aside))
 
 
 def _in_order(ordered: Sequence[PodClass], _: Collection[PodClass]) -> list[Turn]:
@@ -133,21 +142,28 @@ _CHOICES = (
 def floor_plan(site: Site) -> Floor:
     """The floor plan that leaves the fewest pods."""
     floor = _chosen(site, _CHOICES)
-    if not floor.left or not _limits_matter(floor, site):
+    if not floor.left or not _limits_matter(floor, site) or _hurried(floor, site):
         return floor
     other = _chosen(site, [choice for choice in _CHOICES if not choice.thrifty], trusting=True)
     return other if other.refused < floor.refused else floor
 
 
 def _chosen(site: Site, choices: Iterable[Choice], *, trusting: bool = False) -> Floor:
-    floor = _laid(site, trusting=trusting)
+    floor = _laid(site, trusting=trusting, part=_OTHER if trusting else _PART)
     for choice in choices if floor.left else ():
+        if _hurried(floor, site):
+            break
         if not any(_possible(pods, site) for pods, _ in floor.left):
             break
         if choice.helps(floor, site):
             other = _laid(site, choice, left=[pods for pods, _ in floor.left], trusting=trusting)
             floor = other if other.refused < floor.refused else floor
     return floor
+
+
+def _hurried(floor: Floor, site: Site) -> bool:
+    """Whether the pass has no time for another floor plan."""
+    return bool(floor.aside) or site.meter.spent > _SHORT * site.policy.deadline
 
 
 def resumed(
@@ -163,15 +179,20 @@ def resumed(
         nodes: The nodes that are bought in its place.
         placements: Where pods are on room that exists, in its place.
     """
-    if not floor.left or not _limits_matter(floor, site) or not floor.supply.untouched:
+    if (
+        not floor.left
+        or not _limits_matter(floor, site)
+        or not floor.supply.untouched
+        or _hurried(floor, site)
+    ):
         return None
     start = _start(site, _AS_ASKED)
     for pods in site.classes:
         start.existing.adopt(pods, placements)
         start.targets.begin(pods)
     start.packing.adopt(nodes)
-    placed = dict(placements)
-    return start.floor(placed, place_left(floor.left, start.existing, start.packing, placed))
+    shares = Shares(site.meter, _OTHER * site.policy.deadline, site.classes)
+    return start.floor(place_left(floor.left, start.existing, start.packing, shares, dict(placements)))
 
 
 def carried_plan(site: Site, floor: Floor) -> Floor | None:
@@ -180,7 +201,7 @@ def carried_plan(site: Site, floor: Floor) -> Floor | None:
     None where they do not matter, where something else than the price decides (the number of nodes, weights
     of limited pools, wishes), or where it leaves more pods without a place.
     """
-    if not _price_alone_counts(site, floor.targets):
+    if _hurried(floor, site) or not _price_alone_counts(site, floor.targets):
         return None
     apart = nodes_apart(site.classes)
     needed, nodes = max(apart.values(), default=0.0), len(floor.nodes)
@@ -202,7 +223,7 @@ class _Start:
     packing: Packing
     trust: Trust
 
-    def floor(self, placements: dict[str, str], left: Left) -> Floor:
+    def floor(self, placed: Placed) -> Floor:
         return Floor(
             self.topology,
             self.existing,
@@ -210,8 +231,9 @@ class _Start:
             self.targets,
             self.supply,
             self.packing.nodes,
-            placements,
-            left,
+            placed.placements,
+            placed.left,
+            placed.aside,
             self.trust,
         )
 
@@ -219,8 +241,9 @@ class _Start:
 def _start(
     site: Site, choice: Choice, *, apart: Mapping[PodClass, float] = _NOBODY, trusting: bool = False
 ) -> _Start:
-    topology = Topology(site.snapshot, site.profiles, site.slots, site.usable)
-    existing = Existing(site.slots, site.resources, topology)
+    meter = site.meter
+    topology = Topology(site.snapshot, site.profiles, site.slots, site.usable, meter)
+    existing = Existing(site.slots, site.resources, topology, meter)
     budgets = Budgets(site.snapshot, site.by_pool)
     targets = Targets(
         site.usable,
@@ -233,7 +256,7 @@ def _start(
     waiting = sum(len(pods.pods) for pods in site.classes)
     supply = Supply(site.usable, site.policy.subnets, site.snapshot.claims.values(), waiting)
     trust = Trust(trusting)
-    packing = Packing(site.usable, budgets, topology, targets, supply, site.resources, trust)
+    packing = Packing(site.usable, budgets, topology, targets, supply, site.resources, trust, meter)
     return _Start(topology, existing, budgets, targets, supply, packing, trust)
 
 
@@ -244,11 +267,13 @@ def _laid(
     left: Collection[PodClass] = (),
     apart: Mapping[PodClass, float] = _NOBODY,
     trusting: bool = False,
+    part: float = _OTHER,
 ) -> Floor:
     choice = choice or _AS_ASKED
     start = _start(site, choice, apart=apart, trusting=trusting)
     turns = choice.turns(queue(site.classes, start.topology.keys, apart), left)
-    return start.floor(*place_all(turns, start.existing, start.packing, site.places))
+    shares = Shares(site.meter, part * site.policy.deadline, site.classes)
+    return start.floor(place_all(turns, start.existing, start.packing, shares, site.places, site.late))
 
 
 def _price_alone_counts(site: Site, targets: Targets) -> bool:

@@ -6,25 +6,34 @@ gets ahead of one that turns out to be full. A whole plan may be made on `Trust`
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 
 import numpy as np
 
-from nodeless.model.labels import WELL_KNOWN
-from nodeless.model.requirements import DOES_NOT_EXIST, IN, Requirement
+from nodeless.model.labels import HOSTNAME, WELL_KNOWN
+from nodeless.model.requirements import DOES_NOT_EXIST, IN, NOT_IN, Requirement
 from nodeless.solve.capacity.limits import Budgets
 from nodeless.solve.capacity.opened import OpenedNode, Part
 from nodeless.solve.capacity.pool_table import PoolTable
 from nodeless.solve.capacity.supply import FREE, Way
 from nodeless.solve.capacity.targets import Targets
+from nodeless.solve.meter import Meter
 from nodeless.solve.placing.growth import cheapest_growth
 from nodeless.solve.placing.open_nodes import OpenNodes
+from nodeless.solve.placing.options import bound_keys, options_of
 from nodeless.solve.placing.relaxing import Attempt
 from nodeless.solve.pods.classes import PodClass
 from nodeless.solve.pods.constraints import Wish, wish_of
 from nodeless.solve.spread.sharing import ENDLESS, Option
 from nodeless.solve.topology.tracking import Topology
+
+#: Seconds for a wish that is bound to domains, for each option looked at, and for each open node.
+_BINDING, _OPTION, _NODE = 25e-6, 4e-6, 25e-6
+#: Seconds for each of the options of which any will do.
+_CHOICE = 8e-6
+#: Seconds for each value of each option.
+_VALUE = 0.6e-6
 
 
 @dataclass(slots=True, eq=False)
@@ -43,9 +52,27 @@ class Ground:
     budgets: Budgets
     topology: Topology
     targets: Targets
+    meter: Meter
     trust: Trust = field(default_factory=Trust)
     bound: dict[tuple[Wish, tuple[str, ...], Option], Wish | None] = field(default_factory=dict)
     """Wishes with domains added; None where they contradict."""
+    labels: dict[str, tuple[str | None, ...]] = field(default_factory=dict)
+    choices: dict[tuple[tuple[str, ...], tuple[str, ...]], Sequence[Option]] = field(default_factory=dict)
+
+    def values(self, key: str) -> tuple[str | None, ...]:
+        """The values that a label may have on new nodes, None for its absence."""
+        if key not in self.labels:
+            values = self.topology.domains.launchable(key)
+            self.labels[key] = values if key in WELL_KNOWN else (*values, None)
+        return self.labels[key]
+
+    def options(self, keys: tuple[str, ...], tables: Sequence[PoolTable]) -> Sequence[Option]:
+        """The choices of domains of some keys that nodes of some pools may be in."""
+        memo = (keys, tuple(table.pool.key for table in tables))
+        if memo not in self.choices:
+            found = self.choices[memo] = tuple(options_of(keys, self.values, tables))
+            self.meter.spend(_VALUE * len(found) * len(keys))
+        return self.choices[memo]
 
     def bind(self, wish: Wish, keys: tuple[str, ...], option: Option) -> Wish | None:
         """The wish for a node in an option's domains."""
@@ -53,6 +80,7 @@ class Ground:
             return wish
         memo = (wish, keys, option)
         if memo not in self.bound:
+            self.meter.spend(_BINDING)
             domains = tuple(
                 Requirement.of(key, DOES_NOT_EXIST) if value is None else Requirement.of(key, IN, (value,))
                 for key, value in zip(keys, option, strict=True)
@@ -82,21 +110,42 @@ class Placing:
         self._pods = pods
         self._rules = attempt.rules
         self._tables = tuple(tables)
-        self._keys = ground.topology.keys_of(attempt.rules, pods.adds)
+        self._meter = ground.meter
+        topology = ground.topology
+        own = topology.keys_of(replace(attempt.rules, repelled_by=()))
+        others = topology.keys_of(attempt.rules, pods.adds)
+        self._keys = bound_keys(own, others, ground.values)
         self._options: list[Option] = []
         self._wishes: list[Wish] = []
-        for option in product(*(self._values(key) for key in self._keys)):
-            wish = ground.bind(attempt.wish, self._keys, option)
+        kept_off = self._kept_off()
+        wanted = wish_of((*attempt.wish.expressions, *kept_off)) if kept_off else attempt.wish
+        if topology.counters.hopeless(attempt.rules) or not isinstance(wanted, Wish):
+            return
+        for option in ground.options(self._keys, self._tables):
+            if self._meter.over:
+                return
+            self._meter.spend(_OPTION)
+            wish = ground.bind(wanted, self._keys, option)
             if wish is not None and any(table.fresh(pods, wish) is not None for table in tables):
                 self._options.append(option)
                 self._wishes.append(wish)
+
+    def _kept_off(self) -> list[Requirement]:
+        """Domains that others' anti-affinity keeps the class out of, of keys that are not decided for it."""
+        taken: dict[str, set[str]] = {}
+        for tally in self._rules.repelled_by:
+            if tally.key != HOSTNAME and tally.key not in self._keys:
+                domains = self._topology.counters[tally].domains
+                taken.setdefault(tally.key, set()).update(each for each, count in domains.items() if count)
+        return [Requirement.of(key, NOT_IN, values) for key, values in sorted(taken.items()) if values]
 
     def run(self, waiting: Sequence[str]) -> Sequence[str]:
         """Place what can be placed; returns the pods that are left."""
         room = [ENDLESS] * len(self._options)
         endless = self._ground.trust.given or self._endless()
         done = 0
-        while done < len(waiting):
+        while done < len(waiting) and self._options and not self._meter.over:
+            self._meter.spend(_OPTION * len(self._options))
             if self._topology.counters.bootstraps(self._rules):
                 placed = self._seed(waiting[done:])
                 if placed == 0:
@@ -121,6 +170,8 @@ class Placing:
         """
         done = first
         for chosen, number in shares:
+            if self._meter.over:
+                break
             placed = self._put(chosen, waiting[done : done + number], number)
             done += placed
             if placed < number:
@@ -132,10 +183,6 @@ class Placing:
 
     def _asked(self, wish: Wish) -> Part:
         return Part(self._pods, wish, self._rules, self._tables, 0)
-
-    def _values(self, key: str) -> tuple[str | None, ...]:
-        values = self._topology.domains.launchable(key)
-        return values if key in WELL_KNOWN else (*values, None)
 
     def _endless(self) -> bool:
         """Whether no option can run out of nodes, or no rule minds."""
@@ -155,7 +202,8 @@ class Placing:
         """The first pods of a group whose others must follow to the same domain."""
         room = [ENDLESS] * len(self._options)
         together = self._topology.together_on_host(self._rules)
-        while True:
+        while not self._meter.over:
+            self._meter.spend(_OPTION * len(self._options))
             shares = self._topology.shares(self._rules, self._keys, self._options, room, 1)
             chosen = [index for share, _ in shares for index in share]
             if not chosen:
@@ -166,13 +214,17 @@ class Placing:
             # Limits close these domains; another may do.
             for index in chosen:
                 room[index] = 0
+        return 0
 
     def _gather(self, chosen: Sequence[int], waiting: Sequence[str]) -> int:
         """As many as possible on one node: the first that holds all, else the one that holds most."""
         most = {index: self._alone(index, len(waiting)) for index in chosen}
+        self._meter.spend(_OPTION * len(chosen))
         best: tuple[int, int | None, int] = (0, None, 0)
         host = self._topology.counters.on_nodes(self._rules, len(self._open))
         for index, option in self._candidates(chosen):
+            if self._meter.over:
+                return 0
             if self._open.nodes[index].table in self._tables:
                 limit = most[option] if host is None else min(most[option], int(host[index]))
                 held = min(limit, self._open.nodes[index].capacity(self._pods, self._wishes[option]))
@@ -210,6 +262,7 @@ class Placing:
         Reserved capacity is paid for already: it is used before room on nodes that this pass opens.
         """
         placed = 0
+        self._meter.spend(_CHOICE * len(chosen))
         if any(self._open.supply.reserves(table) for table in self._tables):
             placed = self._into_open_nodes(chosen, waiting, want, reserved=True)
             placed += self._into_fresh_nodes(chosen, waiting[placed:], want - placed, reserved=True)
@@ -224,7 +277,7 @@ class Placing:
             return placed
         host = self._topology.counters.on_nodes(self._rules, len(self._open)) if len(self._open) else None
         for index, option in self._candidates(chosen):
-            if placed == want:
+            if placed == want or self._meter.over:
                 return placed
             limit = ENDLESS if host is None else int(host[index])
             if reserved and not self._open.supply.way_of(self._open.nodes[index]).reservation:
@@ -240,7 +293,8 @@ class Placing:
         """Room for pods that must be on nodes which are too small for them: those grow."""
         placed = 0
         vain: set[int] = set()
-        while placed < want:
+        while placed < want and not self._meter.over:
+            self._meter.spend(_NODE * len(chosen) * (1 + len(self._open)))
             growth = cheapest_growth(
                 self._open.nodes,
                 self._ground.budgets,
@@ -289,13 +343,16 @@ class Placing:
             roomy = roomy & (host > 0)
         masks = [self._open.may_be(self._keys, self._options[index]) for index in chosen]
         if len(chosen) == 1:
-            yield from ((index, chosen[0]) for index in np.flatnonzero(roomy & masks[0]).tolist())
+            for index in np.flatnonzero(roomy & masks[0]).tolist():
+                self._meter.spend(_NODE)
+                yield index, chosen[0]
             return
-        for index in np.flatnonzero(roomy & np.logical_or.reduce(masks)):
+        for index in np.flatnonzero(roomy & np.logical_or.reduce(masks)).tolist():
             possible = [option for option, mask in zip(chosen, masks, strict=True) if mask[index]]
-            best = self._open.best(int(index), self._pods, self._wishes, possible)
+            self._meter.spend(_NODE * (1 + len(possible)))
+            best = self._open.best(index, self._pods, self._wishes, possible)
             if best is not None:
-                yield int(index), best
+                yield index, best
 
     def _into_fresh_nodes(
         self,
@@ -311,7 +368,7 @@ class Placing:
         limit = self._topology.counters.on_fresh(self._rules)
         placed = opened = 0
         for table in self._tables:
-            while placed < want and limit and opened < most:
+            while placed < want and limit and opened < most and not self._meter.over:
                 wish = self._open_fresh(
                     table, chosen, min(limit, want - placed), reserved=reserved, least=least
                 )
@@ -391,6 +448,9 @@ class Placing:
             return [(0.0, self._wishes[chosen[0]], FREE)]
         priced: list[tuple[float, int, int, Wish, Way]] = []
         for index, way in product(chosen, self._open.supply.ways(table)):
+            if self._meter.over:
+                break
+            self._meter.spend(_NODE)
             wish = self._open.supply.bind(self._wishes[index], way)
             fresh = table.fresh(self._pods, wish) if wish is not None else None
             if wish is not None and fresh is not None:

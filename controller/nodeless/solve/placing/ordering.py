@@ -10,9 +10,11 @@ Rules may let a class in only after others have found their places, so classes w
 are left over are tried again as long as any pod is placed.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 
+from nodeless.solve.meter import Shares
 from nodeless.solve.placing.filling import Existing
 from nodeless.solve.placing.packing import Packing
 from nodeless.solve.placing.turns import Turn, followers_of, room_beside, served
@@ -90,13 +92,30 @@ def _followers_after_leaders(ordered: Sequence[PodClass]) -> Iterator[PodClass]:
             yield pods
 
 
+@dataclass(slots=True, eq=False)
+class Placed:
+    """What came of placing all classes."""
+
+    placements: dict[str, str]
+    """Pods on slots, by name."""
+    left: Left
+    """The pods for which there is no room."""
+    aside: Left
+    """The pods of classes that have used up their share of the pass."""
+
+
 def place_all(
     turns: Sequence[Turn],
     existing: Existing,
     packing: Packing,
+    shares: Shares,
     places: Mapping[str, str] = MappingProxyType({}),
-) -> tuple[dict[str, str], Left]:
+    late: Collection[PodClass] = (),
+) -> Placed:
     """Room for every class, there already or new.
+
+    A class that uses more than its share of the pass is set aside, and tried again after the others in what
+    time is left.
 
     Args:
         turns: Whose turn it is, one after the other.
@@ -104,11 +123,11 @@ def place_all(
         packing: New nodes.
         places: Where earlier passes put pods that still wait: they come before all others, and stay there
             as long as they fit.
-
-    Returns:
-        Pods on slots by name, and the pods of each class for which there is no room.
+        shares: Who may take how long.
+        late: Classes that are set aside from the first.
     """
     placements: dict[str, str] = {}
+    aside = set(late)
     ordered = list(dict.fromkeys(turn.pods for turn in turns))
     _keep(ordered, existing, places, placements)
     followers = followers_of(ordered)
@@ -117,7 +136,10 @@ def place_all(
         for pods in ordered
     }
     for turn in served(turns, waiting):
+        if turn.pods in aside:
+            continue
         keys = waiting[turn.pods]
+        shares.begin(turn.pods)
         now, later = keys[: turn.most], keys[len(keys) if turn.most is None else turn.most :]
         if turn.fresh:
             left = packing.place(turn.pods, now, fresh=True)
@@ -125,34 +147,76 @@ def place_all(
             beside = room_beside(turn.pods, followers.get(turn.pods, ()), waiting)
             left = _place(turn.pods, now, existing, packing, placements, beside)
         waiting[turn.pods] = [*left, *later] if later else left
-    left_over = [(pods, keys) for pods, keys in waiting.items() if keys]
-    return placements, _place_again(left_over, existing, packing, placements)
+        if shares.end(turn.pods) and waiting[turn.pods]:
+            aside.add(turn.pods)
+    over = [(pods, keys) for pods, keys in waiting.items() if keys]
+    placed = Placed(
+        placements,
+        [entry for entry in over if entry[0] not in aside],
+        [entry for entry in over if entry[0] in aside],
+    )
+    _place_again(placed, existing, packing, shares)
+    _place_those_aside(placed, existing, packing, shares)
+    return placed
 
 
-def place_left(left: Left, existing: Existing, packing: Packing, placements: dict[str, str]) -> Left:
+def place_left(
+    left: Left, existing: Existing, packing: Packing, shares: Shares, placements: dict[str, str]
+) -> Placed:
     """Room for pods that were left over, now that there may be more; those that still have none.
 
     Args:
         left: The pods of each class.
         existing: The room that is there.
         packing: New nodes.
+        shares: Who may take how long.
         placements: Pods on slots by name, to which theirs are added.
     """
-    again = [(pods, _place(pods, keys, existing, packing, placements)) for pods, keys in left]
-    return _place_again([(pods, keys) for pods, keys in again if keys], existing, packing, placements)
+    placed = Placed(placements, [], [])
+    for pods, keys in left:
+        _share(placed, pods, keys, existing, packing, shares)
+    _place_again(placed, existing, packing, shares)
+    return placed
 
 
-def _place_again(left: Left, existing: Existing, packing: Packing, placements: dict[str, str]) -> Left:
+def _share(
+    placed: Placed,
+    pods: PodClass,
+    keys: Sequence[str],
+    existing: Existing,
+    packing: Packing,
+    shares: Shares,
+    behind: int | None = None,
+) -> None:
+    """Room for the pods of a class within its share, or (`behind`: so many wait) within what is left."""
+    if behind is None:
+        shares.begin(pods)
+    else:
+        shares.begin_again(behind)
+    left = _place(pods, keys, existing, packing, placed.placements)
+    over = shares.end(pods)
+    if left:
+        (placed.aside if over else placed.left).append((pods, left))
+
+
+def _place_again(placed: Placed, existing: Existing, packing: Packing, shares: Shares) -> None:
     """Try classes with rules again as long as any pod is placed: others may have let them in."""
     progress = True
-    while progress and any(pods.rules for pods, _ in left):
-        again = [
-            (pods, _place(pods, keys, existing, packing, placements) if pods.rules else keys)
-            for pods, keys in left
-        ]
-        progress = sum(len(keys) for _, keys in again) < sum(len(keys) for _, keys in left)
-        left = [(pods, keys) for pods, keys in again if keys]
-    return left
+    while progress and any(pods.rules for pods, _ in placed.left):
+        before, placed.left = placed.left, []
+        for pods, keys in before:
+            if pods.rules:
+                _share(placed, pods, keys, existing, packing, shares)
+            else:
+                placed.left.append((pods, keys))
+        progress = sum(len(keys) for _, keys in placed.left) < sum(len(keys) for _, keys in before)
+
+
+def _place_those_aside(placed: Placed, existing: Existing, packing: Packing, shares: Shares) -> None:
+    """Those that were set aside once more: they share what is left of the pass."""
+    tried, placed.aside = placed.aside, []
+    for behind, (pods, keys) in zip(reversed(range(len(tried))), tried, strict=True):
+        _share(placed, pods, keys, existing, packing, shares, behind)
 
 
 def _keep(

@@ -18,6 +18,7 @@ from nodeless.solve.capacity.opened import OpenedNode, reopened
 from nodeless.solve.capacity.pool_table import PoolTable
 from nodeless.solve.capacity.supply import Supply
 from nodeless.solve.capacity.targets import Targets
+from nodeless.solve.meter import Meter
 from nodeless.solve.placing.one_class import Ground, Placing, Trust
 from nodeless.solve.placing.open_nodes import OpenNodes
 from nodeless.solve.placing.relaxing import attempts
@@ -38,12 +39,13 @@ class Packing:
         supply: Supply,
         resources: int,
         trust: Trust | None = None,
+        meter: Meter | None = None,
     ) -> None:
         #: Usable pools, in the order in which they are tried.
         self._tables = tuple(tables)
-        self._ground = Ground(
-            OpenNodes(resources, topology, supply), budgets, topology, targets, trust or Trust()
-        )
+        self._meter = meter or Meter()
+        opened = OpenNodes(resources, topology, supply)
+        self._ground = Ground(opened, budgets, topology, targets, self._meter, trust or Trust())
 
     @property
     def nodes(self) -> Sequence[OpenedNode]:
@@ -58,8 +60,8 @@ class Packing:
     def place(self, pods: PodClass, waiting: Sequence[str], *, fresh: bool = False) -> Sequence[str]:
         """Place what can be placed of a class, `fresh`: on new nodes that nobody is on; the pods left."""
         self._ground.targets.begin(pods)
-        for attempt in attempts(pods, self._tables, self._ground.targets.rank):
-            if not waiting:
+        for attempt in attempts(pods, self._tables, self._ground.targets.rank, self._meter):
+            if not waiting or self._meter.over:
                 break
             tables = [
                 table

@@ -19,9 +19,13 @@ from dataclasses import dataclass, replace
 
 from nodeless.model.requirements import Requirement
 from nodeless.solve.capacity.pool_table import PoolTable, Terms
+from nodeless.solve.meter import Meter
 from nodeless.solve.pods.classes import Amounts, PodClass
 from nodeless.solve.pods.constraints import Wish, wish_of
 from nodeless.solve.pods.rules import Affinity, AntiAffinity, Rules
+
+#: Seconds for each expression of a wish that is made.
+_WISH = 1.5e-6
 
 Rank = Callable[[PoolTable, PodClass, Terms, Amounts], float | None]
 """What room for a pod costs on fresh nodes under terms, given how many each type holds; None: no matter."""
@@ -37,11 +41,17 @@ class Attempt:
     """PreferNoSchedule taints are tolerated."""
 
 
-def attempts(pods: PodClass, tables: Sequence[PoolTable], rank: Rank) -> Iterator[Attempt]:
-    """Everything that may be tried for a class, in order; `rank` tells what alternatives cost."""
+def attempts(pods: PodClass, tables: Sequence[PoolTable], rank: Rank, meter: Meter) -> Iterator[Attempt]:
+    """Everything that may be tried for a class, in order; `rank` tells what alternatives cost.
+
+    It ends early when the class has used its share of the pass.
+    """
     for soft in _softness(pods, tables):
         kept: list[tuple[Wish, ...]] = [pods.demand.required]
         for _, expressions in pods.demand.preferred:
+            if meter.over:
+                return
+            meter.spend(_WISH * sum(len(wish.expressions) + len(expressions) for wish in kept[-1]))
             wanted = _with(kept[-1], expressions)
             if any(_possible(pods, wish, tables, soft=soft) for wish in wanted):
                 kept.append(wanted)

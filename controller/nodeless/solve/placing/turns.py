@@ -12,6 +12,7 @@ import numpy as np
 
 from nodeless.model.labels import HOSTNAME
 from nodeless.solve.pods.classes import Amounts, PodClass
+from nodeless.solve.pods.rules import Tally
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,14 +62,17 @@ def ahead_of_others(ordered: Sequence[PodClass], left: Collection[PodClass]) -> 
 
 def _leaders(ordered: Sequence[PodClass]) -> Mapping[PodClass, frozenset[PodClass]]:
     """For each class those classes that may have the pods which it must share a node with."""
+    adders: dict[Tally, list[PodClass]] = {}
+    for pods in ordered:
+        for tally in pods.adds:
+            adders.setdefault(tally, []).append(pods)
     return {
         pods: frozenset(
             other
             for rule in pods.hard_rules.affinity
             for tally in rule.tallies
             if tally.key == HOSTNAME
-            for other in ordered
-            if tally in other.adds
+            for other in adders.get(tally, ())
         )
         for pods in ordered
         if pods.hard_rules.affinity

@@ -107,14 +107,16 @@ def ports_conflict(wanted: Iterable[HostPort], taken: Iterable[HostPort]) -> boo
 
     Same protocol and port, and the same address or an address that stands for all.
     """
-    held = tuple(taken)
-    return any(
-        want.port == have.port
-        and (want.protocol or "TCP") == (have.protocol or "TCP")
-        and (want.ip == have.ip or want.ip in _ANY_ADDRESS or have.ip in _ANY_ADDRESS)
-        for want in wanted
-        for have in held
-    )
+    held: dict[tuple[int, str], set[str]] = {}
+    for have in taken:
+        held.setdefault((have.port, have.protocol or "TCP"), set()).add(have.ip)
+    if not held:
+        return False
+    for want in wanted:
+        there = held.get((want.port, want.protocol or "TCP"))
+        if there and (want.ip in there or want.ip in _ANY_ADDRESS or not there.isdisjoint(_ANY_ADDRESS)):
+            return True
+    return False
 
 
 def requested_names(shapes: Iterable[PodShape]) -> set[str]:

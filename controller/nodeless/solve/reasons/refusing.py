@@ -34,6 +34,7 @@ RESOURCES = "InsufficientResources"
 MIN_VALUES = "MinValuesNotMet"
 LIMITS = "LimitsExceeded"
 SCARCE = "CapacityExhausted"
+DEADLINE = "PlanningTookTooLong"
 #: From the first obstacle to the last.
 _ORDER = (
     NO_INSTANCE_TYPES,

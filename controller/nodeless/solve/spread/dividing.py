@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from nodeless.solve.meter import Meter
 from nodeless.solve.spread.sharing import Limit, Option, share_level
 from nodeless.solve.spread.walking import Walk
 
@@ -14,23 +15,26 @@ def divide(
     want: int,
     *,
     stepwise: bool = False,
+    meter: Meter | None = None,
 ) -> list[tuple[list[int], int]]:
     """How a batch is divided: (options of which any will do, pods), the emptiest domains first.
 
     What is divided may be less than `want`, also where another call would find more. `stepwise`: in an
-    order in which every limit holds after each entry, so that it can be left off anywhere.
+    order in which every limit holds after each entry, so that it can be left off anywhere. `meter` counts
+    the work, and ends it early where it is too much.
     """
+    meter = meter or Meter()
     if limits and all(options[i][limits[0].at] is not None for i in usable):
         return (
             share_level(limits[0], usable, options, room, 1 if stepwise else want)
             if len(limits) == 1
-            else _walk(limits, usable, options, room, want, stepwise=stepwise)
+            else _walk(limits, usable, options, room, want, meter, stepwise=stepwise)
         )
     free = [i for i in usable if all(options[i][limit.at] is None for limit in limits)]
     number = min(want, sum(room[i] for i in free))
     if number > 0:
         return [(free, number)]
-    return _walk(limits, usable, options, room, want, stepwise=stepwise) if limits else []
+    return _walk(limits, usable, options, room, want, meter, stepwise=stepwise) if limits else []
 
 
 def _walk(
@@ -39,10 +43,11 @@ def _walk(
     options: Sequence[Option],
     room: Sequence[int],
     want: int,
+    meter: Meter,
     *,
     stepwise: bool,
 ) -> list[tuple[list[int], int]]:
-    walk = Walk(limits, usable, options, room, ordered=stepwise)
+    walk = Walk(limits, usable, options, room, meter, ordered=stepwise)
     shares = walk.run(want)
     if stepwise:
         return [([i], number) for i, number in walk.steps]

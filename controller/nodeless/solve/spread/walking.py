@@ -11,10 +11,13 @@ Where limits are far away several pods go at a step.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from nodeless.solve.meter import Meter
 from nodeless.solve.spread.sharing import ENDLESS, Limit, Option
 
 #: States looked at before the walk is content with the longest way found.
 _PATIENCE = 3000
+#: Seconds for each domain and each option that a step looks at.
+_LOOK = 0.25e-6
 
 State = tuple[tuple[int, ...], ...]
 
@@ -37,6 +40,7 @@ class Walk:
     usable: Sequence[int]
     options: Sequence[Option]
     room: Sequence[int]
+    meter: Meter = field(default_factory=Meter)
     ordered: bool = False
     shares: dict[int, int] = field(default_factory=dict)
     total: int = 0
@@ -49,7 +53,11 @@ class Walk:
     def run(self, want: int) -> dict[int, int]:
         """Pods for each option, in total `want` or as many as a walk found room for."""
         best_total, best, way = 0, dict[int, int](), list[tuple[int, int]]()
+        step = _LOOK * sum(4 + 2 * len(limit.universe) + 3 * len(self.usable) for limit in self.limits)
         for _ in range(_PATIENCE):
+            self.meter.spend(step)
+            if self.meter.over:
+                break
             if self.total > best_total:
                 best_total, best, way = self.total, dict(self.shares), list(self.steps)
             if self.total == want:

@@ -62,6 +62,13 @@ class Counters:
             for rule in rules.affinity
         )
 
+    def hopeless(self, rules: Rules) -> bool:
+        """Whether pods must be near others of which none runs or is planned: then no domain will do."""
+        return any(
+            not rule.counts_itself and not all(self[tally].total for tally in rule.tallies)
+            for rule in rules.affinity
+        )
+
     def on_slots(self, rules: Rules) -> Amounts | None:
         """The most pods that rules on the hostname let onto each slot; None: no rule is on the hostname."""
         return self._on_hosts(rules, {tally: self[tally].slots for tally in _hosts(rules)}, self._slots)

@@ -1,0 +1,115 @@
+"""Who uses how much of a pass: work counted in seconds, and a share of it for each class of pods.
+
+Whatever pods ask for, a pass ends: what a solve does is counted (at what it takes on a current core, so
+that a second run counts the same), and a class that has used more than its share is stopped where it
+stands. Half of the pass is common: a class may take an eighth of what is left of it, so that honest pods
+never notice. The other half is theirs for sure: divided evenly among the namespaces that have pods in the
+batch, and in each among its classes. So a tenant with a thousand greedy pods takes time from none but
+itself.
+
+Nothing is raised: loops ask `over`, and end as if nothing more could be placed.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+#: The part of what is left of the common half that one class may take.
+_BITE = 1 / 8
+
+
+class Member(Protocol):
+    """A class of pods, by the keys (`namespace/name`) of its pods."""
+
+    @property
+    def pods(self) -> Sequence[str]:
+        """The keys."""
+        ...
+
+
+@dataclass(slots=True, eq=False)
+class Meter:
+    """Counts work, and says when whoever is at work has had enough."""
+
+    spent: float = 0.0
+    """Seconds of work so far, as counted."""
+    limit: float = float("inf")
+    """What `spent` may rise to before whoever is at work is stopped."""
+    _more: Callable[[], float] | None = None
+    """Asked once, when the limit is reached, for what else there is."""
+
+    def spend(self, seconds: float) -> None:
+        self.spent += seconds
+
+    @property
+    def over(self) -> bool:
+        """Whether whoever is at work must stop."""
+        if self.spent <= self.limit:
+            return False
+        if self._more is not None:
+            more, self._more = self._more, None
+            self.limit += more()
+        return self.spent > self.limit
+
+    def allow(self, seconds: float, more: Callable[[], float] | None = None) -> None:
+        """Let somebody begin who may spend so much, and then what `more` gives."""
+        self.limit = self.spent + seconds
+        self._more = more
+
+
+@dataclass(slots=True, eq=False)
+class Shares:
+    """The shares of classes in a box of seconds."""
+
+    meter: Meter
+    box: float
+    members: Sequence[Member]
+    _common: float = field(init=False)
+    _used: dict[int, float] = field(default_factory=dict)
+    """By class, what it has used of what is its own for sure."""
+    _sure: Mapping[int, float] | None = None
+    _began: float = 0.0
+    _bite: float = 0.0
+    _end: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._common = self.box / 2
+        self._end = self.meter.spent + self.box
+
+    def begin(self, member: Member) -> None:
+        """A class is at work from now on."""
+        self._began, self._bite = self.meter.spent, self._common * _BITE
+        self.meter.allow(self._bite, lambda: self._left_for(member))
+
+    def end(self, member: Member) -> bool:
+        """It is done; returns whether it was stopped."""
+        over = self.meter.over
+        used = self.meter.spent - self._began
+        self._common -= min(used, self._bite)
+        if used > self._bite:
+            self._used[id(member)] = self._used.get(id(member), 0.0) + used - self._bite
+        self.meter.allow(float("inf"))
+        return over
+
+    def begin_again(self, others: int) -> None:
+        """A class that was stopped is tried after the others; so many more wait behind it."""
+        self._began, self._bite = self.meter.spent, 0.0
+        self.meter.allow(max(0.0, self._end - self.meter.spent) / (others + 1))
+
+    def _left_for(self, member: Member) -> float:
+        if self._sure is None:
+            self._sure = _sure_shares(self.members, self.box / 2)
+        return max(0.0, self._sure.get(id(member), 0.0) - self._used.get(id(member), 0.0))
+
+
+def _sure_shares(members: Sequence[Member], seconds: float) -> dict[int, float]:
+    """Seconds of each class: evenly by namespace, then by class; a class of several has a part of each."""
+    namespaces = [{key.partition("/")[0] for key in member.pods} for member in members]
+    counts: dict[str, int] = {}
+    for each in namespaces:
+        for namespace in each:
+            counts[namespace] = counts.get(namespace, 0) + 1
+    return {
+        id(member): sum(seconds / len(counts) / counts[namespace] for namespace in sorted(each))
+        for member, each in zip(members, namespaces, strict=True)
+    }

@@ -1,0 +1,112 @@
+"""A pass ends whatever the pods are, and a greedy tenant takes time from none but itself."""
+
+import random
+from collections import Counter
+from dataclasses import dataclass
+
+import pytest
+
+from nodeless.model.plan import Plan
+from nodeless.model.snapshot import Snapshot
+from nodeless.solve import Policy, pods_to_place, solve
+from nodeless.solve.meter import Meter, Shares
+from tests.hostile_pods import KINDS, hostile_pod, pending
+from tests.solve.factories import NOW, pool, snapshot
+from tests.solve.hostile_batches import HONEST, every_type, honest_pods
+
+TYPES = every_type()[::8]
+
+
+def planned(seen: Snapshot, types=TYPES, **policy) -> Plan:
+    return solve(seen, dict.fromkeys(seen.pools, types), Policy(**{"time_box": 0.0, **policy}), NOW)
+
+
+def hostile(kind, number, seed=1):
+    chance = random.Random(f"{kind} {seed}")
+    return [pending(hostile_pod(chance, f"h-{each}", kind=kind)) for each in range(number)]
+
+
+def answers(result: Plan) -> Counter[str]:
+    found = Counter(key for node in result.new_nodes for key in node.pods)
+    found.update(result.placements.keys())
+    found.update(refusal.pod for refusal in result.refusals)
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_honest_pods_get_their_nodes_beside_hostile_ones_and_every_pod_an_answer(kind):
+    seen = snapshot(honest_pods(random.Random(kind), 12), hostile(kind, 25), pool())
+    result = planned(seen, deadline=2.0)
+    assert answers(result) == Counter(pod.key for pod in pods_to_place(seen))
+    refused = {refusal.pod for refusal in result.refusals}
+    assert not any(key.startswith(f"{HONEST}/") for key in refused)
+
+
+@pytest.mark.parametrize("deadline", [0.0, 0.02, 0.2])
+def test_what_has_no_time_is_set_aside_with_that_reason_and_no_pod_is_forgotten(deadline):
+    seen = snapshot(honest_pods(random.Random(5), 12), hostile("everything", 25), pool())
+    result = planned(seen, deadline=deadline)
+    assert answers(result) == Counter(pod.key for pod in pods_to_place(seen))
+    aside = [each for each in result.refusals if each.code == "PlanningTookTooLong"]
+    assert aside
+    assert all("more than its share" in str(each) for each in aside)
+
+
+def test_the_same_pods_are_set_aside_in_every_run():
+    seen = snapshot(honest_pods(random.Random(5), 12), hostile("everything", 25), pool())
+    assert planned(seen, deadline=0.2) == planned(seen, deadline=0.2)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_pod_that_waits_for_nobody_over_every_type_costs_next_to_nothing(seed):
+    lonely = hostile("spread_and_lonely", 1, seed)
+    result = planned(snapshot(lonely, pool()), every_type(), deadline=0.5)
+    assert [each.code for each in result.refusals] == ["PodAffinity"]
+
+
+def test_pods_that_took_too_long_before_come_after_the_others():
+    honest, greedy = honest_pods(random.Random(7), 12), hostile("many_spreads", 25)
+    late = frozenset(pod.key for pod in honest)
+    result = planned(snapshot(honest, greedy, pool()), deadline=0.05, late=late)
+    first = planned(snapshot(honest, greedy, pool()), deadline=0.05)
+    refused = [sum(each.pod in late for each in plan.refusals) for plan in (result, first)]
+    assert refused[0] >= refused[1] == 0
+
+
+def test_a_batch_without_hostile_pods_is_planned_as_if_there_were_no_deadline():
+    seen = snapshot(honest_pods(random.Random(3), 30), pool())
+    assert planned(seen) == planned(seen, deadline=1e9)
+
+
+@dataclass(frozen=True)
+class Some:
+    pods: tuple[str, ...]
+
+
+def test_a_tenant_with_many_classes_leaves_another_its_half():
+    greedy = [Some((f"greedy/{each}",)) for each in range(1000)]
+    honest = Some(("honest/one",))
+    meter = Meter()
+    shares = Shares(meter, 8.0, [*greedy, honest])
+    for each in greedy:
+        shares.begin(each)
+        while not meter.over:
+            meter.spend(0.001)
+        assert shares.end(each)
+    assert meter.spent < 4.0 + 2.0 + 1000 * 0.001
+    shares.begin(honest)
+    meter.spend(1.9)
+    assert not shares.end(honest)
+
+
+def test_those_that_were_set_aside_share_what_is_left():
+    many = [Some((f"greedy/{each}",)) for each in range(4)]
+    meter = Meter()
+    shares = Shares(meter, 8.0, many)
+    for behind in (3, 2, 1, 0):
+        shares.begin_again(behind)
+        before = meter.spent
+        while not meter.over:
+            meter.spend(0.01)
+        shares.end(many[behind])
+        assert 1.9 < meter.spent - before < 2.1
