@@ -10,8 +10,9 @@ from nodeless.model.plan import Plan
 from nodeless.model.snapshot import Snapshot
 from nodeless.solve import Policy, pods_to_place, solve
 from nodeless.solve.meter import Meter, Shares
+from nodeless.solve.placing.packing import Packing
 from tests.hostile_pods import KINDS, hostile_pod, pending
-from tests.solve.factories import NOW, pool, snapshot
+from tests.solve.factories import NOW, pods, pool, snapshot
 from tests.solve.hostile_batches import HONEST, every_type, honest_pods
 
 TYPES = every_type()[::8]
@@ -110,3 +111,33 @@ def test_those_that_were_set_aside_share_what_is_left():
             meter.spend(0.01)
         shares.end(many[behind])
         assert 1.9 < meter.spent - before < 2.1
+
+
+def test_a_fault_in_the_planning_of_one_class_is_kept_to_its_pods(monkeypatch):
+    place = Packing.place
+
+    def faulty(self, some, waiting, **fields):
+        if some.pods[0].startswith("default/cursed"):
+            raise KeyError("nobody foresaw this")
+        return place(self, some, waiting, **fields)
+
+    monkeypatch.setattr(Packing, "place", faulty)
+    others = honest_pods(random.Random(9), 6)
+    cursed = [*pods(2, "900m", name="cursed"), *pods(1, "800m", name="cursed-too")]
+    result = planned(snapshot(others, cursed, pool()))
+    told = {each.pod: each for each in result.refusals}
+    assert set(told) == {pod.key for pod in cursed}
+    assert {each.code for each in told.values()} == {"PlanningFailed"}
+    assert "KeyError: 'nobody foresaw this' (faulty" in str(told["default/cursed-0"])
+    assert result.new_nodes == planned(snapshot(others, pool())).new_nodes
+
+
+def test_where_the_search_for_a_cheaper_plan_fails_the_floor_plan_stays(monkeypatch):
+    def faulty(*_arguments):
+        raise ZeroDivisionError("no price")
+
+    seen = snapshot(honest_pods(random.Random(9), 6), pool())
+    monkeypatch.setattr("nodeless.solve.solver.repack", faulty)
+    result = planned(seen, time_box=0.1)
+    assert not result.refusals
+    assert ["ZeroDivisionError" in each for each in result.faults] == [True]

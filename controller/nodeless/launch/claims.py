@@ -13,15 +13,20 @@ from dataclasses import replace
 from nodeless.launch.groups import grouped
 from nodeless.model.instructions import CreateClaim
 from nodeless.model.labels import (
+    ARCH,
+    CAPACITY_TYPE,
     HOSTNAME,
     INSTANCE_TYPE,
     MIN_VALUES_RELAXED,
     NODE_POOL,
+    OS,
     PLANNED_BECAUSE,
     PLANNED_PODS,
     PROVISIONER_NAME,
+    RESERVATION_LABELS,
     TERMINATION_FINALIZER,
     WELL_KNOWN,
+    ZONE,
 )
 from nodeless.model.nodes import Claim
 from nodeless.model.plan import Plan, PlannedNode
@@ -33,6 +38,10 @@ from nodeless.state.static_fields import digests
 
 #: Instance types kept in a claim and in a fleet request (Karpenter's `MaxInstanceTypes`).
 MAX_INSTANCE_TYPES = 60
+#: Requirements that a NodeClaim may have (`maxItems` of its CRD).
+MOST_REQUIREMENTS = 100
+#: Labels that come with the instance type.
+_OF_TYPES = WELL_KNOWN - {ZONE, CAPACITY_TYPE, ARCH, OS} - frozenset(RESERVATION_LABELS)
 _MAX_NAME_LENGTH = 63
 _SUFFIX_LENGTH = 5
 
@@ -111,7 +120,7 @@ def _claim(name: str, node: PlannedNode, pool: Pool, node_class: NodeClass | Non
         name=name,
         pool=pool.reference,
         node_class=node.node_class,
-        requirements=_requirements(node),
+        requirements=_requirements(node, pool),
         requests=node.requests,
         labels=labels_of(node.requirements, pool),
         annotations={
@@ -128,14 +137,23 @@ def _claim(name: str, node: PlannedNode, pool: Pool, node_class: NodeClass | Non
     )
 
 
-def _requirements(node: PlannedNode) -> Requirements:
+def _requirements(node: PlannedNode, pool: Pool) -> Requirements:
     names = [alternative.instance_type for alternative in node.alternatives[:MAX_INSTANCE_TYPES]]
     present = node.requirements.get(INSTANCE_TYPE)
     types = Requirement(
         INSTANCE_TYPE, False, frozenset(names), min_values=present.min_values if present else None
     )
-    others = (requirement for requirement in node.requirements.values() if requirement.key != INSTANCE_TYPE)
+    others = [one for one in node.requirements.values() if one.key != INSTANCE_TYPE and _tells(one, pool)]
+    if sum(len(one.to_api()) for one in (*others, types)) > MOST_REQUIREMENTS:
+        # The list of types says what is asked of types.
+        others = [one for one in others if one.key in pool.requirements or one.key not in _OF_TYPES]
     return Requirements([*others, types])
+
+
+def _tells(requirement: Requirement, pool: Pool) -> bool:
+    """Whether a requirement says anything of a node: labels that only pods speak of are absent there."""
+    key = requirement.key
+    return key in pool.requirements or key in WELL_KNOWN or not requirement.allows_absence()
 
 
 def labels_of(requirements: Requirements, pool: Pool) -> dict[str, str]:

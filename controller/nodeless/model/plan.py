@@ -92,6 +92,8 @@ class Plan:
     """US dollars an hour that no plan for the same pods can go below; None: not computed."""
     relaxations: tuple[Relaxation, ...] = ()
     """What the placed pods wished and do not get."""
+    faults: tuple[str, ...] = ()
+    """What nobody foresaw and the plan was made without: the search for a cheaper one, say."""
 
     def given_up(self) -> dict[str, tuple[str, ...]]:
         """Messages of what each pod gave up, by its key; pods that gave up nothing are left out."""

@@ -49,6 +49,7 @@ from nodeless.solve.capacity.pool_table import PoolTable
 from nodeless.solve.capacity.pricing import priced
 from nodeless.solve.capacity.static_pools import static_shortage
 from nodeless.solve.capacity.type_table import TypeTable
+from nodeless.solve.faults import MOST_FAILURES, ClassFailed, about, or_without
 from nodeless.solve.improving.bound import lower_bound
 from nodeless.solve.improving.repacking import Packed, repack
 from nodeless.solve.improving.standing import Standing
@@ -93,7 +94,7 @@ def solve(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: float) -> P
     snapshot = replace(snapshot, daemon_sets=as_they_run(snapshot))
     zone_ids = ZoneIds(snapshot, policy.subnets)
     snapshot = zone_ids.in_snapshot()
-    plan = _plan_of_pods(snapshot, catalog, policy, zone_ids)
+    plan = _plan_around_faults(snapshot, catalog, policy, zone_ids)
     lacking = static_shortage(snapshot)
     if not lacking:
         return plan
@@ -105,9 +106,28 @@ def solve(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: float) -> P
     return replace(plan, new_nodes=plan.new_nodes + static, lower_bound=bound)
 
 
-def _plan_of_pods(snapshot: Snapshot, catalog: Catalog, policy: Policy, zone_ids: ZoneIds) -> Plan:
-    """The plan for the pods that lack capacity."""
-    meter = Meter()
+def _plan_around_faults(snapshot: Snapshot, catalog: Catalog, policy: Policy, zone_ids: ZoneIds) -> Plan:
+    """The plan for the pods that lack capacity, those refused in whose planning a fault shows."""
+    meter, failed = Meter(), list[Refusal]()
+    for _ in range(MOST_FAILURES):
+        try:
+            return _plan_of_pods(snapshot, catalog, policy, zone_ids, meter, failed)
+        except ClassFailed as fault:
+            failed += fault.refusals()
+            meter.allow(float("inf"))
+    return _plan_of_pods(snapshot, catalog, policy, zone_ids, meter, failed)
+
+
+def _plan_of_pods(
+    snapshot: Snapshot,
+    catalog: Catalog,
+    policy: Policy,
+    zone_ids: ZoneIds,
+    meter: Meter,
+    failed: Sequence[Refusal],
+) -> Plan:
+    """The plan without the pods that are `failed`, which it refuses as said there."""
+    faults: list[str] = []
     volumes = Volumes(snapshot)
     batch, refusals = _settled(volumes, to_place(snapshot))
     batch = zone_ids.in_pods(batch)
@@ -121,6 +141,9 @@ def _plan_of_pods(snapshot: Snapshot, catalog: Catalog, policy: Policy, zone_ids
     )
     classes, unplannable = _classes(profiles, axis)
     refusals.extend(unplannable)
+    refusals.extend(failed)
+    out = {refusal.pod for refusal in failed}
+    classes = [pods for pods in classes if pods.pods[0] not in out]
     if policy.ignore_preferences:
         classes = [pods.without_preferred_terms() for pods in classes]
     if not classes:
@@ -152,7 +175,7 @@ def _plan_of_pods(snapshot: Snapshot, catalog: Catalog, policy: Policy, zone_ids
         frozenset(pods for pods in classes if policy.late and not policy.late.isdisjoint(pods.pods)),
     )
     floor = floor_plan(site)
-    packed = _packed(floor, site)
+    packed = or_without(lambda: _packed(floor, site), Packed(floor.nodes, floor.placements), faults)
     carried = carried_plan(site, floor) if policy.time_box and packed.nodes else None
     if carried is not None and price_of(carried.nodes) < price_of(packed.nodes):
         floor, packed = carried, Packed(carried.nodes, carried.placements)
@@ -162,7 +185,8 @@ def _plan_of_pods(snapshot: Snapshot, catalog: Catalog, policy: Policy, zone_ids
     existing, budgets, supply = floor.existing, floor.budgets, floor.supply
     widen(packed.nodes)
     for pods, keys in floor.left:
-        refusals.extend(refuse(pods, keys, tables, budgets, supply, policy.pool_problems, floor.topology))
+        with about(pods.pods):
+            refusals.extend(refuse(pods, keys, tables, budgets, supply, policy.pool_problems, floor.topology))
     for _, keys in floor.aside:
         refusals.extend(Refusal(key, DEADLINE, (), _SET_ASIDE) for key in keys)
     launched = planned(packed.nodes, policy.max_alternatives)
@@ -174,13 +198,20 @@ def _plan_of_pods(snapshot: Snapshot, catalog: Catalog, policy: Policy, zone_ids
     if policy.time_box:
         refused = {refusal.pod for refusal in refusals}
         placed = [(pods, sum(key not in refused for key in pods.pods)) for pods in classes]
-        bound = lower_bound(placed, Standing(existing, floor.placements, classes), budgets, usable)
+        bound = or_without(
+            lambda: lower_bound(placed, Standing(existing, floor.placements, classes), budgets, usable),
+            None,
+            faults,
+        )
     return Plan(
         new_nodes=tuple(made for _, made in kept),
         placements=dict(sorted(packed.placements.items())),
         refusals=_by_pod(refusals),
         lower_bound=bound,
-        relaxations=relaxations(kept, packed.placements, classes, existing, usable),
+        relaxations=or_without(
+            lambda: relaxations(kept, packed.placements, classes, existing, usable), (), faults
+        ),
+        faults=tuple(faults),
     )
 
 
@@ -236,7 +267,11 @@ def _classes(profiles: Profiles, axis: Axis) -> tuple[list[PodClass], list[Refus
     members: dict[tuple[PodShape, Profile], list[tuple[str, ...]]] = {}
     for (shape, mark), keys in profiles.groups.items():
         profile = profiles.of(shape, mark)
-        obstacle = demand_of(shape)
+        try:
+            obstacle = demand_of(shape)
+        except Exception as error:
+            refusals.extend(ClassFailed(keys, error).refusals())
+            continue
         if isinstance(obstacle, Unplannable):
             refusals.extend(Refusal(key, obstacle.code, (), obstacle.message) for key in keys)
         else:

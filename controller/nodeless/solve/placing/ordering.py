@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from nodeless.solve.faults import about
 from nodeless.solve.meter import Shares
 from nodeless.solve.placing.filling import Existing
 from nodeless.solve.placing.packing import Packing
@@ -141,11 +142,12 @@ def place_all(
         keys = waiting[turn.pods]
         shares.begin(turn.pods)
         now, later = keys[: turn.most], keys[len(keys) if turn.most is None else turn.most :]
-        if turn.fresh:
-            left = packing.place(turn.pods, now, fresh=True)
-        else:
-            beside = room_beside(turn.pods, followers.get(turn.pods, ()), waiting)
-            left = _place(turn.pods, now, existing, packing, placements, beside)
+        with about(turn.pods.pods):
+            if turn.fresh:
+                left = packing.place(turn.pods, now, fresh=True)
+            else:
+                beside = room_beside(turn.pods, followers.get(turn.pods, ()), waiting)
+                left = _place(turn.pods, now, existing, packing, placements, beside)
         waiting[turn.pods] = [*left, *later] if later else left
         if shares.end(turn.pods) and waiting[turn.pods]:
             aside.add(turn.pods)
@@ -193,7 +195,8 @@ def _share(
         shares.begin(pods)
     else:
         shares.begin_again(behind)
-    left = _place(pods, keys, existing, packing, placed.placements)
+    with about(pods.pods):
+        left = _place(pods, keys, existing, packing, placed.placements)
     over = shares.end(pods)
     if left:
         (placed.aside if over else placed.left).append((pods, left))

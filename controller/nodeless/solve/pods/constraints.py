@@ -9,8 +9,9 @@ merged requirement cannot say "exists, and is not x", which is what two expressi
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from nodeless.api.names import label_value_defects
 from nodeless.model.pods import NodeSelectorTerm, PodShape
 from nodeless.model.requirements import IN, Conflict, Requirement, Requirements
 from nodeless.model.resources import format_amount
@@ -69,7 +70,10 @@ def demand_of(shape: PodShape) -> Demand | Unplannable:
             "every required node affinity term is empty or uses matchFields, which names nodes that exist; "
             "hint: use matchExpressions",
         )
-    wishes = [wish_of((*selector, *expressions)) for expressions in usable or [()]]
+    possible = [known for expressions in usable or [()] if (known := matchable(expressions)) is not None]
+    if not possible:
+        return Unplannable(CONTRADICTION, "the pod asks for labels with values that no label can have")
+    wishes = [wish_of((*selector, *expressions)) for expressions in possible]
     consistent = tuple(wish for wish in wishes if isinstance(wish, Wish))
     if not consistent:
         return Unplannable(CONTRADICTION, f"the pod contradicts itself: {wishes[0]}")
@@ -78,13 +82,31 @@ def demand_of(shape: PodShape) -> Demand | Unplannable:
         return reaching
     preferred = sorted(
         (
-            (weight, term.expressions)
+            (weight, expressions)
             for weight, term in shape.preferred_terms
-            if term.expressions and not term.match_fields
+            if term.expressions and not term.match_fields and (expressions := matchable(term.expressions))
         ),
         key=lambda entry: -entry[0],
     )
     return Demand(reaching, tuple(preferred))
+
+
+def matchable(expressions: Iterable[Requirement]) -> tuple[Requirement, ...] | None:
+    """The expressions without values that no label can have; None where one of them can never hold.
+
+    The API server takes any text as a value of preferred node affinity. No node bears it, so it says
+    nothing where it is excluded, and must not get into the requirements and labels of a NodeClaim.
+    """
+    kept: list[Requirement] = []
+    for one in expressions:
+        values = frozenset(value for value in one.values if not label_value_defects(value))
+        if values == one.values:
+            kept.append(one)
+        elif not one.complement and not values:
+            return None
+        elif values or one.minimum is not None or one.maximum is not None or not one.complement:
+            kept.append(replace(one, values=values))
+    return tuple(kept)
 
 
 def _fault_of_requests(shape: PodShape) -> str:
