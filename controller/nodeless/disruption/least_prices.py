@@ -12,7 +12,7 @@ from nodeless.model.pools import Pool
 from nodeless.model.resources import CPU, MEMORY
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.taints import untolerated
-from nodeless.solve.capacity.pool_table import prefers_only
+from nodeless.solve.capacity.pool_table import LATER_LABELS, prefers_only
 from nodeless.solve.pods.daemons import as_they_run
 
 
@@ -85,7 +85,7 @@ def _daemons_of_all_nodes(
     snapshot: Snapshot, pool: Pool, kinds: Sequence[InstanceType]
 ) -> Iterator[Requests]:
     """What the DaemonSets ask for that no node of the pool is without, whatever its type."""
-    labels = {key for kind in kinds for key in kind.requirements} | set(pool.requirements)
+    labels = {key for kind in kinds for key in kind.requirements} | set(pool.requirements) | set(LATER_LABELS)
     hard = [taint for taint in pool.taints if not prefers_only(taint)]
     for daemon_set in as_they_run(snapshot).values():
         shape = daemon_set.shape
