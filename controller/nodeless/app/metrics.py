@@ -94,6 +94,11 @@ class Metrics:
             "What the last plan's new nodes cost at least; not a number when it is not known",
             registry=registry,
         )
+        self.plan_realized = Gauge(
+            "nodeless_plan_realized_ratio",
+            "Price of a plan over the price of the nodes on which its pods were bound a minute later",
+            registry=registry,
+        )
         self.plan_gap = Gauge(
             "nodeless_plan_gap_ratio",
             "By how much of its price the last plan may be above the cheapest, 0 to 1; NaN: not known",

@@ -28,6 +28,7 @@ from nodeless.cloud import CloudError, CloudProvider
 from nodeless.explain import events as texts
 from nodeless.explain import stages
 from nodeless.explain.decisions import Situation
+from nodeless.explain.realizing import Realizing
 from nodeless.explain.why import one_line
 from nodeless.launch.claims import claims_for
 from nodeless.model import events
@@ -81,6 +82,7 @@ class Provisioning:
         #: What keeps pools from being used, by pool, as it was logged: each cause is logged once.
         self._problems: dict[str, str] = {}
         self._guard = RelaunchGuard()
+        self._realizing = Realizing()
         self._advisor = Advisor()
         self._log = logger("provisioner")
         cluster.listen(self._on_event)
@@ -157,6 +159,9 @@ class Provisioning:
         while True:
             await asyncio.sleep(RETRY_SECONDS)
             self._trigger_pending()
+            self._realizing, ratios = self._realizing.settled(self._cluster.snapshot, wall_clock())
+            for ratio in ratios:
+                self._metrics.plan_realized.set(ratio)
 
     async def plan_once(self) -> Plan | None:
         """One pass over all pending pods."""
@@ -180,6 +185,7 @@ class Provisioning:
         self._metrics.plan_cost.set(plan.cost_per_hour)
         self._metrics.plan_bound.set(float("nan") if plan.lower_bound is None else plan.lower_bound)
         self._metrics.plan_gap.set(float("nan") if plan.gap is None else plan.gap)
+        self._realizing = self._realizing.planned(plan, snapshot, catalog, policy, now)
         await self._tell_buffers(seen, plan)
         refusals = tuple(each for each in plan.refusals if not buffer_of(each.pod))
         plan = replace(plan, refusals=refusals)

@@ -1,0 +1,76 @@
+"""What plans came to: the price that was planned over the price as kube-scheduler bound the pods.
+
+A minute after a plan, the nodes that were made since and hold one of its pods, or none at all, are what it
+came to. 1 is a plan that was kept; less says that pods went elsewhere and more nodes were bought for them.
+"""
+
+from dataclasses import dataclass
+from math import fsum
+
+from nodeless.disruption.candidates import Prices
+from nodeless.model.instance_types import Catalog
+from nodeless.model.labels import CAPACITY_TYPE, ZONE
+from nodeless.model.nodes import Claim
+from nodeless.model.plan import Plan
+from nodeless.model.snapshot import Snapshot
+from nodeless.solve import Policy
+from nodeless.solve.capacity.pricing import priced
+
+#: Seconds from a plan to the look at what became of it.
+SETTLES_WITHIN = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A plan whose pods are being bound."""
+
+    at: float
+    """Seconds since the epoch."""
+    price: float
+    """US dollars an hour of its new nodes."""
+    pods: frozenset[str]
+    prices: Prices
+
+    def ratio(self, snapshot: Snapshot) -> float | None:
+        """Its price over that of the nodes that it came to; None: there is none whose price is known."""
+        known = (self._price(claim) for claim in snapshot.claims.values() if self._is_of_it(snapshot, claim))
+        bound = fsum(price for price in known if price is not None)
+        return self.price / bound if bound else None
+
+    def _price(self, claim: Claim) -> float | None:
+        zone, capacity_type = claim.labels.get(ZONE, ""), claim.labels.get(CAPACITY_TYPE, "")
+        return self.prices.at(str(claim.pool), claim.instance_type, zone, capacity_type)
+
+    def _is_of_it(self, snapshot: Snapshot, claim: Claim) -> bool:
+        if claim.created_at < int(self.at) or claim.replaces or claim.deletion_timestamp is not None:
+            return False
+        node = snapshot.node_of(claim)
+        held = {pod.key for pod in snapshot.pods_on(node.name) if pod.occupies} if node is not None else set()
+        return not held or not held.isdisjoint(self.pods)
+
+
+@dataclass(frozen=True, slots=True)
+class Realizing:
+    """Plans that are not a minute old; a value, every method gives the next one."""
+
+    waiting: tuple[Planned, ...] = ()
+
+    def planned(
+        self, plan: Plan, snapshot: Snapshot, catalog: Catalog, policy: Policy, now: float
+    ) -> "Realizing":
+        """After a plan; one that only plans pods of an earlier one again is part of that one."""
+        pods = frozenset(key for node in plan.new_nodes for key in node.pods)
+        if not pods or any(pods <= each.pods for each in self.waiting):
+            return self
+        pools = snapshot.pools.values()
+        prices = Prices(priced(catalog, pools, policy.price_adjustments, policy.node_fee))
+        return Realizing((*self.waiting, Planned(now, plan.cost_per_hour, pods, prices)))
+
+    def settled(self, snapshot: Snapshot, now: float) -> tuple["Realizing", tuple[float, ...]]:
+        """The plans that still wait, and the ratios of those that are a minute old."""
+        old = [each for each in self.waiting if not 0 <= now - each.at < SETTLES_WITHIN]
+        if not old:
+            return self, ()
+        ratios = (each.ratio(snapshot) for each in old)
+        rest = tuple(each for each in self.waiting if each not in old)
+        return Realizing(rest), tuple(ratio for ratio in ratios if ratio is not None)
