@@ -38,6 +38,8 @@ def environment_args(config: pulumi.Config) -> EnvironmentArgs:
         "controller_log_level": config.get("controllerLogLevel"),
         "controller_settings": config.get_object("controllerSettings"),
         "controller_environment": config.get_object("controllerEnvironment"),
+        "controller_network_policy": config.get_bool("controllerNetworkPolicy"),
+        "controller_webhook_cidrs": config.get_object("controllerWebhookCidrs") or None,
         "controller_permissions": config.get("controllerPermissions"),
         "controller_identity": config.get("controllerIdentity"),
         "fargate_profiles": config.get_object("fargateProfiles") or None,

@@ -1,4 +1,4 @@
-"""The controller in the cluster: its kinds, its nine objects, its rights.
+"""The controller in the cluster: its kinds, its objects, its rights.
 
 Everything is a typed Kubernetes resource with the names of Karpenter's chart, so that dashboards, policies
 and runbooks written for it apply. The custom resource definitions are resources too, one each: they are
@@ -9,6 +9,7 @@ The Deployment comes last and is ready only when the webhooks answer, so whateve
 component can create pools at once.
 """
 
+import ipaddress
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NotRequired, TypedDict
@@ -17,7 +18,7 @@ import pulumi
 import pulumi_kubernetes as k8s
 
 from nodeless.api.crds import all_crds
-from pulumi_nodeless import deployment, rbac, settings, webhooks
+from pulumi_nodeless import deployment, network_policy, rbac, settings, webhooks
 from pulumi_nodeless.arguments import ArgumentReader
 from pulumi_nodeless.ordering import child_after
 
@@ -57,6 +58,12 @@ class ControllerArgs(TypedDict):
     """Further keys of the ConfigMap karpenter-global-settings, for example batchMaxDuration."""
     environment: NotRequired[Mapping[str, pulumi.Input[str]]]
     """Further environment variables of the container."""
+    network_policy: NotRequired[bool]
+    """Whether a NetworkPolicy admits API servers, metrics and probes alone to the controller's pods. Default
+    true."""
+    webhook_cidrs: NotRequired[Sequence[str]]
+    """Networks in which API servers may be, from which that policy admits to the webhook. Default:
+    everywhere."""
     aws_tags: NotRequired[Mapping[str, str]]
     """Tags of everything the controller makes in AWS."""
 
@@ -74,6 +81,8 @@ class ControllerOptions:
     log_level: str
     settings: dict[str, Any]
     environment: dict[str, Any]
+    network_policy: bool
+    webhook_cidrs: tuple[str, ...]
     aws_tags: dict[str, str]
 
     @classmethod
@@ -94,12 +103,17 @@ class ControllerOptions:
             log_level=reader.choice("log_level", settings.LOG_LEVELS, "info"),
             settings=reader.text_mapping("settings"),
             environment=reader.text_mapping("environment"),
+            network_policy=reader.flag("network_policy", True),
+            webhook_cidrs=reader.texts("webhook_cidrs"),
             aws_tags=reader.tags("aws_tags"),
         )
         for key in sorted(set(options.settings) & set(settings.FIXED_SETTINGS)):
             reader.report(f"settings.{key}", "follows from the other arguments", "leave it out")
         for key in sorted(set(options.environment) & deployment.RESERVED_ENVIRONMENT):
             reader.report(f"environment.{key}", "is set by the component", "leave it out")
+        for cidr in options.webhook_cidrs:
+            if not _is_network(cidr):
+                reader.report("webhook_cidrs", f"{cidr!r} is no network", "write it as 10.0.0.0/16")
         reader.check()
         return options
 
@@ -140,6 +154,15 @@ class Controller(pulumi.ComponentResource):
         )
         self._config_maps(data)
         self._service_and_webhooks()
+        if options.network_policy:
+            self._before_pods.append(
+                k8s.networking.v1.NetworkPolicy(
+                    f"{name}-network-policy",
+                    metadata=self._metadata(NAME),
+                    spec=network_policy.network_policy_spec(self._labels, options.webhook_cidrs),
+                    opts=self._opts,
+                )
+            )
         self._pods(data)
         self.service_account = account.metadata.apply(lambda metadata: str(metadata.name))
         self.register_outputs({"namespace": self.namespace, "serviceAccount": self.service_account})
@@ -301,6 +324,14 @@ class Controller(pulumi.ComponentResource):
             spec=spec,
             opts=child_after(self, self._given, [budget, *self._before_pods]),
         )
+
+
+def _is_network(text: str) -> bool:
+    try:
+        ipaddress.ip_network(text)
+    except ValueError:
+        return False
+    return True
 
 
 def taken_over(metadata: Mapping[str, Any]) -> k8s.meta.v1.ObjectMetaArgs:

@@ -27,7 +27,12 @@ from pulumi_nodeless.controller_identity import (
 )
 from pulumi_nodeless.coredns import coredns_on_nodes
 from pulumi_nodeless.environment_args import EnvironmentArgs
-from pulumi_nodeless.environment_checks import check_environment, manages_dns, profiles_of
+from pulumi_nodeless.environment_checks import (
+    CONTROLLER_ARGUMENTS,
+    check_environment,
+    manages_dns,
+    profiles_of,
+)
 from pulumi_nodeless.fargate import (
     FargateProfileArgs,
     FargateProfiles,
@@ -374,7 +379,7 @@ class Environment(pulumi.ComponentResource):
             args["image"] = ControllerImage(f"{self._name}-image", image_args, own).image
         if by_token is not None:
             args["role_arn"] = by_token.role_arn
-        for name in ("image", "replicas", "log_level", "settings", "environment"):
+        for name in CONTROLLER_ARGUMENTS:
             if f"controller_{name}" in self._args:
                 args[name] = self._args[f"controller_{name}"]  # type: ignore[literal-required]
         if queue is not None:

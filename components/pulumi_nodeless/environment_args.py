@@ -93,6 +93,12 @@ class EnvironmentArgs(TypedDict):
     """Further keys of the ConfigMap karpenter-global-settings."""
     controller_environment: NotRequired[Mapping[str, pulumi.Input[str]]]
     """Further environment variables of the controller."""
+    controller_network_policy: NotRequired[bool]
+    """Whether a NetworkPolicy admits API servers, metrics and probes alone to the controller's pods. Default
+    true."""
+    controller_webhook_cidrs: NotRequired[Sequence[str]]
+    """Networks in which API servers may be, from which that policy admits to the webhook. Default:
+    everywhere."""
     controller_permissions: NotRequired[str]
     """`scoped` (by the cluster's tags; the default), `guide` (the policy of Karpenter's v0.27 guide: it may
     tag anything in EC2 and so, in two steps, end any instance) or `article` (that guide to the letter: it

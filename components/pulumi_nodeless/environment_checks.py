@@ -50,12 +50,19 @@ _CLUSTER: Final = {
     "public_access_cidrs": "public_access_cidrs",
     "cluster_log_types": "log_types",
 }
+#: What the controller's own arguments are called, here with `controller_` before it.
+CONTROLLER_ARGUMENTS: Final = (
+    "image",
+    "replicas",
+    "log_level",
+    "settings",
+    "environment",
+    "network_policy",
+    "webhook_cidrs",
+)
 _CONTROLLER: Final = {
     "cluster_name": "cluster_name",
-    **{
-        f"controller_{name}": name
-        for name in ("namespace", "image", "replicas", "log_level", "settings", "environment")
-    },
+    **{f"controller_{name}": name for name in ("namespace", *CONTROLLER_ARGUMENTS)},
 }
 _FLAGS: Final = (
     "interruption_queue",

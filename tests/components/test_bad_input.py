@@ -47,6 +47,10 @@ def refused(args: dict[str, Any]) -> list[str]:
             "public_access_cidrs: given although the public endpoint is off",
         ),
         ({"controller_replicas": 0}, "controller_replicas: 0 is not between 1 and 5"),
+        (
+            {"controller_webhook_cidrs": ["10.0.0.1/8"]},
+            "controller_webhook_cidrs: '10.0.0.1/8' is no network",
+        ),
         ({"controller_log_level": "loud"}, "controller_log_level: 'loud' is not one of"),
         (
             {"controller_settings": {"aws.clusterName": "x"}},

@@ -1,11 +1,13 @@
 """The controller's objects: names, order and least rights."""
 
+import json
 from typing import Any
 
 import pytest
 
 from nodeless.api.crds import all_crds
-from tests.components.recorder import Recorder
+from tests.components.conftest import CONFIG, program
+from tests.components.recorder import Recorder, run
 
 DEPLOYMENT = "kubernetes:apps/v1:Deployment"
 ADMISSION = "admissionregistration.k8s.io/v1"
@@ -22,6 +24,7 @@ OBJECTS = [
     ("core/v1:ConfigMap", "karpenter", "config-logging"),
     ("core/v1:ConfigMap", "karpenter", "karpenter-global-settings"),
     ("core/v1:Service", "karpenter", "karpenter"),
+    ("networking.k8s.io/v1:NetworkPolicy", "karpenter", "karpenter"),
     ("apps/v1:Deployment", "karpenter", "karpenter"),
     ("rbac.authorization.k8s.io/v1:ClusterRole", None, "karpenter"),
     ("rbac.authorization.k8s.io/v1:ClusterRole", None, "karpenter-core"),
@@ -136,6 +139,33 @@ def test_the_pod_is_as_the_controller_expects_it(environment: Recorder) -> None:
     assert container["readinessProbe"]["httpGet"] == {"path": "/readyz", "port": "http"}
     assert container["livenessProbe"]["httpGet"] == {"path": "/healthz", "port": "http"}
     assert pod(environment)["serviceAccountName"] == "karpenter"
+
+
+NETWORK_POLICY = "kubernetes:networking.k8s.io/v1:NetworkPolicy"
+
+
+def test_only_the_three_ports_of_the_pods_can_be_reached(environment: Recorder) -> None:
+    spec = environment.one(NETWORK_POLICY).inputs["spec"]
+
+    labels = environment.one(DEPLOYMENT).inputs["spec"]["template"]["metadata"]["labels"]
+    assert spec["podSelector"] == {"matchLabels": labels}
+    assert spec["policyTypes"] == ["Ingress"]
+    admitted = {rule["ports"][0]["port"]: rule.get("from") for rule in spec["ingress"]}
+    # API servers and kubelets are no pods: from everywhere. Metrics: from pods of any namespace.
+    assert admitted == {8443: None, 8081: None, 8080: [{"namespaceSelector": {}}]}
+    (container,) = pod(environment)["containers"]
+    assert set(admitted) == {each["containerPort"] for each in container["ports"]}
+
+
+def test_the_webhook_may_be_kept_to_the_networks_of_api_servers_and_the_policy_left_out() -> None:
+    networks = ["10.0.0.0/28", "10.0.0.16/28"]
+    narrowed = run(program, config={**CONFIG, "nodeless:controllerWebhookCidrs": json.dumps(networks)})
+    webhook = narrowed.one(NETWORK_POLICY).inputs["spec"]["ingress"][0]
+    assert webhook["from"] == [{"ipBlock": {"cidr": each}} for each in networks]
+    assert webhook["ports"] == [{"port": 8443, "protocol": "TCP"}]
+
+    without = run(program, config={**CONFIG, "nodeless:controllerNetworkPolicy": "false"})
+    assert without.of(NETWORK_POLICY) == []
 
 
 def test_the_pods_wait_for_all_they_use_and_for_fargate(environment: Recorder) -> None:

@@ -32,6 +32,7 @@ _OWN_NOTHING = frozenset(
         "CustomResourceDefinition",
         "MutatingWebhookConfiguration",
         "Namespace",
+        "NetworkPolicy",
         "PodDisruptionBudget",
         "Role",
         "RoleBinding",
