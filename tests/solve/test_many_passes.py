@@ -1,7 +1,7 @@
 """The judge of many passes: what is planned once holds, and is not bought twice, whatever happens in between.
 
-Worlds are drawn at random and run on virtual time (`many_passes`). `MANY_PASSES` is the number of worlds;
-`make judge WORLDS=20000` runs as many as wanted.
+Worlds are drawn at random and run on virtual time (`many_passes`). Every run of the suite sees the same ones;
+`make judge WORLDS=20000` (environment variable `MANY_PASSES`) draws as many others as wanted.
 """
 
 import os
@@ -202,6 +202,7 @@ class ManyPasses(RuleBasedStateMachine):
 
 ManyPasses.TestCase.settings = settings(
     max_examples=int(os.environ.get("MANY_PASSES", "100")),
+    derandomize="MANY_PASSES" not in os.environ,
     stateful_step_count=20,
     deadline=None,
     suppress_health_check=list(HealthCheck),

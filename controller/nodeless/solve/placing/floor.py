@@ -4,10 +4,10 @@ Price decides where a pod goes, never whether. Where pods are left over that som
 for, the plan is made again in other ways, and the one that leaves the fewest is kept: with nodes that
 count the least against their pool's limits (limits make it a knapsack: the node on which a dollar buys most
 may use up what two smaller ones needed), with nodes as large as they come (`fewest-nodes`), with the groups
-of those pods served first, node by node, and with those pods ahead of all others. Where limits may be why,
-all this is tried once more as if no limit closed a domain (`one_class.Trust`; dropped where one does). Who is
-left over even so is tried again when it is known what is bought in the end (`resumed`), for that may leave
-more of the limits.
+of those pods served first, node by node, with those pods ahead of all others, and with small pods first.
+Where limits may be why, all this is tried once more as if no limit closed a domain (`one_class.Trust`;
+dropped where one does). Who is left over even so is tried again when it is known what is bought in the end
+(`resumed`), for that may leave more of the limits.
 
 Where many nodes are there because pods keep off each other, `carried_plan` puts those first.
 """
@@ -29,7 +29,14 @@ from nodeless.solve.placing.filling import Existing
 from nodeless.solve.placing.one_class import Trust
 from nodeless.solve.placing.ordering import Left, Placed, place_all, place_left, queue
 from nodeless.solve.placing.packing import Packing
-from nodeless.solve.placing.turns import Turn, ahead_of_others, by_group, plainly
+from nodeless.solve.placing.turns import (
+    Turn,
+    ahead_of_others,
+    by_group,
+    by_group_once,
+    plainly,
+    smallest_first,
+)
 from nodeless.solve.pods.classes import PodClass
 from nodeless.solve.pods.profiles import Profiles
 from nodeless.solve.policy import Policy
@@ -102,6 +109,10 @@ def _limits_matter(floor: Floor, site: Site) -> bool:
     return any(_limited(pods, site.usable) for pods, _ in floor.left)
 
 
+def _limits_matter_to_few(floor: Floor, site: Site) -> bool:
+    return _few(floor, site) and _limits_matter(floor, site)
+
+
 def _prices_matter(floor: Floor, site: Site) -> bool:
     return any(floor.targets.aims(table) for table in site.usable)
 
@@ -132,10 +143,14 @@ _CHOICES = (
     Choice(thrifty=True, helps=_limits_matter),
     Choice(wide=True, helps=_prices_matter),
     Choice(turns=by_group, helps=_groups_matter),
+    Choice(turns=by_group_once, helps=_groups_matter),
     Choice(turns=ahead_of_others),
     Choice(wide=True, turns=by_group, helps=_groups_matter),
     Choice(wide=True, turns=ahead_of_others),
-    Choice(thrifty=True, turns=ahead_of_others, helps=_limits_matter),
+    Choice(thrifty=True, turns=ahead_of_others, helps=_limits_matter_to_few),
+    Choice(thrifty=True, turns=smallest_first, helps=_limits_matter_to_few),
+    Choice(wide=True, turns=smallest_first, helps=_limits_matter_to_few),
+    Choice(turns=smallest_first),
 )
 
 

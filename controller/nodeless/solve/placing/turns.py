@@ -33,8 +33,13 @@ def plainly(ordered: Sequence[PodClass]) -> list[Turn]:
     return [Turn(pods) for pods in ordered]
 
 
-def by_group(ordered: Sequence[PodClass], left: Collection[PodClass]) -> list[Turn]:
-    """The groups of pods that were left over first, then each class once."""
+def by_group_once(ordered: Sequence[PodClass], left: Collection[PodClass]) -> list[Turn]:
+    """One node for each group of pods that were left over, then each class once."""
+    return by_group(ordered, left, once=True)
+
+
+def by_group(ordered: Sequence[PodClass], left: Collection[PodClass], *, once: bool = False) -> list[Turn]:
+    """The groups of pods that were left over first, `once`: on one node each; then each class once."""
     leaders = _leaders(ordered)
     turns: list[Turn] = []
     for pods in ordered:
@@ -45,7 +50,7 @@ def by_group(ordered: Sequence[PodClass], left: Collection[PodClass]) -> list[Tu
         for root in ordered:
             if root in group and not _led(leaders, root):
                 most = None if _wants_itself(root) else 1
-                for _ in range(1 if most is None else len(root.pods)):
+                for _ in range(1 if once or most is None else len(root.pods)):
                     turns.append(Turn(root, most, fresh=True, followers=followers or (root,)))
                     turns += [Turn(one) for one in followers]
     return [*turns, *plainly(ordered)]
@@ -58,6 +63,11 @@ def ahead_of_others(ordered: Sequence[PodClass], left: Collection[PodClass]) -> 
     for pods in left:
         wanted |= _group(pods, leaders)
     return [*plainly([pods for pods in ordered if pods in wanted]), *plainly(ordered)]
+
+
+def smallest_first(ordered: Sequence[PodClass], _: Collection[PodClass]) -> list[Turn]:
+    """Each class once, in the opposite order: of what limits leave, small pods can share more."""
+    return plainly(ordered[::-1])
 
 
 def _leaders(ordered: Sequence[PodClass]) -> Mapping[PodClass, frozenset[PodClass]]:

@@ -1,0 +1,92 @@
+"""Worlds of at most twelve pods against an integer program: who is placed, and for how much.
+
+Every run of the suite sees the same worlds; `EXACT_WORLDS` draws so many others.
+"""
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from nodeless.model.labels import HOSTNAME, ZONE
+from nodeless.model.pods import HostPort
+from nodeless.solve import FEWEST_NODES, LOWEST_PRICE, Policy, solve
+from tests.solve.exact import best
+from tests.solve.factories import NOW, beside, instance_type, needs, node, pods, pool, snapshot
+
+TYPES = (
+    instance_type("one", 1, 4, price=0.06),
+    instance_type("two", 2, 8, price=0.1),
+    instance_type("lean", 4, 4, price=0.16),
+    instance_type("four", 4, 16, price=0.22),
+    instance_type("eight", 8, 32, price=0.4),
+    instance_type("sixteen", 16, 64, price=0.9),
+)
+SIZES = st.sampled_from(["100m", "500m", "1", "1500m", "3", "6", "7900m", "15"])
+
+
+@st.composite
+def batches(draw):
+    made, left = [], 12
+    names = ("a", "b", "c", "d")
+    for index, name in enumerate(names[: draw(st.integers(1, 4))]):
+        number = draw(st.integers(1, min(5, left)))
+        left -= number
+        wanted = draw(st.sampled_from([None, None, *names[: index + 1]]))
+        apart = draw(st.sampled_from([None, None, None, *names]))
+        made += pods(
+            number,
+            draw(SIZES),
+            draw(st.sampled_from(["0", "1Gi", "3Gi", "14Gi"])),
+            name=name,
+            selector=draw(st.sampled_from([{}, {}, {}, {ZONE: "z1"}])),
+            affinity=(beside(HOSTNAME, wanted),) if wanted else (),
+            anti_affinity=(beside(HOSTNAME, apart),) if apart else (),
+            host_ports=draw(st.sampled_from([(), (), (), (), (HostPort("", 80, "TCP"),)])),
+        )
+        if not left:
+            break
+    return made
+
+
+@st.composite
+def pools_of(draw):
+    limits = st.sampled_from([None, None, None, {"cpu": "9"}, {"cpu": "20"}, {"nodes": "2"}])
+    first = pool("first", limits=draw(limits))
+    second = pool("second", needs(ZONE, "In", "z1", "z3"), limits=draw(limits))
+    return draw(st.sampled_from([[first], [first], [first, second]]))
+
+
+STANDING = st.lists(st.sampled_from(["1", "3", "8"]), max_size=2).map(
+    lambda sizes: [
+        node(f"n{index}", cpu=cpu, labels={ZONE: "z1"}, provider_id="") for index, cpu in enumerate(sizes)
+    ]
+)
+WORLDS = st.builds(snapshot, batches(), pools_of(), STANDING)
+
+
+@settings(
+    deadline=None,
+    max_examples=int(os.environ.get("EXACT_WORLDS", "40")),
+    derandomize="EXACT_WORLDS" not in os.environ,
+    suppress_health_check=list(HealthCheck),
+)
+@given(WORLDS, st.sampled_from([FEWEST_NODES, LOWEST_PRICE]))
+def test_as_many_pods_are_placed_as_can_be_and_the_price_is_within_the_bound(seen, packing):
+    known = best(seen, TYPES)
+    plan = solve(seen, dict.fromkeys(seen.pools, TYPES), Policy(packing=packing), NOW)
+    placed = len(plan.placements) + sum(len(new.pods) for new in plan.new_nodes)
+    assert placed == known.placed
+    if placed == len(seen.pods):
+        # Otherwise others may be left over than the program leaves, at another price.
+        assert plan.cost_per_hour >= known.price - 1e-6
+        assert plan.lower_bound is None or plan.lower_bound <= known.price + 1e-6
+
+
+def test_the_program_knows_what_cannot_be():
+    assert best(snapshot(pool(), pods(1, "20")), TYPES).placed == 0
+    pair = snapshot(pool(), pods(2, "500m", anti_affinity=(beside(HOSTNAME),)))
+    assert best(pair, TYPES).price == pytest.approx(2 * 0.03)
+    group = snapshot(pool(), pods(3, "6", affinity=(beside(HOSTNAME),)))
+    assert best(group, TYPES).placed == 2
