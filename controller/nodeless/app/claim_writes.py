@@ -39,6 +39,10 @@ class ClaimWriter:
             written = await self._client.get(NODE_CLAIM.path(claim.name))
         return self._seen(written)
 
+    async def offer(self, claim: Claim) -> None:
+        """Ask whether the API server would take the object; nothing is written. Raises ApiError when not."""
+        await self._client.request("POST", NODE_CLAIM.path(), write_claim(claim), query={"dryRun": "All"})
+
     def first_try(self, name: str) -> bool:
         """Whether nobody can have launched the claim yet; true once for each that this process wrote."""
         first = name in self._untried

@@ -7,7 +7,7 @@ so nothing is launched twice.
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from nodeless.app.advising import Advisor
@@ -15,12 +15,14 @@ from nodeless.app.batcher import Batcher
 from nodeless.app.buffers import Buffers
 from nodeless.app.clock import wall_clock
 from nodeless.app.cluster import Cluster
+from nodeless.app.culprits import culprits
 from nodeless.app.hands import Hands
 from nodeless.app.logs import logger
 from nodeless.app.metrics import Metrics
 from nodeless.app.pool_catalogs import pool_catalogs, pool_subnets
 from nodeless.app.recorder import Recorder
 from nodeless.app.relaunch_guard import RelaunchGuard
+from nodeless.app.resting_pods import RestingPods, is_refusal
 from nodeless.app.settings import GlobalSettings
 from nodeless.app.solver_policy import policy_of
 from nodeless.app.work_metrics import PROVISIONER
@@ -37,7 +39,7 @@ from nodeless.model.events import Event
 from nodeless.model.instance_types import InstanceType
 from nodeless.model.instructions import CreateClaim, PublishEvent
 from nodeless.model.namespaces import Namespace
-from nodeless.model.plan import Plan
+from nodeless.model.plan import Plan, PlannedNode, Refusal
 from nodeless.model.snapshot import Snapshot
 from nodeless.solve import pods_to_place, static_shortage, with_placeholders
 from nodeless.solve.pods.buffers import buffer_of
@@ -45,6 +47,8 @@ from nodeless.watch import ApiError, ApiUnavailable
 
 #: Pending pods are planned again this often (Karpenter's pod trigger).
 RETRY_SECONDS = 10.0
+#: Refused claims of a pass for which it is found out which pods are to blame.
+_SEARCHED = 5
 #: Karpenter nominates for twice the longest batch window, at least ten seconds.
 _SHORTEST_NOMINATION = 10.0
 Record = Callable[[Situation, Plan], object]
@@ -84,6 +88,9 @@ class Provisioning:
         self._guard = RelaunchGuard()
         self._realizing = Realizing()
         self._advisor = Advisor()
+        self._resting = RestingPods(metrics, recorder)
+        #: What plans were made without, as it was logged.
+        self._faults: set[str] = set()
         self._log = logger("provisioner")
         cluster.listen(self._on_event)
 
@@ -164,17 +171,27 @@ class Provisioning:
                 self._metrics.plan_realized.set(ratio)
 
     async def plan_once(self) -> Plan | None:
-        """One pass over all pending pods."""
+        """One pass over all pending pods; then one over those that were set aside, when they are due."""
+        turns = self._resting.turns(with_placeholders(self._cluster.snapshot))
+        plan = await self._pass(turns.first, frozenset())
+        if turns.second is not None:
+            again = self._resting.turns(with_placeholders(self._cluster.snapshot))
+            plan = await self._pass(again.second or again.first, again.late) or plan
+        for refusal in turns.resting:
+            self._say_refused(self._cluster.snapshot, refusal, ())
+        return plan
+
+    async def _pass(self, snapshot: Snapshot, late: frozenset[str]) -> Plan | None:
+        """One pass over the pods of a snapshot; `late`: those among them that come after the others."""
         started = time.perf_counter()
         now = wall_clock()
         seen = self._cluster.snapshot
-        snapshot = with_placeholders(seen)
         if snapshot.teardown or not (pods_to_place(snapshot) or static_shortage(snapshot)):
             await self._tell_buffers(seen, Plan())
             return None
         catalog, problems = await self._catalog(snapshot)
         subnets = await pool_subnets(self._cloud, snapshot, catalog)
-        policy = replace(self._policy, pool_problems=problems, subnets=subnets)
+        policy = replace(self._policy, pool_problems=problems, subnets=subnets, late=late)
         situation = Situation(snapshot, catalog, policy, now)
         solving = time.perf_counter()
         plan = await asyncio.to_thread(situation.plan)
@@ -191,7 +208,11 @@ class Provisioning:
         plan = replace(plan, refusals=refusals)
         self._metrics.pending_pods.set(len(plan.refusals))
         plan = self._hold_back(plan, snapshot, now)
-        await self._launch(plan, snapshot, now)
+        self._resting.note(plan, snapshot, late)
+        for fault in set(plan.faults) - self._faults:
+            self._log.error(f"a plan was made without what failed: {fault}")
+        self._faults |= set(plan.faults)
+        await self._launch(plan, situation)
         self._metrics.decision_seconds.observe(time.perf_counter() - started)
         self._report(plan, snapshot, now)
         await self._refuse(situation, plan, solved)
@@ -230,9 +251,10 @@ class Provisioning:
                     self._log.warning(message, pod=key)
         return replace(plan, new_nodes=tuple(kept))
 
-    async def _launch(self, plan: Plan, snapshot: Snapshot, now: float) -> None:
+    async def _launch(self, plan: Plan, situation: Situation) -> None:
         if not plan.new_nodes:
             return
+        snapshot, now = situation.snapshot, situation.now
         cause = f"pass:{now:.3f}"
         log = self._log.bind(**{"pass": cause.removeprefix("pass:")})
         pods = len(plan.placements) + sum(len(node.pods) for node in plan.new_nodes)
@@ -265,10 +287,14 @@ class Provisioning:
         outcomes = await asyncio.gather(
             *(self._create(create, now) for create in creates), return_exceptions=True
         )
+        searched = 0
         for create, node, outcome in zip(creates, plan.new_nodes, outcomes, strict=True):
             if isinstance(outcome, ApiError | ApiUnavailable):
                 self._planned.pop(create.claim.name, None)
                 log.error(f"claim {create.claim.name} was not written: {outcome}")
+                if is_refusal(outcome) and searched < _SEARCHED:
+                    searched += 1
+                    await self._find_culprits(situation, node, outcome)
                 continue
             if isinstance(outcome, BaseException):
                 raise outcome
@@ -276,6 +302,12 @@ class Provisioning:
             for key in node.pods:
                 message = texts.nominated(create.claim.name, node, given_up.get(key, ()))
                 self._tell(snapshot, key, "Normal", texts.NOMINATED, message)
+
+    async def _find_culprits(self, situation: Situation, node: PlannedNode, error: Exception) -> None:
+        """Set those aside because of whom a claim was refused; the others are planned again at once."""
+        for pod, refusal in await culprits(situation, node, error, self._hands.claims.offer):
+            self._resting.refused(pod, refusal, situation.snapshot)
+        self._trigger_pending()
 
     async def _create(self, create: CreateClaim, now: float) -> None:
         await self._hands.carry_out((create,))
@@ -301,9 +333,12 @@ class Provisioning:
         """Tell refused pods why, and what would help."""
         helping = await self._advisor.lines(situation, plan, seconds)
         for refusal in plan.refusals:
-            message = texts.failed_scheduling(refusal, helping.get(refusal.pod, ()))
-            if self._tell(situation.snapshot, refusal.pod, "Warning", texts.FAILED_SCHEDULING, message):
-                self._log.warning(f"no capacity for pod: {message}", pod=refusal.pod)
+            self._say_refused(situation.snapshot, refusal, helping.get(refusal.pod, ()))
+
+    def _say_refused(self, snapshot: Snapshot, refusal: Refusal, helping: Sequence[str]) -> None:
+        message = texts.failed_scheduling(refusal, helping)
+        if self._tell(snapshot, refusal.pod, "Warning", texts.FAILED_SCHEDULING, message):
+            self._log.warning(f"no capacity for pod: {message}", pod=refusal.pod)
 
     def _tell(self, snapshot: Snapshot, key: str, type_: str, reason: str, message: str) -> bool:
         pod = snapshot.pods.get(key)
