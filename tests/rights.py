@@ -25,6 +25,7 @@ _ROLES = {
     "nodeless-test:cluster": (*rbac.CORE_RULES, *rbac.CLOUD_RULES),
     "nodeless-test:namespace": rbac.namespace_rules("karpenter-cert"),
     "nodeless-test:dns": rbac.DNS_RULES,
+    "nodeless-test:holds": rbac.HOLD_RULES,
 }
 
 
@@ -39,6 +40,7 @@ def as_the_controller(control_plane: ControlPlane, namespace: str) -> Path:
     api.apply(_binding("nodeless-test:namespace", namespace))
     _await_right(api, Call("", "nodes", "watch"))
     _await_right(api, Call("", "services", "get", "kube-system", "kube-dns"))
+    _await_right(api, Call("coordination.k8s.io", "leases", "list", "kube-system"))
     _await_right(api, Call("coordination.k8s.io", "leases", "create", namespace))
     api.close()
     return kubeconfig
@@ -122,6 +124,7 @@ def _cluster_manifests() -> Iterable[dict[str, Any]]:
         yield {**_of_rbac("ClusterRole", name), "rules": [_manifest(rule) for rule in rules]}
     yield _binding("nodeless-test:cluster")
     yield _binding("nodeless-test:dns", "kube-system")
+    yield _binding("nodeless-test:holds", "kube-system")
 
 
 def _binding(role: str, namespace: str = "") -> dict[str, Any]:

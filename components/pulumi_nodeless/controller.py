@@ -20,6 +20,7 @@ import pulumi_kubernetes as k8s
 from nodeless.api.crds import all_crds
 from pulumi_nodeless import deployment, network_policy, rbac, settings, webhooks
 from pulumi_nodeless.arguments import ArgumentReader
+from pulumi_nodeless.names import HOLD_NAMESPACE, PATCH_FORCE
 from pulumi_nodeless.ordering import child_after
 
 NAME: Final = "karpenter"
@@ -27,8 +28,6 @@ NAME: Final = "karpenter"
 LABELS: Final = {"app.kubernetes.io/name": NAME, "app.kubernetes.io/instance": NAME}
 """Labels of every object, by which the controller's pods are selected."""
 DEFAULT_IMAGE: Final = "ghcr.io/nodeless/controller:0.1.0"
-PATCH_FORCE: Final = "pulumi.com/patchForce"
-"""Annotation with which pulumi-kubernetes takes fields over from other owners."""
 
 
 class ControllerArgs(TypedDict):
@@ -214,6 +213,7 @@ class Controller(pulumi.ComponentResource):
         for name, space, rules in (
             (NAME, self.namespace, rbac.namespace_rules(f"{NAME}-cert")),
             (f"{NAME}-dns", "kube-system", rbac.DNS_RULES),
+            (f"{NAME}-holds", HOLD_NAMESPACE, rbac.HOLD_RULES),
         ):
             metadata = k8s.meta.v1.ObjectMetaArgs(name=name, namespace=space, labels=self._labels)
             local = k8s.rbac.v1.Role(

@@ -187,6 +187,9 @@ class Environment(pulumi.ComponentResource):
             # A changed kubeconfig is not another cluster.
             cluster_identifier=cluster.arn,
             enable_server_side_apply=True,
+            # Otherwise a changed setting deletes the controller's ConfigMaps before it makes them again.
+            enable_config_map_mutable=True,
+            enable_secret_mutable=True,
             opts=child,
         )
         in_cluster = pulumi.ResourceOptions(parent=self, providers=[provider])
@@ -203,7 +206,7 @@ class Environment(pulumi.ComponentResource):
         guard = TeardownGuard(
             f"{name}-teardown",
             self._guard_args(controller, minutes),
-            pulumi.ResourceOptions.merge(in_cluster, pulumi.ResourceOptions(depends_on=served)),
+            self._held(in_cluster, served),
         )
         capacity = Capacity(
             f"{name}-capacity",
@@ -220,7 +223,7 @@ class Environment(pulumi.ComponentResource):
                 "controller_namespace": namespace,
                 "region": pulumi.Output.from_input(cluster.arn).apply(region_of),
             },
-            pulumi.ResourceOptions.merge(in_cluster, pulumi.ResourceOptions(depends_on=[*served, guard])),
+            self._held(in_cluster, [*served, guard]),
         )
         if with_dns and not dns_on_fargate(profiles):
             coredns_on_nodes(
@@ -346,6 +349,13 @@ class Environment(pulumi.ComponentResource):
             if key in self._args:
                 args[key] = self._args[key]
         return Network(name, args, child)
+
+    def _held(
+        self, in_cluster: pulumi.ResourceOptions, after: Sequence[pulumi.Resource]
+    ) -> pulumi.ResourceOptions:
+        """Of guard and pools: protected like the network, or all nodes would end before that refuses."""
+        protected = pulumi.ResourceOptions.merge(self._lasting, in_cluster)
+        return pulumi.ResourceOptions.merge(protected, pulumi.ResourceOptions(depends_on=list(after)))
 
     def _guard_args(self, controller: Controller, minutes: int) -> TeardownGuardArgs:
         args: TeardownGuardArgs = {"namespace": controller.namespace, "timeout_minutes": minutes}

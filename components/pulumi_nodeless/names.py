@@ -13,7 +13,13 @@ DISCOVERY_TAG = "karpenter.sh/discovery"
 """Tag of the subnets and the one security group that node templates select; its value is the cluster."""
 TEARDOWN_FINALIZER = "nodeless.dev/teardown"
 TEARDOWN_LABEL = "nodeless.dev/teardown"
+TEARDOWN_DRAIN = "nodeless.dev/teardown-drain"
+"""Annotation of the guard: how long a drain may take while the stack is destroyed."""
 TEARDOWN_GUARD = "nodeless-teardown"
+HOLD_NAMESPACE = "kube-system"
+"""Of the Lease by which a stack holds its capacity: a move of the controller leaves it where it is."""
+PATCH_FORCE = "pulumi.com/patchForce"
+"""Annotation with which pulumi-kubernetes takes fields over from other owners."""
 MEASURED_CAPACITY = "nodeless-measured-capacity"
 
 ROLE_LIMIT = 64
@@ -37,6 +43,18 @@ def shorten(name: str, limit: int) -> str:
         return name
     digest = sha256(name.encode()).hexdigest()[:_DIGEST_LENGTH]
     return f"{name[: limit - _DIGEST_LENGTH - 1]}-{digest}"
+
+
+def hold(urn: str) -> str:
+    """The Lease by which the guard with this URN holds its stack's capacity.
+
+    Another place in the program is another Lease: when a guard is renamed without an alias, the engine makes
+    what it takes for the new one before it deletes the old, and a hold stands all the time. The names of
+    stack and project are left out, so that a renamed stack changes nothing.
+    """
+    types, name = urn.split("::", 3)[2:]
+    place = f"{types.removeprefix('pulumi:pulumi:Stack$')}::{name}"
+    return f"nodeless-hold-{sha256(place.encode()).hexdigest()[:_DIGEST_LENGTH]}"
 
 
 def node_role(cluster: str) -> str:

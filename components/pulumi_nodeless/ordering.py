@@ -5,8 +5,11 @@ whose children have to wait hand their own dependencies on with this function.
 """
 
 from collections.abc import Sequence
+from typing import TypeVar, cast
 
 import pulumi
+
+ValueT = TypeVar("ValueT")
 
 
 def child_after(
@@ -34,3 +37,16 @@ def child_after(
     )
     given = opts.depends_on if opts is not None else None
     return pulumi.ResourceOptions.merge(own, pulumi.ResourceOptions(depends_on=given))
+
+
+def without_dependencies(output: pulumi.Output[ValueT]) -> pulumi.Output[ValueT]:
+    """The same value, for a child that uses an output of its own component.
+
+    The output depends on the component, that is, on all its children: the child would wait for itself.
+    """
+
+    async def value() -> ValueT:
+        # While a preview does not know it, it is None, which nothing looks at.
+        return cast(ValueT, await output.future())
+
+    return pulumi.Output(set(), value(), output.is_known())

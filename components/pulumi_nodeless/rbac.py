@@ -96,6 +96,10 @@ DNS_RULES: Final[tuple[Rule, ...]] = (Rule(("",), ("services",), ("get",), ("kub
 """Role `karpenter-dns` in kube-system: the address of the cluster's DNS goes into user data."""
 
 
+HOLD_RULES: Final[tuple[Rule, ...]] = (Rule(("coordination.k8s.io",), ("leases",), ("list",)),)
+"""Role `karpenter-holds` in kube-system: does a stack hold its capacity still when its guard is deleted?"""
+
+
 def namespace_rules(certificate_secret: str) -> tuple[Rule, ...]:
     """Role `karpenter` in the controller's namespace: settings, certificate, lease, teardown guard.
 

@@ -1,4 +1,4 @@
-"""The teardown guard: one object whose deletion makes the controller give everything back.
+"""The teardown guard: two objects whose deletion makes the controller give everything back.
 
 Instances that the controller launched are not in the engine's state. The guard is, and its finalizer is
 the controller's to remove: when the stack is destroyed the guard goes first, the controller sees its
@@ -8,6 +8,10 @@ that: itself, its rights, its role, its network.
 
 For this to hold the guard must depend on all of it. Pass those resources as `depends_on`; they are handed
 to the object itself, since the engine orders objects, not components.
+
+One object would not do: engines also delete what they replace, rename or move. So there is a hold as well, a
+Lease that depends on the guard. A destruction deletes it before the guard, and nothing else deletes both in
+that order; while it stands, the deletion of the guard ends no node.
 """
 
 from typing import Final, NotRequired, TypedDict
@@ -17,7 +21,8 @@ import pulumi_kubernetes as k8s
 
 from pulumi_nodeless import names
 from pulumi_nodeless.arguments import ArgumentReader
-from pulumi_nodeless.ordering import child_after
+from pulumi_nodeless.names import PATCH_FORCE
+from pulumi_nodeless.ordering import child_after, without_dependencies
 
 #: Seconds.
 _USUAL_DRAIN: Final = 600
@@ -55,10 +60,28 @@ class TeardownGuard(pulumi.ComponentResource):
                 name=names.TEARDOWN_GUARD,
                 namespace=args["namespace"],
                 labels={names.TEARDOWN_LABEL: "guard"},
+                annotations={names.TEARDOWN_DRAIN: f"{drain}s", PATCH_FORCE: "true"},
                 finalizers=[names.TEARDOWN_FINALIZER],
             ),
-            data={"drainTimeout": f"{drain}s"},
-            opts=child_after(self, opts, delete_timeout=f"{minutes}m"),
+            opts=pulumi.ResourceOptions.merge(
+                child_after(self, opts, delete_timeout=f"{minutes}m", delete_before_replace=True),
+                # The provider replaces a ConfigMap whose data change; earlier releases gave it some.
+                pulumi.ResourceOptions(ignore_changes=["data"]),
+            ),
+        )
+        k8s.coordination.v1.Lease(
+            f"{name}-hold",
+            metadata=k8s.meta.v1.ObjectMetaArgs(
+                name=without_dependencies(self.urn).apply(names.hold),
+                namespace=names.HOLD_NAMESPACE,
+                labels={names.TEARDOWN_LABEL: "hold"},
+                annotations={PATCH_FORCE: "true"},
+            ),
+            spec=k8s.coordination.v1.LeaseSpecArgs(
+                holder_identity=f"{pulumi.get_project()}/{pulumi.get_stack()}"
+            ),
+            # A forced replacement would make the object anew first, and then delete that very object.
+            opts=pulumi.ResourceOptions(parent=self, depends_on=[guard], delete_before_replace=True),
         )
         self.guard_name = guard.metadata.apply(lambda metadata: str(metadata.name))
         self.register_outputs({"guardName": self.guard_name})

@@ -1,13 +1,15 @@
 """Nothing is left behind: teardown of a whole stack, and what lost its other half."""
 
 import asyncio
+from collections.abc import Iterator
 
 import pytest
 
-from nodeless.app.hands import GUARD_NAME
+from nodeless.app.guard import GUARD_NAME, HOLD_NAMESPACE
 from tests.app.world import CLAIMS, NODES, POOLS, a_pod, a_provisioner, a_template
 
 pytestmark = pytest.mark.cluster
+HOLDS = f"/apis/coordination.k8s.io/v1/namespaces/{HOLD_NAMESPACE}/leases"
 
 
 def a_guard(namespace, **data):
@@ -17,6 +19,25 @@ def a_guard(namespace, **data):
         "metadata": {"name": GUARD_NAME, "namespace": namespace, "finalizers": ["nodeless.dev/teardown"]},
         "data": data,
     }
+
+
+def a_hold(name="nodeless-hold-12345678"):
+    """What a stack makes after the guard, and deletes before it."""
+    return {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": name, "namespace": HOLD_NAMESPACE, "labels": {"nodeless.dev/teardown": "hold"}},
+        "spec": {"holderIdentity": "shop/prod"},
+    }
+
+
+@pytest.fixture
+def held(api) -> Iterator[str]:
+    """The path of a hold that stands."""
+    made = api.create(a_hold())
+    path = f"{HOLDS}/{made['metadata']['name']}"
+    yield path
+    api.delete(path, missing_ok=True)
 
 
 def an_unclaimed_instance(network, cluster="demo", **others):
@@ -57,6 +78,68 @@ def test_the_guard_holds_until_pools_claims_instances_and_templates_are_gone(sce
         assert rig.api.list(POOLS) == rig.api.list(CLAIMS) == rig.api.list(NODES) == []
         assert not rig.network.instances()
         assert not rig.network.ec2.describe_launch_templates()["LaunchTemplates"]
+
+    scene(scenario)
+
+
+@pytest.mark.parametrize("again", [True, False], ids=["replaced", "deleted"])
+def test_while_the_stack_holds_its_capacity_a_deleted_guard_ends_nothing(scene, held, monkeypatch, again):
+    monkeypatch.setattr("nodeless.app.pool_loop.RESTORE_SECONDS", 60.0 if again else 0.1)
+
+    async def scenario(rig, namespace):
+        await rig.create(
+            a_guard(namespace, drainTimeout="90s"), a_template(), a_provisioner(), a_pod("web", namespace)
+        )
+        await rig.running(namespace, "web")
+        claim = await rig.claim()
+        guard = f"/api/v1/namespaces/{namespace}/configmaps/{GUARD_NAME}"
+        uid = rig.api.get(guard)["metadata"]["uid"]
+        await asyncio.to_thread(rig.api.delete, guard)
+        if again:
+            await rig.until_gone(guard)
+            await rig.create(a_guard(namespace))
+        back = await rig.until(
+            lambda: rig.api.find(guard), lambda found: found and found["metadata"]["uid"] != uid
+        )
+        assert back["metadata"]["finalizers"] == ["nodeless.dev/teardown"]
+        if not again:
+            assert back["metadata"]["annotations"]["nodeless.dev/teardown-drain"] == "90s"
+        ignored = await rig.event(namespace, GUARD_NAME, "GuardDeletionIgnored")
+        assert "nodeless-hold-12345678 of shop/prod" in ignored["message"]
+        # New work is served as before, and nothing was ended.
+        await rig.until(lambda: not rig.cluster.snapshot.teardown)
+        await rig.create(a_pod("late", namespace))
+        await rig.running(namespace, "late")
+        assert claim["metadata"]["uid"] in {each["metadata"]["uid"] for each in rig.api.list(CLAIMS)}
+        assert not any("deletionTimestamp" in each["metadata"] for each in rig.api.list(CLAIMS))
+        # The end is meant once the hold goes first, as a destruction has it.
+        await asyncio.to_thread(rig.api.delete, held)
+        await asyncio.to_thread(rig.api.delete, guard)
+        await rig.until_gone(guard)
+        assert rig.api.list(POOLS) == rig.api.list(CLAIMS) == rig.api.list(NODES) == []
+
+    scene(scenario)
+
+
+def test_a_destruction_that_is_called_off_halfway_ends_no_more(scene, api, held):
+    """The engine was interrupted after the guard's deletion; the next update makes the hold again."""
+
+    async def scenario(rig, namespace):
+        await rig.create(a_guard(namespace), a_template(), a_provisioner(), a_pod("web", namespace))
+        await rig.running(namespace, "web")
+        claim = await rig.claim()
+        guard = f"/api/v1/namespaces/{namespace}/configmaps/{GUARD_NAME}"
+        await asyncio.to_thread(rig.api.delete, held)
+        stuck = {"metadata": {"finalizers": ["example.com/stuck"]}}
+        await asyncio.to_thread(rig.api.patch, f"{CLAIMS}/{claim['metadata']['name']}", stuck)
+        await asyncio.to_thread(rig.api.delete, guard)
+        await rig.until(lambda: rig.api.list(CLAIMS)[0]["metadata"].get("deletionTimestamp"))
+        await rig.create(a_hold())
+        await rig.until_gone(guard)
+        await rig.until(lambda: not rig.cluster.snapshot.teardown)
+        await asyncio.to_thread(
+            rig.api.patch, f"{CLAIMS}/{claim['metadata']['name']}", {"metadata": {"finalizers": None}}
+        )
 
     scene(scenario)
 

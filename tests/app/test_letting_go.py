@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from infra.local.kubernetes_api import ApiError
-from nodeless.app.hands import GUARD_NAME
+from nodeless.app.guard import GUARD_NAME
 from nodeless.app.leadership import LEASE_NAME
 from tests.app.world import CLAIMS, NODES, POOLS
 

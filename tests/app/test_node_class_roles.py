@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from nodeless.api.kinds import EC2_NODE_CLASS, NODE_CLAIM, NODE_POOL
-from nodeless.app.hands import GUARD_NAME
+from nodeless.app.guard import GUARD_NAME
 from nodeless.app.profile_loop import ProfileLoop
 from tests.api.manifests import ec2_node_class, node_pool, requirement
 from tests.app.test_endings import a_guard

@@ -23,7 +23,8 @@ from nodeless.app.collector import Collector
 from nodeless.app.disruption_loop import DisruptionLoop
 from nodeless.app.drift_loop import DriftLoop
 from nodeless.app.event_reasons import misspoken
-from nodeless.app.hands import GUARD_NAME, Hands
+from nodeless.app.guard import GUARD_NAME
+from nodeless.app.hands import Hands
 from nodeless.app.launcher import Launcher
 from nodeless.app.lives import Lives
 from nodeless.app.metrics import Metrics

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nodeless.app.hands import GUARD_NAME
+from nodeless.app.guard import GUARD_NAME
 from tests.app.test_endings import a_guard
 from tests.app.world import CLAIMS, NODES, POOLS
 from tests.chaos.world import BOUNDED, ROLE, World

@@ -125,6 +125,9 @@ def test_9_6_settings_certificate_and_lease_are_within_reach_and_nothing_else(en
     dns = environment.one(ROLE, "karpenter-dns").inputs
     assert granted(dns) == rights("", "services", ("get",), "kube-dns")
     assert dns["metadata"]["namespace"] == "kube-system"
+    holds = environment.one(ROLE, "karpenter-holds").inputs
+    assert granted(holds) == rights("coordination.k8s.io", "leases", ("list",))
+    assert holds["metadata"]["namespace"] == "kube-system"
 
 
 def test_8_2_the_controller_may_not_bind_pods(environment: Recorder) -> None:

@@ -33,8 +33,10 @@ OBJECTS = [
     ("rbac.authorization.k8s.io/v1:ClusterRoleBinding", None, "karpenter-core"),
     ("rbac.authorization.k8s.io/v1:Role", "karpenter", "karpenter"),
     ("rbac.authorization.k8s.io/v1:Role", "kube-system", "karpenter-dns"),
+    ("rbac.authorization.k8s.io/v1:Role", "kube-system", "karpenter-holds"),
     ("rbac.authorization.k8s.io/v1:RoleBinding", "karpenter", "karpenter"),
     ("rbac.authorization.k8s.io/v1:RoleBinding", "kube-system", "karpenter-dns"),
+    ("rbac.authorization.k8s.io/v1:RoleBinding", "kube-system", "karpenter-holds"),
     (f"{ADMISSION}:MutatingWebhookConfiguration", None, "defaulting.webhook.karpenter.sh"),
     (
         "admissionregistration.k8s.io/v1:MutatingWebhookConfiguration",

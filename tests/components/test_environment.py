@@ -5,13 +5,14 @@ from typing import Any
 
 import pytest
 
-from pulumi_nodeless import ArgumentError
+from pulumi_nodeless import ArgumentError, names
 from pulumi_nodeless.network import nth_zone
 from tests.components.conftest import CONFIG, program
 from tests.components.recorder import ACCOUNT, ISSUER, Recorder, Registered, run
 
 DISCOVERY = "karpenter.sh/discovery"
 GUARD = "nodeless-teardown"
+LEASE = "kubernetes:coordination.k8s.io/v1:Lease"
 CONFIG_MAP = "kubernetes:core/v1:ConfigMap"
 PROVISIONER = "kubernetes:karpenter.sh/v1alpha5:Provisioner"
 NODE_TEMPLATE = "kubernetes:karpenter.k8s.aws/v1alpha1:AWSNodeTemplate"
@@ -158,15 +159,32 @@ def test_the_guard_outlives_nothing_that_the_controller_needs(environment: Recor
     assert guard.inputs["metadata"]["finalizers"] == ["nodeless.dev/teardown"]
     assert guard.inputs["metadata"]["labels"] == {"nodeless.dev/teardown": "guard"}
     assert guard.delete_timeout == "30m"
-    assert guard.inputs["data"] == {"drainTimeout": "600s"}
-    assert_depends_on_all_but(environment, guard, {PROVISIONER, NODE_TEMPLATE})
+    assert guard.inputs["metadata"]["annotations"]["nodeless.dev/teardown-drain"] == "600s"
+    assert "data" not in guard.inputs, "changed data replace a ConfigMap"
+    assert_depends_on_all_but(environment, guard, {PROVISIONER, NODE_TEMPLATE, LEASE})
+
+
+def test_the_hold_goes_before_the_guard_and_after_the_pools(environment: Recorder) -> None:
+    hold, guard = environment.one(LEASE), environment.one(CONFIG_MAP, GUARD)
+    assert guard.urn in hold.dependencies
+    assert hold.urn in environment.everything_behind(environment.one(PROVISIONER))
+    assert hold.inputs["metadata"]["namespace"] == "kube-system"
+    assert hold.inputs["metadata"]["labels"] == {"nodeless.dev/teardown": "hold"}
+
+
+def test_a_hold_is_named_after_its_place_in_the_program_not_after_the_stack() -> None:
+    def hold(stack: str, types: str, name: str) -> str:
+        return names.hold(f"urn:pulumi:{stack}::shop::{types}nodeless:index:TeardownGuard::{name}")
+
+    assert hold("dev", "", "end") == hold("prod", "pulumi:pulumi:Stack$", "end")
+    assert len({hold("dev", "", "end"), hold("dev", "", "stop"), hold("dev", "a:b:C$", "end")}) == 3
 
 
 @pytest.mark.parametrize(("minutes", "drain", "told"), [("8", "0", "240s"), ("60", "45", "2700s")])
 def test_a_drain_ends_before_destruction_gives_up(minutes: str, drain: str, told: str) -> None:
     times = {"nodeless:teardownTimeoutMinutes": minutes, "nodeless:teardownDrainMinutes": drain}
     guard = run(program, config={**CONFIG, **times}).one(CONFIG_MAP, GUARD)
-    assert guard.inputs["data"] == {"drainTimeout": told}
+    assert guard.inputs["metadata"]["annotations"]["nodeless.dev/teardown-drain"] == told
 
 
 @pytest.mark.parametrize("token", [PROVISIONER, NODE_TEMPLATE])

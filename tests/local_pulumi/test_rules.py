@@ -11,6 +11,7 @@ from infra.local.pulumi import wire
 from infra.local.pulumi.aws.provider import RESOURCES
 from infra.local.pulumi.eks.cluster import refuse
 from infra.local.pulumi.kubernetes import objects
+from infra.local.pulumi.kubernetes.replacement import Mutable
 from infra.local.pulumi.progress import Progress
 from infra.local.pulumi.resources import Proposal, ResourceFailed
 
@@ -96,24 +97,80 @@ def test_an_object_without_a_name_gets_one_and_keeps_it() -> None:
     assert again.inputs["metadata"]["name"] == "web-00010203"
 
 
+FIXED, MUTABLE = Mutable(), Mutable.of({"enableConfigMapMutable": "true", "enableSecretMutable": True})
+CORE, APPS, RBAC = "v1", "apps/v1", "rbac.authorization.k8s.io/v1"
+POD = {"spec": {"containers": [{"image": "a"}]}}
+
+
 @pytest.mark.parametrize(
-    ("kind", "old", "new", "replaces"),
+    ("version", "kind", "old", "new", "mutable", "replaces"),
     [
-        ("ConfigMap", {"data": {"a": "1"}}, {"data": {"a": "2"}}, ()),
-        ("ConfigMap", {"immutable": True, "data": {"a": "1"}}, {"immutable": True, "data": {}}, ("data",)),
-        ("Deployment", {"spec": {"replicas": 1}}, {"spec": {"replicas": 2}}, ()),
-        ("Deployment", {"spec": {"selector": {}}}, {"spec": {"selector": {"a": 1}}}, ("spec.selector",)),
-        ("ClusterRoleBinding", {"roleRef": {"name": "a"}}, {"roleRef": {"name": "b"}}, ("roleRef",)),
-        ("Role", {"metadata": {"namespace": "default"}}, {"metadata": {}}, ()),
-        ("Role", {"metadata": {"namespace": "a"}}, {"metadata": {"namespace": "b"}}, ("metadata.namespace",)),
+        (CORE, "ConfigMap", {"data": {"a": "1"}}, {"data": {"a": "2"}}, FIXED, ("data",)),
+        (CORE, "ConfigMap", {"data": {"a": "1"}}, {}, FIXED, ("data",)),
+        (CORE, "ConfigMap", {"data": {"a": "1"}}, {"data": {"a": "2"}}, MUTABLE, ()),
+        (
+            CORE,
+            "ConfigMap",
+            {"data": {"a": "1"}},
+            {"immutable": True, "data": {"a": "2"}},
+            MUTABLE,
+            ("data",),
+        ),
+        (CORE, "ConfigMap", {"metadata": {"labels": {"a": "b"}}}, {"metadata": {}}, FIXED, ()),
+        (CORE, "Secret", {"stringData": {"a": "1"}}, {"stringData": {"a": "2"}}, FIXED, ("stringData",)),
+        (CORE, "Secret", {"stringData": {"a": "1"}}, {"stringData": {"a": "2"}}, MUTABLE, ()),
+        (CORE, "Secret", {"type": "Opaque"}, {"type": "x/y"}, MUTABLE, ("type",)),
+        (CORE, "Service", {"spec": {"type": "ClusterIP"}}, {"spec": {"type": "NodePort"}}, FIXED, ()),
+        (
+            CORE,
+            "Pod",
+            POD,
+            {"spec": {"containers": [{"image": "b"}]}},
+            FIXED,
+            ("spec.containers[*].image",),
+        ),
+        (APPS, "Deployment", {"spec": {"replicas": 1}}, {"spec": {"replicas": 2}}, FIXED, ()),
+        (
+            APPS,
+            "Deployment",
+            {"spec": {"selector": {}}},
+            {"spec": {"selector": {"matchLabels": {"a": "1"}}}},
+            FIXED,
+            ("spec.selector",),
+        ),
+        (
+            RBAC,
+            "ClusterRoleBinding",
+            {"roleRef": {"name": "a"}},
+            {"roleRef": {"name": "b"}},
+            FIXED,
+            ("roleRef",),
+        ),
+        (RBAC, "Role", {"metadata": {"namespace": "default"}}, {"metadata": {}}, FIXED, ()),
+        (
+            RBAC,
+            "Role",
+            {"metadata": {"namespace": "a"}},
+            {"metadata": {"namespace": "b"}},
+            FIXED,
+            ("metadata.namespace",),
+        ),
+        ("coordination.k8s.io/v1", "Lease", {"spec": {}}, {"spec": {"holderIdentity": "a"}}, FIXED, ()),
     ],
 )
 def test_which_change_of_an_object_replaces(
-    kind: str, old: dict[str, Any], new: dict[str, Any], replaces: tuple[str, ...]
+    version: str,
+    kind: str,
+    old: dict[str, Any],
+    new: dict[str, Any],
+    mutable: Mutable,
+    replaces: tuple[str, ...],
 ) -> None:
-    difference = objects.compare({"kind": kind} | old, {"kind": kind} | new)
+    of_kind = {"apiVersion": version, "kind": kind}
+    difference = objects.compare(of_kind | old, of_kind | new, mutable)
     assert difference.replaces == replaces
     assert difference.changed
+    assert difference.delete_first == (bool(replaces) and "metadata.namespace" not in replaces)
 
 
 @pytest.mark.parametrize("token", ["kubernetes:helm.sh/v4:Chart", "kubernetes:core/v1:ConfigMapPatch"])

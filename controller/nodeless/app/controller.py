@@ -31,7 +31,8 @@ from nodeless.app.decision_files import DecisionFiles
 from nodeless.app.disruption_loop import DisruptionLoop
 from nodeless.app.drift_loop import DriftLoop
 from nodeless.app.failpoints import Failpoint, pass_by
-from nodeless.app.hands import GUARD_NAME, Hands, NotLeadingError
+from nodeless.app.guard import GUARD_NAME
+from nodeless.app.hands import Hands, NotLeadingError
 from nodeless.app.interpreter import answer_while_computing, settle
 from nodeless.app.interruption import InterruptionLoop
 from nodeless.app.launcher import Launcher

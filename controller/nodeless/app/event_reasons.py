@@ -158,6 +158,12 @@ EVENT_RULES: tuple[EventRule, ...] = (
     EventRule("RebootIssued", "Normal", _NODE, "EC2 has taken the request for the reboot"),
     EventRule("Rebooted", "Normal", _NODE, "The machine is back from its reboot and Ready"),
     EventRule("RebootFailed", "Warning", _NODE, "The machine did not come back in time; the node is ended"),
+    EventRule(
+        "GuardDeletionIgnored",
+        "Warning",
+        ("ConfigMap",),
+        "The teardown guard was deleted while the stack holds its capacity: no node is ended",
+    ),
     EventRule("DeprovisioningBlocked", "Normal", _NODE, "What keeps a Provisioner's node from being ended"),
     *(
         EventRule(f"{generation}{what}", "Normal", _NODE, meaning, silent, by_message=False)

@@ -17,6 +17,7 @@ from nodeless.app.disruption_metrics import method_and_action
 from nodeless.app.evictions import Evictions
 from nodeless.app.failed_checks import FailedChecks
 from nodeless.app.failpoints import Failpoint, Moment, pass_by
+from nodeless.app.guard import GUARD_NAME, Guard
 from nodeless.app.instances import Instances
 from nodeless.app.leadership import Leadership
 from nodeless.app.logs import logger
@@ -33,8 +34,6 @@ from nodeless.model.labels import CAPACITY_TYPE, TEARDOWN_FINALIZER
 from nodeless.model.nodes import Claim, Node
 from nodeless.watch import ApiClient, ApiError
 from nodeless.watch.decoding import decode_node_document
-
-GUARD_NAME = "nodeless-teardown"
 
 
 class NotLeadingError(ProcessMustEnd):
@@ -61,6 +60,7 @@ class Hands:
         self.failed_checks = FailedChecks(recorder, metrics.nodes.consistency_errors)
         self.evictions = Evictions(client, recorder, metrics, self.failed_checks, self.assert_leading)
         self.surges = Surges(client, recorder)
+        self.guard = Guard(client, recorder, namespace)
         self._client = client
         self._cloud = cloud
         self._cluster = cluster
@@ -155,7 +155,7 @@ class Hands:
             case do.ReleaseGuard():
                 path = f"/api/v1/namespaces/{self._namespace}/configmaps/{GUARD_NAME}"
                 if await self._edit_finalizers(path, TEARDOWN_FINALIZER, present=False):
-                    self._log.info("teardown is complete: the guard is released")
+                    self._log.info("the guard is released")
             case do.PublishEvent():
                 self._recorder.publish(instruction)
             case do.ReportFailedCheck():

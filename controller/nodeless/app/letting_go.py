@@ -11,7 +11,7 @@ from typing import Any
 
 from nodeless.admission.injection import CONFIGURATIONS
 from nodeless.api.kinds import ALL
-from nodeless.app.hands import GUARD_NAME
+from nodeless.app.guard import GUARD_NAME
 from nodeless.app.leadership import LEASE_NAME, RETRY_SECONDS
 from nodeless.model.labels import NODE_CLASS_FINALIZER, TEARDOWN_FINALIZER, TERMINATION_FINALIZER
 from nodeless.watch import ApiClient, ApiError

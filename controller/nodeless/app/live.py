@@ -19,7 +19,7 @@ from nodeless.app.aws_settings import aws_settings
 from nodeless.app.cluster import Cluster
 from nodeless.app.drift_loop import selections
 from nodeless.app.given import Given
-from nodeless.app.hands import GUARD_NAME
+from nodeless.app.guard import GUARD_NAME
 from nodeless.app.pool_catalogs import pool_catalogs, pool_subnets
 from nodeless.app.server_version import server_version
 from nodeless.app.settings import SETTINGS_NAME, GlobalSettings, SettingsError

@@ -7,6 +7,7 @@ from nodeless.api.kinds import KIND_OF_NAME
 from nodeless.api.writing import conditions_to_api
 from nodeless.app.clock import wall_clock
 from nodeless.app.cluster import Cluster
+from nodeless.app.guard import RESTORE_SECONDS
 from nodeless.app.hands import Hands
 from nodeless.app.instances import StillThereError
 from nodeless.app.keyed_queue import KeyedQueue
@@ -66,6 +67,7 @@ _UNRESOLVED_SECONDS, _LONGEST_UNRESOLVED_SECONDS = 10.0, 60.0
 #: A status was written, by us or by somebody else.
 _ECHO_SECONDS = 1.0
 _TEARDOWN = "teardown"
+_GUARD = "guard"
 #: An inline provider has no object of its own to write to.
 _CLASS_KINDS = (AWS_NODE_TEMPLATE, EC2_NODE_CLASS)
 
@@ -93,6 +95,7 @@ class PoolLoop:
         self._checks = NodeClassChecks(cloud, cluster, self._queue.add_in)
         #: The guard was released: whatever was made for a node class from now on, nobody would delete.
         self._torn_down = False
+        self._guarded = False
         #: What became of the last launches of NodePools, by pool key.
         self._health: dict[str, RegistrationHealth] = {}
         #: How often in a row a node class could not be resolved, by its key.
@@ -124,8 +127,12 @@ class PoolLoop:
             case events.ClaimGone(name) if name in before.claims:
                 self._queue.add(str(before.claims[name].pool))
                 self._queue.add(str(before.claims[name].node_class))
-            case events.GuardSeen(deleting=False):
-                self._torn_down = False
+            case events.GuardSeen(deleting):
+                self._guarded = True
+                self._torn_down = self._torn_down and deleting
+            case events.GuardGone():
+                self._guarded = False
+                self._queue.add_in(_GUARD, RESTORE_SECONDS)
         if after.teardown:
             self._queue.add(_TEARDOWN)
 
@@ -159,6 +166,8 @@ class PoolLoop:
 
     async def run(self) -> None:
         """Work until cancelled."""
+        # It may have gone while nobody looked.
+        self._queue.add_in(_GUARD, RESTORE_SECONDS)
         try:
             await self._work()
         finally:
@@ -195,7 +204,7 @@ class PoolLoop:
         if is_transient(error):
             if not (isinstance(error, ApiError) and error.status == 409):
                 self._log.warning(f"{key}: {error}")
-            self._queue.add_in(key, _RETRY_SECONDS)
+            self._queue.add_in(key, RESTORE_SECONDS if key == _GUARD else _RETRY_SECONDS)
             return
         found = self._subject(key)
         on = Subject(found.reference.kind, found.reference.name, found.reference.uid) if found else None
@@ -225,12 +234,12 @@ class PoolLoop:
     async def _step(self, key: str) -> None:
         snapshot = self._cluster.snapshot
         if key == _TEARDOWN:
-            if snapshot.teardown:
-                await self._checks.ended()
-                steps = step_teardown(snapshot)
-                await self._hands.carry_out(steps)
-                self._torn_down = any(isinstance(each, ReleaseGuard) for each in steps)
-                self._queue.add_in(key, _RETRY_SECONDS)
+            await self._step_teardown(snapshot)
+            return
+        if key == _GUARD:
+            self._hands.assert_leading()
+            if not self._guarded:
+                await self._hands.guard.restore(snapshot.teardown_drain)
             return
         pool = snapshot.pools.get(key)
         if pool is not None:
@@ -238,6 +247,20 @@ class PoolLoop:
         node_class = snapshot.node_classes.get(key)
         if node_class is not None and node_class.reference.kind in _CLASS_KINDS:
             await self._step_class(snapshot, node_class)
+
+    async def _step_teardown(self, snapshot: Snapshot) -> None:
+        """End everything step by step, as long as no hold says that the guard's deletion is not meant."""
+        if not snapshot.teardown:
+            return
+        if holds := await self._hands.guard.holds():
+            self._hands.guard.spare(holds)
+            await self._hands.carry_out((ReleaseGuard(_TEARDOWN),))
+            return
+        await self._checks.ended()
+        steps = step_teardown(snapshot)
+        await self._hands.carry_out(steps)
+        self._torn_down = any(isinstance(each, ReleaseGuard) for each in steps)
+        self._queue.add_in(_TEARDOWN, _RETRY_SECONDS)
 
     async def _step_class(self, snapshot: Snapshot, node_class: NodeClass) -> None:
         """Protect and resolve a living node class; end a deleted one when nothing uses it any more."""

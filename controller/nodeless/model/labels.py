@@ -74,6 +74,10 @@ REBOOTING_TAINT = "nodeless.dev/rebooting"
 TERMINATION_FINALIZER = "karpenter.sh/termination"
 NODE_CLASS_FINALIZER = "karpenter.k8s.aws/termination"
 TEARDOWN_FINALIZER = "nodeless.dev/teardown"
+#: Of the teardown guard and of the holds of stacks: `guard`, `hold`.
+TEARDOWN_LABEL = "nodeless.dev/teardown"
+#: On the guard: how long a drain may take while the stack is destroyed, as `600s`.
+TEARDOWN_DRAIN = "nodeless.dev/teardown-drain"
 
 CLUSTER_TAG_PREFIX = "kubernetes.io/cluster/"
 CLUSTER_NAME_TAG = "eks:eks-cluster-name"

@@ -12,6 +12,7 @@ from nodeless.api.metadata import Metadata, read_metadata
 from nodeless.api.reading_parts import conditions_of
 from nodeless.api.times import parse_life_span
 from nodeless.model import events
+from nodeless.model.labels import TEARDOWN_DRAIN
 from nodeless.model.pools import NodeClass, Pool, Reference
 from nodeless.watch import documents
 from nodeless.watch.decoding import (
@@ -252,7 +253,9 @@ def watched_guard(namespace: str, name: str) -> Watched:
 
     def decode(raw: bytes) -> tuple[str, tuple[events.Event, ...]]:
         document = _GUARD.decode(raw)
-        metadata, drain = document.metadata, document.data.get("drainTimeout", "")
+        metadata = document.metadata
+        # The guards of earlier releases have it among their data.
+        drain = metadata.annotations.get(TEARDOWN_DRAIN) or document.data.get("drainTimeout", "")
         try:
             seconds = parse_life_span(drain) if drain else None
         except ValueError:

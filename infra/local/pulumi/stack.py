@@ -92,17 +92,19 @@ class Stack:
         #: What the program told in the last operation, by `pulumi.log.info`.
         self.told: list[str] = []
         self._engine: automation.PulumiCommand | None = None
+        self._serving: list[AttachedProvider] = []
 
-    def up(self, on_event: OnStep | None = None) -> dict[str, int]:
+    def up(self, on_event: OnStep | None = None, **options: Any) -> dict[str, int]:
         """Make the cloud what the program says; give the number of resources per operation.
 
         Args:
             on_event: Called when a resource's step begins and when it is over.
+            options: As the Automation API has them: `target`, `replace`, `exclude` and the like.
 
         Raises:
             StackFailed: Some resource or the program failed; what was made is recorded.
         """
-        return self._operate("up", on_event).changes
+        return self._operate("up", on_event, options).changes
 
     def preview(self, on_event: OnStep | None = None) -> dict[str, int]:
         """Say what `up` would do, per operation, and do nothing. Errors as for `up`."""
@@ -112,29 +114,60 @@ class Stack:
         """Read every resource back into the state. Errors as for `up`."""
         return self._operate("refresh", on_event).changes
 
-    def destroy(self, on_event: OnStep | None = None) -> dict[str, int]:
-        """Delete every resource, dependents first. Errors as for `up`."""
-        return self._operate("destroy", on_event).changes
+    def destroy(self, on_event: OnStep | None = None, **options: Any) -> dict[str, int]:
+        """Delete every resource, dependents first. Options and errors as for `up`."""
+        return self._operate("destroy", on_event, options).changes
+
+    def interrupt(self) -> None:
+        """End what the operation under way waits for, as an interrupt does; called from another thread."""
+        for served in [*self._serving]:
+            served.provider.cancelled.set()
+
+    def run(self, *arguments: str) -> str:
+        """Run a command of the engine on this stack, such as `state delete URN`, and give what it prints.
+
+        Raises:
+            StackFailed: The command failed.
+        """
+        with _ONE_PROGRAM, self._attached() as attached, self._workspace(attached) as stack:
+            try:
+                # The Automation API has no public way to run what it has no function for.
+                return str(stack._run_pulumi_cmd_sync([*arguments, "--stack", self.name]).stdout)
+            except automation.CommandError as error:
+                raise StackFailed(arguments[0], [str(error)]) from None
+
+    def urns(self) -> dict[str, str]:
+        """The URNs in the state by the name of their resource."""
+        with self._workspace() as stack:
+            resources = (stack.export_stack().deployment or {}).get("resources") or []
+        return {each["urn"].rsplit("::", 1)[1]: each["urn"] for each in resources}
 
     def outputs(self) -> dict[str, Any]:
         """The stack's outputs, secrets in clear."""
         with self._workspace() as stack:
             return {key: output.value for key, output in stack.outputs().items()}
 
-    def _operate(self, operation: str, on_event: OnStep | None) -> Progress:
+    def _operate(
+        self, operation: str, on_event: OnStep | None, options: Mapping[str, Any] | None = None
+    ) -> Progress:
         progress = Progress(on_event)
         self.told = progress.told
         output: list[str] = []
         with _ONE_PROGRAM, self._program, self._attached() as attached, self._workspace(attached) as stack:
             try:
-                self._run(stack, operation, progress, output.append)
+                self._run(stack, operation, progress, output.append, options or {})
             except automation.CommandError as error:
                 causes = progress.causes() or ["\n".join(output[-_LAST_LINES:]) or str(error)]
                 raise StackFailed(operation, causes) from None
         return progress
 
     def _run(
-        self, stack: automation.Stack, operation: str, progress: Progress, on_output: Callable[[str], None]
+        self,
+        stack: automation.Stack,
+        operation: str,
+        progress: Progress,
+        on_output: Callable[[str], None],
+        options: Mapping[str, Any],
     ) -> None:
         act: dict[str, Callable[..., Any]] = {
             "up": stack.up,
@@ -145,7 +178,9 @@ class Stack:
         if operation in ("up", "preview"):
             load_arguments([*RESOURCES, EKS_CLUSTER, HELM_RELEASE, IMAGE])
         further = {"continue_on_error": True} if operation == "up" and self._faults else {}
-        act[operation](on_event=progress, on_output=on_output, on_error=on_output, color="never", **further)
+        act[operation](
+            on_event=progress, on_output=on_output, on_error=on_output, color="never", **further, **options
+        )
 
     @contextmanager
     def _attached(self) -> Iterator[dict[str, str]]:
@@ -154,6 +189,7 @@ class Stack:
             aws = AwsProvider(self._aws)
             kubernetes = KubernetesProvider(self._control_plane)
             closing.callback(kubernetes.close)
+            closing.callback(self._serving.clear)
             images = DockerBuildProvider(self._aws)
             closing.callback(aws.close)
             closing.callback(images.close)
@@ -162,6 +198,7 @@ class Stack:
                 if self._faults is not None:
                     provider.before_create = self._faults
                 served = AttachedProvider(provider)
+                self._serving.append(served)
                 closing.callback(served.stop)
                 ports.append(f"{provider.package}:{served.port}")
             search = {"PATH": f"{self._plugins}:{os.environ['PATH']}"} if self._plugins else {}

@@ -9,32 +9,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from infra.local.pulumi import wire
+from infra.local.pulumi.kubernetes.replacement import OF_ANY_KIND, Mutable, replacing_paths
 from infra.local.pulumi.resources import Checked, Difference, Fault, Inputs, Proposal
 
 #: As the real provider marks objects whose name it made up.
 AUTONAMED = "pulumi.com/autonamed"
 
-#: Fields that Kubernetes refuses to change, by kind; a change of one replaces the object.
-_IMMUTABLE: Mapping[str, tuple[str, ...]] = {
-    "Deployment": ("spec.selector",),
-    "DaemonSet": ("spec.selector",),
-    "ReplicaSet": ("spec.selector",),
-    "StatefulSet": (
-        "spec.selector",
-        "spec.serviceName",
-        "spec.podManagementPolicy",
-        "spec.volumeClaimTemplates",
-    ),
-    "Job": ("spec.selector", "spec.template", "spec.completions"),
-    "Service": ("spec.clusterIP", "spec.type"),
-    "PersistentVolumeClaim": ("spec.accessModes", "spec.storageClassName", "spec.volumeName"),
-    "RoleBinding": ("roleRef",),
-    "ClusterRoleBinding": ("roleRef",),
-    "Secret": ("type",),
-    "StorageClass": ("provisioner", "parameters", "reclaimPolicy", "volumeBindingMode"),
-    "CustomResourceDefinition": ("spec.group", "spec.scope", "spec.names.plural"),
-}
-_IDENTITY = ("apiVersion", "kind", "metadata.name", "metadata.namespace")
+#: Another kind or version is another object; the place is on the provider's own list.
+_KIND = ("apiVersion", "kind")
 #: Groups that the API server serves by itself: a kind unknown there will not appear later.
 _BUILT_IN_SUFFIX = ".k8s.io"
 
@@ -56,16 +38,18 @@ def check(token: str, inputs: Inputs, proposal: Proposal) -> Checked:
     return Checked(named)
 
 
-def compare(old: Inputs, new: Inputs) -> Difference:
-    """What separates two sets of inputs; replaced by name, kind, or a field that cannot change."""
+def compare(old: Inputs, new: Inputs, mutable: Mutable) -> Difference:
+    """What separates two sets of inputs; replaced by kind, or by a path on the real provider's list.
+
+    The old object goes first where the new one must have its name, in its namespace.
+    """
     changed = tuple(key for key in sorted(old.keys() | new.keys()) if old.get(key) != new.get(key))
-    immutable = _IMMUTABLE.get(str(new.get("kind")), ())
-    replaces = [path for path in (*_IDENTITY, *immutable) if _differs(old, new, path)]
-    if _is_immutable(old) and any(_differs(old, new, key) for key in ("data", "stringData", "binaryData")):
-        replaces.append("data")
+    replaces = tuple(
+        path for path in (*_KIND, *replacing_paths(new, mutable)) if _differs(old, new, path.split("."))
+    )
     autonamed = AUTONAMED in (new.get("metadata", {}).get("annotations") or {})
-    same_place = not any(path in replaces for path in _IDENTITY)
-    return Difference(changed, tuple(replaces), delete_first=bool(replaces) and same_place and not autonamed)
+    same_place = not any(path in replaces for path in (*_KIND, *OF_ANY_KIND))
+    return Difference(changed, replaces, delete_first=bool(replaces) and same_place and not autonamed)
 
 
 def identity(obj: Mapping[str, Any], *, namespaced: bool) -> str:
@@ -90,19 +74,19 @@ def unknown_type(token: str) -> str:
     )
 
 
-def _differs(old: Inputs, new: Inputs, path: str) -> bool:
-    before, after = _at(old, path), _at(new, path)
-    if path == "metadata.namespace":
-        return (before or "default") != (after or "default")
-    return bool(before != after)
+def _differs(old: Any, new: Any, path: list[str]) -> bool:
+    """Whether something at or below a path differs; `name[*]` stands for each item of a list."""
+    if path == ["metadata", "namespace"]:
+        return (_at(old, path) or "default") != (_at(new, path) or "default")
+    for index, step in enumerate(path):
+        if step.endswith("[*]"):
+            before, after = (_at(each, [*path[:index], step[:-3]]) or [] for each in (old, new))
+            return any(_differs(*pair, path[index + 1 :]) for pair in zip(before, after, strict=False))
+    return bool(_at(old, path) != _at(new, path))
 
 
-def _at(obj: Inputs, path: str) -> Any:
+def _at(obj: Any, path: list[str]) -> Any:
     found: Any = obj
-    for key in path.split("."):
+    for key in path:
         found = found.get(key) if isinstance(found, Mapping) else None
     return found
-
-
-def _is_immutable(inputs: Inputs) -> bool:
-    return inputs.get("kind") in {"ConfigMap", "Secret"} and bool(inputs.get("immutable"))

@@ -21,6 +21,7 @@ from infra.local.pulumi import wire
 from infra.local.pulumi.input_check import check_inputs
 from infra.local.pulumi.kubernetes import objects, waiting
 from infra.local.pulumi.kubernetes.releases import Release
+from infra.local.pulumi.kubernetes.replacement import Mutable
 from infra.local.pulumi.provider import Provider
 from infra.local.pulumi.resources import (
     Change,
@@ -37,7 +38,16 @@ from infra.local.pulumi.resources import (
 FIELD_MANAGER = "pulumi-kubernetes"
 #: The real provider takes fields from other owners only where an object bears this.
 _PATCH_FORCE = "pulumi.com/patchForce"
-_CONFIGURATION = frozenset({"kubeconfig", "enableServerSideApply", "clusterIdentifier", "version"})
+_CONFIGURATION = frozenset(
+    {
+        "kubeconfig",
+        "enableServerSideApply",
+        "enableConfigMapMutable",
+        "enableSecretMutable",
+        "clusterIdentifier",
+        "version",
+    }
+)
 
 
 class KubernetesEndpoint(Protocol):
@@ -62,6 +72,8 @@ class KubernetesProvider(Provider):
         self._control_plane = control_plane
         self._api = KubernetesApi.from_kubeconfig(control_plane.kubeconfig)
         self._release = Release()
+        #: Said by the provider resource that was configured last; calls do not tell which one they are for.
+        self._mutable = Mutable()
 
     def close(self) -> None:
         """Close the connections to the API server."""
@@ -85,6 +97,7 @@ class KubernetesProvider(Provider):
         return Difference(difference.changed, (moved,) if other else ())
 
     def configure(self, inputs: Inputs) -> None:
+        self._mutable = Mutable.of(inputs)
         kubeconfig = inputs.get("kubeconfig")
         if kubeconfig is None:
             raise ResourceFailed(
@@ -115,7 +128,9 @@ class KubernetesProvider(Provider):
         return checked
 
     def compare(self, token: str, old: Inputs, new: Inputs) -> Difference:
-        return self._release.compare(old, new) if token == Release.token else objects.compare(old, new)
+        if token == Release.token:
+            return self._release.compare(old, new)
+        return objects.compare(old, new, self._mutable)
 
     def foresee(self, token: str, inputs: Inputs) -> Outputs:
         if token == Release.token:
