@@ -72,7 +72,7 @@ class KubernetesProvider(Provider):
         self._control_plane = control_plane
         self._api = KubernetesApi.from_kubeconfig(control_plane.kubeconfig)
         self._release = Release()
-        #: Said by the provider resource that was configured last; calls do not tell which one they are for.
+        #: What any provider resource has said: calls do not tell which they are for; pulumi-eks has its own.
         self._mutable = Mutable()
 
     def close(self) -> None:
@@ -97,7 +97,7 @@ class KubernetesProvider(Provider):
         return Difference(difference.changed, (moved,) if other else ())
 
     def configure(self, inputs: Inputs) -> None:
-        self._mutable = Mutable.of(inputs)
+        self._mutable = self._mutable.or_(Mutable.of(inputs))
         kubeconfig = inputs.get("kubeconfig")
         if kubeconfig is None:
             raise ResourceFailed(
