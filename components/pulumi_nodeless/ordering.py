@@ -4,8 +4,8 @@ The engine orders resources; `depends_on` of a component says nothing about what
 whose children have to wait hand their own dependencies on with this function.
 """
 
-from collections.abc import Sequence
-from typing import TypeVar, cast
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from typing import Any, TypeVar, cast
 
 import pulumi
 
@@ -44,9 +44,16 @@ def without_dependencies(output: pulumi.Output[ValueT]) -> pulumi.Output[ValueT]
 
     The output depends on the component, that is, on all its children: the child would wait for itself.
     """
+    # While a preview does not know the value, it is None, which nothing looks at.
+    value = cast(Callable[[], Awaitable[ValueT]], output.future)
+    return pulumi.Output(set(), _Later(value), _Later(output.is_known))
 
-    async def value() -> ValueT:
-        # While a preview does not know it, it is None, which nothing looks at.
-        return cast(ValueT, await output.future())
 
-    return pulumi.Output(set(), value(), output.is_known())
+class _Later(Awaitable[ValueT]):
+    """Asks only when somebody waits: where a program fails, nobody asks whether the value is known."""
+
+    def __init__(self, ask: Callable[[], Awaitable[ValueT]]) -> None:
+        self._ask = ask
+
+    def __await__(self) -> Generator[Any, Any, ValueT]:
+        return self._ask().__await__()
