@@ -37,6 +37,7 @@ class TypeTable:
         self.offers = PriceCube(self.types)
         """What is offered where, at what price."""
         self._values: dict[str, tuple[list[Requirement | None], NDArray[np.intp]]] = {}
+        self._carries: dict[str, bool] = {}
         self._allowed: dict[tuple[Requirement, bool], Mask] = {}
         self._offerings: dict[tuple[Requirement | None, ...], dict[int, Offering]] = {}
 
@@ -45,7 +46,10 @@ class TypeTable:
 
     def carries(self, key: str) -> bool:
         """Whether any type carries a label under the key, or says that it never does."""
-        return any(key in kind.requirements for kind in self.types)
+        known = self._carries.get(key)
+        if known is None:
+            known = self._carries[key] = any(key in kind.requirements for kind in self.types)
+        return known
 
     def carried(self, key: str) -> Sequence[Requirement | None]:
         """The distinct labels that types carry under the key; None stands for those that carry none."""
