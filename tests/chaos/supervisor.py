@@ -10,6 +10,7 @@ always. What is to happen to it stands in one folder:
 * `patience`: seconds until a machine must have joined; read again at SIGUSR1;
 * `disorder`: up to how many seconds late news come to it, each kind by another time, those of claims and
   nodes once more later; read again at SIGUSR1;
+* `poison`: whether what is called so makes the leader fail (`tests.chaos.poison`); read again at SIGUSR1;
 * `pid`: written here, the process that leads.
 
 A leader that ends in any other way ends the supervisor, with the same exit code.
@@ -38,6 +39,7 @@ from nodeless.model.events import ClaimSeen, Event, NodeSeen
 from nodeless.model.instructions import Instruction
 from nodeless.watch import ApiClient, Reflector, Watched
 from nodeless.watch.reflector import Failures
+from tests.chaos.poison import Poison
 
 
 class Deadly:
@@ -80,6 +82,7 @@ class Disorder:
 
     def __init__(self) -> None:
         self.latest = 0.0
+        self.poison = Poison()
         self._due: dict[str, float] = {}
         cluster.Reflector = self._reflector  # type: ignore[assignment, misc]
 
@@ -90,6 +93,7 @@ class Disorder:
         handle: Callable[[Event], None],
         failures: Failures | None = None,
     ) -> Reflector[Event]:
+        watched = self.poison(watched)
         return Reflector(client, watched, lambda event: self._late(handle, event), failures=failures)
 
     def _late(self, handle: Callable[[Event], None], event: Event) -> None:
@@ -115,6 +119,7 @@ def bend_time(folder: Path, disorder: Disorder) -> None:
         wrong_by[0] = float((folder / "clock").read_text())
         joining.REGISTRATION_DEADLINE = float((folder / "patience").read_text())
         disorder.latest = float((folder / "disorder").read_text())
+        disorder.poison.on = (folder / "poison").read_text() == "on"
 
     read()
     signal.signal(signal.SIGUSR1, read)

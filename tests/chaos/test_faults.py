@@ -16,6 +16,7 @@ from infra.local.kubernetes_api import KubernetesApi
 from tests.app.world import CLAIMS, NODES, an_interruption_queue
 from tests.chaos.conftest import a_world
 from tests.chaos.link import Link
+from tests.chaos.poison import READER, STEP, WRITER, objects
 from tests.chaos.world import Lives, World
 
 pytestmark = pytest.mark.cluster
@@ -238,6 +239,41 @@ def test_a_budget_that_never_yields_holds_its_node_and_no_other(led: Led) -> Non
         budget = f"/apis/policy/v1/namespaces/{world.namespace}/poddisruptionbudgets/held"
         world.api.delete(budget)
         world.gone(held)
+
+
+def test_one_poisoned_object_of_every_kind_concerns_nobody_but_itself(led: Led) -> None:
+    world, made = led.world, []
+    with deployed(world, "before", 1):
+        world.runs(before=1)
+        led.leader.set_poison("on")
+        try:
+            for body in objects(world.namespace):
+                made.append(world.api.path_of(world.api.create(body)))
+            # Others' pods get their nodes, and nodes that are deleted end.
+            world.deploy("web", 2, cpu=CPU)
+            world.runs(before=1, web=2)
+            (old, *_) = set(world.claims()) - {READER, STEP, WRITER}
+            world.api.delete(f"{CLAIMS}/{old}")
+            world.gone(old)
+            world.runs(before=1, web=2)
+            told = world.until(lambda: _quarantined(world), "what is wrong stands on the objects")
+            assert {f"Pod/{READER}", f"NodeClaim/{STEP}", f"NodePool/{STEP}"} <= told
+            # Whoever corrects a defect finds everything as it was left.
+        finally:
+            led.leader.set_poison("off")
+            for path in reversed(made):
+                world.api.delete(path, missing_ok=True)
+        world.remove_pods("web")
+        for path in made:
+            world.until(lambda path=path: world.api.find(path) is None, f"{path} is gone")  # type: ignore[misc]
+
+
+def _quarantined(world: World) -> set[str]:
+    """Kind and name of the objects that are said to be set aside, once those of all parts are."""
+    events = [*world.api.list("/api/v1/events", field_selector="reason=Quarantined")]
+    found = {f"{each['involvedObject']['kind']}/{each['involvedObject']['name']}" for each in events}
+    expected = {f"Pod/{READER}", f"NodeClaim/{STEP}", f"NodePool/{STEP}"}
+    return found if expected <= found else set()
 
 
 def test_a_webhook_that_is_down_stops_no_node(led: Led) -> None:

@@ -319,6 +319,7 @@ class Lives:
         self._write("clock", "0")
         self._write("patience", str(REGISTRATION_DEADLINE))
         self._write("disorder", "0")
+        self._write("poison", "off")
         if stop_at:
             self._write("stop-at", stop_at)
         env = environment(world.plane, world.aws, world.namespace, name, **{"LEADER_ELECT": "false", **more})
@@ -354,6 +355,11 @@ class Lives:
     def set_disorder(self, seconds: float) -> None:
         """Let news of some kinds come up to so much later than others, those of claims and nodes twice."""
         self._write("disorder", str(seconds))
+        os.kill(self.pid, signal.SIGUSR1)
+
+    def set_poison(self, state: str) -> None:
+        """`on`: what is called `poison-reader`, `poison-step` or `poison-writer` makes the leader fail."""
+        self._write("poison", state)
         os.kill(self.pid, signal.SIGUSR1)
 
     def check(self) -> None:
