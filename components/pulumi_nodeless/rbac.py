@@ -48,6 +48,7 @@ CORE_RULES: Final[tuple[Rule, ...]] = (
     Rule(("",), ("nodes",), ("get", *FOLLOW, "patch", "delete")),
     Rule(("",), ("pods",), (*FOLLOW, "delete")),
     Rule(("",), ("pods/eviction",), ("create",)),
+    Rule(("",), ("pods/status",), ("patch",)),
     Rule(("",), ("events",), ("create",)),
     Rule(("",), ("namespaces",), FOLLOW),
     Rule(("",), ("persistentvolumes", "persistentvolumeclaims", "podtemplates"), FOLLOW),

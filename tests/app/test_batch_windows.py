@@ -2,6 +2,9 @@
 
 import asyncio
 from contextlib import suppress
+from dataclasses import replace
+
+import pytest
 
 from nodeless.app.batcher import Batcher
 from nodeless.app.cluster import Cluster
@@ -10,7 +13,7 @@ from nodeless.app.provisioning import Provisioning
 from nodeless.app.settings import GlobalSettings
 from nodeless.model import events
 from nodeless.solve import pods_to_place
-from tests.factories import a_pending_pod
+from tests.factories import a_pending_pod, a_pod
 from tests.virtual_time import run_in_virtual_time
 
 
@@ -82,6 +85,33 @@ def test_pe_17_a_pod_that_found_its_place_is_planned_no_more():
         cluster.handle(events.PodSeen(a_pending_pod(node_name="there")))
 
     assert passes(35, bound_soon) == [1]
+
+
+@pytest.mark.parametrize("change", ["nothing", "expected_node_name", "started_at"])
+def test_what_the_scheduler_writes_to_pods_that_wait_starts_no_pass_and_keeps_no_window_open(change):
+    async def tried_again_and_again(cluster):
+        pods = [a_pending_pod(f"web-{number}") for number in range(40)]
+        for pod in pods:
+            cluster.handle(events.PodSeen(pod))
+        for turn in range(30):
+            await asyncio.sleep(0.3)
+            told = {"expected_node_name": f"n{turn}", "started_at": float(turn)}
+            for pod in pods:
+                cluster.handle(events.PodSeen(replace(pod, **{k: v for k, v in told.items() if k == change})))
+
+    assert passes(5, tried_again_and_again) == [1, 11]
+
+
+def test_a_pod_that_asks_for_something_else_or_for_the_first_time_is_news():
+    async def resized(cluster):
+        cluster.handle(events.PodSeen(a_pod("late")))
+        cluster.handle(events.PodSeen(a_pending_pod("web")))
+        await asyncio.sleep(3)
+        cluster.handle(events.PodSeen(a_pending_pod("web", requests={"cpu": 4000})))
+        await asyncio.sleep(3)
+        cluster.handle(events.PodSeen(a_pending_pod("late")))
+
+    assert passes(3, resized) == [1, 4, 7]
 
 
 def test_a_cluster_in_which_nothing_waits_is_searched_for_pods_once(monkeypatch):

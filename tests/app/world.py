@@ -28,8 +28,10 @@ from nodeless.app.hands import Hands
 from nodeless.app.launcher import Launcher
 from nodeless.app.lives import Lives
 from nodeless.app.metrics import Metrics
+from nodeless.app.pod_nominations import PodNominator
 from nodeless.app.pool_loop import PoolLoop
 from nodeless.app.provisioning import Provisioning
+from nodeless.app.quarantine import ErrorBoundary
 from nodeless.app.recorder import Recorder
 from nodeless.app.settings import GlobalSettings
 from nodeless.cloud.aws import AwsProvider, AwsSettings
@@ -335,11 +337,12 @@ async def a_rig(
     Lives(cluster, metrics)
     hands = Hands(client, cloud, cluster, None, recorder, metrics, namespace)
     buffers = Buffers(client, cluster)
+    nominator = PodNominator(client, cluster, hands.assert_leading, ErrorBoundary("pod", metrics))
     provisioning = Provisioning(
-        cluster, cloud, hands, recorder, metrics, settings, record=record, buffers=buffers
+        cluster, cloud, hands, recorder, metrics, settings, record, buffers, nominator
     )
     launcher = Launcher(hands, cloud, cluster, recorder, metrics, provisioning.pods_of)
-    claims = ClaimLoop(cluster, hands, launcher, metrics)
+    claims = ClaimLoop(cluster, hands, launcher, metrics, nominator=nominator)
     pools = PoolLoop(client, cluster, cloud, hands, recorder, metrics)
     collector = Collector(cluster, cloud, hands, metrics)
     drift = DriftLoop(cluster, cloud, hands, metrics)
@@ -351,9 +354,9 @@ async def a_rig(
         watched_guard(namespace, GUARD_NAME),
         *more,
     )
+    acting = (nominator, provisioning, claims, pools, disruption, drift) if act else ()
     tasks = [
-        asyncio.create_task(part.run(), name=type(part).__name__)
-        for part in (recorder, kubelets, *((provisioning, claims, pools, disruption, drift) if act else ()))
+        asyncio.create_task(part.run(), name=type(part).__name__) for part in (recorder, kubelets, *acting)
     ]
     tasks.append(asyncio.create_task(cluster.run(client, kinds)))
     try:
@@ -366,6 +369,7 @@ async def a_rig(
             cloud=cloud,
             hands=hands,
             provisioning=provisioning,
+            nominator=nominator,
             launcher=launcher,
             claims=claims,
             pools=pools,

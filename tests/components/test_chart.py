@@ -87,6 +87,7 @@ ADDED = (
     | rights("autoscaling.x-k8s.io", "capacitybuffers/status", ("patch",))
     | rights("", "podtemplates", FOLLOW)
     | rights("", "pods", ("delete",))
+    | rights("", "pods/status", ("patch",))
     | rights("storage.k8s.io", "volumeattachments", FOLLOW)
 )
 

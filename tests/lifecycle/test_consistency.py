@@ -81,3 +81,13 @@ def test_mc_18_it_stands_on_the_claim_until_it_is_over():
     )
     assert consistent(told, short) == []
     assert [status for status, _ in consistent(told, a_node(capacity=MEMORY))] == ["True"]
+
+
+@pytest.mark.parametrize("device", ["vpc.amazonaws.com/efa", "nvidia.com/gpu", "aws.amazon.com/neuron"])
+@pytest.mark.parametrize(
+    ("asked", "reported", "told"), [(0, 0, False), (1, 0, True), (0, 1, True), (1, 8, False), (0, 8, False)]
+)
+def test_a_device_that_nobody_asked_for_may_be_missing_but_not_in_part(device, asked, reported, told):
+    claim = an_initialized_claim(capacity={**MEMORY, device: 8}, requests={device: asked} if asked else {})
+    node = a_node(capacity={**MEMORY, **({device: reported} if reported else {})})
+    assert [device in message for message in failures(claim, node, NOW, "NodeShape")] == [True] * told

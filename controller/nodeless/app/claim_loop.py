@@ -16,6 +16,7 @@ from nodeless.app.launcher import Launcher, RetryLaterError
 from nodeless.app.logs import logger
 from nodeless.app.metrics import Metrics
 from nodeless.app.pod_events import PodEvents
+from nodeless.app.pod_nominations import PodNominator
 from nodeless.app.quarantine import (
     QUARANTINED,
     ErrorBoundary,
@@ -31,13 +32,14 @@ from nodeless.app.slots import Slots
 from nodeless.app.work_metrics import CLAIM_LIFECYCLE, Outcome
 from nodeless.lifecycle import ClaimView, step, step_orphan
 from nodeless.lifecycle.draining import attachments_of
+from nodeless.lifecycle.opening import is_closed
 from nodeless.lifecycle.surging import alone, succeeded
 from nodeless.model import events
 from nodeless.model.conditions import Condition, same
 from nodeless.model.events import Event
 from nodeless.model.instructions import LaunchInstance, UpdateClaimStatus
 from nodeless.model.labels import TERMINATION_FINALIZER
-from nodeless.model.nodes import Claim
+from nodeless.model.nodes import INITIALIZED_CONDITION, Claim, Node
 from nodeless.model.pods import Pod
 from nodeless.model.snapshot import Snapshot
 from nodeless.watch import ApiError
@@ -60,6 +62,7 @@ class ClaimLoop:
         launcher: Launcher,
         metrics: Metrics,
         recorder: Recorder | None = None,
+        nominator: PodNominator | None = None,
     ) -> None:
         self._boundary = ErrorBoundary("claim", metrics, recorder)
         self._cluster = cluster
@@ -73,6 +76,9 @@ class ClaimLoop:
         self._launch_after: dict[str, float] = {}
         self._pod_events = PodEvents()
         self._log = logger("lifecycle")
+        self._nominator = nominator
+        if nominator is not None:
+            nominator.on_complete(self._queue.add)
         cluster.listen(self._on_event)
 
     def _on_event(self, event: Event, before: Snapshot, after: Snapshot) -> None:
@@ -244,6 +250,7 @@ class ClaimLoop:
             pod for each in (node, *twins) if each is not None for pod in snapshot.pods_on(each.name)
         )
         names = (claim.name, node.name if node else "")
+        expecting = self._nominator if self._opens(claim, node) else None
         return ClaimView(
             claim=claim,
             node=node,
@@ -256,9 +263,16 @@ class ClaimLoop:
             buffered=any(name in snapshot.buffered for name in names),
             nominated_until=max(snapshot.nominations.get(name, 0.0) for name in names),
             instance_gone=claim.name in self._hands.instances.gone,
+            expects_pods=expecting is not None and expecting.expects(claim),
+            awaits_nominations=expecting is not None and node is not None and expecting.awaits(claim, node),
             alone=self._alone(snapshot, claim, pods),
             succeeded=succeeded(snapshot, pods) if claim.deletion_timestamp is not None else frozenset(),
         )
+
+    @staticmethod
+    def _opens(claim: Claim, node: Node | None) -> bool:
+        """Whether the claim's node has joined and is not open for pods yet."""
+        return node is not None and not claim.is_true(INITIALIZED_CONDITION) and is_closed(node)
 
     def _alone(self, snapshot: Snapshot, claim: Claim, pods: tuple[Pod, ...]) -> frozenset[str]:
         if claim.deletion_timestamp is None:

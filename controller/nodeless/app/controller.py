@@ -45,6 +45,7 @@ from nodeless.app.measured_capacity import MeasuredCapacity
 from nodeless.app.measured_cloud import measured
 from nodeless.app.metrics import Metrics
 from nodeless.app.offering_metrics import OfferingMetricsLoop
+from nodeless.app.pod_nominations import PodNominator
 from nodeless.app.pool_loop import PoolLoop
 from nodeless.app.probes import health_application, metrics_application, serve
 from nodeless.app.process_settings import ProcessSettings
@@ -289,6 +290,7 @@ class Controller:
         )
         decisions = process.decisions_folder
         record = DecisionFiles(Path(decisions), process.decisions_kept).record if decisions else None
+        nominator = PodNominator(client, cluster, hands.assert_leading, self._boundary("pod"))
         provisioning = Provisioning(
             cluster,
             cloud,
@@ -298,6 +300,7 @@ class Controller:
             settings.current,
             record,
             Buffers(client, cluster, self._boundary("capacity buffer")),
+            nominator,
         )
         settings.listen(provisioning.use)
         launcher = Launcher(
@@ -309,7 +312,7 @@ class Controller:
             provisioning.pods_of,
             resource_names=settings.current.node_name_convention == "resource-name",
         )
-        claims = ClaimLoop(cluster, hands, launcher, self._metrics, self._recorder)
+        claims = ClaimLoop(cluster, hands, launcher, self._metrics, self._recorder, nominator)
         measured_capacity = MeasuredCapacity(client, cluster, cloud, process.namespace)
         pools = PoolLoop(client, cluster, cloud, hands, self._recorder, self._metrics)
         collector = Collector(cluster, cloud, hands, self._metrics)
@@ -331,6 +334,7 @@ class Controller:
             self._metrics.cluster.watch(lambda: cluster.snapshot)
             loops = self._boundary("loop")
             for loop in (
+                nominator,
                 provisioning,
                 claims,
                 pools,

@@ -19,6 +19,7 @@ from nodeless.app.culprits import culprits
 from nodeless.app.hands import Hands
 from nodeless.app.logs import logger
 from nodeless.app.metrics import Metrics
+from nodeless.app.pod_nominations import PodNominator
 from nodeless.app.pool_catalogs import pool_catalogs, pool_subnets
 from nodeless.app.recorder import Recorder
 from nodeless.app.relaunch_guard import RelaunchGuard
@@ -40,6 +41,7 @@ from nodeless.model.instance_types import InstanceType
 from nodeless.model.instructions import CreateClaim, PublishEvent
 from nodeless.model.namespaces import Namespace
 from nodeless.model.plan import Plan, PlannedNode, Refusal
+from nodeless.model.pods import Pod
 from nodeless.model.snapshot import Snapshot
 from nodeless.solve import pods_to_place, static_shortage, with_placeholders
 from nodeless.solve.pods.buffers import buffer_of
@@ -68,7 +70,9 @@ class Provisioning:
         settings: GlobalSettings,
         record: Record | None = None,
         buffers: Buffers | None = None,
+        nominator: PodNominator | None = None,
     ) -> None:
+        self._nominator = nominator
         self._buffers = buffers
         self._cluster = cluster
         self._cloud = cloud
@@ -107,7 +111,8 @@ class Provisioning:
     def _on_event(self, event: Event, before: Snapshot, _after: Snapshot) -> None:
         match event:
             case events.PodSeen(pod) if pod.provisionable:
-                self._batcher.trigger(pod.uid)
+                if _asks_for_something_new(pod, before.pods.get(pod.key)):
+                    self._batcher.trigger(pod.uid)
             case events.PodSeen(pod) if pod.node_name:
                 self._guard.forget(pod.uid)
             case events.PodGone(key) if key in before.pods:
@@ -253,6 +258,7 @@ class Provisioning:
 
     async def _launch(self, plan: Plan, situation: Situation) -> None:
         if not plan.new_nodes:
+            self._expect(plan, snapshot, ())
             return
         snapshot, now = situation.snapshot, situation.now
         cause = f"pass:{now:.3f}"
@@ -284,6 +290,7 @@ class Provisioning:
             )
         given_up = plan.given_up()
         # Each claim stands for itself: one refused write must not take the others with it.
+        self._expect(plan, snapshot, [create.claim.name for create in creates])
         outcomes = await asyncio.gather(
             *(self._create(create, now) for create in creates), return_exceptions=True
         )
@@ -308,6 +315,16 @@ class Provisioning:
         for pod, refusal in await culprits(situation, node, error, self._hands.claims.offer):
             self._resting.refused(pod, refusal, situation.snapshot)
         self._trigger_pending()
+
+    def _expect(self, plan: Plan, snapshot: Snapshot, claims: Sequence[str]) -> None:
+        """Have the pods of the pass nominated where it expects them, once their nodes are there."""
+        if self._nominator is None:
+            return
+        places = {key: place for key, place in plan.placements.items() if not buffer_of(key)}
+        for node, name in zip(plan.new_nodes, claims, strict=True):
+            places.update(dict.fromkeys(node.pods, name))
+        considered = [*places, *(refusal.pod for refusal in plan.refusals)]
+        self._nominator.expect((snapshot.pods[key] for key in considered if key in snapshot.pods), places)
 
     async def _create(self, create: CreateClaim, now: float) -> None:
         await self._hands.carry_out((create,))
@@ -353,3 +370,11 @@ def _relabelled(before: Snapshot, namespace: Namespace) -> bool:
     """Whether a known namespace bears other labels now, by which pods of others may mean its pods."""
     known = before.namespaces.get(namespace.name)
     return known is not None and known != namespace
+
+
+def _asks_for_something_new(pod: Pod, known: Pod | None) -> bool:
+    """Whether a pod that needs capacity did not do so before, or asks for something else now.
+
+    kube-scheduler writes to a pod each time it tries it in vain: that is no news.
+    """
+    return known is None or known.uid != pod.uid or not known.provisionable or known.shape != pod.shape

@@ -60,7 +60,11 @@ def _failures(claim: Claim, node: Node, now: float) -> tuple[str, ...]:
 
 
 def _short(name: str, claim: Claim, node: Node) -> bool:
-    return node.capacity.get(name, 0) < LEAST_CAPACITY * claim.capacity[name]
+    has = node.capacity.get(name, 0)
+    if not has and "/" in name and not claim.requests.get(name):
+        # A device (a GPU, EFA) that nobody asked for: then nobody needs its plugin on the node either.
+        return False
+    return has < LEAST_CAPACITY * claim.capacity[name]
 
 
 def _shortage(name: str, claim: Claim, node: Node) -> str:

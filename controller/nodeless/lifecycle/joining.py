@@ -5,6 +5,7 @@ minutes, a registered node within fifteen.
 """
 
 from nodeless.api.kinds import NODE_CLAIM
+from nodeless.lifecycle.opening import closed_until, opened
 from nodeless.lifecycle.view import ClaimView, Step, cause_of, changed_condition
 from nodeless.model.instructions import (
     AddFinalizer,
@@ -123,7 +124,7 @@ def step_registration(view: ClaimView, now: float) -> Step:
                 node.name,
                 labels={**claim.labels, REGISTERED: "true"},
                 annotations=_own_annotations(claim),
-                taints=_registered_taints(claim, node),
+                taints=_registered_taints(claim, node, closed=closed_until(view, now) is not None),
                 add_finalizer=TERMINATION_FINALIZER,
                 owner_claim=claim,
                 stage="registered node",
@@ -137,9 +138,9 @@ def step_registration(view: ClaimView, now: float) -> Step:
     return Step(tuple(instructions), now + LOOK_AGAIN)
 
 
-def _registered_taints(claim: Claim, node: Node) -> tuple[Taint, ...]:
-    """The node's taints without the unregistered one, and those of the claim that it lacks."""
-    kept = tuple(taint for taint in node.taints if taint.key != UNREGISTERED_TAINT)
+def _registered_taints(claim: Claim, node: Node, *, closed: bool) -> tuple[Taint, ...]:
+    """The node's taints, and the claim's that it lacks; `closed` keeps the unregistered one."""
+    kept = node.taints if closed else opened(node.taints)
     if node.labels.get(DO_NOT_SYNC_TAINTS) == "true":
         return kept
     wanted = (*claim.taints, *claim.startup_taints)

@@ -13,6 +13,7 @@ from nodeless.lifecycle.joining import (
     step_registration,
     step_vanished_node,
 )
+from nodeless.lifecycle.opening import step_opening
 from nodeless.lifecycle.rebooting import step_rebooting
 from nodeless.lifecycle.termination import step_termination
 from nodeless.lifecycle.view import ClaimView, Step, cause_of
@@ -57,7 +58,10 @@ def _step_living(view: ClaimView, now: float) -> Step:
     if claim.is_true(REBOOTING):
         return step_rebooting(view, now)
     if not claim.is_true(INITIALIZED_CONDITION):
-        return step_initialization(view, now)
+        opening = step_opening(view, now)
+        if opening.again_at is not None and view.node.ready:
+            return opening
+        return _together((opening, step_initialization(view, now)))
     return step_emptiness(view, now)
 
 

@@ -29,6 +29,10 @@ class ClaimView:
     """Keys of pods that get a successor before they leave (`surging`)."""
     succeeded: frozenset[str] = frozenset()
     """Keys of pods whose successor has been made, though it may not be ready yet."""
+    expects_pods: bool = False
+    """Pods that wait are to be nominated to the node."""
+    awaits_nominations: bool = False
+    """Not all of them are yet."""
     twins: tuple[Node, ...] = ()
     """Other Nodes of the same instance (it joined again under another name)."""
 

@@ -1,0 +1,46 @@
+"""When a node that has joined is opened for pods: the taint `karpenter.sh/unregistered` comes off.
+
+At once, as in Karpenter, unless pods are to be nominated to it: then they are nominated first, and they
+are nominated only when it is ready, for kube-scheduler takes back the nomination of a pod that it tries
+in vain. No pod can run on a node that is not ready, so nobody waits longer for that; and a node that does
+not get ready is opened all the same after a minute.
+"""
+
+from nodeless.lifecycle.view import ClaimView, Step, cause_of
+from nodeless.model.instructions import UpdateNode
+from nodeless.model.labels import UNREGISTERED_TAINT
+from nodeless.model.nodes import Node
+from nodeless.model.taints import Taint
+
+#: Seconds from a node's creation after which it is opened, whoever was to be nominated.
+LONGEST_WAIT = 60.0
+
+
+def closed_until(view: ClaimView, now: float) -> float | None:
+    """Until when a node that has joined must not be opened yet; None: it may be opened."""
+    node = view.node
+    if node is None or not view.expects_pods or (node.ready and not view.awaits_nominations):
+        return None
+    until = node.created_at + LONGEST_WAIT
+    return until if now < until else None
+
+
+def step_opening(view: ClaimView, now: float) -> Step:
+    """Open a registered node that was kept closed."""
+    node = view.node
+    if node is None or not node.registered or not is_closed(node):
+        return Step()
+    until = closed_until(view, now)
+    if until is not None:
+        return Step((), until)
+    update = UpdateNode(cause_of(view.claim), node.name, taints=opened(node.taints), stage="opened node")
+    return Step((update,))
+
+
+def is_closed(node: Node) -> bool:
+    return any(taint.key == UNREGISTERED_TAINT for taint in node.taints)
+
+
+def opened(taints: tuple[Taint, ...]) -> tuple[Taint, ...]:
+    """The taints without the one that keeps pods off a node which is not registered."""
+    return tuple(taint for taint in taints if taint.key != UNREGISTERED_TAINT)
