@@ -10,10 +10,11 @@ from nodeless.api.kinds import NODE_CLAIM
 from nodeless.api.reading import read_any_claim
 from nodeless.api.writing import claim_status, conditions_to_api, write_claim
 from nodeless.app.cluster import Cluster
+from nodeless.lifecycle.joining import NOT_JOINED
 from nodeless.model.events import ClaimSeen
 from nodeless.model.labels import LONGEST_LABEL_VALUE
 from nodeless.model.labels import NODE_CLAIM as NODE_CLAIM_LABEL
-from nodeless.model.nodes import LAUNCHED, Claim, Condition, Instance
+from nodeless.model.nodes import LAUNCHED, REGISTERED_CONDITION, Claim, Condition, Instance
 from nodeless.watch import ApiClient, ApiError
 
 
@@ -63,7 +64,7 @@ class ClaimWriter:
             image_id=instance.image_id,
             capacity={name: amount for name, amount in instance.capacity.items() if amount},
             allocatable={name: amount for name, amount in instance.allocatable.items() if amount},
-            conditions=_merged(labelled.conditions, (Condition(LAUNCHED, "True", LAUNCHED, "", now),)),
+            conditions=_merged(labelled.conditions, _launched(labelled, now)),
         )
         return self._seen(await self._client.patch(f"{path}/status", {"status": claim_status(launched)}))
 
@@ -127,6 +128,14 @@ class ClaimWriter:
         claim = read_any_claim(document)
         self._cluster.handle(ClaimSeen(claim))
         return claim
+
+
+def _launched(claim: Claim, now: float) -> tuple[Condition, ...]:
+    """What holds of a claim from its launch on; that its node is to come is said with it, in one write."""
+    launched = Condition(LAUNCHED, "True", LAUNCHED, "", now)
+    if claim.condition(REGISTERED_CONDITION) is not None:
+        return (launched,)
+    return launched, Condition(REGISTERED_CONDITION, "Unknown", *NOT_JOINED, now)
 
 
 def _merged(present: tuple[Condition, ...], changed: tuple[Condition, ...]) -> tuple[Condition, ...]:

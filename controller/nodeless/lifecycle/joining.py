@@ -45,6 +45,8 @@ from nodeless.model.nodes import (
 from nodeless.model.taints import Taint
 
 LAUNCH_DEADLINE = 5 * 60.0
+#: Reason and message of the condition `Registered` from the launch to the node.
+NOT_JOINED = ("NodeNotFound", "the node has not joined yet")
 REGISTRATION_DEADLINE = 15 * 60.0
 #: How soon a claim is looked at again when nothing that we watch would wake it.
 LOOK_AGAIN = 30.0
@@ -112,8 +114,8 @@ def step_registration(view: ClaimView, now: float) -> Step:
             REGISTERED_CONDITION,
             "Unknown",
             now,
-            reason="NodeNotFound",
-            message="the node has not joined yet",
+            reason=NOT_JOINED[0],
+            message=NOT_JOINED[1],
         )
         return Step(_status(claim, missing), min(deadline, now + LOOK_AGAIN))
     instructions: list[Instruction] = []

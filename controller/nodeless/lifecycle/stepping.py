@@ -17,7 +17,7 @@ from nodeless.lifecycle.opening import step_opening
 from nodeless.lifecycle.rebooting import step_rebooting
 from nodeless.lifecycle.termination import step_termination
 from nodeless.lifecycle.view import ClaimView, Step, cause_of
-from nodeless.model.instructions import DeleteClaim, RemoveFinalizer
+from nodeless.model.instructions import DeleteClaim, Instruction, RemoveFinalizer, UpdateClaimStatus
 from nodeless.model.labels import TERMINATION_FINALIZER
 from nodeless.model.nodes import INITIALIZED_CONDITION, LAUNCHED, REBOOTING, REGISTERED_CONDITION, Node
 
@@ -59,18 +59,34 @@ def _step_living(view: ClaimView, now: float) -> Step:
         return step_rebooting(view, now)
     if not claim.is_true(INITIALIZED_CONDITION):
         opening = step_opening(view, now)
-        if opening.again_at is not None and view.node.ready:
+        if opening.instructions or (opening.again_at is not None and view.node.ready):
             return opening
         return _together((opening, step_initialization(view, now)))
     return step_emptiness(view, now)
 
 
 def _together(steps: Iterable[Step]) -> Step:
-    """All their instructions in order; the earliest time counts."""
+    """All their instructions in order, neighbouring writes of one status as one; the earliest time counts."""
     some = tuple(steps)
     times = [each.again_at for each in some if each.again_at is not None]
-    return Step(
-        tuple(instruction for each in some for instruction in each.instructions), min(times, default=None)
+    instructions: list[Instruction] = []
+    for instruction in (instruction for each in some for instruction in each.instructions):
+        before = instructions[-1] if instructions else None
+        if isinstance(before, UpdateClaimStatus) and isinstance(instruction, UpdateClaimStatus):
+            instructions[-1] = _as_one(before, instruction)
+        else:
+            instructions.append(instruction)
+    return Step(tuple(instructions), min(times, default=None))
+
+
+def _as_one(first: UpdateClaimStatus, second: UpdateClaimStatus) -> UpdateClaimStatus:
+    """Two writes of one claim's status; the later one counts where both say something."""
+    return UpdateClaimStatus(
+        second.cause,
+        second.name,
+        (*first.conditions, *second.conditions),
+        first.node_name if second.node_name is None else second.node_name,
+        first.last_pod_event if second.last_pod_event is None else second.last_pod_event,
     )
 
 
