@@ -258,7 +258,7 @@ class Provisioning:
 
     async def _launch(self, plan: Plan, situation: Situation) -> None:
         if not plan.new_nodes:
-            self._expect(plan, snapshot, ())
+            self._expect(plan, situation.snapshot, ())
             return
         snapshot, now = situation.snapshot, situation.now
         cause = f"pass:{now:.3f}"
