@@ -231,17 +231,29 @@ def test_the_wait_between_tries_is_bounded_however_often_a_step_failed():
     asyncio.run(scenario())
 
 
-def test_an_unexpected_error_in_one_step_ends_the_loop_with_that_error():
+def test_an_unexpected_error_in_one_launch_concerns_its_claim_alone():
     async def scenario():
+        launched = []
+
         class Broken(Launches):
-            async def launch(self, _claim, _waiting):
-                raise KeyError("a bug")
+            async def launch(self, claim, _waiting):
+                if claim.name == "broken":
+                    raise KeyError("a bug")
+                launched.append(claim.name)
+
+        class Hands(NoHands):
+            async def carry_out(self, instructions):
+                """Conditions that tell of the failure."""
 
         cluster = Cluster()
-        loop = ClaimLoop(cluster, NoHands(), Broken(), Metrics())
-        cluster.handle(ClaimSeen(waiting_claim()))
-        with pytest.raises(ExceptionGroup) as caught:
-            await asyncio.wait_for(loop.run(), 5)
-        assert caught.group_contains(KeyError)
+        loop = ClaimLoop(cluster, Hands(), Broken(), Metrics())
+        work = asyncio.create_task(loop.run())
+        for name in ("broken", "good"):
+            cluster.handle(ClaimSeen(a_claim(name, created_at=time.time())))
+        await eventually(lambda: launched and "KeyError" in loop._boundary.cause("broken"))
+        assert set(launched) == {"good"}
+        assert not work.done()
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
 
     asyncio.run(scenario())

@@ -13,7 +13,7 @@ from aiohttp import web
 from nodeless.app.leadership import LEASE_NAME
 from nodeless.watch import ApiClient, ApiError
 from nodeless.watch.errors import AnswerTooLarge
-from nodeless.watch.lanes import Lane, lane_of
+from nodeless.watch.lanes import Lane, Pauses, lane_of
 
 EVICTION = "/api/v1/namespaces/ns/pods/{}/eviction"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/ns/leases"
@@ -167,5 +167,24 @@ def test_an_answer_without_end_is_cut_and_a_list_of_large_objects_comes_in_small
             with pytest.raises(AnswerTooLarge):
                 await client.get("/endless")
             assert await client.list("/api/v1/things") == items
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("told", "seconds"),
+    [
+        ("3", 3),
+        ("9" * 400, 10),
+        ("1234abc", 1),
+        ("", 1),
+        ("-5", 1),
+        ("٣", 1),
+        ("Wed, 21 Oct 2026 07:28:00 GMT", 1),
+    ],
+)
+def test_a_lane_pauses_for_a_bounded_time_whatever_the_header_says(told, seconds):
+    async def scenario():
+        assert Pauses().pause(Lane.CALLS, told) == seconds
 
     asyncio.run(scenario())

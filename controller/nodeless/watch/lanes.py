@@ -45,7 +45,7 @@ class Pauses:
 
     def pause(self, lane: Lane, retry_after: str) -> float:
         """Hold a lane for as long as the server's header says; gives back the seconds."""
-        seconds = float(retry_after) if retry_after.isascii() and retry_after[:4].isdigit() else _USUAL_PAUSE
+        seconds = float(retry_after) if retry_after.isascii() and retry_after.isdigit() else _USUAL_PAUSE
         seconds = min(seconds, _LEASE_PAUSE if lane is Lane.LEASE else _LONGEST_PAUSE)
         until = asyncio.get_running_loop().time() + seconds
         self._until[lane] = max(until, self._until.get(lane, 0.0))
