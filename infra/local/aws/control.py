@@ -9,7 +9,7 @@
   the question is not recorded as a call;
 * `GET reboots`: how often each instance was rebooted, by id;
 * `GET faults` and `PUT faults`: `{capacity, quotas, errors, throttle, unreachable, impaired, scheduled,
-  consistency, profiles, boot, delay, lost}`, what is left out is off.
+  consistency, profiles, boot, delay, lost, garbled}`, what is left out is off.
   `capacity` is a list of `{instanceType?, zone?, capacityType?, remaining?, code?}`: pools that can give so
   many instances more (default 0), and what EC2 says then (default: insufficient capacity); `quotas` maps
   capacity types to the vCPUs that may run; `errors` maps actions to `{code, message?, status?, times?}` with
@@ -21,7 +21,8 @@
   outcome?}`: new instances take so much longer, and join (`joins`, the default), never join (`never`) or are
   ended by EC2 (`terminated`); `delay` maps actions to seconds by which their answers come late, after what
   was asked for has been done; `lost` maps actions to how many of their answers to come never arrive, though
-  what was asked for has been done;
+  what was asked for has been done; `garbled` is `{chance, seed?, principal?, actions?}`: this part of the
+  answers arrives changed (`infra.local.aws.garbling`), of all or of those to some principal or actions;
 * `POST interruptions` takes `{instanceId, kind?, state?, after?, region?}` and sends the warning to the event
   bus: `kind` is `spot` (the default; the instance goes `after` seconds later, or 120), `rebalance`,
   `scheduled-change`, `state-change` (to `state`) or `reservation`;
@@ -49,6 +50,7 @@ from infra.local.aws.state import (
     CapacityFault,
     ClusterIdentity,
     Faults,
+    GarbledFault,
     LocalState,
 )
 
@@ -138,7 +140,13 @@ def _faults(document: Mapping[str, Any]) -> Faults:
         boot=tuple(_boot(each) for each in document.get("boot", [])),
         delay={str(action): float(seconds) for action, seconds in document.get("delay", {}).items()},
         lost={str(action): int(times) for action, times in document.get("lost", {}).items()},
+        garbled=_garbled(document.get("garbled", {})),
     )
+
+
+def _garbled(given: Mapping[str, Any]) -> GarbledFault:
+    actions = tuple(map(str, given.get("actions", ())))
+    return GarbledFault(**{**given, "actions": actions})
 
 
 def _pool(pool: Mapping[str, Any]) -> CapacityFault:
@@ -191,6 +199,7 @@ def _faults_document(faults: Faults) -> dict[str, Any]:
         ],
         "delay": faults.delay,
         "lost": faults.lost,
+        "garbled": asdict(faults.garbled),
     }
 
 

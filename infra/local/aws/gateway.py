@@ -1,9 +1,9 @@
 """The WSGI application of the local AWS: every request passes here before moto sees it.
 
 In this order: control endpoints; the `unreachable` fault; who calls; the `throttle` fault; DryRun; our own
-handler for the call if there is one, else moto; the `delay` and `lost` faults of the answer. Errors leave in
-AWS's words and the wire protocol of the service, and every AWS call is recorded. Handlers are found by
-(service, operation) in `infra.local.aws.handlers`.
+handler for the call if there is one, else moto; the `delay`, `lost` and `garbled` faults of the answer.
+Errors leave in AWS's words and the wire protocol of the service, and every AWS call is recorded. Handlers
+are found by (service, operation) in `infra.local.aws.handlers`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterable
 from functools import cache
 from http import HTTPStatus
+from random import Random
 from typing import Any
 from urllib.parse import parse_qs, unquote
 
@@ -24,6 +25,7 @@ from botocore.model import OperationNotFoundError
 from infra.local.aws import control
 from infra.local.aws.calls import AwsError, Call, Handlers, digest
 from infra.local.aws.credentials import Scope, authenticate, scope_of
+from infra.local.aws.garbling import garble
 from infra.local.aws.moto_internals import (
     MotoError,
     MotoServer,
@@ -133,7 +135,18 @@ class Gateway:
             time.sleep(late)
         if self._state.take_loss(operation or ""):
             _drop(environ)
-        return answer
+        return self._garbled(answer, operation or "", str(entry["principal"] or ""))
+
+    def _garbled(self, answer: WireResponse, operation: str, principal: str) -> WireResponse:
+        fault = self._state.faults.garbled
+        if not fault.chance or fault.principal not in principal:
+            return answer
+        if fault.actions and operation not in fault.actions:
+            return answer
+        # Each call by itself, so that what other clients ask meanwhile changes nothing.
+        self._state.garbled_calls[operation] += 1
+        random = Random(f"{fault.seed} {operation} {self._state.garbled_calls[operation]}")
+        return garble(answer, random) if random.random() < fault.chance else answer
 
     def _handle(
         self,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -87,6 +87,19 @@ class CallFault:
 
 
 @dataclass(slots=True)
+class GarbledFault:
+    """Answers that arrive garbled (`infra.local.aws.garbling`)."""
+
+    #: Of how many answers, 0 to 1.
+    chance: float = 0.0
+    seed: int = 0
+    #: Only answers to principals whose ARN contains this.
+    principal: str = ""
+    #: Only answers to these actions; none: to all.
+    actions: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
 class Faults:
     """Faults switched on over `PUT /nodeless/faults`."""
 
@@ -113,6 +126,7 @@ class Faults:
     delay: dict[str, float] = field(default_factory=dict)
     #: Actions of which so many answers to come are lost on the way; what they do is done.
     lost: dict[str, int] = field(default_factory=dict)
+    garbled: GarbledFault = field(default_factory=GarbledFault)
 
 
 @dataclass(slots=True)
@@ -133,6 +147,8 @@ class LocalState:
     instance_details: dict[str, Any] = field(default_factory=dict)
     #: How often each instance was rebooted, by id: nothing that EC2 tells shows it.
     reboots: dict[str, int] = field(default_factory=dict)
+    #: Calls whose answer may have been garbled, by action.
+    garbled_calls: Counter[str] = field(default_factory=Counter)
     #: EKS clusters by name.
     clusters: dict[str, Any] = field(default_factory=dict)
     #: Rendered answers of calls whose answer never changes.

@@ -15,6 +15,7 @@ from botocore.exceptions import (
 from botocore.exceptions import (
     ConnectionError as AwsConnectionError,
 )
+from botocore.parsers import ResponseParserError
 
 from nodeless.cloud import CloudError, CloudUnavailable, CredentialsRefused
 from nodeless.cloud.aws.launch_failures import IMAGE_FORBIDDEN, denial, refusal
@@ -39,6 +40,10 @@ _REFUSED = frozenset(
         "UnrecognizedClientException",
     }
 )
+#: What botocore raises of an answer that is not in AWS's form: its own error, or what its parsers trip over.
+UNREADABLE = (ResponseParserError, AttributeError, KeyError, TypeError, ValueError)
+#: Characters of such an error that are told: it may quote the whole answer.
+_LONGEST_CAUSE = 300
 #: Codes for a lack of permission.
 FORBIDDEN = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"})
 #: Before what EC2 says in a form that only an administrator can have decoded.
@@ -77,10 +82,17 @@ class AwsCallRefused(CloudError):
         self.code = code
 
 
-def translate(error: BotoCoreError | ClientError, service: str, operation: str, url: str) -> CloudError:
-    """The error of this room that says the same."""
+def translate(error: Exception, service: str, operation: str, url: str) -> CloudError:
+    """The error of this package that says the same of a failed call, whatever botocore made of its answer."""
     if isinstance(error, ClientError):
         return _client_error(error, service, operation, url)
+    if not isinstance(error, BotoCoreError):
+        return CloudUnavailable(
+            service,
+            f"{service}:{operation} at {url}: the answer cannot be read: {type(error).__name__}: "
+            f"{str(error)[:_LONGEST_CAUSE]}",
+            "look at what answers there: a proxy, or an endpoint that is not AWS's",
+        )
     if isinstance(error, _NO_CREDENTIALS):
         return CredentialsRefused(
             service,

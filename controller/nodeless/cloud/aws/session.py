@@ -20,7 +20,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from nodeless import __version__
-from nodeless.cloud.aws.errors import translate
+from nodeless.cloud.aws.errors import UNREADABLE, translate
 from nodeless.cloud.aws.times import read_time
 
 T = TypeVar("T")
@@ -176,7 +176,7 @@ def invoke(client: Any, method: str, request: Mapping[str, Any]) -> dict[str, An
     """A call with its errors translated; blocks."""
     try:
         answer: dict[str, Any] = getattr(client, method)(**request)
-    except (BotoCoreError, ClientError) as error:
+    except (BotoCoreError, ClientError, *UNREADABLE) as error:
         raise _translated(error, client, method) from error
     return answer
 
@@ -186,10 +186,10 @@ def each_entry(client: Any, method: str, request: Mapping[str, Any], member: str
     try:
         for page in client.get_paginator(method).paginate(**request):
             yield from page.get(member, ())
-    except (BotoCoreError, ClientError) as error:
+    except (BotoCoreError, ClientError, *UNREADABLE) as error:
         raise _translated(error, client, method) from error
 
 
-def _translated(error: BotoCoreError | ClientError, client: Any, method: str) -> Exception:
+def _translated(error: Exception, client: Any, method: str) -> Exception:
     operation = "".join(word.capitalize() for word in method.split("_"))
     return translate(error, client.meta.service_model.service_name, operation, client.meta.endpoint_url)
