@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -206,6 +206,3 @@ def _pod_specs(kind: Kind, spec: Object) -> Iterator[Object]:
     inner = spec.get("template")
     if kind.api_version == "apps/v1" and isinstance(inner, dict) and isinstance(inner.get("spec"), dict):
         yield inner["spec"]
-
-
-Draw = Callable[[], tuple[Kind, Object]]

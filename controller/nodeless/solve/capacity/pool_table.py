@@ -141,11 +141,6 @@ class PoolTable:
         """The host ports that daemons hold on some of the types."""
         return tuple(port for ports, where in self._daemon_ports if where[rows].any() for port in ports)
 
-    def forget(self) -> None:
-        """Let go of what was asked for one class after the other: much of it will not be asked again."""
-        self._fresh.clear()
-        self._grown.clear()
-
     def free_ports(self, ports: tuple[HostPort, ...]) -> Mask:
         """The types on which no daemon holds one of the host ports."""
         free = np.ones(len(self.table), dtype=np.bool_)
