@@ -2,12 +2,17 @@
 
 import json
 import re
+from functools import reduce
 
 import pytest
 
 from nodeless import __version__
 from nodeless.explain.decisions import Situation, write
+from nodeless.model.events import ClaimSeen, NodeSeen, PodSeen, PoolSeen
+from nodeless.model.snapshot import Snapshot
 from nodeless.solve import Policy
+from nodeless.state import apply
+from nodeless.state.expected import uid_digest
 from tests.api.manifests import node_template, provisioner
 from tests.app.planning import EXAMPLES, a_workload, nodeless, report, why
 from tests.solve.factories import FAMILY, claim, node, pods, pool, running, snapshot
@@ -103,6 +108,24 @@ def test_why_of_a_node_that_stands_tells_what_its_claim_remembers(saved):
 
     assert "when it was planned: 1 pod of Provisioner/default needs cpu 1\n" in told
     assert "when it was planned: next: large, spot in z1, 0.5 USD/h\n" in told
+
+
+def test_why_of_a_node_that_stands_tells_where_the_pods_went_that_it_was_planned_for(tmp_path):
+    here, there, waiting, gone = pods(4)
+    digests = ",".join(uid_digest(pod.uid) for pod in (here, there, waiting, gone))
+    own = claim(
+        "default-abcde", annotations={"nodeless.dev/planned-pods": digests}, provider_id="aws:///z1/i-n1"
+    )
+    on = [running(here, "n1"), running(there, "n2"), waiting]
+    events = [ClaimSeen(own), NodeSeen(node("n1")), NodeSeen(node("n2")), *map(PodSeen, on), PoolSeen(pool())]
+    seen = reduce(apply, events, Snapshot())
+    path = tmp_path / "cluster.json"
+    path.write_bytes(write(Situation(seen, dict.fromkeys(seen.pools, FAMILY), Policy(), 0.0), __version__))
+
+    assert (
+        "of the 4 pods that it was planned for 1 run here; 1 wait for it; "
+        "1 went elsewhere: default/web-1 (n2); 1 are gone\n"
+    ) in why("n1", "--snapshot", path).stdout
 
 
 def test_why_of_what_is_not_there_names_what_is_near():

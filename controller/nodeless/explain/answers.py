@@ -13,11 +13,13 @@ from nodeless.explain.why import why
 from nodeless.explain.words import amounts, count, listed, price
 from nodeless.model.instance_types import Catalog
 from nodeless.model.labels import PLANNED_BECAUSE
+from nodeless.model.nodes import Claim
 from nodeless.model.plan import Plan
 from nodeless.model.resources import CPU, MEMORY
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.workloads import workload_of
 from nodeless.solve.capacity.pricing import priced
+from nodeless.state.expected import planned_for
 from nodeless.state.saving import plain
 
 _IGNORED = "is not looked at: the scheduler has not refused it, or it is not for our nodes"
@@ -59,7 +61,7 @@ def answer(situation: Situation, plan: Plan, name: str, wider: Catalog | None = 
         return _of_pod(situation, plan, name if name in keys else keys[0], (*new, *standing), launches, wider)
     for fill in (*new, *standing):
         if fill.name == name:
-            told = _of_node(fill, plan, launches.get(name), _planned_because(snapshot, fill.name))
+            told = _of_node(fill, plan, launches.get(name), _planned(snapshot, fill.name))
             judgement = None if name in launches else judged(situation, name)
             if judgement is None:
                 return told
@@ -71,12 +73,33 @@ def answer(situation: Situation, plan: Plan, name: str, wider: Catalog | None = 
     raise NotThere(f"{name} is neither pod nor node; hint: there is {listed(sorted(near)) or 'none'}")
 
 
-def _planned_because(snapshot: Snapshot, name: str) -> tuple[str, ...]:
-    """What the controller noted on the claim of a node that stands, or starts."""
+def _planned(snapshot: Snapshot, name: str) -> tuple[str, ...]:
+    """What the controller noted on the claim of a node that stands, or starts, and what became of it."""
     node = snapshot.nodes.get(name)
     claim = snapshot.claim_of(node) if node is not None else snapshot.claims.get(name)
-    text = claim.annotations.get(PLANNED_BECAUSE, "") if claim is not None else ""
-    return tuple(f"when it was planned: {line}" for line in text.split("; ") if line)
+    if claim is None:
+        return ()
+    text = claim.annotations.get(PLANNED_BECAUSE, "")
+    because = (f"when it was planned: {line}" for line in text.split("; ") if line)
+    return (*because, *_kept(snapshot, claim, node.name if node is not None else ""))
+
+
+def _kept(snapshot: Snapshot, claim: Claim, node: str) -> Iterator[str]:
+    """Where the pods are that a claim was planned for."""
+    number, pods = planned_for(snapshot, claim)
+    if not number:
+        return
+    here = sum(pod.node_name == node != "" for pod in pods)
+    away = [f"{pod.key} ({pod.node_name})" for pod in pods if pod.node_name not in ("", node)]
+    waiting = sum(not pod.node_name for pod in pods)
+    parts = [f"{here} run here"]
+    if waiting:
+        parts.append(f"{waiting} wait for it")
+    if away:
+        parts.append(f"{len(away)} went elsewhere: {listed(away)}")
+    if number > len(pods):
+        parts.append(f"{number - len(pods)} are gone")
+    yield f"of the {count(number, 'pod')} that it was planned for {'; '.join(parts)}"
 
 
 def _of_node(fill: NodeFill, plan: Plan, launch: Launch | None, because: tuple[str, ...] = ()) -> Answer:

@@ -15,6 +15,7 @@ from base64 import b32encode
 from collections.abc import Iterable
 
 from nodeless.model.labels import PLANNED_PODS
+from nodeless.model.nodes import Claim
 from nodeless.model.pods import Pod
 from nodeless.model.snapshot import Snapshot
 
@@ -41,6 +42,13 @@ def expected_places(snapshot: Snapshot, groups: Iterable[Iterable[Pod]]) -> dict
             elif (name := recorded.get(uid_digest(pod.uid))) is not None:
                 places[pod.key] = place_of(snapshot, name)
     return places
+
+
+def planned_for(snapshot: Snapshot, claim: Claim) -> tuple[int, tuple[Pod, ...]]:
+    """How many pods a claim was planned for, and those of them that are still there."""
+    digests = frozenset(filter(None, claim.annotations.get(PLANNED_PODS, "").split(",")))
+    there = (pod for pod in snapshot.pods.values() if digests and uid_digest(pod.uid) in digests)
+    return len(digests), tuple(sorted(there, key=lambda pod: pod.key))
 
 
 def place_of(snapshot: Snapshot, name: str) -> str:
