@@ -148,6 +148,7 @@ def a_whole_life(environment: Environment) -> None:
     user.runs("held")
     what_nodes_have_is_kept(user)
     room_stands_ready(user)
+    two_nodes_are_planned_at_once(user)
     a_node_is_deleted(user, node)
     a_drain_takes_too_long(user)
     another_replica_leads(user)
@@ -214,6 +215,18 @@ def what_nodes_have_is_kept(user: User) -> None:
 def room_stands_ready(user: User) -> None:
     path = f"/apis/{GROUP}/v1beta1/namespaces/{user.namespace}/capacitybuffers/spare"
     user.api.wait(path, lambda buffer: buffer.get("status"), what="the buffer to have a status")
+
+
+def two_nodes_are_planned_at_once(user: User) -> None:
+    """Which pod goes to which of them is then said to kube-scheduler."""
+    # At most one node is there without a pod: the one that stands ready.
+    manifest = deployment_manifest("alone", user.namespace, 3, "100m")
+    alone = {"labelSelector": {}, "topologyKey": "kubernetes.io/hostname"}
+    manifest["spec"]["template"]["spec"]["affinity"] = {
+        "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [alone]}
+    }
+    user.api.create(manifest)
+    user.runs("alone", 3)
 
 
 def a_node_is_deleted(user: User, node: str) -> None:
