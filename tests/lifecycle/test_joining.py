@@ -21,7 +21,7 @@ UNREGISTERED = Taint(UNREGISTERED_TAINT, "NoExecute")
 
 
 def a_joining_node(**fields):
-    return a_node(labels={}, finalizers=(), **fields)
+    return a_node(labels={}, finalizers=(), ready=False, **fields)
 
 
 def test_a_new_claim_is_launched():

@@ -1,4 +1,4 @@
-"""A node is kept closed while pods are nominated to it, and not for longer than it may be."""
+"""A node is kept closed while pods are nominated to it, not for longer than it may be, and opened gently."""
 
 from dataclasses import replace
 
@@ -12,22 +12,28 @@ from nodeless.model.nodes import REGISTERED_CONDITION
 from nodeless.model.taints import Taint
 from tests.factories import NOW, a_launched_claim, a_node, conditions
 
-CLOSED = Taint(UNREGISTERED_TAINT, "NoExecute")
+UNREGISTERED = Taint(UNREGISTERED_TAINT, "NoExecute")
+CLOSED = Taint(UNREGISTERED_TAINT, "NoSchedule")
+NOT_READY = Taint("node.kubernetes.io/not-ready", "NoSchedule")
+WAYS = [
+    ({}, False),
+    ({"expects_pods": True}, False),
+    ({"expects_pods": True, "awaits_nominations": True}, True),
+    ({"expects_pods": True, "ready": False}, True),
+    ({"ready": False}, False),
+]
 
 
-def joining(**fields):
-    node = a_node(labels={}, taints=(CLOSED,), ready=fields.pop("ready", True), created_at=NOW)
+def joining(*taints, ready=True, **fields):
+    node = a_node(labels={}, taints=(UNREGISTERED, *taints), ready=ready, created_at=NOW)
     return ClaimView(a_launched_claim(), node=node, **fields)
 
 
-def registered(**fields):
+def registered(taint=CLOSED, *, ready=True, **fields):
     claim = a_launched_claim()
     claim = replace(claim, conditions=(*claim.conditions, *conditions(REGISTERED_CONDITION)))
     node = a_node(
-        labels={"karpenter.sh/registered": "true"},
-        taints=(CLOSED,),
-        ready=fields.pop("ready", True),
-        created_at=NOW,
+        labels={"karpenter.sh/registered": "true"}, taints=(taint, NOT_READY), ready=ready, created_at=NOW
     )
     return ClaimView(claim, node=node, **fields)
 
@@ -40,24 +46,26 @@ def taints_written(view, now=NOW + 1):
     ]
 
 
-@pytest.mark.parametrize(
-    ("fields", "closed"),
-    [
-        ({}, False),
-        ({"expects_pods": True}, False),
-        ({"expects_pods": True, "awaits_nominations": True}, True),
-        ({"expects_pods": True, "ready": False}, True),
-        ({"ready": False}, False),
-    ],
-)
+@pytest.mark.parametrize(("fields", "closed"), WAYS)
 def test_a_node_stays_closed_while_pods_are_to_be_nominated_to_it(fields, closed):
-    (joined,) = taints_written(joining(**fields))
-    assert (CLOSED in joined) == closed
-    later = taints_written(registered(**fields))
-    assert [CLOSED in each for each in later] == ([] if closed else [False])
+    assert taints_written(registered(**fields)) == ([] if closed else [(NOT_READY,)])
+
+
+@pytest.mark.parametrize(("fields", "closed"), WAYS)
+def test_no_pod_is_bound_to_a_ready_node_by_the_write_that_ends_evictions_there(fields, closed):
+    """Who hears of the pod before it hears of that write evicts the pod."""
+    (joined,) = taints_written(joining(NOT_READY, **fields))
+    ready = fields.get("ready", True)
+    assert joined == ((CLOSED, NOT_READY) if ready or closed else (NOT_READY,))
+
+
+def test_a_node_that_was_left_with_the_taint_that_evicts_is_opened_in_two_steps():
+    (narrowed,) = taints_written(registered(UNREGISTERED))
+    assert narrowed == (CLOSED, NOT_READY)
+    assert taints_written(registered(narrowed[0])) == [(NOT_READY,)]
 
 
 def test_nobody_waits_for_longer_than_a_minute():
     waiting = registered(expects_pods=True, ready=False)
     assert step(waiting, NOW + 1).again_at <= NOW + LONGEST_WAIT
-    assert [CLOSED in each for each in taints_written(waiting, NOW + LONGEST_WAIT)] == [False]
+    assert taints_written(waiting, NOW + LONGEST_WAIT) == [(NOT_READY,)]

@@ -4,13 +4,20 @@ At once, as in Karpenter, unless pods are to be nominated to it: then they are n
 are nominated only when it is ready, for kube-scheduler takes back the nomination of a pod that it tries
 in vain. No pod can run on a node that is not ready, so nobody waits longer for that; and a node that does
 not get ready is opened all the same after a minute.
+
+A node that is ready is opened in two steps. The taint comes with the effect NoExecute, and the controller
+manager evicts at once what it sees on a node that still has such a taint. It hears of nodes and of pods by
+two watches: where the taint comes off a ready node and kube-scheduler binds a pod in the next moment, it may
+hear of the pod first. So the effect becomes NoSchedule first, which keeps pods off, but evicts none.
 """
+
+from dataclasses import replace
 
 from nodeless.lifecycle.view import ClaimView, Step, cause_of
 from nodeless.model.instructions import UpdateNode
 from nodeless.model.labels import UNREGISTERED_TAINT
 from nodeless.model.nodes import Node
-from nodeless.model.taints import Taint
+from nodeless.model.taints import Taint, TaintEffect
 
 #: Seconds from a node's creation after which it is opened, whoever was to be nominated.
 LONGEST_WAIT = 60.0
@@ -33,14 +40,35 @@ def step_opening(view: ClaimView, now: float) -> Step:
     until = closed_until(view, now)
     if until is not None:
         return Step((), until)
-    update = UpdateNode(cause_of(view.claim), node.name, taints=opened(node.taints), stage="opened node")
-    return Step((update,))
+    stage = "narrowed node" if _evicts(node) and node.ready else "opened node"
+    return Step((UpdateNode(cause_of(view.claim), node.name, taints=next_taints(node), stage=stage),))
 
 
 def is_closed(node: Node) -> bool:
     return any(taint.key == UNREGISTERED_TAINT for taint in node.taints)
 
 
+def next_taints(node: Node) -> tuple[Taint, ...]:
+    """The taints of a node that may be opened, one step on: its own one evicts no more, or is gone."""
+    if _evicts(node) and node.ready:
+        return narrowed(node.taints)
+    return opened(node.taints)
+
+
 def opened(taints: tuple[Taint, ...]) -> tuple[Taint, ...]:
     """The taints without the one that keeps pods off a node which is not registered."""
     return tuple(taint for taint in taints if taint.key != UNREGISTERED_TAINT)
+
+
+def narrowed(taints: tuple[Taint, ...]) -> tuple[Taint, ...]:
+    """The taints, of which the one of a node that is not registered keeps pods off, but evicts none."""
+    return tuple(
+        replace(taint, effect=TaintEffect.NO_SCHEDULE) if taint.key == UNREGISTERED_TAINT else taint
+        for taint in taints
+    )
+
+
+def _evicts(node: Node) -> bool:
+    return any(
+        taint.key == UNREGISTERED_TAINT and taint.effect == TaintEffect.NO_EXECUTE for taint in node.taints
+    )
