@@ -208,6 +208,9 @@ def test_mc_06_mc_16_a_claim_whose_instance_vanished_ends_and_its_pods_get_anoth
         )
         await rig.until(lambda: not rig.cluster.snapshot.nodes[node].ready)
         await rig.collector.collect_once()
+        assert rig.api.get(f"{CLAIMS}/{name}")["metadata"].get("deletionTimestamp") is None
+        # One list proves nothing; after the second one EC2 is asked for the instance itself.
+        await rig.collector.collect_once()
         assert await rig.event("default", name, "InstanceGone")
         await rig.until_gone(f"{CLAIMS}/{name}")
         await rig.until_gone(f"{NODES}/{node}", of=claim)

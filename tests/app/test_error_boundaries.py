@@ -52,6 +52,9 @@ class Hands:
             self.done.append(each)
             self.changed.set()
 
+    async def listed(self):
+        return []
+
     async def show_conditions(self, claim, conditions):
         self.conditions[claim.name] = {each.type: each for each in conditions}
         self.changed.set()

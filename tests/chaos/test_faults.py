@@ -150,9 +150,15 @@ def test_answers_that_are_lost_after_what_was_asked_for_was_done(led: Led) -> No
 
 
 def test_instances_that_ec2_does_not_show_at_first(led: Led) -> None:
-    led.world.aws.set_faults(consistency=5.0)
-    with deployed(led.world):
-        pass
+    """Longer than a collector looks before it judges: nobody is launched twice, and nobody ended."""
+    before = len(led.world.aws.instances())
+    led.world.aws.set_faults(consistency=25.0)
+    with deployed(led.world, replicas=1):
+        (claim,) = led.world.until(led.world.claims, "a claim")
+        led.world.runs(web=1)
+        assert set(led.world.claims()) == {claim}
+        assert len(led.world.aws.instances()) == before + 1
+        led.world.aws.set_faults()
 
 
 def test_warnings_that_come_twice_and_late(led: Led) -> None:

@@ -40,6 +40,10 @@ class ClaimWriter:
             written = await self._client.get(NODE_CLAIM.path(claim.name))
         return self._seen(written)
 
+    async def listed(self) -> list[Claim]:
+        """All claims as the API server has them now, whatever a watch has told. Raises ApiError."""
+        return [read_any_claim(each) for each in await self._client.list(NODE_CLAIM.path())]
+
     async def offer(self, claim: Claim) -> None:
         """Ask whether the API server would take the object; nothing is written. Raises ApiError when not."""
         await self._client.request("POST", NODE_CLAIM.path(), write_claim(claim), query={"dryRun": "All"})

@@ -225,6 +225,12 @@ class CloudProvider(Protocol):
     async def find(self, instance_id: str) -> Instance | None:
         """The instance, or None when it does not exist (any more)."""
 
+    async def state_of(self, instance_id: str) -> str:
+        """The state of the instance in the cloud's words, `terminated` among them; empty: not known there.
+
+        Right after a launch the cloud may not know its own instance.
+        """
+
     async def instances(self) -> tuple[Instance, ...]:
         """Every live instance that bears this cluster's tag and a pool's, sorted by id."""
 

@@ -17,7 +17,7 @@ each other),
 `node_classes`, `ownership` (pools and the teardown guard).
 """
 
-from nodeless.lifecycle.collection import collect
+from nodeless.lifecycle.collection import unclaimed, unlisted, vanished
 from nodeless.lifecycle.node_classes import step_node_class
 from nodeless.lifecycle.ownership import step_pool, step_teardown
 from nodeless.lifecycle.stepping import step, step_orphan
@@ -26,10 +26,12 @@ from nodeless.lifecycle.view import ClaimView, Step
 __all__ = [
     "ClaimView",
     "Step",
-    "collect",
     "step",
     "step_node_class",
     "step_orphan",
     "step_pool",
     "step_teardown",
+    "unclaimed",
+    "unlisted",
+    "vanished",
 ]

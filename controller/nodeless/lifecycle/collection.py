@@ -3,35 +3,33 @@
 Two gaps, closed from both sides: an instance that no claim knows (the claim was removed
 by force) is terminated; a claim whose instance vanished (terminated by hand, reclaimed)
 is deleted, so that its pods get new capacity.
+
+Lists of the cloud lag behind what was done in it, so that one list is no proof of anything that is missing
+from it. A claim is asked about whose instance two lists in a row do not show, and what ends it is the
+cloud's word on that one instance: that it has ended, or, of a registered claim and long after the launch,
+that nobody knows it. A claim without node is left to its registration deadline otherwise.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from nodeless.model.instructions import DeleteClaim, DeleteNode, Instruction, PublishEvent, TerminateInstance
 from nodeless.model.labels import LAUNCH_GROUP, NODE_CLAIM
-from nodeless.model.nodes import LAUNCHED, Instance
+from nodeless.model.nodes import LAUNCHED, REGISTERED_CONDITION, Claim, Instance
 from nodeless.model.snapshot import Snapshot
 
 #: Younger instances may have a claim that we do not see yet (Karpenter's AWS collector).
 INSTANCE_GRACE = 30.0
-#: Younger claims may have an instance that the listing does not show yet (Karpenter's core collector).
+#: Younger claims are not looked for in a list (Karpenter's core collector).
 CLAIM_GRACE = 10.0
+#: That the cloud does not know the instance of a younger claim may come from reads that lag behind the
+#: launch: EC2 promises no bound, and says to retry InvalidInstanceID.NotFound for minutes.
+UNKNOWN_GRACE = 5 * 60.0
+#: States of an instance that is not coming back, in the words of EC2.
+_ENDED = frozenset({"shutting-down", "terminated"})
 
 
-def collect(
-    snapshot: Snapshot, instances: Iterable[Instance], listed_at: float, now: float
-) -> tuple[Instruction, ...]:
-    """What to end, given a complete listing of this cluster's live instances that began at `listed_at`."""
-    listing = tuple(instances)
-    return (
-        *_unclaimed_instances(snapshot, listing, now),
-        *_claims_without_instance(snapshot, listing, listed_at),
-    )
-
-
-def _unclaimed_instances(
-    snapshot: Snapshot, instances: tuple[Instance, ...], now: float
-) -> tuple[Instruction, ...]:
+def unclaimed(snapshot: Snapshot, instances: Iterable[Instance], now: float) -> tuple[Instruction, ...]:
+    """What to end of this cluster's live instances: those that no claim knows, and their nodes."""
     instructions: list[Instruction] = []
     waiting = {claim.launch_group for claim in snapshot.claims.values() if not claim.provider_id} - {""}
     for instance in sorted(instances, key=lambda instance: instance.id):
@@ -52,25 +50,30 @@ def _unclaimed_instances(
     return tuple(instructions)
 
 
-def _claims_without_instance(
-    snapshot: Snapshot, instances: tuple[Instance, ...], listed_at: float
-) -> tuple[Instruction, ...]:
+def unlisted(snapshot: Snapshot, instances: Iterable[Instance], listed_at: float) -> frozenset[str]:
+    """Claims (by name) whose instance a complete list, begun at `listed_at`, does not show."""
     live = {instance.provider_id for instance in instances}
+    return frozenset(
+        name
+        for name, claim in snapshot.claims.items()
+        if claim.provider_id not in live
+        and _may_be_judged(snapshot, claim)
+        and listed_at - _launched_at(claim) > CLAIM_GRACE
+    )
+
+
+def vanished(snapshot: Snapshot, states: Mapping[str, str], now: float) -> tuple[Instruction, ...]:
+    """Which of the claims that two lists in a row did not show are to end.
+
+    Args:
+        snapshot: The cluster.
+        states: By name of the claim the state of its instance in the cloud's words; empty: not known there.
+        now: The time.
+    """
     instructions: list[Instruction] = []
-    for name, claim in sorted(snapshot.claims.items()):
-        launched = claim.condition(LAUNCHED)
-        if (
-            claim.deletion_timestamp is not None
-            or claim.invalid
-            or launched is None
-            or launched.status != "True"
-            or claim.provider_id in live
-            or listed_at - launched.last_transition_time <= CLAIM_GRACE
-        ):
-            continue
-        node = snapshot.node_of(claim)
-        if node is not None and node.ready:
-            # A Ready node proves that its instance lives, whatever one listing says.
+    for name, state in sorted(states.items()):
+        claim = snapshot.claims.get(name)
+        if claim is None or not _may_be_judged(snapshot, claim) or not _is_over(claim, state, now):
             continue
         cause = f"claim:{name}"
         message = f"instance {claim.instance_id} does not exist any more"
@@ -79,3 +82,25 @@ def _claims_without_instance(
         )
         instructions.append(DeleteClaim(cause, name, "garbage_collected"))
     return tuple(instructions)
+
+
+def _may_be_judged(snapshot: Snapshot, claim: Claim) -> bool:
+    """A launched claim whose node, if it has one, does not prove by being Ready that its instance lives."""
+    launched = claim.condition(LAUNCHED)
+    if claim.deletion_timestamp is not None or claim.invalid or launched is None or launched.status != "True":
+        return False
+    node = snapshot.node_of(claim)
+    return node is None or not node.ready
+
+
+def _is_over(claim: Claim, state: str, now: float) -> bool:
+    if state in _ENDED:
+        return True
+    registered = claim.condition(REGISTERED_CONDITION)
+    joined = registered is not None and registered.status == "True"
+    return not state and joined and now - _launched_at(claim) > UNKNOWN_GRACE
+
+
+def _launched_at(claim: Claim) -> float:
+    launched = claim.condition(LAUNCHED)
+    return launched.last_transition_time if launched is not None else claim.created_at

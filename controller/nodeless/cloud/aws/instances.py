@@ -45,7 +45,13 @@ class Instances:
 
     async def find(self, instance_id: str) -> Record | None:
         """EC2's record, or None for an instance that is terminated or unknown."""
-        return await self._by_id.ask(instance_id, None)
+        record = await self._by_id.ask(instance_id, None)
+        return record if record is not None and record["State"]["Name"] in _LIVE_STATES else None
+
+    async def state_of(self, instance_id: str) -> str:
+        """EC2's state of an instance; empty for one that it does not know (yet, or any more)."""
+        record = await self._by_id.ask(instance_id, None)
+        return "" if record is None else str(record["State"]["Name"])
 
     async def of_claim(self, claim: str) -> Record | None:
         """The record of the instance that was launched for a claim and lives, or None."""
@@ -89,10 +95,7 @@ class Instances:
 
     async def _describe(self, asked: Iterable[str]) -> Mapping[str, Record | None]:
         ids = list(asked)
-        request: dict[str, Any] = {
-            "InstanceIds": ids,
-            "Filters": [{"Name": "instance-state-name", "Values": _LIVE_STATES}],
-        }
+        request: dict[str, Any] = {"InstanceIds": ids}
         try:
             reservations = await self._session.pages("ec2", "describe_instances", request, "Reservations")
         except AwsCallRefused as error:

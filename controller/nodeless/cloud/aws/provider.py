@@ -250,6 +250,10 @@ class AwsProvider:
         record = await self._instances.find(instance_id)
         return None if record is None else self._read(record)
 
+    async def state_of(self, instance_id: str) -> str:
+        """See the Protocol."""
+        return await self._instances.state_of(instance_id)
+
     async def instances(self) -> tuple[Instance, ...]:
         """See the Protocol."""
         records = await self._instances.owned()
