@@ -4,9 +4,7 @@ The engine starts it with PulumiPlugin.yaml. From TypeScript, Go, C#, Java or YA
 `pulumi package add <this repository>/components`.
 """
 
-from pulumi.provider.experimental import component_provider_host
-
-from pulumi_nodeless.schema import PACKAGE, components, package_version
+from pulumi_nodeless.host import serve
 
 if __name__ == "__main__":
-    component_provider_host(components(), PACKAGE, version=package_version())
+    serve()

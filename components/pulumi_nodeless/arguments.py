@@ -44,8 +44,11 @@ class Problem:
         return f"{self.path}: {self.message}" + (f" (hint: {self.hint})" if self.hint else "")
 
 
-class ArgumentError(ValueError):
-    """A component was given arguments it cannot work with; `problems` holds every fault found."""
+class ArgumentError(ValueError, pulumi.RunError):
+    """A component was given arguments it cannot work with; `problems` holds every fault found.
+
+    The engine shows its text alone: where the component is made is in the program, what is wrong is here.
+    """
 
     def __init__(self, component: str, problems: Sequence[Problem]) -> None:
         self.component = component

@@ -140,7 +140,7 @@ class Cluster(pulumi.ComponentResource):
         self._eks = eks.Cluster(
             f"{name}-eks",
             name=options.cluster_name,
-            version=options.kubernetes_version,
+            version=self._offered(options.kubernetes_version),
             vpc_id=args["vpc_id"],
             private_subnet_ids=args["private_subnet_ids"],
             public_subnet_ids=args.get("public_subnet_ids"),
@@ -197,6 +197,30 @@ class Cluster(pulumi.ComponentResource):
                 "kubeconfig": self.kubeconfig,
             }
         )
+
+    def _offered(self, version: str | None) -> pulumi.Input[str] | None:
+        """The version, if EKS offers it: asked of EKS while the program runs, in a preview as well."""
+        if version is None:
+            return None
+        listed = aws.eks.get_cluster_versions_output(opts=pulumi.InvokeOutputOptions(parent=self))
+        return listed.apply(lambda answer: require_offered(version, answer.cluster_versions))
+
+
+def require_offered(
+    version: str, listed: Sequence[aws.eks.outputs.GetClusterVersionsClusterVersionResult]
+) -> str:
+    """The version, which has to be one that EKS supports, be it at extra cost.
+
+    Raises:
+        RunError: EKS offers others.
+    """
+    offered = {each.cluster_version for each in listed if each.version_status != "UNSUPPORTED"}
+    if version not in offered:
+        told = ", ".join(sorted(offered, key=lambda each: [int(part) for part in each.split(".")]))
+        raise pulumi.RunError(
+            f"EKS offers no Kubernetes version {version!r} here (kubernetesVersion); it offers {told}"
+        )
+    return version
 
 
 def _role_mappings(mode: str, args: ClusterArgs) -> list[eks.RoleMappingArgs] | None:

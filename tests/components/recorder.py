@@ -39,6 +39,13 @@ FUNCTIONS: dict[str, dict[str, Any]] = {
         "expiresAt": "",
         "id": "us-east-1",
     },
+    "aws:eks/getClusterVersions:getClusterVersions": {
+        "id": "us-east-1",
+        "region": "us-east-1",
+        "clusterVersions": [
+            {"clusterVersion": f"1.{minor}", "versionStatus": "STANDARD_SUPPORT"} for minor in range(30, 37)
+        ],
+    },
     "aws:index/getAvailabilityZones:getAvailabilityZones": {
         "names": ["us-east-1a", "us-east-1b", "us-east-1c", "us-east-1d"],
         "zoneIds": [],

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from pulumi_nodeless import ArgumentError, Environment
+from pulumi_nodeless.configuration import ConfigurationError
 from tests.components.conftest import CONFIG, program
 from tests.components.recorder import Recorder, run
 
@@ -106,6 +107,6 @@ def test_a_stack_without_a_region_is_told_which_key_is_missing() -> None:
 def test_a_configured_tag_that_is_reserved_stops_the_stack_before_it_begins() -> None:
     recorder = Recorder()
     config = {**CONFIG, "nodeless:tags": json.dumps({"karpenter.sh/discovery": "demo"})}
-    with pytest.raises(ArgumentError, match=r"tags\.karpenter\.sh/discovery"):
+    with pytest.raises(ConfigurationError, match=r"nodeless:tags\.karpenter\.sh/discovery"):
         run(program, config=config, recorder=recorder)
     assert {each.token for each in recorder.resources.values()} <= {"pulumi:providers:aws"}

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from pulumi_nodeless import ArgumentError
+from pulumi_nodeless.configuration import ConfigurationError
 from tests.components.conftest import CONFIG, ROOT, program
 from tests.components.recorder import ACCOUNT, Recorder, run
 
@@ -67,16 +68,16 @@ def test_without_a_base_the_dockerfile_has_its_own(building: Recorder) -> None:
 
 
 def test_a_base_without_a_build_is_one_error_that_names_the_argument() -> None:
-    with pytest.raises(ArgumentError, match="image_base: no image is built"):
+    with pytest.raises(ConfigurationError, match="nodeless:imageBase: no image is built"):
         run(program, config={**CONFIG, "nodeless:imageBase": "python:3.13-slim-trixie"})
 
 
 def test_building_and_giving_an_image_is_one_error_that_names_the_argument() -> None:
     config = {**CONFIG, "nodeless:buildImage": "true", "nodeless:controllerImage": "registry.example/x"}
-    with pytest.raises(ArgumentError) as refused:
+    with pytest.raises(ConfigurationError) as refused:
         run(program, config=config)
     assert [str(each) for each in refused.value.problems] == [
-        "build_image: contradicts controller_image (hint: leave one of them out)"
+        "buildImage: contradicts controllerImage (hint: leave one of them out)"
     ]
 
 

@@ -8,6 +8,7 @@ import pulumi_aws as aws
 import pytest
 
 from pulumi_nodeless import ArgumentError, Environment
+from pulumi_nodeless.configuration import ConfigurationError
 from pulumi_nodeless.environment_checks import check_environment
 from tests.components.conftest import CONFIG, program
 from tests.components.recorder import ACCOUNT, Recorder, run
@@ -68,10 +69,10 @@ def test_pods_that_drain_at_destruction_still_have_dns() -> None:
 
 def test_dns_that_nothing_makes_a_node_for_is_refused_before_anything_is_registered() -> None:
     recorder = Recorder()
-    with pytest.raises(ArgumentError) as refused:
+    with pytest.raises(ConfigurationError) as refused:
         run(program, config={**ON_NODES, "nodeless:defaultPool": "false"}, recorder=recorder)
     (problem,) = refused.value.problems
-    assert problem.path == "manage_coredns"
+    assert problem.path == "manageCoredns"
     assert "no pool is declared" in problem.message
     assert not [each for each in recorder.custom() if not each.token.startswith("pulumi:providers")]
 

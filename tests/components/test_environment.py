@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from pulumi_nodeless import ArgumentError, names
+from pulumi_nodeless import names
+from pulumi_nodeless.configuration import ConfigurationError
 from pulumi_nodeless.network import nth_zone
 from tests.components.conftest import CONFIG, program
 from tests.components.recorder import ACCOUNT, ISSUER, Recorder, Registered, run
@@ -433,9 +434,9 @@ def test_nothing_is_protected_unless_asked_for(environment: Recorder) -> None:
 
 
 def test_unknown_logs_are_named_before_anything_is_registered() -> None:
-    with pytest.raises(ArgumentError) as refused:
+    with pytest.raises(ConfigurationError) as refused:
         run(program, config={**CONFIG, "nodeless:clusterLogTypes": '["audits"]'})
-    assert str(refused.value.problems[0]).startswith("cluster_log_types: 'audits' is not one of api")
+    assert str(refused.value.problems[0]).startswith("clusterLogTypes: 'audits' is not one of api")
 
 
 @pytest.mark.parametrize("mechanism", ["irsa", "pod-identity"])

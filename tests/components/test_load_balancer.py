@@ -9,6 +9,7 @@ import pytest
 from pulumi import ResourceOptions
 
 from pulumi_nodeless import ArgumentError, LoadBalancerController
+from pulumi_nodeless.configuration import ConfigurationError
 from pulumi_nodeless.load_balancer_policy import load_balancer_policy
 from pulumi_nodeless.policies import MANAGED_POLICY_LIMIT
 from tests.components.conftest import CONFIG, program
@@ -167,9 +168,9 @@ def test_its_pods_name_the_profile_that_takes_them(selector: dict[str, Any]) -> 
 
 
 def test_without_a_profile_that_takes_it_the_stack_says_what_to_do() -> None:
-    with pytest.raises(ArgumentError) as refused:
+    with pytest.raises(ConfigurationError) as refused:
         with_profiles(OWN)
     (problem,) = refused.value.problems
-    assert problem.path == "load_balancer_controller"
+    assert problem.path == "loadBalancerController"
     assert "no Fargate profile takes its pods" in problem.message
     assert "app.kubernetes.io/name=aws-load-balancer-controller" in problem.hint

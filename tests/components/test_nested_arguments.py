@@ -9,6 +9,7 @@ import pytest
 
 from pulumi_nodeless import ArgumentError, Capacity, EnvironmentArgs, FargateProfiles, FargateProfilesArgs
 from pulumi_nodeless.arguments import ArgumentReader
+from pulumi_nodeless.configuration import ConfigurationError
 from pulumi_nodeless.environment_checks import check_environment
 from pulumi_nodeless.shapes import kinds, python_members, read
 from tests.components.conftest import CONFIG, program
@@ -295,7 +296,7 @@ def test_selectors_of_a_profile_may_be_known_later_where_nothing_depends_on_them
 def test_a_wrong_profile_in_a_stacks_configuration_stops_it_before_anything_is_registered() -> None:
     recorder = Recorder()
     profiles = json.dumps([{"name": "own", "selectors": {"namespace": "karpenter"}}])
-    with pytest.raises(ArgumentError, match=r"fargate_profiles\[0\]\.selectors: expected a list"):
+    with pytest.raises(ConfigurationError, match=r"fargateProfiles\[0\]\.selectors: expected"):
         run(program, config={**CONFIG, "nodeless:fargateProfiles": profiles}, recorder=recorder)
     assert {each.token for each in recorder.resources.values()} <= {"pulumi:providers:aws"}
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from pulumi_nodeless import ArgumentError
+from pulumi_nodeless.configuration import ConfigurationError
 from tests.components.conftest import CONFIG, program
 from tests.components.recorder import ACCOUNT, Recorder, run
 
@@ -74,17 +75,17 @@ def test_the_service_account_names_no_role(recorder: Recorder) -> None:
 def test_pod_identity_for_a_controller_on_fargate_is_one_error_that_names_the_argument() -> None:
     recorder = Recorder()
     config = {**CONFIG, "nodeless:controllerIdentity": "pod-identity"}
-    with pytest.raises(ArgumentError) as refused:
+    with pytest.raises(ConfigurationError) as refused:
         run(program, config=config, recorder=recorder)
     (problem,) = refused.value.problems
-    assert problem.path == "controller_identity"
+    assert problem.path == "controllerIdentity"
     assert "'pod-identity' cannot work on Fargate" in problem.message
     assert not [each for each in recorder.custom() if not each.token.startswith("pulumi:providers")]
 
 
 def test_a_profile_without_a_selector_is_named_before_anything_is_registered() -> None:
     profiles = json.dumps([{"name": "empty", "selectors": []}])
-    with pytest.raises(ArgumentError, match=r"fargate_profiles\[0\].selectors: 0 given"):
+    with pytest.raises(ConfigurationError, match=r"nodeless:fargateProfiles\[0\].selectors: 0 given"):
         run(program, config={**CONFIG, "nodeless:fargateProfiles": profiles})
 
 

@@ -1,6 +1,5 @@
 """Pulumi.yaml, the stack files and the program agree on the configuration."""
 
-import ast
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +7,7 @@ import pytest
 import yaml
 
 from pulumi_nodeless import EnvironmentArgs
+from pulumi_nodeless.configuration import KEYS, WITHOUT_KEY
 from pulumi_nodeless.shapes import python_name
 from tests.components.conftest import CONFIG, ROOT, program
 from tests.components.recorder import Recorder, run
@@ -31,20 +31,6 @@ def own_keys() -> set[str]:
     return {key for key in DECLARED if ":" not in key}
 
 
-def keys_read() -> set[str]:
-    """Names given to the configuration's getters in the program."""
-    tree = ast.parse((ROOT / "infra" / "__main__.py").read_text())
-    return {
-        node.args[0].value
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and isinstance(node.func.value, ast.Name)
-        and node.func.value.id == "config"
-        and isinstance(node.args[0], ast.Constant)
-    }
-
-
 def test_the_project_points_to_the_program_and_the_stacks() -> None:
     assert PROJECT["name"] == "nodeless"
     assert (ROOT / PROJECT["main"] / "__main__.py").is_file()
@@ -52,16 +38,13 @@ def test_the_project_points_to_the_program_and_the_stacks() -> None:
     assert {each.name for each in STACKS} >= {"Pulumi.dev.yaml", "Pulumi.local.yaml"}
 
 
-#: Arguments without a key. The keys of network and cluster always have a value, their defaults, and those say
-#: how to make what these two bring: a program of one's own gives them (examples/python-existing-cluster).
-WITHOUT_KEY = {"existing_vpc", "existing_cluster"}
 #: Keys that are no argument: without the first pool, `node_templates` and `provisioners` are empty.
 WITHOUT_ARGUMENT = {"default_pool"}
 
 
 def test_every_argument_of_the_environment_has_a_key() -> None:
     given = {python_name(key) for key in own_keys()} - WITHOUT_ARGUMENT
-    assert given == set(EnvironmentArgs.__annotations__) - WITHOUT_KEY
+    assert given == set(EnvironmentArgs.__annotations__) - {*WITHOUT_KEY}
     read_me = (ROOT / "examples" / "README.md").read_text()
     assert all(f"`{name}`" in read_me for name in WITHOUT_KEY)
 
@@ -112,7 +95,7 @@ def test_without_the_first_pool_a_stack_has_those_that_it_names() -> None:
 
 
 def test_every_key_read_is_declared_and_every_declared_key_is_read() -> None:
-    assert keys_read() == own_keys()
+    assert set(KEYS) == own_keys()
 
 
 @pytest.mark.parametrize("key", sorted(own_keys()))

@@ -8,6 +8,7 @@ nowhere.
 from __future__ import annotations
 
 import base64
+from datetime import timedelta
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -108,6 +109,45 @@ def delete_cluster(call: Call) -> dict[str, Any]:
         if next(users_of_group(call, group), None) is None:
             _delete_group(call, group)
         return {"cluster": {**described, "status": "DELETING"}}
+
+
+def describe_cluster_versions(call: Call) -> dict[str, Any]:
+    """eks.DescribeClusterVersions: newest first; those without support only where they are asked for."""
+    parameters = call.parameters
+    status, named = parameters.get("versionStatus"), parameters.get("clusterVersions") or ()
+    listed = [_described_version(version) for version in reversed(VERSIONS)]
+    return {
+        "clusterVersions": [
+            each
+            for each in listed
+            if (each["versionStatus"] == status if status else named or _is_shown(each, parameters))
+            and (not named or each["clusterVersion"] in named)
+            and (each["defaultVersion"] or not parameters.get("defaultOnly"))
+        ]
+    }
+
+
+def _is_shown(version: dict[str, Any], parameters: dict[str, Any]) -> bool:
+    return version["versionStatus"] != "UNSUPPORTED" or bool(parameters.get("includeAll"))
+
+
+def _described_version(version: str) -> dict[str, Any]:
+    """As on EKS: four versions in standard support, the three before them in extended support."""
+    age = len(VERSIONS) - 1 - VERSIONS.index(version)
+    status = "STANDARD_SUPPORT" if age < 4 else "EXTENDED_SUPPORT" if age < 7 else "UNSUPPORTED"
+    # A version each four months; 14 months of standard support and 12 more of the extended one.
+    released = now() - timedelta(days=120 * age + 30)
+    return {
+        "clusterVersion": version,
+        "clusterType": "eks",
+        "defaultPlatformVersion": "eks.1",
+        "defaultVersion": version == DEFAULT_VERSION,
+        "releaseDate": released,
+        "endOfStandardSupportDate": released + timedelta(days=425),
+        "endOfExtendedSupportDate": released + timedelta(days=790),
+        "versionStatus": status,
+        "kubernetesPatchVersion": f"{version}.0",
+    }
 
 
 def update_cluster_version(call: Call) -> dict[str, Any]:
@@ -256,6 +296,7 @@ def _described(call: Call, record: ClusterRecord) -> dict[str, Any]:
 
 
 HANDLERS: Handlers = {
+    ("eks", "DescribeClusterVersions"): describe_cluster_versions,
     ("eks", "CreateCluster"): create_cluster,
     ("eks", "DescribeCluster"): describe_cluster,
     ("eks", "ListClusters"): list_clusters,

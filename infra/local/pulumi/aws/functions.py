@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from infra.local.pulumi.aws.clients import AwsClients
-from infra.local.pulumi.resources import Inputs, Outputs
+from infra.local.pulumi.resources import Inputs, Outputs, ResourceFailed
 
 #: Each partition's domain for service principals and endpoints.
 _DNS_SUFFIXES = {"aws": "amazonaws.com", "aws-cn": "amazonaws.com.cn", "aws-us-gov": "amazonaws.com"}
@@ -68,6 +68,52 @@ def region(backend: AwsClients, arguments: Inputs) -> Outputs:
     }
 
 
+def cluster_versions(backend: AwsClients, arguments: Inputs) -> Outputs:
+    """EKS's `getClusterVersions`, without filters."""
+    if filters := arguments.keys() - {"region"}:
+        raise NotImplementedError(f"getClusterVersions takes no {sorted(filters)} on the local AWS")
+    pages = backend.eks.get_paginator("describe_cluster_versions").paginate()
+    return {
+        "id": backend.region,
+        "region": backend.region,
+        "clusterVersions": [
+            {
+                "clusterType": each["clusterType"],
+                "clusterVersion": each["clusterVersion"],
+                "controlPlaneComponentConfigs": [],
+                "controlPlaneScalingTiers": [],
+                "defaultPlatformVersion": each["defaultPlatformVersion"],
+                "defaultVersion": each["defaultVersion"],
+                "endOfExtendedSupportDate": each["endOfExtendedSupportDate"].isoformat(),
+                "endOfStandardSupportDate": each["endOfStandardSupportDate"].isoformat(),
+                "kubernetesPatchVersion": each["kubernetesPatchVersion"],
+                "releaseDate": each["releaseDate"].isoformat(),
+                "versionStatus": each["versionStatus"],
+            }
+            for page in pages
+            for each in page["clusterVersions"]
+        ],
+    }
+
+
+def addon_version(backend: AwsClients, arguments: Inputs) -> Outputs:
+    """EKS's `getAddonVersion`: the newest version of an add-on, or the one that EKS installs by itself."""
+    name, kubernetes = arguments["addonName"], arguments["kubernetesVersion"]
+    newest = bool(arguments.get("mostRecent", False))
+    reply = backend.eks.describe_addon_versions(addonName=name, kubernetesVersion=kubernetes)
+    for offered in reply["addons"][0]["addonVersions"] if reply["addons"] else ():
+        if newest or offered["compatibilities"][0]["defaultVersion"]:
+            return {
+                "id": name,
+                "addonName": name,
+                "kubernetesVersion": kubernetes,
+                "mostRecent": newest,
+                "region": backend.region,
+                "version": offered["addonVersion"],
+            }
+    raise ResourceFailed(f"EKS has no version of add-on {name} for Kubernetes {kubernetes}")
+
+
 def authorization_token(backend: AwsClients, arguments: Inputs) -> Outputs:
     """ECR's `getAuthorizationToken`: what a client signs in to the registry with."""
     registry = arguments.get("registryId")
@@ -88,6 +134,8 @@ def authorization_token(backend: AwsClients, arguments: Inputs) -> Outputs:
 #: Function by token.
 FUNCTIONS: Mapping[str, Callable[[AwsClients, Inputs], Outputs]] = {
     "aws:ecr/getAuthorizationToken:getAuthorizationToken": authorization_token,
+    "aws:eks/getAddonVersion:getAddonVersion": addon_version,
+    "aws:eks/getClusterVersions:getClusterVersions": cluster_versions,
     "aws:index/getAvailabilityZones:getAvailabilityZones": availability_zones,
     "aws:index/getCallerIdentity:getCallerIdentity": caller_identity,
     "aws:index/getPartition:getPartition": partition,
