@@ -21,7 +21,8 @@ _TITLES: Final = {
     "EC2NodeClass must name one, its `role` is refused) or look up failed status checks; the log says so "
     "once.",
     "scoped": "The default. Bound to the tags of the cluster: what bears none of them it cannot touch, and "
-    "it can tag only what it makes, in the request that makes it. What remains to whoever has the "
+    "it can tag only what it makes, in the request that makes it; its own instances also get the names of "
+    "their node, claim and cluster. What remains to whoever has the "
     "controller's credentials: instances, spot requests and templates of this cluster, any number of them, "
     "with the role of its nodes, in any subnet; reading what the region has in EC2. An image that an "
     "EC2NodeClass names by an `ssmParameter` of your own (not of `/aws/service/`) takes a policy more: "

@@ -2,7 +2,8 @@
 
 In the manner of Karpenter v1's policies, without what the controller never does. Every instance, volume,
 interface, fleet, spot request and launch template that it makes is tagged in the request that makes it;
-the conditions demand these tags and tagging as part of such a request only. Pure; `policies` has the other
+the conditions demand these tags and tagging as part of such a request. Its own instances get three tags more
+once their nodes have joined, none of which any condition asks for. Pure; `policies` has the other
 documents.
 """
 
@@ -40,6 +41,8 @@ _TAGGED: Final = (
 )
 _SELECTED: Final = ("capacity-reservation", "placement-group", "security-group", "subnet")
 _POOL_TAG: Final = "karpenter.sh/nodepool"
+_NODE_TAGS: Final = ("Name", "eks:eks-cluster-name", "karpenter.sh/nodeclaim")
+"""What an instance is tagged with once its node has joined."""
 
 
 def scoped_controller_policy(subject: Subject) -> Document:
@@ -81,6 +84,16 @@ def scoped_controller_policy(subject: Subject) -> Document:
             "ec2:CreateTags",
             f"{ec2}:{subject.account}:*/*",
             {"StringEquals": created, "StringLike": requested["StringLike"]},
+        ),
+        _allow(
+            "TagOwnNodes",
+            "ec2:CreateTags",
+            f"{ec2}:{subject.account}:instance/*",
+            {
+                **ours,
+                "StringEqualsIfExists": {"aws:RequestTag/eks:eks-cluster-name": subject.cluster},
+                "ForAllValues:StringEquals": {"aws:TagKeys": list(_NODE_TAGS)},
+            },
         ),
         # Launches use templates; an instance that is yet to be made has no tags, so they use none.
         _allow(

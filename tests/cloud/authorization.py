@@ -65,7 +65,7 @@ class Needs:
             for instance in reservation["Instances"]
         }
 
-    def of(self, call: Mapping[str, Any]) -> Iterator[Need]:
+    def of(self, call: Mapping[str, Any]) -> Iterator[Need]:  # noqa: PLR0912 - a branch a call
         """Every authorization of a recorded call."""
         action, parameters = str(call["action"]), call["parameters"]
         match (call["service"], action):
@@ -84,6 +84,11 @@ class Needs:
                 for instance_id in parameters["InstanceIds"]:
                     resource = f"{EC2}:{ACCOUNT}:instance/{instance_id}"
                     yield Need(f"ec2:{action}", resource, _context("ResourceTag", self._tags[instance_id]))
+            case ("ec2", "CreateTags"):
+                context = _context("RequestTag", parameters["Tags"])
+                for instance_id in parameters["Resources"]:
+                    owned = _context("ResourceTag", self._tags[instance_id])
+                    yield Need("ec2:CreateTags", f"{EC2}:{ACCOUNT}:instance/{instance_id}", context | owned)
             case ("ec2", _) if action in _READS:
                 yield Need(f"ec2:{action}", "*", {"aws:RequestedRegion": REGION})
             case ("ssm", "GetParameter"):
@@ -178,6 +183,8 @@ def _context(key: str, tags: list[Mapping[str, str]]) -> dict[str, str]:
     context = {f"aws:{key}/{tag['Key']}": tag["Value"] for tag in tags}
     if key == "ResourceTag":
         context |= {f"ec2:{key}/{tag['Key']}": tag["Value"] for tag in tags}
+    if key == "RequestTag":
+        context["aws:TagKeys"] = ",".join(tag["Key"] for tag in tags)
     return context
 
 
@@ -211,6 +218,9 @@ def _holds(condition: Mapping[str, Any], context: Mapping[str, str]) -> bool:
                 met = actual is None or actual in _listed(wanted)
             elif operator == "StringEquals":
                 met = actual in _listed(wanted)
+            elif operator == "ForAllValues:StringEquals":
+                # As IAM has it, nothing at all is a subset, too.
+                met = all(each in _listed(wanted) for each in (actual or "").split(",") if each)
             elif operator == "StringLike":
                 met = actual is not None and any(fnmatchcase(actual, each) for each in _listed(wanted))
             else:

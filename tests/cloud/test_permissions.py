@@ -105,6 +105,8 @@ async def a_life(provider: AwsProvider, aws: LocalAws) -> Needs:
     assert await provider.troubles() == ()
     assert await provider.forget_interruptions(await provider.interruptions()) == 1
     await asyncio.gather(*(provider.find(each.id) for each in made))
+    joined = replace(claim, provider_id=made[-1].provider_id, node_name="ip-10-0-0-1.ec2.internal")
+    assert [await provider.tag(joined), await provider.tag(joined)] == [True, False]
     # A tag more on the node class is one more on its instance profile.
     await provider.warm(SPOTTY, replace(OF_ROLE, tags=(("team", "a"),)))
     assert await provider.sweep_instance_profiles((OF_ROLE, ELSEWHERE)) == 0
@@ -179,11 +181,36 @@ def test_by_default_the_condition_on_termination_cannot_be_stepped_around_by_tag
     for kind in ("instance/i-1", "launch-template/lt-1", "volume/vol-1", "subnet/subnet-1"):
         resource = f"arn:aws:ec2:{REGION}:{ACCOUNT}:{kind}"
         for owned in ({}, {"aws:ResourceTag/kubernetes.io/cluster/demo": "owned"}):
-            assert allowed_by(policy, Need("ec2:CreateTags", resource, tags | owned)) == []
+            request = tags | {"aws:TagKeys": ",".join(key.removeprefix("aws:RequestTag/") for key in tags)}
+            assert allowed_by(policy, Need("ec2:CreateTags", resource, request | owned)) == []
     # The others are what their page says that they are.
     instance = f"arn:aws:ec2:{REGION}:{ACCOUNT}:instance/i-1"
     for make in (controller_policy, article_policy):
         assert allowed_by(make(SUBJECT), Need("ec2:CreateTags", instance, tags)) == ["Karpenter"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "owner", "keys", "cluster", "granted"),
+    [
+        ("instance/i-1", "demo", ("Name", "karpenter.sh/nodeclaim"), None, True),
+        ("instance/i-1", "demo", ("eks:eks-cluster-name",), "demo", True),
+        ("instance/i-1", "demo", ("eks:eks-cluster-name",), "other", False),
+        ("instance/i-1", "demo", ("Name", "karpenter.sh/nodepool"), None, False),
+        ("instance/i-1", "other", ("Name",), None, False),
+        ("volume/vol-1", "demo", ("Name",), None, False),
+    ],
+)
+def test_by_default_own_instances_alone_may_be_named_for_their_nodes(
+    kind: str, owner: str, keys: tuple[str, ...], cluster: str | None, granted: bool
+) -> None:
+    context = {
+        f"aws:ResourceTag/kubernetes.io/cluster/{owner}": "owned",
+        "aws:ResourceTag/karpenter.sh/nodepool": "default",
+        "aws:TagKeys": ",".join(keys),
+        **({"aws:RequestTag/eks:eks-cluster-name": cluster} if cluster else {}),
+    }
+    need = Need("ec2:CreateTags", f"arn:aws:ec2:{REGION}:{ACCOUNT}:{kind}", context)
+    assert allowed_by(POLICIES_BY_NAME[DEFAULT](SUBJECT), need) == (["TagOwnNodes"] if granted else [])
 
 
 def test_by_default_subnets_and_reservations_may_be_shared_by_another_account() -> None:

@@ -58,6 +58,7 @@ from nodeless.app.reservation_loop import ReservationLoop
 from nodeless.app.server_version import check_server_version, server_version
 from nodeless.app.settings import SETTINGS_NAME, settings_faults, settings_warnings
 from nodeless.app.surroundings import SurroundingsWatch
+from nodeless.app.tagging_loop import TaggingLoop
 from nodeless.app.trouble_loop import TroubleLoop
 from nodeless.app.unread_objects import UnreadObjects
 from nodeless.app.waiting import synced
@@ -321,6 +322,7 @@ class Controller:
         settings.listen(disruption.use)
         drift = DriftLoop(cluster, cloud, hands, self._metrics, settings.current)
         settings.listen(drift.use)
+        tagging = TaggingLoop(cluster, cloud, hands, self._metrics)
         buffers = watched_buffers() if settings.current.capacity_buffers else ()
         guard = watched_guard(process.namespace, GUARD_NAME)
         kinds = (*watched_kinds(self._report_invalid), *buffers, guard)
@@ -339,6 +341,7 @@ class Controller:
                 claims,
                 pools,
                 collector,
+                tagging,
                 interruption,
                 TroubleLoop(cluster, cloud, hands, self._metrics),
                 ReservationLoop(cluster, cloud, hands, self._metrics),

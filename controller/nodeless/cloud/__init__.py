@@ -244,6 +244,13 @@ class CloudProvider(Protocol):
             CloudError: The request is refused.
         """
 
+    async def tag(self, claim: Claim) -> bool:
+        """Give the claim's instance the tags that only its node can tell; whether it lacked any.
+
+        Raises:
+            CloudError: The request is refused.
+        """
+
     @property
     def warns(self) -> bool:
         """Whether there is a queue of warnings, so that `interruptions` may be called."""

@@ -48,6 +48,17 @@ def claim_tags(shared: Mapping[str, str], claim: Claim) -> dict[str, str]:
     return {**shared, **({LAUNCH_GROUP: group} if group else {NODE_CLAIM: claim.name})}
 
 
+def node_tags(cluster: str, claim: Claim, present: Mapping[str, str]) -> dict[str, str]:
+    """Tags that an instance lacks once its node has joined: the node's name, the claim's, the cluster's.
+
+    What the instance bears already stays, but for the pool's name that it is launched with under `Name`.
+    """
+    wanted = {"Name": claim.node_name, NODE_CLAIM: claim.name, CLUSTER_NAME_TAG: cluster}
+    named = present.get("Name", "") not in {"", f"{NODE_POOL}/{claim.pool.name}"}
+    kept = {key for key in present if key != "Name" or named}
+    return {key: value for key, value in wanted.items() if key not in kept}
+
+
 def template_tags(cluster: str, shared: Mapping[str, str]) -> dict[str, str]:
     """Tags of a launch template itself."""
     return {**shared, MANAGED_TEMPLATE_TAG: cluster}

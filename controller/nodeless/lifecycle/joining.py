@@ -17,9 +17,11 @@ from nodeless.model.instructions import (
     UpdateNode,
 )
 from nodeless.model.labels import (
+    CLUSTER_NAME_TAGGED,
     DISRUPTION_REASON_ANNOTATION,
     DO_NOT_SYNC_TAINTS,
     INITIALIZED,
+    INSTANCE_TAGGED,
     LAUNCH_GROUP,
     LAUNCH_GROUP_SIZE,
     NODE_CLASS_HASH,
@@ -66,6 +68,8 @@ _OF_THE_CLAIM = frozenset(
         NODE_POOL_HASH_VERSION,
         NODE_CLASS_HASH,
         NODE_CLASS_HASH_VERSION,
+        INSTANCE_TAGGED,
+        CLUSTER_NAME_TAGGED,
     )
 )
 #: Taints that Kubernetes itself puts on a node that is still coming up.

@@ -7,6 +7,7 @@ from typing import Any
 from nodeless.cloud.aws.batching import Batcher, BatchObserver
 from nodeless.cloud.aws.errors import AwsCallRefused
 from nodeless.cloud.aws.session import AwsSession
+from nodeless.launch.tags import tag_list
 from nodeless.model.labels import CLUSTER_TAG_PREFIX, LAUNCH_GROUP, NODE_CLAIM
 
 Record = Mapping[str, Any]
@@ -75,6 +76,11 @@ class Instances:
     async def reboot(self, instance_id: str) -> None:
         """Ask for a reboot; EC2 takes the request, and does it within the next minutes (RebootInstances)."""
         await self._session.call("ec2", "reboot_instances", {"InstanceIds": [instance_id]})
+
+    async def tag(self, instance_id: str, tags: Mapping[str, str]) -> None:
+        """Add tags to an instance, or replace those of the same keys (CreateTags)."""
+        request = {"Resources": [instance_id], "Tags": tag_list(tags)}
+        await self._session.call("ec2", "create_tags", request)
 
     async def _list(self, filters: Sequence[Mapping[str, Any]], states: Sequence[str]) -> list[Record]:
         state = {"Name": "instance-state-name", "Values": list(states)}

@@ -43,6 +43,7 @@ from nodeless.cloud.aws.subnets import Subnets
 from nodeless.cloud.aws.zonal_shifts import ZonalShifts
 from nodeless.launch.claims import labels_of
 from nodeless.launch.results import FleetAnswer
+from nodeless.launch.tags import node_tags
 from nodeless.launch.unavailable import EVERY_SPOT, OfferingKey
 from nodeless.model.instance_types import InstanceType
 from nodeless.model.interruptions import Interruption
@@ -280,6 +281,17 @@ class AwsProvider:
     async def reboot(self, instance_id: str) -> None:
         """See the Protocol."""
         await self._instances.reboot(instance_id)
+
+    async def tag(self, claim: Claim) -> bool:
+        """See the Protocol. An instance that is not there lacks nothing."""
+        record = await self._instances.find(claim.instance_id)
+        if record is None:
+            return False
+        present = {tag["Key"]: tag["Value"] for tag in record.get("Tags", ())}
+        lacking = node_tags(self._preparer.settings.cluster_name, claim, present)
+        if lacking:
+            await self._instances.tag(claim.instance_id, lacking)
+        return bool(lacking)
 
     @property
     def warns(self) -> bool:
