@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from nodeless.launch.claims import claim_name, claims_for, labels_of, some_value
 from nodeless.model.instance_types import Offering
-from nodeless.model.labels import INSTANCE_TYPE, PROVISIONER_NAME, ZONE
+from nodeless.model.labels import INSTANCE_TYPE, PROVISIONER_NAME, RESERVATION_LABELS, ZONE
 from nodeless.model.plan import Alternative, Plan, PlannedNode
 from nodeless.model.pools import Pool
 from nodeless.model.requirements import Requirement, Requirements
@@ -67,6 +67,19 @@ def test_a_claim_keeps_the_sixty_cheapest_types() -> None:
     requirement = claim.requirements[INSTANCE_TYPE]
     assert requirement.values == {f"m5.{number:03}" for number in range(60)}
     assert requirement.min_values == 2
+
+
+@pytest.mark.parametrize("key", RESERVATION_LABELS)
+def test_a_claim_says_nothing_of_reservations_unless_it_is_for_one_or_its_pool_does(key: str) -> None:
+    absent = Requirement.of(key, "DoesNotExist")
+    (claim,) = claims_of(a_planned_node(requirements=Requirements([absent])))
+    assert key not in claim.requirements
+    own = a_pool(requirements=Requirements([absent]))
+    (claim,) = claims_of(a_planned_node(requirements=Requirements([absent])), pool=own)
+    assert claim.requirements[key] == absent
+    reserved = Requirement.of(key, "In", ["cr-1"])
+    (claim,) = claims_of(a_planned_node(requirements=Requirements([reserved])))
+    assert claim.requirements[key] == reserved
 
 
 def test_a_claim_carries_what_its_pool_gives_to_nodes() -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from nodeless.explain.events import no_compatible_instance_types
 from nodeless.launch.claims import claims_for
 from nodeless.model.instance_types import Offering
 from nodeless.model.labels import INSTANCE_FAMILY, INSTANCE_TYPE, MIN_VALUES_RELAXED, ON_DEMAND, ZONE
@@ -45,6 +46,41 @@ def test_a_pod_that_too_few_types_hold_is_refused_with_the_numbers():
 
 def test_a_pool_that_asks_for_more_than_there_is_makes_no_node():
     assert codes(plan(at_least(6), pods(2))) == ["MinValuesNotMet"] * 2
+
+
+def told(result):
+    return [(str(each.pool), no_compatible_instance_types(each)) for each in result.unusable_pools]
+
+
+FILTERED = "NodePool requirements filtered out all compatible available instance types"
+
+
+@pytest.mark.parametrize(
+    ("requirements", "message"),
+    [
+        ([Requirement.of(INSTANCE_TYPE, "Exists", (), 6)], f"{FILTERED} due to minValues incompatibility"),
+        (
+            [Requirement.of(INSTANCE_TYPE, "In", ["small", "no-such"], 2)],
+            f"{FILTERED} due to minValues incompatibility",
+        ),
+        ([Requirement.of(INSTANCE_TYPE, "In", ["no-such"])], FILTERED),
+        ([Requirement.of(INSTANCE_TYPE, "Exists", (), 3)], None),
+        ([], None),
+    ],
+)
+def test_a_pool_that_can_make_no_node_at_all_is_named_whether_or_not_another_one_can(requirements, message):
+    lacking = pool("lacking", *requirements)
+    expected = [(str(lacking.reference), message)] if message else []
+    assert told(plan(lacking, pods(1))) == expected
+    result = plan(lacking, pool("whole"), pods(1))
+    assert not result.refusals
+    assert told(result) == expected
+    # What one pod asks for says nothing of the pool.
+    assert told(plan(lacking, pods(1, "500"))) == expected
+
+
+def test_the_best_effort_needs_no_more_types_than_there_are():
+    assert told(plan(at_least(6), pods(1), policy=Policy(min_values="BestEffort"))) == []
 
 
 def test_the_best_effort_makes_the_node_and_records_that_it_fell_short():

@@ -187,6 +187,13 @@ EVENT_RULES: tuple[EventRule, ...] = (
     ),
     EventRule("CapacityReservationExpiring", "Warning", _CLAIM, "The capacity block ends"),
     EventRule("NodeTerminatingOnInterruption", "Warning", _BOTH, "The node is ended because of a message"),
+    EventRule(
+        "NoCompatibleInstanceTypes",
+        "Warning",
+        ("NodePool",),
+        "No instance type meets the pool's requirements, or too few do for its minValues",
+        silent_seconds=60.0,
+    ),
     EventRule("NotReady", "Warning", _POOL, "Why the object cannot be used"),
     EventRule("WaitingOnNodeClaimTermination", "Normal", _CLASS, "Claims that a deleted class waits for"),
     EventRule("CleanUpFailed", "Warning", _CLASS, "What was made for a deleted class cannot be deleted"),

@@ -42,6 +42,7 @@ from nodeless.model.instructions import CreateClaim, PublishEvent
 from nodeless.model.namespaces import Namespace
 from nodeless.model.plan import Plan, PlannedNode, Refusal
 from nodeless.model.pods import Pod
+from nodeless.model.pools import NODE_POOL_KIND
 from nodeless.model.snapshot import Snapshot
 from nodeless.solve import pods_to_place, static_shortage, with_placeholders
 from nodeless.solve.pods.buffers import buffer_of
@@ -221,6 +222,7 @@ class Provisioning:
         self._metrics.decision_seconds.observe(time.perf_counter() - started)
         self._report(plan, snapshot, now)
         await self._refuse(situation, plan, solved)
+        self._say_unusable(plan)
         return plan
 
     async def _tell_buffers(self, seen: Snapshot, plan: Plan) -> None:
@@ -356,6 +358,25 @@ class Provisioning:
         message = texts.failed_scheduling(refusal, helping)
         if self._tell(snapshot, refusal.pod, "Warning", texts.FAILED_SCHEDULING, message):
             self._log.warning(f"no capacity for pod: {message}", pod=refusal.pod)
+
+    def _say_unusable(self, plan: Plan) -> None:
+        """Tell NodePools that can make no node (Karpenter v1)."""
+        for refusal in plan.unusable_pools:
+            pool = self._cluster.snapshot.pools.get(str(refusal.pool))
+            if pool is None or pool.reference.kind != NODE_POOL_KIND:
+                continue
+            message = texts.no_compatible_instance_types(refusal)
+            told = PublishEvent(
+                "pass",
+                NODE_POOL_KIND,
+                pool.name,
+                "Warning",
+                texts.NO_COMPATIBLE_TYPES,
+                message,
+                uid=pool.reference.uid,
+            )
+            if self._recorder.publish(told):
+                self._log.warning(f"no node can be made: {refusal.message}", pool=pool.key)
 
     def _tell(self, snapshot: Snapshot, key: str, type_: str, reason: str, message: str) -> bool:
         pod = snapshot.pods.get(key)

@@ -8,10 +8,12 @@ from collections.abc import Sequence
 
 from nodeless.explain.why import next_offers
 from nodeless.explain.words import count, price
-from nodeless.model.plan import PlannedNode, Refusal
+from nodeless.model.plan import PlannedNode, PoolRefusal, Refusal
+from nodeless.solve.reasons.refusing import MIN_VALUES
 
 NOMINATED = "Nominated"
 FAILED_SCHEDULING = "FailedScheduling"
+NO_COMPATIBLE_TYPES = "NoCompatibleInstanceTypes"
 #: Pools told one by one in a message.
 POOLS_SHOWN = 5
 #: Characters of an event's message (Kubernetes' validation of events).
@@ -41,6 +43,12 @@ def nominated(name: str, node: PlannedNode | None = None, given_up: Sequence[str
         f"{offering.capacity_type}, in {offering.zone} or another allowed zone, {price(offering.price)}, "
         f"{chosen}{next_best}{lost}"
     )[:LONGEST]
+
+
+def no_compatible_instance_types(refusal: PoolRefusal) -> str:
+    """The message for a pool that can make no node, in Karpenter's words: clients compare it."""
+    why = " due to minValues incompatibility" if refusal.code == MIN_VALUES else ""
+    return f"NodePool requirements filtered out all compatible available instance types{why}"
 
 
 def failed_scheduling(refusal: Refusal, remedies: Sequence[str] = ()) -> str:

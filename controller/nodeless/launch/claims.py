@@ -153,6 +153,9 @@ def _requirements(node: PlannedNode, pool: Pool) -> Requirements:
 def _tells(requirement: Requirement, pool: Pool) -> bool:
     """Whether a requirement says anything of a node: labels that only pods speak of are absent there."""
     key = requirement.key
+    if key in RESERVATION_LABELS and not requirement.complement and not requirement.values:
+        # That it is not reserved says the capacity type, as with Karpenter v1.
+        return key in pool.requirements
     return key in pool.requirements or key in WELL_KNOWN or not requirement.allows_absence()
 
 

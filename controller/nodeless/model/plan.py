@@ -92,6 +92,8 @@ class Plan:
     """US dollars an hour that no plan for the same pods can go below; None: not computed."""
     relaxations: tuple[Relaxation, ...] = ()
     """What the placed pods wished and do not get."""
+    unusable_pools: tuple[PoolRefusal, ...] = ()
+    """Pools of which no pod whatever could get a node: they have no types, or too few for their minValues."""
     faults: tuple[str, ...] = ()
     """What nobody foresaw and the plan was made without: the search for a cheaper one, say."""
 

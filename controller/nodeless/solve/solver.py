@@ -35,11 +35,11 @@ cheapest of which is bought.
 Deterministic: same arguments, same plan to the bit, whatever the order of any mapping.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from nodeless.model.instance_types import Catalog
-from nodeless.model.plan import Plan, PlannedNode, Refusal
+from nodeless.model.plan import Plan, PlannedNode, PoolRefusal, Refusal
 from nodeless.model.pods import Pod, PodShape
 from nodeless.model.pools import Pool
 from nodeless.model.snapshot import Snapshot
@@ -66,7 +66,7 @@ from nodeless.solve.pods.profiles import Profile, Profiles
 from nodeless.solve.pods.volumes import Volumes, mounts
 from nodeless.solve.pods.zone_ids import ZoneIds
 from nodeless.solve.policy import STRICT, Policy
-from nodeless.solve.reasons.refusing import DEADLINE, MIN_VALUES, refuse
+from nodeless.solve.reasons.refusing import DEADLINE, MIN_VALUES, refuse, refuse_pool
 from nodeless.solve.reasons.relaxations import relaxations
 from nodeless.state.expected import expected_places
 
@@ -211,8 +211,13 @@ def _plan_of_pods(
         relaxations=or_without(
             lambda: relaxations(kept, packed.placements, classes, existing, usable), (), faults
         ),
+        unusable_pools=or_without(lambda: _unusable(usable), (), faults),
         faults=tuple(faults),
     )
+
+
+def _unusable(tables: Iterable[PoolTable]) -> tuple[PoolRefusal, ...]:
+    return tuple(refusal for refusal in map(refuse_pool, tables) if refusal is not None)
 
 
 def _packed(floor: Floor, site: Site) -> Packed:

@@ -74,6 +74,21 @@ def refuse(
     return tuple(Refusal(key, code, reasons) for key in keys)
 
 
+def refuse_pool(table: PoolTable) -> PoolRefusal | None:
+    """Why the pool can make no node at all, whatever the pods are; None when it can."""
+    start, reference = table.start, table.pool.reference
+    if not start.types.any():
+        message = "no instance type that is available now meets the pool's own requirements"
+        return PoolRefusal(reference, NO_INSTANCE_TYPES, message)
+    missing = shortage(table.table, np.flatnonzero(start.types).tolist(), table.least, start.requirements)
+    if missing is None:
+        return None
+    key, least, offered = missing
+    return PoolRefusal(
+        reference, MIN_VALUES, f"minValues of {key} is {least}, but all its types offer {offered} of them"
+    )
+
+
 def _reason(
     pods: PodClass,
     table: PoolTable,
