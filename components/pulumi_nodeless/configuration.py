@@ -92,7 +92,9 @@ def _given(namespace: str) -> dict[str, str]:
 def _arguments(read: Mapping[str, Any], default_name: str) -> EnvironmentArgs:
     args: EnvironmentArgs = {"cluster_name": default_name}
     if read.get(DEFAULT_POOL) is False:
-        args |= {"node_templates": [], "provisioners": []}
+        args["provisioners"] = []
+        if not read.get("provisioners"):
+            args["node_templates"] = []
     for key, value in read.items():
         if key != DEFAULT_POOL and not _unset(key, value):
             # The keys are made of the names of EnvironmentArgs.

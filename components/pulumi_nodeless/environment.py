@@ -8,7 +8,7 @@ here both ends are at hand.
 
 import json
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 import pulumi
 import pulumi_kubernetes as k8s
@@ -26,6 +26,7 @@ from pulumi_nodeless.controller_identity import (
     ControllerIdentityArgs,
 )
 from pulumi_nodeless.coredns import coredns_on_nodes
+from pulumi_nodeless.default_pools import with_default_pools
 from pulumi_nodeless.environment_args import EnvironmentArgs
 from pulumi_nodeless.environment_checks import (
     CONTROLLER_ARGUMENTS,
@@ -47,20 +48,7 @@ from pulumi_nodeless.kubeconfig import region_of
 from pulumi_nodeless.load_balancer import LABELS as BALANCER_LABELS
 from pulumi_nodeless.load_balancer import LoadBalancerController
 from pulumi_nodeless.network import Network, NetworkArgs
-from pulumi_nodeless.pools import NodeTemplateArgs, ProvisionerArgs
 from pulumi_nodeless.teardown import TeardownGuard, TeardownGuardArgs
-
-DEFAULT_NODE_TEMPLATES: Final[Sequence[NodeTemplateArgs]] = ({"name": "default"},)
-DEFAULT_PROVISIONERS: Final[Sequence[ProvisionerArgs]] = (
-    {
-        "name": "default",
-        "node_template": "default",
-        "requirements": [
-            {"key": "karpenter.k8s.aws/instance-category", "operator": "In", "values": ["c", "m", "r"]},
-            {"key": "karpenter.k8s.aws/instance-generation", "operator": "Gt", "values": ["2"]},
-        ],
-    },
-)
 
 
 class Environment(pulumi.ComponentResource):
@@ -108,7 +96,7 @@ class Environment(pulumi.ComponentResource):
     """Names of the NodePools."""
 
     def __init__(self, name: str, args: EnvironmentArgs, opts: pulumi.ResourceOptions | None = None) -> None:
-        check_environment(args)
+        check_environment(args := with_default_pools(args))
         super().__init__("nodeless:index:Environment", name, {}, opts)
         reader = ArgumentReader("Environment", args, EnvironmentArgs)
         cluster_name = reader.cluster_name()
@@ -116,7 +104,7 @@ class Environment(pulumi.ComponentResource):
         namespace = reader.text("controller_namespace", NAME)
         minutes = reader.integer("teardown_timeout_minutes", 30, 1, 24 * 60)
         with_queue = reader.flag("interruption_queue", True)
-        tags, v1 = reader.tags("tags"), reader.value("node_pools", ())
+        tags = reader.tags("tags")
         mechanism = reader.choice("controller_identity", MECHANISMS, IRSA)
         profiles, with_dns = profiles_of(reader, namespace), manages_dns(reader)
         self._builds_image = reader.flag("build_image", False)
@@ -212,10 +200,10 @@ class Environment(pulumi.ComponentResource):
             f"{name}-capacity",
             {
                 "cluster_name": cluster_name,
-                "node_templates": reader.value("node_templates", () if v1 else DEFAULT_NODE_TEMPLATES),
-                "provisioners": reader.value("provisioners", () if v1 else DEFAULT_PROVISIONERS),
+                "node_templates": args["node_templates"],
+                "provisioners": args["provisioners"],
                 "node_classes": reader.value("node_classes", ()),
-                "node_pools": v1,
+                "node_pools": reader.value("node_pools", ()),
                 "instance_profile": nodes.instance_profile_name,
                 "timeout_minutes": minutes,
                 "preview_kubeconfig": cluster.kubeconfig,

@@ -93,7 +93,7 @@ _CLUSTER_ARGUMENTS: Final = (
 
 
 def check_environment(args: EnvironmentArgs) -> None:
-    """Checks the arguments of an environment and of its parts.
+    """Checks the arguments of an environment, with its first pool, and of its parts.
 
     Raises:
         ArgumentError: with every fault found.
@@ -223,8 +223,7 @@ def _check_dns(
     """Reports CoreDNS on nodes where nothing would make one: the engine waits for its pods."""
     if reader.value("existing_cluster") is not None or not manages_dns(reader) or dns_on_fargate(profiles):
         return
-    by_default = reader.value("provisioners") is None and not reader.value("node_pools", ())
-    if not by_default and not any(_takes_dns(pool) for pool in pools):
+    if not any(_takes_dns(pool) for pool in pools):
         reader.report(
             "manage_coredns",
             "no Fargate profile takes CoreDNS, and no pool is declared that would make a node for it",

@@ -10,7 +10,7 @@ from pulumi_nodeless.configuration import ConfigurationError
 from tests.components.conftest import CONFIG, program
 from tests.components.recorder import Recorder, run
 
-POOL = {"name": "general", "node_template": "default", "requirements": [{"key": "zone", "operator": "In"}]}
+POOL = {"name": "general", "node_template": "own", "requirements": [{"key": "zone", "operator": "In"}]}
 
 
 def refused(args: dict[str, Any]) -> list[str]:
@@ -71,7 +71,7 @@ def refused(args: dict[str, Any]) -> list[str]:
             {"teardown_timeout_minutes": 5, "teardown_drain_minutes": 5},
             "teardown_drain_minutes: destruction gives up after 5 minutes, before 5 are over",
         ),
-        ({"provisioners": [POOL]}, "provisioners[0].node_template: 'default' is not declared here"),
+        ({"provisioners": [POOL]}, "provisioners[0].node_template: 'own' is not declared here"),
         ({"interruption_queue": "yes"}, "interruption_queue: expected true or false, got 'yes'"),
         ({"zonecount": 3}, "zonecount: no such argument (hint: did you mean zone_count?)"),
     ],

@@ -94,6 +94,23 @@ def test_without_the_first_pool_a_stack_has_those_that_it_names() -> None:
     assert pool.inputs["metadata"]["name"] == "mine"
 
 
+@pytest.mark.parametrize("default_pool", [True, False])
+@pytest.mark.parametrize("v1", [True, False])
+def test_provisioners_of_ones_own_get_the_default_template_where_none_is_given(
+    default_pool: bool, v1: bool
+) -> None:
+    own = {"provisioners": [{"name": "mine", "nodeTemplate": "default"}], "defaultPool": default_pool}
+    further = {"nodeClasses": [{"name": "c"}], "nodePools": [{"name": "p", "nodeClass": "c"}]} if v1 else {}
+    recorder = configured(**own, **further)
+    made = {
+        each.token.rpartition(":")[2]: each.inputs["metadata"]["name"]
+        for each in recorder.custom()
+        if each.token.startswith("kubernetes:karpenter.")
+    }
+    assert made.items() >= {"Provisioner": "mine", "AWSNodeTemplate": "default"}.items()
+    assert ("NodePool" in made) is v1
+
+
 def test_every_key_read_is_declared_and_every_declared_key_is_read() -> None:
     assert set(KEYS) == own_keys()
 

@@ -20,7 +20,7 @@ from infra.local.pulumi.project import ROOT
 from nodeless.api.crds import all_crds
 from pulumi_nodeless import pools
 from pulumi_nodeless.controller import taken_over
-from pulumi_nodeless.environment import DEFAULT_NODE_TEMPLATES, DEFAULT_PROVISIONERS
+from pulumi_nodeless.default_pools import DEFAULT_NODE_TEMPLATES, DEFAULT_PROVISIONERS
 from tests.local_pulumi.conftest import Program, Shop
 from tests.local_pulumi.programs import in_cluster
 

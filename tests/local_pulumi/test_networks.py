@@ -41,6 +41,29 @@ def test_a_network_without_a_way_out_is_made_once_and_goes_whole(shop: Shop, aws
     assert [vpc for vpc in ec2.describe_vpcs()["Vpcs"] if not vpc.get("IsDefault")] == []
 
 
+@pytest.mark.parametrize(("first", "then"), [(2, 3), (3, 2)])
+def test_a_network_whose_zones_changed_goes_whole(shop: Shop, aws: LocalAws, first: int, then: int) -> None:
+    def network(zones: int) -> None:
+        Network("net", {"cluster_name": "shop", "zone_count": zones}, providers())
+
+    ec2 = aws.client("ec2")
+    for zones in (first, then):
+        shop.program = lambda zones=zones: network(zones)  # type: ignore[misc]
+        shop.stack.up()
+        (endpoint,) = ec2.describe_vpc_endpoints()["VpcEndpoints"]
+        tables = ec2.describe_route_tables()["RouteTables"]
+        routed = {
+            table["RouteTableId"]
+            for table in tables
+            for route in table["Routes"]
+            if route.get("GatewayId") == endpoint["VpcEndpointId"]
+        }
+        assert {*endpoint["RouteTableIds"]} == routed
+
+    shop.stack.destroy()
+    assert [vpc for vpc in ec2.describe_vpcs()["Vpcs"] if not vpc.get("IsDefault")] == []
+
+
 def test_an_adopted_network_keeps_its_subnets_and_loses_only_its_tags(shop: Shop, aws: LocalAws) -> None:
     ec2 = aws.client("ec2")
     vpc = ec2.create_vpc(CidrBlock="10.7.0.0/16")["Vpc"]["VpcId"]

@@ -20,6 +20,7 @@ from infra.local.aws import (
     pod_identity,
     pricing,
     queues,
+    vpc_endpoints,
     web_identity,
     zonal_shifts,
 )
@@ -44,5 +45,6 @@ ALL: Handlers = {
     **pod_identity.HANDLERS,
     **pricing.HANDLERS,
     **queues.HANDLERS,
+    **vpc_endpoints.HANDLERS,
     **zonal_shifts.HANDLERS,
 }

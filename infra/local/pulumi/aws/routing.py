@@ -7,7 +7,7 @@ from typing import Any
 
 from infra.local.pulumi.aws.clients import AwsClients, unless_gone
 from infra.local.pulumi.aws.ec2 import Ec2Resource, arn, present, tag_specifications, with_tags
-from infra.local.pulumi.resources import Inputs, Outputs, Resource
+from infra.local.pulumi.resources import Inputs, Outputs, Resource, ResourceFailed
 
 #: Where a route leads: the input and EC2's parameter. Exactly one is given.
 _TARGETS = {
@@ -163,7 +163,12 @@ class VpcEndpoint(Ec2Resource):
             backend.ec2.modify_vpc_endpoint(VpcEndpointId=identity, **arguments)
 
     def delete(self, backend: AwsClients, identity: str, state: Inputs) -> None:
-        unless_gone(backend.ec2.delete_vpc_endpoints, VpcEndpointIds=[identity])
+        # The call succeeds whatever becomes of the endpoints; its answer names those that stay.
+        for refused in backend.ec2.delete_vpc_endpoints(VpcEndpointIds=[identity])["Unsuccessful"]:
+            if "NotFound" not in refused["Error"]["Code"]:
+                raise ResourceFailed(
+                    f"{identity} stays: {refused['Error']['Code']}: {refused['Error']['Message']}"
+                )
 
 
 class Tag(Resource[AwsClients]):

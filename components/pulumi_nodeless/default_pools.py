@@ -1,0 +1,40 @@
+"""The first pool: what an environment has where its arguments name no pools, or no node templates."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from pulumi_nodeless.environment_args import EnvironmentArgs
+from pulumi_nodeless.pools import NodeTemplateArgs, ProvisionerArgs
+
+DEFAULT_NODE_TEMPLATES: Final[Sequence[NodeTemplateArgs]] = ({"name": "default"},)
+DEFAULT_PROVISIONERS: Final[Sequence[ProvisionerArgs]] = (
+    {
+        "name": "default",
+        "node_template": "default",
+        "requirements": [
+            {"key": "karpenter.k8s.aws/instance-category", "operator": "In", "values": ["c", "m", "r"]},
+            {"key": "karpenter.k8s.aws/instance-generation", "operator": "Gt", "values": ["2"]},
+        ],
+    },
+)
+
+
+def with_default_pools(args: EnvironmentArgs) -> EnvironmentArgs:
+    """The arguments, with the first pool and its node template where they are not given.
+
+    NodePools stand for the first pool. The template `default` is there for Provisioners of the user's own,
+    too; an empty list is a list that was given.
+    """
+    v1 = _any(args.get("node_pools"))
+    filled: EnvironmentArgs = {**args}
+    if args.get("provisioners") is None:
+        filled["provisioners"] = () if v1 else DEFAULT_PROVISIONERS
+    if args.get("node_templates") is None:
+        needed = not v1 or _any(args.get("provisioners"))
+        filled["node_templates"] = DEFAULT_NODE_TEMPLATES if needed else ()
+    return filled
+
+
+def _any(given: Any) -> bool:
+    """Whether something is given; what is no list is not empty, and is refused later on."""
+    return given is not None and not (isinstance(given, Sequence) and not given)
