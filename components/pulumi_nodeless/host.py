@@ -14,7 +14,7 @@ from pulumi.provider.experimental.component import ComponentProvider
 from pulumi.provider.provider import ConstructResult
 
 from pulumi_nodeless.arguments import ArgumentError
-from pulumi_nodeless.schema import PACKAGE, components, package_version
+from pulumi_nodeless.schema import NAMESPACE, PACKAGE, components, package_version
 from pulumi_nodeless.wire_names import wire_problems
 
 
@@ -23,7 +23,7 @@ class ComponentHost(ComponentProvider):
 
     def __init__(self) -> None:
         exported = components()
-        super().__init__(exported, PACKAGE, None, package_version())
+        super().__init__(exported, PACKAGE, NAMESPACE, package_version())
         self._shapes = {each.__name__: signature(each).parameters["args"].annotation for each in exported}
 
     def construct(

@@ -16,6 +16,8 @@ import pulumi_nodeless
 
 #: Name of the package, and first part of every type token.
 PACKAGE = "nodeless"
+#: What stands before the name in the SDKs: `@nodeless/nodeless`, however the package is added.
+NAMESPACE = "nodeless"
 
 
 def components() -> list[type[pulumi.ComponentResource]]:
@@ -35,6 +37,6 @@ def package_schema() -> dict[str, Any]:
     Returns:
         The document that https://www.pulumi.com/docs/iac/extending-pulumi/schema/ describes.
     """
-    provider = ComponentProvider(components(), PACKAGE, None, package_version())
+    provider = ComponentProvider(components(), PACKAGE, NAMESPACE, package_version())
     schema: dict[str, Any] = json.loads(provider.schema or "{}")
     return schema

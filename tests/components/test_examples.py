@@ -1,6 +1,7 @@
 """The examples in Python that need no cluster to be understood."""
 
 import runpy
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -52,3 +53,19 @@ def test_what_the_example_reads_of_the_environment_is_what_the_environment_puts_
     for name in OTHER_STACK["outputs"]:
         assert f'require_output("{name}")' in text
         assert name in puts_out
+
+
+@pytest.mark.parametrize("folder", sorted((ROOT / "examples").glob("python-*")), ids=lambda each: each.name)
+def test_pulumi_install_finds_in_an_example_what_its_program_needs(folder: Path) -> None:
+    project = yaml.safe_load((folder / "Pulumi.yaml").read_text())
+    assert project["runtime"] == {"name": "python", "options": {"toolchain": "pip", "virtualenv": ".venv"}}
+    named = {
+        line.partition(" @ ")[0]: line.rpartition("#subdirectory=")[2]
+        for line in (folder / "requirements.txt").read_text().splitlines()
+        if not line.startswith("#")
+    }
+    distributions = {
+        tomllib.loads((ROOT / place / "pyproject.toml").read_text())["project"]["name"]: place
+        for place in ("controller", "components")
+    }
+    assert named == distributions

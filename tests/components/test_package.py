@@ -1,7 +1,9 @@
 """The package's face: exported names, and components that other languages can use."""
 
 import importlib
+import importlib.metadata
 import json
+from pathlib import Path
 
 import pulumi_nodeless
 
@@ -28,6 +30,13 @@ def test_every_exported_name_is_there() -> None:
     assert pulumi_nodeless.__all__ == sorted(pulumi_nodeless.__all__)
     for name in pulumi_nodeless.__all__:
         assert getattr(pulumi_nodeless, name).__name__ == name
+
+
+def test_the_distribution_says_that_it_is_no_plugin_to_download() -> None:
+    """Pulumi's language host looks for this file beside each distribution whose name begins with pulumi-."""
+    site = importlib.metadata.distribution("pulumi-nodeless").locate_file("pulumi_nodeless")
+    told = json.loads(Path(str(site), "pulumi-plugin.json").read_text())
+    assert told == {"resource": False}, "make install writes it"
 
 
 def test_components_have_a_schema_for_other_languages() -> None:

@@ -133,9 +133,11 @@ def test_the_members_of_pools_in_go_are_those_of_the_schema() -> None:
 
 
 def test_the_sdks_are_imported_by_the_names_that_the_engine_gives_them() -> None:
-    """Of a package from git: its owner there is the namespace."""
+    """Of a package from git its owner there is the namespace; of one from a path, what the schema says."""
     added = "github.com/nodeless/nodeless/components"
     owner = added.split("/")[1]
+    schema = yaml.safe_load((ROOT / "components" / "schema.json").read_text())
+    assert (schema["namespace"], schema["name"]) == (owner, "nodeless")
     examples = ROOT / "examples"
     assert f'from "@{owner}/nodeless"' in (examples / "typescript" / "index.ts").read_text()
     module = f"github.com/{owner}/pulumi-nodeless/sdk/go"
