@@ -10,6 +10,7 @@ from structlog.testing import capture_logs
 
 from infra.local.aws import LocalAws
 from nodeless.cloud.aws import AwsProvider
+from nodeless.cloud.aws.caching import Cache
 from nodeless.cloud.aws.price_list import bundled_date, bundled_prices, pricing_region
 from nodeless.cloud.aws.pricing import Pricing
 from nodeless.cloud.aws.session import AwsSession
@@ -48,16 +49,43 @@ async def test_an_answer_serves_for_its_time(
     now = [1_800_000_000.0]
     async with a_provider(clock=lambda: now[0]) as provider:
         await ask(provider)
-        once = len(made_by(aws, action))
+        once = twice = len(made_by(aws, action))
+        if once:  # what other tests have learned of types serves at first
+            now[0] += 61
+            await ask(provider)
+            twice = 2 * once
+            await asked(provider, aws, action, twice)
         now[0] += seconds - 1
         await ask(provider)
-        assert len(made_by(aws, action)) == once
+        assert len(made_by(aws, action)) == twice
         now[0] += 2
         await ask(provider)
-        async with asyncio.timeout(30):
-            # What other tests have learned of types serves at first.
-            while len(made_by(aws, action)) < max(2 * once, 1):  # noqa: ASYNC110 - the calls are another task's
-                await asyncio.sleep(0.05)
+        await asked(provider, aws, action, max(twice + once, 1))
+
+
+async def test_a_long_answer_that_differs_from_the_one_before_is_asked_for_again_after_a_minute() -> None:
+    now, answers, made = [0.0], iter("aabbbccc"), []
+
+    async def fetch() -> str:
+        made.append(next(answers))
+        return made[-1]
+
+    cache: Cache[str] = Cache(lambda: now[0], 3600.0, 12 * 3600.0)
+    for seconds, known, calls in (
+        (0, "a", 1),
+        (59, "a", 1),
+        (1, "a", 2),  # confirmed
+        (3599, "a", 2),
+        (1, "b", 3),  # another one
+        (60, "b", 4),  # confirmed
+        (3599, "b", 4),
+    ):
+        now[0] += seconds
+        await cache.get("key", fetch)
+        async with asyncio.timeout(5):
+            while cache._fetches:  # noqa: ASYNC110 - another task's
+                await asyncio.sleep(0)
+        assert (cache.peek("key"), len(made)) == (known, calls)
 
 
 async def asked(provider: AwsProvider, aws: LocalAws, action: str, count: int) -> None:
@@ -65,7 +93,9 @@ async def asked(provider: AwsProvider, aws: LocalAws, action: str, count: int) -
     async with asyncio.timeout(60):
         while len(made_by(aws, action)) < count:  # noqa: ASYNC110 - the calls are another task's
             await asyncio.sleep(0.05)
-        while provider._images._selected._fetches or provider._subnets._cache._fetches:  # noqa: ASYNC110
+        images, others = provider._images, (provider._subnets._cache, provider._types._cache)
+        caches = (images._selected, images._default, *others)
+        while any(each._fetches for each in (*caches, provider._resolver._security_groups._cache)):  # noqa: ASYNC110
             await asyncio.sleep(0.05)
 
 
@@ -79,19 +109,24 @@ async def test_1_2_answers_on_images_and_subnets_serve_as_long_as_the_settings_s
         provider.use(settings)
         await resolved(provider)
         images = len(made_by(aws, "DescribeImages"))
-        now[0] += 899
-        await resolved(provider)
-        assert len(made_by(aws, "DescribeImages")) == images
-        now[0] += 2
+        # What was never heard before is asked for once more.
+        now[0] += 61
         await resolved(provider)
         await asked(provider, aws, "DescribeImages", 2 * images)
-        now[0] += 6298
+        await asked(provider, aws, "DescribeSubnets", 2)
+        now[0] += 899
         await resolved(provider)
-        await asked(provider, aws, "DescribeImages", 3 * images)
-        assert len(made_by(aws, "DescribeSubnets")) == 1
+        assert len(made_by(aws, "DescribeImages")) == 2 * images
         now[0] += 2
         await resolved(provider)
-        await asked(provider, aws, "DescribeSubnets", 2)
+        await asked(provider, aws, "DescribeImages", 3 * images)
+        now[0] += 6298
+        await resolved(provider)
+        await asked(provider, aws, "DescribeImages", 4 * images)
+        assert len(made_by(aws, "DescribeSubnets")) == 2
+        now[0] += 2
+        await resolved(provider)
+        await asked(provider, aws, "DescribeSubnets", 3)
 
 
 async def test_1_2_a_cluster_that_eks_does_not_know_is_told_by_its_api_server(

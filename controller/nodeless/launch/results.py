@@ -29,6 +29,12 @@ INSUFFICIENT_CAPACITY_CODES = frozenset(
         "AuthFailure.ServiceLinkedRoleCreationNotPermitted",
     }
 )
+#: Code of an answer with fewer instances than were asked for that gives no reason.
+NO_REASON = "NoInstance"
+#: Errors of one answer that are told, each once: a fleet may meet another one in each offering.
+_MOST_TOLD = 5
+#: Characters of one error's message that are told.
+_LONGEST_TOLD = 500
 Reservations = Mapping[tuple[str, str], Offering]
 _NO_RESERVATIONS: Reservations = {}
 #: The subnet has no address left: another one of the zone may have.
@@ -89,11 +95,14 @@ def read_answer(
         wanted: How many instances.
         reservations: What was to be bought from reservations, by instance type and zone.
     """
-    made = [
-        _instance(entry, instance_id, capacity_type, reservations)
-        for entry in answer.get("Instances") or ()
-        for instance_id in entry.get("InstanceIds") or ()
-    ]
+    # By id: one that is told of twice must not be ended as one too many.
+    made = list(
+        {
+            instance_id: _instance(entry, instance_id, capacity_type, reservations)
+            for entry in answer.get("Instances") or ()
+            for instance_id in entry.get("InstanceIds") or ()
+        }.values()
+    )
     errors: list[Mapping[str, Any]] = list(answer.get("Errors") or ())
     sold_out = [key for error in errors if (key := _sold_out(error, capacity_type))]
     unavailable = tuple(dict.fromkeys(key for key in sold_out if key[:2] not in reservations))
@@ -123,13 +132,16 @@ def read_answer(
         (str(error.get("ErrorCode", "")), *split_call_details(str(error.get("ErrorMessage", "")).rstrip(".")))
         for error in errors
     ]
-    texts = dict.fromkeys(f"{code}: {message}" for code, message, _ in told)
+    # Sorted: the same fault is told in the same words, in whatever order the offerings were tried.
+    texts = sorted({f"{code}: {message}"[:_LONGEST_TOLD] for code, message, _ in told})
+    if len(texts) > _MOST_TOLD:
+        texts = [*texts[:_MOST_TOLD], f"and {len(texts) - _MOST_TOLD} more"]
     return FleetAnswer(
         tuple(made),
         unavailable=unavailable,
         insufficient=bool(codes) and all(code in INSUFFICIENT_CAPACITY_CODES for code in codes),
         code=next((code for code in codes if code not in INSUFFICIENT_CAPACITY_CODES), "")
-        or (codes[0] if codes else "NoInstance"),
+        or (codes[0] if codes else NO_REASON),
         message="; ".join(texts) or f"EC2 made {len(made)} of {wanted} instances and gave no reason",
         full_subnets=full,
         no_spot=no_spot,

@@ -3,6 +3,9 @@
 An entry is fresh for its time to live. After that it is still given out, up to a limit,
 while one task in the background fetches the next: whoever launches a node does not
 wait for a description that hardly ever changes. Errors are never kept.
+
+An answer is believed for that long once it came twice. One that says another thing than the answer before
+(the first one does, too) is asked for again after a minute: a part of it may have been lost on the way.
 """
 
 import asyncio
@@ -15,6 +18,10 @@ T = TypeVar("T")
 Clock = Callable[[], float]
 
 
+#: Seconds for which an answer is fresh that differs from the one before.
+DOUBTED = 60.0
+
+
 class Cache(Generic[T]):
     """Values by key. `fresh`: seconds without asking; `usable`: seconds for which an old value will do."""
 
@@ -23,6 +30,8 @@ class Cache(Generic[T]):
         self._fresh = fresh
         self._usable = usable
         self._values: dict[Hashable, tuple[float, T]] = {}
+        #: Keys whose value no second answer has confirmed.
+        self._doubted: set[Hashable] = set()
         self._fetches: dict[Hashable, asyncio.Task[T]] = {}
 
     def keep(self, fresh: float) -> None:
@@ -34,7 +43,8 @@ class Cache(Generic[T]):
         """The value of a key, fetched when there is none that will do. Raises what `fetch` raises."""
         present = self._values.get(key)
         age = self._clock() - present[0] if present else None
-        if present is not None and age is not None and age < self._fresh:
+        fresh = min(self._fresh, DOUBTED) if key in self._doubted else self._fresh
+        if present is not None and age is not None and age < fresh:
             return present[1]
         task = self._fetch(key, fetch)
         if present is not None and age is not None and age < self._usable:
@@ -53,6 +63,7 @@ class Cache(Generic[T]):
     def put(self, key: Hashable, value: T) -> None:
         """Keep a value that was found elsewhere, fresh from now on."""
         self._values[key] = (self._clock(), value)
+        self._doubted.discard(key)
 
     def forget(self, key: Hashable | None = None) -> None:
         """Drop one key's value, or all."""
@@ -77,6 +88,12 @@ class Cache(Generic[T]):
         now = self._clock()
         for old in [each for each, (time, _) in self._values.items() if now - time > 10 * self._usable]:
             del self._values[old]
+            self._doubted.discard(old)
+        before = self._values.get(key)
+        if before is not None and before[1] == value:
+            self._doubted.discard(key)
+        else:
+            self._doubted.add(key)
         self._values[key] = (now, value)
         return value
 

@@ -1,5 +1,7 @@
 """boto3's exceptions as errors of this room: one line that says what failed, where, and what to do."""
 
+import re
+
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
@@ -44,6 +46,10 @@ _REFUSED = frozenset(
 UNREADABLE = (ResponseParserError, AttributeError, KeyError, TypeError, ValueError)
 #: Characters of such an error that are told: it may quote the whole answer.
 _LONGEST_CAUSE = 300
+#: Characters of AWS's own message, and of its code, that are told: events, conditions and logs show them.
+_LONGEST_MESSAGE, _LONGEST_CODE = 500, 100
+#: Of an error without a code botocore tells one of its own, or the HTTP status.
+_NO_CODE = re.compile(r"|Unknown|\d+")
 #: Codes for a lack of permission.
 FORBIDDEN = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"})
 #: Before what EC2 says in a form that only an administrator can have decoded.
@@ -90,14 +96,14 @@ def translate(error: Exception, service: str, operation: str, url: str) -> Cloud
         return CloudUnavailable(
             service,
             f"{service}:{operation} at {url}: the answer cannot be read: {type(error).__name__}: "
-            f"{str(error)[:_LONGEST_CAUSE]}",
+            f"{bounded(str(error), _LONGEST_CAUSE)}",
             "look at what answers there: a proxy, or an endpoint that is not AWS's",
         )
     if isinstance(error, _NO_CREDENTIALS):
         return CredentialsRefused(
             service,
             type(error).__name__,
-            f"no usable AWS credentials for {service}: {error}",
+            f"no usable AWS credentials for {service}: {bounded(str(error), _LONGEST_CAUSE)}",
             "give the service account its role (annotation eks.amazonaws.com/role-arn), "
             "or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
         )
@@ -109,19 +115,35 @@ def translate(error: Exception, service: str, operation: str, url: str) -> Cloud
         )
     if isinstance(error, NoRegionError):
         return CloudUnavailable(service, "no AWS region is known", "set AWS_REGION")
-    return CloudUnavailable(service, f"{service}:{operation} at {url}: {error}", "see the cause above")
+    cause = bounded(str(error), _LONGEST_CAUSE)
+    return CloudUnavailable(service, f"{service}:{operation} at {url}: {cause}", "see the cause above")
+
+
+def bounded(text: str, longest: int = _LONGEST_MESSAGE) -> str:
+    """A text of AWS in one line of printable characters, cut when it is longer than so many."""
+    # Twice as much is looked at: what is cut later may have been blanks.
+    line = " ".join(text[: 2 * longest].split()).encode("utf-8", "replace").decode()
+    line = "".join(each if each.isprintable() else "?" for each in line)
+    return line if len(line) <= longest and len(text) <= 2 * longest else f"{line[:longest]}..."
 
 
 def _client_error(error: ClientError, service: str, operation: str, url: str) -> CloudError:
     details = error.response.get("Error", {})
     metadata = error.response.get("ResponseMetadata", {})
-    code, (message, evidence) = (
-        str(details.get("Code", "Unknown")),
-        split_call_details(str(details.get("Message", ""))),
-    )
+    code = bounded(str(details.get("Code") or ""), _LONGEST_CODE)
+    message, evidence = split_call_details(str(details.get("Message") or ""))
+    message = bounded(message)
     request = str(metadata.get("RequestId", ""))
-    evidence = ", ".join(each for each in (evidence, f"request {request}" if request else "") if each)
+    found = (evidence, f"request {request}" if request else "")
+    evidence = bounded(", ".join(each for each in found if each), 10 * _LONGEST_MESSAGE)
     status = int(metadata.get("HTTPStatusCode", 0))
+    if _NO_CODE.fullmatch(code) and status < 500:
+        return CloudUnavailable(
+            service,
+            f"{service}:{operation} at {url}: the answer cannot be read: HTTP {status} without a code",
+            "look at what answers there: a proxy, or an endpoint that is not AWS's",
+            evidence=evidence,
+        )
     reason = refusal(code, message).reason
     if code in _REFUSED and reason != IMAGE_FORBIDDEN:
         if error.operation_name == _ASSUME_ROLE:

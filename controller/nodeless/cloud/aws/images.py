@@ -6,9 +6,9 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from nodeless.cloud import NodeClassUnresolved
+from nodeless.cloud import CloudUnavailable, NodeClassUnresolved
 from nodeless.cloud.aws.caching import Cache, Clock
-from nodeless.cloud.aws.errors import AwsCallRefused
+from nodeless.cloud.aws.errors import AwsCallRefused, bounded
 from nodeless.cloud.aws.image_parameters import ImageParameter, parameters_for
 from nodeless.cloud.aws.selectors import IMAGES_NOT_FOUND, describe, filters_of, nothing_selected
 from nodeless.cloud.aws.session import AwsSession, invoke
@@ -92,7 +92,10 @@ class Images:
                     if error.code != "ParameterNotFound":
                         raise
                     continue
-                value = answer["Parameter"]["Value"]
+                value = str(answer["Parameter"]["Value"])
+                if not value.startswith("ami-"):
+                    text = f"ssm:GetParameter of {parameter.name}: {bounded(value, 60)!r} is no image"
+                    raise CloudUnavailable("ssm", text, "it is asked again")
                 images += [Image(value, kind, parameter.name) for kind in parameter.kinds]
         return in_order(images)
 

@@ -5,9 +5,12 @@ makes of them (its kubelet settings, its disks, its zones) is built once and kep
 something that it depends on changes; sold-out offerings are laid over it each time.
 """
 
+import re
 from collections import OrderedDict
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
+from typing import Any
 
+from nodeless.cloud import CloudUnavailable
 from nodeless.cloud.aws.building import Known, build
 from nodeless.cloud.aws.caching import Cache, Clock
 from nodeless.cloud.aws.node_shape import NodeShape
@@ -20,6 +23,9 @@ from nodeless.model.instance_types import InstanceType
 _FRESH = 3600.0
 _USABLE = 12 * 3600.0
 _KEPT = 16
+_NAME = re.compile(r"[a-z][a-z0-9-]*\.[a-z0-9-]+")
+#: A record that tells of more is a mistake: the largest machine has 1,920 vCPUs and 32 TiB.
+_MOST_CPUS, _MOST_MEMORY_MIB, _MOST_OF_ANYTHING = 100_000, 1024**3, 100_000
 #: `read_type` drops architectures that no image is for.
 FILTERS = [{"Name": "supported-virtualization-type", "Values": ["hvm"]}]
 
@@ -65,14 +71,40 @@ class InstanceTypes:
         zones: dict[str, set[str]] = {}
         request = {"LocationType": "availability-zone"}
         for row in each_entry(client, "describe_instance_type_offerings", request, "InstanceTypeOfferings"):
-            zones.setdefault(row["InstanceType"], set()).add(row["Location"])
+            name, zone = row.get("InstanceType"), row.get("Location")
+            if isinstance(name, str) and isinstance(zone, str):
+                zones.setdefault(name, set()).add(zone)
         facts = [
             fact
             for record in each_entry(client, "describe_instance_types", {"Filters": FILTERS}, "InstanceTypes")
-            if (fact := read_type(record)) is not None
+            if (fact := _read(record)) is not None
         ]
+        if not facts or not zones:
+            operation = "DescribeInstanceTypes" if not facts else "DescribeInstanceTypeOfferings"
+            raise CloudUnavailable("ec2", f"ec2:{operation} tells of no instance type", "it is asked again")
         facts.sort(key=lambda each: each.name)
         present = self._cache.peek("types")
         fresh = Known(tuple(facts), {name: frozenset(where) for name, where in zones.items()})
         same = present is not None and present.facts == fresh.facts and present.zones == fresh.zones
         return present if present is not None and same else fresh
+
+
+def _read(record: Mapping[str, Any]) -> TypeFacts | None:
+    """The facts of a record; None also for one that cannot be read, which says nothing against the others."""
+    try:
+        facts = read_type(record)
+        return facts if facts is not None and _is_sound(facts) else None
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError):
+        return None
+
+
+def _is_sound(facts: TypeFacts) -> bool:
+    """Whether there can be such a machine."""
+    amounts = (facts.interfaces, facts.addresses_per_interface, facts.efa_interfaces, facts.neuron_cores)
+    return (
+        _NAME.fullmatch(facts.name) is not None
+        and 0 < facts.cpus <= _MOST_CPUS
+        and 0 < facts.memory_mib <= _MOST_MEMORY_MIB
+        and all(0 <= each <= _MOST_OF_ANYTHING for each in amounts)
+        and all(0 <= each.count <= _MOST_OF_ANYTHING for each in (*facts.gpus, *facts.accelerators))
+    )

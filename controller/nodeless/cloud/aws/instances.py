@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from nodeless.cloud import CloudUnavailable
 from nodeless.cloud.aws.batching import Batcher, BatchObserver
 from nodeless.cloud.aws.errors import AwsCallRefused
 from nodeless.cloud.aws.session import AwsSession
@@ -30,7 +31,10 @@ class Instances:
         self._session = session
         self._owned = {"Name": f"tag:{CLUSTER_TAG_PREFIX}{cluster}", "Values": ["owned"]}
         self._by_id: Batcher[None, Record | None] = Batcher(
-            "describe_instances", self._describe, None, idle=_IDLE, observe=observe
+            "describe_instances", self._describe_living, None, idle=_IDLE, observe=observe
+        )
+        self._in_any_state: Batcher[None, Record | None] = Batcher(
+            "describe_instances_in_any_state", self._describe, None, idle=_IDLE, observe=observe
         )
         self._by_claim: Batcher[None, Record | None] = Batcher(
             "describe_instances_of_claims",
@@ -46,12 +50,11 @@ class Instances:
 
     async def find(self, instance_id: str) -> Record | None:
         """EC2's record, or None for an instance that is terminated or unknown."""
-        record = await self._by_id.ask(instance_id, None)
-        return record if record is not None and record["State"]["Name"] in _LIVE_STATES else None
+        return await self._by_id.ask(instance_id, None)
 
     async def state_of(self, instance_id: str) -> str:
         """EC2's state of an instance; empty for one that it does not know (yet, or any more)."""
-        record = await self._by_id.ask(instance_id, None)
+        record = await self._in_any_state.ask(instance_id, None)
         return "" if record is None else str(record["State"]["Name"])
 
     async def of_claim(self, claim: str) -> Record | None:
@@ -65,9 +68,16 @@ class Instances:
 
     async def owned(self) -> list[Record]:
         """Every live instance that the controller of this cluster launched."""
-        return await self._list(
-            [self._owned, {"Name": "tag-key", "Values": [NODE_CLAIM, LAUNCH_GROUP]}], _LIVE_STATES
-        )
+        marks = (NODE_CLAIM, LAUNCH_GROUP)
+        records = await self._list([self._owned, {"Name": "tag-key", "Values": [*marks]}], _LIVE_STATES)
+        for record in records:
+            # Such an instance would pass for one that no claim knows.
+            if not any(tag["Key"] in marks for tag in record.get("Tags", ())):
+                text = (
+                    f"ec2:DescribeInstances tells of {record['InstanceId']} without the tag it was asked by"
+                )
+                raise CloudUnavailable("ec2", text, "it is asked again")
+        return records
 
     async def terminate(self, instance_id: str) -> bool:
         """Whether the instance is ending, has ended, or is not there."""
@@ -99,16 +109,21 @@ class Instances:
             found[tags[NODE_CLAIM]] = record
         return found
 
-    async def _describe(self, asked: Iterable[str]) -> Mapping[str, Record | None]:
+    async def _describe_living(self, asked: Iterable[str]) -> Mapping[str, Record | None]:
+        return await self._describe(asked, ({"Name": "instance-state-name", "Values": _LIVE_STATES},))
+
+    async def _describe(
+        self, asked: Iterable[str], filters: Sequence[Mapping[str, Any]] = ()
+    ) -> Mapping[str, Record | None]:
         ids = list(asked)
-        request: dict[str, Any] = {"InstanceIds": ids}
+        request: dict[str, Any] = {"InstanceIds": ids, **({"Filters": list(filters)} if filters else {})}
         try:
             reservations = await self._session.pages("ec2", "describe_instances", request, "Reservations")
         except AwsCallRefused as error:
             if error.code not in _NOT_FOUND:
                 raise
             # One unknown id fails the whole call: ask for each alone.
-            return {} if len(ids) == 1 else await _each(ids, self._describe)
+            return {} if len(ids) == 1 else await _each(ids, lambda each: self._describe(each, filters))
         return {
             record["InstanceId"]: record
             for reservation in reservations

@@ -30,7 +30,7 @@ from nodeless.cloud.aws.session import AwsSession
 from nodeless.cloud.aws.subnets import Subnets
 from nodeless.launch.candidates import Candidates
 from nodeless.launch.groups import Found, assign
-from nodeless.launch.results import FleetAnswer, FleetInstance, read_answer
+from nodeless.launch.results import NO_REASON, FleetAnswer, FleetInstance, read_answer
 from nodeless.model.instance_types import InstanceType
 from nodeless.model.labels import CAPACITY_TYPE, ON_DEMAND, SPOT
 from nodeless.model.nodes import Instance
@@ -83,6 +83,7 @@ class Launcher:
             CloudError: None of them has one.
         """
         outcomes: dict[str, Outcome] = {}
+        unexplained = False
         prepared = await self._prepare(order)
         self._warn_of_few_types(order, prepared.candidates)
         for _ in range(_TRIES):
@@ -99,6 +100,10 @@ class Launcher:
                 learn(order, answer)
                 outcomes.update(await self._launched(order, prepared, answer))
                 left = order.without(outcomes)
+                if left.claims == order.claims and answer.code == NO_REASON and not unexplained:
+                    # A part of the answer may be lost: the same token has EC2 say the same again.
+                    unexplained = True
+                    continue
                 self._count_attempt(left.names)
                 if left.claims and not self._missing(left, prepared, answer.code):
                     return outcomes | {name: _failure(name, answer) for name in left.names}

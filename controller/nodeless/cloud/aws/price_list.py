@@ -1,7 +1,6 @@
 """Prices as data: reading GetProducts' documents, and the bundled table for the time before them. Pure."""
 
 import json
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
@@ -35,6 +34,10 @@ class Prices:
         if capacity_type == SPOT and self.spot is not None:
             return self.spot.get((instance_type, zone))
         return self.on_demand.get(instance_type)
+
+
+#: Whatever costs more an hour, in dollars or yuan, is a mistake: the dearest type costs some 400 dollars.
+_HIGHEST = 100_000.0
 
 
 def product_requests(region: str) -> tuple[dict[str, Any], ...]:
@@ -98,12 +101,12 @@ def read_spot_history(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str]
 
 
 def _positive(text: object) -> float | None:
-    """A price as AWS writes it; None for what is no number, not finite or not above zero."""
+    """A price as AWS writes it; None for what is no number, not above zero or beyond all prices."""
     try:
         price = float(str(text))
     except ValueError:
         return None
-    return price if price > 0 and math.isfinite(price) else None
+    return price if 0 < price < _HIGHEST else None
 
 
 def bundled_prices(region: str = "") -> dict[str, float]:

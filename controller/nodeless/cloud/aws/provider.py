@@ -402,6 +402,8 @@ class AwsProvider:
                     await self._warm(pool, node_class)
                 except CloudError as error:
                     self._log.warning("cannot prepare for launches", pool=pool.key, error=str(error))
+                except Exception as error:  # of one pool: the others stay warm
+                    self._log.error("cannot prepare for launches", pool=pool.key, error=type(error).__name__)
             if rounds % _SWEEP_ROUNDS == 0:
                 await self._sweep()
 

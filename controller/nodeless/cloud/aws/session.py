@@ -20,7 +20,9 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from nodeless import __version__
+from nodeless.cloud.aws.answers import check_answer
 from nodeless.cloud.aws.errors import UNREADABLE, translate
+from nodeless.cloud.aws.throttling import Throttling
 from nodeless.cloud.aws.times import read_time
 
 T = TypeVar("T")
@@ -48,8 +50,11 @@ class AwsSession:
         self._on_call = on_call
         core = botocore.session.get_session()
         core.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=read_time)
+        # Of every client that the session makes, also of those that fetch credentials.
+        core.get_component("event_emitter").register("after-call", check_answer)
         self._session = boto3.Session(region_name=region or None, botocore_session=core)
         self._clients: dict[tuple[str, bool], Any] = {}
+        self._throttling = Throttling()
         self._lock = threading.Lock()
         self._executor = ThreadPoolExecutor(MAX_WORKERS, thread_name_prefix="aws")
 
@@ -88,6 +93,7 @@ class AwsSession:
             client = self._session.client(cast("Any", service), region_name=region, config=config)
         except BotoCoreError as error:
             raise translate(error, service, "CreateClient", "") from error
+        self._throttling.watch(client)
         if self._on_call is not None:
             _observe(client, service, self._on_call)
         return client
@@ -168,7 +174,8 @@ def _observe(client: Any, service: str, on_call: CallObserver) -> None:
         end(event_name.rpartition(".")[2], context, type(exception).__name__)
 
     client.meta.events.register("before-call", begin)
-    client.meta.events.register("after-call", answered)
+    # Before the answer is judged: the call was made, whatever comes of it.
+    client.meta.events.register_first("after-call", answered)
     client.meta.events.register("after-call-error", failed)
 
 
