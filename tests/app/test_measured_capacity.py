@@ -11,7 +11,10 @@ from nodeless.model.events import NodeSeen
 from nodeless.model.labels import INITIALIZED, INSTANCE_AMI_ID, INSTANCE_TYPE
 from nodeless.model.measured import Measured
 from nodeless.model.nodes import Node
+from tests.api.manifests import ec2_node_class, node_pool, requirement
 from tests.app.conftest import eventually
+from tests.app.test_generation_one import clean  # noqa: F401 - an autouse fixture
+from tests.app.world import a_pod
 
 pytestmark = pytest.mark.cluster
 
@@ -58,3 +61,35 @@ def test_a_restarted_controller_knows_what_an_earlier_one_saw(api, namespace, on
 
     on_cluster(scenario)
     assert list(kept()) == ["m5.large_ami-1"]
+
+
+def test_a_pod_that_the_disks_of_new_nodes_do_not_hold_is_told_so_after_one_node(scene, aws):
+    """Two types with the same disk could be bought, one after the other, for as long as the pod waits."""
+
+    async def scenario(rig, namespace):
+        keeper = MeasuredCapacity(rig.client, rig.cluster, rig.cloud, namespace)
+        rig.tasks.append(asyncio.create_task(keeper.run(), name="measured"))
+        rig.kubelets.ephemeral_storage = "10Gi"
+        kinds = requirement("node.kubernetes.io/instance-type", "In", "m5.large", "m5.xlarge")
+        await rig.create(
+            ec2_node_class(amiSelectorTerms=[{"alias": "al2@latest"}]),
+            node_pool(template={"requirements": [kinds]}),
+            a_pod("small", namespace),
+            a_pod("large", namespace, **{"containers": [asking_for("12Gi")]}),
+        )
+        await rig.running(namespace, "small")
+        event = await rig.event(namespace, "large", "FailedScheduling", "ephemeral-storage")
+        assert "12Gi requested" in event["message"]
+        assert len(rig.network.instances()) == 1
+        # What fits into the disk that was seen still gets a node.
+        await rig.create(
+            a_pod("next", namespace, cpu="1500m", **{"containers": [asking_for("6Gi", "1500m")]})
+        )
+        await rig.running(namespace, "next")
+
+    scene(scenario)
+
+
+def asking_for(storage, cpu="100m"):
+    requests = {"cpu": cpu, "ephemeral-storage": storage}
+    return {"name": "c", "image": "pause", "resources": {"requests": requests}}

@@ -1,8 +1,11 @@
 """Given pods that a new node did not help, launching slows down; given others, it does not."""
 
+from dataclasses import replace
+
 from nodeless.app.relaunch_guard import RelaunchGuard
 from nodeless.model.events import ClaimSeen, PodSeen
 from nodeless.model.instance_types import Offering
+from nodeless.model.nodes import Condition
 from nodeless.model.plan import Alternative, PlannedNode
 from nodeless.model.requirements import Requirements
 from nodeless.model.snapshot import Snapshot
@@ -44,11 +47,19 @@ def test_after_a_node_in_vain_the_next_but_one_waits_ever_longer():
     assert waits == [0, 20, 40, 80, 160, 300, 300]
 
 
-def test_a_node_that_never_became_ready_does_not_count():
+def test_a_node_that_never_joined_does_not_count():
     guard, node = RelaunchGuard(), a_planned_node(POD)
     for name in ("first", "second", "third"):
         guard.launched(name, node, a_cluster(a_launched_claim("first")), NOW)
     assert guard.wait_for(node, a_cluster(), NOW) == 0
+
+
+def test_a_node_that_joined_and_never_became_ready_counts():
+    guard, node = RelaunchGuard(), a_planned_node(POD)
+    joined = replace(an_initialized_claim("first"), conditions=(Condition("Registered", "True"),))
+    for name in ("first", "second"):
+        guard.launched(name, node, a_cluster(joined), NOW)
+    assert guard.wait_for(node, a_cluster(), NOW) == 20
 
 
 def test_a_pod_that_has_waited_for_nothing_yet_brings_the_others_along():

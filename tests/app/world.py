@@ -150,6 +150,8 @@ class Kubelets:
 
     def __init__(self, api, network):
         self.silent = set()
+        #: What kubelets report; the disk of the default block device is planned as 20 GiB.
+        self.ephemeral_storage = "18Gi"
         self._api = api
         self._network = network
         self._joined = {}
@@ -185,7 +187,7 @@ class Kubelets:
     def _join(self, instance):
         zone, name = instance["Placement"]["AvailabilityZone"], instance["PrivateDnsName"]
         cpu = {"m5.large": "2", "m5.xlarge": "4", "p5.48xlarge": "192"}[instance["InstanceType"]]
-        resources = {"cpu": cpu, "memory": "7Gi", "pods": "29", "ephemeral-storage": "18Gi"}
+        resources = {"cpu": cpu, "memory": "7Gi", "pods": "29", "ephemeral-storage": self.ephemeral_storage}
         node = {
             "apiVersion": "v1",
             "kind": "Node",

@@ -317,6 +317,17 @@ async def test_2_3_memory_that_a_node_had_replaces_the_guess_for_its_type_and_im
         assert after.capacity["memory"] == m5.capacity["memory"] + 2**20
         assert after.allocatable["memory"] == m5.allocatable["memory"] + 2**20
         assert unchanged is larger
+        planned = m5.capacity["ephemeral-storage"]
+        disks = Measured(seen.sights)
+        for image in (await provider.resolve(NODE_CLASS)).images:
+            disks = disks.observe_disk(image.id, planned, planned - 2**30, 0.0)
+        provider.learn(disks)
+        smaller = await provider.catalog(the_pool(), NODE_CLASS)
+        assert {each.capacity["ephemeral-storage"] for each in smaller} == {planned - 2**30}
+        assert {each.allocatable["ephemeral-storage"] for each in smaller} == {
+            m5.allocatable["ephemeral-storage"] - 2**30 * 9 // 10 - 1
+        }
+        assert smaller[0].capacity["memory"] == m5.capacity["memory"] + 2**20
         provider.learn(Measured().observe("m5.large", "ami-other", 1, 0.0))
         again, _ = await provider.catalog(the_pool(), NODE_CLASS)
         assert again.capacity == m5.capacity

@@ -1,4 +1,4 @@
-"""Memory that was seen on nodes: the least counts, old sights are forgotten, and it survives a restart."""
+"""Memory and disks of nodes: the least that was seen counts, for sixty days, and it survives a restart."""
 
 import pytest
 from hypothesis import given
@@ -33,6 +33,51 @@ def test_1_3_what_was_not_seen_for_sixty_days_is_forgotten() -> None:
     assert read_measured(write_measured(old), NOW + KEPT_SECONDS).sights == {}
 
 
+GIB = 2**30
+
+
+def test_a_disk_that_is_smaller_than_planned_is_that_small_for_every_node_of_its_image() -> None:
+    seen = Measured().observe_disk("ami-1", 20 * GIB, 18 * GIB, NOW)
+    assert seen.ephemeral_storage("ami-1", 20 * GIB) == 18 * GIB
+    # Another image may leave more, and so may another size of the disk.
+    assert seen.ephemeral_storage("ami-2", 20 * GIB) == 20 * GIB
+    assert seen.ephemeral_storage("ami-1", 40 * GIB) == 40 * GIB
+    # A node that was planned by what was learned, and has even less.
+    less = seen.observe_disk("ami-1", 18 * GIB, 17 * GIB, NOW)
+    assert less.ephemeral_storage("ami-1", 20 * GIB) == 17 * GIB
+
+
+@pytest.mark.parametrize("had", [20 * GIB, 20 * GIB + 1, 60 * GIB])
+def test_a_disk_that_is_as_planned_or_larger_teaches_nothing(had: int) -> None:
+    nothing = Measured()
+    assert nothing.observe_disk("ami-1", 20 * GIB, had, NOW) is nothing
+
+
+def test_a_small_disk_is_noted_again_once_a_day_and_forgotten_after_sixty() -> None:
+    seen = Measured().observe_disk("ami-1", 20, 18, NOW)
+    assert seen.observe_disk("ami-1", 20, 18, NOW + DAY - 1) is seen
+    assert seen.observe_disk("ami-1", 20, 19, NOW + DAY - 1) is seen
+    assert seen.observe_disk("ami-1", 20, 18, NOW + DAY) is not seen
+    assert seen.observe_disk("ami-1", 20, 17, NOW + 1).ephemeral_storage("ami-1", 20) == 17
+    assert set(seen.observe_disk("ami-2", 20, 18, NOW + KEPT_SECONDS).disks) == {("ami-2", 20)}
+    assert read_measured(write_measured(seen), NOW + KEPT_SECONDS).disks == {}
+
+
+disks = st.tuples(st.sampled_from(["ami-1", "ami-2"]), st.integers(1, 2**6), st.integers(1, 2**6))
+
+
+@given(st.lists(disks, max_size=30))
+def test_what_is_learned_of_disks_never_makes_one_larger_and_holds_for_every_node_seen(
+    observed: list[tuple[str, int, int]],
+) -> None:
+    measured = Measured()
+    for image, planned, had in observed:
+        measured = measured.observe_disk(image, planned, had, NOW)
+    for image, planned, had in observed:
+        assert measured.ephemeral_storage(image, planned) <= min(planned, had)
+    assert read_measured(write_measured(measured), NOW).disks == measured.disks
+
+
 @given(sights)
 def test_it_reads_back_as_it_was_written(observed: list[tuple[tuple[str, str], int, int]]) -> None:
     measured = Measured()
@@ -43,8 +88,18 @@ def test_it_reads_back_as_it_was_written(observed: list[tuple[tuple[str, str], i
 
 @pytest.mark.parametrize(
     ("key", "text"),
-    [("m5.large", "1 1800000000"), ("m5.large_ami-1", "x 1"), ("m5.large_ami-1", ""), ("_", "0 1800000000")],
+    [
+        ("ephemeral-storage_ami-1", "1 1800000000"),
+        ("ephemeral-storage_ami-1_", "1 1800000000"),
+        ("ephemeral-storage_ami-1_x", "1 1800000000"),
+        ("ephemeral-storage__7", "1 1800000000"),
+        ("m5.large", "1 1800000000"),
+        ("m5.large_ami-1", "x 1"),
+        ("m5.large_ami-1", ""),
+        ("_", "0 1800000000"),
+    ],
 )
 def test_entries_that_are_none_are_left_out(key: str, text: str) -> None:
     assert read_measured({key: text, "m5.large_ami-2": "5 1800000000"}, NOW).memory("m5.large", "ami-2") == 5
-    assert len(read_measured({key: text}, NOW).sights) == 0
+    alone = read_measured({key: text}, NOW)
+    assert len(alone.sights) == len(alone.disks) == 0

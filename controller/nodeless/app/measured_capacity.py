@@ -1,4 +1,8 @@
-"""Learns from nodes that joined how much memory their kind has, and keeps it over restarts in a ConfigMap."""
+"""Learns from nodes that joined what their kind has, and keeps it over restarts in a ConfigMap.
+
+Memory is learned from initialized nodes. A disk that is smaller than planned is learned as soon as its node
+is Ready: the pods that it was planned for wait, and the next node would be bought by the same mistake.
+"""
 
 import asyncio
 
@@ -9,7 +13,8 @@ from nodeless.cloud import CloudProvider
 from nodeless.model.events import Event, NodeSeen
 from nodeless.model.labels import INSTANCE_AMI_ID
 from nodeless.model.measured import Measured, read_measured, write_measured
-from nodeless.model.resources import MEMORY
+from nodeless.model.nodes import Node
+from nodeless.model.resources import EPHEMERAL_STORAGE, MEMORY
 from nodeless.model.snapshot import Snapshot
 from nodeless.watch import ApiClient, ApiError, ApiUnavailable
 
@@ -31,10 +36,20 @@ class MeasuredCapacity:
         self._log = logger("measured")
         cluster.listen(self._on_event)
 
-    def _on_event(self, event: Event, _before: Snapshot, _after: Snapshot) -> None:
-        if not isinstance(event, NodeSeen):
+    def _on_event(self, event: Event, _before: Snapshot, after: Snapshot) -> None:
+        if isinstance(event, NodeSeen):
+            self._observe_memory(event.node)
+            self._observe_disk(event.node, after)
+
+    def _observe_disk(self, node: Node, snapshot: Snapshot) -> None:
+        claim = snapshot.claim_of(node)
+        seen = node.capacity.get(EPHEMERAL_STORAGE, 0)
+        if claim is None or not (node.ready and seen > 0 and claim.image_id):
             return
-        node = event.node
+        planned = claim.capacity.get(EPHEMERAL_STORAGE, 0)
+        self._learn(self._measured.observe_disk(claim.image_id, planned, seen, wall_clock()))
+
+    def _observe_memory(self, node: Node) -> None:
         image, memory = node.labels.get(INSTANCE_AMI_ID, ""), node.capacity.get(MEMORY, 0)
         # An instance that was never initialised may still be about to find its memory.
         if not (node.initialized and node.instance_type and image and memory > 0):
@@ -72,6 +87,8 @@ class MeasuredCapacity:
         kept = read_measured(found.get("data") or {}, now)
         for (instance_type, image), (memory, seen) in self._measured.sights.items():
             kept = kept.observe(instance_type, image, memory, seen)
+        for (image, planned), (had, seen) in self._measured.disks.items():
+            kept = kept.observe_disk(image, planned, had, seen)
         self._learn(kept)
 
     async def _write(self) -> None:

@@ -8,7 +8,7 @@ waits: 20 seconds, then twice as long each time, five minutes at most.
 
 from dataclasses import dataclass
 
-from nodeless.model.nodes import INITIALIZED_CONDITION
+from nodeless.model.nodes import REGISTERED_CONDITION
 from nodeless.model.plan import PlannedNode
 from nodeless.model.snapshot import Snapshot
 
@@ -18,7 +18,7 @@ _LONGEST_WAIT = 300.0
 
 @dataclass(frozen=True, slots=True)
 class _Attempt:
-    """The last node launched for a pod; `in_vain` counts those before it that were ready and no help."""
+    """The last node launched for a pod; `in_vain` counts those before it that joined and were no help."""
 
     claim: str
     in_vain: int
@@ -47,7 +47,7 @@ class RelaunchGuard:
             if pod is None or pod.node_name:
                 continue
             before = self._attempts.get(pod.uid)
-            in_vain = 0 if before is None else before.in_vain + _became_ready(snapshot, before.claim)
+            in_vain = 0 if before is None else before.in_vain + _joined(snapshot, before.claim)
             wait = min(_FIRST_WAIT * 2 ** (in_vain - 1), _LONGEST_WAIT) if in_vain else 0.0
             self._attempts[pod.uid] = _Attempt(claim_name, in_vain, now + wait)
 
@@ -56,6 +56,6 @@ class RelaunchGuard:
         self._attempts.pop(uid, None)
 
 
-def _became_ready(snapshot: Snapshot, claim_name: str) -> bool:
+def _joined(snapshot: Snapshot, claim_name: str) -> bool:
     claim = snapshot.claims.get(claim_name)
-    return claim is not None and claim.is_true(INITIALIZED_CONDITION)
+    return claim is not None and claim.is_true(REGISTERED_CONDITION)

@@ -272,7 +272,7 @@ class CloudProvider(Protocol):
         """Leave offerings alone for the next minutes, as if a launch had found them sold out."""
 
     def learn(self, measured: Measured) -> None:
-        """Take memory that nodes were seen to have for that of the next nodes of their kind."""
+        """Take what nodes were seen to have for what the next nodes of their kind have."""
 
     async def delete_launch_templates(self) -> int:
         """Delete all launch templates that were made for this cluster, and say how many."""

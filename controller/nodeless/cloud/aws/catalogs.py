@@ -27,6 +27,7 @@ from nodeless.model.measured import Measured
 from nodeless.model.placement import CapacityReservation
 from nodeless.model.pools import NodeClass, Pool, kubelet_of
 from nodeless.model.requirements import Requirements
+from nodeless.model.resources import EPHEMERAL_STORAGE
 
 _KEPT = 64
 
@@ -123,16 +124,22 @@ class Catalogs:
     def _as_measured(
         self, instance_type: InstanceType, shape: NodeShape, images: tuple[Image, ...]
     ) -> InstanceType:
-        """The type with the memory that a node of it and of its image had, if one was seen."""
+        """The type with the memory and the disk that a node of its kind had, if one was seen."""
         image = image_for(instance_type, images)
-        memory = self.measured.memory(instance_type.name, image.id) if image is not None else None
-        facts = self._types.facts(instance_type.name) if memory is not None else None
-        if memory is None or facts is None:
+        if image is None:
+            return instance_type
+        memory = self.measured.memory(instance_type.name, image.id)
+        planned = instance_type.capacity.get(EPHEMERAL_STORAGE, 0)
+        disk = self.measured.ephemeral_storage(image.id, planned)
+        facts = self._types.facts(instance_type.name) if memory is not None or disk != planned else None
+        if facts is None:
             return instance_type
         # No node has more than its type: such a sight is no measurement.
-        seen = min(memory, facts.memory_mib * MIB)
+        seen = None if memory is None else min(memory, facts.memory_mib * MIB)
         return replace(
-            instance_type, capacity=capacity(facts, shape, seen), overhead=overhead(facts, shape, seen)
+            instance_type,
+            capacity=capacity(facts, shape, seen, disk),
+            overhead=overhead(facts, shape, seen, disk),
         )
 
     def _shape(self, pool: Pool, node_class: NodeClass, resolved: ResolvedNodeClass) -> NodeShape:

@@ -73,18 +73,21 @@ def pods(facts: TypeFacts, shape: NodeShape) -> int:
     return count
 
 
-def capacity(facts: TypeFacts, shape: NodeShape, measured: int | None = None) -> dict[str, int]:
+def capacity(
+    facts: TypeFacts, shape: NodeShape, measured: int | None = None, disk: int | None = None
+) -> dict[str, int]:
     """What the node reports as its capacity; resources that it lacks are left out.
 
     Args:
         facts: The type.
         shape: What else decides.
         measured: Bytes of memory that a node of this type and image had; None: not known.
+        disk: Bytes that a node of this image had where this was planned; None: not known.
     """
     amounts = {
         CPU: vcpus(facts, shape.cpu_options) * 1000,
         MEMORY: memory_of(facts, shape, measured),
-        EPHEMERAL_STORAGE: ephemeral_storage(facts, shape),
+        EPHEMERAL_STORAGE: disk or ephemeral_storage(facts, shape),
         PODS: pods(facts, shape),
         POD_ENI: branch_interfaces(facts.name) if shape.pod_eni else 0,
         NEURON: sum(each.count for each in facts.accelerators if each.manufacturer == "AWS"),
@@ -133,13 +136,15 @@ def ephemeral_storage(facts: TypeFacts, shape: NodeShape) -> int:
     return size or _DEFAULT_EPHEMERAL_STORAGE
 
 
-def overhead(facts: TypeFacts, shape: NodeShape, measured: int | None = None) -> dict[str, int]:
+def overhead(
+    facts: TypeFacts, shape: NodeShape, measured: int | None = None, disk: int | None = None
+) -> dict[str, int]:
     """What kubelet, system and eviction threshold keep of the capacity; arguments as of `capacity`."""
     return total(
         (
             kube_reserved(facts, shape),
             parse_resources(dict(shape.kubelet.system_reserved)),
-            eviction_threshold(facts, shape, measured),
+            eviction_threshold(facts, shape, measured, disk),
         )
     )
 
@@ -165,11 +170,13 @@ def reserved_millicores(millicores: int) -> int:
     return reserved
 
 
-def eviction_threshold(facts: TypeFacts, shape: NodeShape, measured: int | None = None) -> dict[str, int]:
+def eviction_threshold(
+    facts: TypeFacts, shape: NodeShape, measured: int | None = None, disk: int | None = None
+) -> dict[str, int]:
     """What must stay free: 100 MiB of memory and a tenth of the disk, or what the pool says."""
     sizes = {
         MEMORY: memory_of(facts, shape, measured),
-        EPHEMERAL_STORAGE: ephemeral_storage(facts, shape),
+        EPHEMERAL_STORAGE: disk or ephemeral_storage(facts, shape),
     }
     defaults = {MEMORY: 100 * MIB, EPHEMERAL_STORAGE: math.ceil(sizes[EPHEMERAL_STORAGE] / 100 * 10)}
     given = _thresholds(shape.kubelet.eviction_hard, sizes)
