@@ -6,7 +6,7 @@ VolumeBinding, PodTopologySpread, InterPodAffinity. `binding_order` looks for an
 plan can be bound one by one.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from nodeless.model.labels import HOSTNAME
@@ -51,31 +51,29 @@ class Cluster:
 
     def obstacle(self, pod: Pod, host: Host) -> str | None:
         """The filter that keeps a pod off a host, or None."""
-        checks = {
-            "unschedulable": not host.cordoned,
-            "taints": tolerates(pod.shape.tolerations, host.taints),
-            "node affinity": accepts(pod, host),
-            "host ports": _ports_free(pod, host),
-            "resources": _fits(pod, host),
-            "volumes": self._reachable(pod, host),
-            "topology spread": self._spread(pod, host),
-            "affinity": self._affinity(pod, host),
-            "anti-affinity": self._anti_affinity(pod, host),
-            "anti-affinity of others": self._not_repelled(pod, host),
-        }
-        return next((name for name, passed in checks.items() if not passed), None)
+        rules = (
+            ("topology spread", self._spread),
+            ("affinity", self._affinity),
+            ("anti-affinity", self._anti_affinity),
+            ("anti-affinity of others", self._not_repelled),
+        )
+        plain = self.plain_obstacle(pod, host)
+        return plain or next((name for name, passes in rules if not passes(pod, host)), None)
 
     def plain_obstacle(self, pod: Pod, host: Host) -> str | None:
         """The same, what pods mean to each other left out."""
-        checks = {
-            "unschedulable": not host.cordoned,
-            "taints": tolerates(pod.shape.tolerations, host.taints),
-            "node affinity": accepts(pod, host),
-            "host ports": _ports_free(pod, host),
-            "resources": _fits(pod, host),
-            "volumes": self._reachable(pod, host),
-        }
-        return next((name for name, passed in checks.items() if not passed), None)
+        if host.cordoned:
+            return "unschedulable"
+        if not _fits(pod, host):
+            return "resources"
+        if not tolerates(pod.shape.tolerations, host.taints):
+            return "taints"
+        checks = (
+            ("node affinity", accepts),
+            ("host ports", _ports_free),
+            ("volumes", self._reachable),
+        )
+        return next((name for name, passes in checks if not passes(pod, host)), None)
 
     def _reachable(self, pod: Pod, host: Host) -> bool:
         """VolumeBinding: each volume that is bound already can be reached from the host."""
@@ -160,34 +158,42 @@ def _takes_part(one: TopologySpreadConstraint, pod: Pod, host: Host) -> bool:
 
 
 def _counted(one: TopologySpreadConstraint, owner: Pod, other: Pod) -> bool:
-    keys = [key for key in one.match_label_keys if key in owner.labels]
     return (
         other.namespace == owner.namespace
         and other.deletion_timestamp is None
         and matches(one.selector, other.labels)
-        and all(other.labels.get(key) == owner.labels[key] for key in keys)
+        and all(
+            other.labels.get(key) == owner.labels[key] for key in one.match_label_keys if key in owner.labels
+        )
     )
 
 
 def _meant(term: PodAffinityTerm, owner: Pod, other: Pod) -> bool:
     """Whether a term of one pod speaks of another."""
-    named = matches(term.namespace_selector, {"kubernetes.io/metadata.name": other.namespace})
+    if not matches(term.selector, other.labels):
+        return False
     own = not term.namespaces and term.namespace_selector is None and other.namespace == owner.namespace
-    return (own or named or other.namespace in term.namespaces) and matches(term.selector, other.labels)
+    named = matches(term.namespace_selector, {"kubernetes.io/metadata.name": other.namespace})
+    return own or named or other.namespace in term.namespaces
 
 
 def matches(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
     if selector is None:
         return False
-    verdicts = {
-        "In": lambda key, values: labels.get(key) in values,
-        "NotIn": lambda key, values: labels.get(key) not in values,
-        "Exists": lambda key, _: key in labels,
-        "DoesNotExist": lambda key, _: key not in labels,
-    }
-    return all(labels.get(key) == value for key, value in selector.match_labels) and all(
-        verdicts[operator](key, values) for key, operator, values in selector.match_expressions
+    for key, value in selector.match_labels:
+        if labels.get(key) != value:
+            return False
+    return all(
+        _VERDICTS[operator](labels, key, values) for key, operator, values in selector.match_expressions
     )
+
+
+_VERDICTS: Mapping[str, Callable[[Mapping[str, str], str, Sequence[str]], bool]] = {
+    "In": lambda labels, key, values: labels.get(key) in values,
+    "NotIn": lambda labels, key, values: labels.get(key) not in values,
+    "Exists": lambda labels, key, _: key in labels,
+    "DoesNotExist": lambda labels, key, _: key not in labels,
+}
 
 
 def accepts(pod: Pod, host: Host) -> bool:

@@ -84,3 +84,26 @@ def test_a_claim_names_the_pods_that_it_is_for_and_only_those():
     (create, *_) = claims_for(made, dict(seen.pools), NOW, pods=dict(seen.pods))
     assert len(create.claim.annotations[PLANNED_PODS].split(",")) == len(made.new_nodes[0].pods)
     assert PLANNED_PODS not in claim("default-bbbbb").annotations
+
+
+def test_a_pod_stays_where_the_pass_before_put_it_as_long_as_it_fits():
+    web = pods(4, "900m")
+    keys = [pod.key for pod in web]
+    nodes = [node(f"n{index}", cpu="2") for index in range(4)]
+    seen = snapshot(web, nodes, pool())
+    places = dict(zip(keys, ["n3", "n3", "n3", "gone"], strict=True))
+    made = solve(seen, dict.fromkeys(seen.pools, FAMILY), Policy(time_box=0, places=places), NOW)
+    kept = [key for key in keys if made.placements[key] == places[key]]
+    assert kept == keys[:2], "two fit on the node; one is gone"
+    assert not made.new_nodes
+
+
+def test_the_place_of_a_claim_is_its_node_once_it_has_joined():
+    web = pods(2, "900m")
+    joined = node("ip-10-0-0-1", cpu="2", provider_id="aws:///z1/i-1")
+    made_by = replace(claim("default-aaaaa"), provider_id="aws:///z1/i-1")
+    seen = snapshot(web, node("a-first", cpu="2"), joined, made_by, pool())
+    seen = replace(seen, node_names=seen.node_names.set(joined.provider_id, joined.name))
+    places = {web[0].key: "default-aaaaa"}
+    made = solve(seen, dict.fromkeys(seen.pools, FAMILY), Policy(time_box=0, places=places), NOW)
+    assert made.placements == {web[0].key: "ip-10-0-0-1", web[1].key: "a-first"}

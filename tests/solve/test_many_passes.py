@@ -106,9 +106,18 @@ class ManyPasses(RuleBasedStateMachine):
         packing=st.sampled_from([FEWEST_NODES, LOWEST_PRICE, LOWEST_PRICE]),
         seed=st.integers(0, 2**32),
         mixed=st.sampled_from([False, False, True]),
+        known=st.sampled_from(["by memory", "by memory", "by notes", "by nothing"]),
     )
-    def begin(self, pools, packing, seed, mixed):
-        self.world = World({own.key: own for own in pools}, TYPES, packing, Random(seed), mixed=mixed)
+    def begin(self, pools, packing, seed, mixed, known):
+        self.world = World(
+            {own.key: own for own in pools},
+            TYPES,
+            packing,
+            Random(seed),
+            mixed=mixed,
+            noted=known != "by nothing",
+            remembered=known == "by memory",
+        )
         self.number = 0
 
     @rule(wanted=workloads())

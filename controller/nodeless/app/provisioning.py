@@ -91,6 +91,8 @@ class Provisioning:
         #: What keeps pools from being used, by pool, as it was logged: each cause is logged once.
         self._problems: dict[str, str] = {}
         self._guard = RelaunchGuard()
+        #: Where the last passes put pods that wait, by key: the next one keeps them there.
+        self._places: dict[str, str] = {}
         self._realizing = Realizing()
         self._advisor = Advisor()
         self._resting = RestingPods(metrics, recorder)
@@ -197,7 +199,9 @@ class Provisioning:
             return None
         catalog, problems = await self._catalog(snapshot)
         subnets = await pool_subnets(self._cloud, snapshot, catalog)
-        policy = replace(self._policy, pool_problems=problems, subnets=subnets, late=late)
+        policy = replace(
+            self._policy, pool_problems=problems, subnets=subnets, late=late, places=dict(self._places)
+        )
         situation = Situation(snapshot, catalog, policy, now)
         solving = time.perf_counter()
         plan = await asyncio.to_thread(situation.plan)
@@ -319,12 +323,15 @@ class Provisioning:
         self._trigger_pending()
 
     def _expect(self, plan: Plan, snapshot: Snapshot, claims: Sequence[str]) -> None:
-        """Have the pods of the pass nominated where it expects them, once their nodes are there."""
-        if self._nominator is None:
-            return
+        """Remember where the pass expects its pods, and have them nominated once their nodes are there."""
         places = {key: place for key, place in plan.placements.items() if not buffer_of(key)}
         for node, name in zip(plan.new_nodes, claims, strict=True):
             places.update(dict.fromkeys(node.pods, name))
+        still = {key for key in self._places if (pod := snapshot.pods.get(key)) and not pod.node_name}
+        refused = {refusal.pod for refusal in plan.refusals}
+        self._places = {key: self._places[key] for key in still - refused} | places
+        if self._nominator is None:
+            return
         considered = [*places, *(refusal.pod for refusal in plan.refusals)]
         self._nominator.expect((snapshot.pods[key] for key in considered if key in snapshot.pods), places)
 

@@ -43,6 +43,8 @@ class Policy:
     """Seconds of work that a pass may take with all pods together, as counted (`meter`)."""
     late: frozenset[str] = frozenset()
     """Keys of pods that come after all others, for they used more than their share of a pass before."""
+    places: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Pod key to the claim or node where the pass before put a pod: it stays there as long as it fits."""
     ignore_preferences: bool = False
     """Whether wishes have no influence: preferred node and pod (anti-)affinity, ScheduleAnyway."""
 

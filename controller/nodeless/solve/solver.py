@@ -68,7 +68,7 @@ from nodeless.solve.pods.zone_ids import ZoneIds
 from nodeless.solve.policy import STRICT, Policy
 from nodeless.solve.reasons.refusing import DEADLINE, MIN_VALUES, refuse, refuse_pool
 from nodeless.solve.reasons.relaxations import relaxations
-from nodeless.state.expected import expected_places
+from nodeless.state.expected import expected_places, place_of
 
 _SET_ASIDE = (
     "planning the pod takes more than its share of a pass, and other pods come first; it is tried again "
@@ -170,7 +170,7 @@ def _plan_of_pods(
         usable,
         classes,
         len(axis),
-        expected_places(snapshot, (kind.pods for kind in batch)),
+        _places(snapshot, policy, batch),
         meter,
         frozenset(pods for pods in classes if policy.late and not policy.late.isdisjoint(pods.pods)),
     )
@@ -218,6 +218,13 @@ def _plan_of_pods(
 
 def _unusable(tables: Iterable[PoolTable]) -> tuple[PoolRefusal, ...]:
     return tuple(refusal for refusal in map(refuse_pool, tables) if refusal is not None)
+
+
+def _places(snapshot: Snapshot, policy: Policy, batch: Sequence[Kind]) -> dict[str, str]:
+    """Where pods that wait are expected: as the pass before had it, else as claims and nominations say."""
+    told = expected_places(snapshot, (kind.pods for kind in batch))
+    known = (key for kind in batch for key in kind.keys if key in policy.places) if policy.places else ()
+    return {**told, **{key: place_of(snapshot, policy.places[key]) for key in known}}
 
 
 def _packed(floor: Floor, site: Site) -> Packed:

@@ -82,17 +82,24 @@ class Existing:
         return found
 
     def fill(
-        self, pods: PodClass, waiting: Sequence[str], *, least: int = 0, beside: Sequence[Amounts] = ()
+        self,
+        pods: PodClass,
+        waiting: Sequence[str],
+        *,
+        least: int = 0,
+        beside: Sequence[Amounts] = (),
+        followers: Sequence[PodClass] = (),
     ) -> dict[str, str]:
         """Pod key to slot name for as many of the waiting pods as fit, in their order.
 
         The first pods of a group that must stay together only go where at least so many fit, or all that
-        wait, or where new nodes may take the others. Slots that also have room for what others will ask for
-        `beside` these pods come first, those for the first amount before those for the next.
+        wait, or where new nodes may take the others. Slots that accept the `followers`, who must be beside
+        these pods, come first; of those slots with room for what they will ask for `beside` them, those for
+        the first amount before those for the next.
         """
         if not self._slots or not waiting:
             return {}
-        counts, order = self._candidates(pods, beside)
+        counts, order = self._candidates(pods, beside, followers)
         rules = pods.hard_rules
         if not rules:
             return self._take(pods, waiting, order, counts, len(waiting))
@@ -104,7 +111,7 @@ class Existing:
             if not taken:
                 break
             placed.update(taken)
-            counts, order = self._candidates(pods, beside)
+            counts, order = self._candidates(pods, beside, followers)
         return placed
 
     def adopt(self, pods: PodClass, placements: Mapping[str, str]) -> None:
@@ -225,7 +232,9 @@ class Existing:
                 placed[key] = self._slots[index].name
         return placed
 
-    def _candidates(self, pods: PodClass, beside: Sequence[Amounts]) -> tuple[Amounts, Sequence[int]]:
+    def _candidates(
+        self, pods: PodClass, beside: Sequence[Amounts], followers: Sequence[PodClass]
+    ) -> tuple[Amounts, Sequence[int]]:
         """How many of a class each slot holds, rules apart; and the slots with room, best score first."""
         self._meter.spend(_LOOK * len(self._slots))
         counts = how_many(self._free_for(pods), pods.requests)
@@ -242,6 +251,8 @@ class Existing:
         cramped = np.full(len(self._slots), len(beside), dtype=np.int64)
         for level, amount in reversed(list(enumerate(beside))):
             cramped[(self._free >= pods.requests + amount).all(axis=1)] = level
+        for other in followers:
+            cramped[~self.accepts(other, grudgingly=True)] += 1 + len(beside)
         return counts, self._ranked(pods, counts, unwelcome, cramped)
 
     def _free_for(self, pods: PodClass) -> Amounts:

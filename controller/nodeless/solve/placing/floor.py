@@ -7,7 +7,9 @@ may use up what two smaller ones needed), with nodes as large as they come (`few
 of those pods served first, node by node, with those pods ahead of all others, and with small pods first.
 Where limits may be why, all this is tried once more as if no limit closed a domain (`one_class.Trust`;
 dropped where one does). Who is left over even so is tried again when it is known what is bought in the end
-(`resumed`), for that may leave more of the limits.
+(`resumed`), for that may leave more of the limits. Where nodes are bought for pods that room which is
+there already would hold, the plan is made again with those first on that room: so claims that do not name
+their pods are filled as they were planned.
 
 Where many nodes are there because pods keep off each other, `carried_plan` puts those first.
 """
@@ -19,7 +21,7 @@ from types import MappingProxyType
 from nodeless.model.snapshot import Snapshot
 from nodeless.solve.capacity.existing import Slot
 from nodeless.solve.capacity.limits import Budgets
-from nodeless.solve.capacity.opened import OpenedNode
+from nodeless.solve.capacity.opened import OpenedNode, price_of
 from nodeless.solve.capacity.pool_table import PoolTable
 from nodeless.solve.capacity.supply import Supply
 from nodeless.solve.capacity.targets import Targets
@@ -34,6 +36,7 @@ from nodeless.solve.placing.turns import (
     ahead_of_others,
     by_group,
     by_group_once,
+    first_on_what_is_there,
     plainly,
     smallest_first,
 )
@@ -48,6 +51,8 @@ _MANY, _SHARE = 20, 0.3
 _MOST = 5000
 #: Classes and nodes up to which a plan that leaves pods is made again in every way.
 _FEW_CLASSES, _FEW_NODES = 200, 500
+#: How often a plan is made again so that it uses what is there.
+_ROUNDS = 4
 #: More pods than any plan has.
 _ALL = 2**62
 #: Of the pass, what placing may take, what another floor plan may, and what may be used up before it.
@@ -155,12 +160,56 @@ _CHOICES = (
 
 
 def floor_plan(site: Site) -> Floor:
-    """The floor plan that leaves the fewest pods."""
+    """The floor plan that leaves the fewest pods, and of those the one that makes most of what is there."""
     floor = _chosen(site, _CHOICES)
-    if not floor.left or not _limits_matter(floor, site) or _hurried(floor, site):
-        return floor
-    other = _chosen(site, [choice for choice in _CHOICES if not choice.thrifty], trusting=True)
-    return other if other.refused < floor.refused else floor
+    if floor.left and _limits_matter(floor, site) and not _hurried(floor, site):
+        other = _chosen(site, [choice for choice in _CHOICES if not choice.thrifty], trusting=True)
+        floor = other if other.refused < floor.refused else floor
+    return _using_what_is_there(floor, site)
+
+
+def _using_what_is_there(floor: Floor, site: Site) -> Floor:
+    """The plan again, as long as nodes are bought for pods which room that others took would hold.
+
+    Those come first the next time, each time those for whom was bought last: what an earlier pass found for
+    them is found again, though nothing is known of it any more.
+    """
+    ahead: list[PodClass] = []
+    tried = floor
+    for _ in range(_ROUNDS):
+        found = [
+            pods
+            for pods in _without_room(tried, site)
+            if not pods.shape.placeholder and pods not in ahead[:1] and _room_was_there(pods, tried, site)
+        ]
+        if not found or not _few(floor, site) or _hurried(floor, site):
+            break
+        ahead = list(dict.fromkeys([*found, *ahead]))
+        tried = _laid(site, Choice(turns=first_on_what_is_there), left=ahead)
+        if (tried.refused, *_bought(tried, site)) < (floor.refused, *_bought(floor, site)):
+            floor = tried
+    return floor
+
+
+def _bought(floor: Floor, site: Site) -> tuple[float, float]:
+    price, number = round(price_of(floor.nodes), 9), float(len(floor.nodes))
+    return (price, number) if _prices_matter(floor, site) else (number, price)
+
+
+def _without_room(floor: Floor, site: Site) -> list[PodClass]:
+    """The classes for whose pods nodes are bought, or which are left over."""
+    bought = {key for node in floor.nodes for key in node.pods}
+    left = {pods for pods, _ in floor.left}
+    return [pods for pods in site.classes if pods in left or not bought.isdisjoint(pods.pods)]
+
+
+def _room_was_there(pods: PodClass, floor: Floor, site: Site) -> bool:
+    """Whether a slot as it was at the start would take a pod of the class, other pods apart."""
+    accepts = floor.existing.accepts(pods, grudgingly=True)
+    return any(
+        accepted and bool((slot.free >= pods.requests).all())
+        for accepted, slot in zip(accepts.tolist(), site.slots, strict=True)
+    )
 
 
 def _chosen(site: Site, choices: Iterable[Choice], *, trusting: bool = False) -> Floor:

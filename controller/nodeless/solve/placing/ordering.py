@@ -142,12 +142,17 @@ def place_all(
         keys = waiting[turn.pods]
         shares.begin(turn.pods)
         now, later = keys[: turn.most], keys[len(keys) if turn.most is None else turn.most :]
+        behind = [pods for pods in queued if waiting[pods]] if (queued := followers.get(turn.pods)) else []
+        beside = room_beside(turn.pods, behind, waiting)
         with about(turn.pods.pods):
             if turn.fresh:
                 left = packing.place(turn.pods, now, fresh=True)
+            elif turn.there:
+                found = existing.fill(turn.pods, now, beside=beside, followers=behind)
+                placements.update(found)
+                left = [key for key in now if key not in found]
             else:
-                beside = room_beside(turn.pods, followers.get(turn.pods, ()), waiting)
-                left = _place(turn.pods, now, existing, packing, placements, beside)
+                left = _place(turn.pods, now, existing, packing, placements, beside, behind)
         waiting[turn.pods] = [*left, *later] if later else left
         if shares.end(turn.pods) and waiting[turn.pods]:
             aside.add(turn.pods)
@@ -241,11 +246,12 @@ def _place(
     packing: Packing,
     placements: dict[str, str],
     beside: Sequence[Amounts] = (),
+    followers: Sequence[PodClass] = (),
 ) -> Sequence[str]:
     """Room for the waiting pods of one class; returns those that are left."""
     group = packing.largest_group(pods) if pods.hard_rules.affinity else 0
     for least in (group, 0) if group else (0,):
-        placed = existing.fill(pods, waiting, least=least, beside=beside)
+        placed = existing.fill(pods, waiting, least=least, beside=beside, followers=followers)
         placements.update(placed)
         waiting = packing.place(pods, [key for key in waiting if key not in placed] if placed else waiting)
         if not waiting:

@@ -5,7 +5,7 @@ room. Here one pod that leads a group gets a node of its own, its followers come
 as long as any follower waits.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +26,8 @@ class Turn:
     """Only on a new node that nobody is on."""
     followers: tuple[PodClass, ...] = ()
     """Where given: only while any pod of these waits."""
+    there: bool = False
+    """Only on room that is there already, or on its way."""
 
 
 def plainly(ordered: Sequence[PodClass]) -> list[Turn]:
@@ -65,6 +67,11 @@ def ahead_of_others(ordered: Sequence[PodClass], left: Collection[PodClass]) -> 
     return [*plainly([pods for pods in ordered if pods in wanted]), *plainly(ordered)]
 
 
+def first_on_what_is_there(ordered: Sequence[PodClass], bought_for: Collection[PodClass]) -> list[Turn]:
+    """First those for whom nodes were bought, where there is room for them; then each class once."""
+    return [*(Turn(pods, there=True) for pods in bought_for), *plainly(ordered)]
+
+
 def smallest_first(ordered: Sequence[PodClass], _: Collection[PodClass]) -> list[Turn]:
     """Each class once, in the opposite order: of what limits leave, small pods can share more."""
     return plainly(ordered[::-1])
@@ -100,10 +107,9 @@ def followers_of(ordered: Sequence[PodClass]) -> Mapping[PodClass, frozenset[Pod
 
 
 def room_beside(
-    pods: PodClass, followers: Iterable[PodClass], waiting: Mapping[PodClass, Sequence[str]]
+    pods: PodClass, listed: Sequence[PodClass], waiting: Mapping[PodClass, Sequence[str]]
 ) -> list[Amounts]:
     """What followers that wait ask for: all of them, and the share of one of the leading pods."""
-    listed = [one for one in followers if waiting[one]]
     if not listed:
         return []
     ahead = len(waiting[pods])
