@@ -41,7 +41,12 @@ def test_an_instance_with_a_bootstrap_becomes_a_ready_node_as_its_kubelet_makes_
     assert node["status"]["capacity"]["pods"] == "35"
     assert node["status"]["allocatable"]["cpu"] == "1930m"
     lease = f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{instance['PrivateDnsName']}"
-    assert world.api.wait(lease)["spec"]["holderIdentity"] == instance["PrivateDnsName"]
+    held = world.api.wait(lease)
+    assert held["spec"]["holderIdentity"] == instance["PrivateDnsName"]
+    (owner,) = held["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["uid"]) == ("Node", node["metadata"]["uid"])
+    world.api.delete(f"/api/v1/nodes/{instance['PrivateDnsName']}")
+    world.api.wait_gone(lease)
     world.aws.client("ec2").terminate_instances(InstanceIds=[instance["InstanceId"]])
 
 

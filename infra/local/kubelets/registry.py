@@ -83,7 +83,7 @@ class Registry:
             task.cancel()
 
     async def _renew(self, name: str) -> None:
-        await persist(lambda: ignoring(self._api.create(_LEASES, _lease(name)), 409))
+        await persist(lambda: self._create_lease(name))
         await asyncio.sleep(random.uniform(0, _HEARTBEAT_SECONDS))
         while True:
             try:
@@ -92,19 +92,29 @@ class Registry:
                 await self.on_beat(name)
             except ApiError as error:
                 if error.status == 404:
-                    await persist(lambda: ignoring(self._api.create(_LEASES, _lease(name)), 409))
+                    await persist(lambda: self._create_lease(name))
                 else:
                     log.warning("heartbeat of %s: %s", name, error)
             except (aiohttp.ClientError, TimeoutError, OSError) as error:
                 log.info("heartbeat of %s: %r", name, error)
             await asyncio.sleep(_HEARTBEAT_SECONDS)
 
+    async def _create_lease(self, name: str) -> None:
+        """Its Node owns the lease, so that it goes with it; where there is no Node, there is none either."""
+        node = await ignoring(self._api.get(f"/api/v1/nodes/{name}"), 404)
+        if node is not None:
+            await ignoring(self._api.create(_LEASES, _lease(name, node["metadata"]["uid"])), 409)
 
-def _lease(name: str) -> dict[str, Any]:
+
+def _lease(name: str, uid: str) -> dict[str, Any]:
     return {
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
-        "metadata": {"name": name, "namespace": "kube-node-lease"},
+        "metadata": {
+            "name": name,
+            "namespace": "kube-node-lease",
+            "ownerReferences": [{"apiVersion": "v1", "kind": "Node", "name": name, "uid": uid}],
+        },
         "spec": {
             "holderIdentity": name,
             "leaseDurationSeconds": LEASE_SECONDS,
