@@ -8,7 +8,7 @@ export UV_PROJECT_ENVIRONMENT := $(VENV)
 # The environment that every other target needs, remade when a lock or a manifest changes.
 STAMP := $(VENV)/.installed
 
-.PHONY: help install setup demo test properties chaos check bench judge soak clean lock
+.PHONY: help install setup demo test unit cluster environment properties chaos check bench judge soak clean lock
 
 help: ## print this help
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 16
@@ -27,6 +27,15 @@ demo: setup ## bring up the whole environment on this machine and run the labs o
 
 test: setup ## run every test (ARGS are handed to pytest)
 	@bash .ci/test $(PYTHON) $(ARGS)
+
+unit: $(STAMP) ## run the tests that need no control plane: only the locked dependencies
+	@$(PYTHON) -m pytest -q -n logical --maxprocesses 4 --dist loadfile -m "not cluster and not environment" $(ARGS)
+
+cluster: setup ## run the tests that need a control plane, and no more
+	@$(PYTHON) -m pytest -n logical --maxprocesses 4 --dist loadfile -m "cluster and not environment" $(ARGS)
+
+environment: setup ## run the tests of the whole environment on this machine
+	@$(PYTHON) -m pytest -m environment $(ARGS)
 
 properties: $(STAMP) ## draw FACTOR=100 times the examples of every property that needs no cluster (hours; ARGS="tests/solve" for a part)
 	@NODELESS_PROPERTIES_FACTOR=$${FACTOR:-100} nice $(PYTHON) -m pytest -q --timeout=0 -n 0 \

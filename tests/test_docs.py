@@ -15,6 +15,8 @@ PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 CALL = re.compile(r"^ *\$ (?:\S+=\S+ )*nodeless ([^|>\n]*)", re.MULTILINE)
+TARGET = re.compile(r"(?:`|\$ |run: )make ([a-z]+)")
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yaml"))
 SETTING = re.compile(r"pulumi config set (?:--path )?'?nodeless:(\w+)")
 
 
@@ -44,3 +46,24 @@ def test_every_configuration_that_a_reader_is_told_to_set_is_declared() -> None:
     told = {name for page in PAGES for name in SETTING.findall(page.read_text())}
     assert told
     assert told <= set(declared)
+
+
+@pytest.mark.parametrize("page", [*PAGES, *WORKFLOWS], ids=ids)
+def test_every_target_that_is_named_is_in_the_makefile(page: Path) -> None:
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert set(TARGET.findall(page.read_text())) <= targets
+
+
+def test_a_workflow_runs_each_part_of_the_tests() -> None:
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "test.yaml").read_text())["jobs"]
+    named = {
+        step.get("run", "").replace("${{ github.job }}", job) for job in jobs for step in jobs[job]["steps"]
+    }
+    assert {f"make {part}" for part in ("check", "unit", "cluster", "environment")} <= named
+
+
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "AGENTS.md"])
+def test_a_contributor_finds_every_file_and_folder_that_is_named(page: str) -> None:
+    named = set(re.findall(r"`((?:controller|components|infra|tests)/[\w/.-]+)`", (ROOT / page).read_text()))
+    assert named
+    assert [path for path in named if not (ROOT / path).exists()] == []
