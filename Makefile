@@ -57,11 +57,16 @@ check: $(STAMP) ## format, lint, types, layers, generated files
 	@$(VENV)/bin/hadolint controller/Dockerfile
 	@$(PYTHON) -m infra.image sbom --check
 
-bench: setup ## print the figures: packing problems (PROBLEMS=FOLDER), admission, decision, nodes, memory, consolidation
+ifneq (,$(findstring --peer,$(ARGS)))
+bench: setup
+	@$(PYTHON) -m infra.local bench $(ARGS)
+else
+bench: setup ## print the figures: packing problems (PROBLEMS=FOLDER), admission, decision, nodes, memory, consolidation; or ARGS=--peer
 	@$(PYTHON) -m tests.solve.bench
 	@$(PYTHON) -m tests.solve.hostile_bench
 	@$(PYTHON) -m infra.local bench $(ARGS)
 	@$(PYTHON) -m tests.disruption.measure
+endif
 
 judge: $(STAMP) ## draw WORLDS clusters (2000) and judge what many passes plan in each
 	@MANY_PASSES=$${WORLDS:-2000} $(PYTHON) -m pytest -q -p no:randomly tests/solve/test_many_passes.py $(ARGS)

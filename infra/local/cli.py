@@ -54,6 +54,12 @@ def _parser() -> argparse.ArgumentParser:
     demo.set_defaults(run=_demo)
     bench = commands.add_parser("bench", help="print how much of the way to a node is ours")
     bench.add_argument("--rounds", type=int, default=5)
+    bench.add_argument("--peer", action="store_true", help="the real Karpenter and nodeless on the same work")
+    bench.add_argument("--seed", type=int, help="with --peer: of the work; a new one by default")
+    bench.add_argument("--pods", type=int, default=200, help="with --peer: about how many at the most")
+    bench.add_argument("--seconds", type=float, default=120.0, help="with --peer: for each workload")
+    bench.add_argument("--controller", action="append", choices=("karpenter", "nodeless"), help="with --peer")
+    bench.add_argument("--only", action="append", metavar="WORD", help="with --peer: of a workload's name")
     bench.set_defaults(run=_bench)
     soak = commands.add_parser("soak", help="keep a large cluster busy, and watch the controller")
     soak.add_argument("--minutes", type=float, default=30.0, help="of churn")
@@ -93,7 +99,11 @@ def _demo(options: argparse.Namespace) -> int:
 
 def _bench(options: argparse.Namespace) -> int:
     from infra.local import bench  # noqa: PLC0415
+    from infra.local.peer import bench as peer  # noqa: PLC0415
 
+    if options.peer:
+        chosen = {"controllers": options.controller} if options.controller else {}
+        return peer.run(options.seed, options.pods, options.seconds, only=options.only or (), **chosen)
     return bench.run(options.rounds)
 
 

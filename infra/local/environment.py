@@ -93,6 +93,7 @@ class Options:
         with_stack: Whether the Pulumi stack is brought up at once; `up` does it later.
         config: Further configuration of the stack, `namespace:key` -> text.
         audited: Whether the API server keeps a log of what the controller asks for.
+        also_audited: Names of other users whose requests are in it.
     """
 
     boot_seconds: float = 2.0
@@ -103,6 +104,7 @@ class Options:
     with_stack: bool = True
     config: Mapping[str, str] | None = None
     audited: bool = False
+    also_audited: tuple[str, ...] = ()
 
 
 class Environment:
@@ -280,7 +282,7 @@ class Environment:
                         directory / "control-plane",
                         port=options.port,
                         proxy_socket=self._proxy_socket,
-                        audited_users=(CONTROLLER.user,) if options.audited else (),
+                        audited_users=(CONTROLLER.user, *options.also_audited) if options.audited else (),
                         report=self.report,
                     )
                 self._closing.callback(self.control_plane.stop)

@@ -1,0 +1,51 @@
+"""What both controllers are given by `make bench ARGS=--peer`."""
+
+import math
+
+import pytest
+
+from infra.local.peer.bench import table
+from infra.local.peer.meter import Cost
+from infra.local.peer.workloads import draw
+
+
+def pods_of(manifest):
+    spec = manifest["spec"]
+    return spec.get("replicas", spec.get("completions", 0))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_same_seed_gives_the_same_work_and_another_one_another(seed):
+    assert draw(seed, 200) == draw(seed, 200)
+    assert draw(seed, 200) != draw(seed + 1, 200)
+
+
+@pytest.mark.parametrize("pods", [40, 200, 1000])
+def test_about_as_many_pods_as_asked_for_run_at_once(pods):
+    for seed in range(20):
+        running = sum(pods_of(manifest) for workload in draw(seed, pods) for manifest in workload.made)
+        assert 0.75 * pods <= running <= 1.25 * pods, seed
+
+
+def test_what_is_scaled_rolled_or_ended_was_made_before():
+    for seed in range(20):
+        made = set()
+        for workload in draw(seed, 200):
+            made |= {each["metadata"]["name"] for each in workload.made}
+            touched = {
+                *workload.scaled,
+                *workload.rolled,
+                *(path.rpartition("/")[2] for path in workload.ended),
+            }
+            assert touched <= made
+
+
+def test_a_wait_is_that_of_the_pod_at_its_part():
+    cost = Cost(waits=[float(number) for number in range(100)])
+    assert (cost.wait(0.5), cost.wait(0.99), cost.wait(1.0)) == (50.0, 99.0, 99.0)
+    assert Cost().wait(0.99) == 0.0
+
+
+def test_the_table_has_a_row_for_each_workload_and_controller():
+    found = {"karpenter": [Cost(dollars=1.0)] * 2, "nodeless": [Cost(dollars=math.pi)] * 2}
+    assert table(["mixed", "to zero"], found).row_count == 4
