@@ -12,11 +12,14 @@ _ENCODED = re.compile(r"(?i)(encoded authorization failure message:)\s*([\w+/=-]
 _REQUEST = re.compile(
     r"(?i)[\s,;(]*\(?\brequest[ _-]?id\s*[:=]?\s*([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\)?"
 )
+#: Characters of a message that are read: what comes after them is nothing that anybody is told.
+_LONGEST_READ = 10_000
 _IN_LOG = r"\1 (in the controller's log)"
 
 
 def split_call_details(message: str) -> tuple[str, str]:
     """The message without what differs from call to call; and that, for the log, or an empty text."""
+    message = message[:_LONGEST_READ]
     details = [
         *(f"encoded message {found[1]}" for found in _ENCODED.findall(message)),
         *(f"request {found}" for found in _REQUEST.findall(message)),

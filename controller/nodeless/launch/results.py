@@ -133,15 +133,15 @@ def read_answer(
         for error in errors
     ]
     # Sorted: the same fault is told in the same words, in whatever order the offerings were tried.
-    texts = sorted({f"{code}: {message}"[:_LONGEST_TOLD] for code, message, _ in told})
+    texts = sorted({f"{code}: {' '.join(message.split())}"[:_LONGEST_TOLD] for code, message, _ in told})
     if len(texts) > _MOST_TOLD:
         texts = [*texts[:_MOST_TOLD], f"and {len(texts) - _MOST_TOLD} more"]
     return FleetAnswer(
         tuple(made),
         unavailable=unavailable,
         insufficient=bool(codes) and all(code in INSUFFICIENT_CAPACITY_CODES for code in codes),
-        code=next((code for code in codes if code not in INSUFFICIENT_CAPACITY_CODES), "")
-        or (codes[0] if codes else NO_REASON),
+        code=min((code for code in codes if code not in INSUFFICIENT_CAPACITY_CODES), default="")
+        or min(codes, default=NO_REASON),
         message="; ".join(texts) or f"EC2 made {len(made)} of {wanted} instances and gave no reason",
         full_subnets=full,
         no_spot=no_spot,

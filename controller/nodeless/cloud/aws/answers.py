@@ -44,7 +44,7 @@ _TIME: Check = lambda value: isinstance(value, datetime)  # noqa: E731
 _NUMBER: Check = lambda value: isinstance(value, int) and not isinstance(value, bool)  # noqa: E731
 _TEXT = _matches(r"[\x20-\x7e]{1,2048}")
 _NAME = _matches(r"[\w+=,.@-]{1,128}")
-#: Zones, with those of Local Zones and Wavelength (`us-west-2-lax-1a`).
+#: Zones, with those of Local Zones and Wavelength (`us-west-2-lax-1a`, `us-east-1-wl1-bos-wlz-1`).
 _ZONE = _matches(r"[a-z]+-[a-z0-9-]*\d[a-z0-9-]*")
 _TYPE = _matches(r"[a-z][a-z0-9-]*\.[a-z0-9-]+")
 _STATE = _matches("pending|running|shutting-down|terminated|stopping|stopped")
@@ -117,7 +117,7 @@ _REQUIRED: Mapping[tuple[str, str], Mapping[str, Check]] = {
         "Subnets": _LIST,
         "Subnets[].SubnetId": _id("subnet"),
         "Subnets[].AvailabilityZone": _ZONE,
-        "Subnets[].AvailabilityZoneId?": _matches(r"[a-z0-9-]+-az\d+"),
+        "Subnets[].AvailabilityZoneId?": _matches(r"[a-z0-9-]*\d[a-z0-9-]*"),
         "Subnets[].AvailableIpAddressCount": lambda value: _NUMBER(value) and value >= 0,
     },
     ("ec2", "TerminateInstances"): {
