@@ -165,7 +165,7 @@ class Cluster(pulumi.ComponentResource):
         self.arn = made.apply(lambda cluster: cluster.arn)
         self.endpoint = made.apply(lambda cluster: cluster.endpoint)
         self.certificate_authority = made.apply(_certificate_authority)
-        self.security_group_id = made.apply(_security_group)
+        self.security_group_id = self._security_group(made.apply(lambda cluster: cluster.id))
         self.oidc_provider_arn = self._eks.oidc_provider_arn
         self.oidc_issuer = self._eks.oidc_issuer.apply(lambda issuer: issuer.removeprefix("https://"))
         self.kubeconfig = pulumi.Output.secret(
@@ -197,6 +197,15 @@ class Cluster(pulumi.ComponentResource):
                 "kubeconfig": self.kubeconfig,
             }
         )
+
+    def _security_group(self, cluster: pulumi.Output[str]) -> pulumi.Output[str]:
+        """The group that EKS made.
+
+        Asked of EKS: in a preview that changes the cluster the resource does not tell it, and what depends on
+        it would look as if it had to be replaced.
+        """
+        told = aws.eks.get_cluster_output(name=cluster, opts=pulumi.InvokeOutputOptions(parent=self))
+        return told.apply(lambda answer: str(answer.vpc_config.cluster_security_group_id))
 
     def _offered(self, version: str | None) -> pulumi.Input[str] | None:
         """The version, if EKS offers it: asked of EKS while the program runs, in a preview as well."""
@@ -243,7 +252,3 @@ def _role_mappings(mode: str, args: ClusterArgs) -> list[eks.RoleMappingArgs] | 
 
 def _certificate_authority(cluster: aws.eks.Cluster) -> pulumi.Output[str]:
     return cluster.certificate_authority.apply(lambda authority: str(authority.data))
-
-
-def _security_group(cluster: aws.eks.Cluster) -> pulumi.Output[str]:
-    return cluster.vpc_config.apply(lambda config: str(config.cluster_security_group_id))

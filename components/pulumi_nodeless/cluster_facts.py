@@ -23,6 +23,8 @@ class ClusterFacts:
     oidc_issuer: pulumi.Input[str]
     vpc_id: pulumi.Input[str]
     private_subnet_ids: pulumi.Input[Sequence[pulumi.Input[str]]]
+    fargate_subnet_ids: pulumi.Input[Sequence[pulumi.Input[str]]]
+    """Those of the private subnets that Fargate profiles are made in."""
     public_subnet_ids: pulumi.Input[Sequence[pulumi.Input[str]]]
     security_group_id: pulumi.Input[str]
     kubeconfig: pulumi.Output[Any]
@@ -46,6 +48,7 @@ def existing_cluster(cluster_name: str, args: ExistingClusterArgs) -> ClusterFac
         oidc_issuer=args["oidc_issuer"],
         vpc_id=args["vpc_id"],
         private_subnet_ids=args["private_subnet_ids"],
+        fargate_subnet_ids=args["private_subnet_ids"],
         public_subnet_ids=[],
         security_group_id=args["security_group_id"],
         kubeconfig=pulumi.Output.secret(document),

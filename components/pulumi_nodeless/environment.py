@@ -162,7 +162,7 @@ class Environment(pulumi.ComponentResource):
             {
                 "cluster_name": cluster.name,
                 "pod_execution_role_arn": execution.role_arn,
-                "subnet_ids": cluster.private_subnet_ids,
+                "subnet_ids": cluster.fargate_subnet_ids,
                 "profiles": profiles,
                 "manage_coredns": with_dns and dns_on_fargate(profiles),
                 "tags": tags,
@@ -298,6 +298,9 @@ class Environment(pulumi.ComponentResource):
             oidc_issuer=cluster.oidc_issuer,
             vpc_id=network.vpc_id,
             private_subnet_ids=network.private_subnet_ids,
+            fargate_subnet_ids=(
+                network.fargate_subnet_ids if isinstance(network, Network) else network.private_subnet_ids
+            ),
             public_subnet_ids=network.public_subnet_ids,
             security_group_id=cluster.security_group_id,
             kubeconfig=cluster.kubeconfig,

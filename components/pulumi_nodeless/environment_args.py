@@ -116,8 +116,9 @@ class EnvironmentArgs(TypedDict):
     after the pools. Default true, and false with `existing_cluster`, whose DNS is left as it is; true there
     takes over a CoreDNS that is no add-on yet."""
     fargate_profiles: NotRequired[Sequence[FargateProfileArgs]]
-    """Fargate profiles, when they are not the default ones: `karpenter` for the controller, and `kube-system`
-    for the load balancer controller and, unless an existing cluster has its own, CoreDNS."""
+    """Fargate profiles, in the first two zones, when they are not the default ones: `karpenter` for the
+    controller, and `kube-system` for the load balancer controller and, unless an existing cluster has its
+    own, CoreDNS."""
     node_templates: NotRequired[Sequence[NodeTemplateArgs]]
     """How nodes are made. Default: one named `default`, by the discovery tag."""
     provisioners: NotRequired[Sequence[ProvisionerArgs]]

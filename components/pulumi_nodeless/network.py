@@ -40,6 +40,10 @@ https://docs.aws.amazon.com/eks/latest/userguide/pod-id-agent-setup.html: it is 
 controller its role, since any workload may come by its own through EKS Pod Identity."""
 
 
+#: Zones that a network has at least: EKS asks for subnets in two.
+MINIMUM_ZONES: Final = 2
+
+
 class NetworkArgs(TypedDict):
     """What a network is made of."""
 
@@ -98,7 +102,7 @@ class NetworkOptions:
         options = cls(
             cluster_name=reader.cluster_name(),
             cidr=address_range,
-            zone_count=len(zones) or reader.integer("zone_count", 3, 2, cidr.MAXIMUM_ZONES),
+            zone_count=len(zones) or reader.integer("zone_count", 3, MINIMUM_ZONES, cidr.MAXIMUM_ZONES),
             availability_zones=zones,
             nat_gateways=nat,
             service_endpoints=reader.flag("service_endpoints", nat == NAT_NONE),
@@ -116,6 +120,9 @@ class Network(pulumi.ComponentResource):
     """Id of the VPC."""
     private_subnet_ids: pulumi.Output[Sequence[str]]
     """Ids of the private subnets, one for each zone."""
+    fargate_subnet_ids: pulumi.Output[Sequence[str]]
+    """Ids of the private subnets of the first two zones, which every zone count has: for Fargate profiles,
+    which cannot change theirs and take their pods with them when they are replaced."""
     public_subnet_ids: pulumi.Output[Sequence[str]]
     """Ids of the public subnets, one for each zone."""
     intra_subnet_ids: pulumi.Output[Sequence[str]]
@@ -172,6 +179,7 @@ class Network(pulumi.ComponentResource):
             self._service_endpoints(private)
         self.vpc_id = self._vpc.id
         self.private_subnet_ids = pulumi.Output.all(*[subnet.id for subnet in private])
+        self.fargate_subnet_ids = pulumi.Output.all(*[subnet.id for subnet in private[:MINIMUM_ZONES]])
         self.public_subnet_ids = pulumi.Output.all(*[subnet.id for subnet in public])
         self.intra_subnet_ids = pulumi.Output.all(*[subnet.id for subnet in intra])
         self.availability_zones = pulumi.Output.all(*zones)
@@ -179,6 +187,7 @@ class Network(pulumi.ComponentResource):
             {
                 "vpcId": self.vpc_id,
                 "privateSubnetIds": self.private_subnet_ids,
+                "fargateSubnetIds": self.fargate_subnet_ids,
                 "publicSubnetIds": self.public_subnet_ids,
                 "intraSubnetIds": self.intra_subnet_ids,
                 "availabilityZones": self.availability_zones,

@@ -39,6 +39,11 @@ FUNCTIONS: dict[str, dict[str, Any]] = {
         "expiresAt": "",
         "id": "us-east-1",
     },
+    "aws:eks/getCluster:getCluster": {
+        "id": "demo",
+        "name": "demo",
+        "vpcConfig": {"clusterSecurityGroupId": "sg-cluster"},
+    },
     "aws:eks/getClusterVersions:getClusterVersions": {
         "id": "us-east-1",
         "region": "us-east-1",

@@ -15,7 +15,9 @@ import yaml
 from google.protobuf import empty_pb2, json_format, struct_pb2
 from pulumi.runtime.proto import analyzer_pb2, analyzer_pb2_grpc
 
+from infra.local.pulumi.wire import UNKNOWN
 from pulumi_nodeless.checks import ALWAYS, PRODUCTION
+from pulumi_nodeless.names import DISCOVERY_TAG
 from tests.components.conftest import ROOT, program
 from tests.components.recorder import Recorder, run
 from tests.components.test_project_files import as_config
@@ -70,6 +72,23 @@ def test_the_pack_passes_the_production_stack_and_refuses_one_whose_api_server_a
         assert violations(analyzer, production) == {}
         cluster = environment.one("eks:index:Cluster")
         assert violations(analyzer, environment) == {"no-public-endpoint": cluster.urn}
+
+
+def test_a_tag_on_what_is_not_known_yet_ends_no_check(environment: Recorder) -> None:
+    """In the first preview of a stack nobody knows the cluster's security group."""
+    request = stack_of(environment)
+    (tag,) = [each for each in request.resources if each.type == "aws:ec2/tag:Tag"]
+    tag.properties["resourceId"] = UNKNOWN
+    for name in ("one", "another"):
+        group = request.resources.add(
+            type="aws:ec2/securityGroup:SecurityGroup", name=name, urn=f"urn:{name}"
+        )
+        group.properties["tags"] = {DISCOVERY_TAG: "demo"}
+    with pack("dev") as analyzer:
+        told = analyzer.AnalyzeStack(request).diagnostics
+    assert [(each.policyName, each.urn) for each in told] == [
+        ("one-discoverable-security-group", "urn:another")
+    ]
 
 
 @pytest.mark.parametrize("stack", ["dev", "local"])

@@ -48,6 +48,8 @@ BEARERS_OF_IDENTITY = {
     "nodeless-controller-service-account",
     "nodeless-controller-deployment",
 }
+#: The engine's words for steps that change something.
+CHANGES = {"create", "update", "delete", "replace", "create-replacement", "delete-replaced"}
 GUARD = "/api/v1/namespaces/karpenter/configmaps/nodeless-teardown"
 
 
@@ -96,6 +98,18 @@ def changed_names(stack: Stack) -> dict[str, set[str]]:
     stack.up(steps.append)
     done = [step for step in steps if step.done and step.type != "pulumi:pulumi:Stack"]
     return {each.operation: {step.name for step in done if step.operation == each.operation} for each in done}
+
+
+def more_zones_and_another_cluster_replace_nothing(with_settings: Callable[..., Stack]) -> None:
+    """A preview in which subnets are still to come and the cluster changes."""
+    steps: list[ResourceStep] = []
+    more = {"zoneCount": "4", "publicAccessCidrs": '["10.0.0.0/8"]', "clusterLogTypes": '["audit"]'}
+    with_settings(**more).preview(steps.append)
+    foreseen = {(step.operation, step.name) for step in steps if step.operation in CHANGES}
+    assert {operation for operation, _ in foreseen} == {"create", "update"}
+    assert {name for operation, name in foreseen if operation == "create" and "-3" not in name} == set()
+    assert ("update", "nodeless-cluster-eks-eksCluster") in foreseen
+    assert not [name for _, name in foreseen if "fargate" in name or "discovery" in name]
 
 
 def the_way_to_the_role_changes_and_back(
@@ -151,6 +165,7 @@ def test_the_environment_resumes_at_every_resource_changes_no_more_than_asked_an
         assert changed_names(with_settings(controllerSettings=ON_NODES["controllerSettings"])) == {
             "update": {"nodeless-controller-karpenter-global-settings", "nodeless-controller-deployment"}
         }
+        more_zones_and_another_cluster_replace_nothing(with_settings)
         assert changed_names(with_settings(**ON_NODES)) == {"delete": {"nodeless-fargate-karpenter"}}
         the_way_to_the_role_changes_and_back(with_settings, aws, outputs["clusterName"])
 

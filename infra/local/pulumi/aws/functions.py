@@ -68,6 +68,33 @@ def region(backend: AwsClients, arguments: Inputs) -> Outputs:
     }
 
 
+def cluster(backend: AwsClients, arguments: Inputs) -> Outputs:
+    """EKS's `getCluster`: where the cluster is, and how it is reached."""
+    found = backend.eks.describe_cluster(name=arguments["name"])["cluster"]
+    network = found["resourcesVpcConfig"]
+    return {
+        "id": found["name"],
+        "name": found["name"],
+        "arn": found["arn"],
+        "endpoint": found["endpoint"],
+        "certificateAuthorities": [{"data": found["certificateAuthority"]["data"]}],
+        "region": backend.region,
+        "roleArn": found["roleArn"],
+        "status": found["status"],
+        "version": found["version"],
+        "tags": found.get("tags") or {},
+        "vpcConfig": {
+            "clusterSecurityGroupId": network["clusterSecurityGroupId"],
+            "endpointPrivateAccess": network.get("endpointPrivateAccess", False),
+            "endpointPublicAccess": network.get("endpointPublicAccess", True),
+            "publicAccessCidrs": network.get("publicAccessCidrs") or [],
+            "securityGroupIds": network.get("securityGroupIds") or [],
+            "subnetIds": network.get("subnetIds") or [],
+            "vpcId": network["vpcId"],
+        },
+    }
+
+
 def cluster_versions(backend: AwsClients, arguments: Inputs) -> Outputs:
     """EKS's `getClusterVersions`, without filters."""
     if filters := arguments.keys() - {"region"}:
@@ -135,6 +162,7 @@ def authorization_token(backend: AwsClients, arguments: Inputs) -> Outputs:
 FUNCTIONS: Mapping[str, Callable[[AwsClients, Inputs], Outputs]] = {
     "aws:ecr/getAuthorizationToken:getAuthorizationToken": authorization_token,
     "aws:eks/getAddonVersion:getAddonVersion": addon_version,
+    "aws:eks/getCluster:getCluster": cluster,
     "aws:eks/getClusterVersions:getClusterVersions": cluster_versions,
     "aws:index/getAvailabilityZones:getAvailabilityZones": availability_zones,
     "aws:index/getCallerIdentity:getCallerIdentity": caller_identity,

@@ -245,7 +245,9 @@ class Cluster:
     ) -> Outputs:
         given = self._inputs
         network = cluster["vpcConfig"]
-        group = wire.UNKNOWN if wire.is_unknown(network) else network["clusterSecurityGroupId"]
+        group = (
+            wire.UNKNOWN if wire.is_unknown(network) else network.get("clusterSecurityGroupId", wire.UNKNOWN)
+        )
         issuer = _issuer(cluster)
         known = config != wire.UNKNOWN
         core = {
