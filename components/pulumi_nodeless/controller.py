@@ -124,6 +124,8 @@ class Controller(pulumi.ComponentResource):
     """Namespace it runs in, known once that exists."""
     service_account: pulumi.Output[str]
     """Name of its service account."""
+    image: pulumi.Output[str]
+    """Its image, by digest where it was built or given so."""
 
     def __init__(self, name: str, args: ControllerArgs, opts: pulumi.ResourceOptions | None = None) -> None:
         self._name = name
@@ -164,7 +166,10 @@ class Controller(pulumi.ComponentResource):
             )
         self._pods(data)
         self.service_account = account.metadata.apply(lambda metadata: str(metadata.name))
-        self.register_outputs({"namespace": self.namespace, "serviceAccount": self.service_account})
+        self.image = pulumi.Output.from_input(options.image)
+        self.register_outputs(
+            {"namespace": self.namespace, "serviceAccount": self.service_account, "image": self.image}
+        )
 
     def _metadata(self, name: str, **more: Any) -> k8s.meta.v1.ObjectMetaArgs:
         labels = {**self._labels, **more.pop("labels", {})}

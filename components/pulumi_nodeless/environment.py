@@ -48,6 +48,7 @@ from pulumi_nodeless.kubeconfig import region_of
 from pulumi_nodeless.load_balancer import LABELS as BALANCER_LABELS
 from pulumi_nodeless.load_balancer import LoadBalancerController
 from pulumi_nodeless.network import Network, NetworkArgs
+from pulumi_nodeless.next_steps import next_steps
 from pulumi_nodeless.teardown import TeardownGuard, TeardownGuardArgs
 
 
@@ -88,6 +89,10 @@ class Environment(pulumi.ComponentResource):
     """Namespace of the controller."""
     controller_service_account: pulumi.Output[str]
     """Service account of the controller."""
+    controller_image: pulumi.Output[str]
+    """Image of the controller, by digest where it was built or given so."""
+    next_steps: pulumi.Output[Sequence[str]]
+    """Commands to go on with: reach the cluster, look at the controller, watch nodes come."""
     fargate_profile_names: pulumi.Output[Sequence[str]]
     """Names of the Fargate profiles."""
     provisioner_names: pulumi.Output[Sequence[str]]
@@ -232,8 +237,7 @@ class Environment(pulumi.ComponentResource):
         self.interruption_queue_name = queue.queue_name if queue else pulumi.Output.from_input("")
         self.pod_execution_role_arn = execution.role_arn
         self.oidc_provider_arn = pulumi.Output.from_input(cluster.oidc_provider_arn)
-        self.controller_namespace = controller.namespace
-        self.controller_service_account = controller.service_account
+        self._tell_of(controller, cluster)
         self.fargate_profile_names = fargate.profile_names
         self.provisioner_names = capacity.provisioner_names
         self.node_pool_names = capacity.node_pool_names
@@ -259,10 +263,21 @@ class Environment(pulumi.ComponentResource):
             "oidcProviderArn": self.oidc_provider_arn,
             "controllerNamespace": self.controller_namespace,
             "controllerServiceAccount": self.controller_service_account,
+            "controllerImage": self.controller_image,
+            "nextSteps": self.next_steps,
             "fargateProfileNames": self.fargate_profile_names,
             "provisionerNames": self.provisioner_names,
             "nodePoolNames": self.node_pool_names,
         }
+
+    def _tell_of(self, controller: Controller, cluster: ClusterFacts) -> None:
+        """Sets the outputs about the controller."""
+        self.controller_namespace = controller.namespace
+        self.controller_service_account = controller.service_account
+        self.controller_image = controller.image
+        self.next_steps = pulumi.Output.all(cluster.name, cluster.arn, controller.namespace).apply(
+            lambda known: next_steps(*known)
+        )
 
     def _cluster(
         self, cluster_name: str, mode: str, nodes: NodeIdentity, execution: PodExecutionRole

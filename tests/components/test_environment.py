@@ -4,6 +4,8 @@ import json
 from typing import Any
 
 import pytest
+from pulumi.runtime import get_root_resource
+from pulumi.runtime.sync_await import _sync_await
 
 from pulumi_nodeless import names
 from pulumi_nodeless.configuration import ConfigurationError
@@ -70,7 +72,8 @@ def test_nodes_and_fargate_live_in_private_subnets_only(environment: Recorder) -
     assert private == {f"nodeless-network-private-{index}" for index in range(3)}
     assert not any(each.inputs.get("mapPublicIpOnLaunch") for each in subnets if each.name in private)
     for profile in environment.of("aws:eks/fargateProfile:FargateProfile"):
-        assert set(profile.inputs["subnetIds"]) == {f"{name}-id" for name in private}
+        # Those of the first two zones, of which no change of the zones takes one away.
+        assert profile.inputs["subnetIds"] == [f"nodeless-network-private-{index}-id" for index in range(2)]
     routes = {each.name: each.inputs for each in environment.of("aws:ec2/route:Route")}
     assert all("gatewayId" not in routes[f"{name}-default"] for name in private)
 
@@ -466,3 +469,19 @@ def test_a_scoped_policy_too_long_for_a_managed_policy_becomes_two_of_one_role(m
         each.inputs["policyArn"] for each in recorder.of("aws:iam/rolePolicyAttachment:RolePolicyAttachment")
     ]
     assert {f"arn:aws:iam::{ACCOUNT}:policy/{each.inputs['name']}" for each in found} <= set(arns)
+
+
+@pytest.mark.parametrize("namespace", ["karpenter", "nodes"])
+def test_outputs_say_how_to_go_on_and_which_image_runs(namespace: str) -> None:
+    image = f"registry.example/nodeless@sha256:{'b' * 64}"
+    given = {"nodeless:controllerImage": image, "nodeless:controllerNamespace": namespace}
+    run(program, config={**CONFIG, **given})
+    outputs = get_root_resource().outputs
+
+    async def known(name: str) -> Any:
+        return await outputs[name].future()
+
+    assert _sync_await(known("controllerImage")) == image
+    steps = _sync_await(known("nextSteps"))
+    assert steps[0] == "aws eks update-kubeconfig --region us-east-1 --name demo"
+    assert f"kubectl -n {namespace} logs deployment/karpenter" in steps

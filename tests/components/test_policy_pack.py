@@ -22,7 +22,8 @@ from tests.components.conftest import ROOT, program
 from tests.components.recorder import Recorder, run
 from tests.components.test_project_files import as_config
 
-PROD = ROOT / "stacks" / "Pulumi.prod.yaml"
+TEMPLATES = ROOT / "stacks" / "templates"
+PROD = TEMPLATES / "Pulumi.prod.yaml"
 
 
 @contextmanager
@@ -93,7 +94,7 @@ def test_a_tag_on_what_is_not_known_yet_ends_no_check(environment: Recorder) -> 
 
 @pytest.mark.parametrize("stack", ["dev", "local"])
 def test_what_production_needs_is_not_asked_of_other_stacks(stack: str) -> None:
-    settings = yaml.safe_load((ROOT / "stacks" / f"Pulumi.{stack}.yaml").read_text())["config"]
+    settings = yaml.safe_load((TEMPLATES / f"Pulumi.{stack}.yaml").read_text())["config"]
     made = run(program, config=as_config(settings))
     with pack(stack) as analyzer:
         assert violations(analyzer, made) == {}

@@ -14,7 +14,7 @@ from tests.components.recorder import Recorder, run
 
 PROJECT = yaml.safe_load((ROOT / "Pulumi.yaml").read_text())
 DECLARED: dict[str, Any] = PROJECT["config"]
-STACKS = sorted((ROOT / PROJECT["stackConfigDir"]).glob("Pulumi.*.yaml"))
+STACKS = sorted((ROOT / PROJECT["stackConfigDir"] / "templates").glob("Pulumi.*.yaml"))
 KINDS = {"string": str, "integer": int, "boolean": bool, "array": list, "object": dict}
 
 
@@ -36,6 +36,12 @@ def test_the_project_points_to_the_program_and_the_stacks() -> None:
     assert (ROOT / PROJECT["main"] / "__main__.py").is_file()
     assert PROJECT["runtime"]["options"]["toolchain"] == "uv"
     assert {each.name for each in STACKS} >= {"Pulumi.dev.yaml", "Pulumi.local.yaml"}
+
+
+def test_nothing_that_git_keeps_is_written_by_the_engine() -> None:
+    """`stack init` and `config set` write the stack's settings, beside the templates."""
+    ignored = (ROOT / ".gitignore").read_text().splitlines()
+    assert f"/{PROJECT['stackConfigDir']}/Pulumi.*.yaml" in ignored
 
 
 #: Keys that are no argument: without the first pool, `node_templates` and `provisioners` are empty.
@@ -173,5 +179,7 @@ def test_outputs_are_those_of_the_environment() -> None:
         "controllerRoleArn",
         "controllerRoleName",
         "interruptionQueueName",
+        "controllerImage",
+        "nextSteps",
     } <= set(exported)
     assert all(name[0].islower() and "_" not in name for name in exported)

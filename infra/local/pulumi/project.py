@@ -16,6 +16,8 @@ import yaml
 
 #: The checkout: the folder with Pulumi.yaml.
 ROOT = Path(__file__).resolve().parents[3]
+#: Where the stacks' settings stand to be copied from, below the folder that the engine writes them into.
+TEMPLATES = "templates"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ class Project:
             folder.chmod(0o700)  # the state holds secrets, under a passphrase anyone can read here
         stacks = project.pop("stackConfigDir", ".")
         made._write_project(project)
-        made._write_stack(stack, root / stacks / f"Pulumi.{stack}.yaml", config)
+        made._write_stack(stack, root / stacks / TEMPLATES / f"Pulumi.{stack}.yaml", config)
         return made
 
     def forget(self) -> None:

@@ -74,7 +74,7 @@ class Stack:
             directory: State and settings lie below it; made when missing.
             control_plane: The API server that kubernetes:* goes to.
             aws: The endpoint that aws:* goes to.
-            stack: Name of the stack; its settings are taken from the project's stacks folder.
+            stack: Name of the stack; its settings are those of the template of that name.
             config: `namespace:key` -> text, laid over those settings; JSON text for objects.
             root: The Pulumi project; this checkout by default.
             program: Instead of the project's `__main__.py`.
