@@ -12,19 +12,20 @@ from nodeless.app.metrics import Metrics
 from nodeless.app.provisioning import Provisioning
 from nodeless.app.settings import GlobalSettings
 from nodeless.model import events
+from nodeless.model.plan import Plan, Refusal
 from nodeless.solve import pods_to_place
 from tests.factories import a_pending_pod, a_pod
 from tests.virtual_time import run_in_virtual_time
 
 
 def window(triggers):
-    """When a window of one second of silence, ten at most, closes; `triggers` are (time, uid)."""
+    """When a window of one second of silence, ten at most, closes; `triggers` are (time, uid, tenant)."""
 
     async def scenario():
         batcher = Batcher(idle_seconds=1.0, max_seconds=10.0)
         loop = asyncio.get_running_loop()
-        for at, uid in triggers:
-            loop.call_at(at, batcher.trigger, uid)
+        for at, *trigger in triggers:
+            loop.call_at(at, batcher.trigger, *trigger)
         await batcher.wait()
         return loop.time()
 
@@ -44,6 +45,18 @@ def test_pe_18_a_pod_seen_again_does_not_extend_the_window_and_a_new_one_does():
     assert window([(0.0, "one"), (0.5, "one"), (0.9, "two")]) == 1.9
 
 
+@pytest.mark.parametrize("every", [0.1, 0.25, 0.9])
+@pytest.mark.parametrize("tenants", [1, 3, 50])
+def test_a_stream_of_other_tenants_pods_keeps_nobody_waiting_longer_than_three_silences(every, tenants):
+    stream = [(every * i, f"noise-{i}", f"noisy-{i % tenants}") for i in range(100)]
+    ended = window([*stream, (1.35, "web-1", "shop"), (1.75, "web-2", "shop")])
+    assert 1.75 + 1.0 <= ended <= 1.75 + 3.0
+
+
+def test_workloads_deployed_together_to_several_namespaces_are_planned_together():
+    assert window([(0.6 * i, f"pod-{i}", f"namespace-{i}") for i in range(4)]) == 2.8
+
+
 class Passes(Provisioning):
     """The loop of passes, with the times at which they start instead of plans."""
 
@@ -56,10 +69,10 @@ class Passes(Provisioning):
         self.started.append(round(asyncio.get_running_loop().time()))
 
 
-def passes(seconds, scenario):
+def passes(seconds, scenario, loops=Passes):
     async def watched():
         cluster = Cluster()
-        loop = Passes(cluster)
+        loop = loops(cluster)
         running = asyncio.create_task(loop.run())
         await scenario(cluster)
         await asyncio.sleep(seconds)
@@ -100,6 +113,28 @@ def test_what_the_scheduler_writes_to_pods_that_wait_starts_no_pass_and_keeps_no
                 cluster.handle(events.PodSeen(replace(pod, **{k: v for k, v in told.items() if k == change})))
 
     assert passes(5, tried_again_and_again) == [1, 11]
+
+
+def test_pods_that_come_while_advice_is_looked_for_are_planned_without_waiting_for_it():
+    class Slow(Passes):
+        async def plan_once(self):
+            await super().plan_once()
+            plan = Plan(refusals=(Refusal("default/web", "NoPool", (), "no pool"),))
+            self._advisor.ask(None, plan, 0.0)
+
+        def __init__(self, cluster):
+            super().__init__(cluster)
+            self._advisor.lines = self._forever
+
+        async def _forever(self, *_):
+            await asyncio.sleep(100)
+
+    async def one_and_another(cluster):
+        cluster.handle(events.PodSeen(a_pending_pod("web")))
+        await asyncio.sleep(3)
+        cluster.handle(events.PodSeen(a_pending_pod("honest")))
+
+    assert passes(5, one_and_another, Slow) == [1, 4]
 
 
 def test_a_pod_that_asks_for_something_else_or_for_the_first_time_is_news():

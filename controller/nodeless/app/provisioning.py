@@ -115,7 +115,7 @@ class Provisioning:
         match event:
             case events.PodSeen(pod) if pod.provisionable:
                 if _asks_for_something_new(pod, before.pods.get(pod.key)):
-                    self._batcher.trigger(pod.uid)
+                    self._batcher.trigger(pod.uid, pod.namespace)
             case events.PodSeen(pod) if pod.node_name:
                 self._guard.forget(pod.uid)
             case events.PodGone(key) if key in before.pods:
@@ -161,6 +161,7 @@ class Provisioning:
         """Plan until cancelled."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._retry())
+            group.create_task(self._advisor.run(self._say_refused))
             while True:
                 count = await self._batcher.wait()
                 self._log.debug("batch window closed", pods=count)
@@ -186,7 +187,7 @@ class Provisioning:
             again = self._resting.turns(with_placeholders(self._cluster.snapshot))
             plan = await self._pass(again.second or again.first, again.late) or plan
         for refusal in turns.resting:
-            self._say_refused(self._cluster.snapshot, refusal, ())
+            self._say_refused(refusal, ())
         return plan
 
     async def _pass(self, snapshot: Snapshot, late: frozenset[str]) -> Plan | None:
@@ -225,7 +226,7 @@ class Provisioning:
         await self._launch(plan, situation)
         self._metrics.decision_seconds.observe(time.perf_counter() - started)
         self._report(plan, snapshot, now)
-        await self._refuse(situation, plan, solved)
+        self._advisor.ask(situation, plan, solved)
         self._say_unusable(plan)
         return plan
 
@@ -355,15 +356,9 @@ class Provisioning:
                 snapshot, key, "Normal", texts.NOMINATED, texts.nominated(name, None, given_up.get(key, ()))
             )
 
-    async def _refuse(self, situation: Situation, plan: Plan, seconds: float) -> None:
-        """Tell refused pods why, and what would help."""
-        helping = await self._advisor.lines(situation, plan, seconds)
-        for refusal in plan.refusals:
-            self._say_refused(situation.snapshot, refusal, helping.get(refusal.pod, ()))
-
-    def _say_refused(self, snapshot: Snapshot, refusal: Refusal, helping: Sequence[str]) -> None:
+    def _say_refused(self, refusal: Refusal, helping: Sequence[str]) -> None:
         message = texts.failed_scheduling(refusal, helping)
-        if self._tell(snapshot, refusal.pod, "Warning", texts.FAILED_SCHEDULING, message):
+        if self._tell(self._cluster.snapshot, refusal.pod, "Warning", texts.FAILED_SCHEDULING, message):
             self._log.warning(f"no capacity for pod: {message}", pod=refusal.pod)
 
     def _say_unusable(self, plan: Plan) -> None:

@@ -105,7 +105,8 @@ class GlobalSettings:
         "Longest time that pending pods are collected before they are planned")
     batch_idle_seconds: float = _setting(
         "batchIdleDuration", duration, "1s", "BATCH_IDLE_DURATION",
-        "Silence after which they are planned")
+        "Silence after which they are planned; "
+        "pods of other namespaces put it off by twice as much at most")
     drift_enabled: bool = _setting(
         "featureGates.driftEnabled", boolean, "false", "",
         "Replace nodes that no longer are as their pool and node class want them", gate="Drift")
