@@ -1,13 +1,15 @@
 """Probes of the real process, and of a loop that hangs."""
 
 import asyncio
+import contextlib
 import threading
 import urllib.error
 import urllib.request
 
 import pytest
 
-from nodeless.app.probes import health_application, serve
+from nodeless.admission.limits import Patience
+from nodeless.app.probes import MOST_CONNECTIONS, health_application, serve
 from tests.app.process import free_port, leads
 
 
@@ -40,6 +42,35 @@ def test_a_replica_is_alive_from_the_start_and_ready_once_it_knows_settings_and_
     follower = replicas("second")
     api.wait(lambda: "waiting for leadership" in follower.log.read_text(), what="the follower")
     api.wait(lambda: get(follower.env["HEALTH_PROBE_PORT"], "/readyz") == (200, "ok"), what="its readiness")
+
+
+@pytest.mark.parametrize("said", [b"", b"GET /healthz HT", b"GET /healthz HTTP/1.1\r\nHost: a\r\nX: "])
+def test_clients_that_do_not_finish_what_they_say_keep_nobody_out_and_are_closed(said):
+    async def asked_beside_many():
+        port = free_port()
+        runner = await serve(
+            health_application(lambda: None), "127.0.0.1", port, "probes", Patience(head=0.5, idle=0.5)
+        )
+        mute = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2 * MOST_CONNECTIONS)]
+        try:
+            for _, writer in mute:
+                writer.write(said)
+            assert await asyncio.to_thread(get, port, "/healthz", 10) == (200, "ok")
+            async with asyncio.timeout(30):
+                # All of them are closed: some to make room, the others for their silence.
+                await asyncio.gather(*(_ended(reader) for reader, _ in mute))
+            assert await asyncio.to_thread(get, port, "/healthz", 10) == (200, "ok")
+        finally:
+            for _, writer in mute:
+                writer.close()
+            await runner.cleanup()
+
+    asyncio.run(asked_beside_many())
+
+
+async def _ended(reader):
+    with contextlib.suppress(ConnectionError):
+        await reader.read()
 
 
 def test_a_loop_that_hangs_answers_no_probe():

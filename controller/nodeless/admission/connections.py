@@ -1,4 +1,4 @@
-"""Connections to the webhook: how many there may be, and how long each may do nothing.
+"""Connections to our ports: how many there may be, and how long each may do nothing.
 
 A server that waits for what a client has begun to say can be filled by clients that say nothing more: an
 accepted socket without a handshake, a handshake without a request, half of a head, half of a body, an answer
@@ -11,11 +11,13 @@ import contextlib
 import socket
 import ssl
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import cast
 
 import structlog
+from aiohttp import web
+from aiohttp.typedefs import Middleware
 
 from nodeless.admission.limits import Patience
 
@@ -85,10 +87,26 @@ class _Connection(asyncio.Protocol):
         self.inner = None
 
 
+def within(listener: "Listener") -> Middleware:
+    """Tells a listener which of its connections are at work."""
+
+    @web.middleware
+    async def bounded(
+        request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        with listener.at_work(request.protocol):
+            return await handler(request)
+
+    return bounded
+
+
 class Listener:
     """Accepts connections for a protocol, within bounds."""
 
-    def __init__(self, context: ssl.SSLContext, patience: Patience, most: int = MOST_CONNECTIONS) -> None:
+    def __init__(
+        self, context: ssl.SSLContext | None, patience: Patience, most: int = MOST_CONNECTIONS
+    ) -> None:
+        """Without a context the connections are not encrypted."""
         self._context = context
         self._patience = patience
         self._most = most
@@ -97,7 +115,7 @@ class Listener:
         self._of: dict[object, _Connection] = {}
         self._socket: socket.socket | None = None
         self._accepting: asyncio.Task[None] | None = None
-        self._log = structlog.get_logger().bind(logger="webhook")
+        self._log = structlog.get_logger().bind(logger="connections")
 
     def __len__(self) -> int:
         return len(self._open)
@@ -110,7 +128,7 @@ class Listener:
         listening = socket.create_server((host, port), family=family, backlog=_BACKLOG, dualstack_ipv6=both)
         listening.setblocking(False)
         self._socket = listening
-        self._accepting = asyncio.create_task(self._accept(listening, protocol), name="webhook connections")
+        self._accepting = asyncio.create_task(self._accept(listening, protocol), name="connections")
         return int(listening.getsockname()[1])
 
     async def stop(self) -> None:
@@ -186,7 +204,10 @@ class Listener:
 
         try:
             await asyncio.get_running_loop().connect_accepted_socket(
-                made, accepted, ssl=self._context, ssl_handshake_timeout=self._patience.handshake
+                made,
+                accepted,
+                ssl=self._context,
+                ssl_handshake_timeout=self._patience.handshake if self._context is not None else None,
             )
         except OSError:  # it speaks no TLS, or does not trust us, or is gone; `ssl.SSLError` is one
             self._forget(connection)

@@ -16,7 +16,7 @@ from aiohttp import web
 from nodeless.admission.access import Json
 from nodeless.admission.certificates import Certificates
 from nodeless.admission.config_maps import SettingsCheck
-from nodeless.admission.connections import Listener
+from nodeless.admission.connections import Listener, within
 from nodeless.admission.limits import (
     BOUNDS,
     LARGEST_BODY,
@@ -79,7 +79,7 @@ class AdmissionServer:
         patience = patience or Patience()
         self._listener = Listener(certificates.context, patience)
         app = application(check_settings, look_around, advise_on_settings, watcher, patience)
-        app.middlewares.insert(0, _within(self._listener))
+        app.middlewares.insert(0, within(self._listener))
         # Nothing is unpacked: a few bytes can hold gigabytes, and API servers send plain JSON.
         self._runner = web.AppRunner(
             app, access_log=None, shutdown_timeout=_GRACE_SECONDS, auto_decompress=False
@@ -167,17 +167,6 @@ def _watched_by(watcher: ReviewWatcher) -> Any:
             return answer
 
     return watch
-
-
-def _within(listener: Listener) -> Any:
-    @web.middleware
-    async def bounded(
-        request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
-    ) -> web.StreamResponse:
-        with listener.at_work(request.protocol):
-            return await handler(request)
-
-    return bounded
 
 
 def _handler(

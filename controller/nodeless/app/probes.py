@@ -11,8 +11,15 @@ from collections.abc import Callable
 
 from aiohttp import web
 
+from nodeless.admission.connections import Listener, within
+from nodeless.admission.limits import Patience
 from nodeless.app.metrics import Metrics
 from nodeless.app.profiling import add_profiles
+
+#: Connections to one of these ports at once: a kubelet and a few scrapers keep a handful.
+MOST_CONNECTIONS = 64
+#: For what is being answered when the process ends.
+_GRACE_SECONDS = 5.0
 
 
 class PortTakenError(Exception):
@@ -52,15 +59,36 @@ def metrics_application(metrics: Metrics, *, profiling: bool = False) -> web.App
     return application
 
 
-async def serve(application: web.Application, host: str, port: int, purpose: str) -> web.AppRunner:
+class Port:
+    """A port that is served without TLS, within the bounds that the webhook has (docs/limits.md)."""
+
+    def __init__(self, runner: web.AppRunner, listener: Listener) -> None:
+        self._runner = runner
+        self._listener = listener
+
+    async def cleanup(self) -> None:
+        """Answer what was asked, then close."""
+        await self._listener.stop()
+        await self._runner.cleanup()
+        await self._listener.abort()
+
+
+async def serve(
+    application: web.Application, host: str, port: int, purpose: str, patience: Patience | None = None
+) -> Port:
     """Start serving. Raises PortTakenError."""
-    runner = web.AppRunner(application, access_log=None)
+    listener = Listener(None, patience or Patience(), MOST_CONNECTIONS)
+    application.middlewares.insert(0, within(listener))
+    runner = web.AppRunner(application, access_log=None, shutdown_timeout=_GRACE_SECONDS)
     await runner.setup()
+    server = runner.server
+    if server is None:
+        raise RuntimeError("the runner has no server after its setup")
     try:
-        await web.TCPSite(runner, host, port).start()
+        listener.start(server, host, port)
     except OSError as error:
         await runner.cleanup()
         raise PortTakenError(
             f"cannot serve {purpose} on {host}:{port}: {error.strerror}; hint: free the port or set another"
         ) from error
-    return runner
+    return Port(runner, listener)
