@@ -2,7 +2,7 @@
 
 import random
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -12,7 +12,7 @@ from nodeless.solve import Policy, pods_to_place, solve
 from nodeless.solve.meter import Meter, Shares
 from nodeless.solve.placing.packing import Packing
 from tests.hostile_pods import KINDS, hostile_pod, pending
-from tests.solve.factories import NOW, pods, pool, snapshot
+from tests.solve.factories import NOW, node, pods, pool, running, snapshot
 from tests.solve.hostile_batches import HONEST, every_type, honest_pods
 
 TYPES = every_type()[::8]
@@ -98,6 +98,65 @@ def test_a_tenant_with_many_classes_leaves_another_its_half():
     shares.begin(honest)
     meter.spend(1.9)
     assert not shares.end(honest)
+
+
+def test_when_the_box_is_used_up_only_tenants_begin_that_have_not_had_their_part():
+    greedy = [Some((f"greedy/{each}",)) for each in range(1000)]
+    honest = [Some((f"honest/{each}",)) for each in range(3)]
+    meter = Meter()
+    shares = Shares(meter, 8.0, [*greedy, *honest])
+    begun = 0
+    for each in greedy:
+        if shares.may_begin(each):
+            begun += 1
+            shares.begin(each)
+            meter.spend(0.1)
+            shares.end(each)
+    assert meter.spent < 8.0 + 0.2
+    assert begun < len(greedy)
+    for each in honest:
+        assert shares.may_begin(each)
+        shares.begin(each)
+        meter.spend(0.1)
+        shares.end(each)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_what_a_pass_over_pods_of_all_kinds_does_stays_near_its_box(monkeypatch, seed):
+    meters = []
+
+    def kept(*arguments):
+        meters.append(Meter(*arguments))
+        return meters[-1]
+
+    monkeypatch.setattr("nodeless.solve.solver.Meter", kept)
+    chance = random.Random(seed)
+    greedy = [pending(hostile_pod(chance, f"h-{each}")) for each in range(80)]
+    planned(snapshot(honest_pods(chance, 12), greedy, pool()), deadline=0.5)
+    assert meters[0].spent < 1.5
+
+
+def test_pods_with_more_rules_than_there_is_time_for_are_set_aside_evenly_by_namespace(monkeypatch):
+    monkeypatch.setattr("nodeless.solve.pods.crowding.PAIRS", 10_000)
+    honest = honest_pods(random.Random(2), 20)
+    seen = snapshot(honest, hostile("many_neighbours", 60), pool())
+    result = planned(seen, deadline=0.5)
+    assert answers(result) == Counter(pod.key for pod in pods_to_place(seen))
+    aside = {each.pod for each in result.refusals if each.code == "PlanningTookTooLong"}
+    assert aside
+    assert not any(key.startswith(f"{HONEST}/") for key in aside)
+
+
+def test_running_pods_with_more_terms_than_there_is_time_for_keep_nobody_from_a_plan(monkeypatch):
+    monkeypatch.setattr("nodeless.solve.pods.crowding.PAIRS", 2_000)
+    crowd = [
+        running(replace(each, name=f"r-{number}"), "full")
+        for number, each in enumerate(hostile("many_neighbours", 60))
+    ]
+    full = node("full", "4", "16Gi", labels={"karpenter.sh/provisioner-name": "default"})
+    honest = honest_pods(random.Random(2), 5)
+    result = planned(snapshot(honest, crowd, full, pool()))
+    assert answers(result) == Counter(pod.key for pod in honest)
 
 
 def test_those_that_were_set_aside_share_what_is_left():

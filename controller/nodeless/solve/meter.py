@@ -10,6 +10,7 @@ itself.
 Nothing is raised: loops ask `over`, and end as if nothing more could be placed.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -68,6 +69,10 @@ class Shares:
     _used: dict[int, float] = field(default_factory=dict)
     """By class, what it has used of what is its own for sure."""
     _sure: Mapping[int, float] | None = None
+    _namespaces: dict[int, frozenset[str]] = field(default_factory=dict)
+    _counts: Mapping[str, int] | None = None
+    _spent: dict[str, float] = field(default_factory=dict)
+    """By namespace, all that its classes have used."""
     _began: float = 0.0
     _bite: float = 0.0
     _end: float = field(init=False)
@@ -75,6 +80,16 @@ class Shares:
     def __post_init__(self) -> None:
         self._common = self.box / 2
         self._end = self.meter.spent + self.box
+
+    def may_begin(self, member: Member) -> bool:
+        """Whether there is time for a class at all: even to begin costs something.
+
+        Once the box is used up only those whose namespace has not had its part of the sure half.
+        """
+        if self.meter.spent < self._end:
+            return True
+        share = self.box / 2 / max(1, len(self._all_namespaces()))
+        return any(self._spent.get(namespace, 0.0) < share for namespace in self._of(member))
 
     def begin(self, member: Member) -> None:
         """A class is at work from now on."""
@@ -85,6 +100,8 @@ class Shares:
         """It is done; returns whether it was stopped."""
         over = self.meter.over
         used = self.meter.spent - self._began
+        for namespace in self._of(member):
+            self._spent[namespace] = self._spent.get(namespace, 0.0) + used / len(self._of(member))
         self._common -= min(used, self._bite)
         if used > self._bite:
             self._used[id(member)] = self._used.get(id(member), 0.0) + used - self._bite
@@ -98,18 +115,29 @@ class Shares:
 
     def _left_for(self, member: Member) -> float:
         if self._sure is None:
-            self._sure = _sure_shares(self.members, self.box / 2)
+            self._sure = self._sure_shares()
         return max(0.0, self._sure.get(id(member), 0.0) - self._used.get(id(member), 0.0))
 
+    def _sure_shares(self) -> dict[int, float]:
+        """Seconds of each class: evenly by namespace, then by class; a part of each of its namespaces."""
+        counts = self._all_namespaces()
+        seconds = self.box / 2
+        return {
+            id(member): sum(
+                seconds / len(counts) / counts[namespace] for namespace in sorted(self._of(member))
+            )
+            for member in self.members
+        }
 
-def _sure_shares(members: Sequence[Member], seconds: float) -> dict[int, float]:
-    """Seconds of each class: evenly by namespace, then by class; a class of several has a part of each."""
-    namespaces = [{key.partition("/")[0] for key in member.pods} for member in members]
-    counts: dict[str, int] = {}
-    for each in namespaces:
-        for namespace in each:
-            counts[namespace] = counts.get(namespace, 0) + 1
-    return {
-        id(member): sum(seconds / len(counts) / counts[namespace] for namespace in sorted(each))
-        for member, each in zip(members, namespaces, strict=True)
-    }
+    def _all_namespaces(self) -> Mapping[str, int]:
+        """How many classes have pods in each."""
+        if self._counts is None:
+            self._counts = Counter(namespace for member in self.members for namespace in self._of(member))
+        return self._counts
+
+    def _of(self, member: Member) -> frozenset[str]:
+        known = self._namespaces.get(id(member))
+        if known is None:
+            known = frozenset([key.partition("/")[0] for key in member.pods])
+            self._namespaces[id(member)] = known
+        return known

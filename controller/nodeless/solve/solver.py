@@ -53,7 +53,7 @@ from nodeless.solve.faults import MOST_FAILURES, ClassFailed, about, or_without
 from nodeless.solve.improving.bound import lower_bound
 from nodeless.solve.improving.repacking import Packed, repack
 from nodeless.solve.improving.standing import Standing
-from nodeless.solve.meter import Meter
+from nodeless.solve.meter import Meter, Shares
 from nodeless.solve.placing.floor import Floor, Site, carried_plan, floor_plan, resumed
 from nodeless.solve.placing.planned import planned
 from nodeless.solve.pods.buffers import with_placeholders
@@ -66,10 +66,20 @@ from nodeless.solve.pods.profiles import Profile, Profiles
 from nodeless.solve.pods.volumes import Volumes, mounts
 from nodeless.solve.pods.zone_ids import ZoneIds
 from nodeless.solve.policy import STRICT, Policy
-from nodeless.solve.reasons.refusing import DEADLINE, MIN_VALUES, refuse, refuse_pool
+from nodeless.solve.reasons.refusing import DEADLINE, MIN_VALUES, NO_POOL_FITS, refuse, refuse_pool
 from nodeless.solve.reasons.relaxations import relaxations
 from nodeless.state.expected import expected_places, place_of
 
+#: The part of a pass after which no cheaper plan is looked for.
+_LATE = 0.5
+#: The part of a pass that is placing's and its successors', whatever was done before it.
+_LEAST = 1 / 8
+#: Of the pass, what may be used to say why pods are refused, and what placed pods gave up.
+_TELLING = 0.05
+_NOT_LOOKED_FOR = (
+    "no pool has room for the pod; why not was not looked for: the pods of this namespace have used up the "
+    "time that a pass has for reasons"
+)
 _SET_ASIDE = (
     "planning the pod takes more than its share of a pass, and other pods come first; it is tried again "
     "after them; hint: ask for less in node affinity, pod affinity and topology spread"
@@ -134,7 +144,8 @@ def _plan_of_pods(
     nothing = 0.0 if policy.time_box else None
     if not batch:
         return Plan(refusals=_by_pod(refusals), lower_bound=nothing)
-    profiles = Profiles(snapshot, batch, wishes=not policy.ignore_preferences)
+    profiles = Profiles(snapshot, batch, wishes=not policy.ignore_preferences, meter=meter)
+    refusals.extend(Refusal(key, DEADLINE, (), _SET_ASIDE) for key in profiles.aside)
     shapes = [shape for shape, _ in profiles.groups]
     axis = Axis(
         requested_names(shapes) | requested_names(daemon.shape for daemon in snapshot.daemon_sets.values())
@@ -163,7 +174,7 @@ def _plan_of_pods(
     slots = existing_slots(snapshot, by_pool, axis, volumes)
     site = Site(
         snapshot,
-        policy,
+        replace(policy, deadline=max(_LEAST * policy.deadline, policy.deadline - meter.spent)),
         profiles,
         slots,
         by_pool,
@@ -184,9 +195,15 @@ def _plan_of_pods(
         floor, packed = again, Packed(again.nodes, again.placements)
     existing, budgets, supply = floor.existing, floor.budgets, floor.supply
     widen(packed.nodes)
+    shares = Shares(meter, _TELLING * policy.deadline, [pods for pods, _ in floor.left])
     for pods, keys in floor.left:
+        if not shares.may_begin(pods):
+            refusals.extend(Refusal(key, NO_POOL_FITS, (), _NOT_LOOKED_FOR) for key in keys)
+            continue
+        shares.begin(pods)
         with about(pods.pods):
             refusals.extend(refuse(pods, keys, tables, budgets, supply, policy.pool_problems, floor.topology))
+        shares.end(pods)
     for _, keys in floor.aside:
         refusals.extend(Refusal(key, DEADLINE, (), _SET_ASIDE) for key in keys)
     launched = planned(packed.nodes, policy.max_alternatives)
@@ -203,13 +220,14 @@ def _plan_of_pods(
             None,
             faults,
         )
+    meter.allow(_TELLING * policy.deadline)
     return Plan(
         new_nodes=tuple(made for _, made in kept),
         placements=dict(sorted(packed.placements.items())),
         refusals=_by_pod(refusals),
         lower_bound=bound,
         relaxations=or_without(
-            lambda: relaxations(kept, packed.placements, classes, existing, usable), (), faults
+            lambda: relaxations(kept, packed.placements, classes, existing, usable, meter), (), faults
         ),
         unusable_pools=or_without(lambda: _unusable(usable), (), faults),
         faults=tuple(faults),
@@ -232,6 +250,9 @@ def _packed(floor: Floor, site: Site) -> Packed:
     packed = Packed(floor.nodes, floor.placements)
     aims = frozenset(table.pool.key for table in site.usable if floor.targets.aims(table))
     if not aims or not floor.nodes:
+        return packed
+    if floor.aside or site.meter.spent > _LATE * site.policy.deadline:
+        # What follows looks at every class and type before it counts anything.
         return packed
     standing = Standing(floor.existing, floor.placements, site.classes, kept=site.places)
     return repack(packed, standing, floor.budgets, floor.supply, site.usable, aims, site.policy.time_box)

@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 from nodeless.model.pods import HostPort
 from nodeless.model.requirements import Conflict
 from nodeless.solve.capacity.diversity import most_possible
-from nodeless.solve.capacity.pool_table import Filled, PoolTable, Terms
+from nodeless.solve.capacity.pool_table import MOST_ARRAYS, Filled, PoolTable, Terms, keep_few
 from nodeless.solve.capacity.price_cube import Prices
 from nodeless.solve.pods.classes import Amounts, Mask, PodClass, how_many, ports_conflict
 from nodeless.solve.pods.constraints import Wish
 from nodeless.solve.pods.rules import Rules
 
 #: Seconds for each host port that is looked at.
-_PORT = 0.6e-6
+_PORT = 1.2e-6
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,6 +80,7 @@ class OpenedNode:
         take = self._place(pods, wish, want)
         if take < want:
             after = Filled(take, self.terms, self.types, self.used, self.spare, self.slack, before)
+            keep_few(self.table.filled, MOST_ARRAYS)
             self.table.filled[memo] = after
         return take
 

@@ -6,6 +6,7 @@ grow with every class placed there; the same growth is computed once for the who
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,6 +78,16 @@ class Filled:
     """Its arrays before; they live as long as what is known of them."""
 
 
+#: Answers of a table that are kept, and of those with arrays (ten kilobytes each): greedy pods ask for more.
+_MOST_GROWN, MOST_ARRAYS = 50_000, 4_000
+
+
+def keep_few(known: dict[Any, Any], most: int) -> None:
+    """Forget everything where there is no room for one more: what is asked again is worked out again."""
+    if len(known) >= most:
+        known.clear()
+
+
 class PoolTable:
     """A pool, its types as arrays, and the memory of everything asked about them in one solve."""
 
@@ -127,6 +138,7 @@ class PoolTable:
         memo = (terms, wish)
         grown = self._grown.get(memo)
         if grown is None:
+            keep_few(self._grown, _MOST_GROWN)
             grown = self._grown[memo] = self._grow(terms, wish)
         return grown
 
@@ -134,6 +146,7 @@ class PoolTable:
         """Terms of a node opened for a class, and how many of the class each type holds; None when none."""
         memo = (pods, wish)
         if memo not in self._fresh:
+            keep_few(self._fresh, MOST_ARRAYS)
             self._fresh[memo] = self._open(pods, wish)
         return self._fresh[memo]
 
@@ -182,6 +195,7 @@ class PoolTable:
         """How many times a request fits on a node of each type."""
         memo = requests.tobytes()
         if memo not in self._held:
+            keep_few(self._held, MOST_ARRAYS)
             self._held[memo] = how_many(self.room, requests)
         return self._held[memo]
 

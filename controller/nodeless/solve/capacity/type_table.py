@@ -21,6 +21,8 @@ from nodeless.solve.pods.volumes import attachable
 _OFFERED = frozenset((ZONE, CAPACITY_TYPE))
 #: Seconds for a requirement that is new, for each distinct label it is held against, and for each type.
 _EVALUATION, _LABEL, _ROW = 10e-6, 0.6e-6, 10e-9
+#: Answers that are kept: pods may ask for more different things than there is memory for.
+_REMEMBERED = 20_000
 
 
 class TypeTable:
@@ -37,7 +39,7 @@ class TypeTable:
         self.offers = PriceCube(self.types)
         """What is offered where, at what price."""
         self._values: dict[str, tuple[list[Requirement | None], NDArray[np.intp]]] = {}
-        self._carries: dict[str, bool] = {}
+        self._keys = {key for kind in self.types for key in kind.requirements}
         self._allowed: dict[tuple[Requirement, bool], Mask] = {}
         self._offerings: dict[tuple[Requirement | None, ...], dict[int, Offering]] = {}
 
@@ -46,10 +48,7 @@ class TypeTable:
 
     def carries(self, key: str) -> bool:
         """Whether any type carries a label under the key, or says that it never does."""
-        known = self._carries.get(key)
-        if known is None:
-            known = self._carries[key] = any(key in kind.requirements for kind in self.types)
-        return known
+        return key in self._keys
 
     def carried(self, key: str) -> Sequence[Requirement | None]:
         """The distinct labels that types carry under the key; None stands for those that carry none."""
@@ -70,6 +69,8 @@ class TypeTable:
         memo = (requirement, defined)
         mask = self._allowed.get(memo)
         if mask is None:
+            if len(self._allowed) >= _REMEMBERED:
+                self._allowed.clear()
             mask = self._allowed[memo] = self._evaluate(requirement, defined)
         return mask
 
@@ -102,6 +103,10 @@ class TypeTable:
             return np.ones(len(self.types), dtype=np.bool_)
         if requirement.key in RESERVATION_LABELS:
             return np.array([_reservable(kind, requirement) for kind in self.types], dtype=np.bool_)
+        if requirement.key != INSTANCE_TYPE and not self.carries(requirement.key):
+            self.meter.spend(_EVALUATION)
+            absent = defined or requirement.key in WELL_KNOWN or requirement.allows_absence()
+            return np.full(len(self.types), absent, dtype=np.bool_)
         values, index = self._labels(requirement.key)
         absent = defined or requirement.key in WELL_KNOWN or requirement.allows_absence()
         self.meter.spend(_EVALUATION + _LABEL * len(values) + _ROW * len(index))

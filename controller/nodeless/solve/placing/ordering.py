@@ -77,6 +77,7 @@ def _followers_after_leaders(ordered: Sequence[PodClass]) -> Iterator[PodClass]:
     for index, ahead in enumerate(leaders):
         for leader in sorted(ahead):
             followers.setdefault(leader, []).append(index)
+    ahead_of = list(map(len, leaders))
     done: set[int] = set()
     for start in range(len(ordered)):
         pending = [start] if not leaders[start] else []
@@ -86,7 +87,11 @@ def _followers_after_leaders(ordered: Sequence[PodClass]) -> Iterator[PodClass]:
                 continue
             done.add(index)
             yield ordered[index]
-            ready = [other for other in followers.get(index, ()) if leaders[other] <= done]
+            ready = []
+            for other in followers.get(index, ()):
+                ahead_of[other] -= 1
+                if not ahead_of[other]:
+                    ready.append(other)
             pending.extend(reversed(ready))
     for index, pods in enumerate(ordered):
         if index not in done:
@@ -137,7 +142,8 @@ def place_all(
         for pods in ordered
     }
     for turn in served(turns, waiting):
-        if turn.pods in aside:
+        if turn.pods in aside or not shares.may_begin(turn.pods):
+            aside.add(turn.pods)
             continue
         keys = waiting[turn.pods]
         shares.begin(turn.pods)
@@ -196,6 +202,9 @@ def _share(
     behind: int | None = None,
 ) -> None:
     """Room for the pods of a class within its share, or (`behind`: so many wait) within what is left."""
+    if not shares.may_begin(pods):
+        placed.aside.append((pods, keys))
+        return
     if behind is None:
         shares.begin(pods)
     else:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 
 from nodeless.model.pods import Pod, PodShape
 from nodeless.model.snapshot import Snapshot
+from nodeless.solve.meter import Meter
+from nodeless.solve.pods.crowding import Crowd, crowded
 from nodeless.solve.pods.grouping import NO_MARK, Kind, Mark, group
 from nodeless.solve.pods.rules import NO_RULES, Rules, Tally, carried, has_rules, rules_of
 from nodeless.solve.pods.selecting import Namespaces
@@ -26,13 +28,23 @@ class Profile:
 class Profiles:
     """The profiles of the pods of one solve; without `wishes` only what is required makes rules."""
 
-    def __init__(self, snapshot: Snapshot, batch: Sequence[Kind], *, wishes: bool = True) -> None:
+    def __init__(
+        self, snapshot: Snapshot, batch: Sequence[Kind], *, wishes: bool = True, meter: Meter | None = None
+    ) -> None:
         self._wishes = wishes
         self._namespaces = Namespaces(snapshot)
         #: Pods that run and stay: they count, and their anti-affinity repels.
         self.staying = tuple(_staying(snapshot, batch)) if _matters(snapshot, batch) else None
         """None: no pod has rules."""
         carriers = [pod for pod in self.staying or () if _repels(pod.shape)]
+        self.aside: tuple[str, ...] = ()
+        """Keys of pods with more rules than there is time for."""
+        if self.staying is not None and crowded(batch, len(self.staying), carriers):
+            everybody = (*self.staying, *(pod for kind in batch for pod in kind.pods))
+            crowd = Crowd(everybody, meter or Meter())
+            batch, aside = crowd.bearable(batch)
+            carriers = crowd.carriers(carriers)
+            self.aside = tuple(key for kind in aside for key in kind.keys)
         shapes = [pod.shape for pod in carriers] + [kind.shape for kind in batch]
         self._keys = _label_keys(shapes) if self.staying is not None else ()
         self.groups = group(batch, None if self.staying is None else self.mark)
@@ -76,7 +88,8 @@ class Profiles:
             declared[shape, mark] = rules = rules if self._wishes else rules.hard()
             own = carried(shape, mark[0], self._namespaces)
             self._tallies.update(dict.fromkeys((*rules.tallies(), *own)))
-        self._index = _index(self._tallies)
+        self._index = _index(tally for tally in self._tallies if not tally.carriers)
+        self._repelling = _index(tally for tally in self._tallies if tally.carriers)
         for (shape, mark), rules in declared.items():
             self._profiles[shape, mark] = self._profile(shape, mark, rules)
 
@@ -84,8 +97,8 @@ class Profiles:
         namespace, labels = mark[0], self._labels(mark)
         repelled = tuple(
             tally
-            for tally in self._candidates(labels)
-            if tally.carriers and tally.audiences[0].selects(namespace, labels)
+            for tally in _candidates(self._repelling, labels)
+            if tally.audiences[0].selects(namespace, labels)
         )
         adds = (*self._selecting(mark), *dict.fromkeys(carried(shape, namespace, self._namespaces)))
         return Profile(replace(rules, repelled_by=repelled), adds)
@@ -97,26 +110,28 @@ class Profiles:
             namespace, labels = mark[0], self._labels(mark)
             known = self._selected[mark] = tuple(
                 tally
-                for tally in self._candidates(labels)
-                if not tally.carriers
-                and all(audience.selects(namespace, labels) for audience in tally.audiences)
+                for tally in _candidates(self._index, labels)
+                if all(audience.selects(namespace, labels) for audience in tally.audiences)
             )
         return known
-
-    def _candidates(self, labels: Mapping[str, str]) -> Iterator[Tally]:
-        for label in (None, *labels.items()):
-            yield from self._index.get(label, ())
 
     def _labels(self, mark: Mark) -> dict[str, str]:
         return {key: value for key, value in zip(self._keys, mark[1], strict=True) if value is not None}
 
 
 _PLAIN = Profile()
+_Index = dict[tuple[str, str] | None, list[Tally]]
 
 
-def _index(tallies: Iterable[Tally]) -> dict[tuple[str, str] | None, list[Tally]]:
+def _candidates(index: _Index, labels: Mapping[str, str]) -> Iterator[Tally]:
+    """The tallies that may select a pod with these labels."""
+    for label in (None, *labels.items()):
+        yield from index.get(label, ())
+
+
+def _index(tallies: Iterable[Tally]) -> _Index:
     """Tallies by a label that a pod must have to be selected; None: no single label is asked for."""
-    index: dict[tuple[str, str] | None, list[Tally]] = {}
+    index: _Index = {}
     for tally in tallies:
         selector = tally.audiences[0].selector
         label = selector.match_labels[0] if selector is not None and selector.match_labels else None

@@ -31,6 +31,14 @@ class NodeFilter:
     """Nodes with a taint outside these are left out; None: taints play no part."""
     keys: tuple[str, ...]
     """Labels that a node must bear to take part."""
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.alternatives, self.tolerations, self.keys)))
+
+    def __hash__(self) -> int:
+        """Kept: each of hundreds of terms would be looked at again for every pod that is counted."""
+        return self._hash
 
 
 @dataclass(frozen=True, slots=True)

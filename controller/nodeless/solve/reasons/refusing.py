@@ -35,6 +35,8 @@ MIN_VALUES = "MinValuesNotMet"
 LIMITS = "LimitsExceeded"
 SCARCE = "CapacityExhausted"
 DEADLINE = "PlanningTookTooLong"
+#: Alternatives of a pod's node affinity that are looked at for the reason.
+_ALTERNATIVES = 32
 #: From the first obstacle to the last.
 _ORDER = (
     NO_INSTANCE_TYPES,
@@ -104,7 +106,8 @@ def _reason(
     taint = table.refuses(pods.shape.tolerations, soft=True)
     if taint is not None:
         return TAINT, f"taint {taint} is not tolerated"
-    found = [_obstacle(pods, wish, table, left, blocking) for wish in pods.demand.required]
+    some = pods.demand.required[:_ALTERNATIVES]
+    found = [_obstacle(pods, wish, table, left, blocking) for wish in some]
     return max(found, key=lambda reason: _ORDER.index(reason[0]))
 
 

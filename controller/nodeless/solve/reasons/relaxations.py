@@ -12,6 +12,7 @@ from nodeless.model.plan import PlannedNode, Relaxation
 from nodeless.model.requirements import Requirement
 from nodeless.solve.capacity.opened import OpenedNode, Part
 from nodeless.solve.capacity.pool_table import PoolTable
+from nodeless.solve.meter import Meter
 from nodeless.solve.placing.filling import Existing
 from nodeless.solve.pods.classes import PodClass
 from nodeless.solve.pods.constraints import Wish, wish_of
@@ -23,6 +24,8 @@ SCHEDULE_ANYWAY = "ScheduleAnyway"
 PREFER_NO_SCHEDULE = "PreferNoSchedule"
 MIN_VALUES = "MinValuesLowered"
 
+#: Seconds for a term that a pod prefers on a node that exists.
+_LOOK = 0.5e-6
 _Told = tuple[str, str]
 """Code and message."""
 
@@ -33,6 +36,7 @@ def relaxations(
     classes: Iterable[PodClass],
     existing: Existing,
     tables: Sequence[PoolTable],
+    meter: Meter,
 ) -> tuple[Relaxation, ...]:
     """What was given up, pods with the same loss together; by code and message.
 
@@ -42,6 +46,7 @@ def relaxations(
         classes: All classes of the solve.
         existing: The nodes that exist.
         tables: The pools that could be used.
+        meter: When it is over, what other pods lost is left untold.
     """
     lost: dict[_Told, list[str]] = {}
     memo: dict[tuple[int, int], tuple[_Told, ...]] = {}
@@ -51,6 +56,8 @@ def relaxations(
             first, start = start, start + part.count
             asked = id(part), id(node.table)
             if asked not in memo:
+                if meter.over:
+                    continue
                 memo[asked] = tuple(_of_part(part, node.table, tables))
             for told in memo[asked]:
                 lost.setdefault(told, []).extend(node.pods[first:start])
@@ -58,6 +65,9 @@ def relaxations(
             for told in _lowered(node.table, made):
                 lost.setdefault(told, []).extend(node.pods)
     for pods in classes if placements else ():
+        if meter.over:
+            break
+        meter.spend(_LOOK * len(pods.demand.preferred) * (1 + len(existing.names)))
         for told, keys in _of_standing(pods, placements, existing):
             lost.setdefault(told, []).extend(keys)
     return tuple(

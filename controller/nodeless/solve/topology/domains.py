@@ -76,7 +76,13 @@ class Domains:
                 for name, place in self._places.items()
                 if key in place.labels and self.passes(nodes, name) is not False
             }
-            to_come = {value for value in self.launchable(key) if self._may_come(key, value, nodes)}
+            to_come: set[str] = set()
+            for value in self.launchable(key):
+                if self._meter.over:
+                    # As if all could come: then no domain is taken for fuller than it may be.
+                    return tuple(sorted(there.union(self.launchable(key))))
+                if self._may_come(key, value, nodes):
+                    to_come.add(value)
             self._universes[memo] = tuple(sorted(there | to_come))
         return self._universes[memo]
 

@@ -47,9 +47,9 @@ class Topology:
         self.counters = Counters(profiles.tallies, len(slots))
         places = places_of(snapshot, slots, self.keys) if profiles.tallies else {}
         self.domains = Domains(tables, places, meter)
-        self._verdicts: dict[tuple[NodeFilter, NodeOutlook], bool | None] = {}
+        self._verdicts: dict[NodeOutlook, dict[NodeFilter, bool | None]] = {}
         #: By open node: pods counted there though it may turn out to take no part.
-        self._unsettled: dict[int, list[tuple[Tally, str, int]]] = {}
+        self._unsettled: dict[int, dict[tuple[Tally, str], int]] = {}
         for pod in profiles.staying or ():
             place = places.get(pod.node_name)
             if place is None:
@@ -115,10 +115,11 @@ class Topology:
 
     def count_on_node(self, adds: Sequence[Tally], index: int, node: NodeOutlook, number: int) -> None:
         """Pods were placed on a node that this solve opened, and may have narrowed it."""
-        self._settle(index, node)
+        verdicts = self._verdicts.setdefault(node, {})
+        self._settle(index, node, verdicts)
         self._meter.spend(_TALLY * len(adds))
         for tally in adds:
-            part = self._takes_part(tally.nodes, node)
+            part = self._takes_part(tally.nodes, node, verdicts)
             if part is False:
                 continue
             counter = self.counters[tally]
@@ -131,16 +132,19 @@ class Topology:
             else:
                 continue
             if part is None:
-                self._unsettled.setdefault(index, []).append((tally, domain or "", number))
+                unsure = self._unsettled.setdefault(index, {})
+                unsure[tally, domain or ""] = unsure.get((tally, domain or ""), 0) + number
                 counter.doubt(domain or "", number)
 
-    def _settle(self, index: int, node: NodeOutlook) -> None:
+    def _settle(self, index: int, node: NodeOutlook, verdicts: dict[NodeFilter, bool | None]) -> None:
         """Decide about pods on a node of which it was not sure whether it takes part."""
-        still = []
-        for tally, domain, number in self._unsettled.pop(index, ()):
-            part = self._takes_part(tally.nodes, node)
+        still: dict[tuple[Tally, str], int] = {}
+        unsettled = self._unsettled.pop(index, {})
+        self._meter.spend(_TALLY * len(unsettled))
+        for (tally, domain), number in unsettled.items():
+            part = self._takes_part(tally.nodes, node, verdicts)
             if part is None:
-                still.append((tally, domain, number))
+                still[tally, domain] = number
                 continue
             counter = self.counters[tally]
             counter.doubt(domain, -number)
@@ -152,14 +156,16 @@ class Topology:
         if still:
             self._unsettled[index] = still
 
-    def _takes_part(self, nodes: NodeFilter | None, node: NodeOutlook) -> bool | None:
+    def _takes_part(
+        self, nodes: NodeFilter | None, node: NodeOutlook, verdicts: dict[NodeFilter, bool | None]
+    ) -> bool | None:
+        """Whether a node is one of a filter's; `verdicts`: what is known of the node."""
         if nodes is None:
             return True
-        memo = (nodes, node)
-        if memo not in self._verdicts:
+        if nodes not in verdicts:
             self._meter.spend(_FILTER * sum(1 + len(each) for each in nodes.alternatives))
-            self._verdicts[memo] = takes_part(nodes, node)
-        return self._verdicts[memo]
+            verdicts[nodes] = takes_part(nodes, node)
+        return verdicts[nodes]
 
     def shares(
         self,
