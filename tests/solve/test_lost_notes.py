@@ -5,9 +5,10 @@ from random import Random
 import pytest
 
 from nodeless.model.instance_types import Offering
-from nodeless.model.labels import ARCH, ON_DEMAND, ZONE
+from nodeless.model.labels import ARCH, HOSTNAME, ON_DEMAND, ZONE
+from nodeless.model.pods import HostPort
 from nodeless.solve import FEWEST_NODES, LOWEST_PRICE
-from tests.solve.factories import instance_type, needs, pods, pool, term
+from tests.solve.factories import beside, instance_type, needs, pods, pool, term
 from tests.solve.many_passes import World
 
 TYPES = (
@@ -51,6 +52,22 @@ def test_what_was_bought_for_one_kind_holds_it_though_another_kind_comes_first_b
     cluster.add(small)
     cluster.look()
     cluster.add(pods(4, "3", name="large"))
+    cluster.look()
+    bought = cluster.bought
+    cluster.settle(as_planned=True)
+    assert cluster.bought == bought
+    assert not cluster.pending
+
+
+@pytest.mark.parametrize("packing", [FEWEST_NODES, LOWEST_PRICE])
+def test_groups_are_found_again_on_the_claims_that_were_made_for_them(packing):
+    cluster = world(packing, 0)
+    cluster.types = (*TYPES, instance_type("m64", 64, 256, price=3.2))
+    cluster.add(pods(3, "1500m", name="lead", labels={"app": "lead"}))
+    follower = {"affinity": (beside(HOSTNAME, "lead"),), "host_ports": (HostPort("", 80, "TCP"),)}
+    cluster.add(pods(3, "3", name="follow", **follower))
+    cluster.look()
+    cluster.add(pods(3, "60", name="large", labels={"app": "lead"}, host_ports=(HostPort("", 80, "TCP"),)))
     cluster.look()
     bought = cluster.bought
     cluster.settle(as_planned=True)

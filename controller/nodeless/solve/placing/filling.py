@@ -89,17 +89,18 @@ class Existing:
         least: int = 0,
         beside: Sequence[Amounts] = (),
         followers: Sequence[PodClass] = (),
+        only_beside: bool = False,
     ) -> dict[str, str]:
         """Pod key to slot name for as many of the waiting pods as fit, in their order.
 
         The first pods of a group that must stay together only go where at least so many fit, or all that
         wait, or where new nodes may take the others. Slots that accept the `followers`, who must be beside
         these pods, come first; of those slots with room for what they will ask for `beside` them, those for
-        the first amount before those for the next.
+        the first amount before those for the next. `only_beside`: no others.
         """
         if not self._slots or not waiting:
             return {}
-        counts, order = self._candidates(pods, beside, followers)
+        counts, order = self._candidates(pods, beside, followers, only_beside=only_beside)
         rules = pods.hard_rules
         if not rules:
             return self._take(pods, waiting, order, counts, len(waiting))
@@ -111,7 +112,7 @@ class Existing:
             if not taken:
                 break
             placed.update(taken)
-            counts, order = self._candidates(pods, beside, followers)
+            counts, order = self._candidates(pods, beside, followers, only_beside=only_beside)
         return placed
 
     def adopt(self, pods: PodClass, placements: Mapping[str, str]) -> None:
@@ -233,7 +234,12 @@ class Existing:
         return placed
 
     def _candidates(
-        self, pods: PodClass, beside: Sequence[Amounts], followers: Sequence[PodClass]
+        self,
+        pods: PodClass,
+        beside: Sequence[Amounts],
+        followers: Sequence[PodClass],
+        *,
+        only_beside: bool,
     ) -> tuple[Amounts, Sequence[int]]:
         """How many of a class each slot holds, rules apart; and the slots with room, best score first."""
         self._meter.spend(_LOOK * len(self._slots))
@@ -252,8 +258,19 @@ class Existing:
         for level, amount in reversed(list(enumerate(beside))):
             cramped[(self._free >= pods.requests + amount).all(axis=1)] = level
         for other in followers:
-            cramped[~self.accepts(other, grudgingly=True)] += 1 + len(beside)
+            cramped[~(self.accepts(other, grudgingly=True) & self._ports_free(other))] += 1 + len(beside)
+        if only_beside:
+            counts[cramped >= len(beside)] = 0
         return counts, self._ranked(pods, counts, unwelcome, cramped)
+
+    def _ports_free(self, pods: PodClass) -> Mask:
+        """The slots on which no port is taken that a class asks for."""
+        free = np.ones(len(self._slots), dtype=np.bool_)
+        ports = pods.shape.host_ports
+        for index, taken in enumerate(self._ports if ports else ()):
+            self._meter.spend(_PORT * (len(ports) + len(taken)))
+            free[index] = not (self._meter.over or ports_conflict(ports, taken))
+        return free
 
     def _free_for(self, pods: PodClass) -> Amounts:
         """What is left on each slot once the volumes are attached that a class shares with others."""

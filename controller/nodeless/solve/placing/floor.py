@@ -15,7 +15,7 @@ Where many nodes are there because pods keep off each other, `carried_plan` puts
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from nodeless.model.snapshot import Snapshot
@@ -36,7 +36,7 @@ from nodeless.solve.placing.turns import (
     ahead_of_others,
     by_group,
     by_group_once,
-    first_on_what_is_there,
+    on_what_is_there,
     plainly,
     smallest_first,
 )
@@ -97,6 +97,10 @@ class Floor:
     """Pods of classes that have used up their share of the pass."""
     trust: Trust
     """Whether it leans on limits that close no domain."""
+    choice: "Choice"
+    """How it was made."""
+    led: Collection[PodClass]
+    """The classes that its choice was made for."""
 
     @property
     def refused(self) -> int:
@@ -185,10 +189,19 @@ def _using_what_is_there(floor: Floor, site: Site) -> Floor:
         if not found or not _few(floor, site) or _hurried(floor, site):
             break
         ahead = list(dict.fromkeys([*found, *ahead]))
-        tried = _laid(site, Choice(turns=first_on_what_is_there), left=ahead)
+        tried = _laid(site, _there_first(ahead, floor), left=floor.led, trusting=floor.trust.given)
         if (tried.refused, *_bought(tried, site)) < (floor.refused, *_bought(floor, site)):
             floor = tried
     return floor
+
+
+def _there_first(ahead: Sequence[PodClass], floor: Floor) -> Choice:
+    """The choice of a plan, with classes on what is there before anybody else."""
+
+    def turns(ordered: Sequence[PodClass], led: Collection[PodClass]) -> list[Turn]:
+        return [*on_what_is_there(ahead), *floor.choice.turns(ordered, led)]
+
+    return replace(floor.choice, turns=turns)
 
 
 def _bought(floor: Floor, site: Site) -> tuple[float, float]:
@@ -256,7 +269,8 @@ def resumed(
         start.targets.begin(pods)
     start.packing.adopt(nodes)
     shares = Shares(site.meter, _OTHER * site.policy.deadline, site.classes)
-    return start.floor(place_left(floor.left, start.existing, start.packing, shares, dict(placements)))
+    placed = place_left(floor.left, start.existing, start.packing, shares, dict(placements))
+    return start.floor(placed, _AS_ASKED, ())
 
 
 def carried_plan(site: Site, floor: Floor) -> Floor | None:
@@ -287,7 +301,7 @@ class _Start:
     packing: Packing
     trust: Trust
 
-    def floor(self, placed: Placed) -> Floor:
+    def floor(self, placed: Placed, choice: Choice, led: Collection[PodClass]) -> Floor:
         return Floor(
             self.topology,
             self.existing,
@@ -299,6 +313,8 @@ class _Start:
             placed.left,
             placed.aside,
             self.trust,
+            choice,
+            led,
         )
 
 
@@ -337,7 +353,8 @@ def _laid(
     start = _start(site, choice, apart=apart, trusting=trusting)
     turns = choice.turns(queue(site.classes, start.topology.keys, apart), left)
     shares = Shares(site.meter, part * site.policy.deadline, site.classes)
-    return start.floor(place_all(turns, start.existing, start.packing, shares, site.places, site.late))
+    placed = place_all(turns, start.existing, start.packing, shares, site.places, site.late)
+    return start.floor(placed, choice, left)
 
 
 def _price_alone_counts(site: Site, targets: Targets) -> bool:

@@ -152,7 +152,13 @@ def place_all(
         beside = room_beside(turn.pods, behind, waiting)
         with about(turn.pods.pods):
             if turn.fresh:
-                left = packing.place(turn.pods, now, fresh=True)
+                found = (
+                    existing.fill(turn.pods, now, beside=beside, followers=behind, only_beside=True)
+                    if behind
+                    else {}
+                )
+                placements.update(found)
+                left = packing.place(turn.pods, [key for key in now if key not in found], fresh=True)
             elif turn.there:
                 found = existing.fill(turn.pods, now, beside=beside, followers=behind)
                 placements.update(found)

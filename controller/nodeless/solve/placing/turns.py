@@ -28,7 +28,7 @@ class Turn:
     most: int | None = None
     """Only for so many of them; None: all that wait."""
     fresh: bool = False
-    """Only on a new node that nobody is on."""
+    """Only on a new node that nobody is on, or on room that is there for one of the followers as well."""
     followers: tuple[PodClass, ...] = ()
     """Where given: only while any pod of these waits."""
     there: bool = False
@@ -72,9 +72,9 @@ def ahead_of_others(ordered: Sequence[PodClass], left: Collection[PodClass]) -> 
     return [*plainly([pods for pods in ordered if pods in wanted]), *plainly(ordered)]
 
 
-def first_on_what_is_there(ordered: Sequence[PodClass], bought_for: Collection[PodClass]) -> list[Turn]:
-    """First those for whom nodes were bought, where there is room for them; then each class once."""
-    return [*(Turn(pods, there=True) for pods in bought_for), *plainly(ordered)]
+def on_what_is_there(classes: Sequence[PodClass]) -> list[Turn]:
+    """Each class once, where there is room for it already."""
+    return [Turn(pods, there=True) for pods in classes]
 
 
 def smallest_first(ordered: Sequence[PodClass], _: Collection[PodClass]) -> list[Turn]:
