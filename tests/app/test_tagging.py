@@ -62,6 +62,9 @@ def test_an_instance_is_named_for_its_node_and_again_when_a_note_is_taken_off(sc
             "eks:eks-cluster-name": CLUSTER,
         }
         assert wanted.items() <= tags_of(rig).items()
+        (launched,) = rig.network.instances().values()
+        profile = claim["metadata"]["annotations"]["karpenter.k8s.aws/instance-profile-name"]
+        assert launched["IamInstanceProfile"]["Arn"].endswith(f"/{profile}")
 
         (instance,) = rig.network.instances()
         for note, tag in ((CLUSTER_NAME_TAGGED, "eks:eks-cluster-name"), (INSTANCE_TAGGED, "Name")):

@@ -12,9 +12,10 @@ from nodeless.api.writing import claim_status, conditions_to_api, write_claim
 from nodeless.app.cluster import Cluster
 from nodeless.lifecycle.joining import NOT_JOINED
 from nodeless.model.events import ClaimSeen
-from nodeless.model.labels import LONGEST_LABEL_VALUE
+from nodeless.model.labels import INSTANCE_PROFILE, LONGEST_LABEL_VALUE
 from nodeless.model.labels import NODE_CLAIM as NODE_CLAIM_LABEL
 from nodeless.model.nodes import LAUNCHED, REGISTERED_CONDITION, Claim, Condition, Instance
+from nodeless.model.pools import EC2_NODE_CLASS
 from nodeless.watch import ApiClient, ApiError
 
 
@@ -61,7 +62,10 @@ class ClaimWriter:
         if len(claim.name) <= LONGEST_LABEL_VALUE:
             labels[NODE_CLAIM_LABEL] = claim.name
         path = NODE_CLAIM.path(claim.name)
-        labelled = read_any_claim(await self._client.patch(path, {"metadata": {"labels": labels}}))
+        metadata: dict[str, object] = {"labels": labels}
+        if instance.instance_profile and claim.node_class.kind == EC2_NODE_CLASS:
+            metadata["annotations"] = {INSTANCE_PROFILE: instance.instance_profile}
+        labelled = read_any_claim(await self._client.patch(path, {"metadata": metadata}))
         launched = replace(
             labelled,
             provider_id=instance.provider_id,

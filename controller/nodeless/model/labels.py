@@ -45,6 +45,8 @@ NODE_CLASS_HASH_VERSION = "karpenter.k8s.aws/ec2nodeclass-hash-version"
 #: On claims whose instance bears the tags that only its node can tell (Karpenter v1).
 INSTANCE_TAGGED = "karpenter.k8s.aws/tagged"
 CLUSTER_NAME_TAGGED = "compatibility.karpenter.k8s.aws/cluster-name-tagged"
+#: On claims: the instance profile that their instance was launched with.
+INSTANCE_PROFILE = "karpenter.k8s.aws/instance-profile-name"
 DO_NOT_SYNC_TAINTS = "karpenter.sh/do-not-sync-taints"
 POD_DISRUPTION_COST = "karpenter.sh/disruption-cost"
 POD_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"

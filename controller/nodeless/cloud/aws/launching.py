@@ -178,7 +178,10 @@ class Launcher:
         types = {each.name: each for each in order.instance_types}
         for name, made in zip(order.names, answer.instances, strict=False):
             self._attempts.pop(name, None)
-            outcomes[name] = self._instance(name, made, types.get(made.instance_type), prepared)
+            outcome = self._instance(name, made, types.get(made.instance_type), prepared)
+            if isinstance(outcome, Instance):
+                outcome = replace(outcome, instance_profile=order.resolved.instance_profile)
+            outcomes[name] = outcome
         if order.group:
             self._give({name: each.id for name, each in outcomes.items() if isinstance(each, Instance)})
         return outcomes
