@@ -8,7 +8,7 @@ export UV_PROJECT_ENVIRONMENT := $(VENV)
 # The environment that every other target needs, remade when a lock or a manifest changes.
 STAMP := $(VENV)/.installed
 
-.PHONY: help install setup demo test unit cluster environment properties chaos check bench judge soak clean lock
+.PHONY: help install setup demo test unit cluster environment properties chaos check conformance bench judge soak clean lock
 
 help: ## print this help
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 16
@@ -56,6 +56,9 @@ check: $(STAMP) ## format, lint, types, layers, generated files
 	@$(PYTHON) -m pulumi_nodeless generate --check
 	@$(VENV)/bin/hadolint controller/Dockerfile
 	@$(PYTHON) -m infra.image sbom --check
+
+conformance: setup ## run Karpenter's own end-to-end suites, those specs without a result yet (SPEC="part of a name" for one, ARGS=--help)
+	@$(PYTHON) -m infra.conformance $(if $(SPEC),--spec "$(SPEC)") $(ARGS)
 
 ifneq (,$(findstring --peer,$(ARGS)))
 bench: setup

@@ -1,0 +1,134 @@
+"""The local environment as the suites want to find it, before the first spec and again after each.
+
+A suite expects tainted system nodes, an empty namespace `default`, no pools and no node classes, and the
+kinds of objects that it cleans up. What a spec that failed left behind is removed here.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from infra.conformance.modules import Source, go_environment
+from infra.local.environment import Environment
+from infra.local.kubernetes_api import ApiError, KubernetesApi
+
+#: Kinds of other projects of which the suites remove what they made.
+_FOREIGN_KINDS = {"github.com/aws/amazon-vpc-resource-controller-k8s": "config/crd/bases"}
+_SYSTEM_TAINT = {"key": "CriticalAddonsOnly", "value": "true", "effect": "NoSchedule"}
+_CLAIM_LABEL = "karpenter.sh/nodepool"
+#: Collections that a failed spec may leave something in; owners before what they own.
+_LEFTOVERS = (
+    "/apis/apps/v1/namespaces/default/deployments",
+    "/apis/apps/v1/namespaces/default/statefulsets",
+    "/apis/apps/v1/namespaces/default/daemonsets",
+    "/apis/batch/v1/namespaces/default/jobs",
+    "/apis/policy/v1/namespaces/default/poddisruptionbudgets",
+    "/api/v1/namespaces/default/pods",
+    "/api/v1/namespaces/default/persistentvolumeclaims",
+    "/apis/karpenter.sh/v1/nodepools",
+    "/apis/karpenter.sh/v1/nodeclaims",
+    "/apis/karpenter.sh/v1alpha1/nodeoverlays",
+    "/apis/karpenter.k8s.aws/v1/ec2nodeclasses",
+)
+_FINALIZER = "testing/finalizer"
+_CLEAN_SECONDS = 120.0
+
+
+def prepare(environment: Environment, source: Source, go: Path) -> None:
+    """Install the kinds that the suites know and the stack does not, and taint the system's nodes."""
+    api = environment.api
+    for document in (*_published_kinds(source), *_foreign_kinds(source, go)):
+        with_name = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{document['metadata']['name']}"
+        if api.find(with_name) is None:
+            api.create(document)
+            api.wait(with_name, _established)
+    for node in api.list("/api/v1/nodes"):
+        if _CLAIM_LABEL in node["metadata"].get("labels", {}):
+            continue
+        taints = node["spec"].get("taints", [])
+        if not any(taint["key"] == _SYSTEM_TAINT["key"] for taint in taints):
+            body = {"spec": {"taints": [*taints, _SYSTEM_TAINT]}}
+            api.patch(f"/api/v1/nodes/{node['metadata']['name']}", body, kind="merge")
+
+
+def variables(environment: Environment) -> dict[str, str]:
+    """What a suite's process is told of its cluster."""
+    return {
+        **environment.variables(),
+        "AWS_REGION": "us-east-1",
+        "CLUSTER_NAME": environment.options.cluster_name,
+        "CLUSTER_ENDPOINT": environment.control_plane.endpoint,
+        "INTERRUPTION_QUEUE": environment.options.cluster_name,
+    }
+
+
+def clean(environment: Environment) -> bool:
+    """Remove what a spec left behind; whether nothing is left of it in time."""
+    api = environment.api
+    left = [path for path in _LEFTOVERS if _items(api, path)]
+    for path in left:
+        for item in _items(api, path):
+            _delete(api, f"{path}/{item['metadata']['name']}", item)
+    try:
+        for path in left:
+            api.wait(partial(_items, api, path), _is_none, timeout=_CLEAN_SECONDS, what=f"{path} to be empty")
+    except TimeoutError:
+        return False
+    environment.aws.set_faults()
+    return True
+
+
+def _is_none(items: list[dict[str, Any]]) -> bool:
+    return not items
+
+
+def _delete(api: KubernetesApi, path: str, item: dict[str, Any]) -> None:
+    finalizers = item["metadata"].get("finalizers") or []
+    if _FINALIZER in finalizers:
+        others = [each for each in finalizers if each != _FINALIZER]
+        api.patch(path, {"metadata": {"finalizers": others}}, kind="merge")
+    api.delete(path, propagation="Background", missing_ok=True)
+
+
+def _items(api: KubernetesApi, path: str) -> list[dict[str, Any]]:
+    try:
+        return list(api.list(path))
+    except ApiError as error:
+        if error.status != 404:
+            raise
+        return []
+
+
+def _established(found: dict[str, Any]) -> bool:
+    conditions = found.get("status", {}).get("conditions", ())
+    return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
+
+
+def _published_kinds(source: Source) -> Iterator[dict[str, Any]]:
+    return _documents(source.folder / "pkg" / "apis" / "crds")
+
+
+def _foreign_kinds(source: Source, go: Path) -> Iterator[dict[str, Any]]:
+    """Those of modules that the suites' own go.mod requires, in the version that it requires."""
+    for module, folder in _FOREIGN_KINDS.items():
+        done = subprocess.run(
+            [go, "list", "-mod=readonly", "-m", "-json", module],
+            cwd=source.folder,
+            env=go_environment(),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        yield from _documents(Path(json.loads(done.stdout)["Dir"]) / folder)
+
+
+def _documents(folder: Path) -> Iterator[dict[str, Any]]:
+    for file in sorted(folder.glob("*.yaml")):
+        yield from (document for document in yaml.safe_load_all(file.read_text()) if document)

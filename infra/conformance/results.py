@@ -1,0 +1,87 @@
+"""Results kept between runs, outside the checkout, and the page that is made from them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+
+from infra.conformance.modules import Module
+from infra.conformance.specs import Outcome, Result, Spec
+from infra.local.cache import cache_directory
+
+Results = dict[str, Result]
+"""By `suite: text` of the spec."""
+
+
+def results_file(module: Module) -> Path:
+    """Where the results of a module's suites are kept."""
+    folder = cache_directory() / "conformance"
+    folder.mkdir(exist_ok=True)
+    return folder / f"{module.path.rsplit('/', 1)[-1]}-{module.version}.json"
+
+
+def read_results(file: Path) -> Results:
+    """Those of earlier runs; none where there is no file."""
+    if not file.exists():
+        return {}
+    document = json.loads(file.read_text())
+    return {
+        name: Result(Outcome(each["outcome"]), each["seconds"], each["message"])
+        for name, each in document.items()
+    }
+
+
+def write_results(file: Path, results: Mapping[str, Result]) -> None:
+    """Replace the file in one step: an interrupted run loses no result."""
+    new = file.with_suffix(".new")
+    new.write_text(json.dumps({name: asdict(result) for name, result in sorted(results.items())}, indent=1))
+    new.replace(file)
+
+
+def page(module: Module, specs: Iterable[Spec], results: Mapping[str, Result]) -> str:
+    """docs/conformance.md: each suite with its counts, each spec with its result."""
+    listed = tuple(specs)
+    lines = [
+        "# Karpenter's own end-to-end suites",
+        "",
+        f"`make conformance` runs the suites of `{module}` against this controller in the local environment",
+        "and writes this page. Their assertions are compared with the published archive before they are",
+        "built; only environment code is adapted, as listed at the end. A line without a result was not run.",
+        "",
+        *_summary(listed, results),
+    ]
+    for suite in dict.fromkeys(spec.suite for spec in listed):
+        lines += ["", f"## {suite}", "", "| spec | result | seconds | why |", "|---|---|---|---|"]
+        lines += [_row(spec, results.get(spec.name)) for spec in listed if spec.suite == suite]
+    lines += [
+        "",
+        "## Adapted environment code",
+        "",
+        "| file | instead of | stands | because |",
+        "|---|---|---|---|",
+    ]
+    lines += [f"| {each.file} | `{each.old}` | `{each.new}` | {each.reason} |" for each in module.adaptations]
+    return "\n".join([*lines, ""])
+
+
+def _summary(specs: tuple[Spec, ...], results: Mapping[str, Result]) -> list[str]:
+    lines = ["| suite | specs | pass | fail | not here | not run yet |", "|---|---|---|---|---|---|"]
+    for suite in (*dict.fromkeys(spec.suite for spec in specs), ""):
+        own = [spec for spec in specs if suite in ("", spec.suite)]
+        counts = Counter(results[spec.name].outcome for spec in own if spec.name in results)
+        numbers = [len(own), *(counts[each] for each in Outcome), len(own) - counts.total()]
+        lines.append(f"| {suite or 'all'} | {' | '.join(map(str, numbers))} |")
+    return lines
+
+
+def _row(spec: Spec, result: Result | None) -> str:
+    if result is None:
+        return f"| {_cell(spec.text)} | | | |"
+    return f"| {_cell(spec.text)} | {result.outcome} | {result.seconds:.0f} | {_cell(result.message)} |"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")

@@ -1,0 +1,157 @@
+"""Specs of a suite: listed by a dry run, run one by one, read from ginkgo's report."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from infra.local.processes import spawn
+
+#: Seconds after a spec's bound until its process is killed: it cleans up after itself meanwhile.
+_GRACE = 60.0
+_SPECIAL = re.compile(r"([\\.+*?()|\[\]{}^$])")
+
+
+class Outcome(StrEnum):
+    """What became of a spec."""
+
+    PASS = "pass"
+    FAIL = "fail"
+    NOT_HERE = "not here"
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """One spec.
+
+    Attributes:
+        suite: Name of its suite's folder.
+        description: Of the suite, as ginkgo puts it before each name.
+        text: Its name, those of its containers before it.
+    """
+
+    suite: str
+    description: str
+    text: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.suite}: {self.text}"
+
+    @property
+    def focus(self) -> str:
+        """A regular expression of Go that fits this spec alone."""
+        escaped = _SPECIAL.sub(r"\\\1", f"{self.description} {self.text}")
+        return f"^{escaped}$"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of one spec, after how many seconds, and why it did not pass."""
+
+    outcome: Outcome
+    seconds: float = 0.0
+    message: str = ""
+
+
+class SuiteFailed(RuntimeError):
+    """A suite's program could not be run at all."""
+
+
+def specs_of(binary: Path, suite: str, folder: Path) -> tuple[Spec, ...]:
+    """Every spec of a suite, in ginkgo's order. Raises SuiteFailed."""
+    with tempfile.TemporaryDirectory() as made:
+        report = Path(made) / "report.json"
+        done = subprocess.run(
+            [binary, "-ginkgo.dry-run", "-ginkgo.seed=1", f"-ginkgo.json-report={report}"],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if not report.exists():
+            raise SuiteFailed(
+                f"the suite {suite} does not list its specs: {done.stdout[-500:]}{done.stderr[-500:]}"
+            )
+        document = json.loads(report.read_text())
+    return tuple(
+        Spec(suite, described, _text(entry)) for described, entry in _entries(document) if _is_spec(entry)
+    )
+
+
+def run_spec(
+    binary: Path, spec: Spec, folder: Path, environment: Mapping[str, str], seconds: float, log: Path
+) -> Result:
+    """Run one spec, for so many seconds at most; its output is kept in `log`."""
+    with tempfile.TemporaryDirectory() as made:
+        report = Path(made) / "report.json"
+        command = [
+            str(binary),
+            *(f"-ginkgo.focus={spec.focus}", f"-ginkgo.json-report={report}", "-ginkgo.no-color"),
+            *(f"-ginkgo.timeout={seconds:.0f}s", f"-test.timeout={seconds + _GRACE:.0f}s", "-ginkgo.v"),
+        ]
+        with log.open("wb") as output:
+            process = spawn(command, cwd=folder, environment={**os.environ, **environment}, stdout=output)
+            try:
+                process.wait(seconds + _GRACE)
+            except subprocess.TimeoutExpired:
+                return Result(Outcome.FAIL, seconds, f"did not end within {seconds:.0f} s")
+            finally:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        if not report.exists():
+            return Result(Outcome.FAIL, 0.0, "the suite ended without a report")
+        return read_result(json.loads(report.read_text()), spec)
+
+
+def read_result(document: list[dict[str, Any]], spec: Spec) -> Result:
+    """What a report of ginkgo says of a spec; whatever failed around it counts as its own failure."""
+    failure = ""
+    for described, entry in _entries(document):
+        ours = _is_spec(entry) and described == spec.description and _text(entry) == spec.text
+        state = entry["State"]
+        if ours and state in {"passed", "pending"}:
+            outcome = Outcome.PASS if state == "passed" else Outcome.NOT_HERE
+            return Result(outcome, entry["RunTime"] / 1e9, "" if state == "passed" else "pending upstream")
+        if ours and state == "skipped" and _message(entry):
+            return Result(Outcome.NOT_HERE, entry["RunTime"] / 1e9, _message(entry))
+        if ours and state != "skipped":
+            return Result(Outcome.FAIL, entry["RunTime"] / 1e9, _message(entry) or state)
+        if not _is_spec(entry) and state not in {"passed", "skipped"}:
+            failure = failure or _message(entry)
+    return Result(Outcome.FAIL, 0.0, failure or "it was not run")
+
+
+def _entries(document: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
+    for suite in document:
+        for entry in suite.get("SpecReports") or ():
+            yield suite["SuiteDescription"], entry
+
+
+def _is_spec(entry: Mapping[str, Any]) -> bool:
+    return bool(entry["LeafNodeType"] == "It")
+
+
+def _text(entry: Mapping[str, Any]) -> str:
+    texts = [*(entry.get("ContainerHierarchyTexts") or ()), entry.get("LeafNodeText", "")]
+    return " ".join(text for text in texts if text)
+
+
+def _message(entry: Mapping[str, Any]) -> str:
+    """The failure in one line, with the line of the suite where it happened."""
+    failure = entry.get("Failure") or {}
+    said = " ".join(str(failure.get("Message", "")).split())
+    where = failure.get("Location") or {}
+    file = Path(str(where.get("FileName", ""))).name
+    return f"{said[:300]} ({file}:{where.get('LineNumber', 0)})" if said and file else said[:300]

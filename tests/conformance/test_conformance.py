@@ -1,0 +1,143 @@
+"""Suites are run as they were published, spec by spec, and no failure is lost on the way to the page."""
+
+import re
+import zipfile
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from infra.conformance.adaptations import ADAPTATIONS, Adaptation, AdaptationFailed, adapted
+from infra.conformance.modules import Module, ModuleUnusable, Source, assert_as_published, unpacked
+from infra.conformance.reasons import not_here
+from infra.conformance.results import page, read_results, write_results
+from infra.conformance.specs import Outcome, Result, Spec, read_result
+
+MODULE = Module("example.com/suites", "v1.0.0", "h1:x", ("drift",), ADAPTATIONS)
+SUITE, ENVIRONMENT = "test/suites/drift/suite_test.go", "test/pkg/environment/common/setup.go"
+SPEC = Spec("drift", "Drift", "Images should (not) drift")
+
+
+@pytest.fixture
+def source(tmp_path):
+    """A module with one suite and its environment code, as it was published."""
+    texts = {SUITE: "Expect(1).To(Equal(1))", ENVIRONMENT: "kube-system", "pkg/other.go": "x"}
+    archive = tmp_path / "module.zip"
+    with zipfile.ZipFile(archive, "w") as packed:
+        for name, text in texts.items():
+            packed.writestr(f"{MODULE}/{name}", text)
+            file = tmp_path / "module" / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+    return Source(MODULE, tmp_path / "module", archive)
+
+
+def test_a_module_as_published_is_accepted(source):
+    assert assert_as_published(source) == 1
+
+
+@pytest.mark.parametrize("name", [SUITE, ENVIRONMENT, "pkg/other.go"])
+def test_a_file_that_was_changed_where_it_lies_is_refused(source, name):
+    (source.folder / name).write_text("Expect(1).To(Equal(2))")
+    with pytest.raises(ModuleUnusable, match=re.escape(name)):
+        assert_as_published(source)
+
+
+def test_environment_code_alone_is_adapted_when_a_module_is_unpacked(source, tmp_path, monkeypatch):
+    monkeypatch.setenv("NODELESS_CACHE", str(tmp_path / "cache"))
+    elsewhere = Adaptation(ENVIRONMENT, "kube-system", "karpenter", "it runs there")
+    module = replace(MODULE, adaptations=(elsewhere,))
+    made = unpacked(module, source.archive, print)
+    assert (made.folder / ENVIRONMENT).read_text() == "karpenter"
+    assert assert_as_published(made) == 1
+    (made.folder / SUITE).write_text("Expect(1).To(Equal(2))")
+    with pytest.raises(ModuleUnusable, match=re.escape(SUITE)):
+        assert_as_published(made)
+
+
+def test_a_file_that_is_missing_or_one_too_many_is_refused(source):
+    (source.folder / SUITE).rename(source.folder / "test/suites/drift/other_test.go")
+    with pytest.raises(ModuleUnusable, match=r"other_test\.go.*suite_test\.go"):
+        assert_as_published(source)
+
+
+@pytest.mark.parametrize("file", [SUITE, "pkg/apis/v1/labels.go", "test/pkg/other/x.go", "../x.go"])
+def test_nothing_but_environment_code_may_be_adapted(file):
+    with pytest.raises(AdaptationFailed, match="is no environment code"):
+        adapted({file: "old"}, [Adaptation(file, "old", "new", "why")])
+
+
+def test_an_adaptation_that_no_longer_fits_is_named():
+    with pytest.raises(AdaptationFailed, match="does not contain 'gone'"):
+        adapted({ENVIRONMENT: "old"}, [Adaptation(ENVIRONMENT, "gone", "new", "why")])
+
+
+def test_adaptations_of_one_file_add_up():
+    both = [Adaptation(ENVIRONMENT, "a", "b", "why"), Adaptation(ENVIRONMENT, "bc", "d", "why")]
+    assert adapted({ENVIRONMENT: "ac ac", SUITE: "a"}, both) == {ENVIRONMENT: "d d"}
+
+
+@given(st.text(st.characters(codec="ascii", exclude_categories=["Cc"]), min_size=1))
+def test_a_spec_is_focused_on_by_exactly_its_name(text):
+    spec = Spec("drift", "Drift", text)
+    assert re.search(spec.focus.replace("$", r"\Z"), f"Drift {text}") or "$" in text
+    assert not re.search(spec.focus, f"Drift {text} too")
+    assert not re.search(spec.focus, f"Other Drift {text}")
+
+
+def entry(state, text=SPEC.text, kind="It", message=""):
+    failure = {"Message": message, "Location": {"FileName": "/x/suite_test.go", "LineNumber": 7}}
+    return {
+        "LeafNodeType": kind,
+        "ContainerHierarchyTexts": ["Images"] if kind == "It" else None,
+        "LeafNodeText": text.removeprefix("Images "),
+        "State": state,
+        "RunTime": 3_000_000_000,
+        **({"Failure": failure} if message else {}),
+    }
+
+
+@pytest.mark.parametrize(
+    ("entries", "result"),
+    [
+        ([entry("passed")], Result(Outcome.PASS, 3.0)),
+        ([entry("failed", message="no\n node")], Result(Outcome.FAIL, 3.0, "no node (suite_test.go:7)")),
+        ([entry("panicked")], Result(Outcome.FAIL, 3.0, "panicked")),
+        ([entry("timedout", message="slow")], Result(Outcome.FAIL, 3.0, "slow (suite_test.go:7)")),
+        ([entry("interrupted")], Result(Outcome.FAIL, 3.0, "interrupted")),
+        ([entry("skipped", message="no GPU")], Result(Outcome.NOT_HERE, 3.0, "no GPU (suite_test.go:7)")),
+        ([entry("pending")], Result(Outcome.NOT_HERE, 3.0, "pending upstream")),
+        ([entry("passed", "Images of another")], Result(Outcome.FAIL, 0.0, "it was not run")),
+        (
+            [entry("failed", "", "BeforeSuite", "no cluster"), entry("skipped")],
+            Result(Outcome.FAIL, 0.0, "no cluster (suite_test.go:7)"),
+        ),
+        ([], Result(Outcome.FAIL, 0.0, "it was not run")),
+    ],
+)
+def test_what_became_of_a_spec_is_read_from_the_report(entries, result):
+    assert read_result([{"SuiteDescription": "Drift", "SpecReports": entries}], SPEC) == result
+
+
+def test_results_outlive_a_run_and_the_page_counts_every_spec(tmp_path):
+    others = [Spec("drift", "Drift", "b"), Spec("ami", "AMI", "a | b"), Spec("ami", "AMI", "c")]
+    results = {
+        SPEC.name: Result(Outcome.PASS, 3.2),
+        others[0].name: Result(Outcome.FAIL, 61.0, "a | b"),
+        others[1].name: Result(Outcome.NOT_HERE, 0.0, "no device"),
+    }
+    file = tmp_path / "results.json"
+    assert read_results(file) == {}
+    write_results(file, results)
+    assert read_results(file) == results
+    text = page(MODULE, [SPEC, *others], read_results(file))
+    assert "| all | 4 | 1 | 1 | 1 | 1 |" in text
+    assert "| drift | 2 | 1 | 1 | 0 | 0 |" in text
+    assert "| b | fail | 61 | a \\| b |" in text
+    assert all(each.reason in text for each in ADAPTATIONS)
+
+
+def test_specs_are_left_out_for_a_reason_only():
+    assert not_here(Spec("ipv6", "IPv6", "should provision")) == "the local cluster has IPv4 alone"
+    assert not_here(SPEC) == ""
