@@ -52,6 +52,35 @@ def test_spot_goes_to_the_cheapest_zone(world: World) -> None:
     assert instance["SubnetId"] == world.subnets[cheapest]
 
 
+def test_a_request_for_spot_is_found_by_its_id_and_bears_its_tags(world: World) -> None:
+    tags = [{"Key": "team", "Value": "a"}]
+    specification = {"ResourceType": "spot-instances-request", "Tags": tags}
+    config = world.config(world.launch_template(), ["m5.large"])
+    (spot,) = instance_ids(world.fleet(config, spot=True, TagSpecifications=[specification]))
+    request_id = world.instance(spot)["SpotInstanceRequestId"]
+    answer = world.ec2.describe_spot_instance_requests(SpotInstanceRequestIds=[request_id])
+    (request,) = answer["SpotInstanceRequests"]
+    assert (request["InstanceId"], request["Tags"], request["State"]) == (spot, tags, "active")
+    with pytest.raises(ClientError, match=r"InvalidSpotInstanceRequestID\.NotFound"):
+        world.ec2.describe_spot_instance_requests(SpotInstanceRequestIds=["sir-0"])
+
+
+def test_an_instance_tells_the_cores_and_the_tracking_that_its_template_asks_for(world: World) -> None:
+    tracking = {"TcpEstablishedTimeout": 600, "UdpTimeout": 45}
+    interface = {"DeviceIndex": 0, "ConnectionTrackingSpecification": tracking}
+    asked = world.launch_template(
+        "asked", CpuOptions={"CoreCount": 1, "ThreadsPerCore": 1}, NetworkInterfaces=[interface]
+    )
+    (one,) = instance_ids(world.fleet(world.config(asked, ["m5.large"])))
+    (other,) = instance_ids(world.fleet(world.config(world.launch_template("plain"), ["m5.large"])))
+    told = world.instance(one)
+    assert told["CpuOptions"]["CoreCount"] == 1
+    (own,) = told["NetworkInterfaces"]
+    assert own["ConnectionTrackingConfiguration"] == tracking
+    assert own["SubnetId"] == told["SubnetId"]
+    assert "ConnectionTrackingConfiguration" not in world.instance(other)["NetworkInterfaces"][0]
+
+
 def test_prioritized_takes_the_lowest_priority_number(world: World) -> None:
     config = world.config(world.launch_template(), ["t3a.small"], ("us-east-1a",), Priority=2.0)
     config["Overrides"] += world.config("pool", ["m5.large"], ("us-east-1b",), Priority=1.0)["Overrides"]

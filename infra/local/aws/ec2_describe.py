@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
+from itertools import zip_longest
 from typing import Any
 
 from infra.local.aws import moto_instances
@@ -102,7 +103,25 @@ def describe_instances(call: Call) -> Mapping[str, Any] | WireResponse:
 def _detailed(call: Call, instance: dict[str, Any]) -> dict[str, Any]:
     details = current(call.state, call.state.instance_details.get(instance["InstanceId"], {}))
     placement = {**instance["Placement"], **details.pop("Placement", {})}
-    return {**instance, **details, "Placement": placement}
+    told = details.pop("NetworkInterfaces", [])
+    # moto gives an instance one interface, whatever its launch template lists.
+    interfaces = [
+        {**interface, **more}
+        for interface, more in zip_longest(instance.get("NetworkInterfaces", []), told, fillvalue={})
+        if interface
+    ]
+    return {**instance, **details, "Placement": placement, "NetworkInterfaces": interfaces}
+
+
+def describe_spot_instance_requests(call: Call) -> dict[str, Any]:
+    """ec2.DescribeSpotInstanceRequests, by id or all."""
+    known = call.state.spot_requests
+    wanted = call.parameters.get("SpotInstanceRequestIds") or list(known)
+    for request_id in wanted:
+        if request_id not in known:
+            message = f"The spot instance request ID '{request_id}' does not exist"
+            raise AwsError("InvalidSpotInstanceRequestID.NotFound", message)
+    return {"SpotInstanceRequests": [known[request_id] for request_id in wanted]}
 
 
 def create_tags(call: Call) -> dict[str, Any]:
@@ -133,5 +152,6 @@ HANDLERS: Handlers = {
     ("ec2", "DescribeInstances"): describe_instances,
     ("ec2", "DescribeInstanceStatus"): describe_instance_status,
     ("ec2", "DescribeSecurityGroups"): _paged("SecurityGroups", 1000),
+    ("ec2", "DescribeSpotInstanceRequests"): describe_spot_instance_requests,
     ("ec2", "DescribeSubnets"): _paged("Subnets", 1000),
 }

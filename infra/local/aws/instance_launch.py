@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from infra.local.aws.calls import AwsError, Call, Handlers, digest
@@ -173,12 +174,49 @@ def _annotate(call: Call, wanted: Launch, instance_id: str) -> None:
     interface = (wanted.data.get("NetworkInterfaces") or [{}])[0]
     public = interface.get("AssociatePublicIpAddress")
     if wanted.capacity_type == "spot":
-        attributes["spot_instance_request_id"] = f"sir-{digest(instance_id, 8)}"
+        request_id = f"sir-{digest(instance_id, 8)}"
+        attributes["spot_instance_request_id"] = request_id
+        call.state.spot_requests[request_id] = _fulfilled(wanted, request_id, instance_id)
+    if details := _details(wanted.data):
+        call.state.instance_details.setdefault(instance_id, {}).update(details)
     with call.moto.alone():
         annotate_instance(call.region, instance_id, attributes=attributes, tags=wanted.reserved_tags)
         if public is not None:
             give_public_address(call.region, instance_id, given=public)
         forget([instance_id])
+
+
+def _fulfilled(wanted: Launch, request_id: str, instance_id: str) -> dict[str, Any]:
+    """The request for a spot instance, which has it."""
+    return {
+        "SpotInstanceRequestId": request_id,
+        "InstanceId": instance_id,
+        "State": "active",
+        "Status": {"Code": "fulfilled", "Message": "Your Spot request is fulfilled."},
+        "Type": "one-time",
+        "CreateTime": datetime.now(UTC),
+        "Tags": wanted.tags("spot-instances-request"),
+    }
+
+
+def _details(data: Mapping[str, Any]) -> dict[str, Any]:
+    """What a launch template asks of cores and interfaces, as DescribeInstances tells it."""
+    interfaces = [
+        {
+            key: value
+            for key, value in (
+                ("ConnectionTrackingConfiguration", each.get("ConnectionTrackingSpecification")),
+                ("InterfaceType", each.get("InterfaceType")),
+            )
+            if value
+        }
+        for each in data.get("NetworkInterfaces") or ()
+    ]
+    details = {
+        "CpuOptions": data.get("CpuOptions"),
+        "NetworkInterfaces": interfaces if any(interfaces) else None,
+    }
+    return {key: value for key, value in details.items() if value}
 
 
 def run_instances(call: Call) -> dict[str, Any]:

@@ -143,8 +143,10 @@ class LocalState:
     #: Capacity reservations by id, placement groups by name.
     reservations: dict[str, Any] = field(default_factory=dict)
     placement_groups: dict[str, Any] = field(default_factory=dict)
-    #: What of instances moto does not keep, by id: reservation, placement.
+    #: What of instances moto does not keep, by id: reservation, placement, cores, interfaces.
     instance_details: dict[str, Any] = field(default_factory=dict)
+    #: Requests for spot instances by id.
+    spot_requests: dict[str, Any] = field(default_factory=dict)
     #: How often each instance was rebooted, by id: nothing that EC2 tells shows it.
     reboots: dict[str, int] = field(default_factory=dict)
     #: Calls whose answer may have been garbled, by action.
@@ -221,5 +223,6 @@ class LocalState:
             self.reservations.clear()
             self.placement_groups.clear()
             self.instance_details.clear()
+            self.spot_requests.clear()
             self.reboots.clear()
             self.clusters.clear()
