@@ -106,8 +106,8 @@ def _items(api: KubernetesApi, path: str) -> list[dict[str, Any]]:
         return []
 
 
-def _established(found: dict[str, Any]) -> bool:
-    conditions = found.get("status", {}).get("conditions", ())
+def _established(found: dict[str, Any] | None) -> bool:
+    conditions = (found or {}).get("status", {}).get("conditions") or ()
     return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
 
 

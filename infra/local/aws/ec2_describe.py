@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
-from itertools import zip_longest
 from typing import Any
 
 from infra.local.aws import moto_instances
@@ -103,12 +102,11 @@ def describe_instances(call: Call) -> Mapping[str, Any] | WireResponse:
 def _detailed(call: Call, instance: dict[str, Any]) -> dict[str, Any]:
     details = current(call.state, call.state.instance_details.get(instance["InstanceId"], {}))
     placement = {**instance["Placement"], **details.pop("Placement", {})}
-    told = details.pop("NetworkInterfaces", [])
+    told: list[dict[str, Any]] = details.pop("NetworkInterfaces", [])
     # moto gives an instance one interface, whatever its launch template lists.
     interfaces = [
-        {**interface, **more}
-        for interface, more in zip_longest(instance.get("NetworkInterfaces", []), told, fillvalue={})
-        if interface
+        {**interface, **(told[place] if place < len(told) else {})}
+        for place, interface in enumerate(instance.get("NetworkInterfaces", []))
     ]
     return {**instance, **details, "Placement": placement, "NetworkInterfaces": interfaces}
 
