@@ -240,7 +240,7 @@ async def test_what_garbled_answers_said_is_forgotten_after_two_minutes(
             await settled(provider)
             now[0] += 61
         aws.set_faults()
-        for _ in range(3):
+        for _ in range(2):
             with suppress(CloudError):
                 await learned(provider)
             await settled(provider)
