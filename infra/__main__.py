@@ -9,12 +9,13 @@ import pulumi
 import pulumi_aws as aws
 
 from pulumi_nodeless import Environment
-from pulumi_nodeless.configuration import environment_args, faults_by_key
+from pulumi_nodeless.configuration import environment_args, faults_by_key, require_provider_key
 
 NAMESPACE = "nodeless"
 
 args = environment_args(NAMESPACE, f"nodeless-{pulumi.get_stack()}")
-provider = aws.Provider("aws", region=pulumi.Config("aws").require("region"))
+region = require_provider_key("aws", "region", "set AWS_PROFILE or the like in the environment")
+provider = aws.Provider("aws", region=region)
 with faults_by_key(NAMESPACE):
     environment = Environment("nodeless", args, pulumi.ResourceOptions(providers=[provider]))
 for name, output in environment.outputs().items():

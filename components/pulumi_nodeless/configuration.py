@@ -7,7 +7,7 @@ key would silently not be so. Faults are told by their keys, without a traceback
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
 from types import MappingProxyType
@@ -69,6 +69,31 @@ def environment_args(namespace: str, default_name: str) -> EnvironmentArgs:
     return _arguments(read, default_name)
 
 
+def require_provider_key(namespace: str, key: str, instead: str) -> str:
+    """The text of the one key of a provider that a program hands on to it, as `aws:region`.
+
+    The engine hands a provider's configuration to default providers alone: on one that a program makes, other
+    keys have no effect, and with `aws:profile` an `up` would go to another account than the one configured.
+
+    Args:
+        namespace: the provider's package.
+        key: the key that the program hands on.
+        instead: what to do where another key is given.
+
+    Raises:
+        ConfigurationError: with every other key of the namespace.
+        ConfigMissingError: the key is not set.
+    """
+    others = sorted(_given(namespace).keys() - {key})
+    if others:
+        problems = [
+            Problem(each, "has no effect here", _nearest(namespace, each, (key,)) or instead)
+            for each in others
+        ]
+        raise ConfigurationError(namespace, problems)
+    return pulumi.Config(namespace).require(key)
+
+
 @contextmanager
 def faults_by_key(namespace: str) -> Iterator[None]:
     """Tells what an environment finds wrong with its arguments by the keys they were configured with.
@@ -109,10 +134,14 @@ def _unset(key: str, value: Any) -> bool:
 def _undeclared(namespace: str, key: str) -> Problem:
     if python_name(key) in WITHOUT_KEY:
         return Problem(key, "no such key", "a program of your own gives it; see examples/README.md")
-    plain = {_plain(each): each for each in KEYS}
+    return Problem(key, "no such key", _nearest(namespace, key, KEYS) or "Pulumi.yaml lists the keys")
+
+
+def _nearest(namespace: str, key: str, known: Iterable[str]) -> str:
+    """A hint with the key that was meant, as far as one is near; else empty."""
+    plain = {_plain(each): each for each in known}
     close = get_close_matches(_plain(key), plain, 1)
-    hint = f"did you mean {namespace}:{plain[close[0]]}?" if close else "Pulumi.yaml lists the keys"
-    return Problem(key, "no such key", hint)
+    return f"did you mean {namespace}:{plain[close[0]]}?" if close else ""
 
 
 def _plain(key: str) -> str:

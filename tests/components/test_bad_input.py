@@ -104,6 +104,19 @@ def test_a_stack_without_a_region_is_told_which_key_is_missing() -> None:
     assert recorder.resources == {}
 
 
+def test_keys_of_the_aws_provider_that_would_have_no_effect_are_refused() -> None:
+    """The engine configures default providers alone; without its profile a stack goes to another account."""
+    recorder = Recorder()
+    wrong = {"aws:profile": "shop", "aws:regoin": "eu-west-1"}
+    with pytest.raises(ConfigurationError) as refused:
+        run(program, config={**CONFIG, **wrong}, recorder=recorder)
+    assert [str(each) for each in refused.value.problems] == [
+        "profile: has no effect here (hint: set AWS_PROFILE or the like in the environment)",
+        "regoin: has no effect here (hint: did you mean aws:region?)",
+    ]
+    assert recorder.resources == {}
+
+
 def test_a_configured_tag_that_is_reserved_stops_the_stack_before_it_begins() -> None:
     recorder = Recorder()
     config = {**CONFIG, "nodeless:tags": json.dumps({"karpenter.sh/discovery": "demo"})}
