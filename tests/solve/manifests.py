@@ -3,14 +3,17 @@
 from collections.abc import Mapping
 from typing import Any
 
-from nodeless.model.pods import LabelSelector, Pod, PodAffinityTerm, TopologySpreadConstraint
+from nodeless.model.pods import HostPort, LabelSelector, Pod, PodAffinityTerm, TopologySpreadConstraint
 from nodeless.model.taints import Taint
 
 Json = dict[str, Any]
 
 
-def pod_manifest(pod: Pod, *, node: str = "", prefer: str = "") -> Json:
-    """A pod, bound to a node if one is named; with `prefer` the scheduler favours a host's name."""
+def pod_manifest(pod: Pod, *, node: str = "", prefer: str = "", gated: bool = False) -> Json:
+    """A pod, bound to a node if one is named; with `prefer` the scheduler favours a host's name.
+
+    `gated`: the scheduler does not look at it until its scheduling gates are taken off.
+    """
     shape = pod.shape
     requests = {name: str(amount) for name, amount in shape.requests if name != "pods"}
     requests["cpu"] = f"{pod.requests.get('cpu', 0)}m"
@@ -33,8 +36,16 @@ def pod_manifest(pod: Pod, *, node: str = "", prefer: str = "") -> Json:
         "metadata": {"name": pod.name, "namespace": pod.namespace, "labels": dict(pod.labels)},
         "spec": {
             **({"nodeName": node} if node else {}),
+            **({"schedulingGates": [{"name": "example.com/wait"}]} if gated else {}),
             "terminationGracePeriodSeconds": 0,
-            "containers": [{"name": "main", "image": "none", "resources": {"requests": requests}}],
+            "containers": [
+                {
+                    "name": "main",
+                    "image": "none",
+                    "resources": {"requests": requests},
+                    "ports": [_port(one) for one in shape.host_ports],
+                }
+            ],
             "nodeSelector": dict(shape.node_selector),
             "tolerations": [
                 {name: value for name, value in _toleration(one).items() if value}
@@ -61,6 +72,11 @@ def node_manifest(
         "spec": {"taints": [{"key": one.key, "value": one.value, "effect": one.effect} for one in taints]},
         "status": {"capacity": amounts, "allocatable": amounts},
     }
+
+
+def _port(one: HostPort) -> Json:
+    where = {"hostIP": one.ip} if one.ip else {}
+    return {"containerPort": one.port, "hostPort": one.port, "protocol": one.protocol, **where}
 
 
 def _toleration(one: Any) -> Json:

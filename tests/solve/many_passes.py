@@ -260,17 +260,17 @@ class World:
         """
         tries = 3 if self.mixed else 1
         for _ in range(tries):
-            cluster, wanted = self._carried_out(before, plan, which)
+            cluster, wanted = self.carried_out(before, plan, which)
             waiting = [(pod, name) for name, some in sorted(wanted.items()) for pod in some]
             self.chance.shuffle(waiting)
             waiting = _bound_as_far_as_possible(cluster, waiting)
             if not waiting:
                 return
         stuck = {f"{pod.key} on {name}": cluster.obstacle(pod, cluster.hosts[name]) for pod, name in waiting}
-        cluster, wanted = self._carried_out(before, plan, which)
+        cluster, wanted = self.carried_out(before, plan, which)
         assert self.mixed and binding_order(cluster, wanted, patience=2000) is not None, stuck
 
-    def _carried_out(self, before: Snapshot, plan: Plan, which: int) -> tuple[Cluster, dict[str, list[Pod]]]:
+    def carried_out(self, before: Snapshot, plan: Plan, which: int) -> tuple[Cluster, dict[str, list[Pod]]]:
         """Every node and claim up, as one of its types each; and the pods meant for them."""
         hosts = {name: _host(node) for name, node in sorted(before.nodes.items())}
         for name, claim in sorted(before.claims.items()):
@@ -317,7 +317,7 @@ class World:
 
     def _refused_with_reason(self, before: Snapshot, plan: Plan) -> None:
         """No refused pod fits on a node as the plan leaves it, or on one more that some pool could make."""
-        cluster, wanted = self._carried_out(before, plan, 0)
+        cluster, wanted = self.carried_out(before, plan, 0)
         for name, some in wanted.items():
             cluster.hosts[name].pods.extend(some)
         candidates = list(self._for_sale())
