@@ -1,5 +1,8 @@
 """Capacity buffers: room that stands ready, as placeholders that take the last places."""
 
+from collections import Counter
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -8,7 +11,7 @@ from nodeless.explain.decisions import Situation, read, write
 from nodeless.model import events
 from nodeless.model.buffers import CapacityBuffer, PodSource
 from nodeless.solve import FEWEST_NODES, LOWEST_PRICE, Policy, solve, with_placeholders
-from nodeless.solve.pods.buffers import buffer_of, placeholders, resolution
+from nodeless.solve.pods.buffers import buffer_of, placeholders, resolution, resolutions
 from nodeless.state import apply
 from tests.solve.factories import FAMILY, NOW, instance_type, node, pods, pool, running, snapshot
 
@@ -141,3 +144,41 @@ def test_a_buffer_never_costs_a_pod_its_place(number, spare, cpu):
         key: name for key, name in beside.placements.items() if not buffer_of(key)
     }
     assert not [refusal for refusal in beside.refusals if not buffer_of(refusal.pod)]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("abcd"), st.integers(0, 9), st.integers(0, 9) | st.integers(0, 40_000)),
+        max_size=12,
+        unique_by=lambda each: each[:2],
+    )
+)
+def test_many_buffers_get_no_more_than_a_few_and_no_namespace_pays_for_another(asked):
+    seen = snapshot(pool())
+    for namespace, number, replicas in asked:
+        buffer = CapacityBuffer(
+            namespace,
+            f"spare-{number}",
+            f"{namespace}-{number}",
+            source=TEMPLATE.key.replace("default", namespace),
+            source_kind=TEMPLATE.kind,
+            replicas=replicas,
+        )
+        source = replace(TEMPLATE, namespace=namespace)
+        for event in (events.PodSourceSeen(source), events.CapacityBufferSeen(buffer)):
+            seen = apply(seen, event)
+    found = resolutions(seen)
+    wanted, given = Counter(), Counter()
+    for namespace, number, replicas in asked:
+        one = found[f"{namespace}/spare-{number}"]
+        least = min(replicas, 10_000)
+        wanted[namespace] += least
+        given[namespace] += one.replicas
+        assert bool(one.held_back) == (one.replicas < least)
+    assert sum(given.values()) <= 20_000
+    if sum(given.values()) < 100:
+        assert sum(given.values()) == len(list(placeholders(seen)))
+    for namespace in wanted:
+        assert given[namespace] <= 10_000
+        assert given[namespace] >= min(wanted[namespace], 10_000, 20_000 // max(1, len(wanted)))

@@ -16,7 +16,7 @@ from nodeless.model.conditions import Condition, same
 from nodeless.model.events import BuffersPlaced
 from nodeless.model.plan import Plan
 from nodeless.model.snapshot import Snapshot
-from nodeless.solve.pods.buffers import RESOLVED, Resolution, buffer_of, resolution
+from nodeless.solve.pods.buffers import RESOLVED, Resolution, buffer_of, resolutions
 from nodeless.watch import ApiClient, ApiError, ApiUnavailable
 from nodeless.watch.buffers import BUFFERS
 
@@ -46,16 +46,19 @@ class Buffers:
         nodes = tuple(sorted({name for key, name in plan.placements.items() if buffer_of(key)}))
         if nodes != tuple(sorted(self._cluster.snapshot.buffered)):
             self._cluster.handle(BuffersPlaced(nodes))
+        found = resolutions(snapshot) if snapshot.capacity_buffers else {}
         for _, buffer in sorted(snapshot.capacity_buffers.items()):
             if self._boundary is None:
-                await self._tell_one(snapshot, buffer, plan)
+                await self._tell_one(snapshot, buffer, found[buffer.key], plan)
             elif not self._boundary.held(buffer.key, str(buffer.generation)):
                 subject = Subject("CapacityBuffer", buffer.name, buffer.uid, buffer.namespace)
                 with self._boundary.around(buffer.key, str(buffer.generation), subject):
-                    await self._tell_one(snapshot, buffer, plan)
+                    await self._tell_one(snapshot, buffer, found[buffer.key], plan)
 
-    async def _tell_one(self, snapshot: Snapshot, buffer: CapacityBuffer, plan: Plan) -> None:
-        status = buffer_status(snapshot, buffer, plan, wall_clock())
+    async def _tell_one(
+        self, snapshot: Snapshot, buffer: CapacityBuffer, found: Resolution, plan: Plan
+    ) -> None:
+        status = buffer_status(snapshot, buffer, found, plan, wall_clock())
         if status and buffer.deletion_timestamp is None:
             await self._write(buffer, status)
 
@@ -72,9 +75,10 @@ class Buffers:
             self._log.warning(f"status of capacity buffer {buffer.key} was not written: {error}")
 
 
-def buffer_status(snapshot: Snapshot, buffer: CapacityBuffer, plan: Plan, now: float) -> dict[str, object]:
-    """What the status of a buffer must say, where it says something else."""
-    found = resolution(snapshot, buffer)
+def buffer_status(
+    snapshot: Snapshot, buffer: CapacityBuffer, found: Resolution, plan: Plan, now: float
+) -> dict[str, object]:
+    """What the status of a buffer must say, where it says something else; `found`: what it gets."""
     conditions = _since(buffer, _observed(snapshot, buffer, found, plan), now)
     status: dict[str, object] = {}
     if not same(buffer.conditions, conditions):
@@ -96,12 +100,13 @@ def _observed(
         yield Condition(READY_FOR_PROVISIONING, "False", found.reason, found.message)
         yield Condition(PROVISIONING, "False", NOT_READY, found.message)
         return
-    yield Condition(READY_FOR_PROVISIONING, "True", RESOLVED)
+    yield Condition(READY_FOR_PROVISIONING, "True", RESOLVED, found.held_back)
     there = sum(
         buffer_of(key) == buffer.key and name in snapshot.nodes for key, name in plan.placements.items()
     )
     if not found.replicas:
-        yield Condition(PROVISIONING, "False", EMPTY, "replicas, percentage and limits make no pod")
+        why = found.held_back or "replicas, percentage and limits make no pod"
+        yield Condition(PROVISIONING, "False", EMPTY, why)
     elif there == found.replicas:
         yield Condition(PROVISIONING, "True", FITS)
     else:

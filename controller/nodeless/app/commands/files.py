@@ -159,15 +159,16 @@ def _given(
 def _with_room_for_buffers(given: "Given") -> "Given":
     """Capacity buffers as the pods for which they keep room, as a pass sees them."""
     from nodeless.solve import with_placeholders  # noqa: PLC0415
-    from nodeless.solve.pods.buffers import RESOLVED, resolution  # noqa: PLC0415
+    from nodeless.solve.pods.buffers import RESOLVED, resolutions  # noqa: PLC0415
 
-    asked = {
-        key: resolution(given.snapshot, buffer) for key, buffer in given.snapshot.capacity_buffers.items()
-    }
+    asked = resolutions(given.snapshot)
     lost = tuple(
         f"capacity buffer {key} keeps no room: {found.message or _NO_PODS}"
         for key, found in sorted(asked.items())
         if found.reason != RESOLVED or not found.replicas
+    )
+    lost += tuple(
+        f"capacity buffer {key} {found.held_back}" for key, found in sorted(asked.items()) if found.held_back
     )
     return replace(given, snapshot=with_placeholders(given.snapshot), assumed=(*given.assumed, *lost))
 

@@ -5,7 +5,7 @@ A buffer asks for as many placeholders as the larger of its replicas and its per
 many fit into them. Their names hold a character that no name of Kubernetes may have.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from immutables import Map
@@ -25,8 +25,10 @@ RESOLVED = "Resolved"
 TEMPLATE_NOT_FOUND = "PodTemplateNotFound"
 SCALABLE_NOT_FOUND = "ScalableRefNotFound"
 FAILED = "ResolutionFailed"
-#: Placeholders of one buffer at most; more is a slip of the finger.
+#: Placeholders of one buffer, and of the buffers of one namespace, at most; more is a slip of the finger.
 MOST_PLACEHOLDERS = 10_000
+#: Placeholders of all buffers at most, divided evenly among namespaces that ask for more together.
+MOST_IN_ALL = 20_000
 _SEPARATOR = "~"
 #: Placeholders come after every pod that waits, however old that is.
 _LAST = 2.0**40
@@ -40,6 +42,42 @@ class Resolution:
     message: str = ""
     source: PodSource | None = None
     replicas: int = 0
+    held_back: str = ""
+    """Why it gets fewer placeholders than it asks for; empty: it does not."""
+
+
+def resolutions(snapshot: Snapshot) -> dict[str, Resolution]:
+    """What each buffer gets, by its key: what it asks for, as far as all of them together are within bounds.
+
+    In a namespace the buffers are served in the order of their names.
+    """
+    found = {key: resolution(snapshot, buffer) for key, buffer in sorted(snapshot.capacity_buffers.items())}
+    living = [key for key in found if snapshot.capacity_buffers[key].deletion_timestamp is None]
+    asked: dict[str, int] = {}
+    for key in living:
+        namespace = snapshot.capacity_buffers[key].namespace
+        asked[namespace] = min(asked.get(namespace, 0) + found[key].replicas, MOST_PLACEHOLDERS)
+    left = _shared(asked, MOST_IN_ALL)
+    for key in living:
+        one, namespace = found[key], snapshot.capacity_buffers[key].namespace
+        given = min(one.replicas, left[namespace])
+        left[namespace] -= given
+        if given < one.replicas:
+            text = (
+                f"gets {given} of the {one.replicas} placeholders that it asks for: the buffers of a "
+                f"namespace have at most {MOST_PLACEHOLDERS} together, those of all namespaces {MOST_IN_ALL}"
+            )
+            found[key] = replace(one, replicas=given, held_back=text)
+    return found
+
+
+def _shared(asked: Mapping[str, int], most: int) -> dict[str, int]:
+    """What each gets of `most`: nobody less than another who asks for no more."""
+    shares: dict[str, int] = {}
+    for position, (name, number) in enumerate(sorted(asked.items(), key=lambda entry: (entry[1], entry[0]))):
+        shares[name] = min(number, most // (len(asked) - position))
+        most -= shares[name]
+    return shares
 
 
 def resolution(snapshot: Snapshot, buffer: CapacityBuffer) -> Resolution:
@@ -63,8 +101,8 @@ def resolution(snapshot: Snapshot, buffer: CapacityBuffer) -> Resolution:
 
 def placeholders(snapshot: Snapshot) -> Iterator[Pod]:
     """The placeholders of every buffer that can be resolved, by buffer."""
-    for _, buffer in sorted(snapshot.capacity_buffers.items()):
-        found = resolution(snapshot, buffer)
+    for key, found in resolutions(snapshot).items():
+        buffer = snapshot.capacity_buffers[key]
         if found.source is None or buffer.deletion_timestamp is not None:
             continue
         shape = replace(found.source.shape, placeholder=True)
