@@ -16,7 +16,7 @@ from nodeless.solve.meter import Meter
 from nodeless.solve.pods.grouping import Kind
 
 #: Pairs of a rule and a set of labels that a pass looks at: some seconds of work at most.
-PAIRS = 1_500_000
+PAIRS = 750_000
 #: Seconds for each pair.
 _PAIR = 1.5e-6
 #: Pairs that it costs to look at a rule at all.
