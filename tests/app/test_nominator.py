@@ -105,6 +105,29 @@ def test_pods_are_nominated_to_the_nodes_of_their_claims_and_then_the_claims_are
     asyncio.run(scenario())
 
 
+@pytest.mark.parametrize("bound", [0, 1])
+def test_the_last_node_that_pods_wait_for_is_opened_when_the_others_pods_are_bound(bound):
+    """Its own pods are not nominated any more: there is nothing to choose."""
+
+    async def scenario():
+        async with nominating() as (cluster, api, nominator, told):
+            pods = two_nodes(cluster, ready=False)
+            nominator.expect(pods, PLACES)
+            await at_rest(nominator)
+            (other,) = (pod for index, pod in enumerate(pods) if index != bound)
+            last = "ab"[1 - bound]
+            told.clear()
+            cluster.handle(events.PodSeen(replace(pods[bound], node_name="elsewhere")))
+            await until(lambda: last in told)
+            assert not nominator.expects(cluster.snapshot.claims[last])
+            told.clear()
+            nominator.expect([other], {other.key: last})
+            await until(lambda: last in told)
+            assert api.asked == []
+
+    asyncio.run(scenario())
+
+
 def test_a_node_that_is_not_ready_gets_no_nomination_yet():
     async def scenario():
         async with nominating() as (cluster, api, nominator, _):

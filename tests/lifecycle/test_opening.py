@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from nodeless.lifecycle import ClaimView, step
-from nodeless.lifecycle.opening import LONGEST_WAIT
+from nodeless.lifecycle.opening import LONGEST_WAIT, LOOK_AGAIN
 from nodeless.model.instructions import UpdateNode
 from nodeless.model.labels import UNREGISTERED_TAINT
 from nodeless.model.nodes import REGISTERED_CONDITION
@@ -69,3 +69,8 @@ def test_nobody_waits_for_longer_than_a_minute():
     waiting = registered(expects_pods=True, ready=False)
     assert step(waiting, NOW + 1).again_at <= NOW + LONGEST_WAIT
     assert taints_written(waiting, NOW + LONGEST_WAIT) == [(NOT_READY,)]
+
+
+def test_a_ready_node_that_is_kept_closed_is_looked_at_soon_whoever_forgets_to_tell():
+    waiting = registered(expects_pods=True, awaits_nominations=True)
+    assert step(waiting, NOW + 1).again_at == NOW + 1 + LOOK_AGAIN

@@ -120,6 +120,7 @@ class PodNominator:
                 self._places[pod.key] = (pod.uid, places.get(pod.key, ""))
                 self._pods.setdefault(places.get(pod.key, ""), set()).add(pod.key)
                 self._queue.add(pod.key)
+        self._open_the_last()
 
     def expects(self, claim: Claim) -> bool:
         """Whether pods that wait are to be nominated to a claim's node."""
@@ -216,6 +217,14 @@ class PodNominator:
         self._written.pop(key, None)
         self._tries.pop(key, None)
         self._complete(place)
+        self._open_the_last()
+
+    def _open_the_last(self) -> None:
+        """The pods of the last place that pods wait for are nominated no more: its node is to be opened."""
+        # One place, and beside it perhaps the pods that have none.
+        if len(self._pods) <= 2 and not self._contested():
+            for place in tuple(self._pods):
+                self._complete(place)
 
     def _look_at(self, snapshot: Snapshot, node: Node) -> None:
         claim = snapshot.claim_of(node)
@@ -359,14 +368,14 @@ class PodNominator:
         self._queue.add_in(pod.key, _ECHO_SECONDS)
 
     def _complete(self, place: str) -> None:
-        """Tell about a place all of whose pods are nominated, or wait no more."""
+        """Tell about a place whose pods are all nominated, or wait no more, or are not to be nominated."""
         self._to_complete.discard(place)
         snapshot = self._cluster.snapshot
         node = snapshot.nodes.get(place_of(snapshot, place)) if place else None
         claim = snapshot.claim_of(node) if node is not None else None
         if node is None or claim is None or not is_closed(node):
             return
-        if self.refused or not self.awaits(claim, node):
+        if not self.expects(claim) or not self.awaits(claim, node):
             self._on_complete(claim.name)
         elif place not in self._to_complete and (unrest := self._unrest(node)):
             self._to_complete.add(place)

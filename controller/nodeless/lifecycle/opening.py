@@ -21,6 +21,8 @@ from nodeless.model.taints import Taint, TaintEffect
 
 #: Seconds from a node's creation after which it is opened, whoever was to be nominated.
 LONGEST_WAIT = 60.0
+#: How soon a ready node that is kept closed is looked at again, should nobody tell that it may be opened.
+LOOK_AGAIN = 2.0
 
 
 def closed_until(view: ClaimView, now: float) -> float | None:
@@ -39,7 +41,7 @@ def step_opening(view: ClaimView, now: float) -> Step:
         return Step()
     until = closed_until(view, now)
     if until is not None:
-        return Step((), until)
+        return Step((), min(until, now + LOOK_AGAIN) if node.ready else until)
     stage = "narrowed node" if _evicts(node) and node.ready else "opened node"
     return Step((UpdateNode(cause_of(view.claim), node.name, taints=next_taints(node), stage=stage),))
 
