@@ -75,6 +75,11 @@ class Slot:
     held: frozenset[str] = frozenset()
     """Claims whose volumes are attached here."""
 
+    @property
+    def starting(self) -> bool:
+        """Whether pods that were planned for X."""
+        return self.rank != _INITIALISED
+
     def satisfies(self, expression: Requirement) -> bool:
         """Whether the expression holds, whatever this becomes."""
         value = self.labels.get(expression.key)

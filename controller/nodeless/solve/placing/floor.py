@@ -176,8 +176,10 @@ def _using_what_is_there(floor: Floor, site: Site) -> Floor:
     """The plan again, as long as nodes are bought for pods which room that others took would hold.
 
     Those come first the next time, each time those for whom was bought last: what an earlier pass found for
-    them is found again, though nothing is known of it any more.
+    them is found again, though nothing is known of it any more. So it may be where something is coming up.
     """
+    if not any(slot.starting for slot in site.slots):
+        return floor
     ahead: list[PodClass] = []
     tried = floor
     for _ in range(_ROUNDS):
