@@ -77,7 +77,7 @@ class Slot:
 
     @property
     def starting(self) -> bool:
-        """Whether pods that were planned for X."""
+        """Whether no pod can run on it yet: it is a claim, or a node that is coming up."""
         return self.rank != _INITIALISED
 
     def satisfies(self, expression: Requirement) -> bool:
