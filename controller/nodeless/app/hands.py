@@ -179,18 +179,25 @@ class Hands:
             self._log.info(update.stage, node=update.name)
 
     async def _remove_finalizer(self, kind: str, name: str, finalizer: str) -> None:
-        """The last finalizer of a deleted object takes the object along: the snapshot learns that at once."""
+        """The last finalizer of a deleted object takes the object along: the snapshot learns that at once.
+
+        Unless it has learnt it from the watch meanwhile, and of another object of that name after it: EC2
+        gives addresses again, and nodes are called by them.
+        """
         metadata = await self._edit_finalizers(_path(kind, name), finalizer, present=False)
         if metadata is None:
             return
         gone = bool(metadata.get("deletionTimestamp")) and not metadata.get("finalizers")
+        snapshot, uid = self._cluster.snapshot, metadata["uid"]
         if kind == "Node":
             self._log.info("deleted node", node=name)
-            if gone:
+            node = snapshot.nodes.get(name)
+            if gone and node is not None and node.uid == uid:
                 self._cluster.handle(NodeGone(name))
         elif kind == NODE_CLAIM.kind:
             self._log.info("deleted claim", claim=name)
-            if gone:
+            claim = snapshot.claims.get(name)
+            if gone and claim is not None and claim.uid == uid:
                 self._cluster.handle(ClaimGone(name))
 
     async def _edit_finalizers(self, path: str, finalizer: str, *, present: bool) -> dict[str, Any] | None:
