@@ -51,6 +51,8 @@ def module_led(
         world.pools(requirements=[TYPES, SPOT])
         link = Link(control_plane, world.namespace, world.directory)
         with world.leaders(deadly=False, KUBECONFIG=str(link.kubeconfig)) as leader:
+            # A process that has not begun may end when it is refused: a kubelet would start it again.
+            world.until(lambda: "cluster state is in sync" in leader.log.read_text(), "the leader to begin")
             yield Led(world, leader, link)
         link.close()
 
