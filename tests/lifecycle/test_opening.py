@@ -55,8 +55,18 @@ def test_a_node_stays_closed_while_pods_are_to_be_nominated_to_it(fields, closed
 def test_no_pod_is_bound_to_a_ready_node_by_the_write_that_ends_evictions_there(fields, closed):
     """Who hears of the pod before it hears of that write evicts the pod."""
     (joined,) = taints_written(joining(NOT_READY, **fields))
-    ready = fields.get("ready", True)
-    assert joined == ((CLOSED, NOT_READY) if ready or closed else (NOT_READY,))
+    if closed:
+        assert joined == (UNREGISTERED, NOT_READY)
+    elif fields.get("ready", True):
+        assert joined == (CLOSED, NOT_READY)
+    else:
+        assert joined == (NOT_READY,)
+
+
+def test_daemons_that_tolerate_the_taint_as_it_comes_may_make_a_closed_node_ready():
+    waiting = {"expects_pods": True, "ready": False}
+    assert taints_written(joining(**waiting)) == [(UNREGISTERED,)]
+    assert taints_written(registered(UNREGISTERED, **waiting)) == []
 
 
 def test_a_node_that_was_left_with_the_taint_that_evicts_is_opened_in_two_steps():

@@ -5,7 +5,7 @@ minutes, a registered node within fifteen.
 """
 
 from nodeless.api.kinds import NODE_CLAIM
-from nodeless.lifecycle.opening import closed_until, narrowed, next_taints
+from nodeless.lifecycle.opening import closed_until, next_taints
 from nodeless.lifecycle.view import ClaimView, Step, cause_of, changed_condition
 from nodeless.model.instructions import (
     AddFinalizer,
@@ -145,8 +145,8 @@ def step_registration(view: ClaimView, now: float) -> Step:
 
 
 def _registered_taints(claim: Claim, node: Node, *, closed: bool) -> tuple[Taint, ...]:
-    """The node's taints, and the claim's that it lacks; `closed` keeps pods off by the unregistered one."""
-    kept = narrowed(node.taints) if closed else next_taints(node)
+    """The node's taints, and the claim's that it lacks; `closed` keeps the unregistered one."""
+    kept = node.taints if closed else next_taints(node)
     if node.labels.get(DO_NOT_SYNC_TAINTS) == "true":
         return kept
     wanted = (*claim.taints, *claim.startup_taints)

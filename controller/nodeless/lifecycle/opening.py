@@ -8,7 +8,8 @@ not get ready is opened all the same after a minute.
 A node that is ready is opened in two steps. The taint comes with the effect NoExecute, and the controller
 manager evicts at once what it sees on a node that still has such a taint. It hears of nodes and of pods by
 two watches: where the taint comes off a ready node and kube-scheduler binds a pod in the next moment, it may
-hear of the pod first. So the effect becomes NoSchedule first, which keeps pods off, but evicts none.
+hear of the pod first. So the effect becomes NoSchedule first, which keeps pods off, but evicts none. Not
+sooner: a DaemonSet may tolerate the taint as it comes, and be what makes the node ready.
 """
 
 from dataclasses import replace
@@ -52,22 +53,17 @@ def is_closed(node: Node) -> bool:
 
 def next_taints(node: Node) -> tuple[Taint, ...]:
     """The taints of a node that may be opened, one step on: its own one evicts no more, or is gone."""
-    if _evicts(node) and node.ready:
-        return narrowed(node.taints)
-    return opened(node.taints)
+    if not (_evicts(node) and node.ready):
+        return opened(node.taints)
+    return tuple(
+        replace(taint, effect=TaintEffect.NO_SCHEDULE) if taint.key == UNREGISTERED_TAINT else taint
+        for taint in node.taints
+    )
 
 
 def opened(taints: tuple[Taint, ...]) -> tuple[Taint, ...]:
     """The taints without the one that keeps pods off a node which is not registered."""
     return tuple(taint for taint in taints if taint.key != UNREGISTERED_TAINT)
-
-
-def narrowed(taints: tuple[Taint, ...]) -> tuple[Taint, ...]:
-    """The taints, of which the one of a node that is not registered keeps pods off, but evicts none."""
-    return tuple(
-        replace(taint, effect=TaintEffect.NO_SCHEDULE) if taint.key == UNREGISTERED_TAINT else taint
-        for taint in taints
-    )
 
 
 def _evicts(node: Node) -> bool:
