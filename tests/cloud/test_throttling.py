@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from infra.local.aws import LocalAws
 from nodeless.cloud import CloudError, CloudUnavailable
+from nodeless.cloud.aws.errors import THROTTLED
 from nodeless.cloud.aws.session import AwsSession
-from nodeless.cloud.aws.throttling import LONGEST_REST, THROTTLED, Throttling
+from nodeless.cloud.aws.throttling import LONGEST_REST, Throttling
 from tests.cloud.conftest import World, a_provider
 from tests.cloud.test_provider import NODE_CLASS, POOL, launched, made_by
 

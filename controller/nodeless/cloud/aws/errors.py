@@ -55,20 +55,20 @@ FORBIDDEN = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOpe
 #: Before what EC2 says in a form that only an administrator can have decoded.
 _ENCODED = "encoded authorization failure message"
 _ASSUME_ROLE = "AssumeRoleWithWebIdentity"
-_TRANSIENT = frozenset(
+#: Codes for too many calls (botocore's list, of the services that are called here).
+THROTTLED = frozenset(
     {
-        "InternalError",
-        "InternalFailure",
+        "EC2ThrottledException",
         "RequestLimitExceeded",
         "RequestThrottled",
-        "ServiceUnavailable",
+        "RequestThrottledException",
         "SlowDown",
         "Throttling",
         "ThrottlingException",
         "TooManyRequestsException",
-        "Unavailable",
     }
 )
+_TRANSIENT = THROTTLED | {"InternalError", "InternalFailure", "ServiceUnavailable", "Unavailable"}
 _NO_CREDENTIALS = (
     CredentialRetrievalError,
     NoAuthTokenError,

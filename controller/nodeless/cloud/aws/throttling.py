@@ -14,21 +14,8 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from nodeless.cloud import CloudError
-from nodeless.cloud.aws.errors import translate
+from nodeless.cloud.aws.errors import THROTTLED, translate
 
-#: AWS's words for too many calls (botocore's list, of the services that are called here).
-THROTTLED = frozenset(
-    {
-        "EC2ThrottledException",
-        "RequestLimitExceeded",
-        "RequestThrottled",
-        "RequestThrottledException",
-        "SlowDown",
-        "Throttling",
-        "ThrottlingException",
-        "TooManyRequestsException",
-    }
-)
 #: Seconds of the first rest, and of the longest.
 FIRST_REST, LONGEST_REST = 1.0, 20.0
 _MOST_DOUBLINGS = 5
