@@ -6,9 +6,9 @@ import subprocess
 import time
 from pathlib import Path
 
-from infra.conformance.modules import SUITES, Source, go_environment
+from infra.conformance.modules import SUITES, Source
 from infra.local.cache import cache_directory, cached
-from infra.local.golang import BuildFailed
+from infra.local.golang import BuildFailed, go_environment
 from infra.local.progress import Report
 
 

@@ -6,8 +6,6 @@ kinds of objects that it cleans up. What a spec that failed left behind is remov
 
 from __future__ import annotations
 
-import json
-import subprocess
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -15,9 +13,10 @@ from typing import Any
 
 import yaml
 
-from infra.conformance.modules import Source, go_environment
+from infra.conformance.modules import Source
 from infra.local.environment import Environment
-from infra.local.kubernetes_api import ApiError, KubernetesApi
+from infra.local.golang import module_folder
+from infra.local.kubernetes_api import ApiError, KubernetesApi, is_established
 
 #: Kinds of other projects of which the suites remove what they made.
 _FOREIGN_KINDS = {"github.com/aws/amazon-vpc-resource-controller-k8s": "config/crd/bases"}
@@ -48,7 +47,7 @@ def prepare(environment: Environment, source: Source, go: Path) -> None:
         with_name = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{document['metadata']['name']}"
         if api.find(with_name) is None:
             api.create(document)
-            api.wait(with_name, _established)
+            api.wait(with_name, is_established)
     for node in api.list("/api/v1/nodes"):
         if _CLAIM_LABEL in node["metadata"].get("labels", {}):
             continue
@@ -106,11 +105,6 @@ def _items(api: KubernetesApi, path: str) -> list[dict[str, Any]]:
         return []
 
 
-def _established(found: dict[str, Any] | None) -> bool:
-    conditions = (found or {}).get("status", {}).get("conditions") or ()
-    return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
-
-
 def _published_kinds(source: Source) -> Iterator[dict[str, Any]]:
     return _documents(source.folder / "pkg" / "apis" / "crds")
 
@@ -118,15 +112,7 @@ def _published_kinds(source: Source) -> Iterator[dict[str, Any]]:
 def _foreign_kinds(source: Source, go: Path) -> Iterator[dict[str, Any]]:
     """Those of modules that the suites' own go.mod requires, in the version that it requires."""
     for module, folder in _FOREIGN_KINDS.items():
-        done = subprocess.run(
-            [go, "list", "-mod=readonly", "-m", "-json", module],
-            cwd=source.folder,
-            env=go_environment(),
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        yield from _documents(Path(json.loads(done.stdout)["Dir"]) / folder)
+        yield from _documents(module_folder(go, source.folder, module) / folder)
 
 
 def _documents(folder: Path) -> Iterator[dict[str, Any]]:

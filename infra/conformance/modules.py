@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import subprocess
 import tempfile
 import zipfile
@@ -17,7 +16,7 @@ from pathlib import Path
 from infra.conformance.adaptations import ADAPTATIONS, Adaptation, adapted, is_adaptable
 from infra.local.binaries import control_plane_program
 from infra.local.cache import cached
-from infra.local.golang import toolchain
+from infra.local.golang import go_environment, toolchain
 from infra.local.progress import Report
 
 #: Where a module keeps its suites.
@@ -89,12 +88,6 @@ class Source:
 def go_command(report: Report) -> Path:
     """The go command. Raises ToolchainMissing."""
     return toolchain(control_plane_program(), report)
-
-
-def go_environment() -> dict[str, str]:
-    """Variables of the go command: no C compiler, no other toolchain, no workspace around us."""
-    kept = {name: value for name, value in os.environ.items() if name not in {"GOFLAGS", "GOROOT"}}
-    return kept | {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off"}
 
 
 def fetch(module: Module, go: Path) -> Path:

@@ -8,6 +8,7 @@ Go's own module and build caches are the user's. Which programs there are stands
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -83,6 +84,25 @@ def required_version(source: Path, module: str) -> str:
     if found is None:
         raise ValueError(f"{source / 'go.mod'}: does not require {module}")
     return found[1]
+
+
+def go_environment() -> dict[str, str]:
+    """Variables of the go command: no C compiler, no other toolchain, no workspace around us."""
+    kept = {name: value for name, value in os.environ.items() if name not in {"GOFLAGS", "GOROOT"}}
+    return kept | {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off"}
+
+
+def module_folder(go: Path, source: Path, module: str) -> Path:
+    """Where the go command keeps a module, in the version that go.mod in `source` requires."""
+    done = subprocess.run(
+        [go, "list", "-mod=readonly", "-m", "-json", module],
+        cwd=source,
+        env=go_environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return Path(json.loads(done.stdout)["Dir"])
 
 
 def toolchain(program: GoProgram, report: Report) -> Path:
@@ -165,9 +185,7 @@ class _Progress:
 
 def _run(command: list[str | Path], program: GoProgram, log: Path, progress: Callable[[], None]) -> str:
     """Run the go command in the program's folder; return its output, log its messages."""
-    environment = {name: value for name, value in os.environ.items() if name not in {"GOFLAGS", "GOROOT"}}
-    # No C compiler is asked for, no other toolchain fetched, no workspace around us looked at.
-    environment |= {"CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off"}
+    environment = go_environment()
     output = log.with_suffix(".out")
     with log.open("ab") as messages, output.open("wb") as results:
         process = spawn(command, cwd=program.source, environment=environment, stdout=results, stderr=messages)

@@ -323,6 +323,12 @@ class KubernetesApi:
         return str(obj.get("metadata", {}).get("namespace") or "default")
 
 
+def is_established(definition: Mapping[str, Any] | None) -> bool:
+    """Whether the objects of a CustomResourceDefinition are served."""
+    conditions = ((definition or {}).get("status") or {}).get("conditions") or ()
+    return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
+
+
 def _writing(dry_run: bool) -> Object:
     return {"fieldValidation": "Strict", "dryRun": "All" if dry_run else None}
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from infra.local.control_plane import ControlPlane
-from infra.local.kubernetes_api import ApiError, KubernetesApi
+from infra.local.kubernetes_api import ApiError, KubernetesApi, is_established
 from nodeless.admission import AdmissionServer, Certificates
 from nodeless.api.crds import all_crds
 from nodeless.app.settings import settings_faults, settings_warnings
@@ -61,12 +61,7 @@ def definitions(api: KubernetesApi) -> None:
         api.apply(crd)
     for crd in all_crds():
         name = crd["metadata"]["name"]
-        api.wait(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}", established)
-
-
-def established(crd: dict[str, Any] | None) -> bool:
-    conditions = ((crd or {}).get("status") or {}).get("conditions") or []
-    return any(one["type"] == "Established" and one["status"] == "True" for one in conditions)
+        api.wait(f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}", is_established)
 
 
 @pytest.fixture

@@ -33,14 +33,6 @@ def a_definition():
     }
 
 
-def established(definition):
-    """Whether its objects are served."""
-    return any(
-        each["type"] == "Established" and each["status"] == "True"
-        for each in definition.get("status", {}).get("conditions") or []
-    )
-
-
 def a_buffer(namespace, **spec):
     return {
         "apiVersion": f"{GROUP}/v1beta1",

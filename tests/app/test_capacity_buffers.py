@@ -2,8 +2,9 @@
 
 import pytest
 
+from infra.local.kubernetes_api import is_established
 from nodeless.watch.buffers import watched_buffers
-from tests.app.buffers import DEFINITION, GROUP, a_buffer, a_definition, a_pod_template, established
+from tests.app.buffers import DEFINITION, GROUP, a_buffer, a_definition, a_pod_template
 from tests.app.world import a_pod, a_provisioner, a_template
 
 pytestmark = pytest.mark.cluster
@@ -13,7 +14,7 @@ pytestmark = pytest.mark.cluster
 def buffers(api, namespace):
     """The definition of buffers, as far as it matters here; gives back the path of this namespace's."""
     api.apply(a_definition())
-    api.wait(DEFINITION, established)
+    api.wait(DEFINITION, is_established)
     path = f"/apis/{GROUP}/v1beta1/namespaces/{namespace}/capacitybuffers"
     yield path
     api.delete(DEFINITION, missing_ok=True)

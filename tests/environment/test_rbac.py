@@ -17,13 +17,13 @@ import pytest
 from infra.local.aws import LocalAws
 from infra.local.control_plane import ControlPlane
 from infra.local.environment import CONTROLLER, Environment, Options
-from infra.local.kubernetes_api import Object
+from infra.local.kubernetes_api import Object, is_established
 from infra.local.rbac import Call, Right, common_rights, compare, own_rights, read_calls
 from nodeless.api.crds import all_crds
 from nodeless.app.measured_capacity import MEASURED_NAME
 from nodeless.model.labels import SURGE
 from tests.api.manifests import ec2_node_class, node_pool
-from tests.app.buffers import DEFINITION, GROUP, a_buffer, a_definition, a_pod_template, established
+from tests.app.buffers import DEFINITION, GROUP, a_buffer, a_definition, a_pod_template
 from tests.app.process import Replicas, a_cluster, settings
 from tests.app.world import PATIENCE, Kubelets, Network, a_budget, a_pod, a_provisioner, a_template
 from tests.environment.heard import Heard
@@ -130,7 +130,7 @@ def a_whole_life(environment: Environment) -> None:
     for manifest in right_to_surge(user.namespace):
         user.api.create(manifest)
     user.api.apply(a_definition())
-    user.api.wait(DEFINITION, established)
+    user.api.wait(DEFINITION, is_established)
     user.pool("small")
     for manifest in a_pool_of_short_drains(user):
         user.api.create(manifest)

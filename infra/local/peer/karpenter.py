@@ -9,18 +9,17 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 from infra.local.cache import cached, source_digest
 from infra.local.control_plane import flags
 from infra.local.environment import NAMESPACE, Environment
-from infra.local.golang import GoProgram, build, required_version, toolchain
+from infra.local.golang import GoProgram, build, module_folder, required_version, toolchain
+from infra.local.kubernetes_api import is_established
 from infra.local.ports import free_port
 from infra.local.processes import Process, Processes
 from infra.local.progress import Report
@@ -51,12 +50,8 @@ def karpenter(report: Report) -> Path:
     def make(folder: Path) -> None:
         build(program, folder, report)
         go = toolchain(program, report)
-        command = [str(go), "list", "-mod=readonly", "-m", "-f", "{{.Dir}}", _MODULE]
-        environment = {**os.environ, "GOTOOLCHAIN": "local", "GOWORK": "off", "GOFLAGS": ""}
-        found = subprocess.run(
-            command, cwd=program.source, env=environment, capture_output=True, text=True, check=True
-        )
-        shutil.copytree(Path(found.stdout.strip()) / "pkg" / "apis" / "crds", folder / "crds")
+        kinds = module_folder(go, program.source, _MODULE) / "pkg" / "apis" / "crds"
+        shutil.copytree(kinds, folder / "crds")
 
     return cached(f"karpenter-{source_digest(program.source)}", make, report)
 
@@ -107,12 +102,7 @@ def _install_crds(environment: Environment, folder: Path) -> None:
         else:
             manifest["metadata"]["resourceVersion"] = found["metadata"]["resourceVersion"]
             environment.api.replace(manifest)
-        environment.api.wait(environment.api.path_of(manifest), _established)
-
-
-def _established(definition: dict[str, Any]) -> bool:
-    conditions = (definition.get("status") or {}).get("conditions") or ()
-    return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
+        environment.api.wait(environment.api.path_of(manifest), is_established)
 
 
 def _start(environment: Environment, program: Path, processes: Processes) -> Process:

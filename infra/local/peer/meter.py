@@ -7,12 +7,9 @@ AWS's record.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
 
 import psutil
 
@@ -20,6 +17,7 @@ from infra.local.environment import Environment
 from infra.local.figures import MIB
 from infra.local.labs.picture import price_of
 from infra.local.peer.workloads import NAMESPACE
+from infra.local.rbac import read_events
 
 _SAMPLE_SECONDS = 0.5
 _WRITES = frozenset(("create", "update", "patch", "delete", "deletecollection"))
@@ -139,18 +137,11 @@ class Meter:
         return log.stat().st_size if log.exists() else 0
 
     def _count(self, cost: Cost, start: int) -> None:
-        for event in _events(self._environment.control_plane.audit_log, start):
+        log = self._environment.control_plane.audit_log
+        for event in read_events(log, start) if log.exists() else ():
             if event["user"]["username"] != self._user or event["verb"] not in _WRITES:
                 continue
             cost.writes += 1
             about = event.get("objectRef") or {}
             granted = int((event.get("responseStatus") or {}).get("code", 0)) < 400
             cost.evictions += about.get("subresource") == "eviction" and granted
-
-
-def _events(log: Path, start: int) -> Iterable[dict[str, Any]]:
-    if not log.exists():
-        return
-    with log.open("rb") as lines:
-        lines.seek(start)
-        yield from (json.loads(line) for line in lines if line.endswith(b"\n"))

@@ -4,7 +4,7 @@ The API server's audit log says what was done (`calls`), roles and bindings say 
 `rights` compares the two, both ways, and does no I/O.
 """
 
-from infra.local.rbac.calls import read_calls
+from infra.local.rbac.calls import read_calls, read_events
 from infra.local.rbac.grants import ServiceAccount, common_rights, own_rights
 from infra.local.rbac.rights import Call, Comparison, Right, compare, rights_of
 
@@ -17,5 +17,6 @@ __all__ = [
     "compare",
     "own_rights",
     "read_calls",
+    "read_events",
     "rights_of",
 ]

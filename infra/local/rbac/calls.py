@@ -23,7 +23,7 @@ def read_calls(log: Path, user: str, start: int = 0) -> dict[Call, int]:
         Each different call, and the worst HTTP status that it was answered with (403: not allowed).
     """
     calls: dict[Call, int] = {}
-    for event in _events(log, start):
+    for event in read_events(log, start):
         if event["user"]["username"] != user:
             continue
         call = call_of(event)
@@ -49,7 +49,8 @@ def call_of(event: Mapping[str, Any]) -> Call:
     )
 
 
-def _events(log: Path, start: int) -> Iterable[dict[str, Any]]:
+def read_events(log: Path, start: int = 0) -> Iterable[dict[str, Any]]:
+    """The events (`audit.k8s.io/v1`) of a log from a byte on."""
     with log.open("rb") as lines:
         lines.seek(start)
         for line in lines:
