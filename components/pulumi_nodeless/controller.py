@@ -27,6 +27,8 @@ NAME: Final = "karpenter"
 """Name of every object of the controller, and of the service account that the IAM role trusts."""
 LABELS: Final = {"app.kubernetes.io/name": NAME, "app.kubernetes.io/instance": NAME}
 """Labels of every object, by which the controller's pods are selected."""
+GIVEN_NAMESPACES: Final = frozenset({"default", "kube-node-lease", "kube-public", "kube-system"})
+"""Namespaces that every cluster has: they are neither made nor deleted."""
 DEFAULT_IMAGE: Final = "ghcr.io/nodeless/controller:0.1.0"
 
 
@@ -42,7 +44,8 @@ class ControllerArgs(TypedDict):
     default_instance_profile: pulumi.Input[str]
     """Instance profile of node templates that name none."""
     namespace: NotRequired[str]
-    """Namespace it is installed in; made here. Default karpenter."""
+    """Namespace it is installed in; made here unless every cluster has it, as kube-system. Default
+    karpenter."""
     image: NotRequired[pulumi.Input[str]]
     """Image of the controller, best by digest."""
     replicas: NotRequired[int]
@@ -136,12 +139,7 @@ class Controller(pulumi.ComponentResource):
         self._labels = LABELS
         # A pod waits for what the Deployment's own spec does not mention, too.
         self._before_pods: list[pulumi.Resource] = []
-        self._namespace = k8s.core.v1.Namespace(
-            f"{name}-namespace",
-            metadata=k8s.meta.v1.ObjectMetaArgs(name=options.namespace, labels=self._labels),
-            opts=self._opts,
-        )
-        self.namespace = self._namespace.metadata.apply(lambda metadata: str(metadata.name))
+        self.namespace = self._namespace()
         self._definitions()
         self._role = args.get("role_arn")
         account = self._service_account(self._role)
@@ -170,6 +168,18 @@ class Controller(pulumi.ComponentResource):
         self.register_outputs(
             {"namespace": self.namespace, "serviceAccount": self.service_account, "image": self.image}
         )
+
+    def _namespace(self) -> pulumi.Output[str]:
+        """The name of the controller's namespace, which is made unless every cluster has it."""
+        name = self._options.namespace
+        if name in GIVEN_NAMESPACES:
+            return pulumi.Output.from_input(name)
+        made = k8s.core.v1.Namespace(
+            f"{self._name}-namespace",
+            metadata=k8s.meta.v1.ObjectMetaArgs(name=name, labels=self._labels),
+            opts=self._opts,
+        )
+        return made.metadata.apply(lambda metadata: str(metadata.name))
 
     def _metadata(self, name: str, **more: Any) -> k8s.meta.v1.ObjectMetaArgs:
         labels = {**self._labels, **more.pop("labels", {})}

@@ -76,7 +76,7 @@ class EnvironmentArgs(TypedDict):
     protect: NotRequired[bool]
     """Whether the engine refuses to delete network and cluster until this is false again. Default false."""
     controller_namespace: NotRequired[str]
-    """Namespace of the controller. Default karpenter."""
+    """Namespace of the controller; made unless every cluster has it, as kube-system. Default karpenter."""
     controller_image: NotRequired[pulumi.Input[str]]
     """Image of the controller, best by digest. Default: the released one."""
     build_image: NotRequired[bool]

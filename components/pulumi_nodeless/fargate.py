@@ -114,17 +114,23 @@ _BALANCERS: Final[FargateSelectorArgs] = {
     "namespace": "kube-system",
     "labels": {"app.kubernetes.io/name": "aws-load-balancer-controller"},
 }
+_CONTROLLER_LABELS: Final = {"app.kubernetes.io/name": "karpenter"}
+#: Namespaces that others run pods in, so that only the controller's own are taken of them.
+_SHARED: Final = frozenset({"default", "kube-system"})
 
 
 def profiles_for(namespace: str, *, dns: bool = True) -> list[FargateProfileArgs]:
     """The default Fargate profiles.
 
     Args:
-        namespace: the controller's.
+        namespace: the controller's; of one that others use too its pods are taken alone.
         dns: whether CoreDNS is taken too.
     """
+    controller: FargateSelectorArgs = {"namespace": namespace}
+    if namespace in _SHARED:
+        controller["labels"] = _CONTROLLER_LABELS
     return [
-        {"name": "karpenter", "selectors": [{"namespace": namespace}]},
+        {"name": "karpenter", "selectors": [controller]},
         {"name": "kube-system", "selectors": [_DNS, _BALANCERS] if dns else [_BALANCERS]},
     ]
 

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 #: The cluster's name in the first article, which its manifests spell out.
 CLUSTER_NAME = "eks-karpenter-demo"
+#: Where the controller is by default.
 NAMESPACE = "karpenter"
 CONTROLLER = ServiceAccount(NAMESPACE, "karpenter")
 LEASE = "karpenter-leader-election"
@@ -105,6 +106,11 @@ class Options:
     config: Mapping[str, str] | None = None
     audited: bool = False
     also_audited: tuple[str, ...] = ()
+
+    @property
+    def namespace(self) -> str:
+        """Where the controller is."""
+        return (self.config or {}).get("nodeless:controllerNamespace", NAMESPACE)
 
 
 class Environment:
@@ -168,20 +174,22 @@ class Environment:
     def controller_pods(self) -> list[str]:
         """Names of the controller's pods that are ready."""
         pods = self.api.list(
-            f"/api/v1/namespaces/{NAMESPACE}/pods", label_selector="app.kubernetes.io/name=karpenter"
+            f"/api/v1/namespaces/{self.options.namespace}/pods",
+            label_selector="app.kubernetes.io/name=karpenter",
         )
         return sorted(pod["metadata"]["name"] for pod in pods if _is_ready(pod))
 
     def leader(self) -> Leader | None:
         """The replica that holds the lease and runs; None while there is none."""
-        lease = self.api.find(f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/{LEASE}")
+        namespace = self.options.namespace
+        lease = self.api.find(f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{LEASE}")
         holder = ((lease or {}).get("spec") or {}).get("holderIdentity") or ""
         # The identity may tell two processes of one pod apart by what follows an underscore.
         pod = holder.partition("_")[0]
         if not pod:
             return None
         try:
-            return Leader(pod, self.kubelets.pid_of(NAMESPACE, pod))
+            return Leader(pod, self.kubelets.pid_of(namespace, pod))
         except (FileNotFoundError, ValueError):
             return None
 
@@ -272,6 +280,7 @@ class Environment:
     def _start_foundations(self, stages: Stages) -> None:
         """Start control plane and local AWS side by side; one is stopped when the other fails."""
         directory, options = self.directory, self.options
+        controller = ServiceAccount(options.namespace, CONTROLLER.name)
         with ThreadPoolExecutor(2, thread_name_prefix="start") as threads:
             aws = threads.submit(self._start_aws, stages)
             if options.with_stack:  # importing Pulumi takes a second, which is free while processes start
@@ -282,7 +291,7 @@ class Environment:
                         directory / "control-plane",
                         port=options.port,
                         proxy_socket=self._proxy_socket,
-                        audited_users=(CONTROLLER.user, *options.also_audited) if options.audited else (),
+                        audited_users=(controller.user, *options.also_audited) if options.audited else (),
                         report=self.report,
                     )
                 self._closing.callback(self.control_plane.stop)

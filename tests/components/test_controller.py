@@ -69,6 +69,15 @@ def test_objects_have_the_charts_names(
     assert metadata.get("namespace") == namespace
 
 
+@pytest.mark.parametrize("namespace", ["kube-system", "default"])
+def test_a_namespace_that_every_cluster_has_is_not_made(namespace: str) -> None:
+    recorder = run(program, config={**CONFIG, "nodeless:controllerNamespace": namespace})
+    assert recorder.of("kubernetes:core/v1:Namespace") == []
+    assert recorder.one(DEPLOYMENT).inputs["metadata"]["namespace"] == namespace
+    subjects = recorder.one(f"{CLUSTER_ROLE}Binding", "karpenter").inputs["subjects"]
+    assert [subject["namespace"] for subject in subjects] == [namespace]
+
+
 def test_definitions_are_the_controllers_own_unchanged(environment: Recorder) -> None:
     made = {
         each.inputs["metadata"]["name"]: each.inputs

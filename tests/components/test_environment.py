@@ -475,6 +475,16 @@ def test_a_scoped_policy_too_long_for_a_managed_policy_becomes_two_of_one_role(m
     assert {f"arn:aws:iam::{ACCOUNT}:policy/{each.inputs['name']}" for each in found} <= set(arns)
 
 
+def test_of_a_namespace_that_others_use_fargate_takes_the_controllers_pods_alone() -> None:
+    recorder = run(program, config={**CONFIG, "nodeless:controllerNamespace": "kube-system"})
+    profiles = recorder.of("aws:eks/fargateProfile:FargateProfile")
+    selectors = [selector for profile in profiles for selector in profile.inputs["selectors"]]
+    pod = recorder.one("kubernetes:apps/v1:Deployment").inputs["spec"]["template"]["metadata"]
+    taking = [each for each in selectors if (each.get("labels") or {}).items() <= pod["labels"].items()]
+    assert len(taking) == 1
+    assert all(each.get("labels") for each in selectors if each["namespace"] == "kube-system")
+
+
 @pytest.mark.parametrize("namespace", ["karpenter", "nodes"])
 def test_outputs_say_how_to_go_on_and_which_image_runs(namespace: str) -> None:
     image = f"registry.example/nodeless@sha256:{'b' * 64}"

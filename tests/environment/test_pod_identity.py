@@ -1,6 +1,8 @@
 """The whole environment with EKS Pod Identity instead of IAM roles for service accounts.
 
 The controller runs on machines of a node group then, since Fargate has no agent that hands credentials out.
+It runs in kube-system, where Karpenter's documentation has it: a namespace that the stack neither makes nor
+deletes.
 """
 
 from __future__ import annotations
@@ -15,9 +17,9 @@ from typing import Any
 
 import pytest
 
-from infra.local.environment import NAMESPACE, Environment, Options
+from infra.local.environment import Environment, Options
+from infra.local.node_group import LABEL, node_group
 from tests.environment.heard import Heard
-from tests.environment.node_group import LABEL, node_group
 from tests.environment.test_stack import what_aws_has
 from tests.environment.user import User
 
@@ -25,6 +27,7 @@ pytestmark = pytest.mark.environment
 
 #: As docs/guides/controller-on-nodes.md says it.
 CONFIG = {
+    "nodeless:controllerNamespace": "kube-system",
     "nodeless:controllerIdentity": "pod-identity",
     "nodeless:fargateProfiles": json.dumps(
         [
@@ -72,7 +75,10 @@ def test_on_nodes_of_a_group_the_controller_gets_its_role_by_pod_identity_and_ma
 
 def destroy_goes_on_by_a_sweep_when_the_nodes_of_the_controller_went_first(environment: Environment) -> None:
     """With its node group the controller is gone for good, while a node, its claim and its pool stand."""
-    api, guard = environment.api, f"/api/v1/namespaces/{NAMESPACE}/configmaps/nodeless-teardown"
+    api, guard = (
+        environment.api,
+        f"/api/v1/namespaces/{environment.options.namespace}/configmaps/nodeless-teardown",
+    )
     end(environment, "control")
     with ThreadPoolExecutor(1) as aside:
         destroying = aside.submit(environment.destroy)
@@ -88,6 +94,7 @@ def destroy_goes_on_by_a_sweep_when_the_nodes_of_the_controller_went_first(envir
     for held in ("Provisioner/small", "NodeClaim/small-", "Node/", "ConfigMap/nodeless-teardown"):
         assert held in swept.partition("let go of: ")[2]
     assert what_aws_has(environment) == {}
+    assert api.get("/api/v1/namespaces/kube-system")["status"]["phase"] == "Active"
     api.wait(
         lambda: api.list("/apis/apiextensions.k8s.io/v1/customresourcedefinitions"),
         lambda left: not left,
@@ -113,6 +120,7 @@ def sweep(environment: Environment) -> str:
     """What `nodeless sweep` says that it did, as an administrator runs it."""
     cluster = environment.options.cluster_name
     command = [sys.executable, "-m", "nodeless", "sweep", "--cluster", cluster, "--yes", "--finalizers"]
+    command += ["--namespace", environment.options.namespace]
     variables = {**os.environ, **environment.variables()}
     done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False, timeout=180)
     assert done.returncode == 0, done.stderr
@@ -123,14 +131,21 @@ def on_the_group(environment: Environment, name: str) -> list[str]:
     """The controller's pods that run on machines of a node group."""
     nodes = environment.api.list("/api/v1/nodes", label_selector=f"{LABEL}={name}")
     names = {node["metadata"]["name"] for node in nodes}
-    pods = environment.api.list(f"/api/v1/namespaces/{NAMESPACE}/pods")
+    pods = pods_of_the_controller(environment)
     return sorted(pod["metadata"]["name"] for pod in pods if pod["spec"].get("nodeName") in names)
+
+
+def pods_of_the_controller(environment: Environment) -> list[dict[str, Any]]:
+    path = f"/api/v1/namespaces/{environment.options.namespace}/pods"
+    return list(environment.api.list(path, label_selector="app.kubernetes.io/name=karpenter"))
 
 
 def no_role_is_assumed_by_token(environment: Environment) -> bool:
     """Whether neither the service account nor a pod of it says that its token stands for a role."""
-    account = environment.api.get(f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/karpenter")
-    pods = environment.api.list(f"/api/v1/namespaces/{NAMESPACE}/pods")
+    account = environment.api.get(
+        f"/api/v1/namespaces/{environment.options.namespace}/serviceaccounts/karpenter"
+    )
+    pods = pods_of_the_controller(environment)
     variables = {
         each["name"]
         for pod in pods

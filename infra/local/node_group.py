@@ -15,17 +15,23 @@ LABEL = "eks.amazonaws.com/nodegroup"
 
 
 @contextmanager
-def node_group(environment: Environment, name: str, size: int) -> Iterator[None]:
+def node_group(environment: Environment, name: str, size: int, taint: str = "") -> Iterator[None]:
     """Let machines join as soon as the stack has made what they need: profile, cluster, tagged subnets.
 
     They bear the environment's node role, whose access entry lets them in.
+
+    Args:
+        environment: That is brought up in the block.
+        name: Of the group.
+        size: Its machines.
+        taint: What the machines are tainted with, as `key=value:Effect`; nothing when empty.
     """
     over = threading.Event()
 
     def launch() -> None:
         while not over.wait(0.5):
             try:
-                if _launched(environment, name, size):
+                if _launched(environment, name, size, taint):
                     return
             except (BotoCoreError, ClientError):
                 continue  # not there yet
@@ -39,7 +45,7 @@ def node_group(environment: Environment, name: str, size: int) -> Iterator[None]
         launching.join()
 
 
-def _launched(environment: Environment, name: str, size: int) -> bool:
+def _launched(environment: Environment, name: str, size: int, taint: str) -> bool:
     aws, cluster = environment.aws, environment.options.cluster_name
     described = aws.client("eks").describe_cluster(name=cluster)["cluster"]
     profile = f"KarpenterNodeInstanceProfile-{cluster}"
@@ -50,6 +56,7 @@ def _launched(environment: Environment, name: str, size: int) -> bool:
     images = ec2.describe_images(Owners=["amazon"])["Images"]
     if described["status"] != "ACTIVE" or not subnets:
         return False
+    arguments = f"--node-labels={LABEL}={name}" + (f" --register-with-taints={taint}" if taint else "")
     ec2.run_instances(
         ImageId=min(image["ImageId"] for image in images if image["Architecture"] == "x86_64"),
         InstanceType="m5.large",
@@ -57,7 +64,6 @@ def _launched(environment: Environment, name: str, size: int) -> bool:
         MaxCount=size,
         SubnetId=subnets[0]["SubnetId"],
         IamInstanceProfile={"Name": profile},
-        UserData="#!/bin/bash\n"
-        f"/etc/eks/bootstrap.sh '{cluster}' --kubelet-extra-args '--node-labels={LABEL}={name}'\n",
+        UserData=f"#!/bin/bash\n/etc/eks/bootstrap.sh '{cluster}' --kubelet-extra-args '{arguments}'\n",
     )
     return True
