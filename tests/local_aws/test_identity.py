@@ -87,15 +87,58 @@ def assume(aws: LocalAws, role: str, token: str) -> dict[str, Any]:
     return answer
 
 
-def test_a_service_account_becomes_its_role(aws: LocalAws, role: str, issuer: Issuer) -> None:
-    answer = assume(aws, role, issuer.token())
+def session_of(answer: dict[str, Any]) -> dict[str, str]:
+    """What a client is made of from the answer of STS."""
     keys = answer["Credentials"]
-    assert answer["SubjectFromWebIdentityToken"] == SUBJECT
-    session = {
+    return {
         "aws_access_key_id": keys["AccessKeyId"],
         "aws_secret_access_key": keys["SecretAccessKey"],
         "aws_session_token": keys["SessionToken"],
     }
+
+
+def denying(action: str | list[str], **changes: Any) -> str:
+    statement = {"Effect": "Deny", "Action": action, "Resource": "*", **changes}
+    return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+
+
+@pytest.mark.parametrize("action", ["ec2:RunInstances", ["ec2:createfleet", "EC2:run*"], "*"])
+@pytest.mark.parametrize("dry", [True, False])
+def test_what_a_roles_policy_denies_is_refused_until_the_policy_goes(
+    aws: LocalAws, role: str, issuer: Issuer, action: str | list[str], dry: bool
+) -> None:
+    iam = aws.client("iam")
+    iam.put_role_policy(RoleName="controller", PolicyName="none", PolicyDocument=denying(action))
+    ec2 = aws.client("ec2", **session_of(assume(aws, role, issuer.token())))
+    wanted = {"MinCount": 1, "MaxCount": 1, "ImageId": "ami-12345678", "DryRun": dry}
+    with pytest.raises(ClientError, match="with an explicit deny") as refused:
+        ec2.run_instances(**wanted)
+    assert refused.value.response["Error"]["Code"] == "UnauthorizedOperation"
+    aws.client("ec2").describe_instances()  # by another principal
+    iam.delete_role_policy(RoleName="controller", PolicyName="none")
+    with pytest.raises(ClientError, match=r"DryRunOperation|InvalidAMIID"):
+        ec2.run_instances(**wanted)
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        denying("ec2:CreateFleet"),
+        denying("iam:DescribeVpcs"),
+        denying("ec2:DescribeVpcs", Resource="arn:aws:ec2:us-east-1:123456789012:vpc/vpc-1"),
+        denying("ec2:DescribeVpcs", Condition={"Bool": {"aws:SecureTransport": "false"}}),
+        denying("ec2:DescribeVpcs", Effect="Allow"),
+    ],
+)
+def test_what_is_denied_otherwise_is_answered(aws: LocalAws, role: str, issuer: Issuer, policy: str) -> None:
+    aws.client("iam").put_role_policy(RoleName="controller", PolicyName="some", PolicyDocument=policy)
+    aws.client("ec2", **session_of(assume(aws, role, issuer.token()))).describe_vpcs()
+
+
+def test_a_service_account_becomes_its_role(aws: LocalAws, role: str, issuer: Issuer) -> None:
+    answer = assume(aws, role, issuer.token())
+    assert answer["SubjectFromWebIdentityToken"] == SUBJECT
+    session = session_of(answer)
     caller = aws.client("sts", **session).get_caller_identity()
     assert caller["Arn"] == "arn:aws:sts::123456789012:assumed-role/controller/controller"
     aws.client("ec2", **session).describe_vpcs()

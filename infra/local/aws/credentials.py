@@ -1,7 +1,8 @@
 """Who calls: the access key of a request and the principal behind it.
 
 Known keys are the environment's own pair and every key that IAM or STS has handed out. Only the key id is
-checked, not the signature, nor whether a session has expired; policies are not evaluated.
+checked, not the signature, nor whether a session has expired. Of policies, denials alone are looked at
+(`denials`).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The WSGI application of the local AWS: every request passes here before moto sees it.
 
-In this order: control endpoints; the `unreachable` fault; who calls; the `throttle` fault; DryRun; our own
-handler for the call if there is one, else moto; the `delay`, `lost` and `garbled` faults of the answer.
-Errors leave in AWS's words and the wire protocol of the service, and every AWS call is recorded. Handlers
-are found by (service, operation) in `infra.local.aws.handlers`.
+In this order: control endpoints; the `unreachable` fault; who calls; the `throttle` fault; what the caller's
+role is denied; DryRun; our own handler for the call if there is one, else moto; the `delay`, `lost` and
+`garbled` faults of the answer. Errors leave in AWS's words and the wire protocol of the service, and every
+AWS call is recorded. Handlers are found by (service, operation) in `infra.local.aws.handlers`.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from botocore.model import OperationNotFoundError
 from infra.local.aws import control
 from infra.local.aws.calls import AwsError, Call, Handlers, digest
 from infra.local.aws.credentials import Scope, authenticate, scope_of
+from infra.local.aws.denials import assert_not_denied
 from infra.local.aws.garbling import garble
 from infra.local.aws.moto_internals import (
     MotoError,
@@ -108,6 +109,7 @@ class Gateway:
             rehearsed = service == "ec2" and parameters is not None and bool(parameters.get("DryRun"))
             if (fault := self._state.take_error(operation or "", rehearsed=rehearsed)) is not None:
                 raise AwsError(fault.code, fault.message or f"fault: {fault.code}", fault.status)
+            assert_not_denied(entry["principal"], service, operation or "")
             if rehearsed:
                 message = "Request would have succeeded, but DryRun flag is set."
                 raise AwsError("DryRunOperation", message, 412)

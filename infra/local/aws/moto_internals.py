@@ -17,6 +17,7 @@ Next: `infra.local.aws.gateway`, which decides what moto gets to see.
 from __future__ import annotations
 
 import io
+import json
 import re
 import threading
 import warnings
@@ -309,6 +310,12 @@ def principal_of(access_key: str) -> str | None:
             return str(session.arn)
     user = keys[access_key].user_name
     return f"arn:{PARTITION}:iam::{ACCOUNT}:user/{user}" if user else f"arn:{PARTITION}:iam::{ACCOUNT}:root"
+
+
+def inline_policies_of(role: str) -> list[Any]:
+    """The inline policies of a role, as documents; none of a role that is not there."""
+    found = [each for each in list(iam_backends[ACCOUNT][PARTITION].roles.values()) if each.name == role]
+    return [json.loads(text) for each in found for text in list(each.policies.values())]
 
 
 def session_of(access_key: str) -> tuple[str, str] | None:
