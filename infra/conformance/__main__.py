@@ -11,7 +11,7 @@ from types import FrameType
 
 from infra.conformance.adaptations import AdaptationFailed
 from infra.conformance.binaries import is_built, suite_binary
-from infra.conformance.cluster import clean, prepare, variables
+from infra.conformance.cluster import clean, cluster, variables
 from infra.conformance.modules import (
     PROVIDER,
     SUITES,
@@ -23,10 +23,10 @@ from infra.conformance.modules import (
     unpacked,
 )
 from infra.conformance.reasons import not_here
-from infra.conformance.results import Results, page, read_results, results_file, write_results
+from infra.conformance.results import Results, keep_result, page, read_results, results_file, write_results
 from infra.conformance.specs import Outcome, Result, Spec, SuiteFailed, run_spec, specs_of
 from infra.local.cache import cache_directory
-from infra.local.environment import Environment, EnvironmentFailed, Options
+from infra.local.environment import EnvironmentFailed
 from infra.local.golang import BuildFailed, ToolchainMissing
 from infra.local.progress import Report, StreamReport
 
@@ -90,8 +90,9 @@ def _run(options: argparse.Namespace, report: Report) -> int:
     wanted = [spec for spec in specs if spec.suite in suites and _is_wanted(spec, results, options)]
     report(f"{len(specs)} specs, {len(wanted)} to run")
     if wanted:
-        _run_specs(wanted, binaries, source, go, results, file, options, report)
-    write_results(file, results)
+        write_results(file, results)
+        _run_specs(wanted, binaries, source, go, file, options, report)
+        results = read_results(file)
     PAGE.write_text(page(source.module, specs, results))
     failed = [spec for spec in wanted if results.get(spec.name, Result(Outcome.PASS)).outcome == Outcome.FAIL]
     return int(bool(failed))
@@ -109,7 +110,6 @@ def _run_specs(
     binaries: dict[str, Path],
     source: Source,
     go: Path,
-    results: Results,
     file: Path,
     options: argparse.Namespace,
     report: Report,
@@ -120,8 +120,7 @@ def _run_specs(
     until = time.monotonic() + 60 * options.minutes if options.minutes else float("inf")
     waiting = list(wanted)
     while waiting and time.monotonic() < until:
-        with Environment.start(report=report, options=Options(boot_seconds=1.0)) as environment:
-            prepare(environment, source, go)
+        with cluster(source, go, report) as environment:
             usable = True
             while waiting and usable and time.monotonic() < until:
                 spec = waiting.pop(0)
@@ -130,8 +129,7 @@ def _run_specs(
                 result = run_spec(
                     binaries[spec.suite], spec, folder, variables(environment), options.seconds, log
                 )
-                results[spec.name] = result
-                write_results(file, results)
+                keep_result(file, spec.name, result)
                 report(f"{result.outcome:8} {result.seconds:4.0f} s  {spec.name}  {result.message}")
                 usable = clean(environment)
 

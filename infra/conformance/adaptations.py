@@ -28,44 +28,26 @@ class Adaptation:
 
 
 _EXPECTATIONS = "test/pkg/environment/common/expectations.go"
-_ELSEWHERE = "the controller runs in the namespace `karpenter` here, as its chart and the guide have it"
 
 ADAPTATIONS: tuple[Adaptation, ...] = (
     Adaptation(
         _EXPECTATIONS,
-        'types.NamespacedName{Namespace: "kube-system", Name: "karpenter"}',
-        'types.NamespacedName{Namespace: "karpenter", Name: "karpenter"}',
-        _ELSEWHERE,
-    ),
-    Adaptation(
-        _EXPECTATIONS,
-        'types.NamespacedName{Name: "karpenter-leader-election", Namespace: "kube-system"}',
-        'types.NamespacedName{Name: "karpenter-leader-election", Namespace: "karpenter"}',
-        _ELSEWHERE,
-    ),
-    Adaptation(
-        _EXPECTATIONS,
-        'types.NamespacedName{Name: podName, Namespace: "kube-system"}',
-        'types.NamespacedName{Name: podName, Namespace: "karpenter"}',
-        _ELSEWHERE,
-    ),
-    Adaptation(
-        _EXPECTATIONS,
-        'env.EventuallyExpectRollout("karpenter", "kube-system")',
-        'env.EventuallyExpectRollout("karpenter", "karpenter")',
-        _ELSEWHERE,
-    ),
-    Adaptation(
-        _EXPECTATIONS,
-        'env.Monitor.RestartCount("kube-system")',
-        'env.Monitor.RestartCount("karpenter")',
-        _ELSEWHERE,
-    ),
-    Adaptation(
-        "test/pkg/environment/common/environment.go",
-        "gomega.SetDefaultEventuallyTimeout(16 * time.Minute)",
-        "gomega.SetDefaultEventuallyTimeout(3 * time.Minute)",
-        "instances join in seconds here: what has not happened after three minutes does not happen",
+        """	localPort := rand.IntnRange(1024, 49151)
+	env.ExpectPodPortForwarded(ctx, env.ExpectActiveKarpenterPod(), 8080, localPort)
+
+	resp, err := http.Get(fmt.Sprintf("http://127.0.0.1:%d/metrics", localPort))
+	Expect(err).ToNot(HaveOccurred())
+	reader := bufio.NewReader(resp.Body)
+	defer resp.Body.Close()
+""",
+        """	_ = rand.IntnRange
+	pod := env.ExpectActiveKarpenterPod()
+	body, err := env.KubeClient.CoreV1().Pods(pod.Namespace).ProxyGet("http", pod.Name, "8080", "metrics", nil).Stream(ctx)
+	Expect(err).ToNot(HaveOccurred())
+	reader := bufio.NewReader(body)
+	defer body.Close()
+""",  # noqa: E501 - Go
+        "kubelets here forward no ports: the pod's metrics are read through the API server instead",
     ),
 )
 

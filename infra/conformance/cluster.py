@@ -1,12 +1,15 @@
 """The local environment as the suites want to find it, before the first spec and again after each.
 
-A suite expects tainted system nodes, an empty namespace `default`, no pools and no node classes, and the
-kinds of objects that it cleans up. What a spec that failed left behind is removed here.
+A suite expects the controller in kube-system on tainted nodes that are not its own, Karpenter's gates open,
+an empty namespace `default`, no pools and no node classes, and the kinds of objects that it cleans up. What a
+spec that failed left behind is removed here.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,14 +17,34 @@ from typing import Any
 import yaml
 
 from infra.conformance.modules import Source
-from infra.local.environment import Environment
+from infra.local.environment import Environment, Options
 from infra.local.golang import module_folder
 from infra.local.kubernetes_api import ApiError, KubernetesApi, is_established
+from infra.local.node_group import node_group
+from infra.local.progress import Report
 
 #: Kinds of other projects of which the suites remove what they made.
 _FOREIGN_KINDS = {"github.com/aws/amazon-vpc-resource-controller-k8s": "config/crd/bases"}
-_SYSTEM_TAINT = {"key": "CriticalAddonsOnly", "value": "true", "effect": "NoSchedule"}
-_CLAIM_LABEL = "karpenter.sh/nodepool"
+#: The nodes that a suite finds: enough for a roll-out of replicas that never share one.
+_SYSTEM_NODES = 3
+_SYSTEM_TAINT = "CriticalAddonsOnly=true:NoSchedule"
+#: As Karpenter's suites are run upstream: its gates are open.
+_SETTINGS = {
+    "featureGates.driftEnabled": "true",
+    "nodeless.capacityBuffers": "true",
+    "nodeless.nodeRepair": "true",
+    "nodeless.spotToSpotConsolidation": "true",
+}
+#: None takes the controller, which runs on the system's nodes.
+_FARGATE = [
+    {"namespace": "kube-system", "labels": {"k8s-app": "kube-dns"}},
+    {"namespace": "kube-system", "labels": {"app.kubernetes.io/name": "aws-load-balancer-controller"}},
+]
+_CONFIG = {
+    "nodeless:controllerNamespace": "kube-system",
+    "nodeless:controllerSettings": json.dumps(_SETTINGS),
+    "nodeless:fargateProfiles": json.dumps([{"name": "kube-system", "selectors": _FARGATE}]),
+}
 #: Collections that a failed spec may leave something in; owners before what they own.
 _LEFTOVERS = (
     "/apis/apps/v1/namespaces/default/deployments",
@@ -40,21 +63,24 @@ _FINALIZER = "testing/finalizer"
 _CLEAN_SECONDS = 120.0
 
 
-def prepare(environment: Environment, source: Source, go: Path) -> None:
-    """Install the kinds that the suites know and the stack does not, and taint the system's nodes."""
-    api = environment.api
+@contextmanager
+def cluster(source: Source, go: Path, report: Report) -> Iterator[Environment]:
+    """An environment as the suites expect it."""
+    options = Options(boot_seconds=1.0, with_stack=False, config=_CONFIG)
+    with Environment.start(report=report, options=options) as environment:
+        with node_group(environment, "system", _SYSTEM_NODES, _SYSTEM_TAINT):
+            environment.up()
+        _install_kinds(environment.api, source, go)
+        yield environment
+
+
+def _install_kinds(api: KubernetesApi, source: Source, go: Path) -> None:
+    """Install the kinds that the suites know and the stack does not."""
     for document in (*_published_kinds(source), *_foreign_kinds(source, go)):
         with_name = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{document['metadata']['name']}"
         if api.find(with_name) is None:
             api.create(document)
             api.wait(with_name, is_established)
-    for node in api.list("/api/v1/nodes"):
-        if _CLAIM_LABEL in node["metadata"].get("labels", {}):
-            continue
-        taints = node["spec"].get("taints", [])
-        if not any(taint["key"] == _SYSTEM_TAINT["key"] for taint in taints):
-            body = {"spec": {"taints": [*taints, _SYSTEM_TAINT]}}
-            api.patch(f"/api/v1/nodes/{node['metadata']['name']}", body, kind="merge")
 
 
 def variables(environment: Environment) -> dict[str, str]:

@@ -25,9 +25,11 @@ NOT_HERE: tuple[NotHere, ...] = (
     NotHere(r"^ipv6: ", "the local cluster has IPv4 alone"),
     NotHere(r"^localzone: ", "the local AWS has no local zones"),
     NotHere(r"^scale: ", "hundreds of nodes: `make soak` is the test of that size here"),
-    NotHere(r"(?i)metrics", "kubelets here forward no ports"),
-    NotHere(r"(?i)windows", "kubelets here run no Windows"),
-    NotHere(r"(?i)nvidia|amd gpu|neuron|gaudi|\befa\b", "device plugins need the devices"),
+    NotHere(
+        r"^integration: Extended Resources .* requests "
+        r"(nvidia\.com/gpu|amd\.com/gpu|aws\.amazon\.com/neuron|habana\.ai/gaudi|vpc\.amazonaws\.com/efa)",
+        "device plugins need the devices",
+    ),
 )
 
 

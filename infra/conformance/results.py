@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -39,6 +40,13 @@ def write_results(file: Path, results: Mapping[str, Result]) -> None:
     new = file.with_suffix(".new")
     new.write_text(json.dumps({name: asdict(result) for name, result in sorted(results.items())}, indent=1))
     new.replace(file)
+
+
+def keep_result(file: Path, name: str, result: Result) -> None:
+    """Add a result to those that the file has, also when other runs do at the same time."""
+    with file.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        write_results(file, {**read_results(file), name: result})
 
 
 def page(module: Module, specs: Iterable[Spec], results: Mapping[str, Result]) -> str:

@@ -18,7 +18,9 @@ from typing import Any
 from infra.local.processes import spawn
 
 #: Seconds after a spec's bound until its process is killed: it cleans up after itself meanwhile.
-_GRACE = 60.0
+_GRACE = 90.0
+#: Seconds that a spec, and then each step of its clean-up, has once its bound is reached.
+_STEP_GRACE = 10
 _SPECIAL = re.compile(r"([\\.+*?()|\[\]{}^$])")
 
 
@@ -98,7 +100,8 @@ def run_spec(
         command = [
             str(binary),
             *(f"-ginkgo.focus={spec.focus}", f"-ginkgo.json-report={report}", "-ginkgo.no-color"),
-            *(f"-ginkgo.timeout={seconds:.0f}s", f"-test.timeout={seconds + _GRACE:.0f}s", "-ginkgo.v"),
+            *(f"-ginkgo.timeout={seconds:.0f}s", f"-ginkgo.grace-period={_STEP_GRACE}s"),
+            *(f"-test.timeout={seconds + _GRACE:.0f}s", "-ginkgo.v"),
         ]
         with log.open("wb") as output:
             process = spawn(command, cwd=folder, environment={**os.environ, **environment}, stdout=output)
@@ -151,7 +154,9 @@ def _text(entry: Mapping[str, Any]) -> str:
 def _message(entry: Mapping[str, Any]) -> str:
     """The failure in one line, with the line of the suite where it happened."""
     failure = entry.get("Failure") or {}
-    said = " ".join(str(failure.get("Message", "")).split())
+    # What a spec that came to its bound was waiting for, as gomega tells it.
+    waiting = (failure.get("ProgressReport") or {}).get("AdditionalReports") or ()
+    said = " ".join(" ".join((str(failure.get("Message", "")), *map(str, waiting))).split())
     where = failure.get("Location") or {}
     file = Path(str(where.get("FileName", ""))).name
     return f"{said[:300]} ({file}:{where.get('LineNumber', 0)})" if said and file else said[:300]
