@@ -6,13 +6,16 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from nodeless.model.labels import ARCH, INSTANCE_TYPE, ZONE
 from nodeless.model.plan import Plan
+from nodeless.model.pods import LabelSelector, PodAffinityTerm
 from nodeless.model.snapshot import Snapshot
 from nodeless.solve import Policy, pods_to_place, solve
+from nodeless.solve.improving.cover import Cover
 from nodeless.solve.meter import Meter, Shares
 from nodeless.solve.placing.packing import Packing
 from tests.hostile_pods import KINDS, hostile_pod, pending
-from tests.solve.factories import NOW, node, pods, pool, running, snapshot
+from tests.solve.factories import NOW, needs, node, pods, pool, running, selecting, snapshot, spread, term
 from tests.solve.hostile_batches import HONEST, every_type, honest_pods
 
 TYPES = every_type()[::8]
@@ -125,8 +128,8 @@ def test_when_the_box_is_used_up_only_tenants_begin_that_have_not_had_their_part
 def test_what_a_pass_over_pods_of_all_kinds_does_stays_near_its_box(monkeypatch, seed):
     meters = []
 
-    def kept(*arguments):
-        meters.append(Meter(*arguments))
+    def kept(**fields):
+        meters.append(Meter(**fields))
         return meters[-1]
 
     monkeypatch.setattr("nodeless.solve.solver.Meter", kept)
@@ -163,13 +166,122 @@ def test_those_that_were_set_aside_share_what_is_left():
     many = [Some((f"greedy/{each}",)) for each in range(4)]
     meter = Meter()
     shares = Shares(meter, 8.0, many)
-    for behind in (3, 2, 1, 0):
-        shares.begin_again(behind)
+    shares.try_again(many)
+    for each in many:
+        shares.begin_again(each)
         before = meter.spent
         while not meter.over:
             meter.spend(0.01)
-        shares.end(many[behind])
+        shares.end(each)
         assert 1.9 < meter.spent - before < 2.1
+
+
+def test_who_was_stopped_may_use_what_its_namespace_has_left_when_others_have_used_up_the_rest():
+    greedy, honest = [Some((f"greedy/{each}",)) for each in range(50)], Some(("honest/one",))
+    quick = [Some((f"honest/{each}",)) for each in range(20)]
+    meter = Meter()
+    shares = Shares(meter, 8.0, [*quick, honest, *greedy])
+    for each in (honest, *greedy):
+        shares.begin(each)
+        while not meter.over:
+            meter.spend(0.01)
+        assert shares.end(each)
+    shares.try_again([*greedy, honest])
+    for each in greedy:
+        if shares.begin_again(each):
+            while not meter.over:
+                meter.spend(0.01)
+            shares.end(each)
+    assert shares.begin_again(honest)
+    meter.spend(1.8)
+    assert not shares.end(honest)
+
+
+def test_work_for_others_is_counted_but_nobody_is_charged_for_it():
+    meter = Meter(most_common=1.0)
+    shares = Shares(meter, 0.8, [Some(("honest/one",)), Some(("other/one",))])
+    honest = shares.members[0]
+    shares.begin(honest)
+    with meter.for_others():
+        meter.spend(0.9)
+        assert meter.common_left
+    with meter.for_others(0.5):
+        meter.spend(0.2)
+    assert not meter.common_left
+    assert not shares.end(honest)
+    assert meter.spent == pytest.approx(1.1)
+    assert meter.charged == pytest.approx(0.1)
+
+
+def test_who_opens_the_first_node_does_not_pay_for_what_pods_of_others_ask_for():
+    chance = random.Random(1)
+    names = [kind.name for kind in every_type()]
+    greedy = [
+        replace(each, namespace="greedy")
+        for number in range(400)
+        for each in pods(
+            1,
+            f"{100 + number}m",
+            name=f"g-{number}",
+            required_terms=(term(needs(INSTANCE_TYPE, "NotIn", *chance.sample(names, 100))),),
+            spread=(spread(ZONE, f"g-{number}"),),
+        )
+    ]
+    honest = [
+        each
+        for number in range(5)
+        for each in pods(3, "4", name=f"shop-{number}", namespace=HONEST, spread=(spread(ZONE, soft=True),))
+    ]
+    result = planned(snapshot(honest, greedy, pool()), every_type(), deadline=0.1)
+    aside = {each.pod.partition("/")[0] for each in result.refusals if each.code == "PlanningTookTooLong"}
+    assert aside == {"greedy"}
+
+
+@pytest.mark.parametrize("common", [0.0, 0.1])
+def test_domains_are_decided_for_the_rules_of_others_until_that_takes_too_long(monkeypatch, common):
+    monkeypatch.setattr("nodeless.solve.solver._COMMON", common)
+    everybody = PodAffinityTerm(
+        topology_key=ARCH, selector=selecting(app="shop"), namespace_selector=LabelSelector((), ())
+    )
+    nosy = [
+        replace(each, namespace="nosy")
+        for each in pods(1, "100m", name="nosy", selector={ZONE: "us-east-1b"}, affinity=(everybody,))
+    ]
+    honest = pods(3, "4", name="shop", namespace=HONEST, selector={ZONE: "us-east-1a"})
+    result = planned(snapshot(honest, nosy, pool()))
+    decided = [ARCH in each.requirements for each in result.new_nodes if f"{HONEST}/shop-0" in each.pods]
+    assert decided == [common > 0]
+    assert {each.pod for each in result.refusals} <= {"nosy/nosy-0"}
+
+
+def a_label_for_each(number):
+    """Pods that each want a label of their own, of a pool that lets them choose."""
+    wanted = [pods(1, "500m", name=f"a-{each}", selector={"team": f"t{each}"}) for each in range(number)]
+    return snapshot(wanted, pool("default", needs("team", "Exists")))
+
+
+def test_where_there_are_too_many_shapes_the_floor_plan_stays_without_a_bound(monkeypatch):
+    monkeypatch.setattr("nodeless.solve.solver._SHAPES", 1e-6)
+    monkeypatch.setattr("nodeless.solve.solver._BOUND", 1e-6)
+    seen = a_label_for_each(20)
+    result = planned(seen, time_box=0.5)
+    assert not result.refusals
+    assert result.lower_bound is None
+    assert result.new_nodes == planned(seen).new_nodes
+
+
+def test_the_search_for_a_cheaper_plan_counts_the_estimates_that_it_makes(monkeypatch):
+    monkeypatch.setattr("nodeless.solve.improving.effort._COVERED", 0)
+    done = []
+    estimate = Cover.at_most
+
+    def counted(self, values, left, rows):
+        done.append(len(rows) * len(left))
+        return estimate(self, values, left, rows)
+
+    monkeypatch.setattr(Cover, "at_most", counted)
+    planned(a_label_for_each(60), every_type(), time_box=0.1)
+    assert sum(done) * 20e-9 < 0.1 + max(done) * 20e-9
 
 
 def test_a_fault_in_the_planning_of_one_class_is_kept_to_its_pods(monkeypatch):

@@ -74,6 +74,14 @@ from nodeless.state.expected import expected_places, place_of
 _LATE = 0.5
 #: The part of a pass that is placing's and its successors', whatever was done before it.
 _LEAST = 1 / 8
+#: Seconds to read what a class of pods asks for, and for each requirement of it.
+_CLASS, _EXPRESSION = 20e-6, 5e-6
+#: Seconds to look up where a pod, and a pod that a claim was planned for, is expected.
+_EXPECTED = 2e-6
+#: Of the pass, what may be used for all classes together, or for some because others' pods count theirs.
+_COMMON = 0.1
+#: Of the pass, what may be used to find what a cheaper plan may buy, and what pods cost at least.
+_SHAPES, _BOUND = 0.05, 0.05
 #: Of the pass, what may be used to say why pods are refused, and what placed pods gave up.
 _TELLING = 0.05
 _NOT_LOOKED_FOR = (
@@ -118,7 +126,7 @@ def solve(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: float) -> P
 
 def _plan_around_faults(snapshot: Snapshot, catalog: Catalog, policy: Policy, zone_ids: ZoneIds) -> Plan:
     """The plan for the pods that lack capacity, those refused in whose planning a fault shows."""
-    meter, failed = Meter(), list[Refusal]()
+    meter, failed = Meter(most_common=_COMMON * policy.deadline), list[Refusal]()
     for _ in range(MOST_FAILURES):
         try:
             return _plan_of_pods(snapshot, catalog, policy, zone_ids, meter, failed)
@@ -150,7 +158,7 @@ def _plan_of_pods(
     axis = Axis(
         requested_names(shapes) | requested_names(daemon.shape for daemon in snapshot.daemon_sets.values())
     )
-    classes, unplannable = _classes(profiles, axis)
+    classes, unplannable = _classes(profiles, axis, meter)
     refusals.extend(unplannable)
     refusals.extend(failed)
     out = {refusal.pod for refusal in failed}
@@ -181,7 +189,7 @@ def _plan_of_pods(
         usable,
         classes,
         len(axis),
-        _places(snapshot, policy, batch),
+        _places(snapshot, policy, batch, meter),
         meter,
         frozenset(pods for pods in classes if policy.late and not policy.late.isdisjoint(pods.pods)),
     )
@@ -197,10 +205,9 @@ def _plan_of_pods(
     widen(packed.nodes)
     shares = Shares(meter, _TELLING * policy.deadline, [pods for pods, _ in floor.left])
     for pods, keys in floor.left:
-        if not shares.may_begin(pods):
+        if not shares.begin(pods):
             refusals.extend(Refusal(key, NO_POOL_FITS, (), _NOT_LOOKED_FOR) for key in keys)
             continue
-        shares.begin(pods)
         with about(pods.pods):
             refusals.extend(refuse(pods, keys, tables, budgets, supply, policy.pool_problems, floor.topology))
         shares.end(pods)
@@ -215,8 +222,11 @@ def _plan_of_pods(
     if policy.time_box:
         refused = {refusal.pod for refusal in refusals}
         placed = [(pods, sum(key not in refused for key in pods.pods)) for pods in classes]
+        meter.allow(_BOUND * policy.deadline)
         bound = or_without(
-            lambda: lower_bound(placed, Standing(existing, floor.placements, classes), budgets, usable),
+            lambda: lower_bound(
+                placed, Standing(existing, floor.placements, classes), budgets, usable, meter
+            ),
             None,
             faults,
         )
@@ -238,8 +248,9 @@ def _unusable(tables: Iterable[PoolTable]) -> tuple[PoolRefusal, ...]:
     return tuple(refusal for refusal in map(refuse_pool, tables) if refusal is not None)
 
 
-def _places(snapshot: Snapshot, policy: Policy, batch: Sequence[Kind]) -> dict[str, str]:
+def _places(snapshot: Snapshot, policy: Policy, batch: Sequence[Kind], meter: Meter) -> dict[str, str]:
     """Where pods that wait are expected: as the pass before had it, else as claims and nominations say."""
+    meter.spend(_EXPECTED * (len(snapshot.claims) + sum(len(kind.keys) for kind in batch)))
     told = expected_places(snapshot, (kind.pods for kind in batch))
     known = (key for kind in batch for key in kind.keys if key in policy.places) if policy.places else ()
     return {**told, **{key: place_of(snapshot, policy.places[key]) for key in known}}
@@ -252,10 +263,15 @@ def _packed(floor: Floor, site: Site) -> Packed:
     if not aims or not floor.nodes:
         return packed
     if floor.aside or site.meter.spent > _LATE * site.policy.deadline:
-        # What follows looks at every class and type before it counts anything.
         return packed
     standing = Standing(floor.existing, floor.placements, site.classes, kept=site.places)
-    return repack(packed, standing, floor.budgets, floor.supply, site.usable, aims, site.policy.time_box)
+    site.meter.allow(_SHAPES * site.policy.deadline)
+    try:
+        return repack(
+            packed, standing, floor.budgets, floor.supply, site.usable, aims, site.policy.time_box, site.meter
+        )
+    finally:
+        site.meter.allow(float("inf"))
 
 
 def static_nodes(
@@ -293,13 +309,14 @@ def _settled(volumes: Volumes, kinds: Sequence[Kind]) -> tuple[list[Kind], list[
     return [*batch, *settled_kinds], refusals
 
 
-def _classes(profiles: Profiles, axis: Axis) -> tuple[list[PodClass], list[Refusal]]:
+def _classes(profiles: Profiles, axis: Axis, meter: Meter) -> tuple[list[PodClass], list[Refusal]]:
     """The classes that can be planned, and the refusals of the others."""
     refusals: list[Refusal] = []
     demands: dict[object, Demand] = {}
     members: dict[tuple[PodShape, Profile], list[tuple[str, ...]]] = {}
     for (shape, mark), keys in profiles.groups.items():
         profile = profiles.of(shape, mark)
+        meter.spend(_CLASS + _EXPRESSION * _expressions(shape))
         try:
             obstacle = demand_of(shape)
         except Exception as error:
@@ -323,6 +340,12 @@ def _classes(profiles: Profiles, axis: Axis) -> tuple[list[PodClass], list[Refus
         )
         for (shape, profile), some in members.items()
     ], refusals
+
+
+def _expressions(shape: PodShape) -> int:
+    """How many requirements the shape has in all terms."""
+    terms = (*shape.required_terms, *(term for _, term in shape.preferred_terms))
+    return len(shape.node_selector) * (1 + len(terms)) + sum(len(term.expressions) for term in terms)
 
 
 def _asked(shape: PodShape) -> object:

@@ -19,6 +19,9 @@ from nodeless.model.nodes import Claim
 from nodeless.model.pods import Pod
 from nodeless.model.snapshot import Snapshot
 
+#: Pods of one claim that are looked for, more than any node takes; whoever may write claims can name more.
+_MOST_PLANNED = 2000
+
 
 def uid_digest(uid: str) -> str:
     """Eight characters that stand for a pod on its claim; two pods that share them only share a wish."""
@@ -63,6 +66,6 @@ def _recorded(snapshot: Snapshot) -> dict[str, str]:
     recorded = {}
     for claim in sorted(snapshot.claims.values(), key=lambda claim: (claim.created_at, claim.name)):
         planned = claim.annotations.get(PLANNED_PODS, "")
-        for digest in planned.split(",") if planned else ():
+        for digest in planned.split(",", _MOST_PLANNED)[:_MOST_PLANNED] if planned else ():
             recorded[digest] = claim.name
     return recorded

@@ -11,7 +11,8 @@ than what is there, for it may not fit. The node then keeps the types that cost 
 the pods that follow may fill it, but never make it dearer.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import zip_longest
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from nodeless.model.packing import LOWEST_PRICE
 from nodeless.solve.capacity.pool_table import PoolTable, Terms
 from nodeless.solve.capacity.resource_prices import resource_prices
+from nodeless.solve.meter import Meter
 from nodeless.solve.pods.classes import Amounts, Mask, PodClass
 
 #: What room for pods to come is worth beside room that is used.
@@ -39,6 +41,7 @@ class Targets:
         thrifty: bool = False,
         wide: bool = False,
         apart: Mapping[PodClass, float] | None = None,
+        meter: Meter | None = None,
     ) -> None:
         """Prepare the choice.
 
@@ -49,7 +52,9 @@ class Targets:
             thrifty: In pools with limits, types that count the least against them go before any price.
             wide: No type is set aside for its price, whatever the packing.
             apart: Nodes that classes need for themselves: what is to come is shared among those.
+            meter: Counts the work for all classes; where there is too much, some are not looked at.
         """
+        self._meter = meter or Meter()
         self._thrifty = thrifty
         self._wide = wide
         self._begun: set[PodClass] = set()
@@ -109,11 +114,20 @@ class Targets:
         return worth
 
     def _bought_in(self, table: PoolTable) -> NDArray[np.float64]:
-        """Prices of the resources for the classes that the pool accepts."""
+        """Prices of the resources for the classes that the pool accepts.
+
+        They are asked for by whoever opens a node first, and are for everybody.
+        """
+        with self._meter.for_others():
+            return self._priced_for(table, in_turns(self._classes))
+
+    def _priced_for(self, table: PoolTable, classes: Iterable[PodClass]) -> NDArray[np.float64]:
         demand = np.zeros(table.room.shape[1], dtype=np.int64)
         usable = np.zeros(len(table.table), dtype=np.bool_)
         prices = np.full(len(table.table), np.inf)
-        for pods in self._classes:
+        for pods in classes:
+            if not self._meter.common_left:
+                break
             if table.refuses(pods.shape.tolerations, soft=True) is not None:
                 continue
             for wish in pods.demand.required:
@@ -124,6 +138,15 @@ class Targets:
                     prices = np.minimum(prices, fresh[0].prices)
                     break
         return resource_prices(table.room, prices, usable & np.isfinite(prices), demand)
+
+
+def in_turns(classes: Iterable[PodClass]) -> Iterator[PodClass]:
+    """One class of each namespace after the other: where there is no time for all, none goes short."""
+    by_namespace: dict[str, list[PodClass]] = {}
+    for pods in classes:
+        by_namespace.setdefault(pods.pods[0].partition("/")[0], []).append(pods)
+    for some in zip_longest(*by_namespace.values()):
+        yield from (pods for pods in some if pods is not None)
 
 
 def _shares(table: PoolTable) -> NDArray[np.float64]:

@@ -37,6 +37,7 @@ from nodeless.solve.capacity.resource_prices import quiet_solver
 from nodeless.solve.improving.items import HostLimits, Item
 from nodeless.solve.improving.shapes import Shapes, shapes_for
 from nodeless.solve.improving.standing import Standing
+from nodeless.solve.meter import Meter
 from nodeless.solve.pods.classes import Amounts, Mask, PodClass
 from nodeless.solve.spread.sharing import ENDLESS
 
@@ -45,6 +46,8 @@ _PAIRS = 6000
 #: Pairs of those that stay apart because limits on one host make them need many nodes.
 _APART = 4000
 _ITERATIONS = 20000
+#: Seconds for each pair of a class and a shape that is looked at.
+_PAIR = 20e-9
 #: What rounding in the simplex may add to the bound, as a share.
 _ROUNDING = 1e-7
 
@@ -65,14 +68,26 @@ _ALTERNATIVES, _LIMITS = 32, 32
 
 
 def lower_bound(
-    classes: Iterable[tuple[PodClass, int]], standing: Standing, budgets: Budgets, tables: Sequence[PoolTable]
+    classes: Iterable[tuple[PodClass, int]],
+    standing: Standing,
+    budgets: Budgets,
+    tables: Sequence[PoolTable],
+    meter: Meter,
 ) -> float | None:
-    """Dollars an hour that no plan for these numbers of pods can go below; None when it is not found."""
-    items, owners = _items(classes, tables)
+    """Dollars an hour that no plan for these numbers of pods can go below.
+
+    None when it is not found, or not within what `meter` allows.
+    """
+    items, owners = _items(classes, tables, meter)
     if not items:
-        return 0.0
-    shapes = shapes_for(items)
-    room, there = standing.at_most(items)
+        return None if meter.over else 0.0
+    shapes = None if meter.over else shapes_for(items, meter)
+    if shapes is None:
+        return None
+    room, there = standing.at_most(items, meter)
+    meter.spend(_PAIR * len(items) * (len(shapes) + len(room)))
+    if meter.over:
+        return None
     allowed = np.concatenate([shapes.allowed, there])
     kinds = _kinds(items, owners, allowed)
     if _pairs(kinds) > _PAIRS:
@@ -90,7 +105,7 @@ def lower_bound(
 
 
 def _items(
-    classes: Iterable[tuple[PodClass, int]], tables: Sequence[PoolTable]
+    classes: Iterable[tuple[PodClass, int]], tables: Sequence[PoolTable], meter: Meter
 ) -> tuple[list[Item], list[int]]:
     """An item for each class and alternative of its required terms, and the class that each belongs to."""
     items, owners = [], []
@@ -98,6 +113,8 @@ def _items(
         if not number or len(pods.demand.required) > _ALTERNATIVES or _many_limits(pods):
             # A bound for fewer pods is a bound for all.
             continue
+        if meter.over:
+            break
         open_to = _open_to(pods, tables)
         for wish in pods.demand.required:
             items.append(Item(pods, wish, pods.hard_rules, open_to, pods.pods[:number]))

@@ -130,6 +130,7 @@ class Search:
         """
         cost = np.maximum(self._cover.cost[rows], 1e-9)
         promise = self._cover.at_most(values, left, rows) / cost
+        self._effort.spend_estimating(len(rows) * len(left))
         order = np.argsort(-promise, kind="stable")
         fillings: Amounts = np.zeros((len(rows), len(left)), dtype=np.int64)
         done, reached = 0, 0.0

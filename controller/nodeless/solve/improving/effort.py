@@ -11,6 +11,10 @@ from dataclasses import dataclass
 _SOLVE, _ITERATION, _ITERATION_ROW, _ITERATION_COLUMN = 300e-6, 10e-6, 80e-9, 10e-9
 #: Seconds for one step of a filling, and for each element of its arrays.
 _STEP, _STEP_ELEMENT = 45e-6, 6e-9
+#: Seconds for each pair of a shape and an item when it is estimated what a filling is worth at most.
+_PAIR = 20e-9
+#: Pairs that what is counted for the filling itself covers.
+_COVERED = 200_000
 
 
 @dataclass(slots=True)
@@ -28,3 +32,7 @@ class Effort:
 
     def spend_filling(self, steps: int, elements: int) -> None:
         self.left -= steps * _STEP + elements * _STEP_ELEMENT
+
+    def spend_estimating(self, pairs: int) -> None:
+        """Only what is much beside the filling that follows."""
+        self.left -= _PAIR * max(0, pairs - _COVERED)

@@ -25,6 +25,7 @@ from nodeless.solve.improving.merging import merged
 from nodeless.solve.improving.patterns import Filler
 from nodeless.solve.improving.shapes import shapes_for
 from nodeless.solve.improving.standing import Standing
+from nodeless.solve.meter import Meter
 from nodeless.solve.pods.classes import Amounts
 
 #: Plans whose prices differ by less are equally cheap.
@@ -33,6 +34,8 @@ _SAME = 1e-9
 _MANY, _GOOD = 50, 1.05
 #: Seconds of work that belong to the floor plan: for each pod, and at most.
 _FLOOR_POD, _FLOOR = 50e-6, 0.3
+#: Pairs of a shape and an item beyond which no cheaper plan is looked for: a search has no time to begin.
+_MOST_PAIRS = 4_000_000
 #: Limits for a single node beyond which no cheaper plan is looked for.
 _HOST_LIMITS = 1000
 #: By how much a cover may count more than the price of its nodes.
@@ -55,6 +58,7 @@ def repack(
     tables: Sequence[PoolTable],
     aims: frozenset[str],
     time_box: float,
+    meter: Meter,
 ) -> Packed:
     """The floor plan, or a cheaper one for the same pods.
 
@@ -68,6 +72,7 @@ def repack(
         tables: The usable pools, heaviest first.
         aims: Keys of the pools whose nodes are chosen by price.
         time_box: Seconds that the search may take (`effort`).
+        meter: Counts what goes before the search; the floor plan stays where that is too much.
     """
     free = [node for node in movable(floor.nodes, aims) if not supply.fixed(node)]
     if not free:
@@ -76,8 +81,12 @@ def repack(
     fixed = [node for node in floor.nodes if id(node) not in moving]
     bought = items_of(free)
     items = standing.joined(bought, [table for table in tables if table.pool.key in aims])
-    shapes = shapes_for(items)
-    room, allowed, names = standing.shapes(items)
+    shapes = shapes_for(items, meter)
+    if shapes is None or len(shapes) * len(items) > _MOST_PAIRS:
+        return floor
+    room, allowed, names = standing.shapes(items, meter)
+    if meter.over:
+        return floor
     cover = cover_of(items, shapes, [budgets.left(table, fixed) for table in shapes.tables], (room, allowed))
     best = _Built(free, {}, cover.handicaps)
     pods = sum(item.count for item in items)

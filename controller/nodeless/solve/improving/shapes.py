@@ -6,7 +6,7 @@ same items, has as much room, costs no more and counts no more against the pool'
 the one can be a node of the other. The cheapest solution never needs a dominated shape.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,7 @@ from nodeless.model.requirements import Requirement, Requirements
 from nodeless.solve.capacity.pool_table import PoolTable
 from nodeless.solve.capacity.price_cube import Prices
 from nodeless.solve.improving.items import Item
+from nodeless.solve.meter import Meter
 from nodeless.solve.pods.classes import Amounts, Mask
 
 #: Labels that an offering settles.
@@ -41,8 +42,16 @@ class Shapes:
         return len(self.price)
 
 
-def shapes_for(items: Sequence[Item]) -> Shapes:
-    """The undominated shapes for some items."""
+#: Seconds for each pair of a type and an item of a group of offerings, and for each comparison of two rows.
+_CELL, _COMPARISON = 1.5e-9, 1.2e-9
+
+
+def shapes_for(items: Sequence[Item], meter: Meter) -> Shapes | None:
+    """The undominated shapes for some items; None where that takes longer than `meter` allows.
+
+    Items that ask for labels which neither types nor pools settle have shapes of their own, so there may be
+    as many as types times items.
+    """
     tables: dict[str, PoolTable] = {}
     for item in items:
         for table in item.tables:
@@ -50,8 +59,11 @@ def shapes_for(items: Sequence[Item]) -> Shapes:
     listed = tuple(tables.values())
     pool, room, price, charge, allowed = [], [], [], [], []
     for index, table in enumerate(listed):
-        for rows, prices, mask in _groups(table, items):
-            for row in rows[_undominated(table.room[rows], prices[rows], table.limited[rows], mask[rows])]:
+        for rows, prices, mask in _groups(table, items, meter):
+            if meter.over:
+                return None
+            chosen = _undominated(table.room[rows], prices[rows], table.limited[rows], mask[rows], meter)
+            for row in rows[chosen]:
                 pool.append(index)
                 room.append(table.room[row])
                 price.append(prices[row])
@@ -67,7 +79,9 @@ def shapes_for(items: Sequence[Item]) -> Shapes:
     )
 
 
-def _groups(table: PoolTable, items: Sequence[Item]) -> "list[tuple[NDArray[np.intp], Prices, Mask]]":
+def _groups(
+    table: PoolTable, items: Sequence[Item], meter: Meter
+) -> "Iterator[tuple[NDArray[np.intp], Prices, Mask]]":
     """For each group of offerings: the types sold there, their prices, and the items that each may take."""
     count = len(table.table)
     fits: Mask = np.zeros((count, len(items)), dtype=np.bool_)
@@ -90,7 +104,6 @@ def _groups(table: PoolTable, items: Sequence[Item]) -> "list[tuple[NDArray[np.i
             admits = tuple(_admits(kind, zone, capacity_type) for kind in kinds)
             if any(admits):
                 offered.setdefault(admits, []).append((zone, capacity_type))
-    result = []
     for admits, pairs in offered.items():
         open_kinds = {kind for kind, yes in zip(kinds, admits, strict=True) if yes}
         here = np.array([place in open_kinds for place in places], dtype=np.bool_)
@@ -103,8 +116,8 @@ def _groups(table: PoolTable, items: Sequence[Item]) -> "list[tuple[NDArray[np.i
             beside = here & np.array([not label or label == distinct for label in labels], dtype=np.bool_)
             mask = fits & beside
             rows = np.flatnonzero(np.isfinite(prices) & mask.any(axis=1))
-            result.append((rows, prices, mask))
-    return result
+            meter.spend(_CELL * mask.size)
+            yield rows, prices, mask
 
 
 def _open_labels(table: PoolTable, item: Item) -> Requirements:
@@ -133,7 +146,9 @@ def _admits(place: tuple[Requirement | None, Requirement | None], zone: str, cap
 _BLOCK = 256
 
 
-def _undominated(room: Amounts, price: Prices, charge: Amounts, allowed: Mask) -> NDArray[np.intp]:
+def _undominated(
+    room: Amounts, price: Prices, charge: Amounts, allowed: Mask, meter: Meter
+) -> NDArray[np.intp]:
     """Positions of the rows that no other row dominates; of equal rows the first stays.
 
     In the order of price only a row ahead can dominate another, and whoever is dominated by a row that
@@ -152,6 +167,7 @@ def _undominated(room: Amounts, price: Prices, charge: Amounts, allowed: Mask) -
     kept = order[:0]
     for start in range(0, len(order), _BLOCK):
         block = order[start : start + _BLOCK]
+        meter.spend(_COMPARISON * len(block) * (len(kept) + len(block)) * (1 + size.shape[1]))
         block = block[~dominates(kept, block).any(axis=0)]
         among = np.triu(dominates(block, block), 1)
         kept = np.concatenate([kept, block[~among.any(axis=0)]])

@@ -12,6 +12,7 @@ import numpy as np
 
 from nodeless.solve.capacity.pool_table import PoolTable
 from nodeless.solve.improving.items import Item
+from nodeless.solve.meter import Meter
 from nodeless.solve.placing.filling import Existing
 from nodeless.solve.pods.classes import Amounts, Mask, PodClass, how_many
 from nodeless.solve.pods.rules import NO_RULES
@@ -20,6 +21,8 @@ from nodeless.solve.pods.rules import NO_RULES
 _MOST = 200
 #: Existing nodes up to which a bound looks at each of them.
 _SINGLY = 64
+#: Seconds for each amount of a node that a request is held against.
+_CELL = 12e-9
 
 
 class Standing:
@@ -64,11 +67,12 @@ class Standing:
             result.append(Item(pods, pods.demand.required[0], NO_RULES, _open_to(pods, tables), keys))
         return result
 
-    def shapes(self, items: Sequence[Item]) -> tuple[Amounts, Mask, list[str]]:
+    def shapes(self, items: Sequence[Item], meter: Meter) -> tuple[Amounts, Mask, list[str]]:
         """Room, items that may go there, and names; of the nodes that can take any item."""
         allowed: Mask = np.zeros((len(self.free), len(items)), dtype=np.bool_)
         for index, item in enumerate(items):
-            if _plain(item.pods):
+            meter.spend(_CELL * self.free.size)
+            if _plain(item.pods) and not meter.over:
                 fits = how_many(self.free, item.pods.requests) > 0
                 allowed[:, index] = fits & self._existing.accepts(item.pods)
         rows = np.flatnonzero(allowed.any(axis=1))
@@ -77,13 +81,17 @@ class Standing:
             rows = np.sort(rows[np.argsort(-share, kind="stable")[:_MOST]])
         return self.free[rows], allowed[rows], [self._existing.names[row] for row in rows]
 
-    def at_most(self, items: Sequence[Item]) -> tuple[Amounts, Mask]:
+    def at_most(self, items: Sequence[Item], meter: Meter) -> tuple[Amounts, Mask]:
         """Room before this pass, and the items that may go there as far as nodes are concerned.
 
-        Many nodes are told as one with the room of all: for a bound that is enough.
+        Many nodes are told as one with the room of all: for a bound that is enough. Not all items are
+        looked at where `meter` says so.
         """
         allowed: Mask = np.zeros((len(self._whole), len(items)), dtype=np.bool_)
         for index, item in enumerate(items):
+            meter.spend(_CELL * self._whole.size)
+            if meter.over:
+                break
             fits = how_many(self._whole, item.pods.requests) > 0
             allowed[:, index] = fits & self._existing.accepts(item.pods, grudgingly=True)
         rows = np.flatnonzero(allowed.any(axis=1))

@@ -334,6 +334,7 @@ def _start(
         thrifty=choice.thrifty,
         wide=choice.wide,
         apart=apart,
+        meter=meter,
     )
     waiting = sum(len(pods.pods) for pods in site.classes)
     supply = Supply(site.usable, site.policy.subnets, site.snapshot.claims.values(), waiting)

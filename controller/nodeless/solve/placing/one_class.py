@@ -112,23 +112,49 @@ class Placing:
         self._tables = tuple(tables)
         self._meter = ground.meter
         topology = ground.topology
-        own = topology.keys_of(replace(attempt.rules, repelled_by=()))
-        others = topology.keys_of(attempt.rules, pods.adds)
-        self._keys = bound_keys(own, others, ground.values)
+        self._keys, self._for_others = self._decided(pods)
         self._options: list[Option] = []
         self._wishes: list[Wish] = []
         kept_off = self._kept_off()
         wanted = wish_of((*attempt.wish.expressions, *kept_off)) if kept_off else attempt.wish
         if topology.counters.hopeless(attempt.rules) or not isinstance(wanted, Wish):
             return
-        for option in ground.options(self._keys, self._tables):
+        with self._meter.for_others(self._for_others):
+            self._look(wanted)
+
+    def _look(self, wanted: Wish) -> None:
+        """Find the options in which new nodes can be."""
+        for option in self._ground.options(self._keys, self._tables):
             if self._meter.over:
                 return
             self._meter.spend(_OPTION)
-            wish = ground.bind(wanted, self._keys, option)
-            if wish is not None and any(table.fresh(pods, wish) is not None for table in tables):
+            wish = self._ground.bind(wanted, self._keys, option)
+            if wish is not None and any(table.fresh(self._pods, wish) is not None for table in self._tables):
                 self._options.append(option)
                 self._wishes.append(wish)
+
+    def _decided(self, pods: PodClass) -> tuple[tuple[str, ...], float]:
+        """The keys whose domain is decided for a class, and the part of the work that others' rules make.
+
+        Once that is too much, only those are decided that pods of its own namespace look at.
+        """
+        ground, topology = self._ground, self._topology
+        own = topology.keys_of(replace(self._rules, repelled_by=()))
+        every = topology.keys_of(self._rules, pods.adds)
+        keys = bound_keys(own, every, ground.values)
+        if keys == own:
+            return keys, 0.0
+        namespace = pods.pods[0].partition("/")[0]
+        rules = replace(
+            self._rules, repelled_by=tuple(topology.of_namespace(self._rules.repelled_by, namespace))
+        )
+        mine = bound_keys(
+            own, topology.keys_of(rules, topology.of_namespace(pods.adds, namespace)), ground.values
+        )
+        if mine == keys or not self._meter.common_left:
+            return mine, 0.0
+        options = len(ground.options(mine, self._tables)) / max(1, len(ground.options(keys, self._tables)))
+        return keys, max(0.0, 1.0 - options)
 
     def _kept_off(self) -> list[Requirement]:
         """Domains that others' anti-affinity keeps the class out of, of keys that are not decided for it."""
@@ -141,6 +167,10 @@ class Placing:
 
     def run(self, waiting: Sequence[str]) -> Sequence[str]:
         """Place what can be placed; returns the pods that are left."""
+        with self._meter.for_others(self._for_others):
+            return self._run(waiting)
+
+    def _run(self, waiting: Sequence[str]) -> Sequence[str]:
         room = [ENDLESS] * len(self._options)
         endless = self._ground.trust.given or self._endless()
         done = 0

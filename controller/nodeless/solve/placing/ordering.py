@@ -25,6 +25,8 @@ from nodeless.solve.pods.rules import Tally
 Left = list[tuple[PodClass, Sequence[str]]]
 """The pods of each class for which there is no room."""
 _NOBODY: Mapping[PodClass, float] = MappingProxyType({})
+#: The part of a box in which rounds begin that keep pods where they are expected.
+_KEEPING = 0.25
 
 
 def queue(
@@ -135,18 +137,17 @@ def place_all(
     placements: dict[str, str] = {}
     aside = set(late)
     ordered = list(dict.fromkeys(turn.pods for turn in turns))
-    _keep(ordered, existing, places, placements)
+    _keep(ordered, existing, places, placements, shares)
     followers = followers_of(ordered)
     waiting: dict[PodClass, Sequence[str]] = {
         pods: [key for key in pods.pods if key not in placements] if placements else pods.pods
         for pods in ordered
     }
     for turn in served(turns, waiting):
-        if turn.pods in aside or not shares.may_begin(turn.pods):
+        if turn.pods in aside or not shares.begin(turn.pods):
             aside.add(turn.pods)
             continue
         keys = waiting[turn.pods]
-        shares.begin(turn.pods)
         now, later = keys[: turn.most], keys[len(keys) if turn.most is None else turn.most :]
         behind = [pods for pods in queued if waiting[pods]] if (queued := followers.get(turn.pods)) else []
         beside = room_beside(turn.pods, behind, waiting)
@@ -205,16 +206,13 @@ def _share(
     existing: Existing,
     packing: Packing,
     shares: Shares,
-    behind: int | None = None,
+    *,
+    again: bool = False,
 ) -> None:
-    """Room for the pods of a class within its share, or (`behind`: so many wait) within what is left."""
-    if not shares.may_begin(pods):
+    """Room for the pods of a class within its share, or (`again`) within what is left."""
+    if not (shares.begin_again(pods) if again else shares.begin(pods)):
         placed.aside.append((pods, keys))
         return
-    if behind is None:
-        shares.begin(pods)
-    else:
-        shares.begin_again(behind)
     with about(pods.pods):
         left = _place(pods, keys, existing, packing, placed.placements)
     over = shares.end(pods)
@@ -238,16 +236,24 @@ def _place_again(placed: Placed, existing: Existing, packing: Packing, shares: S
 def _place_those_aside(placed: Placed, existing: Existing, packing: Packing, shares: Shares) -> None:
     """Those that were set aside once more: they share what is left of the pass."""
     tried, placed.aside = placed.aside, []
-    for behind, (pods, keys) in zip(reversed(range(len(tried))), tried, strict=True):
-        _share(placed, pods, keys, existing, packing, shares, behind)
+    shares.try_again([pods for pods, _ in tried])
+    for pods, keys in tried:
+        _share(placed, pods, keys, existing, packing, shares, again=True)
 
 
 def _keep(
-    ordered: Sequence[PodClass], existing: Existing, places: Mapping[str, str], placements: dict[str, str]
+    ordered: Sequence[PodClass],
+    existing: Existing,
+    places: Mapping[str, str],
+    placements: dict[str, str],
+    shares: Shares,
 ) -> None:
-    """Pods stay where they are expected; rules may let some of them in only after others."""
-    progress = bool(places)
-    while progress:
+    """Pods stay where they are expected; rules may let some of them in only after others.
+
+    Each round may let in a single pod: no further one begins when rounds have taken their part of the box.
+    """
+    progress, end = bool(places), shares.meter.spent + _KEEPING * shares.box
+    while progress and shares.meter.spent <= end:
         kept = [existing.keep(pods, places, without=placements) for pods in ordered]
         for some in kept:
             placements.update(some)

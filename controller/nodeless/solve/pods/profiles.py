@@ -51,14 +51,18 @@ class Profiles:
         """Keys of the pods by shape and mark."""
         self._profiles: dict[tuple[PodShape, Mark], Profile] = {}
         self._selected: dict[Mark, tuple[Tally, ...]] = {}
-        #: Every tally, in the order in which it was first met.
-        self._tallies: dict[Tally, None] = {}
+        #: Every tally, in the order in which it was first met, with the namespaces whose pods look at it.
+        self._tallies: dict[Tally, set[str]] = {}
         if self.staying is not None:
             self._declare(carriers)
 
     @property
     def tallies(self) -> tuple[Tally, ...]:
         return tuple(self._tallies)
+
+    def of_namespace(self, tally: Tally, namespace: str) -> bool:
+        """Whether pods of a namespace look at a tally, or carry what it counts."""
+        return namespace in self._tallies[tally]
 
     def mark(self, pod: Pod) -> Mark:
         """What tells the pod apart from others of its shape."""
@@ -82,16 +86,20 @@ class Profiles:
     def _declare(self, carriers: Iterable[Pod]) -> None:
         declared: dict[tuple[PodShape, Mark], Rules] = {}
         for pod in carriers:
-            self._tallies.update(dict.fromkeys(carried(pod.shape, pod.namespace, self._namespaces)))
+            self._note(carried(pod.shape, pod.namespace, self._namespaces), pod.namespace)
         for shape, mark in self.groups:
             rules = rules_of(shape, mark[0], self._labels(mark), self._namespaces)
             declared[shape, mark] = rules = rules if self._wishes else rules.hard()
             own = carried(shape, mark[0], self._namespaces)
-            self._tallies.update(dict.fromkeys((*rules.tallies(), *own)))
+            self._note((*rules.tallies(), *own), mark[0])
         self._index = _index(tally for tally in self._tallies if not tally.carriers)
         self._repelling = _index(tally for tally in self._tallies if tally.carriers)
         for (shape, mark), rules in declared.items():
             self._profiles[shape, mark] = self._profile(shape, mark, rules)
+
+    def _note(self, tallies: Iterable[Tally], namespace: str) -> None:
+        for tally in tallies:
+            self._tallies.setdefault(tally, set()).add(namespace)
 
     def _profile(self, shape: PodShape, mark: Mark, rules: Rules) -> Profile:
         namespace, labels = mark[0], self._labels(mark)

@@ -43,6 +43,7 @@ class Topology:
         self.keys: tuple[str, ...] = tuple(sorted({tally.key for tally in profiles.tallies} - {HOSTNAME}))
         """The topology keys of any rule, without the hostname."""
         self._slots = tuple(slots)
+        self._profiles = profiles
         self._meter = meter
         self.counters = Counters(profiles.tallies, len(slots))
         places = places_of(snapshot, slots, self.keys) if profiles.tallies else {}
@@ -68,6 +69,10 @@ class Topology:
         """The keys of rules and tallies in order, without the hostname."""
         keys = {tally.key for tally in rules.tallies()} | {tally.key for tally in adds}
         return tuple(key for key in self.keys if key in keys)
+
+    def of_namespace(self, tallies: Iterable[Tally], namespace: str) -> list[Tally]:
+        """Those of some tallies that pods of a namespace look at, or carry what they count."""
+        return [tally for tally in tallies if self._profiles.of_namespace(tally, namespace)]
 
     def together_on_host(self, rules: Rules) -> bool:
         """Whether affinity keeps all pods of a group on one node."""
