@@ -111,6 +111,21 @@ def _detailed(call: Call, instance: dict[str, Any]) -> dict[str, Any]:
     return {**instance, **details, "Placement": placement, "NetworkInterfaces": interfaces}
 
 
+def describe_network_interfaces(call: Call) -> dict[str, Any]:
+    """ec2.DescribeNetworkInterfaces, with what the launch template asked of an instance's interfaces."""
+    answer = call.forward()
+    answer["NetworkInterfaces"] = [_shaped(call, each) for each in answer["NetworkInterfaces"]]
+    return answer
+
+
+def _shaped(call: Call, interface: dict[str, Any]) -> dict[str, Any]:
+    attachment = interface.get("Attachment") or {}
+    details = call.state.instance_details.get(attachment.get("InstanceId", ""), {})
+    told: list[dict[str, Any]] = details.get("NetworkInterfaces", [])
+    place = attachment.get("DeviceIndex", 0)
+    return {**interface, **(told[place] if place < len(told) else {})}
+
+
 def describe_spot_instance_requests(call: Call) -> dict[str, Any]:
     """ec2.DescribeSpotInstanceRequests, by id or all."""
     known = call.state.spot_requests
@@ -149,6 +164,7 @@ HANDLERS: Handlers = {
     ("ec2", "DescribeImages"): _paged("Images", 1000),
     ("ec2", "DescribeInstances"): describe_instances,
     ("ec2", "DescribeInstanceStatus"): describe_instance_status,
+    ("ec2", "DescribeNetworkInterfaces"): describe_network_interfaces,
     ("ec2", "DescribeSecurityGroups"): _paged("SecurityGroups", 1000),
     ("ec2", "DescribeSpotInstanceRequests"): describe_spot_instance_requests,
     ("ec2", "DescribeSubnets"): _paged("Subnets", 1000),
