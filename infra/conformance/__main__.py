@@ -22,7 +22,7 @@ from infra.conformance.modules import (
     go_command,
     unpacked,
 )
-from infra.conformance.reasons import not_here
+from infra.conformance.reasons import explained, not_here
 from infra.conformance.results import Results, keep_result, page, read_results, results_file, write_results
 from infra.conformance.specs import Outcome, Result, Spec, SuiteFailed, run_spec, specs_of
 from infra.local.cache import cache_directory
@@ -129,6 +129,7 @@ def _run_specs(
                 result = run_spec(
                     binaries[spec.suite], spec, folder, variables(environment), options.seconds, log
                 )
+                result = explained(spec, result)
                 keep_result(file, spec.name, result)
                 report(f"{result.outcome:8} {result.seconds:4.0f} s  {spec.name}  {result.message}")
                 usable = clean(environment)

@@ -1,11 +1,11 @@
-"""Specs that cannot run here, and why: real hardware, real images, or more machines than one."""
+"""Specs that cannot run here, and why; and specs that fail where this controller differs on purpose."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 
-from infra.conformance.specs import Spec
+from infra.conformance.specs import Outcome, Result, Spec
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,10 +21,26 @@ class NotHere:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What docs/compatibility.md says that this controller does otherwise.
+
+    Attributes:
+        pattern: A regular expression, searched for in a spec's name (`suite: text`).
+        failure: A regular expression, searched for in its failure: another one is a failure still.
+        reason: What is different, in a sentence.
+    """
+
+    pattern: str
+    failure: str
+    reason: str
+
+
 NOT_HERE: tuple[NotHere, ...] = (
     NotHere(r"^ipv6: ", "the local cluster has IPv4 alone"),
     NotHere(r"^localzone: ", "the local AWS has no local zones"),
     NotHere(r"^scale: ", "hundreds of nodes: `make soak` is the test of that size here"),
+    NotHere(r"^(integration|scheduling): .* EFAs? ", "device plugins need the devices"),
     NotHere(
         r"^integration: Extended Resources .* requests "
         r"(nvidia\.com/gpu|amd\.com/gpu|aws\.amazon\.com/neuron|habana\.ai/gaudi|vpc\.amazonaws\.com/efa)",
@@ -36,3 +52,24 @@ NOT_HERE: tuple[NotHere, ...] = (
 def not_here(spec: Spec) -> str:
     """Why a spec is left out; empty when it is run."""
     return next((each.reason for each in NOT_HERE if re.search(each.pattern, spec.name)), "")
+
+
+_HINTS = "messages of conditions begin with Karpenter's words, and go on with what was looked for and a hint"
+_READY = "the message of Ready is that of the first condition that is not true, not its name"
+
+DIFFERENCES: tuple[Difference, ...] = (
+    Difference(
+        r"^integration: NodeClass IAM Permissions ", r"to equal <string>: ValidationSucceeded=False", _READY
+    ),
+    Difference(r"^(integration|ami): ", r"to equal <string>: \w+Selector did not match any", _HINTS),
+)
+
+
+def explained(spec: Spec, result: Result) -> Result:
+    """The result; a failure for a documented difference says so."""
+    if result.outcome != Outcome.FAIL:
+        return result
+    for each in DIFFERENCES:
+        if re.search(each.pattern, spec.name) and re.search(each.failure, result.message):
+            return Result(Outcome.DIFFERS, result.seconds, each.reason)
+    return result

@@ -57,7 +57,8 @@ def page(module: Module, specs: Iterable[Spec], results: Mapping[str, Result]) -
         "",
         f"`make conformance` runs the suites of `{module}` against this controller in the local environment",
         "and writes this page. Their assertions are compared with the published archive before they are",
-        "built; only environment code is adapted, as listed at the end. A line without a result was not run.",
+        "built; only environment code is adapted, as listed at the end. A line without a result was not run;",
+        "`differs` is a failure for a difference that [compatibility.md](compatibility.md) tells of.",
         "",
         *_summary(listed, results),
     ]
@@ -76,7 +77,10 @@ def page(module: Module, specs: Iterable[Spec], results: Mapping[str, Result]) -
 
 
 def _summary(specs: tuple[Spec, ...], results: Mapping[str, Result]) -> list[str]:
-    lines = ["| suite | specs | pass | fail | not here | not run yet |", "|---|---|---|---|---|---|"]
+    lines = [
+        "| suite | specs | pass | fail | differs | not here | not run yet |",
+        "|---|---|---|---|---|---|---|",
+    ]
     for suite in (*dict.fromkeys(spec.suite for spec in specs), ""):
         own = [spec for spec in specs if suite in ("", spec.suite)]
         counts = Counter(results[spec.name].outcome for spec in own if spec.name in results)

@@ -21,6 +21,10 @@ from infra.local.processes import spawn
 _GRACE = 90.0
 #: Seconds that a spec, and then each step of its clean-up, has once its bound is reached.
 _STEP_GRACE = 10
+#: Of a spec that passed in an ordered container, whose closing check counts what all of its specs did.
+_ALONE = "by itself: what its container asserts after all of its specs was not looked at"
+#: Characters that are kept of a failure.
+_LONGEST = 400
 _SPECIAL = re.compile(r"([\\.+*?()|\[\]{}^$])")
 
 
@@ -29,6 +33,7 @@ class Outcome(StrEnum):
 
     PASS = "pass"
     FAIL = "fail"
+    DIFFERS = "differs"
     NOT_HERE = "not here"
 
 
@@ -119,7 +124,10 @@ def run_spec(
 
 
 def read_result(document: list[dict[str, Any]], spec: Spec) -> Result:
-    """What a report of ginkgo says of a spec; whatever failed around it counts as its own failure."""
+    """What a report of ginkgo says of a spec; whatever failed around it counts as its own failure.
+
+    But what an ordered container asserts when all of its specs have run: the others have not.
+    """
     failure = ""
     for described, entry in _entries(document):
         ours = _is_spec(entry) and described == spec.description and _text(entry) == spec.text
@@ -129,6 +137,8 @@ def read_result(document: list[dict[str, Any]], spec: Spec) -> Result:
             return Result(outcome, entry["RunTime"] / 1e9, "" if state == "passed" else "pending upstream")
         if ours and state == "skipped" and _message(entry):
             return Result(Outcome.NOT_HERE, entry["RunTime"] / 1e9, _message(entry))
+        if ours and (entry.get("Failure") or {}).get("FailureNodeType") == "AfterAll":
+            return Result(Outcome.PASS, entry["RunTime"] / 1e9, _ALONE)
         if ours and state != "skipped":
             return Result(Outcome.FAIL, entry["RunTime"] / 1e9, _message(entry) or state)
         if not _is_spec(entry) and state not in {"passed", "skipped"}:
@@ -159,4 +169,10 @@ def _message(entry: Mapping[str, Any]) -> str:
     said = " ".join(" ".join((str(failure.get("Message", "")), *map(str, waiting))).split())
     where = failure.get("Location") or {}
     file = Path(str(where.get("FileName", ""))).name
-    return f"{said[:300]} ({file}:{where.get('LineNumber', 0)})" if said and file else said[:300]
+    said = _shortened(said)
+    return f"{said} ({file}:{where.get('LineNumber', 0)})" if said and file else said
+
+
+def _shortened(text: str) -> str:
+    """Beginning and end of a long failure: what was expected comes last."""
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} … {text[-_LONGEST // 2 :]}"

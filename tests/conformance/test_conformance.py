@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from infra.conformance.adaptations import ADAPTATIONS, Adaptation, AdaptationFailed, adapted
 from infra.conformance.modules import Module, ModuleUnusable, Source, assert_as_published, unpacked
-from infra.conformance.reasons import not_here
+from infra.conformance.reasons import explained, not_here
 from infra.conformance.results import page, read_results, write_results
 from infra.conformance.specs import Outcome, Result, Spec, read_result
 
@@ -103,6 +103,14 @@ def entry(state, text=SPEC.text, kind="It", message=""):
     [
         ([entry("passed")], Result(Outcome.PASS, 3.0)),
         ([entry("failed", message="no\n node")], Result(Outcome.FAIL, 3.0, "no node (suite_test.go:7)")),
+        (
+            [entry("failed", message="no label") | {"Failure": {"FailureNodeType": "AfterAll"}}],
+            Result(
+                Outcome.PASS,
+                3.0,
+                "by itself: what its container asserts after all of its specs was not looked at",
+            ),
+        ),
         ([entry("panicked")], Result(Outcome.FAIL, 3.0, "panicked")),
         ([entry("timedout", message="slow")], Result(Outcome.FAIL, 3.0, "slow (suite_test.go:7)")),
         ([entry("interrupted")], Result(Outcome.FAIL, 3.0, "interrupted")),
@@ -132,10 +140,37 @@ def test_results_outlive_a_run_and_the_page_counts_every_spec(tmp_path):
     write_results(file, results)
     assert read_results(file) == results
     text = page(MODULE, [SPEC, *others], read_results(file))
-    assert "| all | 4 | 1 | 1 | 1 | 1 |" in text
-    assert "| drift | 2 | 1 | 1 | 0 | 0 |" in text
+    assert "| all | 4 | 1 | 1 | 0 | 1 | 1 |" in text
+    assert "| drift | 2 | 1 | 1 | 0 | 0 | 0 |" in text
     assert "| b | fail | 61 | a \\| b |" in text
     assert all(each.reason in text for each in ADAPTATIONS)
+
+
+@given(st.text(max_size=2000))
+def test_a_long_failure_keeps_its_end_where_the_expectation_stands(text):
+    text = " ".join(text.split())
+    entries = [entry("failed", message=f"Expected {text} to equal three")]
+    result = read_result([{"SuiteDescription": "Drift", "SpecReports": entries}], SPEC)
+    assert result.message.startswith("Expected") and "to equal three (suite" in result.message
+    assert len(result.message) < 500
+
+
+@pytest.mark.parametrize(
+    ("name", "message", "outcome"),
+    [
+        (
+            "ami: AMI x",
+            "… to equal <string>: AMISelector did not match any AMIs (suite_test.go:1)",
+            "differs",
+        ),
+        ("drift: AMI x", "… to equal <string>: AMISelector did not match any AMIs (suite_test.go:1)", "fail"),
+        ("ami: AMI x", "expected a node (suite_test.go:1)", "fail"),
+    ],
+)
+def test_a_failure_is_a_difference_only_where_both_spec_and_failure_are_those_told_of(name, message, outcome):
+    suite, _, text = name.partition(": ")
+    assert explained(Spec(suite, "", text), Result(Outcome.FAIL, 1.0, message)).outcome == outcome
+    assert explained(Spec(suite, "", text), Result(Outcome.PASS, 1.0)).outcome == Outcome.PASS
 
 
 def test_specs_are_left_out_for_a_reason_only():
