@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import pulumi
@@ -307,3 +308,106 @@ def _may_fill(queue: str) -> str:
         "Resource": queue,
     }
     return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+
+
+def movable(after: bool) -> None:
+    """What pulumi-aws changes in place though it looks like another resource."""
+    options = on_aws()
+    made = [aws_sdk.ec2.Vpc(f"net-{n}", cidr_block=f"10.{n}.0.0/16", opts=options) for n in range(2)]
+    vpc = made[0]
+    aws_sdk.ec2.InternetGateway("way-out", vpc_id=made[after].id, opts=options)
+    subnet = aws_sdk.ec2.Subnet("subnet", vpc_id=vpc.id, cidr_block="10.0.0.0/24", opts=options)
+    tables = [aws_sdk.ec2.RouteTable(f"table-{n}", vpc_id=vpc.id, opts=options) for n in range(2)]
+    aws_sdk.ec2.RouteTableAssociation(
+        "association", subnet_id=subnet.id, route_table_id=tables[after].id, opts=options
+    )
+    aws_sdk.ec2.VpcEndpoint(
+        "endpoint",
+        vpc_id=vpc.id,
+        service_name="com.amazonaws.us-east-1.sts",
+        vpc_endpoint_type="Interface",
+        subnet_ids=[subnet.id],
+        private_dns_enabled=after,
+        opts=options,
+    )
+    group = aws_sdk.ec2.SecurityGroup("group", vpc_id=vpc.id, opts=options)
+    aws_sdk.ec2.SecurityGroupRule(
+        "rule",
+        type="ingress",
+        security_group_id=group.id,
+        protocol="tcp",
+        from_port=443,
+        to_port=443,
+        cidr_blocks=["10.0.0.0/8"],
+        description=f"web {after}",
+        opts=options,
+    )
+    boundary = aws_sdk.iam.Policy("boundary", policy=json.dumps(ANYTHING), opts=options)
+    aws_sdk.iam.Role(
+        "role",
+        name="shop-bound",
+        assume_role_policy=TRUST,
+        permissions_boundary=boundary.arn if after else None,
+        opts=options,
+    )
+
+
+ANYTHING = {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}
+MOVED = {"way-out", "association", "endpoint", "rule", "role"}
+
+
+def test_what_the_real_provider_changes_in_place_is_changed_in_place_and_back(
+    shop: Shop, aws: LocalAws
+) -> None:
+    shop.program = lambda: movable(after=False)
+    shop.stack.up()
+    for after in (True, False):
+        shop.program = partial(movable, after)
+        steps: list[ResourceStep] = []
+        shop.stack.up(steps.append)
+        assert {(each.operation, each.name) for each in steps} == {("update", name) for name in MOVED}
+        assert set(shop.stack.up()) == {"same"}, after
+        role = aws.client("iam").get_role(RoleName="shop-bound")["Role"]
+        assert ("PermissionsBoundary" in role) == after
+        (gateway,) = aws.client("ec2").describe_internet_gateways(
+            Filters=[{"Name": "attachment.state", "Values": ["available"]}]
+        )["InternetGateways"][-1:]
+        assert vpcs(aws)[gateway["Attachments"][0]["VpcId"]] == f"10.{int(after)}.0.0/16"
+
+
+def test_a_key_for_secrets_is_given_to_a_cluster_in_place_and_is_never_taken_away(
+    shop: Shop, aws: LocalAws
+) -> None:
+    key = "arn:aws:kms:us-east-1:123456789012:key/one"
+
+    def program(*, encrypted: bool) -> None:
+        options = on_aws()
+        vpc = aws_sdk.ec2.Vpc("net", cidr_block="10.0.0.0/16", opts=options)
+        subnets = [
+            aws_sdk.ec2.Subnet(
+                f"subnet-{zone}",
+                vpc_id=vpc.id,
+                cidr_block=f"10.0.{number}.0/24",
+                availability_zone=f"us-east-1{zone}",
+                opts=options,
+            )
+            for number, zone in enumerate("ab")
+        ]
+        role = aws_sdk.iam.Role("role", assume_role_policy=TRUST, opts=options)
+        aws_sdk.eks.Cluster(
+            "cluster",
+            name="shop",
+            role_arn=role.arn,
+            vpc_config={"subnet_ids": [each.id for each in subnets]},
+            encryption_config={"provider": {"key_arn": key}, "resources": ["secrets"]} if encrypted else None,
+            opts=options,
+        )
+
+    shop.program = lambda: program(encrypted=False)
+    shop.stack.up()
+    shop.program = lambda: program(encrypted=True)
+    assert shop.stack.up()["update"] == 1
+    (given,) = aws.client("eks").describe_cluster(name="shop")["cluster"]["encryptionConfig"]
+    assert given["provider"]["keyArn"] == key
+    shop.program = lambda: program(encrypted=False)
+    assert shop.stack.preview()["replace"] == 1

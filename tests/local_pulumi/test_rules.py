@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from google.protobuf import json_format, struct_pb2
 
 from infra.local.pulumi import wire
 from infra.local.pulumi.aws.provider import RESOURCES
+from infra.local.pulumi.aws.replacement import FORCE_NEW
 from infra.local.pulumi.eks.cluster import refuse
 from infra.local.pulumi.kubernetes import objects
 from infra.local.pulumi.kubernetes.replacement import Mutable
@@ -71,6 +73,56 @@ def test_which_change_replaces(token: str, key: str, replaces: bool) -> None:
     difference = RESOURCES[token].compare({key: "old"}, {key: "new"})
     assert difference.changed == (key,)
     assert difference.replaces == ((key,) if replaces else ())
+
+
+@pytest.mark.parametrize(
+    ("token", "old", "new", "replaces"),
+    [
+        ("aws:eks/cluster:Cluster", {}, {"encryptionConfig": {"resources": ["secrets"]}}, False),
+        ("aws:eks/cluster:Cluster", {"encryptionConfig": {"resources": ["secrets"]}}, {}, True),
+        (
+            "aws:eks/cluster:Cluster",
+            {"accessConfig": {"authenticationMode": "CONFIG_MAP"}},
+            {"accessConfig": {"authenticationMode": "API_AND_CONFIG_MAP"}},
+            False,
+        ),
+        (
+            "aws:eks/cluster:Cluster",
+            {"accessConfig": {"bootstrapClusterCreatorAdminPermissions": True}},
+            {"accessConfig": {"bootstrapClusterCreatorAdminPermissions": False}},
+            True,
+        ),
+        (
+            "aws:eks/cluster:Cluster",
+            {"kubernetesNetworkConfig": {"ipFamily": "ipv4"}},
+            {"kubernetesNetworkConfig": {"ipFamily": "ipv6"}},
+            True,
+        ),
+        ("aws:ec2/vpc:Vpc", {"instanceTenancy": "dedicated"}, {"instanceTenancy": "default"}, False),
+        ("aws:ec2/vpc:Vpc", {"instanceTenancy": "default"}, {"instanceTenancy": "dedicated"}, True),
+        (
+            "aws:ec2/vpcEndpoint:VpcEndpoint",
+            {"vpcEndpointType": "Interface", "privateDnsEnabled": False},
+            {"vpcEndpointType": "Interface", "privateDnsEnabled": True},
+            False,
+        ),
+        ("aws:ec2/vpcEndpoint:VpcEndpoint", {}, {"privateDnsEnabled": True}, True),
+    ],
+)
+def test_which_value_of_an_input_replaces(
+    token: str, old: dict[str, Any], new: dict[str, Any], replaces: bool
+) -> None:
+    assert bool(RESOURCES[token].compare(old, new).replaces) == replaces
+
+
+@pytest.mark.parametrize("token", RESOURCES)
+def test_every_input_of_aws_is_carried_out_as_the_rule_of_the_real_provider_says(token: str) -> None:
+    """A type without a rule, or an input on neither list or on both, fails here."""
+    resource, rule = RESOURCES[token], FORCE_NEW[token]
+    assert (resource.required | resource.optional) - resource.in_place == rule.inputs
+    assert rule.conditions.keys() <= resource.in_place
+    assert resource.conditions == rule.conditions
+    assert re.fullmatch(r"[a-z0-9]+/\w+\.go", rule.source)
 
 
 def test_the_old_one_goes_first_only_where_it_bears_the_name() -> None:

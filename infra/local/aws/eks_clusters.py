@@ -165,7 +165,7 @@ def update_cluster_config(call: Call) -> dict[str, Any]:
     record = cluster_of(call, "name")
     changes: dict[str, object] = {}
     for name, value in call.parameters.items():
-        if name in {"accessConfig", "resourcesVpcConfig"}:
+        if name in {"accessConfig", "resourcesVpcConfig", "kubernetesNetworkConfig"}:
             record.cluster[name] = {**record.cluster[name], **value}
             changes |= value
         elif name in _KEPT:
@@ -174,6 +174,16 @@ def update_cluster_config(call: Call) -> dict[str, Any]:
     kinds = {"accessConfig": "AccessConfigUpdate", "resourcesVpcConfig": "EndpointAccessUpdate"}
     kind = next((kinds[name] for name in kinds if name in call.parameters), "LoggingUpdate")
     return updated(record, kind, changes)
+
+
+def associate_encryption_config(call: Call) -> dict[str, Any]:
+    """eks.AssociateEncryptionConfig: once, and for good."""
+    record = cluster_of(call, "clusterName")
+    if record.cluster.get("encryptionConfig"):
+        raise invalid("The cluster already has an encryption configuration")
+    wanted = call.parameters["encryptionConfig"]
+    record.cluster["encryptionConfig"] = wanted
+    return updated(record, "AssociateEncryptionConfig", {"EncryptionConfig": wanted})
 
 
 def describe_update(call: Call) -> dict[str, Any]:
@@ -303,6 +313,7 @@ HANDLERS: Handlers = {
     ("eks", "DeleteCluster"): delete_cluster,
     ("eks", "UpdateClusterVersion"): update_cluster_version,
     ("eks", "UpdateClusterConfig"): update_cluster_config,
+    ("eks", "AssociateEncryptionConfig"): associate_encryption_config,
     ("eks", "DescribeUpdate"): describe_update,
     ("eks", "ListUpdates"): list_updates,
     ("eks", "TagResource"): tag_resource,

@@ -11,7 +11,7 @@ nobody sees. The gRPC side stands in `provider`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, ClassVar, Generic, TypeVar
@@ -108,6 +108,8 @@ class Resource(ABC, Generic[BackendT]):
     optional: ClassVar[frozenset[str]] = frozenset()
     #: Inputs whose change is carried out in place; a change of any other one replaces the resource.
     in_place: ClassVar[frozenset[str]] = frozenset()
+    #: Of those, the ones some changes of which replace after all: whether one from old to new inputs does.
+    conditions: ClassVar[Mapping[str, Callable[[Inputs, Inputs], bool]]] = {}
     #: Outputs that are known only after the resource was made.
     computed: ClassVar[tuple[str, ...]] = ()
     #: The input that is a unique physical name, generated when the program gives none.
@@ -132,10 +134,15 @@ class Resource(ABC, Generic[BackendT]):
         """What separates two sets of inputs of one resource."""
         keys = sorted((old.keys() | new.keys()) - {DEFAULTS})
         changed = tuple(key for key in keys if old.get(key) != new.get(key))
-        replaces = tuple(key for key in changed if key not in self.in_place)
+        replaces = tuple(key for key in changed if self.replaced_by(key, old, new))
         name = self.physical_name
         taken = name is not None and name not in new.get(DEFAULTS, []) and old.get(name) == new.get(name)
         return Difference(changed, replaces, delete_first=bool(replaces) and taken)
+
+    def replaced_by(self, key: str, old: Inputs, new: Inputs) -> bool:
+        """Whether the change of one input replaces the resource."""
+        condition = self.conditions.get(key)
+        return key not in self.in_place or (condition is not None and condition(old, new))
 
     def foresee(self, inputs: Inputs) -> Outputs:
         """The outputs a preview can promise: the inputs, and unknowns for what is computed."""

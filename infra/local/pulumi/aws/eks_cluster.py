@@ -9,6 +9,7 @@ from infra.local.pulumi import wire
 from infra.local.pulumi.aws.clients import AwsClients, unless_gone
 from infra.local.pulumi.aws.ec2 import present, with_tags
 from infra.local.pulumi.aws.eks_common import EksResource, instant, or_none, wait
+from infra.local.pulumi.aws.replacement import FORCE_NEW
 from infra.local.pulumi.resources import Inputs, Outputs
 
 #: Where the program's `vpcConfig` and boto3's `resourcesVpcConfig` agree letter by letter.
@@ -38,7 +39,18 @@ class Cluster(EksResource):
             "tags",
         }
     )
-    in_place = frozenset({"version", "vpcConfig", "accessConfig", "enabledClusterLogTypes", "tags"})
+    in_place = frozenset(
+        {
+            "version",
+            "vpcConfig",
+            "accessConfig",
+            "enabledClusterLogTypes",
+            "encryptionConfig",
+            "kubernetesNetworkConfig",
+            "tags",
+        }
+    )
+    conditions = FORCE_NEW[token].conditions
     computed = (
         "arn",
         "endpoint",
@@ -115,9 +127,16 @@ class Cluster(EksResource):
             ("vpcConfig", "resourcesVpcConfig", _vpc_config(new["vpcConfig"])),
             ("accessConfig", "accessConfig", _access_update(new)),
             ("enabledClusterLogTypes", "logging", _logging(new)),
+            ("kubernetesNetworkConfig", "kubernetesNetworkConfig", _network_update(new)),
         ):
             if old.get(key) != new.get(key):
                 changes.append(self._change(backend, identity, argument, value))
+        if "encryptionConfig" in new and old.get("encryptionConfig") != new["encryptionConfig"]:
+            changes.append(
+                lambda: backend.eks.associate_encryption_config(
+                    clusterName=identity, encryptionConfig=[new["encryptionConfig"]]
+                )
+            )
         for change in changes:  # EKS carries out one update of a cluster at a time
             change()
             wait(lambda: _cluster(backend, identity), f"cluster {identity}", "ACTIVE")
@@ -139,6 +158,12 @@ def _access_update(inputs: Inputs) -> dict[str, Any]:
     """Only the mode of an existing cluster can change."""
     mode = inputs.get("accessConfig", {}).get("authenticationMode")
     return {"authenticationMode": mode} if mode else {}
+
+
+def _network_update(inputs: Inputs) -> dict[str, Any]:
+    """Of the network only whether EKS balances load can change."""
+    network = inputs.get("kubernetesNetworkConfig") or {}
+    return present(elasticLoadBalancing=network.get("elasticLoadBalancing"))
 
 
 def _logging(inputs: Inputs) -> dict[str, Any]:

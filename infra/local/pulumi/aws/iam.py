@@ -31,7 +31,14 @@ class Role(Resource[AwsClients]):
         }
     )
     in_place = frozenset(
-        {"assumeRolePolicy", "description", "maxSessionDuration", "forceDetachPolicies", "tags"}
+        {
+            "assumeRolePolicy",
+            "description",
+            "maxSessionDuration",
+            "permissionsBoundary",
+            "forceDetachPolicies",
+            "tags",
+        }
     )
     computed = ("arn", "uniqueId", "createDate", "tagsAll")
     physical_name = "name"
@@ -74,6 +81,8 @@ class Role(Resource[AwsClients]):
                     MaxSessionDuration=new.get("maxSessionDuration"),
                 )
             )
+        if old.get("permissionsBoundary") != new.get("permissionsBoundary"):
+            self._set_boundary(backend, identity, new.get("permissionsBoundary"))
         removed, added = changed_tags(old.get("tags"), new.get("tags"))
         if removed:
             backend.iam.untag_role(RoleName=identity, TagKeys=removed)
@@ -84,6 +93,13 @@ class Role(Resource[AwsClients]):
         if state.get("forceDetachPolicies"):
             self._detach_all(backend, identity)
         unless_gone(backend.iam.delete_role, RoleName=identity)
+
+    @staticmethod
+    def _set_boundary(backend: AwsClients, identity: str, boundary: str | None) -> None:
+        if boundary is None:
+            backend.iam.delete_role_permissions_boundary(RoleName=identity)
+        else:
+            backend.iam.put_role_permissions_boundary(RoleName=identity, PermissionsBoundary=boundary)
 
     @staticmethod
     def _detach_all(backend: AwsClients, identity: str) -> None:
@@ -253,7 +269,7 @@ class OpenIdConnectProvider(Resource[AwsClients]):
     token = "aws:iam/openIdConnectProvider:OpenIdConnectProvider"
     required = frozenset({"url", "clientIdLists"})
     optional = frozenset({"thumbprintLists", "tags"})
-    in_place = frozenset({"thumbprintLists", "tags"})
+    in_place = frozenset({"clientIdLists", "thumbprintLists", "tags"})
     computed = ("arn", "tagsAll")
 
     def create(self, backend: AwsClients, inputs: Inputs) -> str:
@@ -275,6 +291,15 @@ class OpenIdConnectProvider(Resource[AwsClients]):
         if "thumbprintLists" in new and old.get("thumbprintLists") != new["thumbprintLists"]:
             backend.iam.update_open_id_connect_provider_thumbprint(
                 OpenIDConnectProviderArn=identity, ThumbprintList=new["thumbprintLists"]
+            )
+        before, after = set(old.get("clientIdLists", [])), set(new["clientIdLists"])
+        for client in sorted(after - before):
+            backend.iam.add_client_id_to_open_id_connect_provider(
+                OpenIDConnectProviderArn=identity, ClientID=client
+            )
+        for client in sorted(before - after):
+            backend.iam.remove_client_id_from_open_id_connect_provider(
+                OpenIDConnectProviderArn=identity, ClientID=client
             )
         removed, added = changed_tags(old.get("tags"), new.get("tags"))
         if removed:

@@ -7,6 +7,7 @@ from typing import Any
 
 from infra.local.pulumi.aws.clients import AwsClients, unless_gone
 from infra.local.pulumi.aws.ec2 import Ec2Resource, arn, present, tag_specifications, with_tags
+from infra.local.pulumi.aws.replacement import FORCE_NEW
 from infra.local.pulumi.resources import Inputs, Outputs, ResourceFailed
 
 _POLL_SECONDS = 0.1
@@ -18,7 +19,8 @@ class Vpc(Ec2Resource):
     token = "aws:ec2/vpc:Vpc"
     required = frozenset({"cidrBlock"})
     optional = frozenset({"enableDnsHostnames", "enableDnsSupport", "instanceTenancy", "tags"})
-    in_place = frozenset({"enableDnsHostnames", "enableDnsSupport", "tags"})
+    in_place = frozenset({"enableDnsHostnames", "enableDnsSupport", "instanceTenancy", "tags"})
+    conditions = FORCE_NEW[token].conditions
     computed = ("arn", "ownerId", "defaultSecurityGroupId", "mainRouteTableId", "tagsAll")
 
     def create(self, backend: AwsClients, inputs: Inputs) -> str:
@@ -55,6 +57,8 @@ class Vpc(Ec2Resource):
     def update(self, backend: AwsClients, identity: str, old: Inputs, new: Inputs) -> None:
         super().update(backend, identity, old, new)
         self._set_dns(backend, identity, old, new)
+        if old.get("instanceTenancy") != new.get("instanceTenancy"):
+            backend.ec2.modify_vpc_tenancy(VpcId=identity, InstanceTenancy="default")
 
     def delete(self, backend: AwsClients, identity: str, state: Inputs) -> None:
         unless_gone(backend.ec2.delete_vpc, VpcId=identity)
@@ -123,6 +127,7 @@ class Subnet(Ec2Resource):
 class InternetGateway(Ec2Resource):
     token = "aws:ec2/internetGateway:InternetGateway"
     optional = frozenset({"vpcId", "tags"})
+    in_place = optional
     computed = ("arn", "ownerId", "tagsAll")
 
     def create(self, backend: AwsClients, inputs: Inputs) -> str:
@@ -145,13 +150,25 @@ class InternetGateway(Ec2Resource):
             inputs, {"arn": arn(backend, "internet-gateway", identity), "ownerId": backend.account}
         )
 
+    def update(self, backend: AwsClients, identity: str, old: Inputs, new: Inputs) -> None:
+        super().update(backend, identity, old, new)
+        if old.get("vpcId") != new.get("vpcId"):
+            self._detach(backend, identity)
+            self.finish(backend, identity, new)
+
     def delete(self, backend: AwsClients, identity: str, state: Inputs) -> None:
+        if self._detach(backend, identity):
+            backend.ec2.delete_internet_gateway(InternetGatewayId=identity)
+
+    @staticmethod
+    def _detach(backend: AwsClients, identity: str) -> bool:
+        """Whether the gateway is still there; it has no VPC any more then."""
         reply = unless_gone(backend.ec2.describe_internet_gateways, InternetGatewayIds=[identity])
         if reply is None:
-            return
+            return False
         for attachment in reply["InternetGateways"][0].get("Attachments", []):
             backend.ec2.detach_internet_gateway(InternetGatewayId=identity, VpcId=attachment["VpcId"])
-        backend.ec2.delete_internet_gateway(InternetGatewayId=identity)
+        return True
 
 
 class Eip(Ec2Resource):

@@ -7,6 +7,7 @@ from typing import Any
 
 from infra.local.pulumi.aws.clients import AwsClients, unless_gone
 from infra.local.pulumi.aws.ec2 import Ec2Resource, arn, present, tag_specifications, with_tags
+from infra.local.pulumi.aws.replacement import FORCE_NEW
 from infra.local.pulumi.resources import Inputs, Outputs, Resource, ResourceFailed
 
 #: Where a route leads: the input and EC2's parameter. Exactly one is given.
@@ -81,6 +82,7 @@ class Route(Resource[AwsClients]):
 class RouteTableAssociation(Resource[AwsClients]):
     token = "aws:ec2/routeTableAssociation:RouteTableAssociation"
     required = frozenset({"routeTableId", "subnetId"})
+    in_place = frozenset({"routeTableId"})
 
     def create(self, backend: AwsClients, inputs: Inputs) -> str:
         reply = backend.ec2.associate_route_table(
@@ -89,12 +91,28 @@ class RouteTableAssociation(Resource[AwsClients]):
         return str(reply["AssociationId"])
 
     def read(self, backend: AwsClients, identity: str, inputs: Inputs) -> Outputs | None:
-        table = _table(backend, inputs["routeTableId"])
-        associations = table["Associations"] if table else []
-        return {} if any(a["RouteTableAssociationId"] == identity for a in associations) else None
+        return None if self._association(backend, inputs) is None else {}
+
+    def update(self, backend: AwsClients, identity: str, old: Inputs, new: Inputs) -> None:
+        association = self._association(backend, old)
+        if association is not None:
+            backend.ec2.replace_route_table_association(
+                AssociationId=association, RouteTableId=new["routeTableId"]
+            )
 
     def delete(self, backend: AwsClients, identity: str, state: Inputs) -> None:
-        unless_gone(backend.ec2.disassociate_route_table, AssociationId=identity)
+        association = self._association(backend, state)
+        if association is not None:
+            unless_gone(backend.ec2.disassociate_route_table, AssociationId=association)
+
+    @staticmethod
+    def _association(backend: AwsClients, inputs: Inputs) -> str | None:
+        """Its id on AWS, which another table changes: a subnet has one association."""
+        table = _table(backend, inputs["routeTableId"])
+        for each in table["Associations"] if table else []:
+            if each.get("SubnetId") == inputs["subnetId"]:
+                return str(each["RouteTableAssociationId"])
+        return None
 
 
 class VpcEndpoint(Ec2Resource):
@@ -113,7 +131,10 @@ class VpcEndpoint(Ec2Resource):
             "tags",
         }
     )
-    in_place = frozenset({"routeTableIds", "subnetIds", "securityGroupIds", "policy", "tags"})
+    in_place = frozenset(
+        {"routeTableIds", "subnetIds", "securityGroupIds", "privateDnsEnabled", "policy", "tags"}
+    )
+    conditions = FORCE_NEW[token].conditions
     computed = ("arn", "ownerId", "state", "tagsAll")
 
     def create(self, backend: AwsClients, inputs: Inputs) -> str:
@@ -159,6 +180,8 @@ class VpcEndpoint(Ec2Resource):
             arguments |= {f"Remove{plural}": sorted(before - after)} if before - after else {}
         if old.get("policy") != new.get("policy"):
             arguments |= {"PolicyDocument": new["policy"]} if "policy" in new else {"ResetPolicy": True}
+        if old.get("privateDnsEnabled") != new.get("privateDnsEnabled"):
+            arguments["PrivateDnsEnabled"] = bool(new.get("privateDnsEnabled"))
         if arguments:
             backend.ec2.modify_vpc_endpoint(VpcEndpointId=identity, **arguments)
 

@@ -75,6 +75,7 @@ class SecurityGroupRule(Resource[AwsClients]):
     token = "aws:ec2/securityGroupRule:SecurityGroupRule"
     required = frozenset({"type", "securityGroupId", "protocol", "fromPort", "toPort"})
     optional = _RULE_SOURCES | {"sourceSecurityGroupId", "description"}
+    in_place = frozenset({"description"})
 
     def create(self, backend: AwsClients, inputs: Inputs) -> str:
         _authorize(backend, inputs["type"], inputs["securityGroupId"], [self._rule(inputs)])
@@ -82,6 +83,10 @@ class SecurityGroupRule(Resource[AwsClients]):
 
     def read(self, backend: AwsClients, identity: str, inputs: Inputs) -> Outputs | None:
         return None if _group(backend, inputs["securityGroupId"]) is None else {}
+
+    def update(self, backend: AwsClients, identity: str, old: Inputs, new: Inputs) -> None:
+        call = getattr(backend.ec2, f"update_security_group_rule_descriptions_{new['type']}")
+        call(GroupId=new["securityGroupId"], IpPermissions=[self._rule(new)])
 
     def delete(self, backend: AwsClients, identity: str, state: Inputs) -> None:
         call = _call(backend, "revoke", state["type"])
