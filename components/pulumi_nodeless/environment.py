@@ -183,6 +183,9 @@ class Environment(pulumi.ComponentResource):
             # Otherwise a changed setting deletes the controller's ConfigMaps before it makes them again.
             enable_config_map_mutable=True,
             enable_secret_mutable=True,
+            # Otherwise what is there already stops an up: a guard that the controller made again, or one
+            # that the state lost, definitions that a chart left, what an interrupted create had made.
+            upsert_existing_objects=True,
             opts=child,
         )
         in_cluster = pulumi.ResourceOptions(parent=self, providers=[provider])

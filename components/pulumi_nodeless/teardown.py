@@ -41,7 +41,11 @@ class TeardownGuardArgs(TypedDict):
 
 
 class TeardownGuard(pulumi.ComponentResource):
-    """Holds the stack's destruction until the controller has returned all capacity."""
+    """Holds the stack's destruction until the controller has returned all capacity.
+
+    Give the Kubernetes provider `upsert_existing_objects`: then a guard that the controller made again, or
+    that the state lost, is taken over. Without it an `up` stops at that object, and nothing ends.
+    """
 
     guard_name: pulumi.Output[str]
     """Name of the guarding ConfigMap."""

@@ -143,16 +143,25 @@ class KubernetesApi:
             if not following:
                 return found
 
-    def create(self, obj: Mapping[str, Any], *, path: str | None = None, dry_run: bool = False) -> Object:
+    def create(
+        self,
+        obj: Mapping[str, Any],
+        *,
+        path: str | None = None,
+        dry_run: bool = False,
+        field_manager: str | None = None,
+    ) -> Object:
         """Create an object; unknown fields are refused.
 
         Args:
             obj: The object; `path` may be left out when it says its kind.
             path: The collection, or a subresource that is created (token, eviction, binding).
             dry_run: Only let the server say whether it would.
+            field_manager: Who owns the fields from now on; the server calls the client something by default.
         """
         where = path or self.path(obj["apiVersion"], obj["kind"], self._namespace(obj))
-        answer: Object = self.request("POST", where, body=obj, query=_writing(dry_run))
+        query = _writing(dry_run) | {"fieldManager": field_manager}
+        answer: Object = self.request("POST", where, body=obj, query=query)
         return answer
 
     def replace(self, obj: Mapping[str, Any], *, subresource: str | None = None) -> Object:

@@ -57,10 +57,17 @@ class Shop:
         self._root = root
         self.stack = self.another()
 
-    def another(self, *, plugins: Path | None = None, **config: str) -> Stack:
-        """The same stack, as another process would open it."""
+    def another(self, *, plugins: Path | None = None, stack: str = "local", **config: str) -> Stack:
+        """The same stack, as another process would open it; or one of another name."""
         settings = {f"shop:{key}": value for key, value in config.items()}
-        return Stack(*self._arguments, config=settings, root=self._root, program=self._run, plugins=plugins)
+        return Stack(
+            *self._arguments,
+            stack=stack,
+            config=settings,
+            root=self._root,
+            program=self._run,
+            plugins=plugins,
+        )
 
     def _run(self) -> None:
         self.program()

@@ -15,8 +15,11 @@ def on_aws() -> pulumi.ResourceOptions:
     return pulumi.ResourceOptions(provider=aws.Provider("aws", region="us-east-1"))
 
 
-def in_cluster(control_plane: ControlPlane, **more: Any) -> pulumi.ResourceOptions:
-    provider = k8s.Provider("cluster", kubeconfig=control_plane.kubeconfig.read_text())
+def in_cluster(control_plane: ControlPlane, *, upserts: bool = False, **more: Any) -> pulumi.ResourceOptions:
+    """Objects go to the cluster; with `upserts` those that are there are taken over, as in an environment."""
+    provider = k8s.Provider(
+        "cluster", kubeconfig=control_plane.kubeconfig.read_text(), upsert_existing_objects=upserts or None
+    )
     return pulumi.ResourceOptions(provider=provider, **more)
 
 

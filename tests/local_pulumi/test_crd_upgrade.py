@@ -44,10 +44,10 @@ def by_name(definitions: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
 
 def installing(control_plane: ControlPlane, definitions: Sequence[dict[str, Any]]) -> Program:
-    """A program with the definitions, as the component `Controller` registers them."""
+    """A program with the definitions, as the component `Controller` registers them in an environment."""
 
     def program() -> None:
-        options = in_cluster(control_plane)
+        options = in_cluster(control_plane, upserts=True)
         for name, definition in by_name(definitions).items():
             k8s.apiextensions.v1.CustomResourceDefinition(
                 name, metadata=taken_over(definition["metadata"]), spec=definition["spec"], opts=options

@@ -122,15 +122,21 @@ def program(
     drain: int = 10,
     protect: bool | None = None,
     parent: str = "",
-    guard: Callable[..., object] = TeardownGuard,
+    guard: Callable[..., object] | None = TeardownGuard,
+    upserts: bool = True,
+    transforms: list[pulumi.ResourceTransform] | None = None,
 ) -> None:
-    options = in_cluster(control_plane)
+    options = in_cluster(control_plane, upserts=upserts)
+    if guard is None:
+        return
     made = space != "default" and k8s.core.v1.Namespace("space", metadata={"name": space}, opts=options)
     above = pulumi.ComponentResource("shop:index:Group", parent) if parent else None
     guard(
         name,
         {"namespace": made.metadata.name if made else space, "timeout_minutes": 30, "drain_minutes": drain},
-        pulumi.ResourceOptions(providers=[options.provider], parent=above, protect=protect),
+        pulumi.ResourceOptions(
+            providers=[options.provider], parent=above, protect=protect, transforms=transforms
+        ),
     )
 
 
@@ -212,6 +218,55 @@ def test_what_the_state_lost_is_taken_over(guarded: Callable[..., Stack], ending
     assert len(ending.holds()) == len(ending.guards()) == 1
 
 
+@pytest.mark.parametrize(
+    "change", [{"name": "stop"}, {"parent": "group"}], ids=["renamed", "under another parent"]
+)
+def test_a_provider_that_takes_nothing_over_refuses_a_move_and_ends_nothing(
+    guarded: Callable[..., Stack], ending: Ending, change: dict[str, str]
+) -> None:
+    guarded(upserts=False)
+    with pytest.raises(StackFailed, match="already exists\nhint: a renamed resource needs an alias"):
+        guarded(upserts=False, **change)
+    assert ending.decisions == []
+    assert stands(ending)
+
+
+def test_what_the_state_lost_stops_a_provider_that_takes_nothing_over(
+    guarded: Callable[..., Stack], ending: Ending
+) -> None:
+    stack = guarded(upserts=False)
+    urns = stack.urns()
+    stack.run("state", "delete", "--yes", urns["end-hold"])
+    stack.run("state", "delete", "--yes", urns["end-guard"])
+    with pytest.raises(StackFailed, match="already exists"):
+        guarded(upserts=False)
+    assert ending.decisions == []
+    assert stands(ending)
+
+
+def test_what_the_state_lost_is_imported(guarded: Callable[..., Stack], ending: Ending) -> None:
+    stack = guarded(upserts=False)
+    urns = stack.urns()
+    (hold,), (guard,) = ending.holds(), ending.guards()
+    ids = {
+        "end-guard": f"{guard['metadata']['namespace']}/{GUARD_NAME}",
+        "end-hold": f"{HOLD_NAMESPACE}/{hold}",
+    }
+    for name in ("end-hold", "end-guard"):
+        stack.run("state", "delete", "--yes", urns[name])
+
+    def imported(asked: pulumi.ResourceTransformArgs) -> pulumi.ResourceTransformResult:
+        asked.opts.import_ = ids.get(asked.name)
+        return pulumi.ResourceTransformResult(asked.props, asked.opts)
+
+    changes = guarded(upserts=False, transforms=[imported]).preview()
+    assert set(changes) == {"same"}
+    assert stack.urns() == urns
+    guarded(upserts=False)
+    assert ending.decisions == []
+    assert stands(ending)
+
+
 def test_a_protected_stack_refuses_before_the_guard_goes(
     guarded: Callable[..., Stack], ending: Ending
 ) -> None:
@@ -226,6 +281,65 @@ def test_the_guard_alone_is_no_target(guarded: Callable[..., Stack], ending: End
     stack = guarded()
     with pytest.raises(StackFailed, match="depend"):
         stack.destroy(target=[stack.urns()["end-guard"]])
+    assert ending.decisions == []
+    assert stands(ending)
+
+
+def test_the_guard_with_its_dependents_is_the_end(guarded: Callable[..., Stack], ending: Ending) -> None:
+    stack = guarded()
+    stack.destroy(target=[stack.urns()["end-guard"]], target_dependents=True)
+    assert ending.decisions == [TORN_DOWN]
+    assert ending.holds() == ending.guards() == []
+
+
+def test_a_program_without_its_guard_is_the_end(guarded: Callable[..., Stack], ending: Ending) -> None:
+    guarded()
+    guarded(guard=None)
+    assert ending.decisions == [TORN_DOWN]
+    assert ending.holds() == ending.guards() == []
+
+
+def test_a_destruction_without_a_preview_is_the_end(guarded: Callable[..., Stack], ending: Ending) -> None:
+    guarded().run("destroy", "--yes", "--skip-preview")
+    assert ending.decisions == [TORN_DOWN]
+
+
+def test_a_guard_that_is_deleted_by_hand_and_made_again_is_taken_over(
+    guarded: Callable[..., Stack], ending: Ending, api: KubernetesApi
+) -> None:
+    stack = guarded()
+    api.delete(f"/api/v1/namespaces/default/configmaps/{GUARD_NAME}")
+    api.wait(lambda: not ending.guards(), what="the guard to be let go")
+    assert ending.decisions == [SPARED]
+    ending.restore()
+    stack.refresh()
+    guarded(drain=4)
+    assert ending.decisions == [SPARED]
+    assert stands(ending)
+
+
+def test_both_deletions_by_hand_are_the_end(
+    guarded: Callable[..., Stack], ending: Ending, api: KubernetesApi
+) -> None:
+    stack = guarded()
+    (hold,) = ending.holds()
+    api.delete(f"{HOLDS}/{hold}")
+    api.delete(f"/api/v1/namespaces/default/configmaps/{GUARD_NAME}")
+    api.wait(lambda: not ending.guards(), what="the guard to be let go")
+    assert ending.decisions == [TORN_DOWN]
+    stack.refresh()
+
+
+def test_a_renamed_stack_keeps_guard_and_hold(
+    guarded: Callable[..., Stack], ending: Ending, shop: Shop
+) -> None:
+    stack = guarded()
+    before = ending.holds()
+    stack.run("stack", "rename", "elsewhere")
+    renamed = shop.another(stack="elsewhere")
+    assert set(renamed.up()) <= {"same", "update"}
+    assert ending.holds() == before
+    renamed.run("stack", "rename", "local")
     assert ending.decisions == []
     assert stands(ending)
 

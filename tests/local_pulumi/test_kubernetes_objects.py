@@ -86,6 +86,63 @@ def test_a_preview_applies_nothing(shop: Shop, control_plane: ControlPlane, api:
     assert api.find(SETTINGS) is None
 
 
+def test_what_is_there_is_not_made_again(shop: Shop, control_plane: ControlPlane, api: KubernetesApi) -> None:
+    theirs = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"}, "data": {"a": "1"}}
+    api.create(theirs)
+    shop.program = lambda: settings(control_plane, b="2")
+    assert shop.stack.preview()["create"] > 0, "the real provider's preview says nothing of it either"
+    with pytest.raises(StackFailed, match="already exists"):
+        shop.stack.up()
+    assert api.get(SETTINGS)["data"] == {"a": "1"}
+
+
+@pytest.mark.parametrize("forced", [True, False])
+def test_a_field_of_another_owner_is_refused_in_the_preview_too_unless_it_is_forced(
+    shop: Shop, control_plane: ControlPlane, api: KubernetesApi, forced: bool
+) -> None:
+    annotations = {"pulumi.com/patchForce": "true"} if forced else {}
+
+    def program(replicas: str) -> None:
+        k8s.core.v1.ConfigMap(
+            "settings",
+            metadata={
+                "name": "settings",
+                "namespace": "default",
+                "labels": {"replicas": replicas},
+                "annotations": annotations,
+            },
+            opts=in_cluster(control_plane),
+        )
+
+    shop.program = lambda: program("1")
+    shop.stack.up()
+    theirs = {"name": "settings", "namespace": "default", "labels": {"replicas": "7"}}
+    api.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": theirs}, field_manager="somebody")
+    shop.program = lambda: program("2")
+    shop.stack.preview()  # the first update of what a create made is forced there
+    if forced:
+        assert shop.stack.up()["update"] == 1
+        assert api.get(SETTINGS)["metadata"]["labels"] == {"replicas": "2"}
+    else:
+        for operation in (shop.stack.up, shop.stack.preview):
+            with pytest.raises(StackFailed, match="conflict"):
+                operation()
+
+
+def test_a_key_that_a_program_drops_is_gone(
+    shop: Shop, control_plane: ControlPlane, api: KubernetesApi
+) -> None:
+    def program(**labels: str) -> None:
+        metadata = {"name": "settings", "namespace": "default", "labels": labels}
+        k8s.core.v1.ConfigMap("settings", metadata=metadata, opts=in_cluster(control_plane))
+
+    shop.program = lambda: program(a="1", b="2")
+    shop.stack.up()
+    shop.program = lambda: program(a="1")
+    shop.stack.up()
+    assert api.get(SETTINGS)["metadata"]["labels"] == {"a": "1"}
+
+
 def test_a_misspelt_field_is_refused_by_the_server(shop: Shop, control_plane: ControlPlane) -> None:
     def program() -> None:
         k8s.apiextensions.CustomResource(

@@ -95,6 +95,11 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
         """The outputs of a resource as it stands now; None when it is gone."""
         raise NotImplementedError
 
+    def inputs_of(self, token: str, outputs: Outputs) -> Inputs:
+        """The inputs of a resource that is imported: what a program would have given to make it."""
+        del token
+        return outputs
+
     def update(self, token: str, identity: str, change: Change, timeout: float) -> Outputs:
         """Change a resource in place."""
         raise NotImplementedError
@@ -189,10 +194,11 @@ class Provider(provider_pb2_grpc.ResourceProviderServicer):
 
     def Read(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802
         def act() -> Any:
-            inputs = wire.plain(request.inputs)
-            outputs = self.read(_token(request), request.id, inputs)
+            token, inputs = _token(request), wire.plain(request.inputs)
+            outputs = self.read(token, request.id, inputs)
             if outputs is None:
                 return provider_pb2.ReadResponse()
+            inputs = inputs or dict(self.inputs_of(token, outputs))
             return provider_pb2.ReadResponse(
                 id=request.id, properties=wire.struct(outputs), inputs=wire.struct(inputs)
             )

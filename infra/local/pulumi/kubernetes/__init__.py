@@ -1,1 +1,1 @@
-"""The package `kubernetes` of Pulumi, carried out by server-side apply on the real API server."""
+"""The package `kubernetes` of Pulumi, carried out on the real API server."""

@@ -17,6 +17,11 @@ AUTONAMED = "pulumi.com/autonamed"
 
 #: Another kind or version is another object; the place is on the provider's own list.
 _KIND = ("apiVersion", "kind")
+#: What the API server writes into the metadata of an object.
+_WRITTEN_BY_SERVER = frozenset(
+    {"creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generation"}
+    | {"managedFields", "resourceVersion", "selfLink", "uid"}
+)
 #: Groups that the API server serves by itself: a kind unknown there will not appear later.
 _BUILT_IN_SUFFIX = ".k8s.io"
 
@@ -50,6 +55,20 @@ def compare(old: Inputs, new: Inputs, mutable: Mutable) -> Difference:
     autonamed = AUTONAMED in (new.get("metadata", {}).get("annotations") or {})
     same_place = not any(path in replaces for path in (*_KIND, *OF_ANY_KIND))
     return Difference(changed, replaces, delete_first=bool(replaces) and same_place and not autonamed)
+
+
+def kind_of(token: str, inputs: Inputs) -> tuple[str, str]:
+    """The apiVersion and kind of an object; of one that is imported, by its type token."""
+    if "apiVersion" in inputs:
+        return str(inputs["apiVersion"]), str(inputs["kind"])
+    _, version, kind = token.split(":")
+    return version.removeprefix("core/"), kind
+
+
+def inputs_of(live: Mapping[str, Any]) -> dict[str, Any]:
+    """What a program would give to make an object: all but what the API server writes."""
+    metadata = {key: value for key, value in live["metadata"].items() if key not in _WRITTEN_BY_SERVER}
+    return {key: value for key, value in live.items() if key != "status"} | {"metadata": metadata}
 
 
 def identity(obj: Mapping[str, Any], *, namespaced: bool) -> str:

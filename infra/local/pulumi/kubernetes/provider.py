@@ -16,12 +16,13 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from infra.local.kubernetes_api import ApiError, KubernetesApi, UnknownKind
+from infra.local.kubernetes_api import KubernetesApi, UnknownKind
 from infra.local.pulumi import wire
 from infra.local.pulumi.input_check import check_inputs
 from infra.local.pulumi.kubernetes import objects, waiting
 from infra.local.pulumi.kubernetes.releases import Release
 from infra.local.pulumi.kubernetes.replacement import Mutable
+from infra.local.pulumi.kubernetes.writing import Writing
 from infra.local.pulumi.provider import Provider
 from infra.local.pulumi.resources import (
     Change,
@@ -34,16 +35,14 @@ from infra.local.pulumi.resources import (
     ResourceFailed,
 )
 
-#: Owner of the fields that a program sets.
-FIELD_MANAGER = "pulumi-kubernetes"
-#: The real provider takes fields from other owners only where an object bears this.
-_PATCH_FORCE = "pulumi.com/patchForce"
 _CONFIGURATION = frozenset(
     {
         "kubeconfig",
         "enableServerSideApply",
         "enableConfigMapMutable",
         "enableSecretMutable",
+        "enablePatchForce",
+        "upsertExistingObjects",
         "clusterIdentifier",
         "version",
     }
@@ -74,6 +73,9 @@ class KubernetesProvider(Provider):
         self._release = Release()
         #: What any provider resource has said: calls do not tell which they are for; pulumi-eks has its own.
         self._mutable = Mutable()
+        self._writing = Writing()
+        #: Whether every provider resource so far has a cluster that is there: only such can be asked.
+        self._there = True
 
     def close(self) -> None:
         """Close the connections to the API server."""
@@ -98,6 +100,7 @@ class KubernetesProvider(Provider):
 
     def configure(self, inputs: Inputs) -> None:
         self._mutable = self._mutable.or_(Mutable.of(inputs))
+        self._writing = self._writing.or_(Writing.of(inputs))
         kubeconfig = inputs.get("kubeconfig")
         if kubeconfig is None:
             raise ResourceFailed(
@@ -105,7 +108,8 @@ class KubernetesProvider(Provider):
                 "\nhint: pass an explicit provider; the user's own clusters are never touched from here"
             )
         if wire.is_unknown(kubeconfig):
-            return  # a preview before the cluster exists
+            self._there = False  # a preview before the cluster exists
+            return
         server = _server(kubeconfig)
         if server is None or _address(server) != _address(self._control_plane.endpoint):
             raise ResourceFailed(
@@ -135,7 +139,14 @@ class KubernetesProvider(Provider):
     def foresee(self, token: str, inputs: Inputs) -> Outputs:
         if token == Release.token:
             return self._release.foresee(inputs)
+        if self._there:
+            self._writing.foresee_create(self._api, wire.without_none(inputs))
         return dict(inputs) | {"status": wire.UNKNOWN}
+
+    def foresee_change(self, token: str, change: Change) -> Outputs:
+        if token != Release.token and self._there:
+            self._writing.foresee_update(self._api, wire.without_none(change.new))
+        return super().foresee_change(token, change)
 
     def create(self, token: str, inputs: Inputs, timeout: float) -> tuple[str, Outputs]:
         if token == Release.token:
@@ -143,19 +154,23 @@ class KubernetesProvider(Provider):
             return identity, self._released(identity, inputs)
         obj = wire.without_none(inputs)
         path = waiting.served(self._api, obj, self.cancelled)
-        return self._apply(obj, path, inputs, timeout)
+        return self._made(self._writing.create(self._api, obj), path, inputs, timeout)
 
     def read(self, token: str, identity: str, inputs: Inputs) -> Outputs | None:
         if token == Release.token:
             found = self._release.read(self._api, identity, inputs)
             return None if found is None else dict(inputs) | found
         namespace, _, name = identity.rpartition("/")
+        version, kind = objects.kind_of(token, inputs)
         try:
-            path = self._api.path(inputs["apiVersion"], inputs["kind"], namespace or None, name)
+            path = self._api.path(version, kind, namespace or None, name)
         except UnknownKind:
             return None
         live = self._api.find(path)
         return None if live is None else _outputs(live)
+
+    def inputs_of(self, token: str, outputs: Outputs) -> Inputs:
+        return objects.inputs_of(outputs)
 
     def update(self, token: str, identity: str, change: Change, timeout: float) -> Outputs:
         if token == Release.token:
@@ -163,7 +178,7 @@ class KubernetesProvider(Provider):
             return self._released(identity, change.new)
         obj = wire.without_none(change.new)
         path = waiting.served(self._api, obj, self.cancelled)
-        return self._apply(obj, path, change.new, timeout)[1]
+        return self._made(self._writing.update(self._api, obj), path, change.new, timeout)[1]
 
     def delete(self, token: str, identity: str, inputs: Inputs, state: Inputs, timeout: float) -> None:
         if token == Release.token:
@@ -176,12 +191,8 @@ class KubernetesProvider(Provider):
             return  # its definition is gone, and with it all objects of the kind
         waiting.delete(self._api, path, self._patience(timeout))
 
-    def _apply(self, obj: Outputs, path: str, inputs: Inputs, timeout: float) -> tuple[str, Outputs]:
-        try:
-            forced = (obj["metadata"].get("annotations") or {}).get(_PATCH_FORCE) == "true"
-            applied = self._api.apply(obj, field_manager=FIELD_MANAGER, force=forced)
-        except ApiError as error:
-            raise ResourceFailed(f"{obj['kind']} {obj['metadata']['name']}: {error.message}") from error
+    def _made(self, applied: Outputs, path: str, inputs: Inputs, timeout: float) -> tuple[str, Outputs]:
+        """The id and the outputs of an object that was just written, once it is ready."""
         identity = objects.identity(applied, namespaced="namespace" in applied["metadata"])
         try:
             made = waiting.ready(self._api, path, applied, self._patience(timeout))
