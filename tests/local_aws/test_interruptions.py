@@ -51,6 +51,18 @@ def test_a_spot_instance_is_warned_of_and_then_goes(aws: LocalAws, world: World,
     assert world.instance(instance)["State"]["Name"] == "terminated"
 
 
+def test_whoever_stops_an_instance_has_eventbridge_hear_of_it(world: World, received: Any) -> None:
+    instance = launched(world)
+    world.ec2.stop_instances(InstanceIds=[instance], Force=True)
+    told = [received() for _ in range(2)]
+    assert {each["detail-type"] for each in told} == {"EC2 Instance State-change Notification"}
+    assert [each["detail"] for each in told] == [
+        {"instance-id": instance, "state": "stopping"},
+        {"instance-id": instance, "state": "stopped"},
+    ]
+    assert world.instance(instance)["State"]["Name"] == "stopped"
+
+
 @pytest.mark.parametrize(
     ("kind", "detail_type"),
     [

@@ -117,3 +117,52 @@ def test_parameters_that_do_not_exist(aws: LocalAws) -> None:
     answer = ssm.get_parameters(Names=[known, "/ours", f"{EKS}/nope"])
     assert {p["Name"] for p in answer["Parameters"]} == {known, "/ours"}
     assert answer["InvalidParameters"] == [f"{EKS}/nope"]
+
+
+@pytest.mark.parametrize(
+    ("path", "release"),
+    [
+        (f"{EKS}/1.32/amazon-linux-2023/x86_64/standard", "v2025"),
+        (f"{EKS}/1.30/amazon-linux-2-arm64", "v2024"),
+        ("/aws/service/bottlerocket/aws-k8s-1.33/arm64", "1.20.0"),
+    ],
+)
+def test_a_release_of_an_image_has_a_parameter_of_its_own_found_by_path_and_by_arn(
+    aws: LocalAws, path: str, release: str
+) -> None:
+    ssm = aws.client("ssm")
+    pages = ssm.get_paginator("get_parameters_by_path").paginate(Path=path, Recursive=True)
+    found = {each["Name"]: each for page in pages for each in page["Parameters"]}
+    assert len({each["Value"] for each in found.values()}) == 1
+    (pinned,) = [name for name in found if "recommended" not in name and "latest" not in name]
+    assert release in pinned
+    by_arn = ssm.get_parameter(Name=found[pinned]["ARN"])["Parameter"]
+    assert by_arn["Value"] == found[pinned]["Value"]
+
+
+def test_a_long_path_of_parameters_comes_in_pages_of_ten(aws: LocalAws) -> None:
+    ssm = aws.client("ssm")
+    first = ssm.get_parameters_by_path(Path=f"{EKS}/1.33", Recursive=True)
+    assert len(first["Parameters"]) == 10 and first["NextToken"]
+    assert ssm.get_parameters_by_path(Path=f"{EKS}/1.33")["Parameters"] == []
+
+
+def test_an_owner_is_told_when_an_image_of_his_is_deprecated(
+    aws: LocalAws,
+) -> None:
+    ec2 = aws.client("ec2")
+    source = ec2.describe_images(Owners=["amazon"])["Images"][0]["ImageId"]
+    copy = ec2.copy_image(SourceImageId=source, SourceRegion="us-east-1", Name="copy")["ImageId"]
+    assert "DeprecationTime" not in ec2.describe_images(ImageIds=[copy])["Images"][0]
+
+    assert ec2.enable_image_deprecation(ImageId=copy, DeprecateAt="2020-01-02T03:04:05Z")["Return"]
+
+    (told,) = ec2.describe_images(ImageIds=[copy])["Images"]
+    assert told["DeprecationTime"] == "2020-01-02T03:04:00.000Z"
+    assert copy in {each["ImageId"] for each in ec2.describe_images(Owners=["self"])["Images"]}
+    ec2.disable_image_deprecation(ImageId=copy)
+    assert "DeprecationTime" not in ec2.describe_images(ImageIds=[copy])["Images"][0]
+    with pytest.raises(ClientError, match="AuthFailure"):
+        ec2.enable_image_deprecation(ImageId=source, DeprecateAt="2020-01-02T03:04:05Z")
+    with pytest.raises(ClientError, match="InvalidAMIID"):
+        ec2.enable_image_deprecation(ImageId="ami-00000000000000000", DeprecateAt="2020-01-02T03:04:05Z")

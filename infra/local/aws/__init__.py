@@ -31,10 +31,11 @@ interrupted spot instance goes (`interruptions`).
 
 What still differs from AWS:
 
-* permissions are not evaluated: a known key may do everything; signatures are not checked, only their
-  access key;
+* a known key may do everything but what its role's inline policies deny on every resource; signatures are
+  not checked, only their access key;
 * unless the faults of `control` say otherwise, everything is consistent at once and there are no quotas;
-* there are no instance metadata service and no state-change events but those of interruptions;
+* there is no instance metadata service; state-change events are those of interruptions and of StopInstances
+  alone;
 * instances run at once and terminate at once; clusters, profiles and add-ons are ACTIVE at once;
 * spot prices are synthetic and constant; GetProducts knows Linux compute only;
 * fleets of type `maintain` and `request` and EKS node groups are not served;

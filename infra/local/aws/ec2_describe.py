@@ -1,7 +1,7 @@
 """EC2 calls whose answers moto gives unfiltered, unpaged or too kindly.
 
-DescribeInstanceStatus with its filters; CreateTags on instances that do not exist; pages of subnets,
-security groups and images when the caller asks for pages (moto gives all in one, so forgotten paging would
+DescribeInstanceStatus with its filters; CreateTags on instances that do not exist; pages of subnets and
+security groups when the caller asks for pages (moto gives all in one, so forgotten paging would
 go unnoticed).
 """
 
@@ -161,7 +161,6 @@ def _paged(key: str, maximum: int) -> Callable[[Call], dict[str, Any]]:
 
 HANDLERS: Handlers = {
     ("ec2", "CreateTags"): create_tags,
-    ("ec2", "DescribeImages"): _paged("Images", 1000),
     ("ec2", "DescribeInstances"): describe_instances,
     ("ec2", "DescribeInstanceStatus"): describe_instance_status,
     ("ec2", "DescribeNetworkInterfaces"): describe_network_interfaces,

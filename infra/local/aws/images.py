@@ -12,11 +12,13 @@ else. AWS has none above 1.32.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterator
 from datetime import date, timedelta
 from typing import Any
 
 from infra.local.aws.calls import AwsError, Call, Handlers
+from infra.local.aws.paging import page
 
 VERSIONS = tuple(f"1.{minor}" for minor in range(24, 37))
 AMAZON = "602401143452"
@@ -27,6 +29,7 @@ WINDOWS_YEARS = ("2019", "2022", "2025")
 #: The first Kubernetes version with images of Windows Server 2025.
 WINDOWS_2025_FROM = "1.35"
 #: Images of version 1.24 carry this day; each later version is 120 days younger.
+_BOTTLEROCKET_RELEASE = "1.20.0"
 FIRST_DAY = date(2022, 11, 15)
 
 
@@ -41,7 +44,7 @@ def catalogue() -> tuple[list[dict[str, Any]], dict[str, str]]:
             images[image_id] = _image(
                 image_id, name, architecture=architecture, owner=owner, device=device, created=created
             )
-            parameters[parameter] = image_id
+            parameters[parameter] = parameters[_of_release(parameter, name)] = image_id
     return list(images.values()), parameters
 
 
@@ -62,7 +65,7 @@ def _families(version: str, created: date) -> Iterator[tuple[str, str, str, str,
             parameter = f"{eks}/amazon-linux-2023/{architecture}/{variant}/recommended/image_id"
             yield name, parameter, architecture, AMAZON, "/dev/xvda"
         for suffix in ("", "-nvidia"):
-            name = f"bottlerocket-aws-k8s-{version}{suffix}-{architecture}-v1.20.0-{stamp}"
+            name = f"bottlerocket-aws-k8s-{version}{suffix}-{architecture}-v{_BOTTLEROCKET_RELEASE}-{stamp}"
             parameter = f"/aws/service/bottlerocket/aws-k8s-{version}{suffix}/{architecture}/latest/image_id"
             yield name, parameter, architecture, BOTTLEROCKET, "/dev/xvda"
     for architecture, debian in (("x86_64", "amd64"), ("arm64", "arm64")):
@@ -77,6 +80,12 @@ def _families(version: str, created: date) -> Iterator[tuple[str, str, str, str,
         image = f"Windows_Server-{year}-English-Core-EKS_Optimized-{version}"
         parameter = f"/aws/service/ami-windows-latest/{image}/image_id"
         yield f"{image}-{stamp[1:]}", parameter, "x86_64", WINDOWS, "/dev/sda1"
+
+
+def _of_release(parameter: str, name: str) -> str:
+    """The parameter that stays with this release of an image; the same one where AWS has no other."""
+    of_bottlerocket = parameter.replace("/latest/", f"/{_BOTTLEROCKET_RELEASE}/")
+    return of_bottlerocket.replace("/recommended/", f"/{name}/")
 
 
 def _image(
@@ -102,6 +111,9 @@ def _image(
 
 
 _PARAMETERS = catalogue()[1]
+#: Parameters of a page of GetParametersByPath, at most.
+_PAGE = 10
+_ARN = re.compile(r"^arn:[^:]+:ssm:[^:]*:\d*:parameter(?=/)")
 _OWN_PREFIXES = (
     "/aws/service/eks/",
     "/aws/service/bottlerocket/",
@@ -111,8 +123,8 @@ _OWN_PREFIXES = (
 
 
 def get_parameter(call: Call) -> dict[str, Any]:
-    """ssm.GetParameter: the public parameters of node images; every other name is moto's."""
-    name = str(call.parameters.get("Name", ""))
+    """ssm.GetParameter: the public parameters of node images, by name or ARN; every other one is moto's."""
+    name = _ARN.sub("", str(call.parameters.get("Name", "")))
     if not name.startswith(_OWN_PREFIXES):
         return call.forward()
     if name not in _PARAMETERS:
@@ -133,6 +145,19 @@ def get_parameters(call: Call) -> dict[str, Any]:
     return answer
 
 
+def get_parameters_by_path(call: Call) -> dict[str, Any]:
+    """ssm.GetParametersByPath: what lies below a path of ours, in pages; every other path is moto's."""
+    path = str(call.parameters.get("Path", "")).rstrip("/") + "/"
+    if not path.startswith(_OWN_PREFIXES):
+        return call.forward()
+    below = sorted(name for name in _PARAMETERS if name.startswith(path))
+    if not call.parameters.get("Recursive"):
+        below = [name for name in below if "/" not in name.removeprefix(path)]
+    names, token = page(below, call.parameters, default=_PAGE, maximum=_PAGE)
+    answer: dict[str, Any] = {"Parameters": [_parameter(call, name) for name in names]}
+    return answer | ({"NextToken": token} if token else {})
+
+
 def _parameter(call: Call, name: str) -> dict[str, Any]:
     return {
         "Name": name,
@@ -147,4 +172,5 @@ def _parameter(call: Call, name: str) -> dict[str, Any]:
 HANDLERS: Handlers = {
     ("ssm", "GetParameter"): get_parameter,
     ("ssm", "GetParameters"): get_parameters,
+    ("ssm", "GetParametersByPath"): get_parameters_by_path,
 }

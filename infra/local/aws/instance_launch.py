@@ -15,6 +15,7 @@ from typing import Any
 from infra.local.aws.calls import AwsError, Call, Handlers, digest
 from infra.local.aws.instance_profiles import unknown_profile
 from infra.local.aws.instance_types import instance_types
+from infra.local.aws.interruptions import tell_stopped
 from infra.local.aws.moto_instances import forget
 from infra.local.aws.moto_internals import (
     annotate_instance,
@@ -246,6 +247,13 @@ def reboot_instances(call: Call) -> dict[str, Any]:
     return answer
 
 
+def stop_instances(call: Call) -> dict[str, Any]:
+    """ec2.StopInstances: moto's, told to EventBridge."""
+    answer = call.forward()
+    tell_stopped(call.moto, call.region, answer["StoppingInstances"])
+    return answer
+
+
 def _decoded(user_data: object) -> bytes | None:
     """boto3 encodes user data once more, so what came encoded is decoded first."""
     return base64.b64decode(str(user_data)) if user_data else None
@@ -254,4 +262,5 @@ def _decoded(user_data: object) -> bytes | None:
 HANDLERS: Handlers = {
     ("ec2", "RunInstances"): run_instances,
     ("ec2", "RebootInstances"): reboot_instances,
+    ("ec2", "StopInstances"): stop_instances,
 }

@@ -8,7 +8,7 @@ seconds; a state-change event tells of that, too.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from infra.local.aws.moto_internals import ACCOUNT, MotoServer
@@ -47,6 +47,13 @@ def interrupt(state: LocalState, moto: MotoServer, document: Mapping[str, Any]) 
         seconds = float(document.get("after", SPOT_NOTICE))
         state.later(seconds, lambda: _end(state, moto, region, instance_id))
     return event
+
+
+def tell_stopped(moto: MotoServer, region: str, instances: Iterable[Mapping[str, Any]]) -> None:
+    """Send what EventBridge hears of instances that were stopped."""
+    for instance in instances:
+        for name in ("stopping", "stopped"):
+            _put(moto, region, _event("state-change", region, instance, name))
 
 
 def _instance(moto: MotoServer, region: str, instance_id: str) -> dict[str, Any]:

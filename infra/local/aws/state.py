@@ -10,6 +10,7 @@ import threading
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 #: So many calls are remembered; older ones are dropped.
@@ -145,6 +146,8 @@ class LocalState:
     placement_groups: dict[str, Any] = field(default_factory=dict)
     #: What of instances moto does not keep, by id: reservation, placement, cores, interfaces.
     instance_details: dict[str, Any] = field(default_factory=dict)
+    #: When images are deprecated, by id.
+    deprecations: dict[str, datetime] = field(default_factory=dict)
     #: Requests for spot instances by id.
     spot_requests: dict[str, Any] = field(default_factory=dict)
     #: How often each instance was rebooted, by id: nothing that EC2 tells shows it.
@@ -224,5 +227,6 @@ class LocalState:
             self.placement_groups.clear()
             self.instance_details.clear()
             self.spot_requests.clear()
+            self.deprecations.clear()
             self.reboots.clear()
             self.clusters.clear()
