@@ -77,6 +77,23 @@ def test_pods_run_where_they_were_planned_far_more_often_than_scores_would_put_t
     scene(scenario)
 
 
+def test_where_nothing_is_nominated_plans_are_made_for_the_schedulers_scores(scene):
+    async def scenario(rig, namespace):
+        made = []
+        rig.provisioning._record = lambda situation, plan: made.append((situation.policy.as_bound, plan))
+        rig.nominator.refused = "the API server is 1.34"
+        await rig.create(a_template(), a_provisioner())
+        await created(rig, namespace, SIZES)
+        await all_bound(rig, namespace, len(SIZES))
+        assert made
+        assert all(as_bound for as_bound, _ in made)
+        rig.nominator.refused = ""
+        await rig.create(a_pod("later", namespace, cpu="7"))
+        await rig.until(lambda: made[-1][0] is False)
+
+    scene(scenario)
+
+
 def test_a_nomination_is_ours_by_name_and_taken_back_when_its_node_goes(scene):
     async def scenario(rig, namespace):
         await rig.create(

@@ -49,6 +49,7 @@ TABLE = [
     ("nodeless.repairToleration", "repair_toleration", None, "5m", 300.0, "soon"),
     ("nodeless.evictionPrice", "eviction_price", 0.0, "0.01", 0.01, "-1"),
     ("nodeless.nodeFee", "node_fee", 0.0, "0.01", 0.01, "-1"),
+    ("nodeless.planAsBound", "plan_as_bound", "auto", "always", "always", "sometimes"),
     ("nodeless.preferencePolicy", "preference_policy", "Respect", "Ignore", "Ignore", "Sometimes"),
     ("nodeless.minValuesPolicy", "min_values_policy", "Strict", "BestEffort", "BestEffort", "Loose"),
     ("nodeless.timeBox", "time_box", DEFAULT_TIME_BOX, "0", 0.0, "inf"),

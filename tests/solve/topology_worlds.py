@@ -142,9 +142,11 @@ def existing(draw: st.DrawFn) -> list[object]:
 WORLDS = st.builds(snapshot, workloads(), pools_of(), existing())
 
 
-def cluster_of(seen: Snapshot, plan: Plan, which: int) -> tuple[Cluster, dict[str, list[Pod]]]:
+def cluster_of(
+    seen: Snapshot, plan: Plan, which: int, types: Sequence[InstanceType] = TYPES
+) -> tuple[Cluster, dict[str, list[Pod]]]:
     """The cluster when the plan's nodes are up as one of their alternatives, and the pods meant for hosts."""
-    named = {kind.name: kind for kind in TYPES}
+    named = {kind.name: kind for kind in types}
     hosts = {
         name: Host(name, there.labels, there.allocatable, there.taints, there.unschedulable)
         for name, there in sorted(seen.nodes.items())
@@ -158,7 +160,7 @@ def cluster_of(seen: Snapshot, plan: Plan, which: int) -> tuple[Cluster, dict[st
     for index, new in enumerate(plan.new_nodes):
         name = f"new-{index}"
         kind = named[new.alternatives[which].instance_type]
-        labels = planned_labels(seen, new, TYPES, which)
+        labels = planned_labels(seen, new, types, which)
         racks = new.requirements.get(RACK)
         if racks is not None and racks.values and not racks.complement:
             labels[RACK] = min(racks.values)

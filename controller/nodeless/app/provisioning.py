@@ -83,7 +83,7 @@ class Provisioning:
         self._record = record
         self._batcher = Batcher(settings.batch_idle_seconds, settings.batch_max_seconds)
         self._nomination = max(2 * settings.batch_max_seconds, _SHORTEST_NOMINATION)
-        self._policy = policy_of(settings)
+        self._settings = settings
         self._planned: dict[str, tuple[str, ...]] = {}
         self._leaving: set[str] = set()
         #: A cluster in which nothing waits.
@@ -105,7 +105,7 @@ class Provisioning:
         """Plan by other settings from the next window on."""
         self._batcher.use(settings.batch_idle_seconds, settings.batch_max_seconds)
         self._nomination = max(2 * settings.batch_max_seconds, _SHORTEST_NOMINATION)
-        self._policy = policy_of(settings)
+        self._settings = settings
 
     def pods_of(self, claim_name: str) -> tuple[str, ...]:
         """The pods that this process plans on a claim that is known."""
@@ -200,8 +200,13 @@ class Provisioning:
             return None
         catalog, problems = await self._catalog(snapshot)
         subnets = await pool_subnets(self._cloud, snapshot, catalog)
+        nominates = self._nominator is None or not self._nominator.refused
         policy = replace(
-            self._policy, pool_problems=problems, subnets=subnets, late=late, places=dict(self._places)
+            policy_of(self._settings, nominates=nominates),
+            pool_problems=problems,
+            subnets=subnets,
+            late=late,
+            places=dict(self._places),
         )
         situation = Situation(snapshot, catalog, policy, now)
         solving = time.perf_counter()
@@ -273,7 +278,7 @@ class Provisioning:
         pods = len(plan.placements) + sum(len(node.pods) for node in plan.new_nodes)
         if pods:
             log.info(stages.found(pods))
-        for line in (*stages.computed(plan), stages.reused(plan)):
+        for line in (*stages.computed(plan), stages.reused(plan), stages.spilled(plan)):
             if line:
                 log.info(line, cost_per_hour=round(plan.cost_per_hour, 4))
         creates = claims_for(

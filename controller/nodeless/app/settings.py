@@ -182,6 +182,9 @@ class GlobalSettings:
     preference_policy: str = _setting(
         "nodeless.preferencePolicy", one_of("Respect", "Ignore"), "Respect", "PREFERENCE_POLICY",
         "Ignore: preferred affinities and ScheduleAnyway have no influence on plans")
+    plan_as_bound: str = _setting(
+        "nodeless.planAsBound", one_of("auto", "always", "never"), "auto", "",
+        "Choose the plan that is cheapest as kube-scheduler's scores bind it; auto: where none is nominated")
     min_values_policy: str = _setting(
         "nodeless.minValuesPolicy", one_of("Strict", "BestEffort"), "Strict", "MIN_VALUES_POLICY",
         "BestEffort: minValues of a NodePool are lowered where its instance types fall short")

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from nodeless.solve import Policy
 
 
-def policy_of(settings: GlobalSettings) -> "Policy":
-    """The policy of every pass."""
+def policy_of(settings: GlobalSettings, *, nominates: bool = True) -> "Policy":
+    """The policy of every pass; `nominates`: whether pods are nominated to their planned nodes."""
     from nodeless.solve import Policy  # noqa: PLC0415
 
     return Policy(
@@ -20,4 +20,5 @@ def policy_of(settings: GlobalSettings) -> "Policy":
         price_adjustments=settings.price_adjustments,
         ignore_preferences=settings.preference_policy == "Ignore",
         min_values=settings.min_values_policy,
+        as_bound={"always": True, "never": False}.get(settings.plan_as_bound, not nominates),
     )

@@ -24,6 +24,14 @@ def computed(plan: Plan) -> tuple[str, ...]:
     return tuple(_computed(nodes) for nodes in groups.values())
 
 
+def spilled(plan: Plan) -> str | None:
+    """How many pods will find no room as kube-scheduler binds the others, or None."""
+    if not plan.spill:
+        return None
+    pods = count(len(plan.spill), "pod")
+    return f"{pods} will need further nodes, as kube-scheduler's scores spread the others; it is cheapest so"
+
+
 def reused(plan: Plan) -> str | None:
     """How many pods go where there is room already, or None."""
     if not plan.placements:

@@ -94,6 +94,9 @@ class Plan:
     """What the placed pods wished and do not get."""
     unusable_pools: tuple[PoolRefusal, ...] = ()
     """Pools of which no pod whatever could get a node: they have no types, or too few for their minValues."""
+    spill: tuple[str, ...] = ()
+    """Keys of pods that kube-scheduler will find no room for, as it puts others where these were meant to be;
+    it is looked for only where nobody nominates pods to their nodes."""
     faults: tuple[str, ...] = ()
     """What nobody foresaw and the plan was made without: the search for a cheaper one, say."""
 

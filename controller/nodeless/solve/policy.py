@@ -48,6 +48,10 @@ class Policy:
     ignore_preferences: bool = False
     """Whether wishes have no influence: preferred node and pod (anti-)affinity, ScheduleAnyway."""
 
+    as_bound: bool = False
+    """Whether kube-scheduler follows its scores instead of the plan: then the plan is chosen that is cheapest
+    as it will be bound (`as_bound`). Where pods can be nominated to their nodes it follows the plan."""
+
     min_values: str = STRICT
     """`Strict`: no node falls short of its pool's minValues; `BestEffort`: they are lowered where need be."""
 

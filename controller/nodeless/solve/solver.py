@@ -37,12 +37,15 @@ Deterministic: same arguments, same plan to the bit, whatever the order of any m
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from nodeless.model.instance_types import Catalog
 from nodeless.model.plan import Plan, PlannedNode, PoolRefusal, Refusal
 from nodeless.model.pods import Pod, PodShape
 from nodeless.model.pools import Pool
 from nodeless.model.snapshot import Snapshot
+from nodeless.solve.as_bound import cheapest_as_bound
+from nodeless.solve.binding import spill
 from nodeless.solve.capacity.existing import existing_slots
 from nodeless.solve.capacity.opened import OpenedNode, price_of, widen
 from nodeless.solve.capacity.pool_table import PoolTable
@@ -113,6 +116,10 @@ def solve(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: float) -> P
     zone_ids = ZoneIds(snapshot, policy.subnets)
     snapshot = zone_ids.in_snapshot()
     plan = _plan_around_faults(snapshot, catalog, policy, zone_ids)
+    if policy.as_bound:
+        plan = cheapest_as_bound(
+            plan, snapshot, catalog, policy, partial(_plan_around_faults, zone_ids=zone_ids)
+        )
     lacking = static_shortage(snapshot)
     if not lacking:
         return plan
@@ -230,6 +237,10 @@ def _plan_of_pods(
             None,
             faults,
         )
+    spilled = None
+    if policy.as_bound and kept:
+        bound_here = [*packed.placements, *(key for _, made in kept for key in made.pods)]
+        spilled = or_without(lambda: spill(site, [node for node, _ in kept], bound_here), None, faults)
     meter.allow(_TELLING * policy.deadline)
     return Plan(
         new_nodes=tuple(made for _, made in kept),
@@ -240,6 +251,7 @@ def _plan_of_pods(
             lambda: relaxations(kept, packed.placements, classes, existing, usable, meter), (), faults
         ),
         unusable_pools=or_without(lambda: _unusable(usable), (), faults),
+        spill=spilled or (),
         faults=tuple(faults),
     )
 
