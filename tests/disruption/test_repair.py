@@ -220,9 +220,15 @@ def test_while_a_specific_policy_still_tolerates_the_fallback_is_silent():
     assert found("Broken", 2).policy == policies[1]
 
 
-def test_a_node_is_overdue_from_its_own_birth_at_the_earliest():
-    """A machine that joined again brings the condition's old time along."""
-    young = a_node(created_at=NOW, conditions=(Condition("Ready", "False", "", "", NOW - 7200),))
+def test_a_condition_is_as_old_as_it_says_also_on_a_younger_node():
+    """Who writes an old condition to a new node wants it mended now, as with Karpenter v1."""
+    young = a_node(created_at=NOW, conditions=(Condition("Ready", "False", "", "", NOW - 31 * MINUTE),))
+    assert ailment(young, NOW).since == NOW - MINUTE
+    assert ailment(young, NOW, rebooted_at=NOW - MINUTE) is None
+
+
+def test_a_condition_that_does_not_say_since_when_is_as_old_as_its_node():
+    young = a_node(created_at=NOW, conditions=(Condition("Ready", "False"),))
     assert ailment(young, NOW + 29 * MINUTE) is None
     assert ailment(young, NOW + 30 * MINUTE).since == NOW + 30 * MINUTE
 

@@ -7,8 +7,11 @@ replaces, and it speaks only where no specific one matches. Of several policies 
 together the most disruptive action is taken, in the name of the highest priority, then of the longest
 wait, and with the shortest bound that any of them sets to the drain.
 
-    overdue since = max(transition of the condition, birth of the node, end of its last reboot) + toleration
+    overdue since = max(transition of the condition, end of the node's last reboot) + toleration
     order         = rank of the priority (dense) + time overdue / 30 min
+
+The transition is what the condition says, also where that is before the node was born (Karpenter v1): who
+writes it there wants the node mended now. A condition that says none is as old as its node.
 
 A pool of which more than a fifth of the nodes (rounded up) is broken is left alone: then something
 else is broken, and mending nodes would make it worse.
@@ -147,9 +150,12 @@ def next_due(
 
 def _ailments(node: Node, policies: Sequence[RepairPolicy], rebooted_at: float) -> list[Ailment]:
     """Everything that policies speak of, overdue or not."""
-    born = max(node.created_at, rebooted_at)
     return [
-        Ailment(condition, policy, max(condition.last_transition_time, born) + policy.toleration)
+        Ailment(
+            condition,
+            policy,
+            max(condition.last_transition_time or node.created_at, rebooted_at) + policy.toleration,
+        )
         for condition, policy in _matches(node, policies)
     ]
 
