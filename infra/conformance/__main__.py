@@ -6,13 +6,16 @@ import argparse
 import signal
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
 from infra.conformance.adaptations import AdaptationFailed
 from infra.conformance.binaries import is_built, suite_binary
-from infra.conformance.cluster import clean, cluster, variables
+from infra.conformance.cluster import clean, cluster, node_class_arguments, variables
 from infra.conformance.modules import (
+    CORE,
+    MODULES,
     PROVIDER,
     SUITES,
     ModuleUnusable,
@@ -60,7 +63,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--spec", default="", help="part of `suite: name`: run these, also those with a result"
     )
-    parser.add_argument("--suite", action="append", help="a suite; all by default")
+    suites = [suite for module in MODULES for suite in module.suites]
+    parser.add_argument("--suite", action="append", choices=suites, help="a suite; all by default")
     parser.add_argument("--failed", action="store_true", help="run again what failed")
     parser.add_argument("--fresh", action="store_true", help="forget all results first")
     parser.add_argument("--build", action="store_true", help="compare and build the suites, run nothing")
@@ -69,33 +73,70 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+@dataclass(frozen=True, slots=True)
+class _Bench:
+    """What specs are run with.
+
+    Attributes:
+        homes: The module of each suite.
+        binaries: The program of each suite that is built.
+        file: Where results are kept.
+        go: The go command.
+        options: Of the command line.
+        report: Hears of it.
+    """
+
+    homes: dict[str, Source]
+    binaries: dict[str, Path]
+    file: Path
+    go: Path
+    options: argparse.Namespace
+    report: Report
+
+    def folder(self, suite: str) -> Path:
+        """Where a suite's program expects to be."""
+        return self.homes[suite].folder / SUITES / suite
+
+    def specs(self) -> list[Spec]:
+        """Every spec of the suites that are built."""
+        built = self.binaries.items()
+        return [spec for suite, binary in built for spec in specs_of(binary, suite, self.folder(suite))]
+
+
 def _run(options: argparse.Namespace, report: Report) -> int:
-    go = go_command(report)
-    source = unpacked(PROVIDER, fetch(PROVIDER, go), report)
-    report(f"{source.module}: {assert_as_published(source)} files of suites are as published")
-    suites = options.suite or source.module.suites
-    # The page tells of every suite that is there, also when some are run alone.
-    listed = [each for each in source.module.suites if each in suites or is_built(source, each)]
-    binaries = {suite: suite_binary(source, suite, go, report) for suite in listed}
+    bench = _bench(options, report)
     if options.build:
         return 0
-    specs = [
-        spec for suite, binary in binaries.items() for spec in specs_of(binary, suite, _folder(source, suite))
-    ]
-    file = results_file(source.module)
-    results = {} if options.fresh else read_results(file)
+    specs = bench.specs()
+    results = {} if options.fresh else read_results(bench.file)
     for spec in specs:
         if reason := not_here(spec):
             results[spec.name] = Result(Outcome.NOT_HERE, 0.0, reason)
+    suites = options.suite or bench.homes
     wanted = [spec for spec in specs if spec.suite in suites and _is_wanted(spec, results, options)]
     report(f"{len(specs)} specs, {len(wanted)} to run")
+    write_results(bench.file, results)
     if wanted:
-        write_results(file, results)
-        _run_specs(wanted, binaries, source, go, file, options, report)
-        results = read_results(file)
-    PAGE.write_text(page(source.module, specs, results))
+        _run_specs(wanted, bench)
+        results = read_results(bench.file)
+    PAGE.write_text(page(MODULES, specs, results))
     failed = [spec for spec in wanted if results.get(spec.name, Result(Outcome.PASS)).outcome == Outcome.FAIL]
     return int(bool(failed))
+
+
+def _bench(options: argparse.Namespace, report: Report) -> _Bench:
+    """Fetch and compare the modules, and build the suites that are asked for."""
+    go = go_command(report)
+    homes: dict[str, Source] = {}
+    for module in MODULES:
+        source = unpacked(module, fetch(module, go), report)
+        report(f"{module}: {assert_as_published(source)} files of suites are as published")
+        homes |= dict.fromkeys(module.suites, source)
+    wanted = options.suite or homes
+    # The page tells of every suite that is there, also when some are run alone.
+    listed = [suite for suite, source in homes.items() if suite in wanted or is_built(source, suite)]
+    binaries = {suite: suite_binary(homes[suite], suite, go, report) for suite in listed}
+    return _Bench(homes, binaries, results_file(PROVIDER), go, options, report)
 
 
 def _is_wanted(spec: Spec, results: Results, options: argparse.Namespace) -> bool:
@@ -105,38 +146,32 @@ def _is_wanted(spec: Spec, results: Results, options: argparse.Namespace) -> boo
     return known is None or (options.failed and known.outcome == Outcome.FAIL)
 
 
-def _run_specs(
-    wanted: list[Spec],
-    binaries: dict[str, Path],
-    source: Source,
-    go: Path,
-    file: Path,
-    options: argparse.Namespace,
-    report: Report,
-) -> None:
+def _run_specs(wanted: list[Spec], bench: _Bench) -> None:
     """Run specs one after the other; an environment that one has spoiled is replaced."""
+    options, provider = bench.options, bench.homes[PROVIDER.suites[0]]
     logs = cache_directory() / "conformance" / "logs"
     logs.mkdir(exist_ok=True)
     until = time.monotonic() + 60 * options.minutes if options.minutes else float("inf")
     waiting = list(wanted)
     while waiting and time.monotonic() < until:
-        with cluster(source, go, report) as environment:
+        with cluster(provider, bench.go, bench.report) as environment:
+            given = {PROVIDER: (), CORE: node_class_arguments(environment, provider)}
             usable = True
             while waiting and usable and time.monotonic() < until:
                 spec = waiting.pop(0)
-                log = logs / f"{len(wanted) - len(waiting):03}-{spec.suite}.log"
-                folder = _folder(source, spec.suite)
                 result = run_spec(
-                    binaries[spec.suite], spec, folder, variables(environment), options.seconds, log
+                    bench.binaries[spec.suite],
+                    spec,
+                    bench.folder(spec.suite),
+                    variables(environment),
+                    options.seconds,
+                    logs / f"{len(wanted) - len(waiting):03}-{spec.suite}.log",
+                    given[bench.homes[spec.suite].module],
                 )
                 result = explained(spec, result)
-                keep_result(file, spec.name, result)
-                report(f"{result.outcome:8} {result.seconds:4.0f} s  {spec.name}  {result.message}")
+                keep_result(bench.file, spec.name, result)
+                bench.report(f"{result.outcome:8} {result.seconds:4.0f} s  {spec.name}  {result.message}")
                 usable = clean(environment)
-
-
-def _folder(source: Source, suite: str) -> Path:
-    return source.folder / SUITES / suite
 
 
 if __name__ == "__main__":

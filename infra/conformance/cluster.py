@@ -54,6 +54,8 @@ _LEFTOVERS = (
     "/apis/policy/v1/namespaces/default/poddisruptionbudgets",
     "/api/v1/namespaces/default/pods",
     "/api/v1/namespaces/default/persistentvolumeclaims",
+    "/api/v1/namespaces/default/podtemplates",
+    "/apis/autoscaling.x-k8s.io/v1beta1/namespaces/default/capacitybuffers",
     "/apis/karpenter.sh/v1/nodepools",
     "/apis/karpenter.sh/v1/nodeclaims",
     "/apis/karpenter.sh/v1alpha1/nodeoverlays",
@@ -92,6 +94,18 @@ def variables(environment: Environment) -> dict[str, str]:
         "CLUSTER_ENDPOINT": environment.control_plane.endpoint,
         "INTERRUPTION_QUEUE": environment.options.cluster_name,
     }
+
+
+def node_class_arguments(environment: Environment, provider: Source) -> tuple[str, ...]:
+    """What suites for any provider are told of the one here: the defaults of the provider's module."""
+    shipped = provider.folder / "test" / "pkg" / "environment" / "aws"
+    text = (shipped / "default_ec2nodeclass.yaml").read_text()
+    node_class = environment.directory / "default_ec2nodeclass.yaml"
+    node_class.write_text(text.replace("$CLUSTER_NAME", environment.options.cluster_name))
+    return (
+        f"-default-nodeclass={node_class}",
+        f"-default-nodepool={shipped / 'default_nodepool.yaml'}",
+    )
 
 
 def clean(environment: Environment) -> bool:

@@ -69,6 +69,16 @@ PROVIDER = Module(
     adaptations=ADAPTATIONS,
 )
 
+#: Its suites run with any provider's node class, which they are given as a file.
+CORE = Module(
+    path="sigs.k8s.io/karpenter",
+    version="v1.14.0",
+    sum="h1:+SXlqYNb9FIKRpDgPPRnphVmWbrWLw4tgzKezr372Mc=",
+    suites=("regression",),
+    adaptations=(),
+)
+MODULES = (PROVIDER, CORE)
+
 
 @dataclass(frozen=True, slots=True)
 class Source:

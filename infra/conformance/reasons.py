@@ -37,9 +37,23 @@ class Difference:
 
 
 NOT_HERE: tuple[NotHere, ...] = (
+    NotHere(
+        r"^ami: .* most recent AMI when discovering multiple$",
+        "the local AWS lacks the release that it names",
+    ),
     NotHere(r"^ipv6: ", "the local cluster has IPv4 alone"),
     NotHere(r"^localzone: ", "the local AWS has no local zones"),
     NotHere(r"^scale: ", "hundreds of nodes: `make soak` is the test of that size here"),
+    NotHere(
+        r"should support well-known deprecated labels$", "no EBS CSI driver labels nodes with its zone here"
+    ),
+    NotHere(
+        r"^interruption: .* on spot interruption warning$", "the local AWS has no fault injection service"
+    ),
+    NotHere(r"^interruption: .* instance status failure$", "no kernel that could panic runs here"),
+    NotHere(
+        r"interruptible (reserved )?capacity", "the local AWS has no interruptible capacity reservations"
+    ),
     NotHere(r"^(integration|scheduling): .* EFAs? ", "device plugins need the devices"),
     NotHere(
         r"^integration: Extended Resources .* requests "
@@ -58,6 +72,9 @@ _HINTS = "messages of conditions begin with Karpenter's words, and go on with wh
 _READY = "the message of Ready is that of the first condition that is not true, not its name"
 
 DIFFERENCES: tuple[Difference, ...] = (
+    Difference(
+        r"^(consolidation|scheduling): .*(?i:node overlay)", r"", "NodeOverlays are accepted without effect"
+    ),
     Difference(
         r"^integration: NodeClass IAM Permissions ", r"to equal <string>: ValidationSucceeded=False", _READY
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -49,16 +49,17 @@ def keep_result(file: Path, name: str, result: Result) -> None:
         write_results(file, {**read_results(file), name: result})
 
 
-def page(module: Module, specs: Iterable[Spec], results: Mapping[str, Result]) -> str:
+def page(modules: Sequence[Module], specs: Iterable[Spec], results: Mapping[str, Result]) -> str:
     """docs/conformance.md: each suite with its counts, each spec with its result."""
     listed = tuple(specs)
     lines = [
         "# Karpenter's own end-to-end suites",
         "",
-        f"`make conformance` runs the suites of `{module}` against this controller in the local environment",
-        "and writes this page. Their assertions are compared with the published archive before they are",
-        "built; only environment code is adapted, as listed at the end. A line without a result was not run;",
-        "`differs` is a failure for a difference that [compatibility.md](compatibility.md) tells of.",
+        f"`make conformance` runs the suites of {' and '.join(f'`{each}`' for each in modules)}",
+        "against this controller in the local environment and writes this page. Their assertions are",
+        "compared with the published archives before they are built; only environment code is adapted, as",
+        "listed at the end. A line without a result was not run; `differs` is a failure for what",
+        "[compatibility.md](compatibility.md) says to be different.",
         "",
         *_summary(listed, results),
     ]
@@ -72,7 +73,11 @@ def page(module: Module, specs: Iterable[Spec], results: Mapping[str, Result]) -
         "| file | instead of | stands | because |",
         "|---|---|---|---|",
     ]
-    lines += [f"| {each.file} | `{each.old}` | `{each.new}` | {each.reason} |" for each in module.adaptations]
+    lines += [
+        f"| {each.file} | `{_cell(each.old)}` | `{_cell(each.new)}` | {each.reason} |"
+        for module in modules
+        for each in module.adaptations
+    ]
     return "\n".join([*lines, ""])
 
 

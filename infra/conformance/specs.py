@@ -8,7 +8,7 @@ import re
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
@@ -97,7 +97,13 @@ def specs_of(binary: Path, suite: str, folder: Path) -> tuple[Spec, ...]:
 
 
 def run_spec(
-    binary: Path, spec: Spec, folder: Path, environment: Mapping[str, str], seconds: float, log: Path
+    binary: Path,
+    spec: Spec,
+    folder: Path,
+    environment: Mapping[str, str],
+    seconds: float,
+    log: Path,
+    arguments: Sequence[str] = (),
 ) -> Result:
     """Run one spec, for so many seconds at most; its output is kept in `log`."""
     with tempfile.TemporaryDirectory() as made:
@@ -107,6 +113,7 @@ def run_spec(
             *(f"-ginkgo.focus={spec.focus}", f"-ginkgo.json-report={report}", "-ginkgo.no-color"),
             *(f"-ginkgo.timeout={seconds:.0f}s", f"-ginkgo.grace-period={_STEP_GRACE}s"),
             *(f"-test.timeout={seconds + _GRACE:.0f}s", "-ginkgo.v"),
+            *arguments,
         ]
         with log.open("wb") as output:
             process = spawn(command, cwd=folder, environment={**os.environ, **environment}, stdout=output)

@@ -139,7 +139,7 @@ def test_results_outlive_a_run_and_the_page_counts_every_spec(tmp_path):
     assert read_results(file) == {}
     write_results(file, results)
     assert read_results(file) == results
-    text = page(MODULE, [SPEC, *others], read_results(file))
+    text = page([MODULE], [SPEC, *others], read_results(file))
     assert "| all | 4 | 1 | 1 | 0 | 1 | 1 |" in text
     assert "| drift | 2 | 1 | 1 | 0 | 0 | 0 |" in text
     assert "| b | fail | 61 | a \\| b |" in text
