@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from typing import Any
 
 import pytest
@@ -13,7 +14,9 @@ from infra.local.pulumi.aws.provider import RESOURCES
 from infra.local.pulumi.aws.replacement import FORCE_NEW
 from infra.local.pulumi.eks.cluster import refuse
 from infra.local.pulumi.kubernetes import objects
+from infra.local.pulumi.kubernetes.readiness import READY
 from infra.local.pulumi.kubernetes.replacement import Mutable
+from infra.local.pulumi.kubernetes.waiting import patience
 from infra.local.pulumi.progress import Progress
 from infra.local.pulumi.resources import Proposal, ResourceFailed
 
@@ -223,6 +226,75 @@ def test_which_change_of_an_object_replaces(
     assert difference.replaces == replaces
     assert difference.changed
     assert difference.delete_first == (bool(replaces) and "metadata.namespace" not in replaces)
+
+
+class Slices:
+    """An API server that has these endpoints for every Service."""
+
+    def __init__(self, *ready: bool) -> None:
+        self._endpoints = [{"conditions": {"ready": each}} for each in ready]
+
+    def path(self, *where: str) -> str:
+        return "/".join(where)
+
+    def list(self, path: str, **selector: str) -> list[dict[str, Any]]:
+        return [{"endpoints": self._endpoints}]
+
+
+WEB = {"selector": {"app": "web"}, "type": "ClusterIP"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "status", "ready"),
+    [
+        ("Service", {"type": "ExternalName"}, {}, True),
+        ("Service", {"type": "ClusterIP"}, {}, True),
+        ("Service", WEB, {}, False),
+        ("Service", WEB | {"clusterIP": "None"}, {}, True),
+        ("Pod", {}, {"phase": "Running"}, False),
+        ("Pod", {}, {"phase": "Succeeded"}, True),
+        ("Pod", {}, {"conditions": [{"type": "Ready", "status": "True"}]}, True),
+        ("Job", {}, {}, False),
+        ("Job", {}, {"conditions": [{"type": "Complete", "status": "True"}]}, True),
+        ("StatefulSet", {"replicas": 2}, {"readyReplicas": 1, "updatedReplicas": 2}, False),
+        ("StatefulSet", {"replicas": 2}, {"readyReplicas": 2, "updatedReplicas": 2}, True),
+        ("DaemonSet", {}, {"desiredNumberScheduled": 3, "updatedNumberScheduled": 3}, False),
+        ("DaemonSet", {}, {"desiredNumberScheduled": 0}, True),
+    ],
+)
+def test_what_an_object_is_waited_for(
+    kind: str, spec: dict[str, Any], status: dict[str, Any], ready: bool
+) -> None:
+    metadata = {"name": "web", "namespace": "default", "generation": 1}
+    obj = {"kind": kind, "metadata": metadata, "spec": spec, "status": {"observedGeneration": 1} | status}
+    assert (READY[kind](Slices(False), obj) is None) == ready  # type: ignore[arg-type]
+
+
+def test_a_service_waits_for_pods_and_for_an_address_where_one_is_given() -> None:
+    obj = {"kind": "Service", "metadata": {"name": "web", "namespace": "default"}, "spec": dict(WEB)}
+    answering: Any = Slices(False, True)
+    assert READY["Service"](answering, obj) is None
+    obj["spec"] = WEB | {"type": "LoadBalancer"}
+    assert "no address" in str(READY["Service"](answering, obj))
+    obj["status"] = {"loadBalancer": {"ingress": [{"hostname": "web.example.com"}]}}
+    assert READY["Service"](answering, obj) is None
+
+
+def test_a_job_that_failed_is_not_waited_for() -> None:
+    failed = {"conditions": [{"type": "Failed", "status": "True", "message": "it ran out of tries"}]}
+    job = {"kind": "Job", "metadata": {"name": "web", "namespace": "default"}, "status": failed}
+    with pytest.raises(ResourceFailed, match="out of tries"):
+        READY["Job"](Slices(), job)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("timeout", "noted", "seconds"),
+    [(0.0, None, 600.0), (0.0, "30", 30.0), (5.0, "30", 5.0), (0.0, "x", 600.0)],
+)
+def test_how_long_an_object_is_waited_for(timeout: float, noted: str | None, seconds: float) -> None:
+    annotations = {"pulumi.com/timeoutSeconds": noted} if noted else {}
+    obj = {"metadata": {"annotations": annotations}}
+    assert patience(threading.Event(), timeout, obj).seconds == seconds
 
 
 @pytest.mark.parametrize("token", ["kubernetes:helm.sh/v4:Chart", "kubernetes:core/v1:ConfigMapPatch"])

@@ -189,22 +189,19 @@ class KubernetesProvider(Provider):
             path = self._api.path(inputs["apiVersion"], inputs["kind"], namespace or None, name)
         except UnknownKind:
             return  # its definition is gone, and with it all objects of the kind
-        waiting.delete(self._api, path, self._patience(timeout))
+        waiting.delete(self._api, path, waiting.patience(self.cancelled, timeout, inputs))
 
     def _made(self, applied: Outputs, path: str, inputs: Inputs, timeout: float) -> tuple[str, Outputs]:
         """The id and the outputs of an object that was just written, once it is ready."""
         identity = objects.identity(applied, namespaced="namespace" in applied["metadata"])
         try:
-            made = waiting.ready(self._api, path, applied, self._patience(timeout))
+            made = waiting.ready(self._api, path, applied, waiting.patience(self.cancelled, timeout, applied))
         except ResourceFailed as error:
             raise ResourceFailed(str(error), identity, inputs, _outputs(applied)) from error
         return identity, _outputs(made)
 
     def _released(self, identity: str, inputs: Inputs) -> Outputs:
         return dict(inputs) | (self._release.read(self._api, identity, inputs) or {})
-
-    def _patience(self, timeout: float) -> waiting.Patience:
-        return waiting.Patience(self.cancelled, timeout or waiting.DEFAULT_SECONDS)
 
 
 def _outputs(obj: Mapping[str, Any]) -> Outputs:

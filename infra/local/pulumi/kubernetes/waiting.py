@@ -1,7 +1,6 @@
 """When an object counts as made, and when as gone, as the real Kubernetes provider sees it.
 
-A Deployment has to be rolled out, a CustomResourceDefinition has to be served; other
-kinds are ready when the API server has taken them. An object is gone when it cannot
+What each kind has to be waited for stands in `kubernetes.readiness`. An object is gone when it cannot
 be found any more, so finalizers hold a destroy until whoever put them there is done.
 """
 
@@ -11,9 +10,10 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from infra.local.kubernetes_api import ApiError, ApiUnreachable, KubernetesApi, Object, UnknownKind
+from infra.local.pulumi.kubernetes.readiness import READY
 from infra.local.pulumi.resources import Cancelled, ResourceFailed
 
 #: The real provider's patience with objects that become ready or go away.
@@ -46,8 +46,11 @@ _OWN_NOTHING = frozenset(
 #: when the definition changes (seen with kube-apiserver 1.36).
 _NUDGE_SECONDS = 5.0
 _NUDGED = "nodeless.dev/deletion-looked-at"
-#: Annotation with which a program says that it does not want to wait.
+#: Annotations with which a program says that it does not want to wait, for how many seconds it does where
+#: the resource has no timeout of its own, and how an object is deleted: foreground, background or orphan.
 _SKIP = "pulumi.com/skipAwait"
+_TIMEOUT = "pulumi.com/timeoutSeconds"
+_PROPAGATION = "pulumi.com/deletionPropagationPolicy"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +84,8 @@ class Patience:
 
 def ready(api: KubernetesApi, path: str, applied: Object, patience: Patience) -> Object:
     """The object once it is ready; at once for kinds that need no waiting."""
-    look = _READY.get(str(applied["kind"]))
-    annotations = applied["metadata"].get("annotations") or {}
-    if look is None or annotations.get(_SKIP) == "true":
+    look = READY.get(str(applied["kind"]))
+    if look is None or _annotations(applied).get(_SKIP) == "true":
         return applied
     last: list[Object] = [applied]
 
@@ -117,8 +119,7 @@ def delete(api: KubernetesApi, path: str, patience: Patience) -> None:
         return
     uid = found["metadata"]["uid"]
     try:
-        owns_nothing = found["kind"] in _OWN_NOTHING
-        api.delete(path, propagation="Background" if owns_nothing else "Foreground", uid=uid, missing_ok=True)
+        api.delete(path, propagation=_propagation(found), uid=uid, missing_ok=True)
     except ApiError as error:
         if error.status != 409:  # 409: another object bears the name by now, ours is gone
             raise
@@ -140,6 +141,23 @@ def delete(api: KubernetesApi, path: str, patience: Patience) -> None:
     patience.until(missing)
 
 
+def patience(cancelled: threading.Event, timeout: float, obj: Mapping[str, Any]) -> Patience:
+    """How long to wait for an object: the resource's timeout, else its annotation's, else ten minutes."""
+    noted = _annotations(obj).get(_TIMEOUT, "")
+    return Patience(cancelled, timeout or (float(noted) if noted.isdecimal() else DEFAULT_SECONDS))
+
+
+def _propagation(obj: Mapping[str, Any]) -> Literal["Orphan", "Background", "Foreground"]:
+    asked = _annotations(obj).get(_PROPAGATION, "").lower()
+    if asked == "orphan":
+        return "Orphan"
+    return "Background" if asked == "background" or obj["kind"] in _OWN_NOTHING else "Foreground"
+
+
+def _annotations(obj: Mapping[str, Any]) -> Mapping[str, str]:
+    return (obj.get("metadata") or {}).get("annotations") or {}
+
+
 def _nudge(api: KubernetesApi, path: str) -> None:
     """Change an object that is being deleted, so that whoever holds it looks at it again."""
     try:
@@ -147,59 +165,3 @@ def _nudge(api: KubernetesApi, path: str) -> None:
     except ApiError as error:
         if error.status not in (404, 409):  # it went meanwhile, or somebody else changed it
             raise
-
-
-def _definition(api: KubernetesApi, obj: Object) -> str | None:
-    conditions = {one["type"]: one for one in obj.get("status", {}).get("conditions") or []}
-    refused = conditions.get("NamesAccepted", {})
-    if refused.get("status") == "False":
-        raise ResourceFailed(f"names of {obj['metadata']['name']} are refused: {refused.get('message')}")
-    if conditions.get("Established", {}).get("status") == "True":
-        return None
-    return f"CustomResourceDefinition {obj['metadata']['name']} is not established"
-
-
-def _deployment(api: KubernetesApi, obj: Object) -> str | None:
-    status, metadata = obj.get("status") or {}, obj["metadata"]
-    wanted = obj["spec"].get("replicas", 1)
-    seen = int(status.get("observedGeneration", 0)) >= int(metadata["generation"])
-    counts = [status.get(key, 0) for key in ("updatedReplicas", "availableReplicas", "replicas")]
-    if seen and all(count == wanted for count in counts):
-        return None
-    available = status.get("availableReplicas", 0)
-    line = (
-        f"Deployment {metadata['namespace']}/{metadata['name']}: {available} of {wanted} replicas available"
-    )
-    reasons = [
-        f"{one['type']}: {one.get('message', '')}"
-        for one in status.get("conditions") or []
-        if one["status"] == ("True" if one["type"] == "ReplicaFailure" else "False")
-    ]
-    return "; ".join([line, *reasons, *_pod_reasons(api, obj)])
-
-
-def _pod_reasons(api: KubernetesApi, deployment: Object) -> list[str]:
-    """Why the pods are not ready, each reason once."""
-    labels = deployment["spec"]["selector"].get("matchLabels") or {}
-    selector = ",".join(f"{key}={value}" for key, value in labels.items())
-    path = api.path("v1", "Pod", deployment["metadata"]["namespace"])
-    reasons: dict[str, None] = {}
-    for pod in api.list(path, label_selector=selector):
-        status = pod.get("status") or {}
-        for condition in status.get("conditions") or []:
-            if condition["type"] == "PodScheduled" and condition["status"] == "False":
-                reasons[str(condition.get("message", "pod is not scheduled"))] = None
-        for container in status.get("containerStatuses") or []:
-            waiting = container.get("state", {}).get("waiting") or {}
-            if waiting:
-                reasons[
-                    f"{container['name']}: {waiting.get('reason')} {waiting.get('message', '')}".strip()
-                ] = None
-    return list(reasons)
-
-
-#: What is missing for an object of a kind to be ready; None when nothing is.
-_READY: Mapping[str, Callable[[KubernetesApi, Object], str | None]] = {
-    "CustomResourceDefinition": _definition,
-    "Deployment": _deployment,
-}
