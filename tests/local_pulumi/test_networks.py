@@ -6,6 +6,7 @@ import pulumi
 import pytest
 
 from infra.local.aws import LocalAws
+from infra.local.pulumi import StackFailed
 from pulumi_nodeless import AdoptedNetwork, Network
 from pulumi_nodeless.network import PRIVATE_SERVICES
 from tests.local_pulumi.conftest import Shop
@@ -62,6 +63,27 @@ def test_a_network_whose_zones_changed_goes_whole(shop: Shop, aws: LocalAws, fir
 
     shop.stack.destroy()
     assert [vpc for vpc in ec2.describe_vpcs()["Vpcs"] if not vpc.get("IsDefault")] == []
+
+
+def test_a_zone_takes_the_place_of_another_in_two_steps(shop: Shop, aws: LocalAws) -> None:
+    """At once AWS refuses it: the subnet of the zone that goes still has the range."""
+
+    def up(*zones: str) -> None:
+        shop.program = lambda: Network(
+            "net",
+            {"cluster_name": "shop", "availability_zones": [f"us-east-1{zone}" for zone in zones]},
+            providers(),
+        )
+        shop.stack.up()
+
+    up("a", "b", "c")
+    with pytest.raises(StackFailed, match=r"InvalidSubnet\.Conflict"):
+        up("a", "b", "d")
+    up("a", "b")
+    up("a", "b", "d")
+    subnets = aws.client("ec2").describe_subnets()["Subnets"]
+    zones = {each["AvailabilityZone"][-1] for each in subnets if not each["DefaultForAz"]}
+    assert zones == {"a", "b", "d"}
 
 
 def test_an_adopted_network_keeps_its_subnets_and_loses_only_its_tags(shop: Shop, aws: LocalAws) -> None:

@@ -163,6 +163,10 @@ def update_cluster_version(call: Call) -> dict[str, Any]:
 def update_cluster_config(call: Call) -> dict[str, Any]:
     """eks.UpdateClusterConfig: access, endpoints, logging and the other settings that may change."""
     record = cluster_of(call, "name")
+    if subnet_ids := (call.parameters.get("resourcesVpcConfig") or {}).get("subnetIds"):
+        stays = record.cluster["resourcesVpcConfig"]["vpcId"]
+        if _vpc_of(call, subnet_ids) != stays:
+            raise invalid(f"Provided subnets {' '.join(subnet_ids)} belong to another VPC than {stays}")
     changes: dict[str, object] = {}
     for name, value in call.parameters.items():
         if name in {"accessConfig", "resourcesVpcConfig", "kubernetesNetworkConfig"}:
@@ -239,16 +243,7 @@ def _tags(call: Call) -> dict[str, str]:
 
 def _vpc_config(call: Call, name: str, wanted: dict[str, Any]) -> dict[str, Any]:
     subnet_ids = wanted.get("subnetIds") or []
-    try:
-        subnets = call.client("ec2").describe_subnets(SubnetIds=subnet_ids)["Subnets"] if subnet_ids else []
-    except ClientError as error:
-        raise invalid(error.response["Error"]["Message"]) from None
-    if len({subnet["AvailabilityZone"] for subnet in subnets}) < 2:
-        raise invalid("Subnets specified must be in at least two different AZs")
-    vpcs = {subnet["VpcId"] for subnet in subnets}
-    if len(vpcs) > 1:
-        raise invalid("Subnets specified must belong to the same VPC")
-    vpc_id = vpcs.pop()
+    vpc_id = _vpc_of(call, subnet_ids)
     return {
         "subnetIds": subnet_ids,
         "securityGroupIds": wanted.get("securityGroupIds") or [],
@@ -258,6 +253,24 @@ def _vpc_config(call: Call, name: str, wanted: dict[str, Any]) -> dict[str, Any]
         "endpointPrivateAccess": wanted.get("endpointPrivateAccess", False),
         "publicAccessCidrs": wanted.get("publicAccessCidrs") or ["0.0.0.0/0"],
     }
+
+
+def _vpc_of(call: Call, subnet_ids: list[str]) -> str:
+    """The VPC of a cluster's subnets.
+
+    Raises:
+        AwsError: InvalidParameterException when they are in one zone, in several VPCs, or not there.
+    """
+    try:
+        subnets = call.client("ec2").describe_subnets(SubnetIds=subnet_ids)["Subnets"] if subnet_ids else []
+    except ClientError as error:
+        raise invalid(error.response["Error"]["Message"]) from None
+    if len({subnet["AvailabilityZone"] for subnet in subnets}) < 2:
+        raise invalid("Subnets specified must be in at least two different AZs")
+    vpcs: set[str] = {subnet["VpcId"] for subnet in subnets}
+    if len(vpcs) > 1:
+        raise invalid("Subnets specified must belong to the same VPC")
+    return vpcs.pop()
 
 
 def _cluster_security_group(call: Call, name: str, vpc_id: str) -> str:
