@@ -21,7 +21,7 @@ def refused(tmp_path: Path, control_plane: ControlPlane, aws: LocalAws) -> Refus
     """What a preview of the project's own program tells of a stack with such configuration."""
 
     def preview(**config: str) -> str:
-        values = {f"nodeless:{key}": value for key, value in config.items()}
+        values = {key if ":" in key else f"nodeless:{key}": value for key, value in config.items()}
         stack = Stack(tmp_path, control_plane, aws, config=values)
         with pytest.raises(StackFailed) as failed:
             stack.preview()
@@ -35,6 +35,13 @@ def test_keys_that_are_not_declared_are_refused_with_the_nearest_ones(refused: R
     assert "nodeless:zonecount: no such key (hint: did you mean nodeless:zoneCount?)" in told
     assert "nodeless:nat_gateways: no such key (hint: did you mean nodeless:natGateways?)" in told
     assert "nodeless:colour: no such key" in told
+    assert "Traceback" not in told
+
+
+def test_a_key_of_the_provider_that_has_no_effect_is_refused(refused: Refused) -> None:
+    told = refused(**{"aws:regoin": "eu-west-1", "aws:profile": "elsewhere"})
+    assert "aws:regoin: has no effect here (hint: did you mean aws:region?)" in told
+    assert "aws:profile: has no effect here (hint: set AWS_PROFILE" in told
     assert "Traceback" not in told
 
 

@@ -2,13 +2,18 @@
 
 The host is the package's own `components/__main__.py`, started as the engine starts it. The program here
 registers remote components by type token with plain values, which is all that a TypeScript, Go or YAML
-program does.
+program does. The language hosts themselves (pulumi-language-python, -nodejs, -go, -yaml) come with the
+engine's installers alone. Where only a registry of modules is at hand, as here, `pulumi package add` and
+`pulumi install` cannot be run, and the names of the tests say so.
 """
 
 from __future__ import annotations
 
 import base64
+import json
+import os
 import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -19,6 +24,7 @@ import pytest
 import yaml
 
 from infra.local.aws import LocalAws
+from infra.local.binaries import pulumi_engine
 from infra.local.control_plane import ControlPlane
 from infra.local.pulumi import ResourceStep, Stack, StackFailed
 from infra.local.pulumi.project import ROOT
@@ -49,7 +55,7 @@ def network(**properties: Any) -> None:
     pulumi.export("vpc", made.vpcId)
 
 
-def test_a_network_from_another_language_is_made_once_and_destroyed_whole(
+def test_a_network_from_another_language_without_its_host_is_made_once_and_destroyed_whole(
     shop: Shop, plugins: Path, aws: LocalAws
 ) -> None:
     # Whole numbers travel as floating point ones.
@@ -65,7 +71,7 @@ def test_a_network_from_another_language_is_made_once_and_destroyed_whole(
     assert stack.up() == {"same": made["create"]}
 
 
-def test_a_wrong_argument_from_another_language_is_named_before_anything_is_made(
+def test_a_wrong_argument_from_another_language_without_its_host_is_named_before_anything_is_made(
     shop: Shop, plugins: Path, aws: LocalAws
 ) -> None:
     shop.program = lambda: network(clusterName="shop", natGateways="many", cidr="10.9.0.0/28")
@@ -82,7 +88,9 @@ def test_a_wrong_argument_from_another_language_is_named_before_anything_is_made
     assert [vpc for vpc in aws.client("ec2").describe_vpcs()["Vpcs"] if not vpc.get("IsDefault")] == []
 
 
-def test_the_yaml_example_previews_as_a_whole_environment(shop: Shop, plugins: Path) -> None:
+def test_the_yaml_example_without_the_yaml_host_previews_as_a_whole_environment(
+    shop: Shop, plugins: Path
+) -> None:
     example = yaml.safe_load(EXAMPLE.read_text())
 
     def program() -> None:
@@ -96,6 +104,34 @@ def test_the_yaml_example_previews_as_a_whole_environment(shop: Shop, plugins: P
 
     assert set(changes) == {"create"}
     assert changes["create"] > 80
+
+
+def test_package_get_schema_without_the_python_host_gives_what_is_committed(
+    tmp_path: Path, plugins: Path
+) -> None:
+    """The engine's own reading of the schema, from which it generates the SDKs of other languages."""
+    done = subprocess.run(
+        [pulumi_engine(), "package", "get-schema", plugins / "pulumi-resource-nodeless"],
+        env={
+            **os.environ,
+            "PULUMI_HOME": str(tmp_path / "home"),
+            "PULUMI_BACKEND_URL": tmp_path.as_uri(),
+            "PULUMI_SKIP_UPDATE_CHECK": "true",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    read, committed = json.loads(done.stdout), json.loads((ROOT / "components" / "schema.json").read_text())
+    assert (read["name"], read["namespace"]) == (committed["name"], committed["namespace"])
+    assert read["types"].keys() == committed["types"].keys()
+    assert read["resources"].keys() == committed["resources"].keys()
+    for token, resource in committed["resources"].items():
+        for part in ("inputProperties", "properties"):
+            assert read["resources"][token].get(part, {}).keys() == resource.get(part, {}).keys(), token
+        required = read["resources"][token].get("requiredInputs", [])
+        assert sorted(required) == sorted(resource.get("requiredInputs", [])), token
 
 
 def test_the_examples_use_inputs_and_outputs_that_the_schema_has() -> None:
