@@ -107,6 +107,31 @@ def test_custom_is_untouched() -> None:
     assert base64.b64decode(encoded(text)).decode() == text
 
 
+BOTTLEROCKETS_OWN = """[settings.kubernetes]
+eviction-max-pod-grace-period = 40
+shutdown-grace-period = "30s"
+cluster-name = "another"
+unknown = 1
+[settings.kubernetes.eviction-soft]
+"memory.available" = "100Mi"
+[settings.kubernetes.node-taints]
+"node.cilium.io/agent-not-ready" = ["true:NoExecute"]
+"""
+
+
+@pytest.mark.parametrize("ours", [None, 90])
+def test_a_setting_of_bottlerocket_stays_the_users_where_the_kubelet_asks_for_none(ours: int | None) -> None:
+    family, bootstrap = CASES["bottlerocket-plain"]
+    kubelet = replace(bootstrap.kubelet, eviction_max_pod_grace_period=ours)
+    text = user_data(family, replace(bootstrap, custom=BOTTLEROCKETS_OWN, kubelet=kubelet))
+    kubernetes = tomllib.loads(text)["settings"]["kubernetes"]
+    assert kubernetes["eviction-max-pod-grace-period"] == (ours or 40)
+    assert kubernetes["eviction-soft"] == {"memory.available": "100Mi"}
+    assert kubernetes["shutdown-grace-period"] == "30s"
+    assert kubernetes["cluster-name"] == bootstrap.cluster.name
+    assert "unknown" not in kubernetes and "node.cilium.io" not in str(kubernetes.get("node-taints"))
+
+
 def test_bottlerocket_keeps_the_users_tables_and_only_known_settings_of_its_own() -> None:
     settings = tomllib.loads(user_data(*CASES["bottlerocket-everything"]))["settings"]
     assert settings["host-containers"]["admin"]["enabled"] is True

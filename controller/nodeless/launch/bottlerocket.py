@@ -1,7 +1,7 @@
 """User data of Bottlerocket: the node class's TOML with our settings under `settings.kubernetes`.
 
-Tables other than that one are the user's alone. In it ours win, and of the user's only
-those are kept that Bottlerocket knows and the controller does not set; labels are united.
+Tables other than that one are the user's alone. In it ours win, and of the user's those are kept that
+Bottlerocket knows and the controller does not set; labels are united, taints are ours alone.
 """
 
 import tomllib
@@ -10,24 +10,52 @@ from typing import Any
 from nodeless.launch.kubelet_arguments import Bootstrap, go_duration
 from nodeless.launch.toml_writer import to_toml
 
-#: Settings of `settings.kubernetes` that stay the user's.
+#: Settings of `settings.kubernetes` that stay the user's where the controller sets none (Karpenter v1.14).
 USER_SETTINGS = frozenset(
     {
-        "static-pods",
         "allowed-unsafe-sysctls",
-        "server-tls-bootstrap",
-        "registry-qps",
-        "registry-burst",
-        "event-qps",
-        "event-burst",
-        "kube-api-qps",
-        "kube-api-burst",
-        "container-log-max-size",
+        "cloud-provider",
+        "cluster-dns-ip",
+        "cluster-domain",
         "container-log-max-files",
+        "container-log-max-size",
+        "container-log-max-workers",
+        "container-log-monitor-interval",
+        "cpu-cfs-quota-enforced",
         "cpu-manager-policy",
+        "cpu-manager-policy-options",
         "cpu-manager-reconcile-period",
-        "topology-manager-scope",
+        "credential-providers",
+        "device-ownership-from-security-context",
+        "event-burst",
+        "event-qps",
+        "eviction-hard",
+        "eviction-max-pod-grace-period",
+        "eviction-soft",
+        "eviction-soft-grace-period",
+        "hostname-override-source",
+        "ids-per-pod",
+        "image-gc-high-threshold-percent",
+        "image-gc-low-threshold-percent",
+        "kube-api-burst",
+        "kube-api-qps",
+        "kube-reserved",
+        "log-level",
+        "max-pods",
+        "memory-manager-policy",
+        "pod-pids-limit",
+        "registry-burst",
+        "registry-qps",
+        "seccomp-default",
+        "server-tls-bootstrap",
+        "shutdown-grace-period",
+        "shutdown-grace-period-for-critical-pods",
+        "single-process-oom-kill",
+        "static-pods",
+        "system-reserved",
         "topology-manager-policy",
+        "topology-manager-policy-options",
+        "topology-manager-scope",
     }
 )
 
