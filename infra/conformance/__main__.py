@@ -32,6 +32,7 @@ from infra.local.cache import cache_directory
 from infra.local.environment import EnvironmentFailed
 from infra.local.golang import BuildFailed, ToolchainMissing
 from infra.local.progress import Report, StreamReport
+from nodeless.model.packing import FEWEST_NODES, LOWEST_PRICE
 
 PAGE = Path(__file__).parents[2] / "docs" / "conformance.md"
 _SPEC_SECONDS = 300.0
@@ -68,6 +69,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--failed", action="store_true", help="run again what failed")
     parser.add_argument("--fresh", action="store_true", help="forget all results first")
     parser.add_argument("--build", action="store_true", help="compare and build the suites, run nothing")
+    parser.add_argument(
+        "--packing", choices=(LOWEST_PRICE, FEWEST_NODES), default=LOWEST_PRICE, help="of the controller"
+    )
     parser.add_argument("--seconds", type=float, default=_SPEC_SECONDS, help="bound of one spec")
     parser.add_argument("--minutes", type=float, default=0.0, help="start no spec after so many; 0: no bound")
     return parser
@@ -112,6 +116,9 @@ def _run(options: argparse.Namespace, report: Report) -> int:
     for spec in specs:
         if reason := not_here(spec):
             results[spec.name] = Result(Outcome.NOT_HERE, 0.0, reason)
+        elif known := results.get(spec.name):
+            # What is told of differences may have changed since.
+            results[spec.name] = explained(spec, known)
     suites = options.suite or bench.homes
     wanted = [spec for spec in specs if spec.suite in suites and _is_wanted(spec, results, options)]
     report(f"{len(specs)} specs, {len(wanted)} to run")
@@ -154,7 +161,7 @@ def _run_specs(wanted: list[Spec], bench: _Bench) -> None:
     until = time.monotonic() + 60 * options.minutes if options.minutes else float("inf")
     waiting = list(wanted)
     while waiting and time.monotonic() < until:
-        with cluster(provider, bench.go, bench.report) as environment:
+        with cluster(provider, bench.go, options.packing, bench.report) as environment:
             given = {PROVIDER: (), CORE: node_class_arguments(environment, provider)}
             usable = True
             while waiting and usable and time.monotonic() < until:

@@ -42,7 +42,6 @@ _FARGATE = [
 ]
 _CONFIG = {
     "nodeless:controllerNamespace": "kube-system",
-    "nodeless:controllerSettings": json.dumps(_SETTINGS),
     "nodeless:fargateProfiles": json.dumps([{"name": "kube-system", "selectors": _FARGATE}]),
 }
 #: Collections that a failed spec may leave something in; owners before what they own.
@@ -66,9 +65,11 @@ _CLEAN_SECONDS = 120.0
 
 
 @contextmanager
-def cluster(source: Source, go: Path, report: Report) -> Iterator[Environment]:
-    """An environment as the suites expect it."""
-    options = Options(boot_seconds=1.0, with_stack=False, config=_CONFIG)
+def cluster(source: Source, go: Path, packing: str, report: Report) -> Iterator[Environment]:
+    """An environment as the suites expect it; `packing` is the controller's."""
+    settings = json.dumps({**_SETTINGS, "nodeless.packing": packing})
+    config = {**_CONFIG, "nodeless:controllerSettings": settings}
+    options = Options(boot_seconds=1.0, with_stack=False, config=config)
     with Environment.start(report=report, options=options) as environment:
         with node_group(environment, "system", _SYSTEM_NODES, _SYSTEM_TAINT):
             environment.up()

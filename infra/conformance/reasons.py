@@ -76,6 +76,11 @@ DIFFERENCES: tuple[Difference, ...] = (
         r"^(consolidation|scheduling): .*(?i:node overlay)", r"", "NodeOverlays are accepted without effect"
     ),
     Difference(
+        r"^scheduling: .* should provision a node for a deployment$",
+        r"^expected 2 created nodes",
+        "the lowest price is packed for, not the fewest nodes (`--packing fewest-nodes`)",
+    ),
+    Difference(
         r"^integration: NodeClass IAM Permissions ", r"to equal <string>: ValidationSucceeded=False", _READY
     ),
     Difference(r"^(integration|ami): ", r"to equal <string>: \w+Selector did not match any", _HINTS),

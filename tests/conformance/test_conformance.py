@@ -165,6 +165,12 @@ def test_a_long_failure_keeps_its_end_where_the_expectation_stands(text):
         ),
         ("drift: AMI x", "… to equal <string>: AMISelector did not match any AMIs (suite_test.go:1)", "fail"),
         ("ami: AMI x", "expected a node (suite_test.go:1)", "fail"),
+        (
+            "scheduling: x should provision a node for a deployment",
+            "expected 2 created nodes, had 4",
+            "differs",
+        ),
+        ("scheduling: x should provision a node for a deployment", "Timed out", "fail"),
     ],
 )
 def test_a_failure_is_a_difference_only_where_both_spec_and_failure_are_those_told_of(name, message, outcome):
