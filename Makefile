@@ -67,6 +67,7 @@ else
 bench: setup ## print the figures: packing problems (PROBLEMS=FOLDER), admission, decision, nodes, memory, consolidation; or ARGS=--peer
 	@$(PYTHON) -m tests.solve.bench
 	@$(PYTHON) -m tests.solve.hostile_bench
+	@$(PYTHON) -m tests.neighbours_bench
 	@$(PYTHON) -m infra.local bench $(ARGS)
 	@$(PYTHON) -m tests.disruption.measure
 endif

@@ -14,7 +14,7 @@ from nodeless.app.disruption_loop import DisruptionLoop
 from nodeless.app.event_reasons import misspoken
 from nodeless.app.metrics import Metrics
 from nodeless.app.settings import GlobalSettings
-from nodeless.disruption import advance
+from nodeless.disruption import next_steps
 from nodeless.launch.resolved import ResolvedNodeClass, Subnet
 from nodeless.lifecycle.draining import DISRUPTED
 from nodeless.model import events
@@ -191,9 +191,9 @@ def test_no_command_is_looked_for_while_nothing_changes_and_none_is_under_way(mo
 
     def counted(snapshot, now):
         looks.append(now)
-        return advance(snapshot, now)
+        return next_steps(snapshot, now)
 
-    monkeypatch.setattr("nodeless.app.disruption_loop.advance", counted)
+    monkeypatch.setattr("nodeless.app.disruption_loop.next_steps", counted)
     world = World(monkeypatch, *TIGHT)
     for _ in range(100):
         asyncio.run(world.loop.advance_once())

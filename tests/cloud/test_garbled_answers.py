@@ -26,18 +26,22 @@ CALLS: tuple[tuple[str, str, dict[str, Any]], ...] = (
 async def test_a_garbled_answer_is_data_or_an_error_that_names_the_call(
     aws: LocalAws, world: World, seed: int
 ) -> None:
-    session, outcomes = AwsSession("us-east-1"), Counter[str]()
+    codes: list[str] = []
+    session = AwsSession("us-east-1", on_call=lambda _service, _call, _seconds, code: codes.append(code))
+    outcomes = Counter[str]()
     aws.set_faults(garbled={"chance": 1.0, "seed": seed})
     for service, method, request in CALLS:
         for _ in range(6):
             try:
                 await session.call(service, method, request, retries=False)
                 outcomes["data"] += 1
+                assert codes.pop() == "", "data is told as a success"
             except CloudError as error:
                 named = "".join(word.capitalize() for word in method.split("_"))
                 assert f"{service}:{named}" in str(error)
                 assert len(str(error)) < 250_000
                 outcomes["error"] += 1
+                assert codes.pop(), f"told as a success: {error}"
     aws.set_faults()
     await session.close()
     assert outcomes["error"]

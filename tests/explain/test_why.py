@@ -25,3 +25,11 @@ def test_equal_prices_are_called_so():
 def test_a_node_without_alternative_says_so():
     (new,) = plan(pods(12, "1"), types=FAMILY).new_nodes
     assert why(new).splitlines()[-1] == "no other instance type holds them on the same terms"
+
+
+def test_one_pod_is_told_as_one():
+    (alone,) = plan(pods(1, "1"), types=FAMILY).new_nodes
+    held, chosen, *_ = why(alone).splitlines()
+    assert held.startswith("1 pod of Provisioner/default needs cpu 1, ")
+    assert held.endswith(" with its daemons")
+    assert chosen.startswith("cheapest that holds it: ")

@@ -33,7 +33,7 @@ def test_mc_10_an_instance_that_no_claim_knows_is_terminated_and_its_node_delete
     snapshot = cluster(NodeSeen(a_node("gone")))
     assert unclaimed(snapshot, [an_instance("gone")], NOW + 31) == (
         TerminateInstance("instance:i-gone", "", "i-gone"),
-        DeleteNode("instance:i-gone", "node-gone", "its instance belongs to no claim"),
+        DeleteNode("instance:i-gone", "node-gone", "its instance belongs to no claim", "uid-node-gone"),
     )
 
 

@@ -98,7 +98,7 @@ class Controller:
         client.limit(TokenBucket(process.client_rate, process.client_burst))
         self._recorder = Recorder(client, process.identity)
         self._leadership = Leadership(client, process.namespace, process.identity)
-        #: What readiness waits for: the settings' watch, the webhook, and, for the leader, the cluster's.
+        #: What readiness waits for: the settings, the webhook, and, for the leader, the cluster's.
         self._waiting = {"the settings"} | ({"the webhook"} if process.webhook_enabled else set())
         self._log = logger("controller")
 
@@ -124,6 +124,7 @@ class Controller:
                 await check_server_version(self._client, process.oldest_server)
             self._log.info("starting", version=__version__)
             started, data = await read_global_settings(self._client, process.namespace, process.given)
+            self._waiting.discard("the settings")
             settings = LiveSettings(started, data, process.given, self._complain)
             async with asyncio.TaskGroup() as group:
                 background = [
@@ -154,11 +155,7 @@ class Controller:
     async def _follow(self, name: str, live: LiveSettings | LiveLogging) -> None:
         """Keep what a ConfigMap says current."""
         reflector = Reflector(self._client, watched_config_map(self._process.namespace, name), live.handle)
-        async with asyncio.TaskGroup() as group:
-            group.create_task(reflector.run(), name=f"watch {name}")
-            await reflector.synced.wait()
-            if name == SETTINGS_NAME:
-                self._waiting.discard("the settings")
+        await reflector.run()
 
     def _complain(self, name: str, uid: str, faults: Faults) -> None:
         """Say on a ConfigMap what is wrong with it, and show it in the metrics."""

@@ -17,19 +17,20 @@ from nodeless.app.hands import Hands
 from nodeless.app.logs import logger
 from nodeless.app.metrics import Metrics
 from nodeless.app.pool_catalogs import pool_catalogs, pool_subnets
-from nodeless.app.quarantine import ErrorBoundary, must_end
+from nodeless.app.quarantine import ErrorBoundary, Subject, is_transient, must_end
 from nodeless.app.recorder import Recorder
 from nodeless.app.settings import GlobalSettings
 from nodeless.app.solver_policy import policy_of
 from nodeless.app.work_metrics import DEPROVISIONING
 from nodeless.cloud import CloudError, CloudProvider
 from nodeless.disruption import (
+    CommandStep,
     DisruptionPolicy,
     Memory,
     Stillness,
-    advance,
     begin,
     disrupt,
+    next_steps,
     nothing_to_do,
     side_by_side,
     target,
@@ -43,7 +44,7 @@ from nodeless.disruption.repair import POLICIES, RepairPolicy
 from nodeless.disruption.telling import BLOCKED, reason_of, told, unreadable
 from nodeless.disruption.validating import Validation, held_by_budgets
 from nodeless.explain.why import one_line
-from nodeless.model.disruption import EMPTY, UNDERUTILIZED, Decisions, Move
+from nodeless.model.disruption import EMPTY, FAILED, UNDERUTILIZED, Decisions, Move
 from nodeless.model.events import Nominated
 from nodeless.model.instance_types import Catalog
 from nodeless.model.instructions import CreateClaim, Instruction, PublishEvent
@@ -79,6 +80,7 @@ _EVENTS = {
     "EvictionsTooDear": "Unconsolidatable",
     "Breaker": "NodeRepairBlocked",
     "RepairBlocked": "NodeRepairBlocked",
+    FAILED: BLOCKED,
 }
 
 
@@ -110,7 +112,10 @@ class DisruptionLoop:
         #: The cluster whose distance from its target was measured last.
         self._measured: Snapshot | None = None
         self._acting = asyncio.Lock()
-        self._boundary = ErrorBoundary("disruption", metrics)
+        self._boundary = ErrorBoundary("disruption", metrics, recorder)
+        #: Commands whose step failed, by their claims, and moves and claims whose look did.
+        self._failed_steps: set[str] = set()
+        self._failed_looks: set[str] = set()
         self._log = logger("disruption")
 
     def use(self, settings: GlobalSettings) -> None:
@@ -145,8 +150,7 @@ class DisruptionLoop:
                     await self.advance_once()
                     self._boundary.passed(_STEP)
                 except (ApiError, ApiUnavailable, CloudError) as error:
-                    if not (isinstance(error, ApiError) and error.status == 409):
-                        self._log.warning(f"a move could not go on, trying again: {error}")
+                    self._say_interrupted(error)
                 except Exception as error:
                     if must_end(error):
                         raise
@@ -158,11 +162,57 @@ class DisruptionLoop:
         snapshot = self._cluster.snapshot
         if snapshot is self._idle:
             return
-        steps = advance(snapshot, wall_clock())
-        await self._carry_out(steps, snapshot)
-        self._metrics.disruption.failures.inc(sum(map(_is_failure, steps)))
+        steps = next_steps(snapshot, wall_clock())
+        outcomes = await asyncio.gather(
+            *(self._take(step, snapshot) for step in steps), return_exceptions=True
+        )
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                raise outcome
+        for key in self._failed_steps - {step.key for step in steps}:
+            self._passed(self._failed_steps, key)
         await self._hands.carry_out(told(self._cluster.snapshot))
         self._idle = snapshot if not steps and not replacing(snapshot) else None
+
+    async def _take(self, step: CommandStep, snapshot: Snapshot) -> None:
+        """The next step of one command; what fails there is kept to that command, which rests for a while."""
+        version = self._version(step.key, snapshot)
+        if self._boundary.held(step.key, version):
+            return
+        try:
+            if step.fault is not None:
+                raise step.fault
+            await self._carry_out(step.instructions, snapshot)
+            self._metrics.disruption.failures.inc(sum(map(_is_failure, step.instructions)))
+            self._passed(self._failed_steps, step.key)
+        except Exception as error:
+            if must_end(error):
+                raise
+            if is_transient(error):
+                self._say_interrupted(error)
+            else:
+                self._caught(self._failed_steps, step.key, error, version)
+
+    def _say_interrupted(self, error: Exception) -> None:
+        if not (isinstance(error, ApiError) and error.status == 409):
+            self._log.warning(f"a move could not go on, trying again: {error}")
+
+    def _caught(self, failed: set[str], key: str, error: Exception, version: str = "") -> None:
+        """Note what failed; `key` names claims, the first of which says so by an event."""
+        failed.add(key)
+        claim = self._cluster.snapshot.claims.get(key.removeprefix("look:").partition(",")[0])
+        subject = Subject("NodeClaim", claim.name, claim.uid) if claim is not None else None
+        self._boundary.caught(key, error, version, subject)
+
+    def _passed(self, failed: set[str], key: str) -> None:
+        failed.discard(key)
+        self._boundary.passed(key)
+
+    @staticmethod
+    def _version(key: str, snapshot: Snapshot) -> str:
+        """What the claims of a command are now: it is taken up again when one changes."""
+        claims = (snapshot.claims.get(name) for name in key.split(","))
+        return ",".join(claim.resource_version for claim in claims if claim is not None)
 
     def _pause(self) -> float:
         """Seconds until the next look: a move may be due sooner, or a still cluster's next moment come."""
@@ -212,7 +262,7 @@ class DisruptionLoop:
                 if move.reason in _SAVING:
                     self._memory = self._memory.found(move, now, snapshot)
                 else:
-                    await self._begin(move)
+                    await self._begin_kept(move)
             over = time.monotonic() - started > _COMMAND_SECONDS
             if over or not decisions.moves or not all(each.reason in _SAVING for each in decisions.moves):
                 break
@@ -240,6 +290,9 @@ class DisruptionLoop:
         if snapshot is self._measured:
             return
         self._measured = snapshot
+        if decisions.faults:
+            # How far it is to the target cannot be said of a cluster that cannot be looked at whole.
+            return
         catalog, policy = await self._market(snapshot)
         found = await asyncio.to_thread(target, snapshot, catalog, policy, now, self._memory)
         self._metrics.disruption.show_target(found)
@@ -253,7 +306,12 @@ class DisruptionLoop:
     async def _decide(self, snapshot: Snapshot, now: float) -> Decisions:
         catalog, policy = await self._market(snapshot)
         self._metrics.disruption.show_costs(snapshot, catalog)
-        return await asyncio.to_thread(disrupt, snapshot, catalog, policy, now, self._memory)
+        decisions = await asyncio.to_thread(disrupt, snapshot, catalog, policy, now, self._memory)
+        for name, error in decisions.faults.items():
+            self._caught(self._failed_looks, f"look:{name}", error)
+        for key in self._failed_looks - {f"look:{name}" for name in decisions.faults}:
+            self._passed(self._failed_looks, key)
+        return decisions
 
     async def _market(self, snapshot: Snapshot) -> tuple[Catalog, DisruptionPolicy]:
         """What may be bought, and how to judge by what there is of subnets."""
@@ -272,15 +330,32 @@ class DisruptionLoop:
         for waited, validation in zip(command, validations, strict=True):
             if validation.held:
                 continue
+            if validation.fault is not None:
+                self._caught(self._failed_looks, _key(waited.move), validation.fault)
             self._memory = self._memory.without(waited.move)
             if validation.move is None:
                 self._drop(waited, validation, snapshot)
             else:
                 right.append(validation.move)
                 self._memory = self._memory.made(validation.move, snapshot, wall_clock())
-        for move in right:
+        begun = [await self._begin_kept(move) for move in right]
+        return any(begun)
+
+    async def _begin_kept(self, move: Move) -> bool:
+        """Begin a move; a fault is kept to it. Whether it was begun."""
+        key = _key(move)
+        try:
             await self._begin(move)
-        return bool(right)
+            self._passed(self._failed_looks, key)
+        except Exception as error:
+            if must_end(error):
+                raise
+            if is_transient(error):
+                self._say_interrupted(error)
+            else:
+                self._caught(self._failed_looks, key, error)
+            return False
+        return True
 
     def _drop(self, waited: Waiting, validation: Validation, snapshot: Snapshot) -> None:
         """Tell why a move is not made, and what changed in the cluster since it was found."""
@@ -363,6 +438,10 @@ def _repair_policies(toleration: float | None) -> tuple[RepairPolicy, ...]:
     if toleration is None:
         return POLICIES
     return tuple(replace(policy, toleration=toleration) for policy in POLICIES)
+
+
+def _key(move: Move) -> str:
+    return ",".join(move.claims)
 
 
 def _is_failure(instruction: Instruction) -> bool:

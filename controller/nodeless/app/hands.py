@@ -124,12 +124,12 @@ class Hands:
                 await self.claims.label(name, labels)
             case do.AddFinalizer(_, kind, name, finalizer):
                 await self._edit_finalizers(_path(kind, name), finalizer, present=True)
-            case do.RemoveFinalizer(_, kind, name, finalizer):
-                await self._remove_finalizer(kind, name, finalizer)
+            case do.RemoveFinalizer(_, kind, name, finalizer, uid):
+                await self._remove_finalizer(kind, name, finalizer, uid)
             case do.UpdateNode():
                 await self._update_node(instruction)
-            case do.DeleteNode(_, name, reason):
-                await self._delete_node(name, reason)
+            case do.DeleteNode(_, name, reason, uid):
+                await self._delete_node(name, reason, uid)
             case do.DeleteClaim(_, name, reason):
                 await self._delete_claim(name, reason)
             case do.EvictPod() | do.DeletePod():
@@ -178,13 +178,13 @@ class Hands:
         if update.stage:
             self._log.info(update.stage, node=update.name)
 
-    async def _remove_finalizer(self, kind: str, name: str, finalizer: str) -> None:
+    async def _remove_finalizer(self, kind: str, name: str, finalizer: str, of: str) -> None:
         """The last finalizer of a deleted object takes the object along: the snapshot learns that at once.
 
         Unless it has learnt it from the watch meanwhile, and of another object of that name after it: EC2
         gives addresses again, and nodes are called by them.
         """
-        metadata = await self._edit_finalizers(_path(kind, name), finalizer, present=False)
+        metadata = await self._edit_finalizers(_path(kind, name), finalizer, present=False, uid=of)
         if metadata is None:
             return
         gone = bool(metadata.get("deletionTimestamp")) and not metadata.get("finalizers")
@@ -200,15 +200,20 @@ class Hands:
             if gone and claim is not None and claim.uid == uid:
                 self._cluster.handle(ClaimGone(name))
 
-    async def _edit_finalizers(self, path: str, finalizer: str, *, present: bool) -> dict[str, Any] | None:
+    async def _edit_finalizers(
+        self, path: str, finalizer: str, *, present: bool, uid: str = ""
+    ) -> dict[str, Any] | None:
         """Add or remove one entry, whatever others do at the same time (the version guards the list).
 
+        With a `uid` only of that object, not of another one that has come under its name.
         Gives back the metadata written; None when there was nothing to change.
         """
         try:
             document = await self._client.get(path)
             metadata = document["metadata"]
             finalizers = metadata.get("finalizers") or []
+            if uid and metadata.get("uid", uid) != uid:
+                return None
             if (finalizer in finalizers) == present or (present and metadata.get("deletionTimestamp")):
                 return None
             others = [entry for entry in finalizers if entry != finalizer]
@@ -230,8 +235,9 @@ class Hands:
                 return None
             raise
 
-    async def _delete_node(self, name: str, reason: str) -> None:
-        document = await self._delete(f"/api/v1/nodes/{name}")
+    async def _delete_node(self, name: str, reason: str, uid: str) -> None:
+        """Delete the node that was meant, not another one that has come under its name."""
+        document = await self._delete(f"/api/v1/nodes/{name}", uid or None)
         if document is None:
             return
         if document.get("kind") == "Node":

@@ -7,7 +7,7 @@ from nodeless.admission.logging_config import LoggingConfig, LoggingFault, read_
 from nodeless.app import logs
 from nodeless.app.live_settings import Complain
 from nodeless.app.logs import logger
-from nodeless.watch import ApiClient, ApiError, ConfigMapEvent, ConfigMapSeen
+from nodeless.watch import ApiClient, ApiError, ApiUnavailable, ConfigMapEvent, ConfigMapSeen
 
 
 class LiveLogging:
@@ -20,12 +20,14 @@ class LiveLogging:
         self._log = logger("settings")
 
     async def read(self, client: ApiClient, namespace: str, name: str) -> None:
-        """Take it in once, as it is at the start. Raises ApiError, ApiUnavailable."""
+        """Take it in once, as it is at the start; defaults hold where it cannot be read, which is said."""
         try:
             document = await client.get(f"/api/v1/namespaces/{namespace}/configmaps/{name}")
-        except ApiError as error:
-            if error.status != 404:
-                raise
+        except (ApiError, ApiUnavailable) as error:
+            if not (isinstance(error, ApiError) and error.status == 404):
+                self._log.error(
+                    f"ConfigMap {namespace}/{name} cannot be read: {error}; defaults hold until it can"
+                )
             return
         uid = document["metadata"].get("uid", "")
         self.handle(ConfigMapSeen(name, uid, document.get("data") or {}))

@@ -23,6 +23,10 @@ from nodeless.app.settings import (
 from nodeless.watch import ApiClient, ApiError, ConfigMapEvent, ConfigMapSeen
 
 _POLL_SECONDS = 0.5
+#: Failures of the API server to give a ConfigMap, in half a minute, after which it is taken for missing.
+_MOST_FAILURES = 60
+#: Refusals that do not pass by themselves.
+_FORBIDDEN = (401, 403)
 
 Faults = Mapping[str, str]
 """What is wrong, by key."""
@@ -117,24 +121,34 @@ async def read_global_settings(
 ) -> tuple[GlobalSettings, dict[str, str]]:
     """The settings, and the data of the ConfigMap that they are from; waits until it is there.
 
-    With the cluster's name given to the process, as Karpenter v1 has it, no ConfigMap is needed.
+    With the cluster's name given to the process, as Karpenter v1 has it, no ConfigMap is needed. One that may
+    not be read is as if it were not there, and so is one that the API server keeps failing to give
+    (`_MOST_FAILURES`); both are said.
 
     Raises:
-        SettingsError, ApiError, ApiUnavailable: They cannot be had.
+        SettingsError, ApiUnavailable: They cannot be had.
     """
-    log = logger("settings")
-    waiting = False
+    log, told, failures = logger("settings"), "", 0
+    name = f"ConfigMap {namespace}/{SETTINGS_NAME}"
     while True:
-        data = await _read(client, namespace)
-        if data is None and _complete(given):
+        data, refusal, settled = None, "", True
+        try:
+            data = await _read(client, namespace)
+        except ApiError as error:
+            refusal = f"{name} cannot be read: {error}"
+            failures += 1
+            settled = error.status in _FORBIDDEN or failures >= _MOST_FAILURES
+        if data is None and settled and _complete(given):
             data = {}
+            if refusal:
+                log.error(f"{refusal}; what the process was given holds, and defaults, until it can")
         if data is not None:
             settings = GlobalSettings.from_config_map(data, given)
             warn_of_unknown(unknown_keys(data), log)
             return settings, data
-        if not waiting:
-            log.info(f"waiting for ConfigMap {namespace}/{SETTINGS_NAME}")
-            waiting = True
+        if (refusal or name) != told:
+            told = refusal or name
+            log.error(refusal) if refusal else log.info(f"waiting for {name}")
         await asyncio.sleep(_POLL_SECONDS)
 
 

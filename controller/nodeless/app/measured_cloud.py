@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 from nodeless.app.metrics import Metrics
-from nodeless.cloud import CloudError, CloudProvider
+from nodeless.cloud import CloudProvider
 
 #: Karpenter's name for each method of its own interface.
 _METHODS = {
@@ -42,7 +42,8 @@ class _Measured:
             started = time.perf_counter()
             try:
                 return await call(*arguments, **options)
-            except CloudError as error:
+            except Exception as error:
+                # Also what nobody foresaw, as in an answer that cannot be read: it was no success.
                 name = type(error).__name__
                 self._metrics.cloud_errors.labels("", method, _PROVIDER, name).inc()
                 raise

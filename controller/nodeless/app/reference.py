@@ -68,7 +68,8 @@ force: the log, an event `InvalidSetting` on the ConfigMap and the metric `nodel
         "## The process",
         _table(("Variable", "Flag", "Default", "Meaning"), process),
         "## Logging",
-        """ConfigMap `config-logging` (it may be missing) is followed live. `loglevel.controller` and `loglevel.webhook`
+        """ConfigMap `config-logging` (it may be missing) is followed live; where the API server refuses to give it, defaults
+hold and the log says so. `loglevel.controller` and `loglevel.webhook`
 go before the `level` in `zap-logger-config`, of which `level`, `encoding` (`console`, `json`), `sampling`, `disableCaller`,
 `outputPaths`, `errorOutputPaths` and `encoderConfig` (`timeKey`, `levelKey`, `nameKey`, `callerKey`, `messageKey`,
 `stacktraceKey`, `timeEncoder`, `levelEncoder`) have an effect. Levels: debug, info, warn, error, dpanic, panic, fatal.

@@ -55,13 +55,16 @@ class RestingPods:
         self._pools = _pools_of(snapshot) if self._known else ""
         resting: list[Refusal] = []
         late: list[str] = []
+        seen: set[str] = set()
         for pod in pods_to_place(snapshot) if self._known else ():
+            seen.add(class_of(pod))
             cause = self._boundary.cause(class_of(pod))
             if cause and self._boundary.held(class_of(pod), self._pools):
                 message = f"{cause}; the pod is set aside, and tried again after the others"
                 resting.append(Refusal(pod.key, SET_ASIDE, (), message))
             elif cause:
                 late.append(pod.key)
+        self._forget(self._known - seen)
         others = without(snapshot, [each.pod for each in resting])
         return Turns(without(others, late), others if late else None, frozenset(late), tuple(resting))
 
@@ -87,6 +90,12 @@ class RestingPods:
         """A class came through."""
         self._boundary.passed(name)
         self._known.discard(name)
+
+    def _forget(self, gone: Iterable[str]) -> None:
+        """Classes without a pod that waits; not while they rest, or a new pod would begin anew."""
+        for name in gone:
+            if not self._boundary.held(name, self._pools):
+                self.passed(name)
 
     def _set_aside(self, name: str, pod: Pod, error: Exception) -> None:
         self._known.add(name)

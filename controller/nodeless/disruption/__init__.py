@@ -13,7 +13,7 @@ Modules in the order of the work: `memory` (what earlier looks decided), `schedu
 """
 
 from nodeless.disruption.changes import what_changed
-from nodeless.disruption.commands import advance, begin
+from nodeless.disruption.commands import CommandStep, advance, begin, next_steps
 from nodeless.disruption.deciding import disrupt
 from nodeless.disruption.memory import Memory
 from nodeless.disruption.policy import DisruptionPolicy
@@ -23,6 +23,7 @@ from nodeless.disruption.target import Step, Target, path, target
 from nodeless.disruption.validating import validate
 
 __all__ = [
+    "CommandStep",
     "DisruptionPolicy",
     "Memory",
     "Step",
@@ -31,6 +32,7 @@ __all__ = [
     "advance",
     "begin",
     "disrupt",
+    "next_steps",
     "nothing_to_do",
     "path",
     "side_by_side",

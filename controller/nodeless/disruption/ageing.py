@@ -39,6 +39,7 @@ def replaced(
         move = _first(look, sorted(some, key=lambda each: _age(look, each, reason)), reason)
         if move is not None:
             moves.append(move)
+        look.at.on()
     return tuple(moves)
 
 
@@ -63,6 +64,7 @@ def _age(look: Look, candidate: Candidate, reason: str) -> tuple[bool, float, st
 
 def _first(look: Look, some: Sequence[Candidate], reason: str) -> Move | None:
     for candidate in some:
+        look.at.on(candidate.name)
         bounded = reason == DRIFTED and candidate.claim.termination_grace_period is not None
         if candidate.blocked is not None and not bounded:
             look.verdicts.setdefault(candidate.name, candidate.blocked)

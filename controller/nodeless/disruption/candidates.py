@@ -6,9 +6,11 @@ unit of disturbance, price / (1 + sum of the pods' positive eviction costs).
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from nodeless.api.times import parse_time
 from nodeless.disruption.blocking import Blocking
+from nodeless.disruption.faults import AtWork
 from nodeless.model.disruption import Verdict
 from nodeless.model.instance_types import Catalog
 from nodeless.model.labels import (
@@ -62,14 +64,23 @@ class Candidate:
 
 
 def candidates(
-    snapshot: Snapshot, catalog: Catalog, now: float
+    snapshot: Snapshot,
+    catalog: Catalog,
+    now: float,
+    at: AtWork | None = None,
+    without: Mapping[str, Verdict] = MappingProxyType({}),
 ) -> tuple[tuple[Candidate, ...], dict[str, Verdict]]:
-    """The candidates by name, and why each other claim is none."""
+    """The candidates by name, and why each other claim is none; those `without` have their verdicts."""
     found: list[Candidate] = []
     verdicts: dict[str, Verdict] = {}
+    at = at or AtWork()
     make = Making(snapshot, catalog, now)
     busy = replacing(snapshot)
     for name, claim in sorted(snapshot.claims.items()):
+        if name in without:
+            verdicts[name] = without[name]
+            continue
+        at.on(name)
         node = snapshot.node_of(claim)
         pool = snapshot.pools.get(str(claim.pool))
         obstacle = _obstacle(snapshot, claim, node, pool, now)
@@ -79,6 +90,7 @@ def candidates(
             verdicts[name] = obstacle or Verdict("NotInitialized", "its node is not initialised")
             continue
         found.append(make.candidate(claim, node, pool))
+    at.on()
     return tuple(found), verdicts
 
 

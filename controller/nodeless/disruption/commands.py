@@ -13,7 +13,8 @@ were some is known even when they are gone before anybody looks.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 
 from nodeless.api.times import format_time
 from nodeless.disruption.candidates import replacing
@@ -153,22 +154,54 @@ def _marks(
     return marks
 
 
+@dataclass(frozen=True, slots=True)
+class CommandStep:
+    """What one command needs next, or what was raised when that was asked."""
+
+    key: str
+    """The claims that the command replaces; the claim that is marked without one."""
+    instructions: tuple[Instruction, ...] = ()
+    fault: Exception | None = None
+
+
 def advance(snapshot: Snapshot, now: float) -> tuple[Instruction, ...]:
     """What every command needs next, and marks off the nodes that no command speaks of."""
+    instructions: list[Instruction] = []
+    for step in next_steps(snapshot, now):
+        if step.fault is not None:
+            raise step.fault
+        instructions += step.instructions
+    return tuple(instructions)
+
+
+def next_steps(snapshot: Snapshot, now: float) -> tuple[CommandStep, ...]:
+    """The same by command, for those that need something: a fault in one concerns that one alone."""
     commands = _commands(snapshot)
     busy = {old for olds in commands for old in olds}
-    instructions: list[Instruction] = []
-    for olds, replacements in sorted(commands.items()):
-        instructions += _step(snapshot, olds, replacements, len(busy), now)
-    for name, claim in sorted(snapshot.claims.items()):
-        if name in busy or claim.deletion_timestamp is not None:
-            continue
-        if REPLACED_BY in claim.annotations:
-            why = "its replacement has vanished"
-            instructions += _left_alone(snapshot, claim, why, now, f"disruption:{name}")
-        else:
-            instructions += _unmarked(snapshot, claim, now)
-    return tuple(instructions)
+    steps = [
+        _kept(",".join(olds), partial(_step, snapshot, olds, replacements, len(busy), now))
+        for olds, replacements in sorted(commands.items())
+    ]
+    steps += [
+        _kept(name, partial(_without_command, snapshot, claim, now))
+        for name, claim in sorted(snapshot.claims.items())
+        if name not in busy and claim.deletion_timestamp is None
+    ]
+    return tuple(step for step in steps if step.instructions or step.fault is not None)
+
+
+def _kept(key: str, make: Callable[[], Sequence[Instruction]]) -> CommandStep:
+    try:
+        return CommandStep(key, tuple(make()))
+    except Exception as error:
+        return CommandStep(key, fault=error)
+
+
+def _without_command(snapshot: Snapshot, claim: Claim, now: float) -> list[Instruction]:
+    if REPLACED_BY in claim.annotations:
+        why = "its replacement has vanished"
+        return _left_alone(snapshot, claim, why, now, f"disruption:{claim.name}")
+    return _unmarked(snapshot, claim, now)
 
 
 def _commands(snapshot: Snapshot) -> dict[tuple[str, ...], list[Claim]]:

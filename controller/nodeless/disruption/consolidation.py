@@ -27,6 +27,7 @@ from immutables import Map
 
 from nodeless.disruption.balance import Exchange, Worth, least_saving
 from nodeless.disruption.candidates import Candidate
+from nodeless.disruption.faults import AtWork
 from nodeless.disruption.least_prices import LeastPrices
 from nodeless.disruption.memory import NOT_REACHED
 from nodeless.disruption.policy import DisruptionPolicy
@@ -62,9 +63,11 @@ class Consolidation:
         closed: frozenset[str],
         worth: Worth | None = None,
         tried: frozenset[str] = frozenset(),
+        at: AtWork | None = None,
     ) -> None:
         """`tried`: claims that an earlier look at the same cluster tried to replace in vain."""
         self._tried = tried
+        self._at = at or AtWork()
         self._worth = worth or Worth(snapshot, catalog, policy.eviction_price)
         self._snapshot = snapshot
         self._catalog = catalog
@@ -126,6 +129,7 @@ class Consolidation:
         staying: dict[str, None] = {}
         receiving: set[str] = set()
         for candidate in ordered:
+            self._at.on(candidate.name)
             if spent[candidate.pool.key] <= 0 or len(going) >= self._policy.most_nodes:
                 continue
             if candidate.node.name in receiving:
@@ -156,6 +160,7 @@ class Consolidation:
             room.close(candidate.node.name)
             for pod in candidate.pods:
                 room.take(outcome.placements[pod.key], pod)
+        self._at.on()
         return self._confirmed(going)
 
     def _crowded(self, candidate: Candidate, room: Room) -> bool:
@@ -191,6 +196,7 @@ class Consolidation:
         best: Move | None = None
         worth = Exchange.of(ordered)
         for some in worth_trying(self._target(ordered), ordered, left, self._policy.most_nodes):
+            self._at.on(*(each.name for each in some))
             if self._least_prices.of(some) >= self._limit(some):
                 continue
             found = self._sought(some)
@@ -201,6 +207,7 @@ class Consolidation:
                 continue
             if best is None or worth.better(move, best):
                 best = move
+        self._at.on()
         return best
 
     def _target(self, ordered: Sequence[Candidate]) -> Sequence[PlannedNode]:
@@ -232,6 +239,7 @@ class Consolidation:
     def _single(self, ordered: Sequence[Candidate], left: dict[str, int]) -> Move | None:
         trials = 0
         for candidate in _turned(ordered, int(self._now // 10) * _MOST_SINGLES):
+            self._at.on(candidate.name)
             if left[candidate.pool.key] <= 0 or candidate.name in self._tried:
                 continue
             bound = self._least_prices.of([candidate])
@@ -265,6 +273,7 @@ class Consolidation:
             if refusal is None:
                 return move
             self.verdicts[candidate.name] = refusal
+        self._at.on()
         return None
 
     def _too_dear(self, candidate: Candidate, bound: float) -> None:

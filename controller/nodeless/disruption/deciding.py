@@ -5,13 +5,15 @@ of v1 for NodePools (empty, drifted, underutilised), broken nodes first; the fir
 found is the answer. Graceful moves (empty, underutilised) respect every pod that blocks.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 from nodeless.disruption.ageing import replaced
 from nodeless.disruption.budgets import allowance
 from nodeless.disruption.candidates import Candidate
 from nodeless.disruption.consolidation import Consolidation
+from nodeless.disruption.faults import AtWork, without_culprits
 from nodeless.disruption.look import Look
 from nodeless.disruption.memory import NOTHING_REMEMBERED, Memory
 from nodeless.disruption.policy import DisruptionPolicy
@@ -42,12 +44,21 @@ def disrupt(
         memory: What earlier looks decided: moves that wait count as made, and workloads rest.
 
     Returns:
-        Moves that may be carried out side by side, and a verdict for every claim that is in none.
+        Moves that may be carried out side by side, and a verdict for every claim that is in none. A claim
+        whose look fails for a reason that nobody foresaw is left alone with that verdict.
     """
     if snapshot.teardown:
         return Decisions()
-    look = Deciding(snapshot, catalog, policy, now, memory)
-    moves = look.moves()
+
+    def decided(without: Mapping[str, Verdict], at: AtWork) -> Decisions:
+        look = Deciding(snapshot, catalog, policy, now, memory, without=without, at=at)
+        return _decisions(look, look.moves())
+
+    decisions, faults = without_culprits(decided)
+    return replace(decisions, faults=faults)
+
+
+def _decisions(look: "Deciding", moves: tuple[Move, ...]) -> Decisions:
     chosen = {name for move in moves for name in move.claims}
     verdicts = {name: verdict for name, verdict in look.verdicts.items() if name not in chosen}
     return Decisions(moves, dict(sorted(verdicts.items())), dict(sorted(look.held.items())))
@@ -169,7 +180,13 @@ class Deciding(Look):
     def consolidation(self) -> Consolidation:
         """A search in what is there once everything that waits has its place."""
         return Consolidation(
-            self.settled.snapshot, self.catalog, self.policy, self.now, self.closed(), tried=self.tried
+            self.settled.snapshot,
+            self.catalog,
+            self.policy,
+            self.now,
+            self.closed(),
+            tried=self.tried,
+            at=self.at,
         )
 
     def closed(self) -> frozenset[str]:

@@ -3,9 +3,11 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from nodeless.disruption.budgets import allowance
 from nodeless.disruption.candidates import Candidate, candidates
+from nodeless.disruption.faults import AtWork
 from nodeless.disruption.memory import NOTHING_REMEMBERED, Memory
 from nodeless.disruption.policy import DisruptionPolicy
 from nodeless.disruption.simulation import Settled, leaving_soon, moved, settled, with_buffers
@@ -31,14 +33,19 @@ class Look:
         now: float,
         memory: Memory = NOTHING_REMEMBERED,
         again: Move | None = None,
+        without: Mapping[str, Verdict] = MappingProxyType({}),
+        at: AtWork | None = None,
     ) -> None:
+        """`without`: claims that are not looked at, with their verdicts; `at` learns what it has come to."""
+        self.without = without
+        self.at = at or AtWork()
         chosen = {name: move for move in memory.moves for name in move.claims}
         self.policy, self.now, self.tried = policy, now, memory.tried
         solving = policy.solving
         snapshot = with_buffers(snapshot, catalog, solving, now)
         self.snapshot = leaving_soon(snapshot, chosen)
         self.catalog = priced(catalog, snapshot.pools.values(), solving.price_adjustments, solving.node_fee)
-        self.candidates, self.verdicts = candidates(self.snapshot, self.catalog, now)
+        self.candidates, self.verdicts = candidates(self.snapshot, self.catalog, now, self.at, without)
         for name, move in chosen.items():
             self.verdicts[name] = Verdict("Chosen", f"looked at once more before it is done: {move.message}")
         self._promised = frozenset(

@@ -48,6 +48,7 @@ def repairs(look: Look) -> tuple[Move, ...]:
         return tuple(_ended(look, due))
     left = look.left(UNHEALTHY)
     for name in in_order(((name, found) for name, (_, found) in due.items()), look.now):
+        look.at.on(name)
         candidate, found = due[name]
         refusal = _refusal(look, candidate, found, left[candidate.pool.key])
         move = None if refusal is not None else _move(look, candidate, found)
@@ -55,6 +56,7 @@ def repairs(look: Look) -> tuple[Move, ...]:
             return (move,)
         if refusal is not None:
             look.verdicts[name] = refusal
+    look.at.on()
     return ()
 
 
@@ -86,6 +88,9 @@ def _due(look: Look) -> dict[str, tuple[Candidate, Ailment]]:
     busy = replacing(look.snapshot)
     found: dict[str, tuple[Candidate, Ailment]] = {}
     for name, claim in sorted(look.snapshot.claims.items()):
+        if name in look.without:
+            continue
+        look.at.on(name)
         node, pool = look.snapshot.node_of(claim), look.snapshot.pools.get(str(claim.pool))
         if node is None or pool is None or claim.invalid or pool.invalid or name in busy:
             continue
@@ -94,6 +99,7 @@ def _due(look: Look) -> dict[str, tuple[Candidate, Ailment]]:
         due = ailment(node, look.now, look.policy.repairs_by, rebooted_at(claim))
         if due is not None:
             found[name] = (making.candidate(claim, node, pool), due)
+    look.at.on()
     return found
 
 

@@ -7,12 +7,13 @@ that the search asked. So on a cluster in which nothing has changed every move i
 dropped was dropped for something that changed (`what_changed`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from nodeless.disruption.budgets import allowance
 from nodeless.disruption.candidates import Candidate
 from nodeless.disruption.deciding import Deciding, end_of_empty
+from nodeless.disruption.faults import AtWork, failed, without_culprits
 from nodeless.disruption.memory import NOTHING_REMEMBERED, Memory
 from nodeless.disruption.policy import DisruptionPolicy
 from nodeless.model.disruption import EMPTY, Move, Verdict
@@ -36,6 +37,8 @@ class Validation:
     """Why there is nothing to be done: a verdict's code, `Gone`, `Occupied` or `NotBetter`."""
     held: bool = False
     """Whether only a budget is in the way that other nodes use up: the move waits on."""
+    fault: Exception | None = None
+    """What was raised by the look, for a reason that nobody foresaw: the move is dropped."""
 
 
 def validate(
@@ -63,8 +66,18 @@ def validate(
     results: list[Validation] = []
     for move in command:
         made = [each.move for each in results if each.move is not None]
-        look = Deciding(snapshot, catalog, policy, now, memory.counting(made, now), again=move)
-        results.append(_validated(look, move))
+        counted = memory.counting(made, now)
+
+        def looked(
+            without: Mapping[str, Verdict], at: AtWork, move: Move = move, counted: Memory = counted
+        ) -> Validation:
+            look = Deciding(snapshot, catalog, policy, now, counted, again=move, without=without, at=at)
+            return _validated(look, move)
+
+        try:
+            results.append(without_culprits(looked)[0])
+        except Exception as error:
+            results.append(Validation(move, None, failed(error), fault=error))
     return tuple(results)
 
 

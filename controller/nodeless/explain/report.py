@@ -4,7 +4,7 @@ The report is data; `nodeless plan` prints it as tables, as JSON, and as a page 
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nodeless.explain.decisions import Situation
@@ -26,6 +26,8 @@ MONTH = 730
 NEXT = 3
 #: Groups of refused pods for which help is looked for; each costs some twenty solves.
 GROUPS_HELPED = 8
+#: Seconds of work in which each of these solves must do: pods that need more get no advice.
+ADVICE_DEADLINE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +233,8 @@ def helping(
         shapes.setdefault(pods[refusal.pod].shape, []).append(refusal)
     chosen = max(shapes.values(), key=len, default=[])
     trial = Trial(situation.snapshot, situation.catalog)
-    found = remedies(trial, situation.policy, situation.now, chosen, wider=wider)
+    policy = replace(situation.policy, deadline=min(ADVICE_DEADLINE, situation.policy.deadline))
+    found = remedies(trial, policy, situation.now, chosen, wider=wider)
     return tuple(str(remedy) for remedy in found)
 
 

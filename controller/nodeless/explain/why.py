@@ -10,9 +10,12 @@ NEXT = 3
 def why(node: PlannedNode) -> str:
     """A few lines: what the node must hold, what is bought for how much, and the next best types."""
     intended = node.alternatives[0]
-    held = f"{count(len(node.pods), 'pod')} of {node.pool} need {amounts(node.requests)} with their daemons"
-    chosen = f"cheapest that holds them: {_offer(intended)}"
-    return "\n".join((held, chosen, *_next(node)))
+    one = len(node.pods) == 1
+    need, their, them = ("needs", "its", "it") if one else ("need", "their", "them")
+    asked = f"{amounts(node.requests)} with {their} daemons"
+    held = f"{count(len(node.pods), 'pod')} of {node.pool} {need} {asked}"
+    chosen = f"cheapest that holds {them}: {_offer(intended)}"
+    return "\n".join((held, chosen, *_next(node, them)))
 
 
 def one_line(node: PlannedNode) -> str:
@@ -26,10 +29,10 @@ def next_offers(node: PlannedNode) -> tuple[str, ...]:
     return tuple(f"{other.instance_type} {other.offering.price:.4f}" for other in others)
 
 
-def _next(node: PlannedNode) -> tuple[str, ...]:
+def _next(node: PlannedNode, them: str) -> tuple[str, ...]:
     others = node.alternatives[1:]
     if not others:
-        return ("no other instance type holds them on the same terms",)
+        return (f"no other instance type holds {them} on the same terms",)
     shown = tuple(f"next: {_offer(other)}{_dearer(other, node.price)}" for other in others[:NEXT])
     more = len(others) - NEXT
     return (*shown, f"and {count(more, 'other type')}") if more > 0 else shown

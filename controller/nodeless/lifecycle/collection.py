@@ -46,7 +46,8 @@ def unclaimed(snapshot: Snapshot, instances: Iterable[Instance], now: float) -> 
         instructions.append(TerminateInstance(cause, "", instance.id))
         node = snapshot.node_names.get(instance.provider_id)
         if node is not None:
-            instructions.append(DeleteNode(cause, node, "its instance belongs to no claim"))
+            uid = snapshot.nodes[node].uid if node in snapshot.nodes else ""
+            instructions.append(DeleteNode(cause, node, "its instance belongs to no claim", uid))
     return tuple(instructions)
 
 

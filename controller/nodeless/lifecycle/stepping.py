@@ -97,4 +97,4 @@ def step_orphan(node: Node) -> Step:
     """
     if node.deletion_timestamp is None or TERMINATION_FINALIZER not in node.finalizers:
         return Step()
-    return Step((RemoveFinalizer(f"node:{node.name}", "Node", node.name, TERMINATION_FINALIZER),))
+    return Step((RemoveFinalizer(f"node:{node.name}", "Node", node.name, TERMINATION_FINALIZER, node.uid),))

@@ -52,7 +52,8 @@ def step_termination(view: ClaimView, now: float) -> Step:
         return _terminate(view, now)
     staying = tuple(each for each in (node, *view.twins) if each.deletion_timestamp is None)
     if staying:
-        return Step(tuple(DeleteNode(cause_of(claim), each.name) for each in staying), now + DRAIN_AGAIN)
+        deletions = tuple(DeleteNode(cause_of(claim), each.name, uid=each.uid) for each in staying)
+        return Step(deletions, now + DRAIN_AGAIN)
     if view.instance_gone:
         return _terminate(view, now)
     cordon = _cordon(claim, node)
@@ -156,7 +157,7 @@ def _terminate(view: ClaimView, now: float) -> Step:
     instructions: list[Instruction] = []
     for each in (node, *view.twins):
         if each is not None and TERMINATION_FINALIZER in each.finalizers:
-            instructions.append(RemoveFinalizer(cause, "Node", each.name, TERMINATION_FINALIZER))
+            instructions.append(RemoveFinalizer(cause, "Node", each.name, TERMINATION_FINALIZER, each.uid))
     if TERMINATION_FINALIZER in claim.finalizers:
-        instructions.append(RemoveFinalizer(cause, "NodeClaim", claim.name, TERMINATION_FINALIZER))
+        instructions.append(RemoveFinalizer(cause, "NodeClaim", claim.name, TERMINATION_FINALIZER, claim.uid))
     return Step(tuple(instructions), now + TERMINATE_AGAIN)

@@ -67,6 +67,10 @@ class Verdict:
     message: str
 
 
+#: Code of the verdict on a claim whose look raised something that was not foreseen.
+FAILED = "Failed"
+
+
 @dataclass(frozen=True, slots=True)
 class Decisions:
     """The answer to one look at the cluster."""
@@ -76,3 +80,5 @@ class Decisions:
     """By claim name, for every claim that is in no move."""
     held: Mapping[str, float] = field(default_factory=dict, hash=False)
     """Empty nodes that only a budget keeps: claim name to US dollars an hour."""
+    faults: Mapping[str, Exception] = field(default_factory=dict, hash=False, compare=False)
+    """By claim name what was raised when the claim was looked at."""

@@ -71,6 +71,8 @@ class RemoveFinalizer:
     kind: str
     name: str
     finalizer: str
+    uid: str = ""
+    """Of the object that is meant: another one may have come under its name. Empty: any."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +93,12 @@ class UpdateNode:
 
 @dataclass(frozen=True, slots=True)
 class DeleteNode:
+    """Delete the Node, with the uid as precondition where it is given."""
+
     cause: str
     name: str
     reason: str = ""
+    uid: str = ""
 
 
 @dataclass(frozen=True, slots=True)

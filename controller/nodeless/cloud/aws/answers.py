@@ -23,6 +23,8 @@ _ROOT = re.compile(rb"\A(?:\xef\xbb\xbf)?\s*(?:<[?!][^>]*>\s*)*<(?:[\w.-]+:)?([\
 _BEGINNING = 1024
 #: What a value is shown as in an error.
 _SHOWN = 60
+#: Key in a call's context: its answer was judged.
+_JUDGED = "nodeless_answer_judged"
 _XML = frozenset({"ec2", "query", "rest-xml"})
 
 
@@ -230,16 +232,22 @@ def _shown(value: Any) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
-def check_answer(http_response: Any, parsed: Any, model: Any, **_: Any) -> None:
+def check_answer(
+    http_response: Any, parsed: Any, model: Any, context: dict[str, Any] | None = None, **_: Any
+) -> None:
     """Refuse a successful answer that is none; a handler of botocore's event `after-call`.
+
+    An answer that passed is noted in the call's context, and not judged again.
 
     Raises:
         UnreadableAnswerError: Out of the call, in place of its answer.
     """
-    if http_response.status_code >= 300:
+    if http_response.status_code >= 300 or (context or {}).get(_JUDGED):
         return
     metadata = model.service_model.metadata
     shape = model.output_shape
     speaks = shape is not None and bool(shape.members)
     assert_form(metadata.get("protocol", ""), model.name, http_response.content, speaks=speaks)
     assert_complete(model.service_model.service_name, model.name, parsed)
+    if context is not None:
+        context[_JUDGED] = True

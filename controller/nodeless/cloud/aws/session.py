@@ -20,7 +20,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from nodeless import __version__
-from nodeless.cloud.aws.answers import check_answer
+from nodeless.cloud.aws.answers import UnreadableAnswerError, check_answer
 from nodeless.cloud.aws.errors import UNREADABLE, translate
 from nodeless.cloud.aws.throttling import Throttling
 from nodeless.cloud.aws.times import read_time
@@ -40,6 +40,9 @@ _CLOSE_SECONDS = 3.0
 
 CallObserver = Callable[[str, str, float, str], None]
 """Told of each call: service, operation, seconds, and the code of an error (empty when there was none)."""
+#: Told for an answer that cannot be read, in place of an error's code.
+_UNREADABLE = "UnreadableAnswer"
+_REFUSED = 300
 _STARTED = "nodeless_started"
 
 
@@ -166,15 +169,25 @@ def _observe(client: Any, service: str, on_call: CallObserver) -> None:
     def end(operation: str, context: dict[str, Any], code: str) -> None:
         on_call(service, operation, time.perf_counter() - context.get(_STARTED, time.perf_counter()), code)
 
-    def answered(model: Any, parsed: Mapping[str, Any], context: dict[str, Any], **_: Any) -> None:
-        end(model.name, context, str(parsed.get("Error", {}).get("Code", "")))
+    def answered(model: Any, parsed: Any, context: dict[str, Any], **fields: Any) -> None:
+        code = str(parsed.get("Error", {}).get("Code", "")) if isinstance(parsed, Mapping) else ""
+        status = fields["http_response"].status_code
+        if not code and status >= _REFUSED:
+            code = f"HTTP {status}"
+        try:
+            check_answer(model=model, parsed=parsed, context=context, **fields)
+        except UnreadableAnswerError:
+            code = _UNREADABLE
+            raise
+        finally:
+            end(model.name, context, code)
 
     def failed(event_name: str, exception: Exception, context: dict[str, Any], **_: Any) -> None:
         # This event brings no model; its name ends with the operation's.
         end(event_name.rpartition(".")[2], context, type(exception).__name__)
 
     client.meta.events.register("before-call", begin)
-    # Before the answer is judged: the call was made, whatever comes of it.
+    # It judges the answer itself: one that cannot be read is an error, and ends the event.
     client.meta.events.register_first("after-call", answered)
     client.meta.events.register("after-call-error", failed)
 

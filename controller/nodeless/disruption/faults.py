@@ -1,0 +1,75 @@
+"""Faults that nobody foresaw, kept to the nodes that were being looked at when they showed.
+
+A look goes over many nodes. What is raised on the way concerns the one (or the few together) that it had come
+to (`AtWork`): the look is made anew without it, and its verdict is the fault.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TypeVar
+
+from nodeless.model.disruption import FAILED, Verdict
+from nodeless.solve.faults import told
+
+#: Faults in one look after which the look itself has failed.
+MOST_FAULTS = 20
+T = TypeVar("T")
+
+
+class AtWork:
+    """Which claims a look has come to."""
+
+    def __init__(self) -> None:
+        self.names: tuple[str, ...] = ()
+
+    def on(self, *names: str) -> None:
+        """It is about these claims now; without names about the cluster."""
+        self.names = names
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Raises CandidateFailed for what is raised inside about a claim."""
+        try:
+            yield
+        except CandidateFailed:
+            raise
+        except Exception as error:
+            if not self.names:
+                raise
+            raise CandidateFailed(self.names, error) from error
+
+
+class CandidateFailed(Exception):
+    """To look at some claims raised something that was not foreseen, which is `error`."""
+
+    def __init__(self, names: tuple[str, ...], error: Exception) -> None:
+        super().__init__(told(error))
+        self.names = names
+        self.error = error
+
+    @property
+    def verdict(self) -> Verdict:
+        return failed(self.error)
+
+
+def without_culprits(look: Callable[[Mapping[str, Verdict], AtWork], T]) -> tuple[T, dict[str, Exception]]:
+    """What a look gives, made anew without the claims at which it failed; and these, with their faults.
+
+    `look` gets their verdicts, and what it is to tell which claims it has come to.
+    """
+    faults: dict[str, CandidateFailed] = {}
+    while True:
+        at = AtWork()
+        try:
+            with at.kept():
+                found = look({name: fault.verdict for name, fault in faults.items()}, at)
+            return found, {name: fault.error for name, fault in faults.items()}
+        except CandidateFailed as fault:
+            if len(faults) >= MOST_FAULTS or faults.keys() >= set(fault.names):
+                raise fault.error from fault
+            faults |= dict.fromkeys(fault.names, fault)
+
+
+def failed(error: Exception) -> Verdict:
+    """Why a claim is left alone that could not be looked at."""
+    return Verdict(FAILED, f"looking at it failed, the others are looked at without it: {told(error)}")
