@@ -14,6 +14,8 @@ from nodeless.solve import Policy, pods_to_place, solve
 from nodeless.solve.improving.cover import Cover
 from nodeless.solve.meter import Meter, Shares
 from nodeless.solve.placing.packing import Packing
+from nodeless.solve.spread.sharing import ENDLESS, Limit
+from nodeless.solve.spread.walking import Walk
 from tests.hostile_pods import KINDS, hostile_pod, pending
 from tests.solve.factories import NOW, needs, node, pods, pool, running, selecting, snapshot, spread, term
 from tests.solve.hostile_batches import HONEST, every_type, honest_pods
@@ -252,6 +254,23 @@ def test_domains_are_decided_for_the_rules_of_others_until_that_takes_too_long(m
     decided = [ARCH in each.requirements for each in result.new_nodes if f"{HONEST}/shop-0" in each.pods]
     assert decided == [common > 0]
     assert {each.pod for each in result.refusals} <= {"nosy/nosy-0"}
+
+
+def test_a_step_of_a_walk_looks_at_the_domains_of_each_limit_no_more_than_a_few_times(monkeypatch):
+    looks = []
+    emptiest = Limit.emptiest
+
+    def counted(self, domains):
+        looks.append(self)
+        return emptiest(self, domains)
+
+    monkeypatch.setattr(Limit, "emptiest", counted)
+    values = [f"d{each}" for each in range(40)]
+    limits = [Limit(at, {}, values, ENDLESS, 1) for at in range(2)]
+    options = [(value, other) for value in values for other in values]
+    walk = Walk(limits, range(len(options)), options, [ENDLESS] * len(options), ordered=True)
+    assert sum(walk.run(30).values()) == 30
+    assert len(looks) <= 4 * len(limits) * (1 + len(walk.steps))
 
 
 def a_label_for_each(number):

@@ -41,12 +41,17 @@ class Limit:
             [self.floor, *(self.counts.get(other, 0) - self.unsure.get(other, 0) for other in domains)]
         )
 
-    def left(self, option: Option) -> int:
-        """How many more pods go into an option's domain now; without the label nothing is counted."""
+    def most(self) -> int:
+        """How many pods any domain may hold now."""
+        return self.emptiest(self.universe) + self.max_skew
+
+    def left(self, option: Option, most: int) -> int:
+        """How many more pods go into an option's domain, of which each may hold at most so many (`most`).
+
+        Without the label nothing is counted.
+        """
         value = option[self.at]
-        if value is None:
-            return ENDLESS
-        return self.emptiest(self.universe) + self.max_skew - self.counts.get(value, 0)
+        return ENDLESS if value is None else most - self.counts.get(value, 0)
 
     def held(self, option: Option) -> int:
         return self.counts.get(option[self.at] or "", 0)

@@ -104,7 +104,7 @@ class Walk:
     def _take(self, want: int) -> None:
         frame = self._way[-1]
         index = frame.ahead.pop(0)
-        near = min(limit.left(self.options[index]) for limit in self.limits)
+        near = min(limit.left(self.options[index], limit.most()) for limit in self.limits)
         much = min(near // 4, (want - self.total) // (4 * len(self.usable)))
         number = max(1, min(much, self.room[index] - self.shares.get(index, 0)))
         frame.step = (index, number)
@@ -133,11 +133,13 @@ class Walk:
         return times > 0
 
     def _allowed(self) -> list[int]:
+        # Found once: to look at every domain again for every option would take domains times options.
+        limits = [(limit, limit.most()) for limit in self.limits]
         free = [
             i
             for i in self.usable
             if self.shares.get(i, 0) < self.room[i]
-            and all(limit.left(self.options[i]) > 0 for limit in self.limits)
+            and all(limit.left(self.options[i], most) > 0 for limit, most in limits)
         ]
         return sorted(free, key=lambda i: (sum(limit.held(self.options[i]) for limit in self.limits), i))
 
