@@ -33,6 +33,8 @@ _SETTINGS = {
     "featureGates.driftEnabled": "true",
     "nodeless.capacityBuffers": "true",
     "nodeless.nodeRepair": "true",
+    # The repair specs are those of the repair that ends a broken node at once.
+    "nodeless.legacyNodeRepair": "true",
     "nodeless.spotToSpotConsolidation": "true",
 }
 #: None takes the controller, which runs on the system's nodes.
