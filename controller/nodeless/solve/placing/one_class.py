@@ -30,6 +30,8 @@ from nodeless.solve.topology.tracking import Topology
 
 #: Seconds for a wish that is bound to domains, for each option looked at, and for each open node.
 _BINDING, _OPTION, _NODE = 25e-6, 4e-6, 25e-6
+#: Seconds for each expression of such a wish beyond a few: all of them are merged anew.
+_MERGED, _FEW = 8e-6, 4
 #: Seconds for each of the options of which any will do.
 _CHOICE = 8e-6
 #: Seconds for each value of each option.
@@ -80,7 +82,7 @@ class Ground:
             return wish
         memo = (wish, keys, option)
         if memo not in self.bound:
-            self.meter.spend(_BINDING)
+            self.meter.spend(_BINDING + _MERGED * max(0, len(wish.expressions) - _FEW))
             domains = tuple(
                 Requirement.of(key, DOES_NOT_EXIST) if value is None else Requirement.of(key, IN, (value,))
                 for key, value in zip(keys, option, strict=True)
