@@ -6,7 +6,10 @@ import pulumi
 import pytest
 
 import pulumi_nodeless
+from infra.local.pulumi.aws.replacement import FORCE_NEW
 from infra.local.pulumi.input_check import arguments_class
+from infra.local.pulumi.kubernetes.releases import Release
+from infra.local.pulumi.kubernetes.replacement import BY_KIND, LOOKED_UP
 from pulumi_nodeless import ArgumentError
 from tests.components.recorder import ACCOUNT, Recorder, run
 from tests.components.test_package import COMPONENTS
@@ -70,6 +73,18 @@ def alone(component: str, made: list[Any] | None = None, **opts: Any) -> Recorde
 def children(recorder: Recorder) -> list[Any]:
     """All that is below the component."""
     return [each for each in recorder.resources.values() if not each.name.startswith("own-")]
+
+
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_of_everything_that_a_component_makes_it_is_known_what_replaces_it(component: str) -> None:
+    """A rule of the real providers' lists, of which each is told with its source."""
+    for made in children(alone(component)):
+        if made.token.startswith("aws:"):
+            assert made.token in FORCE_NEW
+        elif made.token.startswith("kubernetes:") and made.token != Release.token:
+            kind = (made.inputs["apiVersion"], made.inputs["kind"])
+            ours = kind[0].startswith(("karpenter.sh/", "karpenter.k8s.aws/"))
+            assert ours or kind in BY_KIND or kind in LOOKED_UP
 
 
 def test_every_component_is_looked_at() -> None:

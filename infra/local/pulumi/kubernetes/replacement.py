@@ -138,6 +138,23 @@ BY_KIND: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("v1", "Secret"): ("type",),
     ("v1", "Service"): ("spec.clusterIP",),
 }
+#: Kinds that were looked up and have no path of their own on the list. Of groups that are none of Kubernetes'
+#: (definitions' own kinds) the list has nothing.
+LOOKED_UP: Final = frozenset(
+    {
+        ("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration"),
+        ("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration"),
+        ("apiextensions.k8s.io/v1", "CustomResourceDefinition"),
+        ("coordination.k8s.io/v1", "Lease"),
+        ("networking.k8s.io/v1", "NetworkPolicy"),
+        ("policy/v1", "PodDisruptionBudget"),
+        ("rbac.authorization.k8s.io/v1", "ClusterRole"),
+        ("rbac.authorization.k8s.io/v1", "Role"),
+        ("v1", "ConfigMap"),  # but for its data, below
+        ("v1", "Namespace"),
+        ("v1", "ServiceAccount"),
+    }
+)
 _CONFIG_MAP_DATA: Final = ("binaryData", "data")
 _SECRET_DATA: Final = ("type", "stringData", "data")
 
