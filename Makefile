@@ -8,7 +8,7 @@ export UV_PROJECT_ENVIRONMENT := $(VENV)
 # The environment that every other target needs, remade when a lock or a manifest changes.
 STAMP := $(VENV)/.installed
 
-.PHONY: help install setup demo test unit cluster environment properties chaos check conformance bench judge soak clean lock
+.PHONY: help install setup demo test unit cluster environment properties chaos check conformance bench judge mutants soak clean lock
 
 help: ## print this help
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 16
@@ -74,6 +74,9 @@ endif
 
 judge: $(STAMP) ## draw WORLDS clusters (2000) and judge what many passes plan in each
 	@MANY_PASSES=$${WORLDS:-2000} $(PYTHON) -m pytest -q -p no:randomly tests/solve/test_many_passes.py $(ARGS)
+
+mutants: $(STAMP) ## change the code of a ROOM (launch) a little, again and again, and list what no test notices (ARGS="--seed 7")
+	@nice $(PYTHON) -m tests.mutants $(or $(ROOM),launch) $(ARGS)
 
 soak: setup ## keep 500 nodes busy for 30 minutes and watch the controller (ARGS="--minutes 5 --pods 1000" for less)
 	@$(PYTHON) -m infra.local soak $(ARGS)

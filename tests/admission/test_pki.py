@@ -33,6 +33,8 @@ def test_a_certificate_is_renewed_a_day_before_its_end(days: float, usable: bool
 
 MADE, OTHER = pki.make(NAMES, NOW), pki.make(NAMES, NOW)
 BROKEN = {
+    "not yet valid": pki.make(NAMES, NOW + 30 * DAY),
+    "some of the names": pki.make(NAMES[:-1], NOW),
     "empty": pki.Material(b"", b"", b""),
     "another key": replace(MADE, key=OTHER.key),
     "another authority": replace(MADE, bundle=OTHER.bundle),

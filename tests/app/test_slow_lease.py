@@ -74,6 +74,28 @@ def test_a_renewal_that_is_never_answered_is_joined_by_another(virtual_clock, nu
     assert run_in_virtual_time(kept_for(Leadership(server, "ns", "first"), 120)) == 120
 
 
+@pytest.mark.parametrize("first", [True, False], ids=["made", "renewed"])
+def test_the_lease_counts_from_before_the_write_that_gave_it(virtual_clock, first):
+    """The API server's answer may be as old as the write is slow: another may lead from then on."""
+    server = Server(write=4.0)
+
+    async def scenario():
+        leader = Leadership(server, "ns", "first")
+        if not first:
+            await Leadership(server, "ns", "another").acquire()
+            server.lease["spec"] |= {"holderIdentity": "", "leaseDurationSeconds": 1}
+        began = asyncio.get_running_loop().time()
+        await leader.acquire()
+        taken = asyncio.get_running_loop().time() - began
+        assert taken >= server.write
+        await asyncio.sleep(RENEW_DEADLINE - server.write - 0.01)
+        assert leader.leading
+        await asyncio.sleep(0.02)
+        assert not leader.leading
+
+    run_in_virtual_time(scenario())
+
+
 def test_a_leader_whose_writes_take_longer_stops_before_anybody_else_may_lead(virtual_clock):
     server = Server()
     leader = Leadership(server, "ns", "first")

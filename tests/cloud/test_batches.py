@@ -11,11 +11,13 @@ import pytest
 from infra.local.aws import LocalAws
 from nodeless.cloud import CloudError, InsufficientCapacity
 from nodeless.cloud.aws import AwsProvider
+from nodeless.cloud.aws.session import AwsSession
 from nodeless.launch.groups import grouped
 from nodeless.model.nodes import Claim, Instance
 from nodeless.model.pools import Pool
 from tests.cloud.conftest import World, a_provider
 from tests.cloud.test_provider import NODE_CLASS, POOL, made_by, the_claim, the_pool
+from tests.cloud.test_sweep import states
 
 
 def some_claims(count: int, pool: Pool = POOL, prefix: str = "default") -> tuple[Claim, ...]:
@@ -88,6 +90,25 @@ async def test_three_claims_and_two_instances_leave_one_claim_without(aws: Local
         assert isinstance(lacking, InsufficientCapacity)
         assert f"claim {claims[2].name}: InsufficientInstanceCapacity" in str(lacking)
         assert await living(provider) == set(ids(made))
+
+
+async def test_instances_that_nobody_asked_for_are_ended(
+    aws: LocalAws, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call = AwsSession.call
+
+    async def generous(self: AwsSession, service: str, method: str, request: Any, **options: Any) -> Any:
+        if method == "create_fleet":
+            wanted = {**request["TargetCapacitySpecification"], "TotalTargetCapacity": 4}
+            request = {**request, "TargetCapacitySpecification": wanted}
+        return await call(self, service, method, request, **options)
+
+    monkeypatch.setattr(AwsSession, "call", generous)
+    async with a_provider() as provider:
+        made = await launched_together(provider, some_claims(1))
+        assert await living(provider) == set(ids(made))
+    assert Counter(states(aws).values()).keys() <= {"pending", "running", "shutting-down", "terminated"}
+    assert len(states(aws)) == 4
 
 
 async def test_a_refused_batch_is_told_to_each_claim_and_launched_when_asked_for_again(

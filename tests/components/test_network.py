@@ -51,6 +51,17 @@ def test_with_nat_only_the_free_endpoint_is_made() -> None:
     assert endpoints(made, "Gateway") == ["com.amazonaws.us-east-1.s3"]
 
 
+def test_each_zone_goes_out_by_its_own_nat_gateway() -> None:
+    made = network(nat_gateways="per-zone", zone_count=3)
+
+    out = {
+        each.name: each.inputs["natGatewayId"]
+        for each in made.of("aws:ec2/route:Route")
+        if "private" in each.name
+    }
+    assert len(out) == len(set(out.values())) == 3
+
+
 def test_intra_subnets_have_no_route_out_and_are_not_for_nodes() -> None:
     made = network(intra_subnets=True, zone_count=2)
 

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nodeless.api.writing import write_claim
 from nodeless.launch.claims import claim_name, claims_for, labels_of, some_value
 from nodeless.model.instance_types import Offering
 from nodeless.model.labels import INSTANCE_TYPE, PROVISIONER_NAME, RESERVATION_LABELS, ZONE
@@ -90,6 +91,13 @@ def test_a_claim_carries_what_its_pool_gives_to_nodes() -> None:
     assert (claim.annotations["note"], claim.taints, claim.startup_taints) == ("x", taints, startup)
     assert claim.finalizers == ("karpenter.sh/termination",)
     assert claim.requests == {"cpu": 1000, "pods": 1}
+
+
+def test_a_claim_has_the_life_spans_of_its_pool() -> None:
+    spans = {"ttl_seconds_until_expired": 3600, "termination_grace_period": 90}
+    (claim,) = claims_of(a_planned_node(), pool=a_pool(**spans))
+    assert (claim.expire_after, claim.termination_grace_period) == (3600, 90)
+    assert write_claim(claim)["spec"]["terminationGracePeriod"] == "90s"
 
 
 @pytest.mark.parametrize(

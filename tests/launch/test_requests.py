@@ -271,8 +271,12 @@ def test_a_token_is_short_and_of_its_own_for_cluster_claim_and_attempt() -> None
         client_token("demo2", ["c"]),
         client_token("demo", ["c"], 1),
         client_token("x" * 90, ["c"]),
+        client_token("x" * 90, ["c"], 1),
+        client_token("demo", ["c", "d"]),
+        client_token("demo", ["c", "d"], 1),
+        client_token("demo", ["c", "d"], 2),
     }
-    assert len(tokens) == 4
+    assert len(tokens) == 8
     assert all(len(token) <= 64 and token.isascii() for token in tokens)
     assert client_token("demo", ["default-abcde"]) == "demo-default-abcde"
 

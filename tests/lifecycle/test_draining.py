@@ -247,6 +247,12 @@ def test_a_provisioners_node_waits_for_volumes_six_minutes_at_most():
     assert of_kind(step(view, NOW + 361), TerminateInstance)
 
 
+@pytest.mark.parametrize("waited", [361, 3600, 86400])
+def test_a_nodepools_node_waits_for_volumes_as_long_as_it_takes(waited):
+    view = ClaimView(deleted(), replace(CORDONED, deletion_timestamp=NOW), attachments=("pv-1",))
+    assert not of_kind(step(view, NOW + waited), TerminateInstance)
+
+
 def with_volume(pod):
     """A cluster in which a pod on the node has the volume `pv-data`, which is attached; and the pod."""
     pod = replace(pod, shape=replace(pod.shape, claims=("data",)))

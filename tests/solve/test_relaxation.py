@@ -5,7 +5,7 @@ import pytest
 from nodeless.model.labels import ARCH, HOSTNAME, ZONE
 from nodeless.model.snapshot import Snapshot
 from nodeless.solve import Policy
-from tests.solve.factories import beside, domains, needs, pods, spread, term
+from tests.solve.factories import beside, domains, needs, pods, pool, spread, term
 from tests.solve.passes import after_pass, planned, skew, template, waiting, with_more
 
 EMPTY = Snapshot()
@@ -28,6 +28,29 @@ def test_rx_03_the_heaviest_preference_that_can_be_met_wins():
     wishes = ((1, in_zone("z1")), (100, in_zone("nowhere")), (50, in_zone("z2")))
     own = template("default", needs(ZONE, "In", "z1", "z2"))
     assert domains(after_pass(EMPTY, own, pods(1, preferred_terms=wishes)), ZONE) == {"z2": 1}
+
+
+def test_of_several_preferences_the_lightest_is_given_up_first():
+    """Limits let nobody have both; the heavier pool offers the light wish alone, or none."""
+    team = "example.com/team"
+    wishes = ((1, term(needs(team, "In", "b"))), (100, in_zone("z1")))
+    pools = [
+        pool("both", needs(ZONE, "In", "z1"), labels={team: "b"}, limits={"cpu": "0"}),
+        pool("zone", needs(ZONE, "In", "z1")),
+        pool("team", needs(ZONE, "In", "z2"), labels={team: "b"}, weight=50),
+    ]
+    assert domains(after_pass(EMPTY, pools, pods(1, preferred_terms=wishes)), ZONE) == {"z1": 1}
+
+
+def test_of_preferred_neighbours_the_lightest_is_kept_last():
+    """The heaviest preferred pod affinity is given up first, as in Karpenter."""
+    crowds = [
+        *pods(1, "1", name="one", selector={ZONE: "z1"}),
+        *pods(1, "1", name="two", selector={ZONE: "z2"}),
+    ]
+    wishes = (beside(ZONE, "one", weight=90), beside(ZONE, "two", weight=5))
+    seen = after_pass(after_pass(EMPTY, crowds), pods(1, affinity=wishes))
+    assert domains(seen, ZONE) == {"z2": 1}
 
 
 def test_rx_04_impossible_preferences_keep_no_pod_pending():

@@ -1,0 +1,37 @@
+"""Which pods keep their node from being disrupted."""
+
+from dataclasses import replace
+
+from nodeless.disruption.blocking import Blocking
+from nodeless.model import events
+from nodeless.model.pods import Owner
+from nodeless.model.snapshot import Snapshot
+from nodeless.state import apply
+from tests.disruption.world import BORN, a_budget, on
+
+
+def blocking(*budgets):
+    seen = Snapshot()
+    for budget in budgets:
+        seen = apply(seen, events.PodDisruptionBudgetSeen(budget))
+    return Blocking(seen)
+
+
+def test_a_pod_whose_budget_allows_no_eviction_blocks():
+    verdict = blocking(a_budget("app-a")).blocked(on("a"), BORN)
+    assert verdict is not None
+    assert verdict.code == "BudgetExhausted"
+
+
+def test_a_static_pod_blocks_nothing_whatever_budget_selects_it():
+    """Its kubelet made it, and it ends with its node: nobody evicts it."""
+    budgets = blocking(a_budget("app-a"), a_budget("app-a", name="another"))
+    mirrors = [replace(pod, mirror=True) for pod in on("a")]
+    owned = [replace(pod, owners=(Owner("v1", "Node", "node-a"),)) for pod in on("a")]
+    assert budgets.blocked([*mirrors, *owned], BORN) is None
+
+
+def test_two_budgets_on_a_pod_block_for_the_api_server_refuses_such_evictions():
+    verdict = blocking(a_budget("app-a", 1), a_budget("app-a", 1, name="another")).blocked(on("a"), BORN)
+    assert verdict is not None
+    assert verdict.code == "SeveralBudgets"
