@@ -1,5 +1,7 @@
 """Settings that change while the controller runs."""
 
+import math
+
 import pytest
 import structlog
 
@@ -9,6 +11,7 @@ from nodeless.app.settings import SETTINGS, GlobalSettings
 from nodeless.watch import ConfigMapGone, ConfigMapSeen
 from tests.app.process import leads, lines, scrape
 from tests.app.test_settings import TABLE
+from tests.fuzz.drawing import DURATIONS, HOSTILE, QUANTITIES
 
 NAME = "karpenter-global-settings"
 BASE = {"aws.clusterName": "demo"}
@@ -67,6 +70,19 @@ def test_a_bad_value_leaves_the_last_good_one_and_is_told_once_until_it_is_corre
     (line,) = running.change(**{key: text})
     assert line["event"] == f"setting {key} can be used again"
     assert running.complaints[-1][2] == {}
+
+
+@pytest.mark.parametrize("key", [setting.key for setting in SETTINGS.values()])
+def test_no_text_of_a_setting_keeps_a_good_change_of_another_out(key):
+    other, name = ("batchMaxDuration", "batch_max_seconds")
+    if key == other:
+        other, name = ("batchIdleDuration", "batch_idle_seconds")
+    for text in (*HOSTILE, *DURATIONS, *QUANTITIES, "9" * 5000, "9" * 400 + "h", "v" + "9" * 5000 + ".1"):
+        running = Running()
+        running.change(**{key: text, other: "25s"})
+        assert getattr(running.live.current, name) == 25.0, text[:40]
+        taken = getattr(running.live.current, next(each for each, of in SETTINGS.items() if of.key == key))
+        assert not isinstance(taken, float) or math.isfinite(taken), text[:40]
 
 
 def test_a_good_change_beside_a_bad_one_takes_effect():

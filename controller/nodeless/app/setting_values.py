@@ -12,9 +12,13 @@ from urllib.parse import urlsplit
 
 _DURATION_UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 _DURATION_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)")
+#: Seconds: the longest duration that Go has (`time.ParseDuration` refuses more).
+_LONGEST = (2**63 - 1) / 1e9
+#: Digits of a whole number that can be meant.
+_MOST_DIGITS = 9
 #: Seconds; Karpenter v1 allows no less.
 _LEAST_REFRESH = 60.0
-_VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?:[-+].*)?")
+_VERSION = re.compile(r"v?(\d{1,9})\.(\d{1,9})(?:\.(\d{1,9}))?(?:[-+].*)?")
 BOOLEANS: Mapping[str, bool] = {
     **dict.fromkeys(("1", "t", "T", "TRUE", "true", "True"), True),
     **dict.fromkeys(("0", "f", "F", "FALSE", "false", "False"), False),
@@ -50,6 +54,8 @@ def duration(value: str) -> float:
     seconds = sum(float(number) * _DURATION_UNITS[unit] for number, unit in parts)
     if seconds <= 0:
         raise UnusableValue("must be positive", "write for example 1s")
+    if seconds > _LONGEST:
+        raise UnusableValue("is longer than any duration", "at most 2562047h")
     return float(seconds)
 
 
@@ -89,6 +95,8 @@ def count(value: str) -> int:
     """A whole number, 0 or more."""
     if not (value.isascii() and value.isdigit()):
         raise UnusableValue("is no whole number", "write for example 1")
+    if len(value) > _MOST_DIGITS:
+        raise UnusableValue("is too large", f"at most {_MOST_DIGITS} digits")
     return int(value)
 
 
@@ -102,7 +110,7 @@ def positive(value: str) -> int:
 
 def port(value: str) -> int:
     """A TCP port."""
-    if not (value.isascii() and value.isdigit() and int(value) < 65536):
+    if not (value.isascii() and value.isdigit() and len(value) < 6 and int(value) < 65536):
         raise UnusableValue("is no port", "a number below 65536")
     return int(value)
 
