@@ -9,13 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
-from nodeless.app import claim_loop, cluster, hands, pool_loop
+from nodeless.app import claim_loop, cluster, controller, hands, pool_loop
+from nodeless.app.buffers import Buffers
 from nodeless.app.evictions import Evictions
+from nodeless.app.live_logging import LiveLogging
+from nodeless.app.live_settings import LiveSettings
 from nodeless.model.events import ClaimSeen, Event, NodeClassSeen, PoolSeen
-from nodeless.watch import Watched
+from nodeless.watch.reflector import WatchedKind
 
+E = TypeVar("E")
 READER, STEP, WRITER = (f"poison-{part}" for part in ("reader", "step", "writer"))
 #: What a step is taken for: these can be taken in, and it is their step that fails.
 _STEPPED = (ClaimSeen, PoolSeen, NodeClassSeen)
@@ -33,10 +37,18 @@ class Poison:
             (pool_loop, "step_node_class"),
         ):
             setattr(module, name, self._failing(getattr(module, name), STEP, _names_itself))
-        for kind, name in ((hands.Hands, "_carry_out"), (Evictions, "_one")):
-            setattr(kind, name, self._failing(getattr(kind, name), WRITER, _says))
+        for kind, name, part in (
+            (hands.Hands, "_carry_out", WRITER),
+            (Evictions, "_one", WRITER),
+            (Buffers, "_write", WRITER),
+            (LiveSettings, "handle", STEP),
+            (LiveLogging, "handle", STEP),
+        ):
+            setattr(kind, name, self._failing(getattr(kind, name), part, _says))
+        watched_config_map = controller.watched_config_map
+        controller.watched_config_map = lambda *which: self(watched_config_map(*which))
 
-    def __call__(self, watched: Watched) -> Watched:
+    def __call__(self, watched: WatchedKind[E]) -> WatchedKind[E]:
         """The kind as its reader fails."""
         return replace(watched, decode=self._failing(watched.decode, READER, _says))
 
@@ -134,3 +146,12 @@ def _of_every_kind(name: str) -> Iterator[tuple[str, str, bool, dict[str, Any]]]
     attached = {"attacher": "none.example", "nodeName": name, "source": {"persistentVolumeName": name}}
     yield "storage.k8s.io/v1", "VolumeAttachment", False, {"spec": attached}
     yield "storage.k8s.io/v1", "CSINode", False, {"spec": {"drivers": []}}
+    # What a capacity buffer may name, and one that asks for room that no pool has.
+    template = {"template": {"metadata": {"labels": labels}, "spec": pod}}
+    yield "v1", "PodTemplate", True, template
+    workload = {"replicas": 0, "selector": selector, **template}
+    yield "apps/v1", "Deployment", True, {"spec": workload}
+    yield "apps/v1", "ReplicaSet", True, {"spec": workload}
+    yield "apps/v1", "StatefulSet", True, {"spec": {**workload, "serviceName": name}}
+    wanted = {"podTemplateRef": {"name": name}, "replicas": 1}
+    yield "autoscaling.x-k8s.io/v1beta1", "CapacityBuffer", True, {"spec": wanted}

@@ -12,7 +12,8 @@ import pytest
 
 from infra.local.aws import LocalAws
 from infra.local.control_plane import ControlPlane
-from infra.local.kubernetes_api import KubernetesApi
+from infra.local.kubernetes_api import KubernetesApi, is_established
+from tests.app.buffers import DEFINITION, a_definition
 from tests.app.world import CLAIMS, NODES, an_interruption_queue
 from tests.chaos.conftest import a_world
 from tests.chaos.link import Link
@@ -48,6 +49,9 @@ def module_led(
     with a_world(control_plane, api, aws_process, directory, request) as world:
         an_interruption_queue(aws_process, QUEUE)
         world.settings["aws.interruptionQueueName"] = QUEUE
+        world.settings["nodeless.capacityBuffers"] = "true"
+        api.apply(a_definition())
+        api.wait(DEFINITION, is_established, what="capacity buffers to be served")
         world.pools(requirements=[TYPES, SPOT])
         link = Link(control_plane, world.namespace, world.directory)
         with world.leaders(deadly=False, KUBECONFIG=str(link.kubeconfig)) as leader:
@@ -257,6 +261,8 @@ def test_one_poisoned_object_of_every_kind_concerns_nobody_but_itself(led: Led) 
         try:
             for body in objects(world.namespace):
                 made.append(world.api.path_of(world.api.create(body)))
+            _settings(world, **{STEP: "yes"})
+            _settings(world, **{STEP: None, READER: "yes"})
             # Others' pods get their nodes, and nodes that are deleted end.
             world.deploy("web", 2, cpu=CPU)
             world.runs(before=1, web=2)
@@ -269,11 +275,21 @@ def test_one_poisoned_object_of_every_kind_concerns_nobody_but_itself(led: Led) 
             # Whoever corrects a defect finds everything as it was left.
         finally:
             led.leader.set_poison("off")
+            _settings(world, **{READER: None, "batchMaxDuration": "9s"})
             for path in reversed(made):
                 world.api.delete(path, missing_ok=True)
         world.remove_pods("web")
         for path in made:
             world.until(lambda path=path: world.api.find(path) is None, f"{path} is gone")  # type: ignore[misc]
+        world.until(
+            lambda: "batchMaxDuration changed from 10.0 to 9.0" in led.leader.log.read_text(),
+            "the settings are read again",
+        )
+
+
+def _settings(world: World, **data: str | None) -> None:
+    path = f"/api/v1/namespaces/{world.namespace}/configmaps/karpenter-global-settings"
+    world.api.patch(path, {"data": data})
 
 
 def _quarantined(world: World) -> set[str]:
