@@ -138,3 +138,41 @@ def test_the_log_says_why_a_lease_cannot_be_reached(virtual_clock, capsys):
 
     run_in_virtual_time(scenario())
     assert "cannot reach the lease: no answer in time" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        {"leaseTransitions": 2**31 - 1},
+        {"leaseDurationSeconds": 2**31 - 1},
+        {"renewTime": "9999-12-31T23:59:59.999999Z", "acquireTime": "0001-01-01T00:00:00.000000Z"},
+        {"holderIdentity": "<" * 1_400_000},
+        {"leaseDurationSeconds": None, "leaseTransitions": None, "renewTime": None, "acquireTime": None},
+    ],
+    ids=",".join,
+)
+def test_whatever_somebody_writes_into_the_lease_a_replica_leads_again(virtual_clock, written):
+    server = Server()
+    replace = server.replace
+
+    async def as_strict_as_the_real_one(path, body):
+        assert 0 <= body["spec"]["leaseTransitions"] < 2**31
+        return await replace(path, body)
+
+    server.replace = as_strict_as_the_real_one
+
+    async def scenario():
+        first = Leadership(server, "kube-system", "first")
+        await first.acquire()
+        holding = asyncio.create_task(first.hold())
+        # Nobody renews for the stranger.
+        spec = {**server.lease["spec"], "holderIdentity": "stranger", **written}
+        server.version += 1
+        server.lease = {"metadata": {"resourceVersion": str(server.version)}, "spec": spec}
+        await asyncio.wait_for(holding, 15)
+        assert not first.leading
+        heir = Leadership(server, "kube-system", "heir")
+        await asyncio.wait_for(heir.acquire(), 90)
+        assert heir.leading
+
+    run_in_virtual_time(scenario())

@@ -5,6 +5,10 @@ deadline, 2 s retry). A leader that could not renew in time stops leading before
 may start. A write may take almost half of the deadline: the lease is renewed by one request, begun as soon
 as the one before is late, and one that hangs is joined by another on a connection of its own. On a clean exit
 the lease is released, so that the other replica takes over at once.
+
+Whoever may write the Lease may take the lead; what is written there keeps nobody from leading for good. A
+holder that says how long its lease is gets `_LONGEST_LEASE` seconds at most, and a count of transitions that
+can go no further begins anew.
 """
 
 import asyncio
@@ -20,6 +24,9 @@ LEASE_NAME = "karpenter-leader-election"
 LEASE_SECONDS = 15
 RENEW_DEADLINE = 10.0
 RETRY_SECONDS = 2.0
+#: Of whatever stands in the Lease: seconds that its holder may rest, and how often the holder can change
+#: (int32: the API server refuses a greater number).
+_LONGEST_LEASE, _MOST_TRANSITIONS = 60, 2**31 - 1
 #: A request without an answer for so long is joined by another one.
 _HEDGE_SECONDS = 4.0
 _READ_SECONDS = 4.0
@@ -131,20 +138,20 @@ class Leadership:
         if version != self._seen_version:
             self._seen_version, self._seen_at = version, time.monotonic()
         holder = spec.get("holderIdentity") or ""
-        duration = spec.get("leaseDurationSeconds") or LEASE_SECONDS
+        duration = min(spec.get("leaseDurationSeconds") or LEASE_SECONDS, _LONGEST_LEASE)
         if holder not in ("", self.identity):
             # Whoever else stands there acts: not even the rest of our own deadline is ours.
             self._held = False
             if time.monotonic() < self._seen_at + duration:
                 return None
-        transitions = (spec.get("leaseTransitions") or 0) + (holder != self.identity)
+        transitions = _transitions(spec) + (holder != self.identity)
         lease["spec"] = self._spec(transitions, spec.get("acquireTime") if holder == self.identity else None)
         return await self._write(lease)
 
     async def _rewrite(self, lease: dict[str, Any]) -> float | None:
         """Renew the lease as we know it; None when somebody, perhaps we, has written it since."""
         spec = lease["spec"]
-        renewed = self._spec(spec.get("leaseTransitions") or 0, spec.get("acquireTime"))
+        renewed = self._spec(_transitions(spec), spec.get("acquireTime"))
         return await self._write({**lease, "spec": renewed})
 
     async def _write(self, lease: dict[str, Any]) -> float | None:
@@ -182,6 +189,12 @@ class Leadership:
             "renewTime": _now(),
             "leaseTransitions": transitions,
         }
+
+
+def _transitions(spec: dict[str, Any]) -> int:
+    """How often the holder has changed, as a number to which one more can be added."""
+    found = spec.get("leaseTransitions") or 0
+    return found if 0 <= found < _MOST_TRANSITIONS else 0
 
 
 async def _first_success(
