@@ -1,5 +1,6 @@
 """Logs: their form, who is heard, what is never shown, and the ConfigMap that changes all that."""
 
+import asyncio
 import json
 import logging
 
@@ -12,6 +13,7 @@ from nodeless.app.logs import logger
 from nodeless.watch import ConfigMapGone, ConfigMapSeen
 from tests.app.process import leads, lines, scrape
 
+NESTED = "[" * 900 + "]" * 900
 SECRET = "wJalrXUtnFEMI/K7MDENG"
 
 
@@ -179,6 +181,31 @@ def test_an_output_that_fails_is_told_once_and_stops_nobody(log, tmp_path):
     assert errors.read_text().splitlines() == ["cannot write logs to /dev/full: No space left on device"]
 
 
+@pytest.mark.parametrize("encoding", ["json", "console"])
+@pytest.mark.parametrize("text", ["\ud800", "a\udfffb", "\0", "\u202e", "x" * 1_000_000])
+def test_whatever_stands_in_a_line_it_is_written(log, encoding, text, tmp_path):
+    use(zap(encoding=encoding, outputPaths=["stdout", str(tmp_path / "log")]))
+    logger("aws").error(f"AWS said {text}", detail={text: [text]})
+    (line,) = log.lines()
+    assert "AWS said" in line
+    assert (tmp_path / "log").read_text(encoding="utf-8") == line + "\n"
+
+
+def test_a_configuration_that_nobody_foresaw_does_not_keep_the_process_from_starting(log, monkeypatch):
+    def fails(*_arguments):
+        raise KeyError("a defect that nobody foresaw")
+
+    class Client:
+        async def get(self, _path):
+            return {"metadata": {"uid": "u-1"}, "data": {"loglevel.controller": "debug"}}
+
+    monkeypatch.setattr("nodeless.app.live_logging.read_logging", fails)
+    live = LiveLogging(fails)
+    asyncio.run(live.read(Client(), "kube-system", "config-logging"))
+    (line,) = log.json()
+    assert "ConfigMap config-logging cannot be used" in line["message"]
+
+
 def test_libraries_and_stack_traces_come_in_the_same_form(log):
     try:
         raise ValueError("broken")
@@ -226,6 +253,16 @@ def test_secrets_are_never_shown(log, text, shown, people, monkeypatch):
         (zap(disableCaller="no"), "zap-logger-config", '.disableCaller: "no" is neither true nor false'),
         (zap(errorOutputPaths="x"), "zap-logger-config", '.errorOutputPaths: "x" is no list of paths'),
         (zap(outputPaths=[]), "zap-logger-config", ".outputPaths: [] is no list of paths"),
+        (zap(outputPaths=["a\0b"]), "zap-logger-config", '.outputPaths: ["a\\u0000b"] is no list of paths'),
+        (zap(outputPaths=["\ud800"]), "zap-logger-config", "surrogates not allowed"),
+        (zap(encoderConfig={"messageKey": "\udfff"}), "zap-logger-config", "surrogates not allowed"),
+        (
+            {"zap-logger-config": '{"level": ' + "[" * 900 + "]" * 900 + "}"},
+            "zap-logger-config",
+            "is no level",
+        ),
+        ({"zap-logger-config": "[" * 100_000}, "zap-logger-config", "is not JSON"),
+        ({"zap-logger-config": '{"sampling": ' + "9" * 5000 + "}"}, "zap-logger-config", "is not JSON"),
         (
             zap(outputPaths=["/no/such/folder/log"]),
             "zap-logger-config",

@@ -103,6 +103,8 @@ def _read_zap(data: Mapping[str, Any], base: LoggingConfig) -> tuple[LoggingConf
         return LoggingConfig(), []
     try:
         document = json.loads(text)
+        # What JSON can spell and no text can hold, half a character, would fail wherever it is written.
+        json.dumps(document, ensure_ascii=False).encode()
     except (ValueError, TypeError, RecursionError) as error:
         return base, [LoggingFault(ZAP, "", f"is not JSON: {error}")]
     if not isinstance(document, dict):
@@ -162,7 +164,7 @@ class _Zap:
             return
         paths = self._document[member]
         fault = None
-        if not isinstance(paths, list) or not paths or not all(isinstance(p, str) and p for p in paths):
+        if not isinstance(paths, list) or not paths or not all(map(_is_path, paths)):
             hint = 'write for example ["stdout"]'
             fault = LoggingFault(ZAP, f".{member}", f"{json.dumps(paths)} is no list of paths", hint)
         self._take(name, None if fault else tuple(paths), fault)
@@ -187,6 +189,10 @@ class _Zap:
             problem = f"{json.dumps(value)} is neither true nor false"
             fault = LoggingFault(ZAP, ".disableCaller", problem, "write true or false")
         self._take("disable_caller", value, fault)
+
+
+def _is_path(value: Any) -> bool:
+    return isinstance(value, str) and value != "" and "\0" not in value
 
 
 def _level_fault(level: Any, key: str, path: str = "") -> LoggingFault | None:

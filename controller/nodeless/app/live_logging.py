@@ -4,6 +4,7 @@ It may be missing: then defaults hold. What cannot be used is told, and what hel
 """
 
 from nodeless.admission.logging_config import LoggingConfig, LoggingFault, read_logging
+from nodeless.api.errors import problem_of
 from nodeless.app import logs
 from nodeless.app.live_settings import Complain
 from nodeless.app.logs import logger
@@ -30,7 +31,10 @@ class LiveLogging:
                 )
             return
         uid = document["metadata"].get("uid", "")
-        self.handle(ConfigMapSeen(name, uid, document.get("data") or {}))
+        try:
+            self.handle(ConfigMapSeen(name, uid, document.get("data") or {}))
+        except Exception as error:  # the process starts, and logs as it does without the ConfigMap
+            self._log.error(f"ConfigMap {name} cannot be used: {problem_of(error)}")
 
     def handle(self, event: ConfigMapEvent) -> None:
         """Take the ConfigMap in as it is now."""

@@ -142,24 +142,26 @@ class _State:
 
     def write(self, line: str) -> None:
         """Write a line wherever it belongs; an output that fails is told of once, and keeps nobody."""
+        # JSON can spell half of a character, and no output takes that.
+        line = line.encode(errors="backslashreplace").decode()
         for path in self.config.output_paths:
             try:
                 stream = self.stream(path)
                 stream.write(line + "\n")
                 stream.flush()
-            except OSError as error:
+            except (OSError, ValueError) as error:  # a value: an encoding without the character, or closed
                 self._complain(path, error)
             else:
                 self._unwritable.discard(path)
 
-    def _complain(self, path: str, error: OSError) -> None:
+    def _complain(self, path: str, error: Exception) -> None:
         if path in self._unwritable:
             return
         self._unwritable.add(path)
         for other in self.config.error_output_paths:
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError, ValueError):
                 stream = self.stream(other)
-                stream.write(f"cannot write logs to {path}: {error.strerror or error}\n")
+                stream.write(f"cannot write logs to {path}: {getattr(error, 'strerror', None) or error}\n")
                 stream.flush()
 
     def stream(self, path: str) -> IO[str]:
