@@ -4,23 +4,26 @@ What would be done to cluster and cloud is noted instead of done.
 """
 
 import asyncio
+import json
 from contextlib import suppress
 from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
+from nodeless.api.times import LONGEST_SPAN
 from nodeless.app.claim_loop import ClaimLoop
 from nodeless.app.cluster import Cluster, MemoryUntrusted
 from nodeless.app.collector import Collector
 from nodeless.app.event_reasons import misspoken
+from nodeless.app.guard import GUARD_NAME, guard_manifest
 from nodeless.app.interruption import InterruptionLoop
 from nodeless.app.metrics import Metrics
 from nodeless.app.quarantine import ErrorBoundary, ProcessMustEnd, kept_running
 from nodeless.app.unread_objects import UnreadObjects
 from nodeless.model import events
 from nodeless.model.interruptions import Interruption, InterruptionKind
-from nodeless.model.labels import TERMINATION_FINALIZER
+from nodeless.model.labels import TEARDOWN_DRAIN, TERMINATION_FINALIZER
 from nodeless.model.nodes import Instance
 from nodeless.watch import ApiError
 from nodeless.watch.buffers import watched_buffers
@@ -219,7 +222,7 @@ def test_an_object_that_cannot_be_read_has_an_event_once_and_rests_until_it_can(
     assert 'nodeless_quarantined_units{unit="object"} 1.0' in metrics.render().decode()
 
 
-WATCHED = (*watched_kinds(print), *watched_buffers(), watched_guard("ns", "nodeless-teardown"))
+WATCHED = (*watched_kinds(print), *watched_buffers(), watched_guard("ns", GUARD_NAME))
 
 
 @pytest.mark.parametrize("kind", WATCHED, ids=lambda kind: kind.name)
@@ -230,3 +233,25 @@ def test_an_object_of_every_watched_kind_can_have_its_event(kind):
     unread.failed(kind.name, {"name": "a", "namespace": "ns"}, ValueError("no"))
     (event,) = published
     assert not misspoken(event)
+
+
+@pytest.mark.parametrize("drain", [0, 1, 59, 3600, 999_999, 1_000_000, 1_234_567, LONGEST_SPAN, None])
+def test_a_guard_that_was_made_again_says_the_same_of_drains(drain):
+    manifest = guard_manifest("ns", drain)
+    _, (seen,) = watched_guard("ns", GUARD_NAME).decode(json.dumps(manifest).encode())
+    assert (seen.deleting, seen.drain) == (False, drain)
+
+
+@pytest.mark.parametrize(
+    "drain", ["", " ", "soon", "-1s", "99999999h", "9" * 5000 + "h", "Never", "\u202e", "1e9s"]
+)
+@pytest.mark.parametrize("older", [True, False])
+def test_a_garbled_guard_is_a_guard(drain, older):
+    manifest = guard_manifest("ns", None)
+    if older:
+        manifest["data"] = {"drainTimeout": drain}
+    else:
+        manifest["metadata"]["annotations"] = {TEARDOWN_DRAIN: drain}
+    _, (seen,) = watched_guard("ns", GUARD_NAME).decode(json.dumps(manifest).encode())
+    assert not seen.deleting
+    assert seen.drain is None or 0 <= seen.drain <= LONGEST_SPAN

@@ -92,7 +92,7 @@ def guard_manifest(namespace: str, drain: float | None) -> dict[str, Any]:
         "finalizers": [TEARDOWN_FINALIZER],
     }
     if drain is not None:
-        metadata["annotations"] = {TEARDOWN_DRAIN: f"{drain:g}s"}
+        metadata["annotations"] = {TEARDOWN_DRAIN: f"{drain:.0f}s"}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
 
 
