@@ -79,6 +79,30 @@ def test_manifests_can_be_added_to_a_running_cluster(api, eks, cluster, nodeless
     ]
 
 
+def test_the_labels_of_namespaces_say_whom_pods_must_be_beside(api, eks, cluster, nodeless, pending):
+    api.create(settings(cluster))
+    api.patch(f"/api/v1/namespaces/{cluster}", {"metadata": {"labels": {"example.com/team": cluster}}})
+    pending(web="2500m")
+
+    def beside_web(name, team):
+        term = {
+            "topologyKey": "kubernetes.io/hostname",
+            "labelSelector": {"matchLabels": {"app": "web"}},
+            "namespaceSelector": {"matchLabels": {"example.com/team": team}},
+        }
+        rule = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+        api.create(a_pod(name, cluster, cpu="500m", affinity=rule))
+        path = f"/api/v1/namespaces/{cluster}/pods/{name}"
+        api.wait(lambda: _refused(api.get(path)), what=f"the scheduler to refuse {path}")
+
+    beside_web("near", cluster)
+    beside_web("lost", "another-team")
+    made = json.loads(nodeless("plan", "--json").stdout)
+    on_new = {each["workload"]["name"]: each["on_new"] for each in made["landings"]}
+    assert on_new == {"web": [["new-1", 1]], "near": [["new-1", 1]], "lost": []}
+    assert [each["pods"] for each in made["unplaced"]] == [[f"{cluster}/lost"]]
+
+
 def test_without_settings_the_bundled_catalogue_is_used_and_that_is_said(aws, cluster, nodeless, pending):
     pending(web="3")
     result = nodeless("plan")

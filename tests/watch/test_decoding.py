@@ -119,10 +119,19 @@ def test_claims_on_devices_arrive_unless_none_was_needed():
     }
     made = {"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "web-gpu-x"}]}
     needless = {"resourceClaimStatuses": [{"name": "gpu"}]}
+    allocated = {
+        "resourceClaimStatuses": [
+            *made["resourceClaimStatuses"],
+            {"name": "nic", "resourceClaimName": "shared"},
+        ]
+    }
     claims = ("gpu (ResourceClaimTemplate large)", "nic (ResourceClaim shared)")
     assert decode_pod(pod_json(spec)).shape.resource_claims == claims
     assert decode_pod(pod_json(spec, made)).shape.resource_claims == claims
     assert decode_pod(pod_json(spec, needless)).shape.resource_claims == claims[1:]
+    assert decode_pod(pod_json(spec, allocated)).shape.resource_claims == claims, (
+        "devices of claims are not known"
+    )
 
 
 def test_a_limit_stands_in_for_a_missing_request():
