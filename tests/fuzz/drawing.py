@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+from functools import cache
 from random import Random
 from typing import Any
 
@@ -67,7 +68,7 @@ class Drawing:
         if schema.get("x-kubernetes-int-or-string") or schema.get("format") == "int-or-string":
             return self.random.choice((*NUMBERS, *QUANTITIES, "50%", "101%", "-5%"))
         type_ = schema.get("type", "")
-        if "properties" in schema or type_ == "object" or schema.values_of() is not None:
+        if "properties" in schema or type_ == "object" or schema.values_of is not None:
             return self._object(schema, depth)
         if type_ == "array":
             return self._array(schema, depth)
@@ -92,7 +93,7 @@ class Drawing:
         return {self.random.choice(LABEL_KEYS): self.text()[:63] for _ in range(count)}
 
     def _object(self, schema: Resolved, depth: int) -> Any:
-        properties, values = schema.properties(), schema.values_of()
+        properties, values = schema.properties, schema.values_of
         if values is not None and not properties:
             count = self.random.choice((0, 1, 2, 5))
             return {self.random.choice(LABEL_KEYS): self.value(values, depth + 1) for _ in range(count)}
@@ -107,7 +108,7 @@ class Drawing:
         }
 
     def _array(self, schema: Resolved, depth: int) -> list[Any]:
-        items = schema.items_of()
+        items = schema.items_of
         if items is None or depth > _DEEPEST:
             return []
         count = (
@@ -131,8 +132,7 @@ class Drawing:
         if format_ == "byte":
             return base64.b64encode(self.random.randbytes(self.random.choice((0, 5, 3000)))).decode()
         if pattern and not self.rarely():
-            fitting = [each for each in (*DURATIONS, *NAMES, *LABEL_KEYS, *HOSTILE) if _fits(pattern, each)]
-            return self.random.choice(fitting or ["a"])
+            return self.random.choice(_fitting(pattern) or ("a",))
         return self.text()
 
     def _anything(self, depth: int) -> Any:
@@ -149,6 +149,11 @@ class Drawing:
                 {self.random.choice(LABEL_KEYS): self.text()},
             )
         )
+
+
+@cache
+def _fitting(pattern: str) -> tuple[str, ...]:
+    return tuple(each for each in (*DURATIONS, *NAMES, *LABEL_KEYS, *HOSTILE) if _fits(pattern, each))
 
 
 def _fits(pattern: str, text: str) -> bool:

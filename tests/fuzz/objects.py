@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
@@ -124,6 +125,11 @@ KINDS = (
         {"spec": {"nodeClassRef": _CLASS, "requirements": []}},
         status=True,
     ),
+    Kind("v1", "PodTemplate", True, _TEMPLATE),
+    # What only the controller's namespace has, under other names and in others'.
+    Kind("coordination.k8s.io/v1", "Lease", True, {"spec": {"holderIdentity": "a"}}),
+    Kind("v1", "ConfigMap", True, {"data": {"batchMaxDuration": "1s"}}),
+    Kind("autoscaling.x-k8s.io/v1beta1", "CapacityBuffer", True, {"spec": {"replicas": 1}}, status=True),
 )
 
 
@@ -134,13 +140,15 @@ class Thrower:
         self._drawing, self._random, self._namespace = Drawing(random), random, namespace
         self._schemas = {kind.name: schemas.of(kind.api_version, kind.name) for kind in KINDS}
         self._count = 0
+        self._lately: deque[tuple[str, str]] = deque(maxlen=100)
 
-    def draw(self) -> tuple[Kind, Object]:
-        """A kind and an object of it, with a name that no other bears."""
+    def draw(self) -> tuple[Kind, Object, Object | None]:
+        """A kind, an object of it with a name that no other bears, and now and then a status for it."""
         # Pods are what everybody may create.
         kind = KINDS[0] if self._random.random() < 0.3 else self._random.choice(KINDS)
         self._count += 1
         name = f"{THROWN}-{self._count}"
+        self._lately.append((kind.name, name))
         metadata: Object = {"name": name}
         if kind.namespaced:
             metadata["namespace"] = self._namespace
@@ -152,27 +160,41 @@ class Thrower:
         if self._random.random() < 0.5:
             metadata[self._random.choice(("labels", "annotations"))] = self._drawing.labels()
         metadata |= {"name": name}
-        return kind, _tamed(kind, found)
+        if kind.name == "CapacityBuffer":
+            self._name_a_source(found["spec"])
+        status = self._status(kind) if kind.status and self._random.random() < 0.5 else None
+        return kind, _tamed(kind, found), status
 
-    def status(self, kind: Kind) -> Object:
-        """A status for an object of a kind."""
-        status = self._schemas[kind.name].properties()["status"]
+    def _status(self, kind: Kind) -> Object:
+        status = self._schemas[kind.name].properties["status"]
         drawn = self._drawing.value(status)
         return {"status": drawn if isinstance(drawn, dict) else {}}
+
+    def _name_a_source(self, spec: Any) -> None:
+        """Most buffers name what was thrown lately, or a workload of somebody: otherwise no pod is read."""
+        source = self._random.choice(("PodTemplate", "Deployment", "ReplicaSet", "StatefulSet", ""))
+        lately = [name for kind, name in self._lately if kind == source]
+        if not lately or not isinstance(spec, dict):
+            return
+        name = self._random.choice(lately)
+        if source == "PodTemplate":
+            spec["podTemplateRef"] = {"name": name}
+        else:
+            spec["scalableRef"] = {"apiGroup": "apps", "kind": source, "name": name}
 
     def _graft(self, found: Object, schema: Resolved) -> None:
         """Put a drawn value at a drawn place below the spec."""
         place, below = found, schema
         steps = [
-            name for name in below.properties() if name not in ("apiVersion", "kind", "metadata", "status")
+            name for name in below.properties if name not in ("apiVersion", "kind", "metadata", "status")
         ]
         while steps:
             name = self._random.choice(steps)
-            member = below.properties()[name]
+            member = below.properties[name]
             inner = place.get(name)
-            if isinstance(inner, dict) and member.properties() and self._random.random() < 0.85:
+            if isinstance(inner, dict) and member.properties and self._random.random() < 0.85:
                 place, below = inner, member
-            elif isinstance(inner, list) and inner and (items := member.items_of()) is not None:
+            elif isinstance(inner, list) and inner and (items := member.items_of) is not None:
                 chosen = self._random.choice(inner)
                 if not isinstance(chosen, dict) or self._random.random() < 0.2:
                     inner.append(self._drawing.value(items))
@@ -181,7 +203,7 @@ class Thrower:
             else:
                 place[name] = self._drawing.value(member)
                 return
-            steps = [*below.properties()]
+            steps = [*below.properties]
 
 
 def _tamed(kind: Kind, found: Object) -> Object:

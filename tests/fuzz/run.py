@@ -24,10 +24,13 @@ from typing import Any
 
 import psutil
 
-from infra.local.environment import NAMESPACE, Environment
+from infra.local.environment import NAMESPACE, Environment, Options
 from infra.local.kubernetes_api import ApiError, ApiUnreachable, ConditionNotMet, KubernetesApi
 from infra.local.progress import StreamReport
+from nodeless.model.buffers import API_VERSION
 from tests.environment.user import NODES, OF_A_POOL, deployment_manifest, pool_manifests
+from tests.fuzz.definition import DEFINITION
+from tests.fuzz.garbling import Garbling
 from tests.fuzz.objects import Kind, Object, Thrower
 from tests.fuzz.schemas import Schemas
 
@@ -35,8 +38,12 @@ from tests.fuzz.schemas import Schemas
 MEMORY_LIMIT = 1024
 #: How much longer the honest workload may take among hostile neighbours.
 SLOWDOWN = 3.0
-#: Objects that live at a time; the oldest goes first.
-_ALIVE = 120
+#: Objects that live at a time, at least; the oldest goes first, and none before it was seen for a while.
+_ALIVE, _SEEN_SECONDS = 120, 5.0
+#: Connections that objects are thrown over at a time.
+_THROWERS = 6
+#: How often something of the controller's own is garbled, for each object thrown.
+_GARBLED = 0.03
 _ROUNDS_BEFORE = 2
 _PATIENCE = 240.0
 _HONEST = "honest"
@@ -127,9 +134,18 @@ class Fuzz:
         self._api = environment.control_plane.client()
         self._namespace = "hostile"
         self._api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self._namespace}})
+        self._api.apply(DEFINITION)
+        self._api.wait(
+            lambda: self._api.find(f"/openapi/v3/apis/{API_VERSION}"),
+            lambda found: found is not None and "CapacityBuffer" in str(found),
+            what="the schema of capacity buffers",
+        )
         self._random = Random(seed)
         self._thrower = Thrower(Schemas(self._api), self._random, self._namespace)
-        self._alive: deque[str] = deque()
+        self._garbling = Garbling(self._api, self._random, NAMESPACE)
+        self._alive: deque[tuple[float, str]] = deque()
+        # Of everything that throwers share; objects are drawn one after the other, so that a seed tells them.
+        self._lock = threading.Lock()
         self._shown: deque[Object] = deque(maxlen=2 * _ALIVE)
         self._ended = threading.Event()
         self.found = Findings()
@@ -142,15 +158,16 @@ class Fuzz:
         self.found.usual = [honest.round() for _ in range(_ROUNDS_BEFORE)]
         processes = dict(self._processes())
         self.began = time.monotonic()
-        with ThreadPoolExecutor(3, thread_name_prefix="fuzz") as threads:
+        with ThreadPoolExecutor(3 + _THROWERS, thread_name_prefix="fuzz") as threads:
             watching = [
                 threads.submit(self._watch, processes),
                 threads.submit(self._ask_webhook),
                 threads.submit(self._go_on, honest),
             ]
+            throwing = [threads.submit(self._keep_throwing, enough) for _ in range(_THROWERS)]
             try:
-                while not enough(self.found) and not self.found.broken:
-                    self._throw()
+                for each in throwing:
+                    each.result()
             finally:
                 self._ended.set()
         for each in watching:
@@ -158,37 +175,58 @@ class Fuzz:
         self._finish(honest, processes)
         return self.found
 
-    def _throw(self) -> None:
-        kind, thrown = self._thrower.draw()
+    def _keep_throwing(self, enough: Callable[[Findings], bool]) -> None:
+        while True:
+            with self._lock:
+                if self._ended.is_set() or enough(self.found) or self.found.broken:
+                    return
+                drawn = self._thrower.draw()
+                garbled = self._garbling.draw() if self._random.random() < _GARBLED else None
+            self._throw(*drawn)
+            if garbled is not None:
+                self._change(*garbled)
+            for path in iter(self._due, None):
+                self._delete(path)
+
+    def _throw(self, kind: Kind, thrown: Object, status: Object | None) -> None:
         try:
             made = self._api.create(thrown)
         except (ApiError, ApiUnreachable) as error:
-            self._count_refusal(kind, error)
+            self._count_refusal(kind.name, error)
             return
-        self.found.accepted[kind.name] += 1
-        self._shown.append(thrown)
         path = self._api.path_of(made)
-        self._alive.append(path)
-        if kind.status and self._random.random() < 0.5:
-            self._write_status(kind, path)
-        while len(self._alive) > _ALIVE:
-            self._delete(self._alive.popleft())
+        self._count(kind.name, thrown)
+        if status is not None:
+            self._change(f"{kind.name}/status", f"{path}/status", status)
+        with self._lock:
+            self._alive.append((time.monotonic(), path))
 
-    def _write_status(self, kind: Kind, path: str) -> None:
-        status = self._thrower.status(kind)
+    def _due(self) -> str | None:
+        """The path of an object that has lived for long enough."""
+        with self._lock:
+            if len(self._alive) <= _ALIVE or time.monotonic() < self._alive[0][0] + _SEEN_SECONDS:
+                return None
+            return self._alive.popleft()[1]
+
+    def _change(self, name: str, path: str, change: Object) -> None:
         try:
-            self._api.patch(f"{path}/status", status)
+            self._api.patch(path, change)
         except (ApiError, ApiUnreachable) as error:
-            self._count_refusal(kind, error)
+            self._count_refusal(name, error)
             return
-        self.found.accepted[f"{kind.name}/status"] += 1
-        self._shown.append({"path": path, **status})
+        self._count(name, {"path": path, **change})
 
-    def _count_refusal(self, kind: Kind, error: Exception) -> None:
-        self.found.refused[kind.name] += 1
+    def _count(self, name: str, shown: Object) -> None:
+        with self._lock:
+            self.found.accepted[name] += 1
+            self._shown.append(shown)
+
+    def _count_refusal(self, name: str, error: Exception) -> None:
+        with self._lock:
+            self.found.refused[name] += 1
         # One that etcd finds too large is answered with 500, as is one that the webhook gave no answer to.
         if not isinstance(error, ApiError) or (error.status not in _REFUSED and "webhook" in str(error)):
-            self._break(f"{kind.name} was not refused but failed: {str(error)[:500]}")
+            self._break(f"{name} was not refused but failed: {str(error)[:500]}")
 
     def _delete(self, path: str) -> None:
         with suppress(ApiError, ApiUnreachable):
@@ -251,9 +289,12 @@ class Fuzz:
         if self.found.broken and self._folder is not None:
             self._folder.mkdir(parents=True, exist_ok=True)
             (self._folder / "objects.json").write_text(json.dumps([*self._shown], indent=1))
-        while self._alive:
-            self._delete(self._alive.popleft())
+        with ThreadPoolExecutor(_THROWERS, thread_name_prefix="fuzz") as threads:
+            list(threads.map(self._delete, [path for _, path in self._alive]))
+        self._alive.clear()
         release(self._api)
+        self._garbling.mend()
+        self._api.delete(self._api.path_of(DEFINITION), missing_ok=True)
         for pod, process in processes.items():
             if not self._lives(process) and not self.found.broken:
                 self._break(f"replica {pod} has ended: {self._last_words(pod)}")
@@ -309,7 +350,10 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, default=Path("fuzz"), help="folder for what broke something")
     given = parser.parse_args()
     print(f"seed {given.seed}", flush=True)  # noqa: T201
-    with Environment.start(report=StreamReport()) as environment:
+    options = Options(
+        config={"nodeless:controllerSettings": json.dumps({"nodeless.capacityBuffers": "true"})}
+    )
+    with Environment.start(report=StreamReport(), options=options) as environment:
         fuzz = Fuzz(environment, given.seed, given.keep)
         last = 0
 

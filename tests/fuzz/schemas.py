@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 from infra.local.kubernetes_api import KubernetesApi
@@ -59,14 +59,17 @@ class Resolved(dict[str, Any]):
         """A part of this schema."""
         return Resolved(schema, self._named)
 
+    @cached_property
     def properties(self) -> dict[str, Resolved]:
         """Members that are declared, by name."""
         return {name: self.below(schema) for name, schema in self.get("properties", {}).items()}
 
+    @cached_property
     def items_of(self) -> Resolved | None:
         """What a list holds."""
         return self.below(self["items"]) if isinstance(self.get("items"), Mapping) else None
 
+    @cached_property
     def values_of(self) -> Resolved | None:
         """What a map holds."""
         found = self.get("additionalProperties")
