@@ -23,9 +23,10 @@ from nodeless.app.pod_nominations import PodNominator
 from nodeless.app.pool_catalogs import pool_catalogs, pool_subnets
 from nodeless.app.recorder import Recorder
 from nodeless.app.relaunch_guard import RelaunchGuard
-from nodeless.app.resting_pods import RestingPods, is_refusal
+from nodeless.app.resting_pods import RestingPods, Turns, is_refusal
 from nodeless.app.settings import GlobalSettings
 from nodeless.app.solver_policy import policy_of
+from nodeless.app.tenants import Tenants
 from nodeless.app.work_metrics import PROVISIONER
 from nodeless.cloud import CloudError, CloudProvider
 from nodeless.explain import events as texts
@@ -96,6 +97,7 @@ class Provisioning:
         self._realizing = Realizing()
         self._advisor = Advisor()
         self._resting = RestingPods(metrics, recorder)
+        self._tenants = Tenants()
         #: What plans were made without, as it was logged.
         self._faults: set[str] = set()
         self._log = logger("provisioner")
@@ -181,14 +183,18 @@ class Provisioning:
 
     async def plan_once(self) -> Plan | None:
         """One pass over all pending pods; then one over those that were set aside, when they are due."""
-        turns = self._resting.turns(with_placeholders(self._cluster.snapshot))
+        turns = self._turns()
         plan = await self._pass(turns.first, frozenset())
         if turns.second is not None:
-            again = self._resting.turns(with_placeholders(self._cluster.snapshot))
+            again = self._turns()
             plan = await self._pass(again.second or again.first, again.late) or plan
         for refusal in turns.resting:
             self._say_refused(refusal, ())
         return plan
+
+    def _turns(self) -> Turns:
+        heavy = self._tenants.heavy(time.monotonic())
+        return self._resting.turns(with_placeholders(self._cluster.snapshot), heavy)
 
     async def _pass(self, snapshot: Snapshot, late: frozenset[str]) -> Plan | None:
         """One pass over the pods of a snapshot; `late`: those among them that come after the others."""
@@ -208,6 +214,9 @@ class Provisioning:
             late=late,
             places=dict(self._places),
         )
+        shorter = self._tenants.deadline({key.partition("/")[0] for key in late}, time.monotonic())
+        if late and shorter is not None:
+            policy = replace(policy, deadline=shorter)
         situation = Situation(snapshot, catalog, policy, now)
         solving = time.perf_counter()
         plan = await asyncio.to_thread(situation.plan)
@@ -225,6 +234,7 @@ class Provisioning:
         self._metrics.pending_pods.set(len(plan.refusals))
         plan = self._hold_back(plan, snapshot, now)
         self._resting.note(plan, snapshot, late)
+        self._tenants.note(plan, time.monotonic())
         for fault in set(plan.faults) - self._faults:
             self._log.error(f"a plan was made without what failed: {fault}")
         self._faults |= set(plan.faults)

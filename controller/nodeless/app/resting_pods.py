@@ -50,19 +50,27 @@ class RestingPods:
         #: What pools ask for: when that changes, everybody is looked at again.
         self._pools = ""
 
-    def turns(self, snapshot: Snapshot) -> Turns:
-        """Who is planned first, who second, and who not in this pass."""
+    def turns(self, snapshot: Snapshot, heavy: Collection[str] = frozenset()) -> Turns:
+        """Who is planned first, who second, and who not in this pass.
+
+        Args:
+            snapshot: The cluster.
+            heavy: Namespaces whose pods come second, whatever they ask for.
+        """
         self._pools = _pools_of(snapshot) if self._known else ""
         resting: list[Refusal] = []
         late: list[str] = []
         seen: set[str] = set()
-        for pod in pods_to_place(snapshot) if self._known else ():
+        for pod in pods_to_place(snapshot) if self._known or heavy else ():
+            if not self._known:
+                late += [pod.key] if pod.namespace in heavy else []
+                continue
             seen.add(class_of(pod))
             cause = self._boundary.cause(class_of(pod))
             if cause and self._boundary.held(class_of(pod), self._pools):
                 message = f"{cause}; the pod is set aside, and tried again after the others"
                 resting.append(Refusal(pod.key, SET_ASIDE, (), message))
-            elif cause:
+            elif cause or pod.namespace in heavy:
                 late.append(pod.key)
         self._forget(self._known - seen)
         others = without(snapshot, [each.pod for each in resting])

@@ -97,6 +97,8 @@ class Plan:
     spill: tuple[str, ...] = ()
     """Keys of pods that kube-scheduler will find no room for, as it puts others where these were meant to be;
     it is looked for only where nobody nominates pods to their nodes."""
+    work: Mapping[str, float] = field(default_factory=dict, hash=False, compare=False)
+    """Seconds of counted work on the pods of each namespace."""
     faults: tuple[str, ...] = ()
     """What nobody foresaw and the plan was made without: the search for a cheaper one, say."""
 

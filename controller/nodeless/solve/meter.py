@@ -44,6 +44,8 @@ class Meter:
     """Those of them that no class is charged for."""
     most_common: float = float("inf")
     """What `common` may rise to before work for others is left out."""
+    by_namespace: dict[str, float] = field(default_factory=dict)
+    """What the classes with pods in each namespace were charged for."""
     limit: float = float("inf")
     """What `spent` may rise to before whoever is at work is stopped."""
     _more: Callable[[], float] | None = None
@@ -141,6 +143,9 @@ class Shares:
         """It is done; returns whether it was stopped."""
         over = self.meter.over
         used = self.meter.charged - self._began
+        for namespace in self._of(member):
+            before = self.meter.by_namespace.get(namespace, 0.0)
+            self.meter.by_namespace[namespace] = before + used / len(self._of(member))
         self._common -= min(used, self._bite)
         if used > self._bite:
             self._used[id(member)] = self._used.get(id(member), 0.0) + used - self._bite

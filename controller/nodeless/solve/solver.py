@@ -252,6 +252,7 @@ def _plan_of_pods(
         ),
         unusable_pools=or_without(lambda: _unusable(usable), (), faults),
         spill=spilled or (),
+        work=dict(sorted(meter.by_namespace.items())),
         faults=tuple(faults),
     )
 
