@@ -84,6 +84,33 @@ def test_as_many_pods_are_placed_as_can_be_and_the_price_is_within_the_bound(see
         assert plan.lower_bound is None or plan.lower_bound <= known.price + 1e-6
 
 
+IN_Z1 = {"selector": {ZONE: "z1"}}
+
+
+def standing(cpu):
+    return [node(f"n{index}", cpu=cpu, labels={ZONE: "z1"}, provider_id="") for index in range(2)]
+
+
+@pytest.mark.parametrize("packing", [FEWEST_NODES, LOWEST_PRICE])
+@pytest.mark.parametrize("large", [1, 2, 5])
+def test_a_leader_gets_its_node_in_a_pool_whose_limit_lets_its_followers_in(large, packing):
+    seen = snapshot(
+        [
+            *pods(5, "500m", "1Gi", name="a", anti_affinity=(beside(HOSTNAME, "b"),), **IN_Z1),
+            *pods(2, "100m", "3Gi", name="b", **IN_Z1),
+            *pods(large, "15", "1Gi", name="c", affinity=(beside(HOSTNAME, "b"),)),
+        ],
+        [pool("first", limits={"cpu": "9"}), pool("second", needs(ZONE, "In", "z1", "z3"))],
+        standing("8"),
+    )
+    assert placed_by(seen, packing) == best(seen, TYPES).placed == 7 + min(large, 2)
+
+
+def placed_by(seen, packing):
+    plan = solve(seen, dict.fromkeys(seen.pools, TYPES), Policy(packing=packing), NOW)
+    return len(plan.placements) + sum(len(new.pods) for new in plan.new_nodes)
+
+
 def test_the_program_knows_what_cannot_be():
     assert best(snapshot(pool(), pods(1, "20")), TYPES).placed == 0
     pair = snapshot(pool(), pods(2, "500m", anti_affinity=(beside(HOSTNAME),)))

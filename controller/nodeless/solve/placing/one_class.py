@@ -23,7 +23,7 @@ from nodeless.solve.placing.growth import cheapest_growth
 from nodeless.solve.placing.open_nodes import OpenNodes
 from nodeless.solve.placing.options import bound_keys, options_of
 from nodeless.solve.placing.relaxing import Attempt
-from nodeless.solve.pods.classes import PodClass
+from nodeless.solve.pods.classes import Amounts, PodClass
 from nodeless.solve.pods.constraints import Wish, wish_of
 from nodeless.solve.spread.sharing import ENDLESS, Option
 from nodeless.solve.topology.tracking import Topology
@@ -103,8 +103,10 @@ class Placing:
         tables: Sequence[PoolTable],
         *,
         fresh: bool = False,
+        beside: Amounts | None = None,
     ) -> None:
-        """`fresh`: nodes that were opened before take none."""
+        """`fresh`: nodes that were opened before take none. New nodes have room `beside` one of the class."""
+        self._beside = beside
         self._first = len(ground.open) if fresh else 0
         self._ground = ground
         self._open = ground.open
@@ -458,6 +460,8 @@ class Placing:
                 continue
             terms, counts = fresh
             holds = terms.types & (counts >= least)
+            if self._beside is not None:
+                holds &= (table.room - self._pods.requests * least >= self._beside).all(axis=1)
             types = holds & self._ground.budgets.affordable(table)
             if not types.any() and self._ground.budgets.tighten(table):
                 self._open.refresh()

@@ -18,7 +18,7 @@ from nodeless.solve.faults import about
 from nodeless.solve.meter import Shares
 from nodeless.solve.placing.filling import Existing
 from nodeless.solve.placing.packing import Packing
-from nodeless.solve.placing.turns import Turn, followers_of, room_beside, served
+from nodeless.solve.placing.turns import Turn, followers_of, room_beside, room_for_one_each, served
 from nodeless.solve.pods.classes import Amounts, PodClass
 from nodeless.solve.pods.rules import Tally
 
@@ -159,7 +159,10 @@ def place_all(
                     else {}
                 )
                 placements.update(found)
-                left = packing.place(turn.pods, [key for key in now if key not in found], fresh=True)
+                left: Sequence[str] = [key for key in now if key not in found]
+                for room in [*beside, *room_for_one_each(turn.pods, behind), None]:
+                    if left:
+                        left = packing.place(turn.pods, left, fresh=True, beside=room)
             elif turn.there:
                 found = existing.fill(turn.pods, now, beside=beside, followers=behind)
                 placements.update(found)

@@ -22,7 +22,7 @@ from nodeless.solve.meter import Meter
 from nodeless.solve.placing.one_class import Ground, Placing, Trust
 from nodeless.solve.placing.open_nodes import OpenNodes
 from nodeless.solve.placing.relaxing import attempts
-from nodeless.solve.pods.classes import PodClass
+from nodeless.solve.pods.classes import Amounts, PodClass
 from nodeless.solve.spread.sharing import ENDLESS
 from nodeless.solve.topology.tracking import Topology
 
@@ -57,8 +57,18 @@ class Packing:
             self._ground.open.adopt(node)
             self._ground.budgets.opened(node)
 
-    def place(self, pods: PodClass, waiting: Sequence[str], *, fresh: bool = False) -> Sequence[str]:
-        """Place what can be placed of a class, `fresh`: on new nodes that nobody is on; the pods left."""
+    def place(
+        self,
+        pods: PodClass,
+        waiting: Sequence[str],
+        *,
+        fresh: bool = False,
+        beside: Amounts | None = None,
+    ) -> Sequence[str]:
+        """Place what can be placed of a class, `fresh`: on new nodes that nobody is on; the pods left.
+
+        `beside`: only on new nodes that have room for so much beside a pod of the class.
+        """
         self._ground.targets.begin(pods)
         for attempt in attempts(pods, self._tables, self._ground.targets.rank, self._meter):
             if not waiting or self._meter.over:
@@ -70,7 +80,9 @@ class Packing:
                 and table.fresh(pods, attempt.wish) is not None
             ]
             if tables:
-                waiting = Placing(self._ground, pods, attempt, tables, fresh=fresh).run(waiting)
+                waiting = Placing(self._ground, pods, attempt, tables, fresh=fresh, beside=beside).run(
+                    waiting
+                )
         return waiting
 
     def largest_group(self, pods: PodClass) -> int:

@@ -132,6 +132,12 @@ def room_beside(
     ]
 
 
+def room_for_one_each(pods: PodClass, listed: Sequence[PodClass]) -> list[Amounts]:
+    """What one follower of each class asks for, then of half of the classes, and so on."""
+    numbers = [len(listed) >> step for step in range(len(listed).bit_length())]
+    return [sum((one.requests for one in listed[:some]), np.int64(0) * pods.requests) for some in numbers]
+
+
 def _led(leaders: Mapping[PodClass, frozenset[PodClass]], pods: PodClass) -> bool:
     """Whether a class waits for another."""
     return bool(leaders.get(pods, frozenset()) - {pods}) and not _wants_itself(pods)
