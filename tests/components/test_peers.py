@@ -72,7 +72,7 @@ ELSEWHERE = {
     ),
     14: (
         "local_pulumi/test_other_languages.py",
-        ["test_a_network_from_another_language_is_made_once_and_destroyed_whole"],
+        ["test_a_network_from_another_language_without_its_host_is_made_once_and_destroyed_whole"],
     ),
     15: (
         "components/test_project_files.py",
