@@ -10,6 +10,7 @@ from nodeless.app import live_settings
 from nodeless.app.given import Given
 from nodeless.app.live_logging import LiveLogging
 from nodeless.app.live_settings import read_global_settings
+from nodeless.app.settings import SettingsError
 from nodeless.watch import ApiError, ApiUnavailable
 
 GIVEN = Given({"CLUSTER_NAME": "demo", "CLUSTER_ENDPOINT": "https://demo"})
@@ -60,6 +61,37 @@ def test_settings_that_the_api_server_fails_to_give_are_waited_for_and_then_done
     found, server = settings(GIVEN, refused(status))
     assert found.batch_idle_seconds == 1
     assert server.asked == 60
+
+
+def test_of_a_value_that_cannot_be_used_the_default_holds_and_the_others_count(capsys):
+    data = {
+        "aws.clusterName": "demo",
+        "batchIdleDuration": "soon",
+        "batchMaxDuration": "20s",
+        "nodeless.timeBox": "-1",
+    }
+    found, server = settings(Given(), {"data": data})
+    assert (found.batch_idle_seconds, found.batch_max_seconds, found.time_box) == (1.0, 20.0, 1.0)
+    assert server.asked == 1
+    told = capsys.readouterr().out
+    assert all(
+        text in told for text in ("batchIdleDuration='soon'", "nodeless.timeBox='-1'", "the default holds")
+    )
+
+
+def test_a_cluster_without_a_name_is_waited_for_and_told_once(capsys):
+    nameless = {"data": {"aws.clusterName": "", "batchMaxDuration": "soon"}}
+    found, server = settings(Given(), *[nameless] * 9, THERE)
+    assert (found.cluster_name, server.asked) == ("from-the-map", 10)
+    told = capsys.readouterr().out
+    assert told.count("aws.clusterName") == 1
+    assert "batchMaxDuration='soon'" in told
+
+
+@pytest.mark.parametrize("variables", [{"BATCH_IDLE_DURATION": "soon"}, {"FEATURE_GATES": "CapacityBuffer"}])
+def test_what_the_process_was_given_must_be_right_for_nobody_can_correct_it_meanwhile(variables):
+    with pytest.raises(SettingsError):
+        settings(Given({"CLUSTER_NAME": "demo", **variables}), THERE)
 
 
 def test_without_a_name_of_the_cluster_a_process_waits_until_it_may_read_it():

@@ -5,6 +5,7 @@ import socket
 
 import pytest
 
+from nodeless.app.settings import SETTINGS_NAME
 from tests.app.process import environment, free_port, leads, lease_path, refused, settings
 from tests.app.world import CLAIMS, NODES, Kubelets, a_pod, a_provisioner, a_template
 
@@ -153,11 +154,25 @@ def test_without_kubeconfig_outside_a_pod_the_line_says_what_to_set(control_plan
     assert "set KUBECONFIG" in refused(env)
 
 
-def test_bad_settings_are_named_all_at_once(control_plane, aws, namespace, api):
-    api.create(settings(namespace, **{"aws.clusterName": "", "batchMaxDuration": "soon"}))
-    line = refused(environment(control_plane, aws, namespace))
-    assert "aws.clusterName" in line
-    assert "batchMaxDuration='soon'" in line
+def test_flags_that_cannot_be_used_are_named_all_at_once(control_plane, aws, namespace, api):
+    api.create(settings(namespace))
+    bad = {"BATCH_MAX_DURATION": "soon", "VM_MEMORY_OVERHEAD_PERCENT": "much"}
+    line = refused(environment(control_plane, aws, namespace, **bad))
+    assert "BATCH_MAX_DURATION" in line
+    assert "VM_MEMORY_OVERHEAD_PERCENT" in line
+
+
+def test_settings_that_cannot_be_used_keep_no_process_from_leading(replicas, api, namespace):
+    config_map = f"/api/v1/namespaces/{namespace}/configmaps/{SETTINGS_NAME}"
+    api.patch(config_map, {"data": {"batchMaxDuration": "soon"}})
+    process = replicas("first")
+    leads(api, namespace, "first")
+    api.wait(
+        lambda: "InvalidSetting" in {each["reason"] for each in api.events(namespace, SETTINGS_NAME)},
+        what="the event",
+    )
+    assert "batchMaxDuration='soon'" in process.log.read_text()
+    assert process.poll() is None
 
 
 def test_a_server_older_than_the_oldest_asked_for_is_refused(control_plane, aws, namespace, api):

@@ -123,17 +123,18 @@ class Controller:
             if process.webhook_enabled:
                 await check_server_version(self._client, process.oldest_server)
             self._log.info("starting", version=__version__)
-            started, data = await read_global_settings(self._client, process.namespace, process.given)
-            self._waiting.discard("the settings")
-            settings = LiveSettings(started, data, process.given, self._complain)
             async with asyncio.TaskGroup() as group:
                 background = [
                     group.create_task(self._recorder.run(), name="events"),
-                    group.create_task(self._follow(SETTINGS_NAME, settings), name="settings"),
                     group.create_task(self._follow(process.logging_name, logging), name="logging"),
                 ]
                 if process.webhook_enabled:
+                    # It is asked about settings, too: those that nobody can use are corrected through it.
                     background.append(group.create_task(self._serve_webhook(), name="webhook"))
+                started, data = await read_global_settings(self._client, process.namespace, process.given)
+                self._waiting.discard("the settings")
+                settings = LiveSettings(started, data, process.given, self._complain)
+                background.append(group.create_task(self._follow(SETTINGS_NAME, settings), name="settings"))
                 await self._releasing(self._lead(settings))
                 for task in background:
                     task.cancel()

@@ -15,7 +15,9 @@ from nodeless.app.logs import logger
 from nodeless.app.settings import (
     SETTINGS,
     SETTINGS_NAME,
+    Fault,
     GlobalSettings,
+    SettingsError,
     overriding,
     read_settings,
     unknown_keys,
@@ -27,6 +29,8 @@ _POLL_SECONDS = 0.5
 _MOST_FAILURES = 60
 #: Refusals that do not pass by themselves.
 _FORBIDDEN = (401, 403)
+
+_BY_KEY = {setting.key: setting for setting in SETTINGS.values()}
 
 Faults = Mapping[str, str]
 """What is wrong, by key."""
@@ -123,10 +127,12 @@ async def read_global_settings(
 
     With the cluster's name given to the process, as Karpenter v1 has it, no ConfigMap is needed. One that may
     not be read is as if it were not there, and so is one that the API server keeps failing to give
-    (`_MOST_FAILURES`); both are said.
+    (`_MOST_FAILURES`); both are said. Of a value that cannot be used the default holds; where there is none,
+    its correction is waited for.
 
     Raises:
-        SettingsError, ApiUnavailable: They cannot be had.
+        SettingsError: What the process was given cannot be used.
+        ApiUnavailable: The API server does not answer.
     """
     log, told, failures = logger("settings"), "", 0
     name = f"ConfigMap {namespace}/{SETTINGS_NAME}"
@@ -143,13 +149,25 @@ async def read_global_settings(
             if refusal:
                 log.error(f"{refusal}; what the process was given holds, and defaults, until it can")
         if data is not None:
-            settings = GlobalSettings.from_config_map(data, given)
-            warn_of_unknown(unknown_keys(data), log)
-            return settings, data
+            settings, faults = _usable(data, given)
+            if not any(_BY_KEY[fault.key].required for fault in faults):
+                for fault in faults:
+                    log.error(f"{fault}; the default holds until it is corrected", key=fault.key)
+                warn_of_unknown(unknown_keys(data), log)
+                return settings, data
+            refusal = "; ".join(map(str, faults))
         if (refusal or name) != told:
             told = refusal or name
             log.error(refusal) if refusal else log.info(f"waiting for {name}")
         await asyncio.sleep(_POLL_SECONDS)
+
+
+def _usable(data: Mapping[str, str], given: Given) -> tuple[GlobalSettings, tuple[Fault, ...]]:
+    """The settings, and what cannot be used of the ConfigMap. Raises SettingsError for what was given."""
+    settings, faults = read_settings(data, given)
+    if any(fault.key not in _BY_KEY or overriding(_BY_KEY[fault.key], given) for fault in faults):
+        raise SettingsError([str(fault) for fault in faults])
+    return settings, faults
 
 
 def warn_of_unknown(keys: Iterable[str], log: Any) -> None:

@@ -60,9 +60,10 @@ def _settings() -> str:
 in the controller's namespace, then the default. A variable's flag has the same words (`BATCH_MAX_DURATION`,
 `--batch-max-duration`). With `CLUSTER_NAME` given, no ConfigMap is needed.
 
-The ConfigMap is watched. A value that cannot be used keeps the process from starting, with one line that
-names ConfigMap, key, value and what to write. While the process runs such a value leaves the last good one in
-force: the log, an event `InvalidSetting` on the ConfigMap and the metric `nodeless_settings_invalid` say so.""",
+The ConfigMap is watched. A value that cannot be used leaves the last good one in force, at the start the default,
+until it is corrected; where there is no default, the process waits for that. The log names ConfigMap, key, value
+and what to write; an event `InvalidSetting` on the ConfigMap and the metric `nodeless_settings_invalid` say so,
+too. A flag or variable that cannot be used keeps the process from starting, with one line.""",
         "## The ConfigMap",
         _table(("Key", "Variable of v1", "Default", "A change counts", "Meaning"), cluster),
         "## The process",
