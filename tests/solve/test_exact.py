@@ -106,6 +106,29 @@ def test_a_leader_gets_its_node_in_a_pool_whose_limit_lets_its_followers_in(larg
     assert placed_by(seen, packing) == best(seen, TYPES).placed == 7 + min(large, 2)
 
 
+@pytest.mark.parametrize("packing", [FEWEST_NODES, LOWEST_PRICE])
+def test_what_a_limit_leaves_is_shared_by_small_pods_where_large_ones_use_what_is_there(packing):
+    seen = snapshot(
+        [
+            *pods(2, "7900m", "0", name="a", affinity=(beside(HOSTNAME, "a"),)),
+            *pods(1, "500m", "0", name="b", anti_affinity=(beside(HOSTNAME, "c"),)),
+            *pods(
+                5,
+                "1",
+                "14Gi",
+                name="c",
+                affinity=(beside(HOSTNAME, "c"),),
+                anti_affinity=(beside(HOSTNAME, "d"),),
+                **IN_Z1,
+            ),
+            *pods(4, "1500m", "1Gi", name="d"),
+        ],
+        [pool("first", limits={"cpu": "9"})],
+        standing("3"),
+    )
+    assert placed_by(seen, packing) == best(seen, TYPES).placed == 7
+
+
 def placed_by(seen, packing):
     plan = solve(seen, dict.fromkeys(seen.pools, TYPES), Policy(packing=packing), NOW)
     return len(plan.placements) + sum(len(new.pods) for new in plan.new_nodes)

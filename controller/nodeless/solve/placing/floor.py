@@ -39,6 +39,7 @@ from nodeless.solve.placing.turns import (
     on_what_is_there,
     plainly,
     smallest_first,
+    smallest_first_on_new_nodes,
 )
 from nodeless.solve.pods.classes import PodClass
 from nodeless.solve.pods.profiles import Profiles
@@ -160,6 +161,8 @@ _CHOICES = (
     Choice(thrifty=True, turns=smallest_first, helps=_limits_matter_to_few),
     Choice(wide=True, turns=smallest_first, helps=_limits_matter_to_few),
     Choice(turns=smallest_first),
+    Choice(turns=smallest_first_on_new_nodes, helps=_limits_matter_to_few),
+    Choice(thrifty=True, turns=smallest_first_on_new_nodes, helps=_limits_matter_to_few),
 )
 
 

@@ -82,6 +82,11 @@ def smallest_first(ordered: Sequence[PodClass], _: Collection[PodClass]) -> list
     return plainly(ordered[::-1])
 
 
+def smallest_first_on_new_nodes(ordered: Sequence[PodClass], _: Collection[PodClass]) -> list[Turn]:
+    """Each class on what is there, in its order; then those that are left on new nodes, small ones first."""
+    return [*on_what_is_there(ordered), *plainly(ordered[::-1])]
+
+
 def _leaders(ordered: Sequence[PodClass]) -> Mapping[PodClass, frozenset[PodClass]]:
     """For each class those classes that may have the pods which it must share a node with."""
     adders: dict[Tally, list[PodClass]] = {}
