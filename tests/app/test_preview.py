@@ -90,7 +90,7 @@ class Shop:
         self.stack = Stack(directory / "run", control_plane, aws, root=directory, program=self._program)
 
     def _program(self) -> None:
-        cluster = k8s.Provider("cluster", kubeconfig=self._kubeconfig)
+        cluster = k8s.Provider("cluster", kubeconfig=self._kubeconfig, upsert_existing_objects=True)
         account = aws_sdk.Provider("aws", region="us-east-1")
         for name, args in self.declared.items():
             Capacity(

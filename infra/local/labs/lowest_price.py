@@ -15,7 +15,7 @@ from infra.local.labs.picture import NodeRow
 from nodeless.model.labels import PLANNED_BECAUSE
 
 #: Words of a claim's note that say why its type was chosen.
-_REASON = "cheapest that holds them: "
+_REASON = "cheapest that holds "
 
 
 class LargeAndUp(FewestNodes):
