@@ -172,6 +172,40 @@ def test_no_number_of_silent_clients_keeps_another_out(certificate: OwnCertifica
     asyncio.run(scenario())
 
 
+def test_who_had_begun_to_ask_before_the_end_is_answered_and_who_says_no_more_holds_up_nothing(
+    certificate: OwnCertificate,
+) -> None:
+    context = ssl.create_default_context(cadata=certificate.bundle.decode())
+    half = HEAD + f"Content-Length: {len(HONEST)}\r\n\r\n".encode()
+
+    async def scenario() -> None:
+        async with serving(certificate, IMPATIENT) as server:
+            asking, writing = await asyncio.open_connection(
+                "127.0.0.1", server.port, ssl=context, server_hostname=NAME
+            )
+            idle, kept = await asyncio.open_connection(
+                "127.0.0.1", server.port, ssl=context, server_hostname=NAME
+            )
+            silent, unsaid = await asyncio.open_connection(
+                "127.0.0.1", server.port, ssl=context, server_hostname=NAME
+            )
+            for writer in (writing, unsaid):
+                writer.write(half + HONEST[:40])
+            ending = asyncio.create_task(server.stop())
+            for _ in range(100):  # the end has begun, and a second copy of our words is not there yet
+                await asyncio.sleep(0)
+            assert not ending.done()
+            writing.write(HONEST[40:])
+            assert b" 200 " in await asking.readline()
+            await ending
+            assert b" 408 " in await silent.readline()
+            assert await idle.read() == b""
+            for writer in (writing, unsaid, kept):
+                writer.transport.abort()
+
+    asyncio.run(scenario())
+
+
 async def prepared(listener: Listener) -> Any:
     app = application()
 

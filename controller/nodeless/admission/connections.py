@@ -115,6 +115,7 @@ class Listener:
         self._of: dict[object, _Connection] = {}
         self._socket: socket.socket | None = None
         self._accepting: asyncio.Task[None] | None = None
+        self._answered = asyncio.Event()
         self._log = structlog.get_logger().bind(logger="connections")
 
     def __len__(self) -> int:
@@ -140,6 +141,19 @@ class Listener:
         if self._socket is not None:
             self._socket.close()
 
+    async def finish(self, seconds: float) -> None:
+        """Wait until what was asked is answered, at most so long.
+
+        A server of aiohttp that is told to end reads nothing more: half of a body would never be whole.
+        """
+        for _ in range(_TURNS):  # what has come and was not looked at yet
+            await asyncio.sleep(0)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while any(connection.at_work for connection in self._open):
+                    self._answered.clear()
+                    await self._answered.wait()
+
     async def abort(self) -> None:
         """Close what is still open, at once."""
         tasks = [connection.task for connection in self._open if connection.task is not None]
@@ -162,6 +176,7 @@ class Listener:
             yield
         finally:
             connection.at_work = False
+            self._answered.set()
             if protocol in self._of:
                 connection.wait(self._patience.idle)
 

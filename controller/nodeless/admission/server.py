@@ -116,6 +116,7 @@ class AdmissionServer:
     async def stop(self) -> None:
         """Answer what was asked, then close. Clients that do not say goodbye are not waited for."""
         await self._listener.stop()
+        await self._listener.finish(_GRACE_SECONDS)
         await self._runner.cleanup()
         await self._listener.abort()
 
