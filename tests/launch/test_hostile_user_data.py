@@ -286,12 +286,13 @@ _POWERSHELL = re.compile("'((?:[^'\u2018\u2019\u201a\u201b]|(['\u2018\u2019\u201
 @example(hostile("</powershell><script>calc</script>"))
 @example(hostile("a\ncalc\n"))
 def test_powershell_reads_what_was_said(bootstrap: Bootstrap) -> None:
-    opened, call, closed = made("Windows2022", bootstrap).splitlines()
+    opened, script, call, closed = made("Windows2022", bootstrap).splitlines()
 
     assert (opened, closed) == ("<powershell>", "</powershell>")
     assert not re.search(r"(?i)</?\s*(powershell|script|persist)", call)
-    outside = _POWERSHELL.sub("@", call.split(".ps1", 1)[1])
-    assert re.fullmatch(r'"( -[A-Za-z0-9]+ @)*', outside)
+    assert script.startswith("[string]$EKSBootstrapScriptFile = ")
+    outside = _POWERSHELL.sub("@", call.removeprefix("& $EKSBootstrapScriptFile"))
+    assert re.fullmatch(r"( -[A-Za-z0-9]+ @)*", outside)
     strings = [
         re.sub("(['\u2018\u2019\u201a\u201b])\\1", r"\1", each.group(1))
         for each in _POWERSHELL.finditer(call)

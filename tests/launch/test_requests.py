@@ -96,6 +96,15 @@ def test_5_6_an_ec2_node_class_has_its_script_spelled_as_v1_does() -> None:
     assert "--container-runtime" not in text
 
 
+@pytest.mark.parametrize("family", ["AL2", "AL2023", "Bottlerocket", "Windows2022", "Custom"])
+@pytest.mark.parametrize("kind", [EC2_NODE_CLASS, "AWSNodeTemplate"])
+def test_a_node_of_v1_says_that_it_brings_its_taints(family: str, kind: str) -> None:
+    node_class = NodeClass(Reference(kind, "default"), ami_family=family, user_data="")
+    data = template(node_class=node_class).request["LaunchTemplateData"]
+    told = base64.b64decode(data.get("UserData", "")).decode()
+    assert ("karpenter.sh/do-not-sync-taints" in told) == (kind == EC2_NODE_CLASS and family != "Custom")
+
+
 def test_a_node_class_replaces_disks_and_metadata_options_as_a_whole() -> None:
     custom = replace(
         NODE_CLASS,

@@ -198,9 +198,10 @@ def test_windows_runs_the_users_text_and_then_the_bootstrap_with_110_pods() -> N
     lines = user_data(*CASES["windows2025-custom"]).splitlines()
     assert lines[:2] == ["<powershell>", "Write-Output 'hello'"]
     assert lines[-1] == "</powershell>"
-    assert lines[2].startswith('& "$env:ProgramFiles\\Amazon\\EKS\\Start-EKSBootstrap.ps1" ')
-    assert "-EKSClusterName 'demo'" in lines[2]
-    assert "--max-pods=110" in lines[2]
+    script = '"$env:ProgramFiles\\Amazon\\EKS\\Start-EKSBootstrap.ps1"'
+    assert lines[2] == f"[string]$EKSBootstrapScriptFile = {script}"
+    assert lines[3].startswith("& $EKSBootstrapScriptFile -EKSClusterName 'demo'")
+    assert "--max-pods=110" in lines[3]
 
 
 def test_a_quotation_mark_ends_no_argument_of_powershell() -> None:

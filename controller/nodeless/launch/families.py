@@ -60,6 +60,9 @@ def _windows(build: str) -> Family:
     )
 
 
+#: An image of which nothing is known: its node class writes all of its user data.
+CUSTOM = "Custom"
+
 FAMILIES: Mapping[str, Family] = {
     "AL2": Family((_disk("/dev/xvda", 20),), "/dev/xvda"),
     "AL2023": Family((_disk("/dev/xvda", 20),), "/dev/xvda"),
@@ -74,10 +77,10 @@ FAMILIES: Mapping[str, Family] = {
     "Windows2019": _windows("10.0.17763"),
     "Windows2022": _windows("10.0.20348"),
     "Windows2025": _windows("10.0.26100"),
-    "Custom": Family(),
+    CUSTOM: Family(),
 }
 
 
 def family_of(name: str) -> Family:
     """The family of a name; one that is not known is like Custom."""
-    return FAMILIES.get(name, FAMILIES["Custom"])
+    return FAMILIES.get(name, FAMILIES[CUSTOM])

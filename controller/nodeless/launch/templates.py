@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from nodeless.launch.families import family_of
+from nodeless.launch.families import CUSTOM, family_of
 from nodeless.launch.interfaces import network_interfaces
 from nodeless.launch.kubelet_arguments import (
     Bootstrap,
@@ -24,7 +24,7 @@ from nodeless.launch.resolved import Image, ResolvedNodeClass
 from nodeless.launch.tags import specifications, template_tags
 from nodeless.launch.user_data import encoded, user_data
 from nodeless.model.instance_types import Offering
-from nodeless.model.labels import CAPACITY_TYPE, ON_DEMAND, SPOT, TENANCIES
+from nodeless.model.labels import CAPACITY_TYPE, DO_NOT_SYNC_TAINTS, ON_DEMAND, SPOT, TENANCIES
 from nodeless.model.nodes import Claim
 from nodeless.model.placement import CAPACITY_BLOCK
 from nodeless.model.pools import EC2_NODE_CLASS, BlockDevice, NodeClass, Pool, kubelet_of
@@ -77,7 +77,7 @@ def launch_template(
     """
     bootstrap = Bootstrap(
         cluster=cluster,
-        labels=kubelet_labels({**claim.labels, CAPACITY_TYPE: capacity_type}),
+        labels=_node_labels(claim, node_class, capacity_type),
         taints=registration_taints(claim.taints, claim.startup_taints),
         kubelet=kubelet_of(pool, node_class),
         custom=node_class.user_data or "",
@@ -85,7 +85,7 @@ def launch_template(
         pods=pods,
         instance_store_raid=node_class.instance_store_raid,
         release=node_class.image_release,
-        of_v1=node_class.reference.kind == EC2_NODE_CLASS,
+        of_v1=_is_of_v1(node_class),
     )
     interfaces = network_interfaces(node_class, resolved.security_groups, ipv6=bootstrap.ipv6, efa=efa)
     data: dict[str, Any] = {
@@ -112,6 +112,22 @@ def launch_template(
     return LaunchTemplate(name, {"LaunchTemplateName": name, **request})
 
 
+def _node_labels(claim: Claim, node_class: NodeClass, capacity_type: str) -> dict[str, str]:
+    """The labels that the kubelet registers the node with.
+
+    Since Karpenter v1 they say that it brings its taints along: a startup taint that was removed before the
+    node is registered does not come back. An image of family Custom is told nothing, and may bring none.
+    """
+    own = {**claim.labels, CAPACITY_TYPE: capacity_type}
+    if _is_of_v1(node_class) and node_class.ami_family != CUSTOM:
+        own[DO_NOT_SYNC_TAINTS] = "true"
+    return kubelet_labels(own)
+
+
+def _is_of_v1(node_class: NodeClass) -> bool:
+    return node_class.reference.kind == EC2_NODE_CLASS
+
+
 def _reservation(node_class: NodeClass, capacity_type: str, reservation: Offering | None) -> dict[str, Any]:
     """Only the reservation that was planned with.
 
@@ -122,7 +138,7 @@ def _reservation(node_class: NodeClass, capacity_type: str, reservation: Offerin
             "CapacityReservationPreference": "capacity-reservations-only",
             "CapacityReservationTarget": {"CapacityReservationId": reservation.reservation},
         }
-    if capacity_type == ON_DEMAND and node_class.reference.kind == EC2_NODE_CLASS:
+    if capacity_type == ON_DEMAND and _is_of_v1(node_class):
         return {"CapacityReservationPreference": "none"}
     return {}
 

@@ -7,6 +7,8 @@ from datetime import date, datetime, time
 from typing import Any
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
+#: What a literal string cannot hold: its own quotation mark, and what TOML calls control characters.
+_NOT_LITERAL = re.compile(r"['\x00-\x1f\x7f]")
 
 
 def to_toml(document: Mapping[str, Any]) -> str:
@@ -41,7 +43,12 @@ def _key(key: str) -> str:
 
 
 def _string(text: str) -> str:
-    """A basic string: as in JSON, but for the one control character that JSON leaves as it is."""
+    """A literal string, as the library writes it that Karpenter uses; else a basic one.
+
+    A basic string is as in JSON, but for the one control character that JSON leaves as it is.
+    """
+    if not _NOT_LITERAL.search(text):
+        return f"'{text}'"
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

@@ -12,7 +12,7 @@
 import base64
 from dataclasses import replace
 
-from nodeless.launch import al2, al2023, bottlerocket, windows
+from nodeless.launch import al2, al2023, bottlerocket, families, windows
 from nodeless.launch.al2023 import YamlError
 from nodeless.launch.bottlerocket import TomlError
 from nodeless.launch.families import FAMILIES, family_of
@@ -77,7 +77,7 @@ def _text(family: str, bootstrap: Bootstrap) -> str:
                 return al2023.user_data(bootstrap)
             case "Bottlerocket":
                 return bottlerocket.user_data(bootstrap)
-            case "Custom":
+            case families.CUSTOM:
                 return bootstrap.custom
             case _ if family_of(family).windows_build:
                 return windows.user_data(replace(bootstrap, eni_limited_pod_density=False))

@@ -9,7 +9,9 @@ import re
 from nodeless.launch.kubelet_arguments import Bootstrap, extra_arguments
 
 _OPEN, _CLOSE = "<powershell>", "</powershell>"
-_SCRIPT = "$env:ProgramFiles\\Amazon\\EKS\\Start-EKSBootstrap.ps1"
+#: As Karpenter spells it: the script's path in a variable, then its call.
+_VARIABLE = "$EKSBootstrapScriptFile"
+_SCRIPT = f'[string]{_VARIABLE} = "$env:ProgramFiles\\Amazon\\EKS\\Start-EKSBootstrap.ps1"'
 #: Inside the one line that is ours, tags of EC2Launch count wherever they stand.
 _ANY_TAG = re.compile(r"</?\s*(powershell|script|persist|runAsLocalSystem|version|detach)", re.IGNORECASE)
 #: PowerShell takes the curly quotes of word processors for straight ones.
@@ -36,7 +38,7 @@ def user_data(bootstrap: Bootstrap) -> str:
     custom = _own_text(bootstrap.custom)
     if custom:
         lines.append(custom)
-    lines += [_bootstrap_call(bootstrap), _CLOSE]
+    lines += [_SCRIPT, _bootstrap_call(bootstrap), _CLOSE]
     return "\n".join(lines) + "\n"
 
 
@@ -62,7 +64,7 @@ def _bootstrap_call(bootstrap: Bootstrap) -> str:
         "DNSClusterIP": bootstrap.cluster_dns,
     }
     words = [f"-{name} {quoted(value)}" for name, value in arguments.items() if value]
-    return " ".join((f'& "{_SCRIPT}"', *words))
+    return " ".join((f"& {_VARIABLE}", *words))
 
 
 def quoted(text: str) -> str:
