@@ -6,7 +6,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nodeless.launch.claims import claims_for
-from nodeless.model.labels import PLANNED_PODS
+from nodeless.model.labels import PLANNED_PODS, ZONE
+from nodeless.model.pods import LabelSelector, PodAffinityTerm
 from nodeless.solve import Policy, solve
 from tests.solve.factories import FAMILY, NOW, claim, node, plan, pods, pool, snapshot
 from tests.solve.topology_worlds import TYPES, WORLDS
@@ -61,6 +62,23 @@ def test_a_pass_in_which_nothing_is_new_buys_nothing_and_moves_nobody(seen):
     again = solved(waiting, TYPES)
     kept = {key: again.placements[key] for key in expected if key in again.placements}
     assert kept.items() <= expected.items()
+
+
+def test_pods_that_are_let_in_by_one_whose_turn_comes_later_keep_their_places():
+    not_web = LabelSelector(match_expressions=(("app", "NotIn", ("web",)),))
+    followers = pods(
+        3, "1900m", name="follower", labels={"app": "web"}, affinity=(PodAffinityTerm(ZONE, not_web),)
+    )
+    leader = pods(1, "100m", name="leader", labels={"app": "b"})
+    there = node("n0", cpu="1", labels={ZONE: "z1"})
+    seen = snapshot(followers, leader, there, pool("first"))
+    made = solved(seen, TYPES)
+    waiting, expected = with_claims(seen, made)
+    assert len(made.new_nodes) == 2, "so that the followers could change places"
+    assert made.placements == {leader[0].key: "n0"}, "so that no claim names the leader"
+    again = solved(waiting, TYPES)
+    assert again.placements == {**expected, **made.placements}
+    assert not again.new_nodes
 
 
 def test_a_pod_that_was_nominated_stays_where_it_was_nominated():

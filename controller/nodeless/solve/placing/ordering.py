@@ -11,7 +11,7 @@ are left over are tried again as long as any pod is placed.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from nodeless.solve.faults import about
@@ -27,6 +27,8 @@ Left = list[tuple[PodClass, Sequence[str]]]
 _NOBODY: Mapping[PodClass, float] = MappingProxyType({})
 #: The part of a box in which rounds begin that keep pods where they are expected.
 _KEEPING = 0.25
+#: Seconds to see whether a pod is expected somewhere.
+_KEPT = 0.1e-6
 
 
 def queue(
@@ -112,6 +114,63 @@ class Placed:
     """The pods of classes that have used up their share of the pass."""
 
 
+@dataclass(slots=True, eq=False)
+class Keeping:
+    """Pods stay where they are expected.
+
+    Rules may let some of them in only after others: some that are expected themselves, or some whose turn
+    comes later. So those that were kept off are tried again as soon as a pod is placed that counts for
+    them, before their room goes to pods of other classes, and before pods that are alike change places.
+    """
+
+    existing: Existing
+    places: Mapping[str, str]
+    """Pod key to the name of a slot."""
+    placements: dict[str, str]
+    """Where pods are; those that stay are added."""
+    shares: Shares
+    _end: float = field(init=False)
+    """Each round may let in a single pod: none begins when rounds have taken their part of the box."""
+    _kept_off: dict[Tally, list[PodClass]] = field(default_factory=dict)
+    """Classes with pods that are not let in yet where they are expected, by what their rules count."""
+
+    def __post_init__(self) -> None:
+        self._end = self.shares.meter.spent + _KEEPING * self.shares.box
+
+    def begin(self, classes: Sequence[PodClass]) -> None:
+        """Keep what may be kept before anything is placed."""
+        progress = bool(self.places)
+        while progress and self.shares.meter.spent <= self._end:
+            kept = [self._keep(pods) for pods in classes]
+            progress = any(kept) and any(pods.rules for pods in classes)
+        names = set(self.existing.names) if self.places else set()
+        for pods in classes if self.places else ():
+            tallies = dict.fromkeys(pods.hard_rules.tallies())
+            if tallies and any(
+                key not in self.placements and self.places.get(key) in names for key in pods.pods
+            ):
+                for tally in tallies:
+                    self._kept_off.setdefault(tally, []).append(pods)
+
+    def after(self, placed: PodClass) -> list[PodClass]:
+        """Keep pods that some of a class let in, and so on; the classes of which some pod was kept."""
+        changed: dict[PodClass, None] = {}
+        pending = [placed] if self._kept_off else []
+        while pending:
+            adds = pending.pop().adds
+            for pods in dict.fromkeys(one for tally in adds for one in self._kept_off.get(tally, ())):
+                if self.shares.meter.spent <= self._end and self._keep(pods):
+                    changed[pods] = None
+                    pending.append(pods)
+        return list(changed)
+
+    def _keep(self, pods: PodClass) -> bool:
+        self.shares.meter.spend(_KEPT * len(pods.pods))
+        kept = self.existing.keep(pods, self.places, without=self.placements)
+        self.placements.update(kept)
+        return bool(kept)
+
+
 def place_all(
     turns: Sequence[Turn],
     existing: Existing,
@@ -137,7 +196,8 @@ def place_all(
     placements: dict[str, str] = {}
     aside = set(late)
     ordered = list(dict.fromkeys(turn.pods for turn in turns))
-    _keep(ordered, existing, places, placements, shares)
+    keeping = Keeping(existing, places, placements, shares)
+    keeping.begin(ordered)
     followers = followers_of(ordered)
     waiting: dict[PodClass, Sequence[str]] = {
         pods: [key for key in pods.pods if key not in placements] if placements else pods.pods
@@ -172,6 +232,9 @@ def place_all(
         waiting[turn.pods] = [*left, *later] if later else left
         if shares.end(turn.pods) and waiting[turn.pods]:
             aside.add(turn.pods)
+        if len(left) < len(now):
+            for pods in keeping.after(turn.pods):
+                waiting[pods] = [key for key in waiting[pods] if key not in placements]
     over = [(pods, keys) for pods, keys in waiting.items() if keys]
     placed = Placed(
         placements,
@@ -242,25 +305,6 @@ def _place_those_aside(placed: Placed, existing: Existing, packing: Packing, sha
     shares.try_again([pods for pods, _ in tried])
     for pods, keys in tried:
         _share(placed, pods, keys, existing, packing, shares, again=True)
-
-
-def _keep(
-    ordered: Sequence[PodClass],
-    existing: Existing,
-    places: Mapping[str, str],
-    placements: dict[str, str],
-    shares: Shares,
-) -> None:
-    """Pods stay where they are expected; rules may let some of them in only after others.
-
-    Each round may let in a single pod: no further one begins when rounds have taken their part of the box.
-    """
-    progress, end = bool(places), shares.meter.spent + _KEEPING * shares.box
-    while progress and shares.meter.spent <= end:
-        kept = [existing.keep(pods, places, without=placements) for pods in ordered]
-        for some in kept:
-            placements.update(some)
-        progress = any(kept) and any(pods.rules for pods in ordered)
 
 
 def _place(
