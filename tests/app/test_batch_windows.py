@@ -19,17 +19,25 @@ from tests.virtual_time import run_in_virtual_time
 
 
 def window(triggers):
-    """When a window of one second of silence, ten at most, closes; `triggers` are (time, uid, tenant)."""
+    """When the first window closes."""
+    return windows(1, triggers)[0]
+
+
+def windows(number, triggers):
+    """When windows of one second of silence, ten at most, close; `triggers` are (time, uid, tenant)."""
 
     async def scenario():
         batcher = Batcher(idle_seconds=1.0, max_seconds=10.0)
         loop = asyncio.get_running_loop()
         for at, *trigger in triggers:
             loop.call_at(at, batcher.trigger, *trigger)
-        await batcher.wait()
-        return loop.time()
+        closed = []
+        for _ in range(number):
+            await batcher.wait()
+            closed.append(round(loop.time(), 3))
+        return closed
 
-    return round(run_in_virtual_time(scenario()), 3)
+    return run_in_virtual_time(scenario())
 
 
 def test_pe_15_one_trigger_starts_a_pass_a_second_later():
@@ -51,6 +59,18 @@ def test_a_stream_of_other_tenants_pods_keeps_nobody_waiting_longer_than_three_s
     stream = [(every * i, f"noise-{i}", f"noisy-{i % tenants}") for i in range(100)]
     ended = window([*stream, (1.35, "web-1", "shop"), (1.75, "web-2", "shop")])
     assert 1.75 + 1.0 <= ended <= 1.75 + 3.0
+
+
+@pytest.mark.parametrize("every", [0.1, 0.25, 0.9])
+def test_a_stream_that_flows_on_from_the_window_before_keeps_a_newcomer_waiting_no_longer(every):
+    stream = [(every * i, f"noise-{i}", f"noisy-{i % 3}") for i in range(500)]
+    closed = windows(3, [*stream, (10.35, "web-1", "shop"), (11.2, "web-2", "shop")])
+    assert 12.2 in closed
+
+
+def test_the_tenants_of_a_window_long_ago_are_newcomers_again():
+    together = [(30.0 + 0.6 * i, f"late-{i}", f"namespace-{i}") for i in range(4)]
+    assert windows(2, [(0.0, "early", "namespace-0"), *together]) == [1.0, 32.8]
 
 
 def test_workloads_deployed_together_to_several_namespaces_are_planned_together():

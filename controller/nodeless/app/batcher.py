@@ -4,8 +4,9 @@ Karpenter's window: it closes one second after the last new pod, ten seconds aft
 first at the latest. Only pods not seen in this window extend it.
 
 Beyond Karpenter's: the pods of other namespaces extend it no further than three times the silence after a
-namespace's own last pod. So one tenant's steady stream of pods does not keep everybody else waiting for ten
-seconds, and workloads that are deployed together to several namespaces are still planned together.
+namespace's own last pod, and not at all where they had pods in the window just before, too. So one tenant's
+steady stream of pods does not keep everybody else waiting, and workloads that are deployed together to
+several namespaces are still planned together.
 """
 
 import asyncio
@@ -26,6 +27,9 @@ class Batcher:
         #: Tenants of whom a trigger came that `wait` has not looked at, and when it saw each one's last.
         self._new: set[str] = set()
         self._last: dict[str, float] = {}
+        #: Tenants of the window before, and when that closed.
+        self._before: frozenset[str] = frozenset()
+        self._closed = float("-inf")
         self._changed = asyncio.Event()
 
     def use(self, idle_seconds: float, max_seconds: float) -> None:
@@ -44,11 +48,14 @@ class Batcher:
         await self._changed.wait()
         clock = asyncio.get_running_loop().time
         opened = clock()
+        if opened > self._closed + self._max:
+            self._before = frozenset()
         while (left := self._closes(opened, clock()) - clock()) > 0:
             self._changed.clear()
             if not await set_within(self._changed, min(self._idle, left)):
                 break
         count = len(self._seen)
+        self._before, self._closed = frozenset(self._last), clock()
         for each in (self._seen, self._new, self._last):
             each.clear()
         self._changed.clear()
@@ -58,4 +65,6 @@ class Batcher:
         """When the window closes at the latest, as things stand."""
         self._last.update(dict.fromkeys(self._new, now))
         self._new.clear()
-        return min(opened + self._max, min(self._last.values()) + _OTHERS * self._idle)
+        closes = min(opened + self._max, min(self._last.values()) + _OTHERS * self._idle)
+        newcomers = [at for tenant, at in self._last.items() if tenant not in self._before]
+        return min(closes, max(newcomers) + self._idle) if newcomers else closes
