@@ -27,7 +27,7 @@ from infra.conformance.modules import (
 )
 from infra.conformance.reasons import explained, not_here
 from infra.conformance.results import Results, keep_result, page, read_results, results_file, write_results
-from infra.conformance.specs import Outcome, Result, Spec, SuiteFailed, run_spec, specs_of
+from infra.conformance.specs import Outcome, Result, Spec, SuiteFailed, run_specs, specs_of
 from infra.local.cache import cache_directory
 from infra.local.environment import EnvironmentFailed
 from infra.local.golang import BuildFailed, ToolchainMissing
@@ -66,6 +66,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     suites = [suite for module in MODULES for suite in module.suites]
     parser.add_argument("--suite", action="append", choices=suites, help="a suite; all by default")
+    parser.add_argument(
+        "--together", action="store_true", help="run the specs of each suite in one process, in its order"
+    )
     parser.add_argument("--failed", action="store_true", help="run again what failed")
     parser.add_argument("--fresh", action="store_true", help="forget all results first")
     parser.add_argument("--build", action="store_true", help="compare and build the suites, run nothing")
@@ -165,20 +168,34 @@ def _run_specs(wanted: list[Spec], bench: _Bench) -> None:
             given = {PROVIDER: (), CORE: node_class_arguments(environment, provider)}
             usable = True
             while waiting and usable and time.monotonic() < until:
-                spec = waiting.pop(0)
-                result = run_spec(
-                    bench.binaries[spec.suite],
-                    spec,
-                    bench.folder(spec.suite),
+                specs = _next(waiting, together=options.together)
+                suite = specs[0].suite
+                results = run_specs(
+                    bench.binaries[suite],
+                    specs,
+                    bench.folder(suite),
                     variables(environment),
                     options.seconds,
-                    logs / f"{len(wanted) - len(waiting):03}-{spec.suite}.log",
-                    given[bench.homes[spec.suite].module],
+                    logs / f"{len(wanted) - len(waiting):03}-{suite}.log",
+                    given[bench.homes[suite].module],
                 )
-                result = explained(spec, result)
-                keep_result(bench.file, spec.name, result)
-                bench.report(f"{result.outcome:8} {result.seconds:4.0f} s  {spec.name}  {result.message}")
+                for spec, told in zip(specs, results, strict=True):
+                    _keep(bench, spec, explained(spec, told, alone=len(specs) == 1))
                 usable = clean(environment)
+
+
+def _next(waiting: list[Spec], *, together: bool) -> list[Spec]:
+    """Take the specs that are run next: one, or all that wait of its suite."""
+    specs = [waiting[0]]
+    if together:
+        specs = [spec for spec in waiting if spec.suite == waiting[0].suite]
+    waiting[:] = [spec for spec in waiting if spec not in specs]
+    return specs
+
+
+def _keep(bench: _Bench, spec: Spec, result: Result) -> None:
+    keep_result(bench.file, spec.name, result)
+    bench.report(f"{result.outcome:8} {result.seconds:4.0f} s  {spec.name}  {result.message}")
 
 
 if __name__ == "__main__":

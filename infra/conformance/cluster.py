@@ -17,6 +17,7 @@ from typing import Any
 import yaml
 
 from infra.conformance.modules import Source
+from infra.local import addons
 from infra.local.environment import Environment, Options
 from infra.local.golang import module_folder
 from infra.local.kubernetes_api import ApiError, KubernetesApi, is_established
@@ -76,7 +77,15 @@ def cluster(source: Source, go: Path, packing: str, report: Report) -> Iterator[
         with node_group(environment, "system", _SYSTEM_NODES, _SYSTEM_TAINT):
             environment.up()
         _install_kinds(environment.api, source, go)
+        _install_volume_driver(environment)
         yield environment
+
+
+def _install_volume_driver(environment: Environment) -> None:
+    """Have EKS install the driver whose daemon labels nodes with the zone of their volumes."""
+    eks, name = environment.aws.client("eks"), environment.options.cluster_name
+    eks.create_addon(clusterName=name, addonName="aws-ebs-csi-driver")
+    addons.install(environment.api, eks, name)
 
 
 def _install_kinds(api: KubernetesApi, source: Source, go: Path) -> None:

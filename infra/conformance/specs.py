@@ -21,8 +21,8 @@ from infra.local.processes import spawn
 _GRACE = 90.0
 #: Seconds that a spec, and then each step of its clean-up, has once its bound is reached.
 _STEP_GRACE = 10
-#: Of a spec that passed in an ordered container, whose closing check counts what all of its specs did.
-_ALONE = "by itself: what its container asserts after all of its specs was not looked at"
+#: Before the failure of a check that a container makes once its specs have run; the last of them tells it.
+CLOSING = "after all specs of its container: "
 #: Characters that are kept of a failure.
 _LONGEST = 400
 _SPECIAL = re.compile(r"([\\.+*?()|\[\]{}^$])")
@@ -96,44 +96,47 @@ def specs_of(binary: Path, suite: str, folder: Path) -> tuple[Spec, ...]:
     )
 
 
-def run_spec(
+def run_specs(
     binary: Path,
-    spec: Spec,
+    specs: Sequence[Spec],
     folder: Path,
     environment: Mapping[str, str],
     seconds: float,
     log: Path,
     arguments: Sequence[str] = (),
-) -> Result:
-    """Run one spec, for so many seconds at most; its output is kept in `log`."""
+) -> list[Result]:
+    """Run specs of one suite in one process, for so many seconds each at most; output is kept in `log`."""
+    bound = seconds * len(specs)
+    focus = "|".join(spec.focus for spec in specs)
     with tempfile.TemporaryDirectory() as made:
         report = Path(made) / "report.json"
         command = [
             str(binary),
-            *(f"-ginkgo.focus={spec.focus}", f"-ginkgo.json-report={report}", "-ginkgo.no-color"),
-            *(f"-ginkgo.timeout={seconds:.0f}s", f"-ginkgo.grace-period={_STEP_GRACE}s"),
-            *(f"-test.timeout={seconds + _GRACE:.0f}s", "-ginkgo.v"),
+            *(f"-ginkgo.focus={focus}", f"-ginkgo.json-report={report}", "-ginkgo.no-color"),
+            *(f"-ginkgo.timeout={bound:.0f}s", f"-ginkgo.grace-period={_STEP_GRACE}s"),
+            *(f"-test.timeout={bound + _GRACE:.0f}s", "-ginkgo.v"),
             *arguments,
         ]
         with log.open("wb") as output:
             process = spawn(command, cwd=folder, environment={**os.environ, **environment}, stdout=output)
             try:
-                process.wait(seconds + _GRACE)
+                process.wait(bound + _GRACE)
             except subprocess.TimeoutExpired:
-                return Result(Outcome.FAIL, seconds, f"did not end within {seconds:.0f} s")
+                return [Result(Outcome.FAIL, bound, f"did not end within {bound:.0f} s")] * len(specs)
             finally:
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
         if not report.exists():
-            return Result(Outcome.FAIL, 0.0, "the suite ended without a report")
-        return read_result(json.loads(report.read_text()), spec)
+            return [Result(Outcome.FAIL, 0.0, "the suite ended without a report")] * len(specs)
+        document = json.loads(report.read_text())
+        return [read_result(document, spec) for spec in specs]
 
 
 def read_result(document: list[dict[str, Any]], spec: Spec) -> Result:
     """What a report of ginkgo says of a spec; whatever failed around it counts as its own failure.
 
-    But what an ordered container asserts when all of its specs have run: the others have not.
+    The failure of what a container asserts after all of its specs begins with `CLOSING`.
     """
     failure = ""
     for described, entry in _entries(document):
@@ -144,10 +147,10 @@ def read_result(document: list[dict[str, Any]], spec: Spec) -> Result:
             return Result(outcome, entry["RunTime"] / 1e9, "" if state == "passed" else "pending upstream")
         if ours and state == "skipped" and _message(entry):
             return Result(Outcome.NOT_HERE, entry["RunTime"] / 1e9, _message(entry))
-        if ours and (entry.get("Failure") or {}).get("FailureNodeType") == "AfterAll":
-            return Result(Outcome.PASS, entry["RunTime"] / 1e9, _ALONE)
         if ours and state != "skipped":
-            return Result(Outcome.FAIL, entry["RunTime"] / 1e9, _message(entry) or state)
+            closing = (entry.get("Failure") or {}).get("FailureNodeType") == "AfterAll"
+            said = (CLOSING if closing else "") + (_message(entry) or state)
+            return Result(Outcome.FAIL, entry["RunTime"] / 1e9, said)
         if not _is_spec(entry) and state not in {"passed", "skipped"}:
             failure = failure or _message(entry)
     return Result(Outcome.FAIL, 0.0, failure or "it was not run")

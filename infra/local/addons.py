@@ -1,6 +1,7 @@
-"""What EKS's add-on manager installs into a cluster: the objects of kube-proxy, vpc-cni and coredns.
+"""What EKS's add-on manager installs into a cluster: the objects of its add-ons.
 
-The local AWS keeps records of add-ons; this module carries them out on the API server.
+The local AWS keeps records of add-ons; this module carries out kube-proxy, vpc-cni, coredns and, of the
+EBS CSI driver, the daemon that registers it on each node.
 The containers are never run, but their requests take room on every node, as on EKS,
 and a plan that forgets them is wrong. Requests are those of EKS's own manifests.
 """
@@ -18,6 +19,14 @@ _REGISTRY = "602401143452.dkr.ecr.us-east-1.amazonaws.com/eks"
 #: Requests of the containers that EKS's manifests run on every node.
 _DAEMONS = {
     "kube-proxy": ("kube-proxy", {"kube-proxy": {"cpu": "100m"}}),
+    "aws-ebs-csi-driver": (
+        "ebs-csi-node",
+        {
+            "ebs-plugin": {"cpu": "10m", "memory": "40Mi"},
+            "node-driver-registrar": {"cpu": "10m", "memory": "40Mi"},
+            "liveness-probe": {"cpu": "10m", "memory": "40Mi"},
+        },
+    ),
     "vpc-cni": ("aws-node", {"aws-node": {"cpu": "25m"}, "aws-eks-nodeagent": {"cpu": "25m"}}),
 }
 _COREDNS_REQUESTS = {"cpu": "100m", "memory": "70Mi"}

@@ -98,18 +98,20 @@ def entry(state, text=SPEC.text, kind="It", message=""):
     }
 
 
+def closing(message):
+    """A spec that passed, told of with what its container asserts after all of its specs."""
+    told = entry("failed", message=message)
+    return told | {"Failure": told["Failure"] | {"FailureNodeType": "AfterAll"}}
+
+
 @pytest.mark.parametrize(
     ("entries", "result"),
     [
         ([entry("passed")], Result(Outcome.PASS, 3.0)),
         ([entry("failed", message="no\n node")], Result(Outcome.FAIL, 3.0, "no node (suite_test.go:7)")),
         (
-            [entry("failed", message="no label") | {"Failure": {"FailureNodeType": "AfterAll"}}],
-            Result(
-                Outcome.PASS,
-                3.0,
-                "by itself: what its container asserts after all of its specs was not looked at",
-            ),
+            [closing("no label")],
+            Result(Outcome.FAIL, 3.0, "after all specs of its container: no label (suite_test.go:7)"),
         ),
         ([entry("panicked")], Result(Outcome.FAIL, 3.0, "panicked")),
         ([entry("timedout", message="slow")], Result(Outcome.FAIL, 3.0, "slow (suite_test.go:7)")),
@@ -182,3 +184,30 @@ def test_a_failure_is_a_difference_only_where_both_spec_and_failure_are_those_to
 def test_specs_are_left_out_for_a_reason_only():
     assert not_here(Spec("ipv6", "IPv6", "should provision")) == "the local cluster has IPv4 alone"
     assert not_here(SPEC) == ""
+
+
+UNUSED = (
+    "after all specs of its container: Expected <[]string | len:1>: [a] to contain elements <[]string>: [b]"
+)
+
+
+@pytest.mark.parametrize(
+    ("suite", "message", "alone", "outcome"),
+    [
+        ("scheduling", UNUSED, True, Outcome.PASS),
+        ("scheduling", UNUSED, False, Outcome.FAIL),
+        ("drift", UNUSED, True, Outcome.FAIL),
+        ("scheduling", UNUSED.removeprefix("after all specs of its container: "), True, Outcome.FAIL),
+        (
+            "scheduling",
+            "after all specs of its container: Expected error: no reservation",
+            True,
+            Outcome.FAIL,
+        ),
+    ],
+)
+def test_only_the_check_of_all_labels_is_left_out_and_only_of_a_spec_that_ran_alone(
+    suite, message, alone, outcome
+):
+    spec = Spec(suite, "Scheduling", "Scheduling MinValuesPolicyStrict Labels should work")
+    assert explained(spec, Result(Outcome.FAIL, 3.0, message), alone=alone).outcome == outcome

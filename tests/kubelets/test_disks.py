@@ -1,6 +1,7 @@
 """A simulated node has the ephemeral storage of the volume that its instance keeps it on."""
 
 import asyncio
+from dataclasses import replace
 from decimal import Decimal
 from types import SimpleNamespace
 from typing import Any
@@ -11,6 +12,10 @@ from infra.local.kubelets.bootstrap import Bootstrap, from_flags
 from infra.local.kubelets.capacity import GIB
 from infra.local.kubelets.instances import Instances
 from infra.local.kubelets.nodes import read_instance, registration
+from infra.local.kubelets.user_data import parse_user_data
+from nodeless.launch.kubelet_arguments import Bootstrap as Told
+from nodeless.launch.kubelet_arguments import Cluster
+from nodeless.launch.user_data import user_data
 from tests.kubelets.test_capacity import _record
 
 SIZES = {"vol-root": 100, "vol-data": 300}
@@ -25,8 +30,8 @@ def bootstrap(family: str) -> Bootstrap:
     return from_flags(family, "lab", {}, endpoint="https://x", certificate_authority="YQ==")
 
 
-def joined(family: str, volumes: dict[str, str]) -> dict[str, Any]:
-    """The Node of an instance with these volumes, by device."""
+def joined(family: str, volumes: dict[str, str], inside: int = 0, *, raid: bool = False) -> dict[str, Any]:
+    """The Node of an instance with these volumes, by device, and so many GB of disks inside its host."""
     document = {
         "InstanceId": "i-1",
         "InstanceType": "t3a.large",
@@ -41,9 +46,11 @@ def joined(family: str, volumes: dict[str, str]) -> dict[str, Any]:
     nothing: Any = SimpleNamespace()
     cloud: Any = Disks()
     kubelets = Instances(nothing, cloud, nothing, nothing, nodes=nothing, pods=nothing, boot_seconds=0.0)
-    instance, started = read_instance(document), bootstrap(family)
-    disk = asyncio.run(kubelets._disk(instance, started))
+    instance, started = read_instance(document), replace(bootstrap(family), instance_store_raid=raid)
     record = {**_record(2, 8192, 3, 12), "ProcessorInfo": {"SupportedArchitectures": ["x86_64"]}}
+    if inside:
+        record["InstanceStorageInfo"] = {"TotalSizeInGB": inside}
+    disk = asyncio.run(kubelets._disk(instance, started, record))
     return registration(instance, record, started, disk=disk)
 
 
@@ -58,3 +65,22 @@ def joined(family: str, volumes: dict[str, str]) -> dict[str, Any]:
 )
 def test_a_node_has_the_storage_of_its_volume(family: str, volumes: dict[str, str], size: int) -> None:
     assert joined(family, volumes)["status"]["capacity"]["ephemeral-storage"] == str(size * GIB)
+
+
+@pytest.mark.parametrize("family", ["AL2", "AL2023", "Bottlerocket"])
+@pytest.mark.parametrize(
+    ("raid", "inside", "size"), [(True, 75, 75 * 10**9), (False, 75, 100 * GIB), (True, 0, 100 * GIB)]
+)
+def test_disks_inside_the_host_count_where_they_are_made_one_volume(
+    family: str, raid: bool, inside: int, size: int
+) -> None:
+    node = joined(family, {"/dev/xvda": "vol-root"}, inside, raid=raid)
+    assert node["status"]["capacity"]["ephemeral-storage"] == str(size)
+
+
+@pytest.mark.parametrize("family", ["AL2", "AL2023", "Bottlerocket"])
+@pytest.mark.parametrize("raid", [True, False])
+def test_user_data_of_the_controller_says_whether_they_are(family: str, raid: bool) -> None:
+    cluster = Cluster("lab", "https://x", "YQ==", service_cidr="10.100.0.0/16")
+    told = Told(cluster, {}, (), instance_store_raid=raid, of_v1=True)
+    assert parse_user_data(user_data(family, told)).instance_store_raid == raid

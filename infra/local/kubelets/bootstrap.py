@@ -73,6 +73,8 @@ class Bootstrap:
         kube_reserved: per resource, replaces what the bootstrap computes.
         system_reserved: per resource.
         eviction_hard: thresholds by signal, quantity or percentage.
+        instance_store_raid: the disks inside the host are one volume, where the kubelet keeps what is
+            ephemeral.
     """
 
     family: str
@@ -86,6 +88,7 @@ class Bootstrap:
     kube_reserved: Mapping[str, str] = field(default_factory=dict)
     system_reserved: Mapping[str, str] = field(default_factory=dict)
     eviction_hard: Mapping[str, str] = field(default_factory=dict)
+    instance_store_raid: bool = False
 
 
 def parse_flags(arguments: str | Iterable[str]) -> dict[str, str]:

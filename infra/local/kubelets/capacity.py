@@ -22,6 +22,12 @@ DEFAULT_DISK = Decimal(20 * GIB)
 _GPU_RESOURCES = {"NVIDIA": "nvidia.com/gpu", "AMD": "amd.com/gpu", "Habana": "habana.ai/gaudi"}
 
 
+def instance_store(record: Mapping[str, Any]) -> Decimal | None:
+    """Return the bytes of the disks inside the host; None where it has none."""
+    size = (record.get("InstanceStorageInfo") or {}).get("TotalSizeInGB")
+    return Decimal(size) * 10**9 if size else None
+
+
 def eni_limited_pods(record: Mapping[str, Any]) -> int:
     """Return E x (A - 1) + 2: addresses of the default card's interfaces, and two host-network pods."""
     network = record["NetworkInfo"]

@@ -22,7 +22,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from infra.local.kubelets.api_client import ApiClient, ApiError, ignoring, persist
 from infra.local.kubelets.authorization import Authorization
 from infra.local.kubelets.bootstrap import Bootstrap, UserDataError
-from infra.local.kubelets.capacity import DEFAULT_DISK
+from infra.local.kubelets.capacity import DEFAULT_DISK, instance_store
 from infra.local.kubelets.certificates import same_certificates
 from infra.local.kubelets.clock import timestamp
 from infra.local.kubelets.cloud import Cloud
@@ -203,7 +203,8 @@ class Instances:
             cidr = (await _asked(lambda: self._cloud.subnet(instance.subnet_id)))[0]
         reboots = (await self._cloud.reboots()).get(instance.id, 0)
         self._reboots[instance.id] = reboots
-        body = registration(instance, record, bootstrap, reboots, await self._disk(instance, bootstrap))
+        disk = await self._disk(instance, bootstrap, record)
+        body = registration(instance, record, bootstrap, reboots, disk)
         name = instance.private_dns_name
         allocatable = parse_resources(body["status"]["allocatable"])
         self._registry.add(ManagedNode(name=name, ip=instance.private_ip, cidr=cidr, allocatable=allocatable))
@@ -218,8 +219,10 @@ class Instances:
         if (latest := self._seen.get(instance.id)) is not None and latest.state not in ("pending", "running"):
             self._follow_state(latest)
 
-    async def _disk(self, instance: Instance, bootstrap: Bootstrap) -> Decimal:
+    async def _disk(self, instance: Instance, bootstrap: Bootstrap, record: Mapping[str, Any]) -> Decimal:
         """Bytes of the volume where the kubelet keeps what is ephemeral: Bottlerocket has one for data."""
+        if bootstrap.instance_store_raid and (inside := instance_store(record)) is not None:
+            return inside
         volumes = dict(instance.volumes)
         device = _DATA_DEVICE if bootstrap.family == "Bottlerocket" else instance.root_device
         volume = volumes.get(device) or volumes.get(instance.root_device)

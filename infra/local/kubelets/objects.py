@@ -3,6 +3,8 @@
 Executed pods read their whole document; these structs keep thousands of simulated ones small and cheap.
 """
 
+from datetime import datetime
+
 import msgspec
 
 from infra.local.kubelets.quantities import Resources, maximum, parse_resources, total
@@ -22,11 +24,39 @@ class Requests(msgspec.Struct, gc=False):
     requests: dict[str, str] = {}
 
 
+class Exec(msgspec.Struct, gc=False):
+    """A command of a hook."""
+
+    command: list[str] = []
+
+
+class Sleep(msgspec.Struct, gc=False):
+    """A hook that waits."""
+
+    seconds: int = 0
+
+
+class Handler(msgspec.Struct, gc=False):
+    """What is done at a moment of a container's life."""
+
+    exec: Exec | None = None
+    sleep: Sleep | None = None
+
+
+class Lifecycle(msgspec.Struct, gc=False):
+    """A container's hooks."""
+
+    preStop: Handler | None = None  # noqa: N815 - the API's name
+
+
 class Container(msgspec.Struct, gc=False):
     """A container of a pod."""
 
     name: str
     image: str = ""
+    command: list[str] = []
+    args: list[str] = []
+    lifecycle: Lifecycle | None = None
     resources: Requests = msgspec.field(default_factory=Requests)
     restartPolicy: str | None = None  # noqa: N815 - the API's name
 
@@ -40,6 +70,7 @@ class PodSpec(msgspec.Struct, gc=False):
     schedulerName: str = ""  # noqa: N815 - the API's name
     hostNetwork: bool = False  # noqa: N815 - the API's name
     overhead: dict[str, str] = {}
+    restartPolicy: str = "Always"  # noqa: N815 - the API's name
 
 
 class Condition(msgspec.Struct, gc=False):
@@ -63,6 +94,7 @@ class PodStatus(msgspec.Struct, gc=False):
 
     phase: str = "Pending"
     podIP: str = ""  # noqa: N815 - the API's name
+    startTime: datetime | None = None  # noqa: N815 - the API's name
     conditions: list[Condition] = []
     containerStatuses: list[ContainerStatus] = []  # noqa: N815 - the API's name
 

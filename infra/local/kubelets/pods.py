@@ -6,8 +6,10 @@ status says what a kubelet's would.
 """
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Callable
+import time
+from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 from infra.local.kubelets.addresses import AddressPool
@@ -17,6 +19,7 @@ from infra.local.kubelets.fitting import admit
 from infra.local.kubelets.objects import Pod, pod_requests
 from infra.local.kubelets.reflector import Reflector
 from infra.local.kubelets.registry import ManagedNode, Registry, Tasks
+from infra.local.kubelets.sleeping import pre_stop_seconds, seconds_to_end
 
 log = logging.getLogger(__name__)
 
@@ -61,10 +64,14 @@ class Pods:
         self._stop_seconds = stop_seconds
         self._started: set[str] = set()
         self._stopping: set[str] = set()
+        self._due: dict[str, float] = {}
+        self._hurried: dict[str, asyncio.Event] = {}
         self._halted: set[str] = set()
         self._doubted: dict[str, dict[str, Pod]] = {}
         self._tasks = Tasks()
         self.on_gone: Callable[[Pod], None] = lambda pod: None
+        #: Awaited with each pod whose containers have come up.
+        self.on_running: Callable[[Pod], Awaitable[None]] = _nothing
         self.bound = Reflector(
             api, PODS_PATH, Pod, field_selector="spec.nodeName!=", on_change=self.look, on_delete=self._gone
         )
@@ -83,6 +90,9 @@ class Pods:
         if node is None:
             return
         if pod.metadata.deletionTimestamp is not None:
+            # Who deletes it again may give it less time, never more.
+            self._due[uid] = min(self._due.get(uid, float("inf")), time.monotonic() + self._end_seconds(pod))
+            self._hurried.setdefault(uid, asyncio.Event()).set()
             if uid not in self._stopping:
                 self._stopping.add(uid)
                 self._tasks.start(self._stop(pod), f"end of {pod.path}")
@@ -111,11 +121,14 @@ class Pods:
                 return
             await asyncio.sleep(self._start_seconds)
             await self._write(pod, running_status(pod, ip, node.ip, restarts=pod.restarts + 1))
+            await self._came_up(pod)
             return
         if pod.status.phase == "Running":
             node.held[pod.metadata.uid] = requests
             if executed:
                 await self._execution.start(pod, pod.status.podIP, node.ip)
+            else:
+                await self._came_up(pod)
             return
         others = [held for uid, held in node.held.items() if uid != pod.metadata.uid]
         refused = admit(requests, others, node.allocatable)
@@ -137,6 +150,31 @@ class Pods:
         await asyncio.sleep(self._start_seconds)
         if pod.metadata.uid not in self._stopping:
             await self._write(pod, running_status(pod, ip, node.ip))
+            await self._came_up(pod)
+
+    async def _came_up(self, pod: Pod) -> None:
+        """What follows once the containers run: others hear of it, and what only sleeps ends."""
+        await self.on_running(pod)
+        seconds = seconds_to_end(pod)
+        if seconds is None:
+            return
+        began = pod.status.startTime.timestamp() if pod.status.startTime else time.time()
+        await asyncio.sleep(max(0.0, began + seconds - time.time()))
+        if pod.metadata.uid in self._started and pod.metadata.uid not in self._stopping:
+            await self._write(pod, {"phase": "Succeeded", **succeeded(pod)})
+
+    async def _until_due(self, uid: str) -> None:
+        """Wait for the end of a pod, or until it is gone."""
+        while (left := self._due.get(uid, 0.0) - time.monotonic()) > 0:
+            hurried = self._hurried[uid]
+            hurried.clear()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(hurried.wait(), left)
+
+    def _end_seconds(self, pod: Pod) -> float:
+        """Seconds that a simulated pod takes to end: its hooks', and a moment, within its grace period."""
+        grace = float(pod.metadata.deletionGracePeriodSeconds or 0)
+        return min(grace, pre_stop_seconds(pod) + self._stop_seconds)
 
     async def _write(self, pod: Pod, status: dict[str, Any]) -> None:
         body = {"metadata": {"uid": pod.metadata.uid}, "status": status}
@@ -148,7 +186,7 @@ class Pods:
         if self._execution.wants(pod):
             await self._execution.stop(uid, grace)
         elif not pod.ended:
-            await asyncio.sleep(min(grace, self._stop_seconds))
+            await self._until_due(uid)
         if pod.metadata.finalizers and not pod.ended:
             # Whoever holds the pod (a Job) waits for its outcome before letting it go.
             await self._write(pod, {"phase": "Failed"})
@@ -190,6 +228,9 @@ class Pods:
         uid = pod.metadata.uid
         self._started.discard(uid)
         self._stopping.discard(uid)
+        self._due.pop(uid, None)
+        if (hurried := self._hurried.pop(uid, None)) is not None:
+            hurried.set()
         self._halted.discard(uid)
         self._doubted.get(pod.spec.nodeName, {}).pop(uid, None)
         if (node := self._registry.get(pod.spec.nodeName)) is not None:
@@ -200,6 +241,10 @@ class Pods:
             # Somebody deleted it without grace: the process must not outlive the object.
             self._tasks.start(self._execution.stop(uid, 0), f"end of {pod.path}")
         self.on_gone(pod)
+
+
+async def _nothing(_pod: Pod) -> None:
+    """What follows when a pod runs, unless told otherwise."""
 
 
 def pod_conditions(now: str, *, ready: bool, initialized: bool = True) -> list[dict[str, str]]:
@@ -235,6 +280,22 @@ def running_status(pod: Pod, ip: str, host_ip: str, restarts: int = 0) -> dict[s
         ],
         "containerStatuses": [
             _container_status(each.name, each.image, {"running": {"startedAt": now}}, restarts)
+            for each in pod.spec.containers
+        ],
+    }
+
+
+def succeeded(pod: Pod) -> dict[str, Any]:
+    """Return what the status of a pod says besides whose containers have ended well."""
+    now = timestamp()
+    ended = [{"type": "Ready", "status": "False", "reason": "PodCompleted", "lastTransitionTime": now}]
+    ended += [
+        {"type": "ContainersReady", "status": "False", "reason": "PodCompleted", "lastTransitionTime": now}
+    ]
+    return {
+        "conditions": ended,
+        "containerStatuses": [
+            {**_container_status(each.name, each.image, {"terminated": _completed(now)}), "ready": False}
             for each in pod.spec.containers
         ],
     }

@@ -24,6 +24,7 @@ from infra.local.kubelets.pods import Pods
 from infra.local.kubelets.reflector import Reflector
 from infra.local.kubelets.registry import Registry
 from infra.local.kubelets.service_proxy import ServiceProxy
+from infra.local.kubelets.volume_driver import VolumeDriver
 from infra.local.kubelets.webhook import Webhook
 
 log = logging.getLogger(__name__)
@@ -76,6 +77,7 @@ async def _simulate(settings: Settings) -> None:
         start_seconds=settings.pod_start_seconds,
         stop_seconds=settings.pod_stop_seconds,
     )
+    pods.on_running = VolumeDriver(api).came_up
     # The nodes report their deletions to `instances`, which is made after them.
     nodes: Reflector[Node] = Reflector(
         api,

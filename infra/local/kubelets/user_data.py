@@ -103,7 +103,7 @@ def _from_parts(parts: list[str]) -> Bootstrap:
     if len(parts) == 1:
         settings = _bottlerocket(parts[0])
         if settings is not None:
-            return _from_bottlerocket(settings)
+            return replace(_from_bottlerocket(settings), instance_store_raid=_binds_disks(parts[0]))
     raise UserDataError(
         "no bootstrap found; hint: call /etc/eks/bootstrap.sh, "
         "or give a NodeConfig of node.eks.aws, or Bottlerocket's TOML"
@@ -148,6 +148,7 @@ def _from_script(words: list[str]) -> Bootstrap:
         endpoint=options.get("--apiserver-endpoint"),
         certificate_authority=options.get("--b64-cluster-ca"),
     )
+    bootstrap = replace(bootstrap, instance_store_raid=options.get("--local-disks") == "raid0")
     if options.get("--use-max-pods") == "false" and bootstrap.max_pods is None:
         return replace(bootstrap, max_pods=110)
     return bootstrap
@@ -231,7 +232,12 @@ def _from_node_config(document: Mapping[str, Any]) -> Bootstrap:
         kube_reserved=config.get("kubeReserved") or bootstrap.kube_reserved,
         system_reserved=config.get("systemReserved") or bootstrap.system_reserved,
         eviction_hard=config.get("evictionHard") or bootstrap.eviction_hard,
+        instance_store_raid=_local_storage(spec).get("strategy") == "RAID0",
     )
+
+
+def _local_storage(spec: Mapping[str, Any]) -> Mapping[str, Any]:
+    return (spec.get("instance") or {}).get("localStorage") or {}
 
 
 def _bottlerocket(text: str) -> Mapping[str, Any] | None:
@@ -241,6 +247,16 @@ def _bottlerocket(text: str) -> Mapping[str, Any] | None:
         return None
     settings = document.get("settings", {}).get("kubernetes")
     return settings if isinstance(settings, Mapping) else None
+
+
+def _binds_disks(text: str) -> bool:
+    """Whether a command at boot mounts the disks inside the host, and puts the kubelet's folders there."""
+    commands = tomllib.loads(text)["settings"].get("bootstrap-commands") or {}
+    return any(
+        list(call[:3]) == ["apiclient", "ephemeral-storage", "bind"]
+        for each in commands.values()
+        for call in each.get("commands") or ()
+    )
 
 
 def _from_bottlerocket(settings: Mapping[str, Any]) -> Bootstrap:
