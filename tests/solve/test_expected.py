@@ -9,7 +9,7 @@ from nodeless.launch.claims import claims_for
 from nodeless.model.labels import PLANNED_PODS, ZONE
 from nodeless.model.pods import LabelSelector, PodAffinityTerm
 from nodeless.solve import Policy, solve
-from tests.solve.factories import FAMILY, NOW, claim, node, plan, pods, pool, snapshot
+from tests.solve.factories import FAMILY, NOW, claim, needs, node, plan, pods, pool, running, snapshot, spread
 from tests.solve.topology_worlds import TYPES, WORLDS
 
 PATIENT = settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
@@ -79,6 +79,26 @@ def test_pods_that_are_let_in_by_one_whose_turn_comes_later_keep_their_places():
     again = solved(waiting, TYPES)
     assert again.placements == {**expected, **made.placements}
     assert not again.new_nodes
+
+
+def test_a_pod_that_got_a_new_node_is_not_kept_as_well_once_another_would_let_it_in():
+    web = {"labels": {"app": "web"}, "spread": (spread(ZONE, "web"),)}
+    old = running(pods(1, "100m", name="old", labels={"app": "web"})[0], "one")
+    (first,) = pods(1, "900m", name="first", **web)
+    (later,) = pods(1, "100m", name="later", labels={"app": "web"}, selector={ZONE: "z2"})
+    one = node("one", cpu="2", labels={ZONE: "z1"})
+    made = plan(
+        replace(first, expected_node_name="one"),
+        later,
+        old,
+        one,
+        pool("first", needs(ZONE, "In", "z1", "z2")),
+    )
+    assert first.key not in made.placements, "z1 has one more than z2"
+    assert sorted([*made.placements, *(key for new in made.new_nodes for key in new.pods)]) == [
+        first.key,
+        later.key,
+    ]
 
 
 def test_a_pod_that_was_nominated_stays_where_it_was_nominated():

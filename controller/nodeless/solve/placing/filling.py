@@ -10,6 +10,7 @@ takes.
 
 from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -90,17 +91,20 @@ class Existing:
         beside: Sequence[Amounts] = (),
         followers: Sequence[PodClass] = (),
         only_beside: bool = False,
+        sparing: Sequence[PodClass] = (),
     ) -> dict[str, str]:
         """Pod key to slot name for as many of the waiting pods as fit, in their order.
 
         The first pods of a group that must stay together only go where at least so many fit, or all that
         wait, or where new nodes may take the others. Slots that accept the `followers`, who must be beside
         these pods, come first; of those slots with room for what they will ask for `beside` them, those for
-        the first amount before those for the next. `only_beside`: no others.
+        the first amount before those for the next. `only_beside`: no others. Slots with room for pods of the
+        classes of `sparing` come last.
         """
         if not self._slots or not waiting:
             return {}
-        counts, order = self._candidates(pods, beside, followers, only_beside=only_beside)
+        look = partial(self._candidates, pods, beside, followers, only_beside=only_beside, sparing=sparing)
+        counts, order = look()
         rules = pods.hard_rules
         if not rules:
             return self._take(pods, waiting, order, counts, len(waiting))
@@ -112,7 +116,7 @@ class Existing:
             if not taken:
                 break
             placed.update(taken)
-            counts, order = self._candidates(pods, beside, followers, only_beside=only_beside)
+            counts, order = look()
         return placed
 
     def adopt(self, pods: PodClass, placements: Mapping[str, str]) -> None:
@@ -240,6 +244,7 @@ class Existing:
         followers: Sequence[PodClass],
         *,
         only_beside: bool,
+        sparing: Sequence[PodClass],
     ) -> tuple[Amounts, Sequence[int]]:
         """How many of a class each slot holds, rules apart; and the slots with room, best score first."""
         self._meter.spend(_LOOK * len(self._slots))
@@ -261,6 +266,9 @@ class Existing:
             cramped[~(self.accepts(other, grudgingly=True) & self._ports_free(other))] += 1 + len(beside)
         if only_beside:
             counts[cramped >= len(beside)] = 0
+        for other in sparing:
+            room = (self._free_for(other) >= other.requests).all(axis=1)
+            cramped[self.accepts(other, grudgingly=True) & self._ports_free(other) & room] += 1
         return counts, self._ranked(pods, counts, unwelcome, cramped)
 
     def _ports_free(self, pods: PodClass) -> Mask:

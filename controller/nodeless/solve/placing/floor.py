@@ -36,10 +36,10 @@ from nodeless.solve.placing.turns import (
     ahead_of_others,
     by_group,
     by_group_once,
-    on_what_is_there,
     plainly,
     smallest_first,
     smallest_first_on_new_nodes,
+    with_leaders_on_what_is_there,
 )
 from nodeless.solve.pods.classes import PodClass
 from nodeless.solve.pods.profiles import Profiles
@@ -204,7 +204,7 @@ def _there_first(ahead: Sequence[PodClass], floor: Floor) -> Choice:
     """The choice of a plan, with classes on what is there before anybody else."""
 
     def turns(ordered: Sequence[PodClass], led: Collection[PodClass]) -> list[Turn]:
-        return [*on_what_is_there(ahead), *floor.choice.turns(ordered, led)]
+        return [*with_leaders_on_what_is_there(ahead, ordered), *floor.choice.turns(ordered, led)]
 
     return replace(floor.choice, turns=turns)
 

@@ -11,12 +11,13 @@ are left over are tried again as long as any pod is placed.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from nodeless.solve.faults import about
 from nodeless.solve.meter import Shares
 from nodeless.solve.placing.filling import Existing
+from nodeless.solve.placing.keeping import Keeping
 from nodeless.solve.placing.packing import Packing
 from nodeless.solve.placing.turns import Turn, followers_of, room_beside, room_for_one_each, served
 from nodeless.solve.pods.classes import Amounts, PodClass
@@ -25,10 +26,6 @@ from nodeless.solve.pods.rules import Tally
 Left = list[tuple[PodClass, Sequence[str]]]
 """The pods of each class for which there is no room."""
 _NOBODY: Mapping[PodClass, float] = MappingProxyType({})
-#: The part of a box in which rounds begin that keep pods where they are expected.
-_KEEPING = 0.25
-#: Seconds to see whether a pod is expected somewhere.
-_KEPT = 0.1e-6
 
 
 def queue(
@@ -114,63 +111,6 @@ class Placed:
     """The pods of classes that have used up their share of the pass."""
 
 
-@dataclass(slots=True, eq=False)
-class Keeping:
-    """Pods stay where they are expected.
-
-    Rules may let some of them in only after others: some that are expected themselves, or some whose turn
-    comes later. So those that were kept off are tried again as soon as a pod is placed that counts for
-    them, before their room goes to pods of other classes, and before pods that are alike change places.
-    """
-
-    existing: Existing
-    places: Mapping[str, str]
-    """Pod key to the name of a slot."""
-    placements: dict[str, str]
-    """Where pods are; those that stay are added."""
-    shares: Shares
-    _end: float = field(init=False)
-    """Each round may let in a single pod: none begins when rounds have taken their part of the box."""
-    _kept_off: dict[Tally, list[PodClass]] = field(default_factory=dict)
-    """Classes with pods that are not let in yet where they are expected, by what their rules count."""
-
-    def __post_init__(self) -> None:
-        self._end = self.shares.meter.spent + _KEEPING * self.shares.box
-
-    def begin(self, classes: Sequence[PodClass]) -> None:
-        """Keep what may be kept before anything is placed."""
-        progress = bool(self.places)
-        while progress and self.shares.meter.spent <= self._end:
-            kept = [self._keep(pods) for pods in classes]
-            progress = any(kept) and any(pods.rules for pods in classes)
-        names = set(self.existing.names) if self.places else set()
-        for pods in classes if self.places else ():
-            tallies = dict.fromkeys(pods.hard_rules.tallies())
-            if tallies and any(
-                key not in self.placements and self.places.get(key) in names for key in pods.pods
-            ):
-                for tally in tallies:
-                    self._kept_off.setdefault(tally, []).append(pods)
-
-    def after(self, placed: PodClass) -> list[PodClass]:
-        """Keep pods that some of a class let in, and so on; the classes of which some pod was kept."""
-        changed: dict[PodClass, None] = {}
-        pending = [placed] if self._kept_off else []
-        while pending:
-            adds = pending.pop().adds
-            for pods in dict.fromkeys(one for tally in adds for one in self._kept_off.get(tally, ())):
-                if self.shares.meter.spent <= self._end and self._keep(pods):
-                    changed[pods] = None
-                    pending.append(pods)
-        return list(changed)
-
-    def _keep(self, pods: PodClass) -> bool:
-        self.shares.meter.spend(_KEPT * len(pods.pods))
-        kept = self.existing.keep(pods, self.places, without=self.placements)
-        self.placements.update(kept)
-        return bool(kept)
-
-
 def place_all(
     turns: Sequence[Turn],
     existing: Existing,
@@ -224,7 +164,7 @@ def place_all(
                     if left:
                         left = packing.place(turn.pods, left, fresh=True, beside=room)
             elif turn.there:
-                found = existing.fill(turn.pods, now, beside=beside, followers=behind)
+                found = existing.fill(turn.pods, now, beside=beside, followers=behind, sparing=turn.sparing)
                 placements.update(found)
                 left = [key for key in now if key not in found]
             else:
@@ -233,7 +173,7 @@ def place_all(
         if shares.end(turn.pods) and waiting[turn.pods]:
             aside.add(turn.pods)
         if len(left) < len(now):
-            for pods in keeping.after(turn.pods):
+            for pods in keeping.after(turn.pods, waiting):
                 waiting[pods] = [key for key in waiting[pods] if key not in placements]
     over = [(pods, keys) for pods, keys in waiting.items() if keys]
     placed = Placed(

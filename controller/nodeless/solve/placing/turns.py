@@ -33,6 +33,8 @@ class Turn:
     """Where given: only while any pod of these waits."""
     there: bool = False
     """Only on room that is there already, or on its way."""
+    sparing: tuple[PodClass, ...] = ()
+    """Of that room, what pods of these classes could use comes last."""
 
 
 def plainly(ordered: Sequence[PodClass]) -> list[Turn]:
@@ -77,6 +79,17 @@ def on_what_is_there(classes: Sequence[PodClass]) -> list[Turn]:
     return [Turn(pods, there=True) for pods in classes]
 
 
+def with_leaders_on_what_is_there(classes: Sequence[PodClass], ordered: Sequence[PodClass]) -> list[Turn]:
+    """Each class once on room that is there, those whom it must be near before it, where it could not go."""
+    leaders = _leaders(ordered, any_key=True)
+    ahead: dict[PodClass, None] = {}
+    for pods in classes:
+        group = _group(pods, leaders)
+        ahead.update(dict.fromkeys(one for one in ordered if one in group and one not in classes))
+    sparing = tuple(classes)
+    return [*(Turn(pods, there=True, sparing=sparing) for pods in ahead), *on_what_is_there(classes)]
+
+
 def smallest_first(ordered: Sequence[PodClass], _: Collection[PodClass]) -> list[Turn]:
     """Each class once, in the opposite order: of what limits leave, small pods can share more."""
     return plainly(ordered[::-1])
@@ -87,8 +100,8 @@ def smallest_first_on_new_nodes(ordered: Sequence[PodClass], _: Collection[PodCl
     return [*on_what_is_there(ordered), *plainly(ordered[::-1])]
 
 
-def _leaders(ordered: Sequence[PodClass]) -> Mapping[PodClass, frozenset[PodClass]]:
-    """For each class those classes that may have the pods which it must share a node with."""
+def _leaders(ordered: Sequence[PodClass], *, any_key: bool = False) -> Mapping[PodClass, frozenset[PodClass]]:
+    """For each class those that may have the pods which it must share a node (`any_key`: a domain) with."""
     adders: dict[Tally, list[PodClass]] = {}
     for pods in ordered:
         for tally in pods.adds:
@@ -98,7 +111,7 @@ def _leaders(ordered: Sequence[PodClass]) -> Mapping[PodClass, frozenset[PodClas
             other
             for rule in pods.hard_rules.affinity
             for tally in rule.tallies
-            if tally.key == HOSTNAME
+            if any_key or tally.key == HOSTNAME
             for other in adders.get(tally, ())
         )
         for pods in ordered
