@@ -25,7 +25,7 @@ from infra.conformance.modules import (
     go_command,
     unpacked,
 )
-from infra.conformance.reasons import explained, not_here
+from infra.conformance.reasons import explained, not_here, patience
 from infra.conformance.results import Results, keep_result, page, read_results, results_file, write_results
 from infra.conformance.specs import Outcome, Result, Spec, SuiteFailed, run_specs, specs_of
 from infra.local.cache import cache_directory
@@ -175,7 +175,7 @@ def _run_specs(wanted: list[Spec], bench: _Bench) -> None:
                     specs,
                     bench.folder(suite),
                     variables(environment),
-                    options.seconds,
+                    sum(patience(spec, options.seconds) for spec in specs),
                     logs / f"{len(wanted) - len(waiting):03}-{suite}.log",
                     given[bench.homes[suite].module],
                 )

@@ -17,6 +17,7 @@ from typing import Any
 import yaml
 
 from infra.conformance.modules import Source
+from infra.conformance.network import name_network
 from infra.local import addons
 from infra.local.environment import Environment, Options
 from infra.local.golang import module_folder
@@ -77,6 +78,7 @@ def cluster(source: Source, go: Path, packing: str, report: Report) -> Iterator[
         with node_group(environment, "system", _SYSTEM_NODES, _SYSTEM_TAINT):
             environment.up()
         _install_kinds(environment.api, source, go)
+        name_network(environment)
         _install_volume_driver(environment)
         yield environment
 

@@ -85,12 +85,35 @@ def not_here(spec: Spec) -> str:
     return next((each.reason for each in NOT_HERE if re.search(each.pattern, spec.name)), "")
 
 
+#: Specs that wait longer than others by themselves, in seconds.
+SLOW: tuple[tuple[str, float], ...] = (
+    (r"^regression: NodeClaim .* after the registration timeout ", 1200.0),
+    (r"^regression: Drift Failure should not disrupt a drifted node ", 960.0),
+    (r"^regression: Expiration ", 480.0),
+    (r"^regression: StaticCapacity .* (node limits|drifted nodes|over limit)", 600.0),
+    (r"^regression: Drift Budgets .* (delete|replace|empty) drift$", 600.0),
+    (r"^consolidation: .* (Budgets should respect|should consolidate nodes)", 900.0),
+)
+
+
+def patience(spec: Spec, seconds: float) -> float:
+    """Seconds that a spec is given: so many, or what it needs."""
+    return max([seconds, *(most for pattern, most in SLOW if re.search(pattern, spec.name))])
+
+
 _HINTS = "messages of conditions begin with Karpenter's words, and go on with what was looked for and a hint"
 _READY = "the message of Ready is that of the first condition that is not true, not its name"
 
 DIFFERENCES: tuple[Difference, ...] = (
     Difference(
-        r"^(consolidation|scheduling): .*(?i:node overlay)", r"", "NodeOverlays are accepted without effect"
+        r"^(consolidation|scheduling): Node Overlay .* price (adjustment|override) node overlay applied$",
+        r"^Expected <string>: \S+ to equal <string>: [cm]7a\.8xlarge\b",
+        "NodeOverlays are accepted without effect: prices are adjusted by setting",
+    ),
+    Difference(
+        r"^(consolidation|scheduling): Node Overlay .* hugepages resource requests$",
+        r"(?i)\b(timeout|timed out)\b",
+        "NodeOverlays are accepted without effect: none gives a type huge pages, and the pod waits",
     ),
     Difference(
         r"^scheduling: .* should provision a node for a deployment$",
@@ -99,6 +122,11 @@ DIFFERENCES: tuple[Difference, ...] = (
     ),
     Difference(
         r"^integration: NodeClass IAM Permissions ", r"to equal <string>: ValidationSucceeded=False", _READY
+    ),
+    Difference(
+        r"^integration: InstanceProfile Generation .* Instance Profile was not resolved$",
+        r"Expected <v1\.ConditionStatus>: False to equal <v1\.ConditionStatus>: Unknown",
+        "a role that IAM does not know is a fault of the class: InstanceProfileReady is False and names it",
     ),
     Difference(r"^(integration|ami): ", r"to equal <string>: \w+Selector did not match any", _HINTS),
 )

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from infra.conformance.adaptations import ADAPTATIONS, Adaptation, AdaptationFailed, adapted
 from infra.conformance.modules import Module, ModuleUnusable, Source, assert_as_published, unpacked
-from infra.conformance.reasons import explained, not_here
+from infra.conformance.reasons import SLOW, explained, not_here, patience
 from infra.conformance.results import page, read_results, write_results
 from infra.conformance.specs import Outcome, Result, Spec, read_result
 
@@ -211,3 +211,36 @@ def test_only_the_check_of_all_labels_is_left_out_and_only_of_a_spec_that_ran_al
 ):
     spec = Spec(suite, "Scheduling", "Scheduling MinValuesPolicyStrict Labels should work")
     assert explained(spec, Result(Outcome.FAIL, 3.0, message), alone=alone).outcome == outcome
+
+
+@given(st.floats(1, 2000))
+def test_a_spec_has_the_time_that_it_is_given_or_needs(seconds):
+    assert patience(SPEC, seconds) == seconds
+    slow = Spec(
+        "regression", "Regression", "Expiration should expire the node after the expiration is reached"
+    )
+    assert patience(slow, seconds) == max(seconds, dict(SLOW)["^regression: Expiration "])
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "outcome"),
+    [
+        (
+            "price adjustment node overlay applied",
+            "Expected <string>: c6g.large to equal <string>: m7a.8xlarge",
+            "differs",
+        ),
+        (
+            "price override node overlay applied",
+            "Expected <string>: c6g.large to equal <string>: c7a.8xlarge",
+            "differs",
+        ),
+        ("price override node overlay applied", "Expected <bool>: false to be true", "fail"),
+        ("price override node overlay applied", "A suite timeout occurred", "fail"),
+        ("a node that matches hugepages resource requests", "A suite timeout occurred", "differs"),
+        ("a node that matches hugepages resource requests", "Expected error: no such kind", "fail"),
+    ],
+)
+def test_node_overlays_differ_in_what_they_would_change_and_in_nothing_else(text, message, outcome):
+    spec = Spec("scheduling", "Scheduling", f"Node Overlay should provision {text}")
+    assert explained(spec, Result(Outcome.FAIL, 3.0, message)).outcome == outcome

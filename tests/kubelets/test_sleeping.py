@@ -8,18 +8,27 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from infra.local.kubelets.objects import Pod
+from infra.local.kubelets.pods import running_status
 from infra.local.kubelets.sleeping import pre_stop_seconds, seconds_to_end, slept
 
 
 def pod(*containers: dict[str, Any], restart: str = "Never") -> Pod:
-    document = {
+    return decoded(pod_document(*containers, restart=restart))
+
+
+def decoded(document: dict[str, Any]) -> Pod:
+    """As the watch decodes it."""
+    return msgspec.json.decode(msgspec.json.encode(document), type=Pod)
+
+
+def pod_document(*containers: dict[str, Any], restart: str = "Never") -> dict[str, Any]:
+    return {
         "metadata": {"name": "one"},
         "spec": {
             "containers": [{"name": f"c{n}", **each} for n, each in enumerate(containers)],
             "restartPolicy": restart,
         },
     }
-    return msgspec.convert(document, Pod)
 
 
 @given(some.integers(0, 10**6), some.sampled_from([("", 1), ("s", 1), ("m", 60), ("h", 3600)]))
@@ -61,3 +70,14 @@ def test_hooks_run_side_by_side() -> None:
     asks: dict[str, Any] = {"lifecycle": {"preStop": {"httpGet": {"port": 80}}}}
     assert pre_stop_seconds(pod({}, waits, runs, asks)) == 7
     assert pre_stop_seconds(pod({}, asks)) == 0
+
+
+@pytest.mark.parametrize("probe", ["httpGet", "tcpSocket", "grpc", "exec"])
+@pytest.mark.parametrize("image", ["registry.k8s.io/pause:3.10", "pause", "nginx", "example.com/pauses:1"])
+def test_a_container_that_listens_nowhere_never_gets_ready(probe: str, image: str) -> None:
+    asked: dict[str, Any] = {"readinessProbe": {probe: {"port": 80} if probe != "exec" else {"command": []}}}
+    status = running_status(decoded(pod_document({"image": image, **asked}, {})), "10.0.0.1", "10.0.0.2")
+    ready = [each["ready"] for each in status["containerStatuses"]]
+    assert ready == [probe == "exec" or "pauses" in image or image == "nginx", True]
+    (told,) = (each["status"] for each in status["conditions"] if each["type"] == "Ready")
+    assert told == str(all(ready))

@@ -3,12 +3,16 @@
 Executed pods read their whole document; these structs keep thousands of simulated ones small and cheap.
 """
 
+import re
 from datetime import datetime
 
 import msgspec
 
 from infra.local.kubelets.quantities import Resources, maximum, parse_resources, total
 from infra.local.kubelets.reflector import Metadata
+
+#: The image whose one program waits for ever.
+_PAUSE = re.compile(r"(^|/)pause(:|@|$)")
 
 
 class Port(msgspec.Struct, gc=False):
@@ -49,6 +53,14 @@ class Lifecycle(msgspec.Struct, gc=False):
     preStop: Handler | None = None  # noqa: N815 - the API's name
 
 
+class Probe(msgspec.Struct, gc=False):
+    """A check of a container, as far as it asks the network."""
+
+    httpGet: dict[str, object] | None = None  # noqa: N815 - the API's name
+    tcpSocket: dict[str, object] | None = None  # noqa: N815 - the API's name
+    grpc: dict[str, object] | None = None
+
+
 class Container(msgspec.Struct, gc=False):
     """A container of a pod."""
 
@@ -57,8 +69,17 @@ class Container(msgspec.Struct, gc=False):
     command: list[str] = []
     args: list[str] = []
     lifecycle: Lifecycle | None = None
+    readinessProbe: Probe | None = None  # noqa: N815 - the API's name
     resources: Requests = msgspec.field(default_factory=Requests)
     restartPolicy: str | None = None  # noqa: N815 - the API's name
+
+    @property
+    def gets_ready(self) -> bool:
+        """Whether its readiness probe succeeds: `pause` listens nowhere."""
+        asked = self.readinessProbe
+        if asked is None or _PAUSE.search(self.image) is None:
+            return True
+        return all(each is None for each in (asked.httpGet, asked.tcpSocket, asked.grpc))
 
 
 class PodSpec(msgspec.Struct, gc=False):

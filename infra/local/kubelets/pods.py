@@ -262,8 +262,9 @@ def pod_conditions(now: str, *, ready: bool, initialized: bool = True) -> list[d
 
 
 def running_status(pod: Pod, ip: str, host_ip: str, restarts: int = 0) -> dict[str, Any]:
-    """Return the status of a pod whose containers all run and are ready."""
+    """Return the status of a pod whose containers all run, and are ready as far as they can be."""
     now = timestamp()
+    ready = all(each.gets_ready for each in pod.spec.containers)
     return {
         "phase": "Running",
         "podIP": ip,
@@ -271,7 +272,7 @@ def running_status(pod: Pod, ip: str, host_ip: str, restarts: int = 0) -> dict[s
         "hostIP": host_ip,
         "hostIPs": [{"ip": host_ip}],
         "startTime": now,
-        "conditions": pod_conditions(now, ready=True),
+        "conditions": pod_conditions(now, ready=ready),
         "initContainerStatuses": [
             _container_status(each.name, each.image, {"terminated": _completed(now)})
             if each.restartPolicy != "Always"
@@ -279,7 +280,10 @@ def running_status(pod: Pod, ip: str, host_ip: str, restarts: int = 0) -> dict[s
             for each in pod.spec.initContainers
         ],
         "containerStatuses": [
-            _container_status(each.name, each.image, {"running": {"startedAt": now}}, restarts)
+            {
+                **_container_status(each.name, each.image, {"running": {"startedAt": now}}, restarts),
+                "ready": each.gets_ready,
+            }
             for each in pod.spec.containers
         ],
     }
