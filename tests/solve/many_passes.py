@@ -65,6 +65,8 @@ class World:
     """Pods to the claims that they were last promised."""
     settled: frozenset[str] | None = None
     """The pods refused by the last pass, while nothing has happened since that could change a plan."""
+    eased: bool = False
+    """Whether a claim has since become a smaller instance than its pool's limits were charged for."""
     bought: int = 0
 
     @property
@@ -105,6 +107,7 @@ class World:
             self.bought += len(plan.new_nodes)
             self.homes.update(plan.placements)
             self.settled = frozenset(refusal.pod for refusal in plan.refusals)
+            self.eased = False
         return plan
 
     @property
@@ -129,6 +132,8 @@ class World:
         claim, new = self.claims[name], self.plans_of[name]
         chosen = new.alternatives[which % len(new.alternatives)]
         kind = self._named(chosen.instance_type)
+        if self.pools[str(claim.pool)].limits and kind.capacity != self._largest(new):
+            self.eased = True
         self.claims[name] = replace(
             claim,
             provider_id=f"aws:///{chosen.offering.zone}/i-{name}",
@@ -243,7 +248,11 @@ class World:
         placed = [*plan.placements, *(key for new in plan.new_nodes for key in new.pods)]
         assert sorted([*placed, *refused]) == sorted(waiting), "each pod is placed once or refused once"
         if self.settled is not None:
-            more = [(new.pods, new.instance_type) for new in plan.new_nodes]
+            more = [
+                (new.pods, new.instance_type)
+                for new in plan.new_nodes
+                if not (self.eased and self.settled.issuperset(new.pods))
+            ]
             assert not more, f"bought again: {more}; in flight: {sorted(self.claims)}"
             # Claims that do not tell their pods may be for others as well, where not all can have room.
             if self.remembered:

@@ -129,6 +129,39 @@ def test_what_a_limit_leaves_is_shared_by_small_pods_where_large_ones_use_what_i
     assert placed_by(seen, packing) == best(seen, TYPES).placed == 7
 
 
+@pytest.mark.parametrize("packing", [FEWEST_NODES, LOWEST_PRICE])
+@pytest.mark.parametrize("kept_off", [3, 4, 5])
+def test_pods_that_keep_others_off_get_nodes_of_their_own_where_nodes_are_limited(kept_off, packing):
+    seen = snapshot(
+        [
+            *pods(3, "6", "0", name="a"),
+            *pods(4, "3", "3Gi", name="b", anti_affinity=(beside(HOSTNAME, "c"),), **IN_Z1),
+            *pods(kept_off, "100m", "0", name="c", anti_affinity=(beside(HOSTNAME, "c"),)),
+        ],
+        [pool("first", limits={"nodes": "2"})],
+        [
+            node(name, cpu=cpu, labels={ZONE: "z1"}, provider_id="")
+            for name, cpu in (("n0", "8"), ("n1", "1"))
+        ],
+    )
+    assert placed_by(seen, packing) == best(seen, TYPES).placed == 10
+
+
+@pytest.mark.parametrize("packing", [FEWEST_NODES, LOWEST_PRICE])
+def test_one_pod_of_a_group_that_must_be_together_leads_where_others_would_leave_less_room(packing):
+    with_a = (beside(HOSTNAME, "a"),)
+    seen = snapshot(
+        [
+            *pods(3, "1500m", "14Gi", name="a", affinity=with_a),
+            *pods(5, "6", "1Gi", name="b", affinity=with_a),
+            *pods(4, "500m", "14Gi", name="c", affinity=with_a),
+        ],
+        pool("first"),
+        standing("3"),
+    )
+    assert placed_by(seen, packing) == best(seen, TYPES).placed == 6
+
+
 def placed_by(seen, packing):
     plan = solve(seen, dict.fromkeys(seen.pools, TYPES), Policy(packing=packing), NOW)
     return len(plan.placements) + sum(len(new.pods) for new in plan.new_nodes)

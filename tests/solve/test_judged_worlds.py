@@ -211,6 +211,45 @@ def test_a_leader_leaves_its_followers_the_claims_that_were_made_for_them_though
     assert plan.placements[leader[0].key] == "first-ffe4f"
 
 
+@pytest.mark.parametrize("nowhere", [0, 4])
+def test_groups_find_their_claims_again_though_further_followers_could_go_nowhere(nowhere):
+    own = pool("second", needs(ZONE, "In", "z1", "z2"))
+    leaders = pods(
+        3, "30", "0", name="w1", labels={"app": "w1"}, spread=(spread(ZONE, "w1", 2),), claims=("w1",)
+    )
+    followers = pods(
+        3,
+        "1500m",
+        "0",
+        name="w3",
+        labels={"app": "w3"},
+        spread=(spread(HOSTNAME, "w3", soft=True),),
+        affinity=(beside(HOSTNAME, "w1"),),
+        host_ports=PORT,
+        required_terms=(term(needs(ZONE, "In", "z1", "z2")),),
+    )
+    further = pods(
+        nowhere,
+        "1",
+        "6Gi",
+        name="w5",
+        affinity=(beside(HOSTNAME, "w3"),),
+        host_ports=PORT,
+        required_terms=(term(needs(ARCH, "In", "arm64")),),
+    )
+    small = pods(2, "50m", "1Gi", name="w6", claims=("w6",))
+    room = {"cpu": 31500, "pods": 2}
+    claims = [
+        under_way(name, own, "c64 m64", room, zone="z1", capacity=SPOT)
+        for name in ("second-45him", "second-5ymox", "second-mgm7b")
+    ]
+    disks = [*volume_in("z1", "w1"), *volume_in("z1", "w6")]
+    plan = passed(snapshot(leaders, followers, further, small, own, claims, disks), {})
+    assert not plan.new_nodes
+    assert len(plan.placements) == 2 + 2 + 2, "one zone has two leaders at most"
+    assert len(plan.refusals) == 1 + 1 + nowhere
+
+
 def passed(seen, places):
     catalog = dict.fromkeys(seen.pools, TYPES)
     return solve(seen, catalog, Policy(packing=LOWEST_PRICE, time_box=0, places=places), NOW)

@@ -9,7 +9,7 @@ takes.
 """
 
 from collections import Counter
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -118,6 +118,11 @@ class Existing:
             placed.update(taken)
             counts, order = look()
         return placed
+
+    def shared_with(self, pods: PodClass, others: Iterable[PodClass]) -> list[PodClass]:
+        """Those of other classes that some slot would take which also takes pods of this one."""
+        accepted = self.accepts(pods, grudgingly=True)
+        return [other for other in others if bool((accepted & self.accepts(other, grudgingly=True)).any())]
 
     def adopt(self, pods: PodClass, placements: Mapping[str, str]) -> None:
         """Count the pods of a class that were placed on slots, by pod key."""

@@ -34,7 +34,9 @@ from nodeless.solve.placing.packing import Packing
 from nodeless.solve.placing.turns import (
     Turn,
     ahead_of_others,
+    apart_from_those_left,
     by_group,
+    by_group_of_one_leader,
     by_group_once,
     plainly,
     smallest_first,
@@ -154,6 +156,8 @@ _CHOICES = (
     Choice(wide=True, helps=_prices_matter),
     Choice(turns=by_group, helps=_groups_matter),
     Choice(turns=by_group_once, helps=_groups_matter),
+    Choice(turns=by_group_of_one_leader, helps=_groups_matter),
+    Choice(wide=True, turns=by_group_of_one_leader, helps=_groups_matter),
     Choice(turns=ahead_of_others),
     Choice(wide=True, turns=by_group, helps=_groups_matter),
     Choice(wide=True, turns=ahead_of_others),
@@ -163,6 +167,8 @@ _CHOICES = (
     Choice(turns=smallest_first),
     Choice(turns=smallest_first_on_new_nodes, helps=_limits_matter_to_few),
     Choice(thrifty=True, turns=smallest_first_on_new_nodes, helps=_limits_matter_to_few),
+    Choice(turns=apart_from_those_left, helps=_limits_matter_to_few),
+    Choice(thrifty=True, turns=apart_from_those_left, helps=_limits_matter_to_few),
 )
 
 

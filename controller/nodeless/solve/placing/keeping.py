@@ -9,7 +9,7 @@ alike change places.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from nodeless.solve.meter import Shares
@@ -84,7 +84,7 @@ class Keeping:
 
     def _in_order(self, waiting: Sequence[PodClass]) -> bool:
         """A round for those that shut nobody out, or one class that others wait for; whether any stays."""
-        shut = Counter(tally for pods in waiting for tally in set(_shut_by(pods)))
+        shut = Counter(tally for pods in waiting for tally in set(pods.hard_rules.closing()))
         self.shares.meter.spend(_TALLY * sum(1 + len(pods.adds) for pods in waiting))
         held = {pods for pods in waiting if shut and _shuts_others(pods, shut)}
         if self._keep_all(pods for pods in waiting if pods not in held):
@@ -106,13 +106,5 @@ class Keeping:
 
 def _shuts_others(pods: PodClass, shut: Mapping[Tally, int]) -> bool:
     """Whether pods of a class close domains to some of so many classes, by what closes them."""
-    own = set(_shut_by(pods))
+    own = set(pods.hard_rules.closing())
     return any(shut.get(tally, 0) > (tally in own) for tally in pods.adds)
-
-
-def _shut_by(pods: PodClass) -> Iterator[Tally]:
-    """What closes domains to a class when more of it is counted there."""
-    rules = pods.hard_rules
-    yield from (rule.tally for rule in rules.spread)
-    yield from (rule.tally for rule in rules.anti_affinity)
-    yield from rules.repelled_by

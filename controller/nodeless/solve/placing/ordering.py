@@ -153,9 +153,11 @@ def place_all(
         beside = room_beside(turn.pods, behind, waiting)
         with about(turn.pods.pods):
             if turn.fresh:
+                sharing = existing.shared_with(turn.pods, behind)
+                there = room_beside(turn.pods, sharing, waiting)
                 found = (
-                    existing.fill(turn.pods, now, beside=beside, followers=behind, only_beside=True)
-                    if behind
+                    existing.fill(turn.pods, now, beside=there, followers=sharing, only_beside=True)
+                    if sharing
                     else {}
                 )
                 placements.update(found)

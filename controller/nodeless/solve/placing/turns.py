@@ -47,8 +47,22 @@ def by_group_once(ordered: Sequence[PodClass], left: Collection[PodClass]) -> li
     return by_group(ordered, left, once=True)
 
 
-def by_group(ordered: Sequence[PodClass], left: Collection[PodClass], *, once: bool = False) -> list[Turn]:
-    """The groups of pods that were left over first, `once`: on one node each; then each class once."""
+def by_group_of_one_leader(ordered: Sequence[PodClass], left: Collection[PodClass]) -> list[Turn]:
+    """One node for each group of pods that were left over, led by one pod, then each class once."""
+    return by_group(ordered, left, once=True, alone=True)
+
+
+def by_group(
+    ordered: Sequence[PodClass],
+    left: Collection[PodClass],
+    *,
+    once: bool = False,
+    alone: bool = False,
+) -> list[Turn]:
+    """The groups of pods that were left over first, then each class once.
+
+    `once`: each group on one node; `alone`: one pod leads it, also of those that must be with their like.
+    """
     leaders = _leaders(ordered)
     turns: list[Turn] = []
     for pods in ordered:
@@ -58,7 +72,7 @@ def by_group(ordered: Sequence[PodClass], left: Collection[PodClass], *, once: b
         followers = tuple(one for one in ordered if one in group and _led(leaders, one))
         for root in ordered:
             if root in group and not _led(leaders, root):
-                most = None if _wants_itself(root) else 1
+                most = None if _wants_itself(root) and not alone else 1
                 for _ in range(1 if once or most is None else len(root.pods)):
                     turns.append(Turn(root, most, fresh=True, followers=followers or (root,)))
                     turns += [Turn(one) for one in followers]
@@ -98,6 +112,14 @@ def smallest_first(ordered: Sequence[PodClass], _: Collection[PodClass]) -> list
 def smallest_first_on_new_nodes(ordered: Sequence[PodClass], _: Collection[PodClass]) -> list[Turn]:
     """Each class on what is there, in its order; then those that are left on new nodes, small ones first."""
     return [*on_what_is_there(ordered), *plainly(ordered[::-1])]
+
+
+def apart_from_those_left(ordered: Sequence[PodClass], left: Collection[PodClass]) -> list[Turn]:
+    """Each class once; pods that keep off those which were left over go on new nodes where nobody else is."""
+    shut = {tally: pods for pods in left for tally in pods.hard_rules.closing()}
+    apart = [any(shut.get(tally, pods) is not pods for tally in pods.adds) for pods in ordered]
+    turns = [Turn(pods, fresh=alone) for pods, alone in zip(ordered, apart, strict=True)]
+    return [*turns, *plainly(ordered)]
 
 
 def _leaders(ordered: Sequence[PodClass], *, any_key: bool = False) -> Mapping[PodClass, frozenset[PodClass]]:

@@ -112,6 +112,12 @@ class Rules:
         yield from (rule.tally for rule in self.anti_affinity)
         yield from self.repelled_by
 
+    def closing(self) -> Iterator[Tally]:
+        """What closes domains to a pod with these rules when more is counted there."""
+        yield from (rule.tally for rule in self.spread)
+        yield from (rule.tally for rule in self.anti_affinity)
+        yield from self.repelled_by
+
     def most_in_a_domain(self) -> int:
         """How many pods with these rules one empty domain takes when the others stay empty."""
         alone = [1 for rule in self.anti_affinity if rule.counts_itself]
