@@ -64,6 +64,8 @@ _LEFTOVERS = (
     "/apis/karpenter.sh/v1alpha1/nodeoverlays",
     "/apis/karpenter.k8s.aws/v1/ec2nodeclasses",
 )
+#: By which specs keep nodes from registering and status from being written.
+_POLICIES = "/apis/admissionregistration.k8s.io/v1"
 _FINALIZER = "testing/finalizer"
 _CLEAN_SECONDS = 120.0
 
@@ -125,6 +127,8 @@ def node_class_arguments(environment: Environment, provider: Source) -> tuple[st
 def clean(environment: Environment) -> bool:
     """Remove what a spec left behind; whether nothing is left of it in time."""
     api = environment.api
+    api.delete(f"{_POLICIES}/validatingadmissionpolicybindings/admission-policy-binding", missing_ok=True)
+    api.delete(f"{_POLICIES}/validatingadmissionpolicies/admission-policy", missing_ok=True)
     left = [path for path in _LEFTOVERS if _items(api, path)]
     for path in left:
         for item in _items(api, path):

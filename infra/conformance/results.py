@@ -59,7 +59,7 @@ def page(modules: Sequence[Module], specs: Iterable[Spec], results: Mapping[str,
         "against this controller in the local environment and writes this page. Their assertions are",
         "compared with the published archives before they are built; only environment code is adapted, as",
         "listed at the end. A line without a result was not run; `differs` is a failure for what",
-        "[compatibility.md](compatibility.md) says to be different.",
+        "[compatibility.md](compatibility.md) says to be different, or in which upstream contradicts itself.",
         "",
         *_summary(listed, results),
     ]
