@@ -70,6 +70,9 @@ def _parser() -> argparse.ArgumentParser:
         "--together", action="store_true", help="run the specs of each suite in one process, in its order"
     )
     parser.add_argument("--failed", action="store_true", help="run again what failed")
+    parser.add_argument(
+        "--quick", action="store_true", help="leave out specs that need longer than the bound"
+    )
     parser.add_argument("--fresh", action="store_true", help="forget all results first")
     parser.add_argument("--build", action="store_true", help="compare and build the suites, run nothing")
     parser.add_argument(
@@ -150,6 +153,8 @@ def _bench(options: argparse.Namespace, report: Report) -> _Bench:
 
 
 def _is_wanted(spec: Spec, results: Results, options: argparse.Namespace) -> bool:
+    if options.quick and patience(spec, options.seconds) > options.seconds:
+        return False
     if options.spec:
         return options.spec.lower() in spec.name.lower()
     known = results.get(spec.name)
