@@ -331,3 +331,30 @@ def test_every_claim_is_in_a_move_or_has_a_verdict():
 def test_nothing_moves_while_a_stack_is_destroyed():
     seen = apply(cluster(POOL, node_of(POOL, "a")), events.GuardSeen(deleting=True))
     assert not decide(seen).moves
+
+
+STAYS = {"annotations": {DO_NOT_CONSOLIDATE: "true"}}
+TIGHT = [
+    node_of(POOL, "leaves", "xlarge"),
+    on("leaves", cpu="2800m", app="large"),
+    on("leaves", number=2, cpu="1900m", app="small"),
+    node_of(POOL, "half", "xlarge", node=STAYS),
+    on("half", cpu="3900m"),
+    node_of(POOL, "fuller", "xlarge", node=STAYS),
+    on("fuller", cpu="4900m"),
+]
+
+
+def test_pods_that_fit_only_where_kube_scheduler_does_not_put_them_stay():
+    """The large one fits beside 4900m, and the others beside 3900m; the scheduler puts it beside 3900m."""
+    seen = cluster(POOL, *TIGHT)
+    kept = decide(seen, types=FAMILY[3:4])
+    assert not kept.moves
+    assert "would have no place once kube-scheduler" in verdict(kept, "leaves").message
+    planned = decide(seen, types=FAMILY[3:4], as_bound=False)
+    assert only_move(planned).claims == ("leaves",)
+
+
+def test_pods_that_fit_wherever_kube_scheduler_puts_them_move():
+    roomy = [TIGHT[0], on("leaves", number=3, cpu="1900m"), *TIGHT[3:]]
+    assert only_move(decide(cluster(POOL, *roomy), types=FAMILY[3:4])).claims == ("leaves",)

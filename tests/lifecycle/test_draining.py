@@ -120,6 +120,13 @@ def test_a_pod_that_tolerates_the_mark_of_a_drain_stays(pool, node, key, leaves)
     assert evicted(claim, node, tolerating(key)) == (["daemon"] if leaves else [])
 
 
+def test_large_pods_are_evicted_before_small_ones_which_fit_in_what_they_leave():
+    sizes = {"small": {"cpu": 100}, "large": {"cpu": 4000}, "memory": {"memory": 8 * 2**30}, "none": {}}
+    waiting = [a_pod(name, requests=sizes[name]) for name in ("none", "small", "large", "memory")]
+    asked = of_kind(step(ClaimView(deleted(), TAINTED, tuple(waiting)), NOW), EvictPod)
+    assert [each.name for each in asked] == ["large", "memory", "small", "none"]
+
+
 def test_tm_09_a_mirror_pod_is_never_asked():
     assert evicted(deleted(), TAINTED, a_pod("static", mirror=True)) == []
 

@@ -431,6 +431,7 @@ def _policy(settings: GlobalSettings) -> DisruptionPolicy:
         legacy_repair=settings.legacy_repair,
         repair_policies=_repair_policies(settings.repair_toleration),
         eviction_price=settings.eviction_price,
+        as_bound=settings.plan_as_bound != "never",
     )
 
 

@@ -184,7 +184,7 @@ class GlobalSettings:
         "Ignore: preferred affinities and ScheduleAnyway have no influence on plans")
     plan_as_bound: str = _setting(
         "nodeless.planAsBound", one_of("auto", "always", "never"), "auto", "",
-        "Choose the plan that is cheapest as kube-scheduler's scores bind it; auto: where none is nominated")
+        "Judge plans by how kube-scheduler's scores bind them; auto: moves, and what cannot be nominated")
     min_values_policy: str = _setting(
         "nodeless.minValuesPolicy", one_of("Strict", "BestEffort"), "Strict", "MIN_VALUES_POLICY",
         "BestEffort: minValues of a NodePool are lowered where its instance types fall short")

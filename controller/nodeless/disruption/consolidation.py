@@ -184,7 +184,7 @@ class Consolidation:
     def _confirmed(self, going: list[Candidate]) -> Move | None:
         """The move, or half of it, or a quarter: what the solver places on the whole snapshot."""
         while going:
-            outcome = self._whole(going, {})
+            outcome = self._as_bound(going, {}, self._policy.solving)
             if outcome.placed:
                 return _move(going, None)
             for candidate in going[(len(going) + 1) // 2 :] or going:
@@ -308,15 +308,32 @@ class Consolidation:
     ) -> Replacement | str:
         price = sum(candidate.price or 0.0 for candidate in some)
         below = self._below(price)
-        outcome = self._whole(some, below, solving, world)
+        outcome = self._as_bound(some, below, solving, world)
         if outcome.placed and len(outcome.new_nodes) > len(some):
             # More nodes than before are no move; the fewest may still be cheaper.
-            outcome = self._whole(some, below, replace(solving, packing=FEWEST_NODES), world)
+            outcome = self._as_bound(some, below, replace(solving, packing=FEWEST_NODES), world)
         if not outcome.placed:
             return outcome.reason
         if not outcome.new_nodes:
             return Replacement((), 0.0, 0.0)
         return cheaper_replacement(outcome.new_nodes, some, self._catalog, self._policy)
+
+    def _as_bound(
+        self, some: Iterable[Candidate], catalog: Catalog, solving: Policy, world: Snapshot | None = None
+    ) -> Outcome:
+        """Where the pods would go; refused if kube-scheduler, which knows no plan of them, needs more.
+
+        A part of the cluster is not asked: what is found there is looked at once more in the whole.
+        """
+        simulated = self._policy.as_bound and world is None
+        outcome = self._whole(some, catalog, replace(solving, as_bound=simulated), world)
+        if not outcome.placed or not outcome.spill:
+            return outcome
+        more = f" and {len(outcome.spill) - 1} others" if len(outcome.spill) > 1 else ""
+        reason = (
+            f"pod {outcome.spill[0]}{more} would have no place once kube-scheduler has spread those before it"
+        )
+        return replace(outcome, placed=False, reason=reason)
 
     def _whole(
         self,

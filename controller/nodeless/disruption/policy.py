@@ -18,6 +18,8 @@ class DisruptionPolicy:
     """Whether drifted nodes of a Provisioner are replaced (gate driftEnabled of v0.27, off by default)."""
     least_saving: float = 0.03
     """Part of the price that a replacement must save; below it, moving pods is not worth it."""
+    as_bound: bool = True
+    """Whether a move must leave room for its pods wherever kube-scheduler's scores put them."""
     eviction_price: float = 0.0
     """US dollars that an ordinary eviction counts as, against what a move saves in an hour."""
     node_repair: bool = False

@@ -54,6 +54,8 @@ class Outcome:
     new_nodes: tuple[PlannedNode, ...] = ()
     """For those that have a place on one, whether all have a place or not."""
     placements: Mapping[str, str] = field(default_factory=dict, hash=False)
+    spill: tuple[str, ...] = ()
+    """Pods that find no room where kube-scheduler puts the others, if that was simulated (`as_bound`)."""
 
 
 def settled(
@@ -161,7 +163,9 @@ def without(
         if key in moving and (node is None or not _ready_for_pods(snapshot, name)):
             reason = f"pod {key} would go to {name}, which is not initialised"
             return Outcome(False, reason, plan.new_nodes, plan.placements)
-    return Outcome(True, "", plan.new_nodes, plan.placements)
+    return Outcome(
+        True, "", plan.new_nodes, plan.placements, tuple(key for key in plan.spill if key in moving)
+    )
 
 
 def _ready_for_pods(snapshot: Snapshot, name: str) -> bool:

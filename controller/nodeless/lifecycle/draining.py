@@ -114,7 +114,8 @@ def requests_to_leave(
     # On a NodePool's node no group begins before the last pod of the one before it is gone; on a
     # Provisioner's, pods that are leaving hold back none (Karpenter v0.27).
     first = min(map(_group, staying if first_generation(claim) else waiting), default=None)
-    for pod in (pod for pod in staying if _group(pod) == first):
+    # Small pods fit in what large ones leave, not the other way round.
+    for pod in sorted((pod for pod in staying if _group(pod) == first), key=lambda pod: -pod.bulk):
         annotation = "" if first_generation(claim) else protection(pod, now)
         if annotation:
             protected.append(f"pod {pod.key} has {annotation}")

@@ -196,6 +196,12 @@ class Pod:
         )
 
     @property
+    def bulk(self) -> float:
+        """How large it is, to compare pods by: its cores, and a core for each 4 GiB, as machines have."""
+        asked = dict(self.shape.requests)
+        return asked.get("cpu", 0) / 1000 + asked.get("memory", 0) / (4 * 2**30)
+
+    @property
     def occupies(self) -> bool:
         """Whether it keeps a node from being empty: neither finished, nor a daemon's, nor static."""
         return not (self.terminal or self.owned_by_daemon_set or self.owned_by_node)

@@ -42,7 +42,7 @@ def cheapest_as_bound(
         policy: How it was made.
         planner: Makes plans.
     """
-    if not plan.spill:
+    if not plan.spill or not plan.new_nodes:
         return plan
     best, least = plan, _price_as_bound(plan, snapshot, catalog, policy, planner)
     for other in _others(plan, snapshot, catalog, policy, planner):

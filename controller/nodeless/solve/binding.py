@@ -1,9 +1,10 @@
 """How kube-scheduler would bind the pods of a plan where nobody tells it which node was meant for whom.
 
-The scheduler takes pods one by one (by priority, then by age), keeps the nodes that pass its filters, and of
-those the one with the best score. This is a simulation of that, on the nodes that a plan leaves: those that
-are there, and those to come as the type that is meant to be bought, all at once. What then has no room is
-the plan's spill; it costs further nodes.
+The scheduler takes pods one by one (by priority, then by age; what takes the place of pods that leave their
+nodes as these are evicted, the large ones first), keeps the nodes that pass its filters, and of those the one
+with the best score. This is a simulation of that, on the nodes that a plan leaves: those that are there, and
+those to come as the type that is meant to be bought, all at once. What then has no room is the plan's spill;
+it costs further nodes.
 
 Filters: resources, requirements, taints, host ports, and the required rules between pods.
 
@@ -22,14 +23,14 @@ after the other.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import log
+from math import inf, log
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nodeless.model.instance_types import Offering
 from nodeless.model.labels import CAPACITY_TYPE, HOSTNAME, ZONE
-from nodeless.model.pods import HostPort
+from nodeless.model.pods import HostPort, Pod
 from nodeless.model.requirements import Conflict
 from nodeless.solve.capacity.opened import OpenedNode
 from nodeless.solve.meter import Meter
@@ -66,7 +67,7 @@ def spill(site: Site, nodes: Sequence[OpenedNode], placed: Iterable[str]) -> tup
     wanted = set(placed)
     classes = [pods for pods in site.classes if not pods.shape.placeholder]
     queue = sorted(
-        (-site.snapshot.pods[key].priority, site.snapshot.pods[key].created_at, key, index)
+        (*_turn(site.snapshot.pods[key]), key, index)
         for index, pods in enumerate(classes)
         for key in pods.pods
         if key in wanted
@@ -83,6 +84,12 @@ def spill(site: Site, nodes: Sequence[OpenedNode], placed: Iterable[str]) -> tup
         if not scheduler.bind(known[index]):
             left.append(key)
     return tuple(left)
+
+
+def _turn(pod: Pod) -> tuple[int, float, float]:
+    """By priority, then by age; what takes the place of pods that still run comes last, as a drain evicts."""
+    leaves = bool(pod.node_name)
+    return -pod.priority, inf if leaves else pod.created_at, -pod.bulk if leaves else 0.0
 
 
 def _is_spread(site: Site, key: str) -> bool:

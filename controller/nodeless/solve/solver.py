@@ -238,7 +238,7 @@ def _plan_of_pods(
             faults,
         )
     spilled = None
-    if policy.as_bound and kept:
+    if policy.as_bound and (kept or any(snapshot.pods[key].node_name for key in packed.placements)):
         bound_here = [*packed.placements, *(key for _, made in kept for key in made.pods)]
         spilled = or_without(lambda: spill(site, [node for node, _ in kept], bound_here), None, faults)
     meter.allow(_TELLING * policy.deadline)
