@@ -162,6 +162,23 @@ def test_one_pod_of_a_group_that_must_be_together_leads_where_others_would_leave
     assert placed_by(seen, packing) == best(seen, TYPES).placed == 6
 
 
+@pytest.mark.parametrize("packing", [FEWEST_NODES, LOWEST_PRICE])
+@pytest.mark.parametrize("second", [2, 3])
+def test_groups_that_take_each_others_leaders_get_one_each(second, packing):
+    with_b, without_d = (beside(HOSTNAME, "b"),), (beside(HOSTNAME, "d"),)
+    seen = snapshot(
+        [
+            *pods(4, "500m", "3Gi", name="a"),
+            *pods(second, "500m", "3Gi", name="b"),
+            *pods(4, "1", "0", name="c", affinity=with_b, anti_affinity=without_d),
+            *pods(1, "3", "3Gi", name="d", affinity=with_b, anti_affinity=without_d, **IN_Z1),
+        ],
+        [pool("second", needs(ZONE, "In", "z1", "z3"), limits={"nodes": "2"}), pool("first")],
+        standing("3")[:1],
+    )
+    assert placed_by(seen, packing) == best(seen, TYPES).placed == len(seen.pods)
+
+
 def placed_by(seen, packing):
     plan = solve(seen, dict.fromkeys(seen.pools, TYPES), Policy(packing=packing), NOW)
     return len(plan.placements) + sum(len(new.pods) for new in plan.new_nodes)

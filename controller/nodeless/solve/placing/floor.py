@@ -14,7 +14,7 @@ their pods are filled as they were planned.
 Where many nodes are there because pods keep off each other, `carried_plan` puts those first.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -236,17 +236,32 @@ def _room_was_there(pods: PodClass, floor: Floor, site: Site) -> bool:
     )
 
 
-def _chosen(site: Site, choices: Iterable[Choice], *, trusting: bool = False) -> Floor:
+def _chosen(site: Site, choices: Sequence[Choice], *, trusting: bool = False) -> Floor:
     floor = _laid(site, trusting=trusting, part=_OTHER if trusting else _PART)
-    for choice in choices if floor.left else ():
-        if _hurried(floor, site):
-            break
-        if not any(_possible(pods, site) for pods, _ in floor.left):
-            break
-        if choice.helps(floor, site):
-            other = _laid(site, choice, left=[pods for pods, _ in floor.left], trusting=trusting)
-            floor = other if other.refused < floor.refused else floor
+    ever = dict.fromkeys(pods for pods, _ in floor.left)
+    for choice in choices:
+        floor = _better(floor, site, choice, [pods for pods, _ in floor.left], ever)
+    # What is done for groups that were left over may leave other groups: then it is done for all of them.
+    for choice in choices:
+        if choice.helps is _groups_matter and len(ever) > len(floor.left):
+            floor = _better(floor, site, choice, list(ever), ever)
     return floor
+
+
+def _better(
+    floor: Floor, site: Site, choice: Choice, led: Sequence[PodClass], ever: dict[PodClass, None]
+) -> Floor:
+    """The plan, or that of another choice for some classes that leaves fewer pods; `ever`: who was left."""
+    if (
+        not floor.left
+        or _hurried(floor, site)
+        or not any(_possible(pods, site) for pods, _ in floor.left)
+        or not choice.helps(floor, site)
+    ):
+        return floor
+    other = _laid(site, choice, left=led, trusting=floor.trust.given)
+    ever.update(dict.fromkeys(pods for pods, _ in other.left))
+    return other if other.refused < floor.refused else floor
 
 
 def _hurried(floor: Floor, site: Site) -> bool:
