@@ -27,7 +27,7 @@ from infra.conformance.modules import (
 )
 from infra.conformance.reasons import explained, not_here, patience
 from infra.conformance.results import Results, keep_result, page, read_results, results_file, write_results
-from infra.conformance.specs import Outcome, Result, Spec, SuiteFailed, run_specs, specs_of
+from infra.conformance.specs import NOT_RUN, Outcome, Result, Spec, SuiteFailed, run_specs, specs_of
 from infra.local.cache import cache_directory
 from infra.local.environment import EnvironmentFailed
 from infra.local.golang import BuildFailed, ToolchainMissing
@@ -155,6 +155,8 @@ def _bench(options: argparse.Namespace, report: Report) -> _Bench:
 def _is_wanted(spec: Spec, results: Results, options: argparse.Namespace) -> bool:
     if options.quick and patience(spec, options.seconds) > options.seconds:
         return False
+    if options.together and not_here(spec):
+        return False
     if options.spec:
         return options.spec.lower() in spec.name.lower()
     known = results.get(spec.name)
@@ -185,6 +187,8 @@ def _run_specs(wanted: list[Spec], bench: _Bench) -> None:
                     given[bench.homes[suite].module],
                 )
                 for spec, told in zip(specs, results, strict=True):
+                    if options.together and told.message == NOT_RUN:
+                        continue  # the time of all was over before its turn
                     _keep(bench, spec, explained(spec, told, alone=len(specs) == 1))
                 usable = clean(environment)
 

@@ -90,6 +90,8 @@ SLOW: tuple[tuple[str, float], ...] = (
     (r"^regression: NodeClaim .* after the registration timeout ", 1200.0),
     (r"^regression: Drift Failure should not disrupt a drifted node ", 960.0),
     (r"^regression: Expiration ", 480.0),
+    (r"^regression: Integration DoNotDisrupt Grace Period ", 480.0),
+    (r"^regression: Integration Utilization ", 600.0),
     (r"^regression: StaticCapacity .* (node limits|drifted nodes|over limit)", 600.0),
     (r"^regression: Drift Budgets .* (delete|replace|empty) drift$", 600.0),
     (r"^consolidation: .* (Budgets should respect|should consolidate nodes)", 900.0),
@@ -140,6 +142,12 @@ DIFFERENCES: tuple[Difference, ...] = (
         "a role that IAM does not know is a fault of the class: InstanceProfileReady is False and names it",
     ),
     Difference(r"^(integration|ami): ", r"to equal <string>: \w+Selector did not match any", _HINTS),
+    Difference(
+        # gomega leaves out what two long texts begin with alike.
+        r"^integration: SecurityGroups .* since security groups were not resolved$",
+        r'Expected <string>: "\.\.\.roups: no s\.\.\." to equal \| <string>: "\.\.\.roups"',
+        _HINTS,
+    ),
 )
 
 

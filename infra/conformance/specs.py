@@ -21,6 +21,8 @@ from infra.local.processes import spawn
 _GRACE = 90.0
 #: Seconds that a spec, and then each step of its clean-up, has once its bound is reached.
 _STEP_GRACE = 10
+#: Of a spec that its process did not come to.
+NOT_RUN = "it was not run"
 #: Before the failure of a check that a container makes once its specs have run; the last of them tells it.
 CLOSING = "after all specs of its container: "
 #: Characters that are kept of a failure.
@@ -152,7 +154,7 @@ def read_result(document: list[dict[str, Any]], spec: Spec) -> Result:
             return Result(Outcome.FAIL, entry["RunTime"] / 1e9, said)
         if not _is_spec(entry) and state not in {"passed", "skipped"}:
             failure = failure or _message(entry)
-    return Result(Outcome.FAIL, 0.0, failure or "it was not run")
+    return Result(Outcome.FAIL, 0.0, failure or NOT_RUN)
 
 
 def _entries(document: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
