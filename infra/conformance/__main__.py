@@ -27,7 +27,15 @@ from infra.conformance.modules import (
 )
 from infra.conformance.reasons import explained, not_here, patience
 from infra.conformance.results import Results, keep_result, page, read_results, results_file, write_results
-from infra.conformance.specs import NOT_RUN, Outcome, Result, Spec, SuiteFailed, run_specs, specs_of
+from infra.conformance.specs import (
+    Outcome,
+    Result,
+    Spec,
+    SuiteFailed,
+    is_cut_short,
+    run_specs,
+    specs_of,
+)
 from infra.local.cache import cache_directory
 from infra.local.environment import EnvironmentFailed
 from infra.local.golang import BuildFailed, ToolchainMissing
@@ -187,9 +195,8 @@ def _run_specs(wanted: list[Spec], bench: _Bench) -> None:
                     given[bench.homes[suite].module],
                 )
                 for spec, told in zip(specs, results, strict=True):
-                    if options.together and told.message == NOT_RUN:
-                        continue  # the time of all was over before its turn
-                    _keep(bench, spec, explained(spec, told, alone=len(specs) == 1))
+                    if len(specs) == 1 or not is_cut_short(told):
+                        _keep(bench, spec, explained(spec, told, alone=len(specs) == 1))
                 usable = clean(environment)
 
 

@@ -21,8 +21,9 @@ from infra.local.processes import spawn
 _GRACE = 90.0
 #: Seconds that a spec, and then each step of its clean-up, has once its bound is reached.
 _STEP_GRACE = 10
-#: Of a spec that its process did not come to.
-NOT_RUN = "it was not run"
+#: Of a spec that its process did not come to, and of one that it ended in.
+_NOT_RUN = "it was not run"
+_TIME_OVER = "A suite timeout occurred"
 #: Before the failure of a check that a container makes once its specs have run; the last of them tells it.
 CLOSING = "after all specs of its container: "
 #: Characters that are kept of a failure.
@@ -154,7 +155,12 @@ def read_result(document: list[dict[str, Any]], spec: Spec) -> Result:
             return Result(Outcome.FAIL, entry["RunTime"] / 1e9, said)
         if not _is_spec(entry) and state not in {"passed", "skipped"}:
             failure = failure or _message(entry)
-    return Result(Outcome.FAIL, 0.0, failure or NOT_RUN)
+    return Result(Outcome.FAIL, 0.0, failure or _NOT_RUN)
+
+
+def is_cut_short(result: Result) -> bool:
+    """Whether the time that was meant for several specs was over before this one's own."""
+    return result.outcome == Outcome.FAIL and result.message.startswith((_NOT_RUN, _TIME_OVER))
 
 
 def _entries(document: list[dict[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:

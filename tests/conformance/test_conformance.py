@@ -12,7 +12,7 @@ from infra.conformance.adaptations import ADAPTATIONS, Adaptation, AdaptationFai
 from infra.conformance.modules import Module, ModuleUnusable, Source, assert_as_published, unpacked
 from infra.conformance.reasons import SLOW, explained, not_here, patience
 from infra.conformance.results import page, read_results, write_results
-from infra.conformance.specs import Outcome, Result, Spec, read_result
+from infra.conformance.specs import Outcome, Result, Spec, is_cut_short, read_result
 
 MODULE = Module("example.com/suites", "v1.0.0", "h1:x", ("drift",), ADAPTATIONS)
 SUITE, ENVIRONMENT = "test/suites/drift/suite_test.go", "test/pkg/environment/common/setup.go"
@@ -244,3 +244,17 @@ def test_a_spec_has_the_time_that_it_is_given_or_needs(seconds):
 def test_node_overlays_differ_in_what_they_would_change_and_in_nothing_else(text, message, outcome):
     spec = Spec("scheduling", "Scheduling", f"Node Overlay should provision {text}")
     assert explained(spec, Result(Outcome.FAIL, 3.0, message)).outcome == outcome
+
+
+@pytest.mark.parametrize(
+    ("told", "short"),
+    [
+        (entry("timedout", message="A suite timeout occurred"), True),
+        (entry("passed", "Images of another"), True),
+        (entry("failed", message="no node"), False),
+        (entry("passed"), False),
+    ],
+)
+def test_what_the_time_of_all_did_not_reach_is_no_failure(told, short):
+    document = [{"SuiteDescription": "Drift", "SpecReports": [told]}]
+    assert is_cut_short(read_result(document, SPEC)) == short
