@@ -333,6 +333,7 @@ def test_nothing_moves_while_a_stack_is_destroyed():
     assert not decide(seen).moves
 
 
+LEAVING = Taint(DISRUPTED_TAINT, "NoSchedule")
 STAYS = {"annotations": {DO_NOT_CONSOLIDATE: "true"}}
 TIGHT = [
     node_of(POOL, "leaves", "xlarge"),
@@ -358,3 +359,29 @@ def test_pods_that_fit_only_where_kube_scheduler_does_not_put_them_stay():
 def test_pods_that_fit_wherever_kube_scheduler_puts_them_move():
     roomy = [TIGHT[0], on("leaves", number=3, cpu="1900m"), *TIGHT[3:]]
     assert only_move(decide(cluster(POOL, *roomy), types=FAMILY[3:4])).claims == ("leaves",)
+
+
+@pytest.mark.parametrize(("small", "spills"), [("1900m", True), ("300m", False)])
+def test_what_is_left_over_is_looked_for_whichever_node_is_drained_first(small, spills):
+    """Taken first, a large pod leaves room for two small ones; one small one before it takes its place."""
+    seen = cluster(
+        POOL,
+        [node_of(POOL, name, "large", node={"taints": (LEAVING,)}) for name in ("small", "large")],
+        on("small", number=2, cpu=small),
+        on("large", cpu="2800m"),
+        [node_of(POOL, "a", "xlarge"), on("a", cpu="4500m")],
+        [node_of(POOL, "b", "2xlarge"), on("b", cpu="12")],
+    )
+    plan = solve(seen, {POOL.key: ()}, Policy(as_bound=True), NOW)
+    assert len(plan.placements) == 3
+    assert bool(plan.spill) == spills
+
+
+def test_a_move_is_made_for_what_it_saves_once_the_pods_that_are_left_over_have_their_node():
+    """Three nodes for one pod that then needs a small one."""
+    small = FAMILY[1:]
+    more = [[node_of(POOL, name, "2xlarge"), on(name, cpu="100m", app=name)] for name in ("x", "y")]
+    move = only_move(decide(cluster(POOL, *TIGHT, *more), types=small))
+    assert {"leaves", "x", "y"} <= {*move.claims}
+    assert not move.replacements
+    assert 0 < move.price_after < 0.5 * move.price_before

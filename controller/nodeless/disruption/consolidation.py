@@ -34,7 +34,7 @@ from nodeless.disruption.policy import DisruptionPolicy
 from nodeless.disruption.replacing import Replacement, cheaper_replacement
 from nodeless.disruption.room import Room
 from nodeless.disruption.sets import worth_trying
-from nodeless.disruption.simulation import Outcome, moved, without
+from nodeless.disruption.simulation import Outcome, moved, price_alone, without
 from nodeless.model.disruption import UNDERUTILIZED, Move, Verdict
 from nodeless.model.instance_types import Catalog, InstanceType
 from nodeless.model.plan import PlannedNode
@@ -184,9 +184,12 @@ class Consolidation:
     def _confirmed(self, going: list[Candidate]) -> Move | None:
         """The move, or half of it, or a quarter: what the solver places on the whole snapshot."""
         while going:
-            outcome = self._as_bound(going, {}, self._policy.solving)
+            outcome = self._whole(going, {}, self._bound)
             if outcome.placed:
-                return _move(going, None)
+                spilled = self._spilled(outcome)
+                if spilled < self._limit(going):
+                    return _move(going, Replacement((), spilled, spilled) if spilled else None)
+                outcome = replace(outcome, reason=_left_over(outcome, spilled))
             for candidate in going[(len(going) + 1) // 2 :] or going:
                 self._stay(candidate, outcome.reason)
             going = going[: (len(going) + 1) // 2] if len(going) > 1 else []
@@ -308,32 +311,33 @@ class Consolidation:
     ) -> Replacement | str:
         price = sum(candidate.price or 0.0 for candidate in some)
         below = self._below(price)
-        outcome = self._as_bound(some, below, solving, world)
+        if world is None:  # what is found in a part of the cluster is looked at once more in the whole
+            solving = replace(solving, as_bound=self._policy.as_bound)
+        outcome = self._whole(some, below, solving, world)
         if outcome.placed and len(outcome.new_nodes) > len(some):
             # More nodes than before are no move; the fewest may still be cheaper.
-            outcome = self._as_bound(some, below, replace(solving, packing=FEWEST_NODES), world)
+            outcome = self._whole(some, below, replace(solving, packing=FEWEST_NODES), world)
         if not outcome.placed:
             return outcome.reason
-        if not outcome.new_nodes:
-            return Replacement((), 0.0, 0.0)
-        return cheaper_replacement(outcome.new_nodes, some, self._catalog, self._policy)
+        found: Replacement | str = Replacement((), 0.0, 0.0)
+        if outcome.new_nodes:
+            found = cheaper_replacement(outcome.new_nodes, some, self._catalog, self._policy)
+        if isinstance(found, str) or not outcome.spill:
+            return found
+        spilled = self._spilled(outcome)
+        if found.worst + spilled >= self._limit(some):
+            return _left_over(outcome, spilled)
+        return replace(found, worst=found.worst + spilled, expected=found.expected + spilled)
 
-    def _as_bound(
-        self, some: Iterable[Candidate], catalog: Catalog, solving: Policy, world: Snapshot | None = None
-    ) -> Outcome:
-        """Where the pods would go; refused if kube-scheduler, which knows no plan of them, needs more.
+    @property
+    def _bound(self) -> Policy:
+        return replace(self._policy.solving, as_bound=self._policy.as_bound)
 
-        A part of the cluster is not asked: what is found there is looked at once more in the whole.
-        """
-        simulated = self._policy.as_bound and world is None
-        outcome = self._whole(some, catalog, replace(solving, as_bound=simulated), world)
-        if not outcome.placed or not outcome.spill:
-            return outcome
-        more = f" and {len(outcome.spill) - 1} others" if len(outcome.spill) > 1 else ""
-        reason = (
-            f"pod {outcome.spill[0]}{more} would have no place once kube-scheduler has spread those before it"
-        )
-        return replace(outcome, placed=False, reason=reason)
+    def _spilled(self, outcome: Outcome) -> float:
+        """What nodes cost for the pods that find no room where kube-scheduler puts the others."""
+        if not outcome.spill:
+            return 0.0
+        return price_alone(self._snapshot, outcome.spill, self._catalog, self._policy.solving, self._now)
 
     def _whole(
         self,
@@ -375,6 +379,15 @@ class Consolidation:
         self.verdicts[candidate.name] = Verdict("Unconsolidatable", message)
 
 
+def _left_over(outcome: Outcome, price: float) -> str:
+    """Why a move that would pay by the plan alone does not pay as kube-scheduler binds its pods."""
+    more = f" and {len(outcome.spill) - 1} others" if len(outcome.spill) > 1 else ""
+    return (
+        f"pod {outcome.spill[0]}{more} would have no place once kube-scheduler has spread those before it,"
+        f" and a node for it would cost {price:.4f} USD/h"
+    )
+
+
 def _move(some: Sequence[Candidate], replacement: Replacement | None) -> Move:
     names = tuple(sorted(candidate.name for candidate in some))
     # To the bit the same, in whatever order the candidates come.
@@ -389,7 +402,9 @@ def _move(some: Sequence[Candidate], replacement: Replacement | None) -> Move:
             f" {expected:.4f} expected, {after:.4f} at most"
         )
     else:
-        text = f"the {pods} pods of {len(names)} nodes fit on nodes that stay: {before:.4f} USD/h less"
+        text = (
+            f"the {pods} pods of {len(names)} nodes fit on nodes that stay: {before - after:.4f} USD/h less"
+        )
     return Move(UNDERUTILIZED, names, nodes, before, after, pods, text)
 
 

@@ -12,6 +12,9 @@ none.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from math import inf
+
+from immutables import Map
 
 from nodeless.disruption.candidates import Candidate
 from nodeless.model.events import PodGone, PodSeen
@@ -166,6 +169,24 @@ def without(
     return Outcome(
         True, "", plan.new_nodes, plan.placements, tuple(key for key in plan.spill if key in moving)
     )
+
+
+def price_alone(
+    snapshot: Snapshot, keys: Iterable[str], catalog: Catalog, policy: Policy, now: float
+) -> float:
+    """What nodes for some pods alone would cost, in US dollars an hour; infinite if any has none."""
+    pods = {key: replace(snapshot.pods[key], node_name="", unschedulable=True) for key in keys}
+    alone = replace(
+        snapshot,
+        pods=Map(pods),
+        pods_of_node=Map(),
+        nodes=Map(),
+        node_names=Map(),
+        claims=Map(),
+        claim_names=Map(),
+    )
+    plan = solve(alone, catalog, replace(policy, as_bound=False), now)
+    return inf if plan.refusals else plan.cost_per_hour
 
 
 def _ready_for_pods(snapshot: Snapshot, name: str) -> bool:

@@ -1,10 +1,10 @@
 """How kube-scheduler would bind the pods of a plan where nobody tells it which node was meant for whom.
 
 The scheduler takes pods one by one (by priority, then by age; what takes the place of pods that leave their
-nodes as these are evicted, the large ones first), keeps the nodes that pass its filters, and of those the one
-with the best score. This is a simulation of that, on the nodes that a plan leaves: those that are there, and
-those to come as the type that is meant to be bought, all at once. What then has no room is the plan's spill;
-it costs further nodes.
+nodes as these are evicted: the large ones of a node first, the nodes in any order), keeps the nodes that pass
+its filters, and of those the one with the best score. This is a simulation of that, on the nodes that a plan
+leaves: those that are there, and those to come as the type that is meant to be bought, all at once. What then
+has no room is the plan's spill; it costs further nodes.
 
 Filters: resources, requirements, taints, host ports, and the required rules between pods.
 
@@ -21,7 +21,7 @@ PreferNoSchedule, the sampling of nodes in clusters of more than a hundred, and 
 after the other.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, log
 
@@ -66,34 +66,58 @@ def spill(site: Site, nodes: Sequence[OpenedNode], placed: Iterable[str]) -> tup
     """
     wanted = set(placed)
     classes = [pods for pods in site.classes if not pods.shape.placeholder]
-    queue = sorted(
-        (*_turn(site.snapshot.pods[key]), key, index)
+    queue = [
+        (site.snapshot.pods[key], index)
         for index, pods in enumerate(classes)
         for key in pods.pods
         if key in wanted
-    )
+    ]
     hosts = len(site.slots) + len(nodes)
-    if len(queue) * hosts > MOST_LOOKS:
+    orders = _orders({pod.node_name for pod, _ in queue})
+    if len(queue) * hosts * len(orders) > MOST_LOOKS:
         return None
+    for drained in orders:
+        left = _bound(site, nodes, sorted(queue, key=lambda each: _turn(each[0], drained)), classes)
+        if left:
+            return left
+    return ()
+
+
+def _orders(leaving: Collection[str]) -> list[Mapping[str, int]]:
+    """Turns of the nodes that pods leave: together, and one by one, since no drain waits for another."""
+    names = sorted(name for name in leaving if name)
+    together: Mapping[str, int] = dict.fromkeys(names, 0)
+    if len(names) < 2:
+        return [together]
+    return [together, *({name: turn for turn, name in enumerate(some)} for some in (names, names[::-1]))]
+
+
+def _turn(pod: Pod, drained: Mapping[str, int]) -> tuple[int, float, int, float, str]:
+    """By priority, then by age; what takes the place of pods that still run comes last, as drains evict."""
+    leaves = bool(pod.node_name)
+    age = inf if leaves else pod.created_at
+    return -pod.priority, age, drained.get(pod.node_name, 0), -pod.bulk if leaves else 0.0, pod.key
+
+
+def _bound(
+    site: Site,
+    nodes: Sequence[OpenedNode],
+    queue: Iterable[tuple[Pod, int]],
+    classes: Sequence[PodClass],
+) -> tuple[str, ...]:
+    """The pods without room, when they are taken in this order; each comes with the index of its class."""
     scheduler = _Scheduler(site, nodes)
     known: dict[int, _Member] = {}
     left = []
-    for *_, key, index in queue:
+    for pod, index in queue:
         if index not in known:
-            known[index] = scheduler.member(classes[index], spread=_is_spread(site, key))
+            known[index] = scheduler.member(classes[index], spread=_is_spread(pod))
         if not scheduler.bind(known[index]):
-            left.append(key)
+            left.append(pod.key)
     return tuple(left)
 
 
-def _turn(pod: Pod) -> tuple[int, float, float]:
-    """By priority, then by age; what takes the place of pods that still run comes last, as a drain evicts."""
-    leaves = bool(pod.node_name)
-    return -pod.priority, inf if leaves else pod.created_at, -pod.bulk if leaves else 0.0
-
-
-def _is_spread(site: Site, key: str) -> bool:
-    pod = site.snapshot.pods[key]
+def _is_spread(pod: Pod) -> bool:
     return not pod.shape.spread and any(owner.kind in _SPREAD_OWNERS for owner in pod.owners)
 
 
