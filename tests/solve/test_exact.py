@@ -82,6 +82,22 @@ def test_as_many_pods_are_placed_as_can_be_and_the_price_is_within_the_bound(see
         # Otherwise others may be left over than the program leaves, at another price.
         assert plan.cost_per_hour >= known.price - 1e-6
         assert plan.lower_bound is None or plan.lower_bound <= known.price + 1e-6
+        assert plan.cost_per_hour <= most_to_pay(seen, packing, known.price) + 1e-6
+
+
+def most_to_pay(seen, packing, least):
+    """What docs/plan.md says of prices: that of column generation, and one node for what it leaves alone.
+
+    Groups that must share nodes, pods that limits keep to few types and the fewest nodes are no matter of
+    price alone: there one node more, or one of the next size, may be bought.
+    """
+    by_price = packing == LOWEST_PRICE and not (
+        any(pod.shape.affinity for pod in seen.pods.values())
+        or any(own.limits for own in seen.pools.values())
+    )
+    return 1.15 * least + (
+        0.0 if by_price else max(min(each.price for each in kind.offerings) for kind in TYPES)
+    )
 
 
 IN_Z1 = {"selector": {ZONE: "z1"}}
@@ -177,6 +193,30 @@ def test_groups_that_take_each_others_leaders_get_one_each(second, packing):
         standing("3")[:1],
     )
     assert placed_by(seen, packing) == best(seen, TYPES).placed == len(seen.pods)
+
+
+@pytest.mark.parametrize("packing", [FEWEST_NODES, LOWEST_PRICE])
+@pytest.mark.parametrize(("leaders", "cpu", "number"), [(3, "500m", 9), (4, "1500m", 11)])
+def test_followers_that_keep_off_each_other_get_small_nodes_where_a_limit_is_short(
+    leaders, cpu, number, packing
+):
+    seen = snapshot(
+        [
+            *pods(leaders, "100m", "1Gi", name="a"),
+            *pods(
+                5,
+                cpu,
+                "1Gi",
+                name="b",
+                affinity=(beside(HOSTNAME, "a"),),
+                anti_affinity=(beside(HOSTNAME, "b"),),
+            ),
+            *pods(3, "500m", "0", name="c", anti_affinity=(beside(HOSTNAME, "a"),)),
+        ],
+        [pool("first", limits={"cpu": "20"})],
+        standing("3")[:1],
+    )
+    assert placed_by(seen, packing) == best(seen, TYPES).placed == number
 
 
 def placed_by(seen, packing):

@@ -250,6 +250,24 @@ def test_groups_find_their_claims_again_though_further_followers_could_go_nowher
     assert len(plan.refusals) == 1 + 1 + nowhere
 
 
+def test_pods_of_which_some_can_never_be_placed_leave_claims_to_those_that_have_no_other():
+    own = pool("first")
+    arm = pods(4, "3", "1Gi", name="w7", required_terms=(term(needs(ARCH, "In", "arm64")),))
+    by_zone = {"spread": (spread(ZONE, "w1", 2),), "required_terms": SPOT_OR_Z3, "claims": ("w1",)}
+    plain = pods(4, "3", "1Gi", name="w1", labels={"app": "w1"}, **by_zone)
+    large = pods(1, "7", "1Gi", name="w0")
+    room = {"cpu": 3000, "memory": 1 << 30, "pods": 1}
+    claims = [
+        *(under_way(f"first-{name}", own, "arm", room, zone="z3") for name in ("a", "b", "c", "d")),
+        *(under_way(f"first-{name}", own, "arm c4 few m4", room, zone="z3") for name in ("e", "f")),
+        under_way("first-0", own, "c8 m8", {"cpu": 7000, "memory": 1 << 30, "pods": 1}, zone="z3"),
+    ]
+    plan = passed(snapshot(arm, plain, large, own, claims, volume_in("z3", "w1")), {})
+    assert not plan.new_nodes
+    assert len(plan.placements) == 4 + 2 + 1
+    assert len(plan.refusals) == 2, "z1 and z2 have none, and the volume is in z3"
+
+
 def passed(seen, places):
     catalog = dict.fromkeys(seen.pools, TYPES)
     return solve(seen, catalog, Policy(packing=LOWEST_PRICE, time_box=0, places=places), NOW)

@@ -10,6 +10,7 @@ takes.
 
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -268,13 +269,21 @@ class Existing:
         for level, amount in reversed(list(enumerate(beside))):
             cramped[(self._free >= pods.requests + amount).all(axis=1)] = level
         for other in followers:
-            cramped[~(self.accepts(other, grudgingly=True) & self._ports_free(other))] += 1 + len(beside)
+            cramped[~self._lets_in(other)] += 1 + len(beside)
         if only_beside:
             counts[cramped >= len(beside)] = 0
         for other in sparing:
             room = (self._free_for(other) >= other.requests).all(axis=1)
-            cramped[self.accepts(other, grudgingly=True) & self._ports_free(other) & room] += 1
+            cramped[self._lets_in(other) & room] += 1
         return counts, self._ranked(pods, counts, unwelcome, cramped)
+
+    def _lets_in(self, pods: PodClass) -> Mask:
+        """The slots from which neither requirements nor ports nor pods there keep a class off, room apart."""
+        self._meter.spend(_LOOK * len(self._slots))
+        mask: Mask = self.accepts(pods, grudgingly=True) & self._ports_free(pods)
+        apart = replace(pods.hard_rules, spread=(), affinity=())
+        limit = self._topology.counters.on_slots(apart) if apart else None
+        return mask if limit is None else mask & (limit > 0)
 
     def _ports_free(self, pods: PodClass) -> Mask:
         """The slots on which no port is taken that a class asks for."""

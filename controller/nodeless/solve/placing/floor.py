@@ -133,6 +133,10 @@ def _groups_matter(floor: Floor, site: Site) -> bool:
     return _few(floor, site) and any(pods.hard_rules.affinity for pods, _ in floor.left)
 
 
+def _groups_and_limits_matter(floor: Floor, site: Site) -> bool:
+    return _groups_matter(floor, site) and _limits_matter(floor, site)
+
+
 def _few(floor: Floor, site: Site) -> bool:
     """Whether a plan is so small that it may be made several times."""
     return len(site.classes) <= _FEW_CLASSES and len(floor.nodes) <= _FEW_NODES
@@ -161,6 +165,7 @@ _CHOICES = (
     Choice(turns=ahead_of_others),
     Choice(wide=True, turns=by_group, helps=_groups_matter),
     Choice(wide=True, turns=ahead_of_others),
+    Choice(thrifty=True, turns=by_group, helps=_groups_and_limits_matter),
     Choice(thrifty=True, turns=ahead_of_others, helps=_limits_matter_to_few),
     Choice(thrifty=True, turns=smallest_first, helps=_limits_matter_to_few),
     Choice(wide=True, turns=smallest_first, helps=_limits_matter_to_few),
@@ -192,11 +197,8 @@ def _using_what_is_there(floor: Floor, site: Site) -> Floor:
     ahead: list[PodClass] = []
     tried = floor
     for _ in range(_ROUNDS):
-        found = [
-            pods
-            for pods in _without_room(tried, site)
-            if not pods.shape.placeholder and pods not in ahead[:1] and _room_was_there(pods, tried, site)
-        ]
+        bought, left = _without_room(tried, site)
+        found = _found(bought, ahead, tried, site) or _found(left, ahead, tried, site)
         if not found or not _few(floor, site) or _hurried(floor, site):
             break
         ahead = list(dict.fromkeys([*found, *ahead]))
@@ -220,17 +222,32 @@ def _bought(floor: Floor, site: Site) -> tuple[float, float]:
     return (price, number) if _prices_matter(floor, site) else (number, price)
 
 
-def _without_room(floor: Floor, site: Site) -> list[PodClass]:
-    """The classes for whose pods nodes are bought, or which are left over."""
+def _without_room(floor: Floor, site: Site) -> tuple[list[PodClass], list[PodClass]]:
+    """The classes for whose pods nodes are bought, and those that are left over."""
     bought = {key for node in floor.nodes for key in node.pods}
     left = {pods for pods, _ in floor.left}
-    return [pods for pods in site.classes if pods in left or not bought.isdisjoint(pods.pods)]
+    return (
+        [pods for pods in site.classes if not bought.isdisjoint(pods.pods)],
+        [pods for pods in site.classes if pods in left],
+    )
 
 
-def _room_was_there(pods: PodClass, floor: Floor, site: Site) -> bool:
-    """Whether a slot as it was at the start would take a pod of the class, other pods apart."""
+def _found(
+    classes: Sequence[PodClass], ahead: Sequence[PodClass], floor: Floor, site: Site
+) -> list[PodClass]:
+    """Those of some classes which room that others took would hold; with the least choice first."""
+    rooms = {
+        pods: _rooms_there(pods, floor, site)
+        for pods in classes
+        if not pods.shape.placeholder and pods not in ahead[:1]
+    }
+    return sorted((pods for pods, number in rooms.items() if number), key=lambda pods: rooms[pods])
+
+
+def _rooms_there(pods: PodClass, floor: Floor, site: Site) -> int:
+    """How many slots as they were at the start would take a pod of the class, other pods apart."""
     accepts = floor.existing.accepts(pods, grudgingly=True)
-    return any(
+    return sum(
         accepted and bool((slot.free >= pods.requests).all())
         for accepted, slot in zip(accepts.tolist(), site.slots, strict=True)
     )

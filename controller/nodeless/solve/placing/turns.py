@@ -166,10 +166,19 @@ def room_beside(
     if not listed:
         return []
     ahead = len(waiting[pods])
+    most = [min(len(waiting[one]), _most_on_a_node(one)) for one in listed]
+    share = [min(some, -(-len(waiting[one]) // ahead)) for one, some in zip(listed, most, strict=True)]
+    nothing = np.int64(0) * pods.requests
     return [
-        sum((one.requests * len(waiting[one]) for one in listed), np.int64(0) * pods.requests),
-        sum((one.requests * -(-len(waiting[one]) // ahead) for one in listed), np.int64(0) * pods.requests),
+        sum((one.requests * some for one, some in zip(listed, numbers, strict=True)), nothing)
+        for numbers in (most, share)
     ]
+
+
+def _most_on_a_node(pods: PodClass) -> int:
+    """How many of a class may share a node, requests and what others ask for apart."""
+    apart = pods.shape.host_ports or any(rule.counts_itself for rule in pods.hard_rules.anti_affinity)
+    return 1 if apart else len(pods.pods)
 
 
 def room_for_one_each(pods: PodClass, listed: Sequence[PodClass]) -> list[Amounts]:
