@@ -79,8 +79,12 @@ def spilled(api, seed: int) -> tuple[int, int]:
             for pod in ordered:
                 path = f"/api/v1/namespaces/{name}/pods/{pod.name}"
                 api.patch(path, {"spec": {"schedulingGates": None}})
-            api.wait(lambda: tried(api, name, ordered) is not None, what="each pod to be tried", timeout=30)
-            return len(plan.spill), tried(api, name, ordered) or 0
+            came = api.wait(
+                lambda: tried(api, name, ordered),
+                lambda left: left is not None,
+                what="each pod to be tried",
+            )
+            return len(plan.spill), came
     finally:
         api.delete(f"/api/v1/namespaces/{name}")
 
