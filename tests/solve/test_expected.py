@@ -81,6 +81,23 @@ def test_pods_that_are_let_in_by_one_whose_turn_comes_later_keep_their_places():
     assert not again.new_nodes
 
 
+def test_pods_that_are_let_in_by_others_of_their_own_keep_their_places():
+    web = {"labels": {"app": "web"}, "spread": (spread(ZONE, "web"),)}
+    there = [
+        node(name, cpu="1", labels={ZONE: zone}) for name, zone in (("n0", "z2"), ("n1", "z2"), ("n2", "z1"))
+    ]
+    old = [
+        running(pods(1, "100m", name=f"old-{name}", labels={"app": "web"})[0], name) for name in ("n0", "n1")
+    ]
+    old.append(running(pods(1, "100m", name="other")[0], "n2"))
+    large = pods(1, "1", name="large", labels={"app": "web"})
+    seen = snapshot(pods(4, "100m", name="some", **web), large, old, there, pool("first"))
+    made = solved(seen, TYPES)
+    waiting, expected = with_claims(seen, made)
+    assert len(expected) == 3
+    assert solved(waiting, TYPES).placements == {**expected, **made.placements}
+
+
 def test_a_pod_that_got_a_new_node_is_not_kept_as_well_once_another_would_let_it_in():
     web = {"labels": {"app": "web"}, "spread": (spread(ZONE, "web"),)}
     old = running(pods(1, "100m", name="old", labels={"app": "web"})[0], "one")

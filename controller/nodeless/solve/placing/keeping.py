@@ -69,6 +69,13 @@ class Keeping:
                     pending.append(pods)
         return list(changed)
 
+    def others(self, pods: PodClass, keys: Sequence[str]) -> list[str]:
+        """Those of a class's pods that are expected nowhere, where others of it are kept off for now."""
+        if not any(pods in some for some in self._kept_off.values()):
+            return []
+        names = set(self.existing.names)
+        return [key for key in keys if self.places.get(key) not in names]
+
     @property
     def _time_left(self) -> bool:
         return self.shares.meter.spent <= self._end

@@ -11,7 +11,7 @@ are left over are tried again as long as any pod is placed.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from nodeless.solve.faults import about
@@ -143,7 +143,7 @@ def place_all(
         pods: [key for key in pods.pods if key not in placements] if placements else pods.pods
         for pods in ordered
     }
-    for turn in served(turns, waiting):
+    for turn in served(_others_first(turns, waiting, keeping), waiting):
         if turn.pods in aside or not shares.begin(turn.pods):
             aside.add(turn.pods)
             continue
@@ -186,6 +186,23 @@ def place_all(
     _place_again(placed, existing, packing, shares)
     _place_those_aside(placed, existing, packing, shares)
     return placed
+
+
+def _others_first(
+    turns: Sequence[Turn], waiting: dict[PodClass, Sequence[str]], keeping: Keeping
+) -> Iterator[Turn]:
+    """The turns; of a class with pods that are kept off where they are expected the others come before these.
+
+    They may let them in.
+    """
+    for turn in turns:
+        keys = waiting[turn.pods]
+        others = keeping.others(turn.pods, keys) if turn.most is None else []
+        if 0 < len(others) < len(keys):
+            some = set(others)
+            waiting[turn.pods] = [*others, *(key for key in keys if key not in some)]
+            yield replace(turn, most=len(others))
+        yield turn
 
 
 def place_left(

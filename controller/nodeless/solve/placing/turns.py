@@ -5,7 +5,7 @@ room. Here one pod that leads a group gets a node of its own, its followers come
 as long as any follower waits.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -208,7 +208,7 @@ def _group(pods: PodClass, leaders: Mapping[PodClass, frozenset[PodClass]]) -> s
     return group
 
 
-def served(turns: Sequence[Turn], waiting: Mapping[PodClass, Sequence[str]]) -> Iterator[Turn]:
+def served(turns: Iterable[Turn], waiting: Mapping[PodClass, Sequence[str]]) -> Iterator[Turn]:
     """The turns that are of use while they are taken; `waiting` changes meanwhile."""
     for turn in turns:
         if waiting[turn.pods] and (not turn.followers or any(waiting[one] for one in turn.followers)):
