@@ -40,8 +40,9 @@ MEMORY_LIMIT = 1024
 SLOWDOWN = 3.0
 #: Objects that live at a time, at least; the oldest goes first, and none before it was seen for a while.
 _ALIVE, _SEEN_SECONDS = 120, 5.0
-#: Connections that objects are thrown over at a time.
-_THROWERS = 6
+#: Connections that objects are thrown over at a time. With six, the API server takes more than one of two
+#: cores, and what the honest workload waits for is kube-scheduler, whose writes stand in line.
+_THROWERS = 3
 #: How often something of the controller's own is garbled, for each object thrown.
 _GARBLED = 0.03
 _ROUNDS_BEFORE = 2
