@@ -35,8 +35,8 @@ ROWS = {
     "3.8 pods": "test_3_8_pods_that_no_pool_may_serve_get_no_node_and_keep_none_from_others",
     "3.8 no webhook": "test_3_8_no_webhook_is_asked_about_pods",
     "8.2 cluster.yaml": "test_8_2_a_key_that_is_given_twice_is_a_fault_as_kubectl_has_it",
-    "8.2 helm upgrade, endpoint in quotes": "test_8_2_an_endpoint_in_literal_quotes_keeps_the_process_from_"
-    "starting_and_is_named",
+    "8.2 helm upgrade, endpoint in quotes": "test_8_2_an_endpoint_in_literal_quotes_is_named_and_"
+    "the_cluster_s_own_holds",
     "8.2 helm upgrade, values of old charts": OLD_CHARTS,
     "8.2 helm upgrade, kinds not installed": "test_a_kind_that_is_not_served_stops_nothing",
     "8.2 kubectl create deployment": "test_8_2_ten_replicas_without_requests_need_no_more_than_one_node",

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.app.process import environment, leads, lines, refused, settings
+from tests.app.process import leads, lines
 from tests.app.test_settings import TABLE
 
 pytestmark = pytest.mark.cluster
@@ -94,15 +94,19 @@ def test_3_1_the_logging_configuration_is_checked_and_other_config_maps_are_not(
     assert asked(api, namespace, bad, "some-others") == ("", ())
 
 
-def test_8_2_an_endpoint_in_literal_quotes_keeps_the_process_from_starting_and_is_named(
-    control_plane, aws, namespace, api
-):
-    api.create(settings(namespace, **{"aws.clusterEndpoint": '"https://a.example"'}))
+def test_8_2_an_endpoint_in_literal_quotes_is_named_and_the_cluster_s_own_holds(replicas, api, namespace):
+    """Karpenter stops; a process that data stops would never start again."""
+    path = f"{CONFIG_MAPS.format(namespace)}/karpenter-global-settings"
+    api.patch(path, {"data": {"aws.clusterEndpoint": '"https://a.example"'}})
 
-    line = refused(environment(control_plane, aws, namespace))
+    process = replicas("first")
+    leads(api, namespace, "first")
 
-    assert "aws.clusterEndpoint='\"https://a.example\"'" in line
-    assert "hint:" in line
+    line = next(each for each in lines(process) if each.get("key") == "aws.clusterEndpoint")
+    assert line["level"] == "ERROR"
+    assert "aws.clusterEndpoint='\"https://a.example\"'" in line["message"]
+    assert "hint:" in line["message"]
+    assert "the default holds until it is corrected" in line["message"]
 
 
 def test_8_3_8_4_values_of_old_charts_are_ignored_aloud_and_the_endpoint_is_found_out(
