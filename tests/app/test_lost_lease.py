@@ -6,7 +6,8 @@ import pytest
 import structlog
 
 from nodeless.app.cluster import Cluster
-from nodeless.app.hands import Hands, NotLeadingError
+from nodeless.app.hands import Hands
+from nodeless.app.leadership import Leadership, NotLeadingError
 from nodeless.app.metrics import Metrics
 from nodeless.cloud.aws import AwsProvider
 from nodeless.model.instructions import DeletePod, EvictPod, TerminateEverything
@@ -16,7 +17,7 @@ from tests.app.world import AWS_SETTINGS, StrictRecorder
 pytestmark = pytest.mark.cluster
 
 
-class LeadingUntil:
+class LeadingUntil(Leadership):
     """A lease that is lost once a condition holds, and does not come back."""
 
     def __init__(self, condition):

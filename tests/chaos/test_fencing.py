@@ -13,7 +13,7 @@ from tests.app.process import lease_path
 from tests.chaos.link import Link
 from tests.chaos.world import World
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
 #: Calls to AWS that change something begin with one of these.
 CHANGING = ("Create", "Terminate", "Run", "Delete", "Modify", "Put")
@@ -93,3 +93,25 @@ def test_a_leader_that_was_suspended_beyond_its_lease_does_not_go_on(world: Worl
             assert len(world.claims()) == len(world.aws.instances()) == 1
             second.check()
     world.story.append(f"a leader suspended {place}")
+
+
+def test_a_leader_that_was_suspended_between_two_tries_of_a_call_does_not_try_again(world: World) -> None:
+    arn, key = own_credentials(world.aws, "first")
+    refused = {"code": "InternalError", "status": 500}
+    world.aws.set_faults(errors={"CreateLaunchTemplate": refused})
+    with world.leaders(name="first", deadly=False, LEADER_ELECT="true", **key) as first:
+        leads(world, "first")
+        world.pools()
+        world.until(lambda: changes(world.aws, arn), "the first to try")
+        os.kill(first.pid, signal.SIGSTOP)
+        world.aws.set_faults()
+        with world.leaders(name="second", deadly=False, LEADER_ELECT="true") as second:
+            since = leads(world, "second")
+            world.deploy("web", 1, cpu="1100m")
+            world.runs(web=1)
+            os.kill(first.pid, signal.SIGCONT)
+            world.until(lambda: first.process.poll() is not None, "the first to end by itself", 60)
+            assert first.process.poll() == 2
+            assert not [each for each in changes(world.aws, arn) if each[0] > since]
+            second.check()
+    world.story.append("a leader suspended between two tries")

@@ -32,11 +32,11 @@ from nodeless.app.disruption_loop import DisruptionLoop
 from nodeless.app.drift_loop import DriftLoop
 from nodeless.app.failpoints import Failpoint, pass_by
 from nodeless.app.guard import GUARD_NAME
-from nodeless.app.hands import Hands, NotLeadingError
+from nodeless.app.hands import Hands
 from nodeless.app.interpreter import answer_while_computing, settle
 from nodeless.app.interruption import InterruptionLoop
 from nodeless.app.launcher import Launcher
-from nodeless.app.leadership import LEASE_NAME, Leadership
+from nodeless.app.leadership import LEASE_NAME, Leadership, NotLeadingError
 from nodeless.app.live_logging import LiveLogging
 from nodeless.app.live_settings import Faults, LiveSettings, read_global_settings
 from nodeless.app.lives import Lives
@@ -235,6 +235,7 @@ class Controller:
             on_call=self._metrics.show_call,
             on_batch=self._metrics.show_batch,
             ask_version=None if by_eks else lambda: server_version(self._client),
+            assert_allowed=None if leadership is None else leadership.assert_leading,
         )
         settings.listen(lambda current: aws.use(aws_settings(current, *told)))
         cloud = measured(aws, self._metrics)

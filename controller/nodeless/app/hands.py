@@ -22,7 +22,6 @@ from nodeless.app.instances import Instances
 from nodeless.app.leadership import Leadership
 from nodeless.app.logs import logger
 from nodeless.app.metrics import Metrics
-from nodeless.app.quarantine import ProcessMustEnd
 from nodeless.app.recorder import Recorder
 from nodeless.app.surges import Surges
 from nodeless.cloud import CloudProvider
@@ -34,10 +33,6 @@ from nodeless.model.labels import CAPACITY_TYPE, TEARDOWN_FINALIZER
 from nodeless.model.nodes import Claim, Node
 from nodeless.watch import ApiClient, ApiError
 from nodeless.watch.decoding import decode_node_document
-
-
-class NotLeadingError(ProcessMustEnd):
-    """The lease is not held any more: nothing may be done."""
 
 
 class Hands:
@@ -109,8 +104,8 @@ class Hands:
 
     def assert_leading(self) -> None:
         """Raises NotLeadingError when the lease is not held."""
-        if self._leadership is not None and not self._leadership.leading:
-            raise NotLeadingError
+        if self._leadership is not None:
+            self._leadership.assert_leading()
 
     async def _carry_out(self, instruction: do.Instruction) -> None:  # noqa: PLR0912 - a branch a kind
         match instruction:

@@ -18,6 +18,7 @@ from typing import Any
 
 import structlog
 
+from nodeless.model.quarantine import ProcessMustEnd
 from nodeless.watch import ApiClient, ApiError, ApiUnavailable
 
 LEASE_NAME = "karpenter-leader-election"
@@ -30,6 +31,10 @@ _LONGEST_LEASE, _MOST_TRANSITIONS = 60, 2**31 - 1
 #: A request without an answer for so long is joined by another one.
 _HEDGE_SECONDS = 4.0
 _READ_SECONDS = 4.0
+
+
+class NotLeadingError(ProcessMustEnd):
+    """The lease is not held any more: nothing may be done."""
 
 
 class Leadership:
@@ -52,6 +57,11 @@ class Leadership:
     def leading(self) -> bool:
         """Whether acting is allowed at this very moment."""
         return self._left() > 0
+
+    def assert_leading(self) -> None:
+        """From any thread: raises NotLeadingError when the lease is not held."""
+        if not self.leading:
+            raise NotLeadingError
 
     def _left(self) -> float:
         """Seconds until acting must stop unless the lease is renewed."""

@@ -77,6 +77,7 @@ class AwsProvider:
 
     With `reads_only` nothing is made in AWS by looking: instance profiles of roles are named, not made.
     `ask_version` tells the cluster's Kubernetes version (`1.29`) where EKS is not to be asked for it.
+    `assert_allowed` raises when no request may be sent to AWS any more, as AwsSession has it.
     """
 
     def __init__(
@@ -89,9 +90,10 @@ class AwsProvider:
         *,
         reads_only: bool = False,
         ask_version: Callable[[], Awaitable[str]] | None = None,
+        assert_allowed: Callable[[], None] | None = None,
     ) -> None:
         self._log = log if log is not None else structlog.get_logger("aws")
-        self._session = AwsSession(settings.region, on_call)
+        self._session = AwsSession(settings.region, on_call, assert_allowed)
         self._cluster = ClusterFacts(self._session, settings, clock, ask_version)
         self._shifts = ZonalShifts(self._session, self._cluster, clock, self._log)
         self._subnets = Subnets(self._session, clock, self._shifts.closed)

@@ -47,10 +47,20 @@ _STARTED = "nodeless_started"
 
 
 class AwsSession:
-    """Clients by service name, made when first used; safe to use from any thread."""
+    """Clients by service name, made when first used; safe to use from any thread.
 
-    def __init__(self, region: str = "", on_call: CallObserver | None = None) -> None:
+    `assert_allowed` is called before each request, a retry too, in the thread that is about to send it; what
+    it raises comes to the caller in place of an answer.
+    """
+
+    def __init__(
+        self,
+        region: str = "",
+        on_call: CallObserver | None = None,
+        assert_allowed: Callable[[], None] | None = None,
+    ) -> None:
         self._on_call = on_call
+        self._assert_allowed = assert_allowed
         core = botocore.session.get_session()
         core.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=read_time)
         # Of every client that the session makes, also of those that fetch credentials.
@@ -97,6 +107,8 @@ class AwsSession:
         except BotoCoreError as error:
             raise translate(error, service, "CreateClient", "") from error
         self._throttling.watch(client)
+        if self._assert_allowed is not None:
+            _fence(client, self._assert_allowed)
         if self._on_call is not None:
             _observe(client, service, self._on_call)
         return client
@@ -158,6 +170,15 @@ class AwsSession:
             for client in self._clients.values():
                 client.close()
             self._clients.clear()
+
+
+def _fence(client: Any, assert_allowed: Callable[[], None]) -> None:
+    """Have a client send nothing that is not allowed at that very moment."""
+
+    def about_to_send(**_: Any) -> None:
+        assert_allowed()
+
+    client.meta.events.register_first("before-send", about_to_send)
 
 
 def _observe(client: Any, service: str, on_call: CallObserver) -> None:
