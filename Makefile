@@ -29,10 +29,10 @@ test: setup ## run every test (ARGS are handed to pytest)
 	@bash .ci/test $(PYTHON) $(ARGS)
 
 unit: $(STAMP) ## run the tests that need no control plane: only the locked dependencies
-	@$(PYTHON) -m pytest -q -n logical --maxprocesses 4 --dist loadfile -m "not cluster and not environment" $(ARGS)
+	@$(PYTHON) -m pytest -q -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder -m "not cluster and not environment" $(ARGS)
 
 cluster: setup ## run the tests that need a control plane, and no more
-	@$(PYTHON) -m pytest -n logical --maxprocesses 4 --dist loadfile -m "cluster and not environment" $(ARGS)
+	@$(PYTHON) -m pytest -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder -m "cluster and not environment" $(ARGS)
 
 environment: setup ## run the tests of the whole environment on this machine
 	@$(PYTHON) -m pytest -m environment $(ARGS)

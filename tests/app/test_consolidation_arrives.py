@@ -22,6 +22,8 @@ from tests.disruption.test_validating import NODES, ON_DEMAND_ONLY, POOLS, a_clu
 from tests.disruption.world import a_node_pool, cluster, node_of, on
 from tests.solve.factories import NOW, instance_type
 
+pytestmark = pytest.mark.long
+
 SCORES = st.sampled_from([emptiest_first, fullest_first])
 
 

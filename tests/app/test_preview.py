@@ -20,6 +20,8 @@ from tests.app.process import settings
 from tests.app.world import DISCOVERY, POOLS
 from tests.components.recorder import Recorder, ensure_event_loop, run
 
+pytestmark = pytest.mark.long
+
 ROOMY = [{"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["m5.large", "m5.xlarge"]}]
 LARGER = [{"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["m5.xlarge"]}]
 ON_DEMAND = {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand"]}

@@ -7,7 +7,7 @@ import pytest
 from nodeless.app.settings import GlobalSettings
 from tests.app.world import CLAIMS, CLUSTER, NODES, a_pod, a_provisioner, a_template
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
 ILL = {"type": "AcceleratedHardwareReady", "status": "False", "reason": "NvidiaXID13Error"}
 WELL = {"type": "AcceleratedHardwareReady", "status": "True", "reason": "NvidiaReady"}

@@ -14,7 +14,7 @@ from nodeless.app.failpoints import boundaries
 from tests.chaos.story import whole_life
 from tests.chaos.world import DEATHS, World
 
-pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600 * DEATHS)]
+pytestmark = [pytest.mark.cluster, pytest.mark.long, pytest.mark.timeout(600 * DEATHS)]
 
 
 def test_a_leader_killed_at_every_boundary_of_every_instruction_loses_nothing(world: World) -> None:

@@ -20,7 +20,7 @@ from tests.chaos.link import Link
 from tests.chaos.poison import READER, STEP, WRITER, objects
 from tests.chaos.world import Lives, World
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
 #: More than half of an m5.large, so that each pod needs a node of its own or half of a larger one.
 CPU = "1100m"

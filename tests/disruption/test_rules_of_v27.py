@@ -8,6 +8,8 @@ from tests.disruption.rules_of_v27 import consolidate
 from tests.disruption.world import a_budget, a_provisioner, cluster, node_of, on, only_move
 from tests.solve.factories import FAMILY, NOW
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize(
     ("seed", "name"), list(enumerate(CLUSTERS)), ids=[name.replace(" ", "-") for name in CLUSTERS]

@@ -22,7 +22,7 @@ from infra.local.pulumi import ResourceStep, Stack, StackFailed
 from infra.local.pulumi.faults import FirstAttempts
 from tests.local_pulumi.ready_pods import ReadyPods
 
-pytestmark = pytest.mark.cluster
+pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
 #: A controller on nodes, where it may get its role by EKS Pod Identity as well.
 ON_NODES = {
