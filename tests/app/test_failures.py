@@ -51,10 +51,8 @@ def test_a_pool_that_an_edit_makes_invalid_keeps_its_nodes_and_works_again_once_
         # An empty node of a pool without readable rules stays; a new pod is told what is wrong.
         await asyncio.to_thread(rig.api.delete, f"/api/v1/namespaces/{namespace}/pods/web", grace_seconds=0)
         await rig.create(a_pod("big", namespace, cpu="3"))
-        refusal = await rig.event(namespace, "big", "FailedScheduling")
-        while "mutually exclusive" not in refusal["message"] and "consolidation" not in refusal["message"]:
-            events = await asyncio.to_thread(rig.api.events, namespace, "big")
-            refusal = next((e for e in events if "Provisioner/default" in e["message"]), refusal)
+        refusal = await rig.event(namespace, "big", "FailedScheduling", "Provisioner/default")
+        assert "mutually exclusive" in refusal["message"] or "consolidation" in refusal["message"]
         assert rig.api.get(f"{NODES}/{node}")["metadata"].get("deletionTimestamp") is None
         corrected = {"spec": {"ttlSecondsAfterEmpty": 3600, "consolidation": None}}
         await asyncio.to_thread(rig.api.patch, f"{POOLS}/default", corrected)
@@ -89,7 +87,7 @@ def test_a_missing_security_group_is_told_to_pod_pool_and_template_and_cured_by_
 
     async def scenario(rig, namespace):
         await rig.create(a_template(), a_provisioner(), a_pod("web", namespace))
-        refusal = await rig.event(namespace, "web", "FailedScheduling")
+        refusal = await rig.event(namespace, "web", "FailedScheduling", "security group")
         await rig.event("default", "default", "NotReady")
         pod = f"/api/v1/namespaces/{namespace}/pods/web"
         for path in (pod, f"{POOLS}/default", f"{TEMPLATES}/default"):
@@ -112,7 +110,7 @@ def test_mc_02_sold_out_capacity_is_told_to_the_pod_and_had_once_it_is_there(sce
         await rig.create(a_template(), a_provisioner(), a_pod("web", namespace))
         event = await rig.event(namespace, "web", "InsufficientCapacity")
         assert "other capacity is being planned" in event["message"]
-        assert await rig.event(namespace, "web", "FailedScheduling")
+        assert await rig.event(namespace, "web", "FailedScheduling", "Provisioner/default")
         await rig.until(lambda: rig.api.list(CLAIMS), lambda claims: not claims)
         assert not rig.provisioning._planned
         assert not rig.cluster.snapshot.nominations

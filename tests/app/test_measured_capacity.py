@@ -78,8 +78,9 @@ def test_a_pod_that_the_disks_of_new_nodes_do_not_hold_is_told_so_after_one_node
             a_pod("large", namespace, **{"containers": [asking_for("12Gi")]}),
         )
         await rig.running(namespace, "small")
-        event = await rig.event(namespace, "large", "FailedScheduling", "ephemeral-storage")
-        assert "12Gi requested" in event["message"]
+        # kube-scheduler names the resource too, but not how much of it was asked for.
+        event = await rig.event(namespace, "large", "FailedScheduling", "12Gi requested")
+        assert "ephemeral-storage" in event["message"]
         assert len(rig.network.instances()) == 1
         # What fits into the disk that was seen still gets a node.
         await rig.create(
