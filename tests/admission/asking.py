@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any
 
 from infra.local.kubernetes_api import KubernetesApi
@@ -16,26 +18,39 @@ class Verdict:
     refusal: str
     warnings: tuple[str, ...]
     stored: dict[str, Any]
+    status: int = HTTPStatus.OK
+
+    @property
+    def about_the_object(self) -> bool:
+        """Whether it would be the same at another time."""
+        passing = {HTTPStatus.CONFLICT, HTTPStatus.TOO_MANY_REQUESTS}
+        return self.status < HTTPStatus.INTERNAL_SERVER_ERROR and self.status not in passing
 
     @property
     def told(self) -> str:
         return "\n".join([self.refusal, *self.warnings])
 
 
-#: The webhook's time is up on a slow machine: no verdict. What fails each time is one.
-_TRIES = 4
+#: A webhook that did not answer, an API server that is busy, a name that is not free yet: no verdict on the
+#: object. What comes each time is one.
+_PAUSES = (0.2, 0.5, 1.0, 2.0)
 
 
 def asked_to_create(api: KubernetesApi, manifest: dict[str, Any], *, dry_run: bool = True) -> Verdict:
     """The verdict on a new object, unknown fields refused as kubectl has it."""
     query = {"fieldValidation": "Strict", "dryRun": "All" if dry_run else None}
     path = KIND_OF_NAME[manifest["kind"]].path()
-    verdict = Verdict("not asked", (), {})
-    for _ in range(_TRIES):
+
+    def ask() -> Verdict:
         answer = api.connection.exchange("POST", path, body=manifest, query=query)
-        verdict = _verdict(answer.status, answer.content, answer.warnings)
-        if "context deadline exceeded" not in verdict.refusal:
+        return _verdict(answer.status, answer.content, answer.warnings)
+
+    verdict = ask()
+    for pause in _PAUSES:
+        if verdict.about_the_object:
             break
+        time.sleep(pause)
+        verdict = ask()
     return verdict
 
 
@@ -58,4 +73,4 @@ def _verdict(status: int, content: Any, warnings: tuple[str, ...]) -> Verdict:
     if status < 400:
         return Verdict("", warnings, content)
     message = content.get("message", "") if isinstance(content, dict) else str(content)
-    return Verdict(f"{status}: {message}", warnings, {})
+    return Verdict(f"{status}: {message}", warnings, {}, status)
