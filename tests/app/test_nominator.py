@@ -28,6 +28,8 @@ class ApiServer:
     def __init__(self, cluster, version="v1.36.3", refusal=None):
         self.cluster, self.version, self.refusal = cluster, version, refusal
         self.asked, self.told = [], False
+        #: Names of pods of which nothing is heard by the watch yet.
+        self.held = set()
 
     async def get(self, _path):
         self.told = True
@@ -39,6 +41,8 @@ class ApiServer:
         assert query == {"fieldManager": "nodeless"}
         if self.refusal is not None:
             raise self.refusal
+        while name in self.held:  # noqa: ASYNC110 - a test says when
+            await asyncio.sleep(0.01)
         pod = self.cluster.snapshot.pods[f"default/{name}"]
         assert body["metadata"] == {"uid": pod.uid}
         seen = replace(pod, expected_node_name=body["status"]["nominatedNodeName"] or "")
@@ -124,6 +128,58 @@ def test_the_last_node_that_pods_wait_for_is_opened_when_the_others_pods_are_bou
             nominator.expect([other], {other.key: last})
             await until(lambda: last in told)
             assert api.asked == []
+
+    asyncio.run(scenario())
+
+
+def test_nodes_that_are_ready_open_together():
+    """The first that opens makes kube-scheduler try all pods, and take back what the others' pods got."""
+
+    async def scenario():
+        async with nominating() as (cluster, api, nominator, told):
+            api.held = {"web-b"}
+            nominator.expect(two_nodes(cluster), PLACES)
+            await until(lambda: len(api.asked) == 2)
+            claim, node = cluster.snapshot.claims["a"], cluster.snapshot.nodes["node-a"]
+            assert nominator._settled("default/web-a", "node-a")
+            assert nominator.awaits(claim, node)
+            assert told == []
+            api.held.clear()
+            await until(lambda: set(told) == {"a", "b"})
+            assert not nominator.awaits(claim, node)
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("what", ["gone", "lost", "bound"])
+def test_a_ready_node_waits_for_no_node_that_is_gone_or_needed_no_more(what):
+    async def scenario():
+        async with nominating() as (cluster, api, nominator, told):
+            api.held = {"web-b"}
+            nominator.expect(two_nodes(cluster), PLACES)
+            await until(
+                lambda: len(api.asked) == 2 and cluster.snapshot.pods["default/web-a"].expected_node_name
+            )
+            assert told == []
+            if what == "gone":
+                cluster.handle(events.NodeGone("node-b"))
+            elif what == "lost":
+                cluster.handle(events.NodeSeen(replace(cluster.snapshot.nodes["node-b"], ready=False)))
+            else:
+                pod = cluster.snapshot.pods["default/web-b"]
+                cluster.handle(events.PodSeen(replace(pod, node_name="elsewhere")))
+            await until(lambda: "a" in told)
+
+    asyncio.run(scenario())
+
+
+def test_a_ready_node_waits_for_another_one_a_moment_only():
+    async def scenario():
+        async with nominating() as (cluster, api, nominator, told):
+            api.held = {"web-b"}
+            nominator.expect(two_nodes(cluster), PLACES)
+            await until(lambda: told == ["a"])
+            assert nominator._incomplete == {"node-b"}
 
     asyncio.run(scenario())
 

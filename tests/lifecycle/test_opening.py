@@ -51,16 +51,21 @@ def test_a_node_stays_closed_while_pods_are_to_be_nominated_to_it(fields, closed
     assert taints_written(registered(**fields)) == ([] if closed else [(NOT_READY,)])
 
 
+def test_a_ready_node_that_is_kept_closed_evicts_no_more_so_that_it_opens_in_one_write():
+    waiting = {"expects_pods": True, "awaits_nominations": True}
+    assert taints_written(registered(UNREGISTERED, **waiting)) == [(CLOSED, NOT_READY)]
+    assert step(registered(UNREGISTERED, **waiting), NOW + 1).again_at == NOW + 1 + LOOK_AGAIN
+    assert taints_written(joining(NOT_READY, **waiting)) == [(CLOSED, NOT_READY)]
+
+
 @pytest.mark.parametrize(("fields", "closed"), WAYS)
 def test_no_pod_is_bound_to_a_ready_node_by_the_write_that_ends_evictions_there(fields, closed):
     """Who hears of the pod before it hears of that write evicts the pod."""
     (joined,) = taints_written(joining(NOT_READY, **fields))
-    if closed:
-        assert joined == (UNREGISTERED, NOT_READY)
-    elif fields.get("ready", True):
+    if fields.get("ready", True):
         assert joined == (CLOSED, NOT_READY)
     else:
-        assert joined == (NOT_READY,)
+        assert joined == ((UNREGISTERED, NOT_READY) if closed else (NOT_READY,))
 
 
 def test_daemons_that_tolerate_the_taint_as_it_comes_may_make_a_closed_node_ready():

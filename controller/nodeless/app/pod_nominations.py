@@ -10,7 +10,9 @@ is there and Ready, and until then the node keeps the taint `karpenter.sh/unregi
 (`lifecycle.opening`). kube-scheduler takes a nomination back whenever it tries a pod in vain, and it tries
 all that wait as each node comes up. So nominations for a closed node are written in a calm moment, in which
 no pod that waits has changed for a while, and the node is opened in the next; what is taken back
-nevertheless is written again.
+nevertheless is written again. Each node that is opened makes kube-scheduler try all that wait, also those
+that are nominated to nodes which are still closed. So nodes that get ready at about the same time wait for
+each other, and open together.
 
 A nomination is ours when the API server says that we wrote it last (`Pod.expected_node_name`); those of
 others, preemption's above all, are left alone. Nothing is kept but on the objects: a new leader finds its
@@ -51,6 +53,8 @@ _ECHO_SECONDS = 2.0
 #: and seconds from a closed node's readiness after which nothing is written, or waited for, any more.
 _CALM_SECONDS = 0.15
 _LONGEST_UNREST, _LONGEST_CLOSED = 2.0, 5.0
+#: Seconds from a closed node's readiness for which it waits for others that are ready, too.
+_LONGEST_TOGETHER = 1.5
 #: Seconds after which a pod that kube-scheduler does not bind to an open node is nominated there no more.
 _DEADLINE = 60.0
 #: How often a nomination that was taken back is written again; from the fourth time on, each second.
@@ -94,6 +98,8 @@ class PodNominator:
         self._active_at = 0.0
         #: By name of a closed node: since when it is ready.
         self._ready_since: dict[str, float] = {}
+        #: Of them those to which a pod is still to be nominated.
+        self._incomplete: set[str] = set()
         #: Places that are looked at again in a calm moment.
         self._to_complete: set[str] = set()
         self._on_complete: Callable[[str], None] = _ignore
@@ -120,6 +126,8 @@ class PodNominator:
                 self._places[pod.key] = (pod.uid, places.get(pod.key, ""))
                 self._pods.setdefault(places.get(pod.key, ""), set()).add(pod.key)
                 self._queue.add(pod.key)
+        for name in self._ready_since:
+            self._begin(name)
         self._open_the_last()
 
     def expects(self, claim: Claim) -> bool:
@@ -130,8 +138,11 @@ class PodNominator:
         """Whether a pod that is expected on a claim's node is not nominated there yet."""
         if self._closed_for(node) > _LONGEST_CLOSED:
             return False
-        unsettled = any(not self._settled(key, node.name) for key in self._of(claim))
-        return unsettled or (bool(self._of(claim)) and self._unrest(node) > 0)
+        return self._unsettled(claim, node) or (bool(self._of(claim)) and self._rest_in(node) > 0)
+
+    def _unsettled(self, claim: Claim, node: Node) -> bool:
+        """Whether a pod is still to be nominated to a claim's node."""
+        return any(not self._settled(key, node.name) for key in self._of(claim))
 
     def _closed_for(self, node: Node) -> float:
         """For how many seconds a node has been ready and closed."""
@@ -143,6 +154,28 @@ class PodNominator:
         if not is_closed(node) or self._closed_for(node) > _LONGEST_UNREST:
             return 0.0
         return max(self._active_at + _CALM_SECONDS - time.monotonic(), 0.0)
+
+    def _rest_in(self, node: Node) -> float:
+        """Seconds until a node whose pods are all nominated may be opened, unless somebody tells before."""
+        together = 0.0
+        if self._incomplete and node.name in self._ready_since:
+            together = max(_LONGEST_TOGETHER - self._closed_for(node), 0.0)
+        return max(together, self._unrest(node))
+
+    def _begin(self, name: str) -> None:
+        """Have a node that is ready be waited for by the others, if pods are to be nominated to it."""
+        snapshot = self._cluster.snapshot
+        node = snapshot.nodes.get(name)
+        claim = snapshot.claim_of(node) if node is not None else None
+        if node is not None and claim is not None and self.expects(claim) and self._unsettled(claim, node):
+            self._incomplete.add(name)
+
+    def _completed(self, name: str) -> None:
+        """A node is not waited for any more: once there is none, those that have waited are looked at."""
+        if name in self._incomplete:
+            self._incomplete.discard(name)
+            for other in tuple(self._ready_since) if not self._incomplete else ():
+                self._complete(other)
 
     def _of(self, claim: Claim) -> set[str]:
         node = self._cluster.snapshot.node_of(claim)
@@ -199,13 +232,19 @@ class PodNominator:
                 self._drop(key)
             case events.NodeSeen(node) if _opens_or_closes(before.nodes.get(node.name), node):
                 if node.ready and is_closed(node):
-                    self._ready_since.setdefault(node.name, time.monotonic())
+                    if node.name not in self._ready_since:
+                        self._ready_since[node.name] = time.monotonic()
+                        self._begin(node.name)
                 else:
-                    self._ready_since.pop(node.name, None)
+                    self._forget_node(node.name)
                 self._look_at(after, node)
             case events.NodeGone(name) if name in before.nodes:
-                self._ready_since.pop(name, None)
+                self._forget_node(name)
                 self._look_at(before, before.nodes[name])
+
+    def _forget_node(self, name: str) -> None:
+        self._ready_since.pop(name, None)
+        self._completed(name)
 
     def _is_echo(self, pod: Pod) -> bool:
         """Whether a pod comes back as we wrote it."""
@@ -375,11 +414,13 @@ class PodNominator:
         claim = snapshot.claim_of(node) if node is not None else None
         if node is None or claim is None or not is_closed(node):
             return
+        if not self._unsettled(claim, node):
+            self._completed(node.name)
         if not self.expects(claim) or not self.awaits(claim, node):
             self._on_complete(claim.name)
-        elif place not in self._to_complete and (unrest := self._unrest(node)):
+        elif place not in self._to_complete and (rest := self._rest_in(node)):
             self._to_complete.add(place)
-            asyncio.get_running_loop().call_later(unrest, self._complete, place)
+            asyncio.get_running_loop().call_later(rest, self._complete, place)
 
 
 def _waits(pod: Pod) -> bool:

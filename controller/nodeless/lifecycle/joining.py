@@ -145,8 +145,8 @@ def step_registration(view: ClaimView, now: float) -> Step:
 
 
 def _registered_taints(claim: Claim, node: Node, *, closed: bool) -> tuple[Taint, ...]:
-    """The node's taints, and the claim's that it lacks; `closed` keeps the unregistered one."""
-    kept = node.taints if closed else next_taints(node)
+    """The node's taints, and the claim's that it lacks; `closed` keeps pods off."""
+    kept = next_taints(node, closed=closed)
     if node.labels.get(DO_NOT_SYNC_TAINTS) == "true":
         return kept
     wanted = (*claim.taints, *claim.startup_taints)

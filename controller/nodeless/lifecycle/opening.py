@@ -8,8 +8,9 @@ not get ready is opened all the same after a minute.
 A node that is ready is opened in two steps. The taint comes with the effect NoExecute, and the controller
 manager evicts at once what it sees on a node that still has such a taint. It hears of nodes and of pods by
 two watches: where the taint comes off a ready node and kube-scheduler binds a pod in the next moment, it may
-hear of the pod first. So the effect becomes NoSchedule first, which keeps pods off, but evicts none. Not
-sooner: a DaemonSet may tolerate the taint as it comes, and be what makes the node ready.
+hear of the pod first. So the effect becomes NoSchedule first, which keeps pods off, but evicts none: as soon
+as the node is ready, so that nodes which have waited for each other open in one write each. Not sooner: a
+DaemonSet may tolerate the taint as it comes, and be what makes the node ready.
 """
 
 from dataclasses import replace
@@ -41,32 +42,32 @@ def step_opening(view: ClaimView, now: float) -> Step:
     if node is None or not node.registered or not is_closed(node):
         return Step()
     until = closed_until(view, now)
-    if until is not None:
-        return Step((), min(until, now + LOOK_AGAIN) if node.ready else until)
-    stage = "narrowed node" if _evicts(node) and node.ready else "opened node"
-    return Step((UpdateNode(cause_of(view.claim), node.name, taints=next_taints(node), stage=stage),))
+    taints = next_taints(node, closed=until is not None)
+    again = None if until is None else min(until, now + LOOK_AGAIN) if node.ready else until
+    if taints == node.taints:
+        return Step((), again)
+    stage = "narrowed node" if any(map(_is_ours, taints)) else "opened node"
+    return Step((UpdateNode(cause_of(view.claim), node.name, taints=taints, stage=stage),), again)
 
 
 def is_closed(node: Node) -> bool:
-    return any(taint.key == UNREGISTERED_TAINT for taint in node.taints)
+    return any(map(_is_ours, node.taints))
 
 
-def next_taints(node: Node) -> tuple[Taint, ...]:
-    """The taints of a node that may be opened, one step on: its own one evicts no more, or is gone."""
-    if not (_evicts(node) and node.ready):
-        return opened(node.taints)
+def next_taints(node: Node, *, closed: bool) -> tuple[Taint, ...]:
+    """A node's taints one step on: our own one evicts no more, or is gone; `closed` keeps pods off."""
+    evicts = any(_is_ours(taint) and taint.effect == TaintEffect.NO_EXECUTE for taint in node.taints)
+    if not (evicts and node.ready):
+        return node.taints if closed else opened(node.taints)
     return tuple(
-        replace(taint, effect=TaintEffect.NO_SCHEDULE) if taint.key == UNREGISTERED_TAINT else taint
-        for taint in node.taints
+        replace(taint, effect=TaintEffect.NO_SCHEDULE) if _is_ours(taint) else taint for taint in node.taints
     )
 
 
 def opened(taints: tuple[Taint, ...]) -> tuple[Taint, ...]:
     """The taints without the one that keeps pods off a node which is not registered."""
-    return tuple(taint for taint in taints if taint.key != UNREGISTERED_TAINT)
+    return tuple(taint for taint in taints if not _is_ours(taint))
 
 
-def _evicts(node: Node) -> bool:
-    return any(
-        taint.key == UNREGISTERED_TAINT and taint.effect == TaintEffect.NO_EXECUTE for taint in node.taints
-    )
+def _is_ours(taint: Taint) -> bool:
+    return taint.key == UNREGISTERED_TAINT
