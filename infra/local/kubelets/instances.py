@@ -92,21 +92,26 @@ class Instances:
         self._tasks = Tasks()
 
     async def run(self) -> None:
-        """Follow the instances for ever; the pause grows with the size of the answer, not with an outage."""
+        """Follow the instances for ever; the pause grows with the size of the answer, not with an outage.
+
+        Machines are launched in bursts: who has just seen a new one looks again soon.
+        """
         clock = asyncio.get_running_loop().time
         while True:
             begun = clock()
             pause = _POLL_SECONDS
             try:
-                await self._poll()
-                pause = min(max(pause, _PAUSE * (clock() - begun)), _LONGEST_PAUSE)
+                if not await self._poll():
+                    pause = min(max(pause, _PAUSE * (clock() - begun)), _LONGEST_PAUSE)
             except _FAILURES as error:
                 log.warning("DescribeInstances: %s", error)
             except (ApiError, OSError, HTTPException, ValueError) as error:
                 log.warning("following instances: %s", error)
             await asyncio.sleep(pause)
 
-    async def _poll(self) -> None:
+    async def _poll(self) -> bool:
+        """Look once; whether there are new instances."""
+        known_before = len(self._seen)
         current = {instance.id: instance for instance in await self._cloud.instances()}
         for instance in current.values():
             known = self._seen.get(instance.id)
@@ -115,6 +120,7 @@ class Instances:
                 self._boots[instance.id] = self._tasks.start(self._boot(instance), f"boot of {instance.id}")
             elif known.state != instance.state and instance.id in self._joined:
                 self._follow_state(instance)
+        new = len(self._seen) > known_before
         for instance_id in [each for each in self._seen if each not in current]:
             if await self._cloud.terminated(instance_id):
                 instance = self._seen.pop(instance_id)
@@ -126,6 +132,7 @@ class Instances:
                 self._reboots[instance_id] = number
                 work = self._reboot(rebooted, name, number)
                 self._boots[instance_id] = self._tasks.start(work, f"reboot of {instance_id}")
+        return new
 
     async def _reboot(self, instance: Instance, name: str, number: int) -> None:
         """Down and up again; a boot fault keeps it down for longer, or for ever."""
