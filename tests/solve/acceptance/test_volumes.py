@@ -234,6 +234,18 @@ def test_vo_07_a_node_that_has_a_shared_volume_attached_takes_more_of_its_pods(t
     assert len(result.new_nodes) == (0 if taken else 1)
 
 
+@pytest.mark.parametrize("packing", [FEWEST_NODES, LOWEST_PRICE])
+@pytest.mark.parametrize("there", [False, True], ids=["new-nodes", "a-node-that-is-there"])
+def test_vo_07_pods_of_every_size_that_share_a_claim_attach_it_once(there, packing):
+    """They differ in what they ask for, so that one kind of them finds what another has attached."""
+    sizes = [pods(2, cpu, name=f"of-{cpu}", claims=("shared",)) for cpu in ("100m", "300m", "700m")]
+    standing = [node("there", cpu="8"), CsiNode("there", ((EBS, 1),))] if there else []
+    things = (bound("shared"), storage_class(), standing)
+    result = plan(*sizes, *things, types=(with_limit(BIG, 1),), policy=Policy(packing=packing))
+    assert len(result.placements) == (6 if there else 0)
+    assert [len(new.pods) for new in result.new_nodes] == ([] if there else [6])
+
+
 def test_vo_07_claims_of_one_name_in_two_namespaces_are_two():
     groups = [sharing(2, "shared"), sharing(2, "shared", name="theirs", namespace="other")]
     claims = [unbound("shared"), replace(unbound("shared"), namespace="other")]
