@@ -77,6 +77,7 @@ def test_as_many_pods_are_placed_as_can_be_and_the_price_is_within_the_bound(see
     known = best(seen, TYPES)
     plan = solve(seen, dict.fromkeys(seen.pools, TYPES), Policy(packing=packing), NOW)
     placed = len(plan.placements) + sum(len(new.pods) for new in plan.new_nodes)
+    assert not plan.faults
     assert placed == known.placed
     if placed == len(seen.pods):
         # Otherwise others may be left over than the program leaves, at another price.
@@ -101,6 +102,7 @@ def most_to_pay(seen, packing, least):
 
 
 IN_Z1 = {"selector": {ZONE: "z1"}}
+PORT = (HostPort("", 80, "TCP"),)
 
 
 def standing(cpu):
@@ -219,8 +221,58 @@ def test_followers_that_keep_off_each_other_get_small_nodes_where_a_limit_is_sho
     assert placed_by(seen, packing) == best(seen, TYPES).placed == number
 
 
+@pytest.mark.parametrize("packing", [FEWEST_NODES, LOWEST_PRICE])
+@pytest.mark.parametrize("last", [2, 3])
+def test_pods_that_follow_followers_get_their_places(last, packing):
+    """Each port is held once on a node, so that every pod at the end of the chain needs a node of its own."""
+    seen = snapshot(
+        [
+            *pods(3, "3", "3Gi", name="a", anti_affinity=(beside(HOSTNAME, "a"),)),
+            *pods(2, "1500m", "0", name="b", affinity=(beside(HOSTNAME, "a"),)),
+            *pods(last, "1", "14Gi", name="d", affinity=(beside(HOSTNAME, "b"),), host_ports=PORT),
+        ],
+        pool("first"),
+    )
+    assert placed_by(seen, packing) == best(seen, TYPES).placed == 7
+
+
+@pytest.mark.parametrize("packing", [FEWEST_NODES, LOWEST_PRICE])
+@pytest.mark.parametrize("cpu", ["6", "9", "12"])
+def test_what_a_limit_leaves_is_shared_so_that_the_most_pods_run(cpu, packing):
+    without_a = (beside(HOSTNAME, "a"),)
+    seen = snapshot(
+        [
+            *pods(2, "100m", "3Gi", name="a", anti_affinity=without_a),
+            *pods(2, "3", "14Gi", name="b", anti_affinity=without_a),
+            *pods(5, "100m", "0", name="c", host_ports=PORT),
+            *pods(1, "1500m", "0", name="d", anti_affinity=without_a),
+        ],
+        pool("first", limits={"cpu": cpu}),
+    )
+    assert placed_by(seen, packing) == best(seen, TYPES).placed
+
+
+@pytest.mark.parametrize("packing", [FEWEST_NODES, LOWEST_PRICE])
+def test_nodes_that_are_few_are_not_given_to_pods_that_keep_most_others_off(packing):
+    without_b = (beside(HOSTNAME, "b"),)
+    seen = snapshot(
+        [
+            *pods(4, "7900m", "14Gi", name="a", anti_affinity=without_b),
+            *pods(4, "6", "14Gi", name="b", affinity=without_b, host_ports=PORT),
+            *pods(4, "15", "1Gi", name="c", anti_affinity=without_b),
+        ],
+        [
+            pool("second", needs(ZONE, "In", "z1", "z3"), limits={"cpu": "9"}),
+            pool("first", limits={"nodes": "2"}),
+        ],
+        standing("1"),
+    )
+    assert placed_by(seen, packing) == best(seen, TYPES).placed == 5
+
+
 def placed_by(seen, packing):
     plan = solve(seen, dict.fromkeys(seen.pools, TYPES), Policy(packing=packing), NOW)
+    assert not plan.faults
     return len(plan.placements) + sum(len(new.pods) for new in plan.new_nodes)
 
 

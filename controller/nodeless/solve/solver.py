@@ -57,7 +57,7 @@ from nodeless.solve.improving.bound import lower_bound
 from nodeless.solve.improving.repacking import Packed, repack
 from nodeless.solve.improving.standing import Standing
 from nodeless.solve.meter import Meter, Shares
-from nodeless.solve.placing.floor import Floor, Site, carried_plan, floor_plan, resumed
+from nodeless.solve.placing.floor import Floor, Site, carried_plan, floor_plan, resumed, worked_out
 from nodeless.solve.placing.planned import planned
 from nodeless.solve.pods.buffers import with_placeholders
 from nodeless.solve.pods.classes import Axis, PodClass, requested_names, requests_of
@@ -200,7 +200,8 @@ def _plan_of_pods(
         meter,
         frozenset(pods for pods in classes if policy.late and not policy.late.isdisjoint(pods.pods)),
     )
-    floor = floor_plan(site)
+    laid = floor_plan(site)
+    floor = or_without(lambda: worked_out(laid, site), laid, faults)
     packed = or_without(lambda: _packed(floor, site), Packed(floor.nodes, floor.placements), faults)
     carried = carried_plan(site, floor) if policy.time_box and packed.nodes else None
     if carried is not None and price_of(carried.nodes) < price_of(packed.nodes):

@@ -120,6 +120,13 @@ class Existing:
             counts, order = look()
         return placed
 
+    def holds(self, pods: PodClass) -> Amounts:
+        """How many pods of a class each slot takes, spread and affinity apart."""
+        if not self._slots:
+            return np.zeros(0, dtype=np.int64)
+        counts: Amounts = np.where(self._lets_in(pods), how_many(self._free_for(pods), pods.requests), 0)
+        return counts
+
     def shared_with(self, pods: PodClass, others: Iterable[PodClass]) -> list[PodClass]:
         """Those of other classes that some slot would take which also takes pods of this one."""
         accepted = self.accepts(pods, grudgingly=True)

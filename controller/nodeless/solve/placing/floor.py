@@ -6,10 +6,10 @@ count the least against their pool's limits (limits make it a knapsack: the node
 may use up what two smaller ones needed), with nodes as large as they come (`fewest-nodes`), with the groups
 of those pods served first, node by node, with those pods ahead of all others, and with small pods first.
 Where limits may be why, all this is tried once more as if no limit closed a domain (`one_class.Trust`;
-dropped where one does). Who is left over even so is tried again when it is known what is bought in the end
-(`resumed`), for that may leave more of the limits. Where nodes are bought for pods that room which is
-there already would hold, the plan is made again with those first on that room: so claims that do not name
-their pods are filled as they were planned.
+dropped where one does). Where few pods wait, an integer program has the last word (`assigning`). Who is left
+over even so is tried again when it is known what is bought in the end (`resumed`), for that may leave more of
+the limits. Where nodes are bought for pods that room which is there already would hold, the plan is made
+again with those first on that room: so claims that do not name their pods are filled as they were planned.
 
 Where many nodes are there because pods keep off each other, `carried_plan` puts those first.
 """
@@ -27,6 +27,8 @@ from nodeless.solve.capacity.supply import Supply
 from nodeless.solve.capacity.targets import Targets
 from nodeless.solve.meter import Meter, Shares
 from nodeless.solve.placing.apart import nodes_apart
+from nodeless.solve.placing.asking import Places
+from nodeless.solve.placing.assigning import assigned
 from nodeless.solve.placing.filling import Existing
 from nodeless.solve.placing.one_class import Trust
 from nodeless.solve.placing.ordering import Left, Placed, place_all, place_left, queue
@@ -184,6 +186,20 @@ def floor_plan(site: Site) -> Floor:
         other = _chosen(site, [choice for choice in _CHOICES if not choice.thrifty], trusting=True)
         floor = other if other.refused < floor.refused else floor
     return _using_what_is_there(floor, site)
+
+
+def worked_out(floor: Floor, site: Site) -> Floor:
+    """The plan, or where few pods wait one that leaves fewer of them, by an integer program (`assigning`)."""
+    if not floor.left or _hurried(floor, site) or not any(_possible(pods, site) for pods, _ in floor.left):
+        return floor
+    start = _start(site, _AS_ASKED)
+    where = Places(
+        start.topology, start.existing, start.budgets, start.targets, start.packing, site.usable, site.places
+    )
+    ordered = queue(site.classes, start.topology.keys)
+    placed = assigned(where, ordered, floor.left, site.meter, _OTHER * site.policy.deadline)
+    other = start.floor(placed, _AS_ASKED, ()) if placed is not None else floor
+    return other if other.refused < floor.refused else floor
 
 
 def _using_what_is_there(floor: Floor, site: Site) -> Floor:

@@ -23,7 +23,7 @@ from nodeless.solve.placing.growth import cheapest_growth
 from nodeless.solve.placing.open_nodes import OpenNodes
 from nodeless.solve.placing.options import bound_keys, options_of
 from nodeless.solve.placing.relaxing import Attempt
-from nodeless.solve.pods.classes import Amounts, PodClass
+from nodeless.solve.pods.classes import Amounts, Mask, PodClass
 from nodeless.solve.pods.constraints import Wish, wish_of
 from nodeless.solve.spread.sharing import ENDLESS, Option
 from nodeless.solve.topology.tracking import Topology
@@ -104,10 +104,25 @@ class Placing:
         *,
         fresh: bool = False,
         beside: Amounts | None = None,
+        types: Mask | None = None,
+        only: int | None = None,
     ) -> None:
-        """`fresh`: nodes that were opened before take none. New nodes have room `beside` one of the class."""
+        """What limits the choice of nodes.
+
+        Args:
+            ground: What is shared with other classes.
+            pods: The class.
+            attempt: What is asked for it.
+            tables: The pools.
+            fresh: Nodes that were opened before take none.
+            beside: New nodes have so much room beside one of the class.
+            types: New nodes are of these types, given one pool.
+            only: No other node than this, which is open, takes any.
+        """
         self._beside = beside
-        self._first = len(ground.open) if fresh else 0
+        self._types = types
+        self._only = only
+        self._first = len(ground.open) if fresh else only or 0
         self._ground = ground
         self._open = ground.open
         self._topology = ground.topology
@@ -360,11 +375,15 @@ class Placing:
             possible = self._open.may_be(self._keys, self._options[option])
             for index in np.flatnonzero(possible & (host > 0)).tolist():
                 node = self._open.nodes[index]
-                if index >= self._first and index not in vain and node.table in self._tables:
+                if self._admitted(index) and index not in vain and node.table in self._tables:
                     most = min(want, int(host[index]))
                     if not self._open.supply.untouched:
                         most = min(most, self._open.supply.takes(node))
                     yield index, option, most
+
+    def _admitted(self, index: int) -> bool:
+        """Whether an open node is one of those that may take pods."""
+        return index >= self._first and self._only in (None, index)
 
     def _candidates(self, chosen: Sequence[int]) -> Iterator[tuple[int, int]]:
         """Open nodes that may have room, in order, each with the option that suits it best."""
@@ -372,6 +391,8 @@ class Placing:
             return
         roomy = self._open.roomy(self._pods.requests)
         roomy[: self._first] = False
+        if self._only is not None:
+            roomy[self._only + 1 :] = False
         host = self._topology.counters.on_nodes(self._rules, len(self._open))
         if host is not None:
             roomy = roomy & (host > 0)
@@ -399,7 +420,7 @@ class Placing:
         least: int = 1,
     ) -> int:
         """Room on at most so many new nodes, each of which holds `least` of the class."""
-        limit = self._topology.counters.on_fresh(self._rules)
+        limit = self._topology.counters.on_fresh(self._rules) if self._only is None else 0
         placed = opened = 0
         for table in self._tables:
             while placed < want and limit and opened < most and not self._meter.over:
@@ -460,6 +481,8 @@ class Placing:
                 continue
             terms, counts = fresh
             holds = terms.types & (counts >= least)
+            if self._types is not None:
+                holds &= self._types
             if self._beside is not None:
                 holds &= (table.room - self._pods.requests * least >= self._beside).all(axis=1)
             types = holds & self._ground.budgets.affordable(table)

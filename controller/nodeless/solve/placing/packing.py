@@ -22,7 +22,7 @@ from nodeless.solve.meter import Meter
 from nodeless.solve.placing.one_class import Ground, Placing, Trust
 from nodeless.solve.placing.open_nodes import OpenNodes
 from nodeless.solve.placing.relaxing import attempts
-from nodeless.solve.pods.classes import Amounts, PodClass
+from nodeless.solve.pods.classes import Amounts, Mask, PodClass
 from nodeless.solve.spread.sharing import ENDLESS
 from nodeless.solve.topology.tracking import Topology
 
@@ -69,21 +69,44 @@ class Packing:
 
         `beside`: only on new nodes that have room for so much beside a pod of the class.
         """
+        return self._by_attempt(pods, waiting, self._tables, fresh=fresh, beside=beside)
+
+    def _by_attempt(
+        self,
+        pods: PodClass,
+        waiting: Sequence[str],
+        allowed: Sequence[PoolTable],
+        *,
+        fresh: bool = False,
+        beside: Amounts | None = None,
+        types: Mask | None = None,
+        only: int | None = None,
+    ) -> Sequence[str]:
+        """Place what can be placed of a class on nodes of some pools (`Placing`); the pods left."""
         self._ground.targets.begin(pods)
-        for attempt in attempts(pods, self._tables, self._ground.targets.rank, self._meter):
+        for attempt in attempts(pods, allowed, self._ground.targets.rank, self._meter):
             if not waiting or self._meter.over:
                 break
             tables = [
                 table
-                for table in self._tables
+                for table in allowed
                 if table.refuses(pods.shape.tolerations, soft=attempt.soft_taints) is None
                 and table.fresh(pods, attempt.wish) is not None
             ]
             if tables:
-                waiting = Placing(self._ground, pods, attempt, tables, fresh=fresh, beside=beside).run(
-                    waiting
+                placing = Placing(
+                    self._ground, pods, attempt, tables, fresh=fresh, beside=beside, types=types, only=only
                 )
+                waiting = placing.run(waiting)
         return waiting
+
+    def open(self, pods: PodClass, key: str, table: PoolTable, types: Mask) -> bool:
+        """Open a node of a pool that is one of some types, for a pod; whether the pod was let in."""
+        return not self._by_attempt(pods, [key], [table], fresh=True, types=types)
+
+    def put(self, pods: PodClass, waiting: Sequence[str], node: int) -> Sequence[str]:
+        """Place pods on one of the `nodes`; those that are left."""
+        return self._by_attempt(pods, waiting, [self.nodes[node].table], only=node)
 
     def largest_group(self, pods: PodClass) -> int:
         """How many pods of a class that must stay together new nodes could take, limits aside."""
