@@ -1,15 +1,17 @@
 """Given a pool that weighs savings against disturbance, which moves are worth it?"""
 
+import math
 from dataclasses import replace
 
 import pytest
 
+from nodeless.disruption import DisruptionPolicy, Stillness
 from nodeless.disruption.balance import Exchange, Totals, score
 from nodeless.model.disruption import UNDERUTILIZED, Move
 from nodeless.model.labels import CAPACITY_TYPE, DO_NOT_DISRUPT, ON_DEMAND, POD_DISRUPTION_COST
 from nodeless.model.requirements import Requirements
 from tests.disruption.world import a_node_pool, cluster, decide, node_of, on, only_move
-from tests.solve.factories import instance_type, needs
+from tests.solve.factories import NOW, instance_type, needs
 
 ON_DEMAND_ONLY = Requirements([needs(CAPACITY_TYPE, "In", ON_DEMAND)])
 BALANCED = a_node_pool(balanced=True, requirements=ON_DEMAND_ONLY)
@@ -88,6 +90,54 @@ def test_hundreds_of_evictions_are_not_made_for_eleven_percent(number, moves):
     assert len(decisions.moves) == moves
     if not moves:
         assert "a move must save 15%" in decisions.verdicts["a"].message
+
+
+@pytest.mark.parametrize(
+    ("price", "seconds"), [(0.5, 90.0), (0.8, 360.0), (0.9, 810.0), (0.1, 10.0)], ids=lambda each: f"{each:g}"
+)
+@pytest.mark.parametrize("age", [0.0, 0.5, 0.99, 1.01, 50.0])
+def test_a_replacement_is_made_once_its_node_has_run_for_as_long_as_it_takes_to_repay(price, seconds, age):
+    """For 90 s both run, which costs 90 s of the new price, and each hour the difference is saved."""
+    pool = a_node_pool(requirements=ON_DEMAND_ONLY)
+    dear, near = (instance_type(name, 4, 16, price=cost) for name, cost in (("dear", 1.0), ("near", price)))
+    born = NOW - age * seconds
+    seen = cluster(pool, node_of(pool, "a", "dear", types={"dear": dear}, created_at=born), on("a", 3))
+    decisions = decide(seen, (dear, near))
+    if age > 1:
+        assert only_move(decisions).claims == ("a",)
+        assert decisions.again_at == math.inf
+        return
+    assert not decisions.moves
+    assert decisions.verdicts["a"].code == "NotRepaid"
+    assert f"{1 - price:.4f} USD/h" in decisions.verdicts["a"].message
+    assert decisions.again_at == pytest.approx(born + seconds)
+    assert not decide(seen, (dear, near), now=decisions.again_at - 1).moves
+    assert decide(seen, (dear, near), now=decisions.again_at).moves
+    assert decide(seen, (dear, near), overlap=0.0).moves
+    still = Stillness.after(seen, DisruptionPolicy(), NOW, 1000.0, again_at=decisions.again_at)
+    assert still.ends == pytest.approx(1000.0 + min(born + seconds - NOW, 300.0))
+
+
+def test_nodes_that_are_merged_repay_by_the_youngest_of_them():
+    pool = a_node_pool(requirements=ON_DEMAND_ONLY)
+    small, large = instance_type("small", 2, 8, price=1.0), instance_type("large", 6, 24, price=2.7)
+    things = [
+        [node_of(pool, name, "small", types={"small": small}, created_at=NOW - age), on(name, cpu="1500m")]
+        for name, age in (("a", 5000.0), ("b", 700.0), ("c", 5000.0))
+    ]
+    seen = cluster(pool, things)
+    decisions = decide(seen, (small, large))
+    assert not decisions.moves
+    assert decisions.again_at == pytest.approx(NOW - 700 + 90 * 2.7 / 0.3)
+    assert only_move(decide(seen, (small, large), now=decisions.again_at)).claims == ("a", "b", "c")
+
+
+def test_a_node_whose_pods_have_room_elsewhere_goes_however_young_it_is():
+    pool = a_node_pool(requirements=ON_DEMAND_ONLY)
+    seen = cluster(
+        pool, [node_of(pool, name, "large", created_at=NOW - 1) for name in "ab"], on("a"), on("b")
+    )
+    assert len(only_move(decide(seen)).claims) == 1
 
 
 def test_of_two_moves_that_save_alike_the_one_with_fewer_evictions_goes_first():

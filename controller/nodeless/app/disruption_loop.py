@@ -272,7 +272,9 @@ class DisruptionLoop:
         await self._measure(decisions, snapshot, now)
         if decisions.moves:
             return True
-        still = Stillness.after(snapshot, self._policy, now, started, self._memory, self._round)
+        still = Stillness.after(
+            snapshot, self._policy, now, started, self._memory, self._round, decisions.again_at
+        )
         self._memory = self._memory.searched(decisions)
         self._round = (self._round or still) if self._memory.tried else None
         if nothing_to_do(decisions):

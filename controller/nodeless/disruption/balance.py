@@ -16,14 +16,25 @@ ends, for hundreds of evictions are not worth a few percent:
 and of several replacements that could be made the one goes first that saves most once its evictions are
 taken off, each at 5 % of what an hour of an average pod costs.
 
+A replacement costs money, too: for about a minute and a half it runs beside what it replaces. It must have
+saved that again in as long as the youngest of its nodes has run, since nobody knows better how long it will
+be of use: what has stood for long is likely to stand for long.
+
+    saving * age of the youngest node >= price of the replacement * 90 s
+
+So half of the price is saved after a minute and a half, a twentieth after half an hour, and a cluster that
+has just grown is not moved about for a few percent.
+
 Each eviction may also be given a price in dollars (`eviction_price`); a move must save more than
 that in an hour.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nodeless.disruption.candidates import Candidate, Prices
+from nodeless.disruption.policy import DisruptionPolicy
 from nodeless.model.disruption import Move, Verdict
 from nodeless.model.instance_types import Catalog
 from nodeless.model.snapshot import Snapshot
@@ -94,13 +105,23 @@ class Exchange:
 class Worth:
     """Judges moves of one look at the cluster."""
 
-    def __init__(self, snapshot: Snapshot, catalog: Catalog, eviction_price: float) -> None:
-        self._eviction_price = eviction_price
+    def __init__(self, snapshot: Snapshot, catalog: Catalog, policy: DisruptionPolicy, now: float) -> None:
+        self._eviction_price = policy.eviction_price
+        self._overlap = policy.overlap
+        self._now = now
+        #: When the first of the moves is worth it that are refused for the age of their nodes alone.
+        self.again_at = math.inf
         balanced = any(pool.balanced for pool in snapshot.pools.values())
         self._totals = totals_of(snapshot, catalog) if balanced else {}
 
-    def refusal(self, ending: Sequence[Candidate], saving: float) -> Verdict | None:
-        """Why candidates should not end for a saving (US dollars an hour); None: they may."""
+    def refusal(self, ending: Sequence[Candidate], saving: float, bought: float = 0.0) -> Verdict | None:
+        """Why candidates should not end for a saving (US dollars an hour); None: they may.
+
+        Args:
+            ending: The candidates.
+            saving: US dollars an hour.
+            bought: What the nodes that take their place cost, in US dollars an hour.
+        """
         evictions = sum(each.disturbance - 1.0 for each in ending)
         if self._eviction_price and saving < self._eviction_price * evictions:
             text = (
@@ -115,7 +136,21 @@ class Worth:
             verdict = self._unbalanced(key, mine, saving * share)
             if verdict is not None:
                 return verdict
-        return None
+        return self._not_repaid(ending, saving, bought)
+
+    def _not_repaid(self, ending: Sequence[Candidate], saving: float, bought: float) -> Verdict | None:
+        if not bought or saving <= 0:
+            return None
+        youngest = max(ending, key=lambda each: each.claim.created_at)
+        needed = self._overlap * bought / saving
+        if self._now >= youngest.claim.created_at + needed:
+            return None
+        self.again_at = min(self.again_at, youngest.claim.created_at + needed)
+        text = (
+            f"it would save {saving:.4f} USD/h, which repays {self._overlap:.0f} s beside its replacement in "
+            f"{needed:.0f} s: node {youngest.node.name} has not run for so long"
+        )
+        return Verdict("NotRepaid", text)
 
     def _unbalanced(self, key: str, mine: Sequence[Candidate], saving: float) -> Verdict | None:
         totals, moved = self._totals[key], sum(each.disturbance for each in mine)

@@ -68,7 +68,7 @@ class Consolidation:
         """`tried`: claims that an earlier look at the same cluster tried to replace in vain."""
         self._tried = tried
         self._at = at or AtWork()
-        self._worth = worth or Worth(snapshot, catalog, policy.eviction_price)
+        self._worth = worth or Worth(snapshot, catalog, policy, now)
         self._snapshot = snapshot
         self._catalog = catalog
         self._policy = policy
@@ -77,6 +77,11 @@ class Consolidation:
         self._cheaper: dict[tuple[str, float], tuple[InstanceType, ...]] = {}
         self._thorough = _THOROUGH_PODS if len(snapshot.nodes) <= _THOROUGH_NODES else 0
         self.verdicts: dict[str, Verdict] = {}
+
+    @property
+    def again_at(self) -> float:
+        """When a move is worth it that is refused now (seconds since the epoch); infinity: none is."""
+        return self._worth.again_at
 
     @cached_property
     def _room(self) -> Room:
@@ -116,7 +121,7 @@ class Consolidation:
         if isinstance(found, str):
             return found
         now = _move(some, found)
-        refusal = self._worth.refusal(some, now.saving)
+        refusal = self._worth.refusal(some, now.saving, found.expected)
         if refusal is not None:
             return refusal.message
         return move if _within(move, now) else now
@@ -206,7 +211,7 @@ class Consolidation:
             if isinstance(found, str):
                 continue
             move = _move(some, found)
-            if self._worth.refusal(some, move.saving) is not None:
+            if self._worth.refusal(some, move.saving, found.expected) is not None:
                 continue
             if best is None or worth.better(move, best):
                 best = move
@@ -272,7 +277,7 @@ class Consolidation:
                 self._stay(candidate, found)
                 continue
             move = _move([candidate], found)
-            refusal = self._worth.refusal([candidate], move.saving)
+            refusal = self._worth.refusal([candidate], move.saving, found.expected)
             if refusal is None:
                 return move
             self.verdicts[candidate.name] = refusal

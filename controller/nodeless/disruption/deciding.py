@@ -5,6 +5,7 @@ of v1 for NodePools (empty, drifted, underutilised), broken nodes first; the fir
 found is the answer. Graceful moves (empty, underutilised) respect every pod that blocks.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -61,11 +62,15 @@ def disrupt(
 def _decisions(look: "Deciding", moves: tuple[Move, ...]) -> Decisions:
     chosen = {name for move in moves for name in move.claims}
     verdicts = {name: verdict for name, verdict in look.verdicts.items() if name not in chosen}
-    return Decisions(moves, dict(sorted(verdicts.items())), dict(sorted(look.held.items())))
+    held = dict(sorted(look.held.items()))
+    return Decisions(moves, dict(sorted(verdicts.items())), held, again_at=look.again_at)
 
 
 class Deciding(Look):
     """A look that decides."""
+
+    #: When a move is worth it that its look has refused for the age of its nodes (seconds since the epoch).
+    again_at = math.inf
 
     @cached_property
     def held(self) -> dict[str, float]:
@@ -175,6 +180,7 @@ class Deciding(Look):
         search = self.consolidation()
         move = search.search([each for each in some if left[each.pool.key] > 0], left)
         self.verdicts = search.verdicts | self.verdicts
+        self.again_at = search.again_at
         return (move,) if move is not None else ()
 
     def consolidation(self) -> Consolidation:

@@ -12,6 +12,7 @@ the same answer:
     pods have waited long enough for their capacity      simulation
     a broken condition is tolerated no longer            repair
     a reboot is forgotten after 24 hours                 repairing
+    a replacement would repay what it costs              balance (`Decisions.again_at`: not known here)
 
 A moment that turns out to change nothing costs one look.
 """

@@ -22,6 +22,8 @@ class DisruptionPolicy:
     """Whether a move must leave room for its pods wherever kube-scheduler's scores put them."""
     eviction_price: float = 0.0
     """US dollars that an ordinary eviction counts as, against what a move saves in an hour."""
+    overlap: float = 90.0
+    """Seconds for which a node runs beside its replacement, which must repay that (`balance`)."""
     node_repair: bool = False
     """Whether nodes that stay broken are rebooted or replaced (gate NodeRepair)."""
     repair_policies: tuple[RepairPolicy, ...] = POLICIES

@@ -5,6 +5,7 @@ next moment at which time alone changes what is found (`moments`), and for five 
 and stock change without a word to the cluster (Karpenter's `consolidated` flag).
 """
 
+import math
 from dataclasses import dataclass
 
 from nodeless.disruption.memory import NOT_REACHED, NOTHING_REMEMBERED, Memory
@@ -61,6 +62,7 @@ class Stillness:
         at: float,
         memory: Memory = NOTHING_REMEMBERED,
         since: "Stillness | None" = None,
+        again_at: float = math.inf,
     ) -> "Stillness":
         """The stillness that begins with a look that found nothing.
 
@@ -71,8 +73,10 @@ class Stillness:
             at: The same time, in seconds of the caller's clock.
             memory: What earlier looks had decided.
             since: The stillness in which the round of looks began that this look is of.
+            again_at: When a move is worth it that the look has refused (`Decisions.again_at`).
         """
-        lasts = min(next_moment(snapshot, policy, now, memory) - now, LOOK_AGAIN_SECONDS)
+        moment = min(next_moment(snapshot, policy, now, memory), again_at)
+        lasts = min(moment - now, LOOK_AGAIN_SECONDS)
         return cls(snapshot, at, lasts if since is None else min(lasts, since.ends - at))
 
     @property

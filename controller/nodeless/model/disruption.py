@@ -1,5 +1,6 @@
 """What limits disruption, and moves: nodes that end because that is better, with what takes their place."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -80,5 +81,7 @@ class Decisions:
     """By claim name, for every claim that is in no move."""
     held: Mapping[str, float] = field(default_factory=dict, hash=False)
     """Empty nodes that only a budget keeps: claim name to US dollars an hour."""
+    again_at: float = math.inf
+    """When time alone makes a move worth it that was looked at and refused (seconds since the epoch)."""
     faults: Mapping[str, Exception] = field(default_factory=dict, hash=False, compare=False)
     """By claim name what was raised when the claim was looked at."""
