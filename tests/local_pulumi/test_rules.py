@@ -10,7 +10,7 @@ import pytest
 from google.protobuf import json_format, struct_pb2
 
 from infra.local.pulumi import wire
-from infra.local.pulumi.aws.provider import RESOURCES
+from infra.local.pulumi.aws.provider import RESOURCES, compare
 from infra.local.pulumi.aws.replacement import FORCE_NEW
 from infra.local.pulumi.eks.cluster import refuse
 from infra.local.pulumi.kubernetes import objects
@@ -116,6 +116,68 @@ def test_which_value_of_an_input_replaces(
     token: str, old: dict[str, Any], new: dict[str, Any], replaces: bool
 ) -> None:
     assert bool(RESOURCES[token].compare(old, new).replaces) == replaces
+
+
+CLUSTER = "aws:eks/cluster:Cluster"
+GROUP = "aws:ec2/securityGroup:SecurityGroup"
+HTTPS = [{"protocol": "tcp", "fromPort": 443, "toPort": 443}]
+
+
+@pytest.mark.parametrize(
+    ("token", "key", "default"),
+    [(token, key, value) for token, rule in FORCE_NEW.items() for key, value in rule.defaults.items()],
+)
+def test_to_spell_out_a_default_changes_nothing(token: str, key: str, default: Any) -> None:
+    assert not compare(token, {}, {key: default}).changed
+    assert not compare(token, {key: default}, {}).changed
+    other = not default if isinstance(default, bool) else "other"
+    assert compare(token, {}, {key: other}).changed == (key,)
+    assert compare(token, {key: other}, {}).changed == (key,) or key in FORCE_NEW[token].kept
+
+
+@pytest.mark.parametrize(
+    ("token", "key"), [(token, key) for token, rule in FORCE_NEW.items() for key in sorted(rule.kept)]
+)
+def test_what_the_cloud_keeps_does_not_change_when_it_is_taken_out(token: str, key: str) -> None:
+    nested = key.endswith("Config")
+    given, other = ({"member": "a"}, {"member": "b"}) if nested else ("a", "b")
+    assert not compare(token, {key: given}, {}).changed
+    assert compare(token, {key: given}, {key: other}).changed == (key,)
+
+
+def test_of_a_name_that_is_not_on_a_type_there_is_no_default_and_nothing_is_kept() -> None:
+    for token, rule in FORCE_NEW.items():
+        taken = RESOURCES[token].required | RESOURCES[token].optional
+        assert rule.defaults.keys() | rule.kept <= taken
+
+
+@pytest.mark.parametrize(
+    ("token", "old", "new", "replaces"),
+    [
+        # Refused to the creator once, and left out then: that is another cluster.
+        (
+            CLUSTER,
+            {"accessConfig": {"bootstrapClusterCreatorAdminPermissions": False}},
+            {"accessConfig": {"authenticationMode": "API"}},
+            ("accessConfig",),
+        ),
+        (
+            CLUSTER,
+            {},
+            {"accessConfig": {"bootstrapClusterCreatorAdminPermissions": False}},
+            ("accessConfig",),
+        ),
+        (CLUSTER, {}, {"accessConfig": {"authenticationMode": "API"}}, ()),
+        (CLUSTER, {}, {"bootstrapSelfManagedAddons": False}, ("bootstrapSelfManagedAddons",)),
+        (GROUP, {"ingress": HTTPS}, {"description": "web"}, ("description",)),
+        ("aws:eks/accessEntry:AccessEntry", {}, {"type": "EC2_LINUX"}, ("type",)),
+        ("aws:eks/fargateProfile:FargateProfile", {"subnetIds": ["subnet-1"]}, {}, ("subnetIds",)),
+    ],
+)
+def test_which_change_of_what_is_not_given_replaces(
+    token: str, old: dict[str, Any], new: dict[str, Any], replaces: tuple[str, ...]
+) -> None:
+    assert compare(token, old, new).replaces == replaces
 
 
 @pytest.mark.parametrize("token", RESOURCES)

@@ -131,7 +131,8 @@ class Cluster(EksResource):
         ):
             if old.get(key) != new.get(key):
                 changes.append(self._change(backend, identity, argument, value))
-        if "encryptionConfig" in new and old.get("encryptionConfig") != new["encryptionConfig"]:
+        # The real provider associates a key with a cluster that has none, and leaves another one alone.
+        if new.get("encryptionConfig") and not old.get("encryptionConfig"):
             changes.append(
                 lambda: backend.eks.associate_encryption_config(
                     clusterName=identity, encryptionConfig=[new["encryptionConfig"]]

@@ -7,6 +7,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from infra.local.pulumi.aws import ecr, eks, eks_cluster, iam, messaging, network, routing, security_groups
 from infra.local.pulumi.aws.clients import AwsClients, AwsEndpoint
 from infra.local.pulumi.aws.functions import FUNCTIONS
+from infra.local.pulumi.aws.replacement import FORCE_NEW
 from infra.local.pulumi.input_check import check_inputs
 from infra.local.pulumi.provider import Provider
 from infra.local.pulumi.resources import (
@@ -116,7 +117,7 @@ class AwsProvider(Provider):
         return resource.check({k: v for k, v in inputs.items() if k not in _EVERYWHERE}, proposal)
 
     def compare(self, token: str, old: Inputs, new: Inputs) -> Difference:
-        return RESOURCES[token].compare(old, new)
+        return compare(token, old, new)
 
     def foresee(self, token: str, inputs: Inputs) -> Outputs:
         return RESOURCES[token].foresee(inputs)
@@ -135,7 +136,7 @@ class AwsProvider(Provider):
         if change.state.get(UNFINISHED):
             self._finished(resource, identity, change.old)
         if change.old != change.new:
-            resource.update(self.clients, identity, change.old, change.new)
+            resource.update(self.clients, identity, *FORCE_NEW[token].settled(change.old, change.new))
         return self._outputs(resource, identity, change.new)
 
     def delete(self, token: str, identity: str, inputs: Inputs, state: Inputs, timeout: float) -> None:
@@ -171,6 +172,11 @@ class AwsProvider(Provider):
         if computed is None:
             raise ResourceFailed(f"{resource.token} {identity} is gone right after it was made or changed")
         return dict(inputs) | computed
+
+
+def compare(token: str, old: Inputs, new: Inputs) -> Difference:
+    """What separates two sets of inputs of one resource, as the real provider sees it."""
+    return RESOURCES[token].compare(*FORCE_NEW[token].settled(old, new))
 
 
 def _unknown_type(token: str) -> str:
