@@ -1,4 +1,4 @@
-"""The pools that the stack's last update left, asked of the engine during its own next preview.
+"""What the stack's last update left, asked of the engine during its own next preview or update.
 
 A program sees what it declares, not what it declared before. The engine has that in its state, and its own
 functions tell: `pulumi:pulumi:readStackOutputs` and `readStackResourceOutputs`, the latter for every resource
@@ -29,14 +29,14 @@ class RecordedPool:
 
     def may_be_of(self, component_urn: str, component_name: str) -> bool:
         """Whether it is a child of this component: the URN tells the parents' types, its name the name."""
-        mine, parents = _types(component_urn), _types(self.urn)[:-1]
+        mine, parents = types_of(component_urn), types_of(self.urn)[:-1]
         name = self.urn.rpartition("::")[2]
         kinds = ("provisioner", "node-pool")
         return mine == parents and name.startswith(tuple(f"{component_name}-{kind}-" for kind in kinds))
 
 
-async def recorded_pools() -> tuple[RecordedPool, ...] | None:
-    """The pools of every `Capacity` of this stack; None where the engine does not tell.
+async def recorded_resources() -> dict[str, dict[str, Any]] | None:
+    """Every resource of this stack by URN, with `type` and `outputs`; None where the engine does not tell.
 
     A stack that puts nothing out is not asked about its resources: there may have been no update yet, and
     then the engine's answer would be its end.
@@ -45,14 +45,21 @@ async def recorded_pools() -> tuple[RecordedPool, ...] | None:
         stack = f"{pulumi.get_organization()}/{pulumi.get_project()}/{pulumi.get_stack()}"
         if not await _asked("readStackOutputs", name=stack):
             return None
-        resources = await _asked("readStackResourceOutputs", stackName=stack)
+        return await _asked("readStackResourceOutputs", stackName=stack)
     except Exception as error:  # nothing that is in the way of a report may end a preview
         pulumi.log.debug(f"the state of the stack cannot be read: {error}")
+        return None
+
+
+async def recorded_pools() -> tuple[RecordedPool, ...] | None:
+    """The pools of every `Capacity` of this stack; None where the engine does not tell."""
+    resources = await recorded_resources()
+    if resources is None:
         return None
     return tuple(
         RecordedPool(urn, uid)
         for urn, resource in sorted(resources.items())
-        if _types(urn)[-2:-1] == [_CAPACITY] and resource["type"] in _POOLS
+        if types_of(urn)[-2:-1] == [_CAPACITY] and resource["type"] in _POOLS
         if (uid := _uid(resource["outputs"]))
     )
 
@@ -70,7 +77,7 @@ async def _asked(function: str, **arguments: str) -> dict[str, Any]:
     return dict(document.get("outputs") or {})
 
 
-def _types(urn: str) -> list[str]:
+def types_of(urn: str) -> list[str]:
     """The types of a resource's parents and, at the end, its own."""
     return urn.split("::", 3)[2].split("$")
 

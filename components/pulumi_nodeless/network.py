@@ -17,6 +17,12 @@ import pulumi_aws as aws
 
 from pulumi_nodeless import cidr, names
 from pulumi_nodeless.arguments import ArgumentReader
+from pulumi_nodeless.network_moves import (
+    StandingNetwork,
+    require_same_range,
+    require_same_zones,
+    standing_network,
+)
 
 NAT_NONE = "none"
 NAT_SINGLE = "single"
@@ -135,11 +141,14 @@ class Network(pulumi.ComponentResource):
         self._options = options = NetworkOptions.read(args)
         super().__init__("nodeless:index:Network", name, {}, opts)
         self._child = pulumi.ResourceOptions(parent=self)
-        zones = self._zones()
+        standing: pulumi.Output[StandingNetwork] = pulumi.Output.from_input(standing_network(self, name))
+        zones = self._zones(standing)
         subnets = cidr.split(options.cidr, options.zone_count)
         self._vpc = aws.ec2.Vpc(
             f"{name}-vpc",
-            cidr_block=options.cidr,
+            cidr_block=standing.apply(
+                lambda known: require_same_range(options.cidr, options.cluster_name, known)
+            ),
             enable_dns_hostnames=True,
             enable_dns_support=True,
             tags=self._tags("vpc"),
@@ -194,9 +203,16 @@ class Network(pulumi.ComponentResource):
             }
         )
 
-    def _zones(self) -> list[pulumi.Output[str]]:
+    def _zones(self, standing: pulumi.Output[StandingNetwork]) -> list[pulumi.Output[str]]:
+        options = self._options
+        checked = pulumi.Output.all(self._wanted_zones(), standing).apply(
+            lambda known: require_same_zones(known[0], options.cidr, known[1])
+        )
+        return [checked[i] for i in range(options.zone_count)]
+
+    def _wanted_zones(self) -> pulumi.Output[Sequence[str]]:
         if self._options.availability_zones:
-            return [pulumi.Output.from_input(zone) for zone in self._options.availability_zones]
+            return pulumi.Output.from_input(list(self._options.availability_zones))
         # Local and wavelength zones need opting in and cannot hold a control plane.
         found = aws.get_availability_zones_output(
             state="available",
@@ -205,7 +221,7 @@ class Network(pulumi.ComponentResource):
             ],
             opts=pulumi.InvokeOutputOptions(parent=self),
         )
-        return [found.names.apply(partial(nth_zone, i)) for i in range(self._options.zone_count)]
+        return found.names.apply(partial(first_zones, self._options.zone_count))
 
     def _tags(self, suffix: str) -> dict[str, str]:
         return {**self._options.tags, "Name": f"{self._options.cluster_name}-{suffix}"}
@@ -321,13 +337,13 @@ class Network(pulumi.ComponentResource):
             )
 
 
-def nth_zone(index: int, zones: Sequence[str]) -> str:
-    """One of a region's zones.
+def first_zones(count: int, zones: Sequence[str]) -> Sequence[str]:
+    """The first of a region's zones.
 
     Raises:
         ValueError: the region has fewer.
     """
-    if index >= len(zones):
+    if count > len(zones):
         message = f"the region has {len(zones)} usable zones, more were asked for (hint: lower zoneCount)"
         raise ValueError(message)
-    return zones[index]
+    return zones[:count]

@@ -9,7 +9,7 @@ from pulumi.runtime.sync_await import _sync_await
 
 from pulumi_nodeless import names
 from pulumi_nodeless.configuration import ConfigurationError
-from pulumi_nodeless.network import nth_zone
+from pulumi_nodeless.network import first_zones
 from tests.components.conftest import CONFIG, program
 from tests.components.recorder import ACCOUNT, ISSUER, Recorder, Registered, run
 
@@ -306,7 +306,7 @@ def test_one_nat_gateway_for_each_zone_when_asked_for() -> None:
 
 def test_more_zones_than_the_region_has_are_refused() -> None:
     with pytest.raises(ValueError, match="the region has 4 usable zones"):
-        nth_zone(4, ["us-east-1a", "us-east-1b", "us-east-1c", "us-east-1d"])
+        first_zones(5, ["us-east-1a", "us-east-1b", "us-east-1c", "us-east-1d"])
 
 
 class Unknowing(Recorder):

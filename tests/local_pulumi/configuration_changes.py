@@ -63,6 +63,7 @@ class Case:
         says: What that means.
         of: The stack it is changed in, a key of `STACKS`.
         steps: Operation -> names of resources, as previewed.
+        refused: What the preview says instead, where it refuses.
     """
 
     key: str
@@ -70,6 +71,7 @@ class Case:
     says: str
     of: str = DEFAULTS
     steps: Steps = field(default_factory=dict)
+    refused: str = ""
 
     @property
     def before(self) -> Any:
@@ -202,6 +204,8 @@ def _row(case: Case) -> str:
 
 
 def _steps(case: Case) -> str:
+    if case.refused:
+        return "refused"
     if not case.steps:
         return "none"
     if len(case.names) > _SHORT:
@@ -239,7 +243,8 @@ def main(keys: Sequence[str]) -> None:
     with _environment() as (previews, api, close):
         previews.stand(api)
         for stack in STACKS:
-            wanted = [each for each in cases if each.of == stack and (not keys or each.key in keys)]
+            of_stack = [each for each in cases if each.of == stack and not each.refused]
+            wanted = [each for each in of_stack if not keys or each.key in keys]
             if wanted and stack != DEFAULTS:
                 previews.change_to(api, stack)
             for case in wanted:
@@ -252,7 +257,10 @@ def main(keys: Sequence[str]) -> None:
 
 def _write(cases: Sequence[Case]) -> None:
     documents = [
-        {"key": each.key, "to": each.to, "says": each.says, "of": each.of, "steps": dict(each.steps)}
+        {
+            **{"key": each.key, "to": each.to, "says": each.says, "of": each.of},
+            **({"refused": each.refused} if each.refused else {"steps": dict(each.steps)}),
+        }
         for each in cases
     ]
     comment = "".join(line for line in RECORD.read_text().splitlines(True) if line.startswith("#"))

@@ -12,6 +12,7 @@ import pytest
 from infra.local.aws import LocalAws
 from infra.local.control_plane import ControlPlane
 from infra.local.kubernetes_api import KubernetesApi
+from infra.local.pulumi import StackFailed
 from tests.local_pulumi.configuration_changes import (
     DECLARED,
     PAGE,
@@ -27,7 +28,8 @@ from tests.local_pulumi.test_infra_program import guard_let_go
 #: A key of the provider: another region is another environment.
 OF_PROVIDERS = {"aws:region"}
 #: Another cluster's name makes nearly everything anew; its list is recorded and not compared.
-COMPARED = batches(case for case in recorded() if case.key != "clusterName")
+COMPARED = batches(case for case in recorded() if case.key != "clusterName" and not case.refused)
+REFUSED = [case for case in recorded() if case.refused]
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +71,21 @@ def test_each_key_changes_what_its_line_says_and_nothing_else(
     previews.change_to(api, batch[0].of)
     told = previews.of({**STACKS[batch[0].of], **{case.key: case.to for case in batch}})
     assert told == _together(batch), "hint: python -m tests.local_pulumi.configuration_changes KEY"
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("case", REFUSED, ids=lambda each: each.key)
+def test_what_aws_would_refuse_half_way_is_refused_by_the_preview_with_what_to_do(
+    previews: Previews, api: KubernetesApi, aws_server: LocalAws, case: Case
+) -> None:
+    previews.change_to(api, case.of)
+    before = len(aws_server.calls())
+    with pytest.raises(StackFailed) as told:
+        previews.of({**STACKS[case.of], case.key: case.to})
+    assert case.refused in str(told.value)
+    assert "Traceback" not in str(told.value)
+    asked = {call["action"] for call in aws_server.calls()[before:]}
+    assert not [action for action in asked if action.startswith(("Create", "Delete", "Modify"))]
 
 
 def _together(batch: list[Case]) -> dict[str, list[str]]:

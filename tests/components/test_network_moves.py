@@ -1,0 +1,95 @@
+"""Which changes of a network that stands are refused, and what is said to do instead."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pulumi
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pulumi_nodeless.network_moves import (
+    StandingNetwork,
+    read_network,
+    require_same_range,
+    require_same_zones,
+)
+
+RANGE = "10.0.0.0/16"
+ZONES = [f"us-east-1{letter}" for letter in "abcdef"]
+#: A network in an environment, and one that a program declares by itself.
+PARENTS = ["nodeless:index:Environment$nodeless:index:Network", "nodeless:index:Network"]
+
+
+def urn(types: str, name: str) -> str:
+    return f"urn:pulumi:dev::shop::{types}::{name}"
+
+
+def resources(parent: str, name: str, zones: list[str], cidr: str = RANGE) -> dict[str, dict[str, Any]]:
+    """A network and a cluster as the engine tells them."""
+    vpc, subnet, cluster = "aws:ec2/vpc:Vpc", "aws:ec2/subnet:Subnet", "aws:eks/cluster:Cluster"
+    told = {urn(f"{parent}${vpc}", f"{name}-vpc"): {"type": vpc, "outputs": {"cidrBlock": cidr}}}
+    for index, zone in enumerate(zones):
+        for role in ("private", "public"):
+            key = urn(f"{parent}${subnet}", f"{name}-{role}-{index}")
+            told[key] = {"type": subnet, "outputs": {"availabilityZone": zone}}
+    told[urn(f"{parent}${cluster}", "cluster")] = {"type": cluster, "outputs": {"name": "demo"}}
+    return told
+
+
+@pytest.mark.parametrize("parent", PARENTS)
+def test_a_network_is_found_again_beside_others(parent: str) -> None:
+    told = {
+        **resources(parent, "network", ZONES[:3]),
+        **resources(parent, "other", ZONES[3:], "10.9.0.0/16"),
+        **resources("nodeless:index:Elsewhere$nodeless:index:Network", "network", ZONES[3:], "10.9.0.0/16"),
+    }
+    found = read_network(told, urn(parent, "network"), "network")
+    assert found == StandingNetwork(RANGE, dict(enumerate(ZONES[:3])), frozenset({"demo"}))
+
+
+@pytest.mark.parametrize("parent", PARENTS)
+def test_of_a_network_that_was_never_made_nothing_is_known_and_nothing_refused(parent: str) -> None:
+    for told in ({}, resources("nodeless:index:Elsewhere", "network", ZONES)):
+        found = read_network(told, urn(parent, "network"), "network")
+        assert (found.cidr, found.zones) == ("", {})
+        assert require_same_range("10.9.0.0/16", "demo", found) == "10.9.0.0/16"
+        assert require_same_zones(ZONES[3:], RANGE, found) == ZONES[3:]
+
+
+def test_another_range_is_refused_as_long_as_the_cluster_is_the_same() -> None:
+    standing = StandingNetwork(RANGE, {}, frozenset({"demo"}))
+    assert require_same_range(RANGE, "demo", standing) == RANGE
+    assert require_same_range("10.9.0.0/16", "next", standing) == "10.9.0.0/16"
+    with pytest.raises(pulumi.RunError) as told:
+        require_same_range("10.9.0.0/16", "demo", standing)
+    for part in ("demo", RANGE, "10.9.0.0/16", "vpcCidr", "hint: set 10.0.0.0/16 again"):
+        assert part in str(told.value)
+
+
+@given(
+    old=st.lists(st.sampled_from(ZONES), min_size=2, max_size=6, unique=True),
+    new=st.lists(st.sampled_from(ZONES), min_size=2, max_size=6, unique=True),
+)
+def test_zones_are_taken_if_and_only_if_no_subnet_would_move(old: list[str], new: list[str]) -> None:
+    standing = StandingNetwork(RANGE, dict(enumerate(old)), frozenset({"demo"}))
+    common = min(len(old), len(new))
+    if old[:common] == new[:common]:
+        assert require_same_zones(new, RANGE, standing) == new
+        return
+    with pytest.raises(pulumi.RunError, match="availabilityZones") as told:
+        require_same_zones(new, RANGE, standing)
+    position = next(i for i in range(common) if old[i] != new[i])
+    said = str(told.value)
+    assert f"zone {position + 1} are in {old[position]} and cannot move to {new[position]}" in said
+    # What it says to do is itself taken.
+    kept = old[:position] if position >= 2 else old[: position + 1]
+    assert ", ".join(kept) in said
+    if len(kept) >= 2:
+        assert require_same_zones(kept, RANGE, standing) == kept
+
+
+def test_in_another_vpc_zones_are_free() -> None:
+    standing = StandingNetwork(RANGE, dict(enumerate(ZONES[:3])), frozenset({"demo"}))
+    assert require_same_zones(ZONES[3:], "10.9.0.0/16", standing) == ZONES[3:]
