@@ -1,6 +1,7 @@
 """Limits refuse nobody who would still have a place in the plan that comes out."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -11,6 +12,7 @@ from nodeless.model.plan import Plan, PlannedNode
 from nodeless.model.pods import Pod
 from nodeless.model.pools import Pool
 from nodeless.model.resources import Resources, add, fits
+from nodeless.model.snapshot import Snapshot
 from nodeless.solve import FEWEST_NODES, LOWEST_PRICE, Policy, solve
 from tests.solve.factories import NOW, instance_type, needs, pods, pool, snapshot, term
 
@@ -100,7 +102,54 @@ def test_who_is_refused_for_limits_has_no_place_in_the_plan(
 ) -> None:
     seen = snapshot(wanted, pools)
     result = solve(seen, dict.fromkeys(seen.pools, TYPES), Policy(packing=packing), NOW)
+    assert_no_place(seen, pools, result)
+
+
+def assert_no_place(seen: Snapshot, pools: list[Pool], result: Plan) -> None:
     for refusal in result.refusals:
         found = list(places(seen.pods[refusal.pod], pools, result))
-        told = [(each.name, each.requests, each.shape.required_terms) for each in wanted]
+        told = [(each.name, each.requests, each.shape.required_terms) for each in seen.pods.values()]
         assert not found, (refusal.pod, found, told, [own.limits for own in pools])
+
+
+IN_ZONE_ONE = {"required_terms": (term(ZONE_ONE),)}
+
+
+@pytest.mark.parametrize("packing", [FEWEST_NODES, LOWEST_PRICE])
+@pytest.mark.parametrize(
+    ("workloads", "limits"),
+    [
+        pytest.param(
+            [
+                (18, "400m", "500Mi", {}),
+                (20, "900m", "20000Mi", {}),
+                (30, "3", "3000Mi", IN_ZONE_ONE),
+                (38, "400m", "500Mi", {}),
+            ],
+            {"nodes": "5"},
+            id="few-nodes",
+        ),
+        pytest.param(
+            [(32, "400m", "3000Mi", {}), (40, "3", "500Mi", IN_ZONE_ONE), (30, "3", "500Mi", {})],
+            {"nodes": "4"},
+            id="fewer-nodes",
+        ),
+        pytest.param(
+            [(38, "5", "0", IN_ZONE_ONE), (24, "900m", "0", {}), (39, "900m", "3000Mi", {})],
+            {"cpu": "61", "nodes": "8"},
+            id="processors-and-nodes",
+        ),
+    ],
+)
+def test_what_a_cheaper_plan_leaves_of_the_limits_is_for_those_who_were_left_over(
+    packing: str, workloads: list[tuple[int, str, str, dict[str, Any]]], limits: dict[str, str]
+) -> None:
+    """More pods than are worked out at once."""
+    wanted = [
+        pod
+        for index, (number, cpu, memory, asked) in enumerate(workloads)
+        for pod in pods(number, cpu, memory, name=f"w{index}", **asked)
+    ]
+    own = pool("first", limits=limits)
+    seen = snapshot(wanted, own)
+    assert_no_place(seen, [own], solve(seen, dict.fromkeys(seen.pools, TYPES), Policy(packing=packing), NOW))
