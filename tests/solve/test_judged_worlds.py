@@ -268,6 +268,27 @@ def test_pods_of_which_some_can_never_be_placed_leave_claims_to_those_that_have_
     assert len(plan.refusals) == 2, "z1 and z2 have none, and the volume is in z3"
 
 
+@pytest.mark.parametrize("names", ["abcd", "acbd", "cadb", "cdab"])
+@pytest.mark.parametrize("others", [0, 5])
+def test_claims_that_do_not_tell_their_pods_are_filled_to_the_last_place(others, names):
+    """There is room for each of them, and none to spare: no order by size finds it."""
+    own = pool("first")
+    plain = pods(6, "1", "0", name="w1", labels={"app": "a"})
+    near = pods(6, "500m", "0", name="w2", labels={"app": "a"}, affinity=(beside(ZONE, "a"),))
+    arm = pods(others, "50m", "0", name="w3", required_terms=(term(needs(ARCH, "In", "arm64")),))
+    large = "few c4 spot-only c8 m4 m8 c32 m16 c64 m64"
+    wanted = [(large, 3000), (large, 3000), (f"c2 m2 {large}", 1500), (f"c2 m2 {large}", 1500)]
+    claims = [
+        under_way(f"first-{name}", own, types, {"cpu": cpu, "pods": 3}, zone="z1")
+        for name, (types, cpu) in zip(names, wanted, strict=True)
+    ]
+    if others:
+        claims.append(under_way("first-e", own, "arm", {"cpu": 50 * others, "pods": others}, zone="z3"))
+    plan = passed(snapshot(plain, near, arm, own, claims), {})
+    assert not plan.new_nodes
+    assert len(plan.placements) == 12 + others
+
+
 def passed(seen, places):
     catalog = dict.fromkeys(seen.pools, TYPES)
     return solve(seen, catalog, Policy(packing=LOWEST_PRICE, time_box=0, places=places), NOW)

@@ -50,7 +50,19 @@ class Offer:
     row: int
 
 
-def question(where: Places, ordered: Sequence[PodClass], offers: Sequence[Offer], left: Left) -> Question:
+def question(
+    where: Places,
+    ordered: Sequence[PodClass],
+    offers: Sequence[Offer],
+    left: Left,
+    placements: Mapping[str, str],
+    *,
+    more: bool,
+) -> Question:
+    """What the program is asked: to place `more` than all but those who are left, or as many.
+
+    Of the `placements` so far those are kept where pods are expected.
+    """
     adders: dict[Tally, list[int]] = {}
     for index, pods in enumerate(ordered):
         for tally in pods.adds:
@@ -71,10 +83,10 @@ def question(where: Places, ordered: Sequence[PodClass], offers: Sequence[Offer]
         requests=requests,
         once=np.array([pods.attaching() for pods in ordered], dtype=np.int64),
         free=np.maximum(where.existing.free, 0),
-        most=np.array([where.existing.holds(pods) for pods in ordered], dtype=np.int64).reshape(
+        most=np.array([_slots_of(where, pods) for pods in ordered], dtype=np.int64).reshape(
             len(ordered), len(names)
         ),
-        stays=_stays(where, ordered),
+        stays=_stays(where, ordered, placements),
         room=np.array([np.minimum(offer.table.room[offer.row], wanted) for offer in offers], dtype=np.int64)
         if offers
         else np.zeros((0, requests.shape[1]), dtype=np.int64),
@@ -87,7 +99,7 @@ def question(where: Places, ordered: Sequence[PodClass], offers: Sequence[Offer]
         near=near,
         crowds=_crowds(where, ordered, adders),
         groups=groups,
-        beyond=int((worth * waiting).sum()) - out,
+        beyond=int((worth * waiting).sum()) - out - (not more),
     )
 
 
@@ -99,13 +111,36 @@ def _led(waiting: Amounts) -> tuple[int, ...]:
     return tuple(one for one, number in enumerate(waiting.tolist()) for _ in range(min(number, most)))
 
 
-def _stays(where: Places, ordered: Sequence[PodClass]) -> Amounts:
+def _slots_of(where: Places, pods: PodClass) -> Amounts:
+    """How many pods of a class each slot takes.
+
+    Pods that must be near others in a domain larger than a node go where some of those run, or where most of
+    them find room: the program knows nothing of such domains.
+    """
+    holds = where.existing.holds(pods)
+    for tally in dict.fromkeys(tally for rule in pods.hard_rules.affinity for tally in rule.tallies):
+        if tally.key == HOSTNAME:
+            continue
+        options = where.existing.options_of((tally.key,))
+        room: dict[str | None, int] = {}
+        for option, number in zip(options, holds.tolist(), strict=True):
+            if option is not None:
+                room[option[0]] = room.get(option[0], 0) + number
+        counted = where.topology.counters[tally].domains
+        there: set[str | None] = {domain for domain, number in counted.items() if number}
+        usable = there or set(sorted(room, key=lambda domain: (-room[domain], str(domain)))[:1])
+        holds = np.where([option is not None and option[0] in usable for option in options], holds, 0)
+    return holds
+
+
+def _stays(where: Places, ordered: Sequence[PodClass], placements: Mapping[str, str]) -> Amounts:
+    """How many pods of each class are on each slot and expected there: nobody moves them."""
     names = {name: at for at, name in enumerate(where.existing.names)}
     stays: Amounts = np.zeros((len(ordered), len(names)), dtype=np.int64)
     for index, pods in enumerate(ordered):
         for key in pods.pods:
-            if where.places.get(key) in names:
-                stays[index, names[where.places[key]]] += 1
+            if key in placements and where.places.get(key) == placements[key]:
+                stays[index, names[placements[key]]] += 1
     return stays
 
 

@@ -12,35 +12,42 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from nodeless.solve.meter import Meter, Shares
+from nodeless.solve.meter import Shares
 from nodeless.solve.placing.asking import Offer, Places, held_by, offers_for, question
 from nodeless.solve.placing.ordering import Left, Placed, place_left
 from nodeless.solve.placing.program import Answer, answer, size_of
 from nodeless.solve.pods.classes import Mask, PodClass
 
 #: Pods and variables up to which who goes where is worked out for all at once.
-_MOST_PODS, _MOST_VARIABLES = 60, 2500
+_MOST_PODS, _MOST_VARIABLES = 18, 360
 #: Seconds for a program, for each of its variables, and for each simplex iteration.
 _PROGRAM, _VARIABLE, _ITERATION = 5e-3, 10e-6, 50e-6
 
 
 def assigned(
-    where: Places, ordered: Sequence[PodClass], left: Left, meter: Meter, box: float
+    where: Places,
+    ordered: Sequence[PodClass],
+    left: Left,
+    placements: Mapping[str, str],
+    shares: Shares,
+    *,
+    more: bool,
 ) -> Placed | None:
-    """Who goes where when more pods get a place than so many that are `left`; None where that is not known.
+    """Who goes where when fewer are left than now, for as little as that costs; None where that is not known.
 
     Args:
         where: The places.
         ordered: All classes, in the order in which they are served.
         left: Who has no place so far.
-        meter: Counts the work.
-        box: Seconds that it may take to place them.
+        placements: Who is on which slot so far; those who are expected there stay.
+        shares: Who may take how long.
+        more: Whether fewer must be left; else as many may.
     """
     if sum(len(pods.pods) for pods in ordered) > _MOST_PODS:
         return None
     offers = offers_for(where, ordered)
-    asked = question(where, ordered, offers, left)
-    size = size_of(asked)
+    asked = question(where, ordered, offers, left, placements, more=more)
+    size, meter = size_of(asked), shares.meter
     meter.spend(_PROGRAM + _VARIABLE * size)
     if size > _MOST_VARIABLES:
         return None
@@ -48,7 +55,6 @@ def assigned(
     meter.spend(_ITERATION * iterations)
     if found is None:
         return None
-    shares = Shares(meter, box, ordered)
     return _Carrying(where, ordered, [offers[at] if at is not None else None for at in found.offers]).out(
         found, shares
     )
@@ -112,10 +118,14 @@ class _Carrying:
         return sorted(tasks, key=lambda task: (task[1] not in begun, task[:2]))
 
     def _keys(self, waiting: list[str], place: int, number: int) -> list[str]:
-        """So many of the waiting pods for a place, those first that are expected there."""
+        """So many of the waiting pods for a place; first those expected there, last those elsewhere."""
         name = self._slots[place] if place < len(self._slots) else None
-        keys = sorted(waiting, key=lambda key: self.where.places.get(key) != name) if name else waiting
-        taken = list(keys[:number])
+        places, slots = self.where.places, set(self._slots)
+
+        def rank(key: str) -> int:
+            return 1 if places.get(key) not in slots else 0 if places[key] == name else 2
+
+        taken = sorted(waiting, key=rank)[:number]
         for key in taken:
             waiting.remove(key)
         return taken

@@ -182,7 +182,7 @@ class Existing:
         if limit is not None:
             counts = np.minimum(counts, limit)
         keys = topology.keys_of(rules)
-        slot_options = self._options_of(keys)
+        slot_options = self.options_of(keys)
         self._meter.spend(_SLOT * len(order))
         members: dict[Option, list[int]] = {}
         for index in order:
@@ -325,7 +325,8 @@ class Existing:
         order = np.lexsort((candidates, unwelcome[candidates], -score[candidates], cramped[candidates]))
         return [int(index) for index in candidates[order]]
 
-    def _options_of(self, keys: tuple[str, ...]) -> list[Option | None]:
+    def options_of(self, keys: tuple[str, ...]) -> Sequence[Option | None]:
+        """The domains of each slot, None where one is not certain."""
         if keys not in self._options:
             self._options[keys] = [self._topology.option_of(slot, keys) for slot in self._slots]
         return self._options[keys]

@@ -189,17 +189,44 @@ def floor_plan(site: Site) -> Floor:
 
 
 def worked_out(floor: Floor, site: Site) -> Floor:
-    """The plan, or where few pods wait one that leaves fewer of them, by an integer program (`assigning`)."""
-    if not floor.left or _hurried(floor, site) or not any(_possible(pods, site) for pods, _ in floor.left):
+    """The plan, or where few pods wait a better one by an integer program (`assigning`).
+
+    One that leaves fewer of them; or, where nodes are bought for pods that room on its way would hold, one
+    that leaves no more and buys less.
+    """
+    if floor.left and any(_possible(pods, site) for pods, _ in floor.left):
+        other = _assigned(floor, site, more=True)
+        floor = other if other.refused < floor.refused else floor
+    if floor.nodes and floor.supply.untouched and any(slot.starting for slot in site.slots):
+        bought, _ = _without_room(floor, site)
+        if _found(bought, (), floor, site):
+            other = _assigned(floor, site, more=False)
+            floor = other if _spares_nodes(other, floor, site) else floor
+    return floor
+
+
+def _spares_nodes(other: Floor, floor: Floor, site: Site) -> bool:
+    """Whether another plan leaves no more pods, and buys fewer nodes of the same pools for less."""
+    return (
+        other.refused <= floor.refused
+        and len(other.nodes) < len(floor.nodes)
+        and _bought(other, site) < _bought(floor, site)
+        and {node.table.pool.key for node in other.nodes} <= {node.table.pool.key for node in floor.nodes}
+    )
+
+
+def _assigned(floor: Floor, site: Site, *, more: bool) -> Floor:
+    """A plan with `more` pods than one, or as many, by the program; the plan itself where there is none."""
+    if _hurried(floor, site):
         return floor
     start = _start(site, _AS_ASKED)
     where = Places(
         start.topology, start.existing, start.budgets, start.targets, start.packing, site.usable, site.places
     )
     ordered = queue(site.classes, start.topology.keys)
-    placed = assigned(where, ordered, floor.left, site.meter, _OTHER * site.policy.deadline)
-    other = start.floor(placed, _AS_ASKED, ()) if placed is not None else floor
-    return other if other.refused < floor.refused else floor
+    shares = Shares(site.meter, _OTHER * site.policy.deadline, site.classes)
+    placed = assigned(where, ordered, floor.left, floor.placements, shares, more=more)
+    return start.floor(placed, _AS_ASKED, ()) if placed is not None else floor
 
 
 def _using_what_is_there(floor: Floor, site: Site) -> Floor:

@@ -8,8 +8,9 @@ as offer o (a type of a pool) with room a_o at w_o:
     x[c, p] pods of class c on place p, a slot or a new node        z[k, o] = 1: node k is made as offer o
     u[c, p] = 1 where any pod of c may be on p                      b[g, p] = 1: group g begins on p
 
-    max   W sum_c v_c x[c, p] + sum (pods that stay where expected) - sum w_o z[k, o]
-    s.t.  sum_p x[c, p] <= n_c,   sum_o z[k, o] <= 1,   x[c, p] <= n_c u[c, p]
+    max   W sum_c v_c x[c, p] - sum w_o z[k, o]
+    s.t.  x[c, p] >= those who are expected on slot p and can stay there
+          sum_p x[c, p] <= n_c,   sum_o z[k, o] <= 1,   x[c, p] <= n_c u[c, p]
           sum_c q_c x[c, p] + s_c u[c, p] <= f_p or sum_o a_o z[k, o]           room, in every resource
           x[c, k] <= sum_o h_co z[k, o]                                         types that take c
           sum_ko g_o z[k, o] <= G                                               limits of pools
@@ -19,8 +20,8 @@ as offer o (a type of a pool) with room a_o at w_o:
           sum_{d counted} x[d, p] <= skew - (those there), where u[c, p] = 1    spread over nodes
 
 Each new node is led by the first class on it, and nodes that one class leads are ordered, so that the search
-does not meet one plan many times. HiGHS runs in one thread with a fixed
-seed and its work is bounded by counting, never by a clock: the same question has the same answer.
+does not meet one plan many times. HiGHS runs in one thread with a fixed seed, and its work is bounded by
+counting, never by a clock: the same question has the same answer.
 """
 
 from collections.abc import Iterable, Sequence
@@ -39,8 +40,6 @@ Values = NDArray[np.float64]
 _MOST_NODES, _MOST_STALLED = 60, 20
 #: What all new nodes may cost beside one pod, and the part of the cheapest that is not looked into.
 _COST, _GAP = 0.5, 0.05
-#: What a pod is worth that stays where it is expected, beside one that has a place.
-_STAYS = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +82,7 @@ class Question:
     most: Amounts
     """The most pods of a class that each slot takes; shape (classes, slots)."""
     stays: Amounts
-    """How many pods of a class are expected on each slot; shape (classes, slots)."""
+    """How many pods of a class stay on each slot, because they are expected there; shape (classes, slots)."""
     room: Amounts
     """Shape (offers, resources)."""
     cost: Values
@@ -157,9 +156,7 @@ class _Columns:
         self._marks: int = self.classes * self.places
         self._made: int = 2 * self._marks
         self._begins: int = self._made + self.nodes * self.offers
-        self._stays: int = self._begins + asked.groups * self.places
-        self.expected = [(int(c), int(e)) for c, e in zip(*np.nonzero(asked.stays), strict=True)]
-        self.count: int = self._stays + len(self.expected)
+        self.count: int = self._begins + asked.groups * self.places
 
         self.most = _most(asked)
 
@@ -174,9 +171,6 @@ class _Columns:
 
     def begins(self, group: int, place: int) -> int:
         return self._begins + group * self.places + place
-
-    def stays(self, number: int) -> int:
-        return self._stays + number
 
 
 def size_of(asked: Question) -> int:
@@ -210,7 +204,7 @@ def answer(asked: Question) -> tuple[Answer | None, int]:
         Answer(
             values[: columns.mark(0, 0)].reshape(columns.classes, columns.places),
             tuple(int(row.argmax()) if row.any() else None for row in made),
-            values[columns.begins(0, 0) : columns.stays(0)].reshape(asked.groups, columns.places),
+            values[columns.begins(0, 0) :].reshape(asked.groups, columns.places),
         ),
         iterations,
     )
@@ -232,12 +226,12 @@ def _model(asked: Question, columns: _Columns) -> highspy.HighsLp:
     _pods(asked, columns, rows)
     _nodes(asked, columns, rows)
     _rules(asked, columns, rows)
-    upper, gain = _bounds(asked, columns)
+    lower, upper, gain = _bounds(asked, columns)
     model = highspy.HighsLp()
     model.num_col_, model.num_row_ = columns.count, len(rows.lower)
     model.sense_ = highspy.ObjSense.kMaximize
     model.col_cost_ = gain
-    model.col_lower_ = np.zeros(columns.count)
+    model.col_lower_ = lower
     model.col_upper_ = upper
     model.integrality_ = [highspy.HighsVarType.kInteger] * columns.count
     model.row_lower_, model.row_upper_ = np.array(rows.lower), np.array(rows.upper)
@@ -248,9 +242,9 @@ def _model(asked: Question, columns: _Columns) -> highspy.HighsLp:
     return model
 
 
-def _bounds(asked: Question, columns: _Columns) -> tuple[Values, Values]:
-    """The most that each variable may be, and what it is worth."""
-    upper, gain = np.ones(columns.count), np.zeros(columns.count)
+def _bounds(asked: Question, columns: _Columns) -> tuple[Values, Values, Values]:
+    """The least and the most that each variable may be, and what it is worth."""
+    lower, upper, gain = np.zeros(columns.count), np.ones(columns.count), np.zeros(columns.count)
     dearest = _dearest(asked)
     for one in range(columns.classes):
         for place in range(columns.places):
@@ -259,10 +253,10 @@ def _bounds(asked: Question, columns: _Columns) -> tuple[Values, Values]:
     for node in range(columns.nodes):
         for offer in range(columns.offers):
             gain[columns.made(node, offer)] = -_COST * float(asked.cost[offer]) / dearest
-    for number, (one, slot) in enumerate(columns.expected):
-        upper[columns.stays(number)] = float(asked.stays[one, slot])
-        gain[columns.stays(number)] = _STAYS
-    return upper, gain
+    for one, slot in zip(*np.nonzero(asked.stays), strict=True):
+        at = columns.pods(int(one), int(slot))
+        lower[at] = min(float(asked.stays[one, slot]), upper[at])
+    return lower, upper, gain
 
 
 def _dearest(asked: Question) -> float:
@@ -291,8 +285,6 @@ def _pods(asked: Question, columns: _Columns, rows: _Rows) -> None:
                 ),
                 0.0,
             )
-    for number, (one, slot) in enumerate(columns.expected):
-        rows.most(((columns.stays(number), 1.0), (columns.pods(one, slot), -1.0)), 0.0)
     scale = np.maximum(
         1, np.maximum(asked.requests.max(axis=0, initial=1), asked.once.max(axis=0, initial=1))
     )
