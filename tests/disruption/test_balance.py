@@ -7,6 +7,7 @@ import pytest
 
 from nodeless.disruption import DisruptionPolicy, Stillness
 from nodeless.disruption.balance import Exchange, Totals, score
+from nodeless.disruption.stillness import LEAST_PAUSE
 from nodeless.model.disruption import UNDERUTILIZED, Move
 from nodeless.model.labels import CAPACITY_TYPE, DO_NOT_DISRUPT, ON_DEMAND, POD_DISRUPTION_COST
 from nodeless.model.requirements import Requirements
@@ -115,7 +116,7 @@ def test_a_replacement_is_made_once_its_node_has_run_for_as_long_as_it_takes_to_
     assert decide(seen, (dear, near), now=decisions.again_at).moves
     assert decide(seen, (dear, near), overlap=0.0).moves
     still = Stillness.after(seen, DisruptionPolicy(), NOW, 1000.0, again_at=decisions.again_at)
-    assert still.ends == pytest.approx(1000.0 + min(born + seconds - NOW, 300.0))
+    assert still.ends == pytest.approx(1000.0 + min(max(born + seconds - NOW, LEAST_PAUSE), 300.0))
 
 
 def test_nodes_that_are_merged_repay_by_the_youngest_of_them():

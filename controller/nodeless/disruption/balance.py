@@ -147,8 +147,8 @@ class Worth:
             return None
         self.again_at = min(self.again_at, youngest.claim.created_at + needed)
         text = (
-            f"it would save {saving:.4f} USD/h, which repays {self._overlap:.0f} s beside its replacement in "
-            f"{needed:.0f} s: node {youngest.node.name} has not run for so long"
+            f"a replacement saves {saving:.4f} USD/h at most and repays the {self._overlap:.0f} s for which "
+            f"both run in {needed:.0f} s: node {youngest.node.name} has not run for so long"
         )
         return Verdict("NotRepaid", text)
 

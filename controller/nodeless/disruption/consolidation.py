@@ -205,7 +205,8 @@ class Consolidation:
         worth = Exchange.of(ordered)
         for some in worth_trying(self._target(ordered), ordered, left, self._policy.most_nodes):
             self._at.on(*(each.name for each in some))
-            if self._least_prices.of(some) >= self._limit(some):
+            bound = self._least_prices.of(some)
+            if bound >= self._limit(some) or self._at_best(some, bound) is not None:
                 continue
             found = self._sought(some)
             if isinstance(found, str):
@@ -262,8 +263,7 @@ class Consolidation:
                 text = f"something cheaper is looked for in a later turn: {_MOST_SINGLES} nodes have one"
                 self.verdicts[candidate.name] = Verdict(NOT_REACHED, text)
                 continue
-            # Not even all of its price would be worth it.
-            refusal = self._worth.refusal([candidate], candidate.price or 0.0)
+            refusal = self._at_best([candidate], bound)
             if refusal is not None:
                 self.verdicts[candidate.name] = refusal
                 continue
@@ -283,6 +283,11 @@ class Consolidation:
             self.verdicts[candidate.name] = refusal
         self._at.on()
         return None
+
+    def _at_best(self, some: Sequence[Candidate], bound: float) -> Verdict | None:
+        """Why candidates should stay even if nodes at the least price that there can be took their place."""
+        price = sum(candidate.price or 0.0 for candidate in some)
+        return self._worth.refusal(some, price - bound, bound)
 
     def _too_dear(self, candidate: Candidate, bound: float) -> None:
         """What its pods would cost elsewhere is why it stays, after what keeps it from going without."""

@@ -16,6 +16,8 @@ from nodeless.model.snapshot import Snapshot
 
 #: Seconds after which a cluster is looked at again though nothing has changed in it.
 LOOK_AGAIN_SECONDS = 300.0
+#: Seconds for which a move waits at least that only the age of its nodes makes worth it: one look for many.
+LEAST_PAUSE = 30.0
 _PARTS = (
     "pods",
     "nodes",
@@ -75,7 +77,7 @@ class Stillness:
             since: The stillness in which the round of looks began that this look is of.
             again_at: When a move is worth it that the look has refused (`Decisions.again_at`).
         """
-        moment = min(next_moment(snapshot, policy, now, memory), again_at)
+        moment = min(next_moment(snapshot, policy, now, memory), max(again_at, now + LEAST_PAUSE))
         lasts = min(moment - now, LOOK_AGAIN_SECONDS)
         return cls(snapshot, at, lasts if since is None else min(lasts, since.ends - at))
 
