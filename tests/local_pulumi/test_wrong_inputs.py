@@ -33,6 +33,10 @@ def vpc_with_a_number_as_tag() -> None:
     aws_sdk.ec2.Vpc("net", cidr_block="10.0.0.0/16", tags=tags, opts=on_aws())
 
 
+def vpc_of_a_range_that_aws_has_not() -> None:
+    aws_sdk.ec2.Vpc("net", cidr_block="10.0.0.0/8", opts=on_aws())
+
+
 def subnet_of_a_vpc_to_come_with_a_text_as_flag() -> None:
     options, flag = on_aws(), cast_away("no")
     vpc = aws_sdk.ec2.Vpc("net", cidr_block="10.0.0.0/16", opts=options)
@@ -60,6 +64,7 @@ def cast_away(value: Any) -> Any:
             r"SecurityGroup\.ingress\[0\]\.fromPort: required input",
         ),
         (vpc_with_a_number_as_tag, r"aws:ec2/vpc:Vpc 'net': .*Vpc\.tags\.owner: expected str, got 7"),
+        (vpc_of_a_range_that_aws_has_not, r"cidrBlock.*'10\.0\.0\.0/8' is not between /16 and /28"),
         (
             subnet_of_a_vpc_to_come_with_a_text_as_flag,
             r"aws:ec2/subnet:Subnet 'inside': .*Subnet\.mapPublicIpOnLaunch: expected bool, got 'no'",
@@ -71,7 +76,7 @@ def cast_away(value: Any) -> Any:
         ),
     ],
 )
-def test_an_input_that_the_sdk_does_not_declare_is_refused_by_resource_and_field(
+def test_an_input_that_the_sdk_or_the_provider_does_not_take_is_refused_by_resource_and_field(
     shop: Shop, program: Callable[[], None], told: str
 ) -> None:
     shop.program = program

@@ -8,6 +8,7 @@ from infra.local.pulumi.aws import ecr, eks, eks_cluster, iam, messaging, networ
 from infra.local.pulumi.aws.clients import AwsClients, AwsEndpoint
 from infra.local.pulumi.aws.functions import FUNCTIONS
 from infra.local.pulumi.aws.replacement import FORCE_NEW
+from infra.local.pulumi.aws.validation import refused
 from infra.local.pulumi.input_check import check_inputs
 from infra.local.pulumi.provider import Provider
 from infra.local.pulumi.resources import (
@@ -114,7 +115,8 @@ class AwsProvider(Provider):
             return Checked(dict(inputs), (Fault("", _unknown_type(token)),))
         if problems := check_inputs(token, inputs):
             return Checked(dict(inputs), tuple(Fault("", problem) for problem in problems))
-        return resource.check({k: v for k, v in inputs.items() if k not in _EVERYWHERE}, proposal)
+        checked = resource.check({k: v for k, v in inputs.items() if k not in _EVERYWHERE}, proposal)
+        return Checked(checked.inputs, (*checked.faults, *refused(token, checked.inputs)))
 
     def compare(self, token: str, old: Inputs, new: Inputs) -> Difference:
         return compare(token, old, new)
