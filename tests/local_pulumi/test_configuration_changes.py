@@ -5,11 +5,16 @@ All keys are changed in previews of one environment, as few as tell the keys apa
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from infra.local.aws import LocalAws
+from infra.local.binaries import control_plane_binaries
 from infra.local.control_plane import ControlPlane
 from infra.local.kubernetes_api import KubernetesApi
 from infra.local.pulumi import StackFailed
@@ -86,6 +91,47 @@ def test_what_aws_would_refuse_half_way_is_refused_by_the_preview_with_what_to_d
     assert "Traceback" not in str(told.value)
     asked = {call["action"] for call in aws_server.calls()[before:]}
     assert not [action for action in asked if action.startswith(("Create", "Delete", "Modify"))]
+
+
+@pytest.mark.cluster
+def test_the_kubeconfig_that_is_put_out_works_with_kubectl_and_is_in_no_state_in_clear(
+    previews: Previews, api: KubernetesApi, tmp_path: Path
+) -> None:
+    """EKS's own tokens are AWS's matter: a program of the name `aws` stands for it, and is asked for one."""
+    previews.change_to(api, "defaults")
+    stack = previews.stack(STACKS["defaults"])
+    given = stack.outputs()["kubeconfig"]
+    written = given if isinstance(given, str) else json.dumps(given)
+    assert "get-token" in written
+    state = "".join(file.read_text() for file in stack.project.state.rglob("*.json*"))
+    assert "nodeless-cluster-eks-eksCluster" in state
+    assert "get-token" not in state
+
+    asked = tmp_path / "asked"
+    credential = {
+        "apiVersion": "client.authentication.k8s.io/v1beta1",
+        "kind": "ExecCredential",
+        "status": {"token": api.token("karpenter", "karpenter")},
+    }
+    told = tmp_path / "credential.json"
+    told.write_text(json.dumps(credential))
+    command = tmp_path / "aws"
+    command.write_text(f'#!/bin/sh\necho "$@" > {asked}\ncat {told}\n')
+    command.chmod(0o755)
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(written)
+    kubectl = [str(control_plane_binaries(lambda _: None)["kubectl"]), "--kubeconfig", str(kubeconfig)]
+    seen = subprocess.run(
+        [*kubectl, "auth", "whoami", "-o", "jsonpath={.status.userInfo.username}"],
+        env={"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}", "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (seen.stdout, seen.stderr) == ("system:serviceaccount:karpenter:karpenter", "")
+    assert asked.read_text().split() == (
+        ["--region", "us-east-1", "eks", "get-token", "--cluster-name", "demo", "--output", "json"]
+    )
 
 
 def _together(batch: list[Case]) -> dict[str, list[str]]:
