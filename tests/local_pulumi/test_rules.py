@@ -168,6 +168,8 @@ def test_of_a_name_that_is_not_on_a_type_there_is_no_default_and_nothing_is_kept
             ("accessConfig",),
         ),
         (CLUSTER, {}, {"accessConfig": {"authenticationMode": "API"}}, ()),
+        (CLUSTER, {"accessConfig": {"authenticationMode": "API"}}, {"accessConfig": wire.UNKNOWN}, ()),
+        (CLUSTER, {}, {"kubernetesNetworkConfig": wire.UNKNOWN, "encryptionConfig": wire.UNKNOWN}, ()),
         (CLUSTER, {}, {"bootstrapSelfManagedAddons": False}, ("bootstrapSelfManagedAddons",)),
         (GROUP, {"ingress": HTTPS}, {"description": "web"}, ("description",)),
         ("aws:eks/accessEntry:AccessEntry", {}, {"type": "EC2_LINUX"}, ("type",)),
