@@ -32,8 +32,7 @@ from tests.local_pulumi.test_infra_program import guard_let_go
 
 #: A key of the provider: another region is another environment.
 OF_PROVIDERS = {"aws:region"}
-#: Another cluster's name makes nearly everything anew; its list is recorded and not compared.
-COMPARED = batches(case for case in recorded() if case.key != "clusterName" and not case.refused)
+COMPARED = batches(case for case in recorded() if not case.refused)
 REFUSED = [case for case in recorded() if case.refused]
 
 
