@@ -129,6 +129,14 @@ def read(operation: str, answer: dict[str, Any]) -> list[str]:
     return []
 
 
+@pytest.mark.parametrize("strange", [None, {}, "", 0], ids=repr)
+def test_what_stands_in_place_of_a_list_is_refused(strange: object) -> None:
+    answer = {"Reservations": [{"Instances": [{**INSTANCE, "Tags": strange}]}]}
+    with pytest.raises(UnreadableAnswerError, match="Tags"):
+        assert_complete("ec2", "DescribeInstances", answer)
+    assert_complete("ec2", "DescribeInstances", {"Reservations": [{"Instances": [{**INSTANCE, "Tags": []}]}]})
+
+
 @pytest.mark.parametrize("call", HONEST, ids=lambda call: call[1])
 def test_an_honest_answer_is_taken(call: tuple[str, str]) -> None:
     assert_complete(*call, HONEST[call])

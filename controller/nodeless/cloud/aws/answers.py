@@ -213,7 +213,7 @@ def _values(node: Any, path: list[str], place: str) -> Iterator[tuple[str, Any, 
         return
     value = node.get(name)
     if path[0].endswith("[]"):
-        if value is not None and not isinstance(value, list):
+        if name in node and not isinstance(value, list):
             raise UnreadableAnswerError(f"{here} is {_shown(value)}")
         for number, entry in enumerate(value or ()):
             if len(path) == 1:
