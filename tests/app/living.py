@@ -266,7 +266,10 @@ class Living:
         return min(rooms, key=lambda name: (*self._score(rooms[name], name), name), default="")
 
     def at_rest(self):
-        """Whether the loop has nothing to do, and nothing is under way."""
+        """Whether nothing is under way, and nothing to do, now or once nodes have run for longer."""
+        still = self.loop._still
+        if still is None or still[0].awaited < math.inf:
+            return False
         quiet = self.loop.consolidated and not self.loop._memory.moves and not self._boarding
         quiet = quiet and not replacing(self.snapshot)
         return quiet and all(pod.node_name for pod in self.snapshot.pods.values())

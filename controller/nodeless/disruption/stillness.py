@@ -54,6 +54,8 @@ class Stillness:
     """When the look was made, in seconds of the caller's clock."""
     lasts: float = LOOK_AGAIN_SECONDS
     """Seconds after which a look finds something else though nothing has changed."""
+    awaited: float = math.inf
+    """When a move is worth it that the look has refused (`Decisions.again_at`); infinity: there is none."""
 
     @classmethod
     def after(
@@ -79,7 +81,9 @@ class Stillness:
         """
         moment = min(next_moment(snapshot, policy, now, memory), max(again_at, now + LEAST_PAUSE))
         lasts = min(moment - now, LOOK_AGAIN_SECONDS)
-        return cls(snapshot, at, lasts if since is None else min(lasts, since.ends - at))
+        if since is not None:
+            lasts, again_at = min(lasts, since.ends - at), min(again_at, since.awaited)
+        return cls(snapshot, at, lasts, again_at)
 
     @property
     def ends(self) -> float:
