@@ -98,7 +98,8 @@ def test_a_leader_that_was_suspended_beyond_its_lease_does_not_go_on(world: Worl
 def test_a_leader_that_was_suspended_between_two_tries_of_a_call_does_not_try_again(world: World) -> None:
     arn, key = own_credentials(world.aws, "first")
     refused = {"code": "InternalError", "status": 500}
-    world.aws.set_faults(errors={"CreateLaunchTemplate": refused})
+    # Late, so that the leader is suspended while it waits for a refusal and not as it sends the next try.
+    world.aws.set_faults(errors={"CreateLaunchTemplate": refused}, delay={"CreateLaunchTemplate": 5.0})
     with world.leaders(name="first", deadly=False, LEADER_ELECT="true", **key) as first:
         leads(world, "first")
         world.pools()
