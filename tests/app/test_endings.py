@@ -67,8 +67,8 @@ def test_the_guard_holds_until_pools_claims_instances_and_templates_are_gone(sce
         )
         await rig.running(namespace, "web")
         await rig.claim()
-        stray = await asyncio.to_thread(an_unclaimed_instance, rig.network)
-        rig.kubelets.silent.add(stray)
+        rig.kubelets.joining = False
+        await asyncio.to_thread(an_unclaimed_instance, rig.network)
         guard = f"/api/v1/namespaces/{namespace}/configmaps/{GUARD_NAME}"
         await asyncio.to_thread(rig.api.delete, guard)
         # New work gets no capacity any more.
@@ -175,10 +175,10 @@ def test_mc_10_mc_11_an_instance_without_claim_is_terminated_and_all_others_are_
         await rig.create(a_template(), a_provisioner(), a_pod("web", namespace))
         await rig.running(namespace, "web")
         claim = await rig.claim()
-        stray = await asyncio.to_thread(an_unclaimed_instance, rig.network)
+        rig.kubelets.joining = False
+        await asyncio.to_thread(an_unclaimed_instance, rig.network)
         foreign = await asyncio.to_thread(an_unclaimed_instance, rig.network, "other")
         untagged = await asyncio.to_thread(an_unclaimed_instance, rig.network, Name="somebody's own")
-        rig.kubelets.silent |= {stray, foreign, untagged}
         await rig.collector.collect_once()
         left = set(await asyncio.to_thread(rig.network.instances))
         assert left == {claim["status"]["providerID"].rpartition("/")[2], foreign, untagged}

@@ -173,13 +173,6 @@ def test_dn_23_a_drifted_node_of_a_static_pool_is_replaced_by_a_node_that_is_rea
     scene(scenario)
 
 
-class _Everything(set):
-    """As `silent`: no machine runs a kubelet."""
-
-    def __contains__(self, _instance):
-        return True
-
-
 def test_mc_14_a_pool_whose_machines_do_not_join_says_so_until_it_is_changed_and_one_joins(
     scene, monkeypatch
 ):
@@ -189,7 +182,7 @@ def test_mc_14_a_pool_whose_machines_do_not_join_says_so_until_it_is_changed_and
         return lambda found: conditions(found).get("NodeRegistrationHealthy", {}).get("status") == status
 
     async def scenario(rig, namespace):
-        rig.kubelets.silent = _Everything()
+        rig.kubelets.joining = False
         await rig.create(a_class(), a_node_pool())
         await seen(rig, NODE_POOL, healthy("Unknown"))
         await rig.create(a_pod("web", namespace, cpu="200m"))
@@ -197,6 +190,7 @@ def test_mc_14_a_pool_whose_machines_do_not_join_says_so_until_it_is_changed_and
         assert "launches 2 ended without a node" in conditions(bad)["NodeRegistrationHealthy"]["message"]
         assert ready("True")(bad)
         monkeypatch.setattr("nodeless.lifecycle.joining.REGISTRATION_DEADLINE", 900.0)
+        rig.kubelets.joining = True
         rig.kubelets.silent = set()
         label = {"spec": {"template": {"metadata": {"labels": {"team": "web"}}}}}
         await asyncio.to_thread(rig.api.patch, NODE_POOL.path("default"), label)

@@ -146,10 +146,15 @@ def an_interruption_queue(aws, name):
 
 
 class Kubelets:
-    """Kubelets of all instances; an instance in `silent` runs none."""
+    """Kubelets of all instances; an instance in `silent` runs none.
+
+    One that is seen while not `joining` is silent from then on.
+    """
 
     def __init__(self, api, network):
         self.silent = set()
+        #: While false, machines boot and never join.
+        self.joining = True
         #: What kubelets report; the disk of the default block device is planned as 20 GiB.
         self.ephemeral_storage = "18Gi"
         self._api = api
@@ -168,8 +173,12 @@ class Kubelets:
     def turn(self):
         for instance in self._network.instances("running").values():
             identifier = instance["InstanceId"]
-            if identifier not in self._joined and identifier not in self.silent:
+            if identifier in self._joined or identifier in self.silent:
+                continue
+            if self.joining:
                 self._join(instance)
+            else:
+                self.silent.add(identifier)
         for identifier, number in self._network.reboots().items():
             if identifier in self._joined and self._boots.get(identifier, 0) < number:
                 self._reboot(identifier, number)

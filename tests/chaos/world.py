@@ -48,8 +48,6 @@ class Machines(Kubelets):  # type: ignore[misc] # the module of rigs is not anno
     def __init__(self, api: KubernetesApi, observer: Observer) -> None:
         super().__init__(api, observer)
         self._machines = api
-        #: While false, machines boot and never join.
-        self.joining = True
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._keep_turning, name="kubelets", daemon=True)
 
@@ -74,9 +72,6 @@ class Machines(Kubelets):  # type: ignore[misc] # the module of rigs is not anno
         super()._run_pod(pod)
 
     def _join(self, instance: dict[str, Any]) -> None:
-        if not self.joining:
-            self.silent.add(instance["InstanceId"])
-            return
         name = instance["PrivateDnsName"]
         # A name comes again while the node that had it before is still leaving: wait for it.
         if self._machines.find(f"{NODES}/{name}") is None:
