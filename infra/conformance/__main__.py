@@ -6,7 +6,7 @@ import argparse
 import signal
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 
@@ -34,6 +34,7 @@ from infra.conformance.specs import (
     SuiteFailed,
     is_cut_short,
     run_specs,
+    shortened,
     specs_of,
 )
 from infra.local.cache import cache_directory
@@ -210,6 +211,7 @@ def _next(waiting: list[Spec], *, together: bool) -> list[Spec]:
 
 
 def _keep(bench: _Bench, spec: Spec, result: Result) -> None:
+    result = replace(result, message=shortened(result.message))
     keep_result(bench.file, spec.name, result)
     bench.report(f"{result.outcome:8} {result.seconds:4.0f} s  {spec.name}  {result.message}")
 

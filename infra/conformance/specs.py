@@ -186,10 +186,9 @@ def _message(entry: Mapping[str, Any]) -> str:
     said = " ".join(" ".join((str(failure.get("Message", "")), *map(str, waiting))).split())
     where = failure.get("Location") or {}
     file = Path(str(where.get("FileName", ""))).name
-    said = _shortened(said)
     return f"{said} ({file}:{where.get('LineNumber', 0)})" if said and file else said
 
 
-def _shortened(text: str) -> str:
+def shortened(text: str) -> str:
     """Beginning and end of a long failure: what was expected comes last."""
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} … {text[-_LONGEST // 2 :]}"
