@@ -57,7 +57,8 @@ def _parser() -> argparse.ArgumentParser:
     bench.add_argument("--peer", action="store_true", help="the real Karpenter and nodeless on the same work")
     bench.add_argument("--seed", type=int, help="with --peer: of the work; a new one by default")
     bench.add_argument("--pods", type=int, default=200, help="with --peer: about how many at the most")
-    bench.add_argument("--seconds", type=float, default=120.0, help="with --peer: for each workload")
+    bench.add_argument("--seconds", type=float, default=180.0, help="with --peer: for each workload")
+    bench.add_argument("--boot-seconds", type=float, default=30.0, help="with --peer: from launch to node")
     bench.add_argument("--controller", action="append", choices=("karpenter", "nodeless"), help="with --peer")
     bench.add_argument("--only", action="append", metavar="WORD", help="with --peer: of a workload's name")
     bench.set_defaults(run=_bench)
@@ -102,8 +103,14 @@ def _bench(options: argparse.Namespace) -> int:
     from infra.local.peer import bench as peer  # noqa: PLC0415
 
     if options.peer:
-        chosen = {"controllers": options.controller} if options.controller else {}
-        return peer.run(options.seed, options.pods, options.seconds, only=options.only or (), **chosen)
+        return peer.run(
+            options.seed,
+            options.pods,
+            options.seconds,
+            boot_seconds=options.boot_seconds,
+            controllers=options.controller or peer.CONTROLLERS,
+            only=options.only or (),
+        )
     return bench.run(options.rounds)
 
 

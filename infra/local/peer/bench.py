@@ -35,7 +35,9 @@ _WIDTH = 160
 def run(
     seed: int | None = None,
     pods: int = 200,
-    seconds: float = 120.0,
+    seconds: float = 180.0,
+    *,
+    boot_seconds: float = 30.0,
     controllers: Sequence[str] = CONTROLLERS,
     only: Sequence[str] = (),
 ) -> int:
@@ -45,17 +47,19 @@ def run(
         seed: Of what is drawn; a new one, which is printed, when None.
         pods: About how many there are at the most.
         seconds: That each workload is watched for, under both.
+        boot_seconds: From an instance's launch to its node. EC2 takes half a minute and more for one of EKS:
+            with less, moves pay as they never do, and waits are those of the controllers alone.
         controllers: Which ones.
         only: Words in the names of workloads; all by default.
     """
     # A row is longer than most terminals are wide, and cut figures are none.
     console, report = Console(width=_WIDTH), StreamReport()
     seed = random.SystemRandom().randrange(1_000_000) if seed is None else seed
-    console.print(f"seed {seed}, about {pods} pods, {seconds:g} s a workload")
+    console.print(f"seed {seed}, about {pods} pods, {seconds:g} s a workload, {boot_seconds:g} s to boot")
     chosen = [each for each in drawn.draw(seed, pods) if not only or any(word in each.name for word in only)]
     found: dict[str, list[Cost]] = {}
     for name in controllers:
-        options = Options(audited=True, also_audited=(karpenter.ACCOUNT.user,))
+        options = Options(boot_seconds=boot_seconds, audited=True, also_audited=(karpenter.ACCOUNT.user,))
         with (
             Environment.start(report=report, options=options) as environment,
             _controller(environment, name, report) as meter,
