@@ -90,7 +90,7 @@ def test_a_node_of_a_capacity_block_is_drained_before_ec2_ends_it(scene, aws):
     scene(scenario)
 
 
-def test_a_node_says_which_partition_ec2_chose(scene, aws):
+def test_a_node_says_from_the_start_which_partition_ec2_chose(scene, aws):
     aws.client("ec2").create_placement_group(GroupName="apart", Strategy="partition", PartitionCount=3)
 
     async def scenario(rig, namespace):
@@ -99,7 +99,26 @@ def test_a_node_says_which_partition_ec2_chose(scene, aws):
             a_node_pool("on-demand"),
             a_pod("web", namespace),
         )
+        node = await asyncio.to_thread(rig.api.get, f"{NODES}/{await rig.running(namespace, 'web')}")
+        for found in (node, await rig.claim()):
+            assert found["metadata"]["labels"][PLACEMENT_GROUP_PARTITION] == "1"
+
+    scene(scenario)
+
+
+def test_a_partition_that_ec2_shows_late_is_told_then(scene, aws):
+    aws.client("ec2").create_placement_group(GroupName="apart", Strategy="partition", PartitionCount=3)
+    # So long nobody sees a new instance.
+    aws.set_faults(consistency=60.0)
+
+    async def scenario(rig, namespace):
+        await rig.create(
+            a_class(placementGroupSelector={"name": "apart"}),
+            a_node_pool("on-demand"),
+            a_pod("web", namespace),
+        )
         name = await rig.running(namespace, "web")
+        aws.set_faults()
         assert PLACEMENT_GROUP_PARTITION not in (await rig.claim())["metadata"]["labels"]
 
         await ReservationLoop(rig.cluster, rig.cloud, rig.hands, Metrics()).look_once()

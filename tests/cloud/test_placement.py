@@ -1,5 +1,6 @@
 """Placement groups, hosts of one account, and labels that say where a node stands."""
 
+import asyncio
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +12,8 @@ from nodeless.cloud.aws import AwsProvider
 from nodeless.launch.unavailable import UNAVAILABLE_SECONDS
 from nodeless.model.labels import (
     INSTANCE_TENANCY,
+    LAUNCH_GROUP,
+    LAUNCH_GROUP_SIZE,
     ON_DEMAND,
     PLACEMENT_GROUP_ID,
     PLACEMENT_GROUP_PARTITION,
@@ -70,16 +73,54 @@ async def test_a_partition_that_is_asked_for_is_named_to_ec2(aws: LocalAws, worl
     assert placement(aws) == {"GroupId": identifier, "PartitionNumber": 3}
 
 
-async def test_a_partition_that_ec2_chooses_is_known_once_it_is_described(
-    aws: LocalAws, world: World
-) -> None:
+async def test_a_partition_that_ec2_chooses_is_known_from_the_launch_on(aws: LocalAws, world: World) -> None:
     group(aws, PartitionCount=5)
     async with a_provider() as provider:
         instance, described = await both_ways(provider, the_pool(), "own")
         (kind, _) = await provider.catalog(the_pool(), class_with(placement_group="own"))
-    assert PLACEMENT_GROUP_PARTITION not in instance.labels
+    assert instance.labels[PLACEMENT_GROUP_PARTITION] == "1"
     assert described.labels[PLACEMENT_GROUP_PARTITION] == "1"
     assert kind.requirements[PLACEMENT_GROUP_PARTITION].values == set("12345")
+
+
+async def test_each_instance_of_a_group_launch_gets_the_partition_of_its_own(
+    aws: LocalAws, world: World
+) -> None:
+    group(aws, PartitionCount=5)
+    pool, node_class = the_pool(), class_with(placement_group="own")
+    together = {LAUNCH_GROUP: "together", LAUNCH_GROUP_SIZE: "3"}
+    claims = [
+        replace(the_claim(name, pool=pool), annotations=together)
+        for name in ("default-1", "default-2", "default-3")
+    ]
+    async with a_provider() as provider:
+        found = await asyncio.gather(*(provider.launch(claim, pool, node_class) for claim in claims))
+        for instance in found:
+            described = await provider.find(instance.id)
+            assert described is not None
+            assert instance.labels[PLACEMENT_GROUP_PARTITION] == described.labels[PLACEMENT_GROUP_PARTITION]
+    assert len(made_by(aws, "CreateFleet")) == 1
+    assert {each.labels[PLACEMENT_GROUP_PARTITION] for each in found} == {"1", "2", "3"}
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        {"consistency": 60.0},
+        {"errors": {"DescribeInstances": {"code": "UnauthorizedOperation", "status": 403}}},
+        {"errors": {"DescribeInstances": {"code": "InternalError", "status": 500}}},
+    ],
+)
+async def test_an_instance_whose_partition_is_not_shown_in_time_is_launched_without_the_label(
+    aws: LocalAws, world: World, fault: dict[str, Any]
+) -> None:
+    group(aws, PartitionCount=5)
+    pool, node_class = the_pool(), class_with(placement_group="own")
+    async with a_provider() as provider:
+        await provider.catalog(pool, node_class)
+        aws.set_faults(**fault)
+        instance = await provider.launch(the_claim(pool=pool), pool, node_class, first=True)
+    assert PLACEMENT_GROUP_PARTITION not in instance.labels
 
 
 async def for_sale(provider: AwsProvider, pool: Pool, node_class: NodeClass) -> set[tuple[str, str]]:

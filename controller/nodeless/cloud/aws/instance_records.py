@@ -131,13 +131,19 @@ def _is_reserved(record: Mapping[str, Any]) -> bool:
     return bool(record.get("CapacityReservationId") and wish.get("CapacityReservationTarget"))
 
 
+def partition_label(record: Mapping[str, Any]) -> dict[str, str]:
+    """The label of the partition that an instance is in; empty where it is in none, or EC2 tells none."""
+    number = record["Placement"].get("PartitionNumber")
+    return {PLACEMENT_GROUP_PARTITION: str(number)} if number else {}
+
+
 def _placed(record: Mapping[str, Any]) -> dict[str, str]:
     """Labels by which host and reservation it has."""
     placement = record["Placement"]
     labels = {
         INSTANCE_TENANCY: placement.get("Tenancy") or "default",
         PLACEMENT_GROUP_ID: placement.get("GroupId"),
-        PLACEMENT_GROUP_PARTITION: placement.get("PartitionNumber"),
+        **partition_label(record),
     }
     if _is_reserved(record):
         life = record.get("InstanceLifecycle")

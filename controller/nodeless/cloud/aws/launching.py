@@ -7,7 +7,7 @@ request differs (prices moved), EC2 refuses it, and the instances are found by t
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from nodeless.cloud.aws.caching import Clock
 from nodeless.cloud.aws.errors import AwsCallRefused
 from nodeless.cloud.aws.instance_records import (
     launched_instance,
+    partition_label,
     provider_id,
     read_instance,
     zone_label,
@@ -32,13 +33,13 @@ from nodeless.launch.candidates import Candidates
 from nodeless.launch.groups import Found, assign
 from nodeless.launch.results import NO_REASON, FleetAnswer, FleetInstance, read_answer
 from nodeless.model.instance_types import InstanceType
-from nodeless.model.labels import CAPACITY_TYPE, ON_DEMAND, SPOT
+from nodeless.model.labels import CAPACITY_TYPE, ON_DEMAND, PLACEMENT_GROUP_PARTITION, SPOT
 from nodeless.model.nodes import Instance
 
 Outcome = Instance | CloudError
 
 _MISMATCH = "IdempotentParameterMismatch"
-#: Seconds to wait before each look for the instances of a token that EC2 knows already.
+#: Seconds to wait before each look for instances that EC2 knows already and may not show yet.
 _LOOKS = (0.0, 0.5, 1.5)
 _TRIES = 4
 _REMEMBERED_CLAIMS = 10_000
@@ -182,9 +183,36 @@ class Launcher:
             if isinstance(outcome, Instance):
                 outcome = replace(outcome, instance_profile=order.resolved.instance_profile)
             outcomes[name] = outcome
+        if _in_unknown_partition(order, prepared):
+            outcomes.update(await self._in_partitions(outcomes))
         if order.group:
             self._give({name: each.id for name, each in outcomes.items() if isinstance(each, Instance)})
         return outcomes
+
+    async def _in_partitions(self, outcomes: Mapping[str, Outcome]) -> dict[str, Instance]:
+        """The instances of which EC2 shows the partition that it chose; its answer to a fleet names none.
+
+        For those that it does not show in time, it is asked again once a minute.
+        """
+        found: dict[str, Instance] = {}
+        for seconds in _LOOKS:
+            await asyncio.sleep(seconds)
+            left = {
+                name: each
+                for name, each in outcomes.items()
+                if isinstance(each, Instance) and name not in found
+            }
+            try:
+                records = await asyncio.gather(*(self._instances.find(each.id) for each in left.values()))
+            except CloudError as error:
+                self._log.warning(f"the partitions of new instances are not known yet: {error}")
+                break
+            for (name, instance), record in zip(left.items(), records, strict=True):
+                if record is not None and (partition := partition_label(record)):
+                    found[name] = replace(instance, labels={**instance.labels, **partition})
+            if len(found) == len(left):
+                break
+        return found
 
     def _instance(
         self, claim: str, made: FleetInstance, instance_type: InstanceType | None, prepared: Prepared
@@ -207,6 +235,11 @@ class Launcher:
             self._attempts[claim] = self._attempts.get(claim, 0) + 1
         while len(self._attempts) > _REMEMBERED_CLAIMS:
             self._attempts.popitem(last=False)
+
+
+def _in_unknown_partition(order: Order, prepared: Prepared) -> bool:
+    group = order.resolved.placement_group
+    return group is not None and group.partitions > 0 and PLACEMENT_GROUP_PARTITION not in prepared.labels
 
 
 def _read(order: Order, record: Record) -> Instance:
