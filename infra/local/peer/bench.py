@@ -29,6 +29,8 @@ _MADE = (
     f"/apis/batch/v1/namespaces/{drawn.NAMESPACE}/jobs",
 )
 _TYPES = ("c", "m", "r")
+#: Longer than either takes to end its last node.
+_EMPTY_SECONDS = 600.0
 _WIDTH = 160
 
 
@@ -87,13 +89,16 @@ def _live(
     seed: int,
     name: str,
 ) -> list[Cost]:
-    """A cluster's life: one workload after the other."""
+    """One workload after the other, those that begin on an empty cluster once it is."""
     api, chance = environment.api, random.Random(seed)
     api.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": drawn.NAMESPACE}})
     for manifest in pool(environment):
         api.create(manifest)
     found = []
     for workload in workloads:
+        if workload.empty:
+            _end(api)
+            api.wait(lambda: not meter.billed(), timeout=_EMPTY_SECONDS, what="the last node to end")
         environment.report(f"{name}: {workload.name}")
         found.append(meter.measure(partial(_act, environment, workload, chance), seconds))
         environment.report(f"{name}: {workload.name}: {_line(found[-1])}")
@@ -109,8 +114,6 @@ def _act(environment: Environment, workload: Workload, chance: random.Random) ->
     for deployment in workload.rolled:
         change = {"spec": {"template": {"metadata": {"annotations": {"rolled": workload.name}}}}}
         api.patch(f"{_OF_APPS}/deployments/{deployment}", change)
-    for path in workload.ended:
-        api.delete(path, propagation="Background")
     _interrupt(environment, workload.interrupted, chance)
     if workload.ends:
         _end(api)

@@ -1,7 +1,8 @@
 """Ten workloads and a rest, drawn from a seed: what is made, changed, interrupted and taken away in turn.
 
-Pure data: both controllers get the very same. Each builds on what the ones before left, as in a cluster's
-life; all pods ask for what is drawn for them and do nothing.
+Pure data: both controllers get the very same. The first five begin on an empty cluster, so that none finds
+room that an earlier one has paid for; what follows happens to the cluster of the fifth. All pods ask for what
+is drawn for them and do nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 NAMESPACE = "peer"
-_JOBS = f"/apis/batch/v1/namespaces/{NAMESPACE}/jobs"
 ZONES = ("us-east-1a", "us-east-1b")
 _ZONE, _HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 _IMAGE = "public.ecr.aws/eks-distro/kubernetes/pause:3.2"
@@ -33,7 +33,7 @@ class Workload:
         made: Manifests to create.
         scaled: Deployment -> its new number of pods.
         rolled: Deployments whose pods are replaced.
-        ended: Paths of what is deleted.
+        empty: Whether it begins without pods and without nodes.
         interrupted: Share of the nodes that AWS announces to take down.
         ends: Whether nothing at all is left to run.
     """
@@ -42,7 +42,7 @@ class Workload:
     made: tuple[Object, ...] = ()
     scaled: Mapping[str, int] = field(default_factory=dict)
     rolled: tuple[str, ...] = ()
-    ended: tuple[str, ...] = ()
+    empty: bool = False
     interrupted: float = 0.0
     ends: bool = False
 
@@ -55,21 +55,18 @@ def draw(seed: int, pods: int) -> tuple[Workload, ...]:
         pods: About how many there are at the most; 40 at least, so that every workload has some.
     """
     chance = random.Random(seed)
-    mixed = _mixed(chance, pods // 2)
+    mixed = _mixed(chance, pods)
     replicas = {each["metadata"]["name"]: each["spec"]["replicas"] for each in mixed}
-    spread, apart = _spread(chance, pods // 8), _apart(chance, max(pods // 25, 2))
-    jobs = tuple(_jobs(chance, pods // 6))
+    few = max(pods // 20, 2)
+    spread, apart = _spread(chance, pods // 2), _apart(chance, few)
+    agent, served = _daemon_set(chance), _deployment(chance, "late", pods // 2)
     return (
-        Workload("mixed Deployments", mixed),
-        Workload("spread and anti-affinity", (spread, apart)),
-        Workload("a DaemonSet, and pods", (_daemon_set(chance), _deployment(chance, "late", pods // 10))),
-        Workload("StatefulSets with volumes", tuple(_stateful(chance, max(pods // 20, 2)))),
-        Workload("Jobs", jobs),
-        Workload(
-            "half the load leaves",
-            scaled={name: number // 2 for name, number in replicas.items()},
-            ended=tuple(f"{_JOBS}/{each['metadata']['name']}" for each in jobs),
-        ),
+        Workload("spread and anti-affinity", (spread, apart), empty=True),
+        Workload("a DaemonSet, and pods", (agent, served), empty=True),
+        Workload("StatefulSets with volumes", tuple(_stateful(chance, few)), empty=True),
+        Workload("Jobs", tuple(_jobs(chance, pods // 2)), empty=True),
+        Workload("mixed Deployments", mixed, empty=True),
+        Workload("half the load leaves", scaled={name: number // 2 for name, number in replicas.items()}),
         Workload("the load returns", scaled=replicas),
         Workload("a third of the nodes interrupted", interrupted=1 / 3),
         Workload("a rollout", rolled=tuple(chance.sample(sorted(replicas), max(len(replicas) // 2, 1)))),
