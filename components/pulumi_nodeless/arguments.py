@@ -180,7 +180,7 @@ class ArgumentReader:
             elif key.startswith(MARKING_TAGS):
                 self.report(
                     f"{name}.{key}",
-                    "is reserved: by it single resources are told from all others",
+                    "is reserved: it identifies single resources",
                     "another key",
                 )
         return given

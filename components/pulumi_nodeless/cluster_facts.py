@@ -66,5 +66,5 @@ def read_existing_cluster(reader: ArgumentReader, args: object) -> None:
             region_of(arn)
     except ValueError as error:
         reader.report(
-            "existing_cluster.arn", str(error), "as EKS tells it: arn:aws:eks:REGION:ACCOUNT:cluster/NAME"
+            "existing_cluster.arn", str(error), "as EKS shows it: arn:aws:eks:REGION:ACCOUNT:cluster/NAME"
         )

@@ -76,7 +76,7 @@ def require_same_range(cidr: str, cluster: str, standing: StandingNetwork) -> st
     """
     if standing.cidr and standing.cidr != cidr and cluster in standing.clusters:
         raise pulumi.RunError(
-            f"the cluster {cluster} stands in a VPC with the range {standing.cidr} and cannot move to {cidr}"
+            f"the cluster {cluster} is in a VPC with the range {standing.cidr} and cannot move to {cidr}"
             f" (vpcCidr; cidr of Network); hint: set {standing.cidr} again; for another range make another"
             " environment, in a stack and under a cluster name of its own"
         )

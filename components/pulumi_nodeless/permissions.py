@@ -16,11 +16,11 @@ _TITLES: Final = {
     "of the account these tags, and end it then. It also allows launches of any size into any subnet, "
     "deleting every launch template, and reading every SSM parameter.",
     "article": "The statements of that guide to the letter, for Provisioners. It allows all that `guide` "
-    "does, and ending every instance that bears the tag `karpenter.sh/provisioner-name`, whichever "
+    "does, and terminating every instance that has the tag `karpenter.sh/provisioner-name`, whichever "
     "cluster's it is. It cannot end instances of NodePools. Nor can it make instance profiles (an "
     "EC2NodeClass must name one, its `role` is refused) or look up failed status checks; the log says so "
     "once.",
-    "scoped": "The default. Bound to the tags of the cluster: what bears none of them it cannot touch, and "
+    "scoped": "The default. Bound to the tags of the cluster: what has none of them it cannot touch, and "
     "it can tag only what it makes, in the request that makes it; its own instances also get the names of "
     "their node, claim and cluster. What remains to whoever has the "
     "controller's credentials: instances, spot requests and templates of this cluster, any number of them, "

@@ -103,5 +103,5 @@ def drain_seconds(reader: ArgumentReader, argument: str, patience: int) -> int:
         return min(_USUAL_DRAIN, patience * 30)
     given = reader.integer(argument, 10, 1, 24 * 60)
     if given >= patience:
-        reader.report(argument, f"destruction gives up after {patience} minutes, before {given} are over")
+        reader.report(argument, f"destruction fails after {patience} minutes, before {given} are over")
     return given * 60

@@ -64,7 +64,7 @@ def refused(api):
 def test_without_yes_it_names_what_is_held_and_lets_nothing_go(api, claimed, nodeless, orphaned):
     told = nodeless("sweep", "--cluster", "demo", "--finalizers")
     assert told.exit_code == 1, told.output
-    assert f"held in the cluster: Provisioner/default, NodeClaim/default-{claimed}, Node/n1-" in told.stdout
+    assert f"finalizers left: Provisioner/default, NodeClaim/default-{claimed}, Node/n1-" in told.stdout
     assert f"ConfigMap/{GUARD_NAME}" in told.stdout
     assert all(api.find(path) for path in orphaned)
 
@@ -74,7 +74,7 @@ def test_with_yes_the_objects_are_free_though_the_webhooks_of_the_dead_refuse_al
 ):
     told = nodeless("sweep", "--cluster", "demo", "--finalizers", "--yes")
     assert told.exit_code == 0, told.output
-    assert "let go of: Provisioner/default" in told.stdout
+    assert "finalizers removed: Provisioner/default" in told.stdout
     *living, guard = orphaned
     assert api.find(guard) is None
     for path in living:

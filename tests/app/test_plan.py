@@ -82,8 +82,10 @@ def test_room_is_planned_for_capacity_buffers_too(file):
         for landing in report(path)["landings"]
     ] == [("CapacityBuffer", "headroom", 2), ("Deployment", "web", 4)]
     told = nodeless(path).stdout
-    assert "capacity buffer shop/lost keeps no room: PodTemplate/shop/nowhere does not exist" in told
-    assert "capacity buffer shop/empty keeps no room: replicas, percentage and limits make no pod" in told
+    assert "capacity buffer shop/lost reserves no capacity: PodTemplate/shop/nowhere does not exist" in told
+    assert (
+        "capacity buffer shop/empty reserves no capacity: replicas, percentage and limits make no pod" in told
+    )
 
 
 @pytest.mark.parametrize("pools", [(provisioner(), node_template()), (node_pool(), ec2_node_class())])
@@ -157,7 +159,7 @@ def test_what_is_not_in_the_files_is_assumed_and_said(file):
     assert result.exit_code == 0, result.output
     assert "EC2NodeClass/default of NodePool/default is not in the files" in result.stdout
     assert "storage class gp3 is not in the files" in result.stdout
-    assert "play no part: Service (1)" in result.stdout
+    assert "ignored: Service (1)" in result.stdout
 
 
 def test_pods_on_the_hosts_network_share_no_node_for_one_port(file):

@@ -65,7 +65,7 @@ def test_the_plan_from_a_snapshot_is_to_the_bit_what_the_live_loop_does(scene, e
         assert await rig.event(namespace, "web-5", "FailedScheduling", "\nwould fit: request cpu 3920m")
         told = [(await rig.event(namespace, f"web-{i}", "Nominated"))["message"] for i in range(5)]
         lost = (
-            "\ngiven up: preferred node affinity topology.kubernetes.io/zone In [nowhere] (weight 9): "
+            "\nrelaxed: preferred node affinity topology.kubernetes.io/zone In [nowhere] (weight 9): "
             "no pool can make such a node"
         )
         assert all(message.endswith(lost) for message in told)

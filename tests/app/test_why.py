@@ -45,7 +45,7 @@ def test_what_pods_gave_up_for_their_place_is_told(wishing, tmp_path):
 
 
 def test_why_of_a_pod_tells_what_it_gave_up(wishing):
-    assert f"given up: {GIVEN_UP} [PreferredNodeAffinity]" in why("web-0", wishing).stdout
+    assert f"relaxed: {GIVEN_UP} [PreferredNodeAffinity]" in why("web-0", wishing).stdout
     told = json.loads(why("shop/web-0", wishing, "--json").stdout)
     assert [lost["message"] for lost in told["given_up"]] == [GIVEN_UP]
     assert told["node"]["name"] == "new-1"

@@ -69,7 +69,7 @@ def refused(args: dict[str, Any]) -> list[str]:
         ({"teardown_timeout_minutes": 0}, "teardown_timeout_minutes: 0 is not between"),
         (
             {"teardown_timeout_minutes": 5, "teardown_drain_minutes": 5},
-            "teardown_drain_minutes: destruction gives up after 5 minutes, before 5 are over",
+            "teardown_drain_minutes: destruction fails after 5 minutes, before 5 are over",
         ),
         ({"provisioners": [POOL]}, "provisioners[0].node_template: 'own' is not declared here"),
         ({"interruption_queue": "yes"}, "interruption_queue: expected true or false, got 'yes'"),

@@ -114,7 +114,7 @@ def told(**args: Any) -> list[str]:
         (
             {"existing_cluster": {**CLUSTER, "arn": "demo"}},
             "existing_cluster.arn: 'demo' is not an ARN with a region "
-            "(hint: as EKS tells it: arn:aws:eks:REGION:ACCOUNT:cluster/NAME)",
+            "(hint: as EKS shows it: arn:aws:eks:REGION:ACCOUNT:cluster/NAME)",
         ),
     ],
     ids=lambda value: value.partition(":")[0] if isinstance(value, str) else "",

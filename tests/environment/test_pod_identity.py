@@ -92,7 +92,7 @@ def destroy_goes_on_by_a_sweep_when_the_nodes_of_the_controller_went_first(envir
         destroying.result(timeout=240)
     assert "1 instance, 1 launch template" in swept
     for held in ("Provisioner/small", "NodeClaim/small-", "Node/", "ConfigMap/nodeless-teardown"):
-        assert held in swept.partition("let go of: ")[2]
+        assert held in swept.partition("finalizers removed: ")[2]
     assert what_aws_has(environment) == {}
     assert api.get("/api/v1/namespaces/kube-system")["status"]["phase"] == "Active"
     api.wait(

@@ -31,7 +31,7 @@ def test_what_a_pod_gave_up_is_told_with_its_place():
     (lost,) = made.given_up().values()
     told = nominated("default-abcde", made.new_nodes[0], lost).splitlines()
     assert told[1:] == [
-        "given up: preferred node affinity topology.kubernetes.io/zone In [z9] (weight 5): "
+        "relaxed: preferred node affinity topology.kubernetes.io/zone In [z9] (weight 5): "
         "no pool can make such a node"
     ]
     assert nominated("n1", None, lost).endswith(told[1])

@@ -106,7 +106,7 @@ def test_room_on_a_node_that_stands_goes_before_wishes():
         pods(1, preferred_terms=((3, in_zone("nowhere")),)),
     )
     assert [code for code, *_ in found] == ["PreferNoSchedule", "PreferredNodeAffinity"]
-    assert all(message.endswith("room on nodes that stand is used first") for _, message, _ in found)
+    assert all(message.endswith("existing nodes are used first") for _, message, _ in found)
 
 
 def test_a_minimum_of_values_that_was_lowered():

@@ -73,5 +73,5 @@ def _term_advice(term: Mapping[str, Any], path: str, alone: tuple[str, ...]) -> 
     for member in alone:
         others = [name for name in term if name != member and term[name] is not None]
         if term.get(member) is not None and others:
-            message = f"stands beside {', '.join(others)}: all of them must match"
+            message = f"combined with {', '.join(others)}: all of them must match"
             yield warning(f"{path}.{member}", term[member], message, "make a term of its own of it")

@@ -90,7 +90,7 @@ def _terms(selector: Mapping[str, str], path: str, losses: list[FieldError]) -> 
     ids = _listed(selector.get("aws-ids", ""))
     tags = {key: value for key, value in selector.items() if key != "aws-ids"}
     if ids and tags:
-        fault = "cannot be combined with tags in v1, where an id stands alone"
+        fault = "cannot be combined with tags in v1, where an id must be alone"
         losses.append(FieldError(at(path, "aws-ids"), selector["aws-ids"], fault, "select by one of the two"))
         return []
     terms = [{"id": each} for each in ids] or _products(tags)
@@ -145,7 +145,7 @@ def _image_terms(selector: Mapping[str, str], path: str, losses: list[FieldError
     tags = {key: value for key, value in selector.items() if not key.startswith("aws::") and key != "aws-ids"}
     if ids:
         for key in (*tags, *(("aws::name",) if name else ())):
-            fault = "cannot be combined with ids in v1, where an id stands alone"
+            fault = "cannot be combined with ids in v1, where an id must be alone"
             losses.append(FieldError(at(path, key), selector[key], fault, "select by one of the two"))
         return [{"id": each} for each in ids]
     what = ({"name": name} if name else {}) | ({"tags": tags} if tags else {})

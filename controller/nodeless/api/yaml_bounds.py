@@ -61,7 +61,7 @@ def check_yaml(text: str, bounds: DocumentBounds = FILE_BOUNDS, loader: Any = ya
             case yaml.AliasEvent():
                 meant = anchors.get(event.anchor, 1)
                 if meant is None:
-                    raise _fault("an alias stands inside of what it stands for", event)
+                    raise _fault("an alias refers to what contains it", event)
                 aliased = True
                 levels[-1].values += meant
         if aliased and levels[-1].values > bounds.values:

@@ -1,7 +1,7 @@
 """Capacity buffers after a pass: their status, and which nodes hold their room.
 
 Two conditions (Karpenter's names): `ReadyForProvisioning` says whether it is known what pods a buffer
-is for, `Provisioning` whether nodes that exist have room for all of them.
+is for, `Provisioning` whether existing nodes have room for all of them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -110,7 +110,7 @@ def _observed(
     elif there == found.replicas:
         yield Condition(PROVISIONING, "True", FITS)
     else:
-        text = f"nodes that exist have room for {there} of {found.replicas}"
+        text = f"existing nodes have room for {there} of {found.replicas}"
         yield Condition(PROVISIONING, "False", REQUIRES_NEW, text)
 
 

@@ -75,7 +75,7 @@ async def live_situation(
     now = time.time()
     try:
         if settings is None:
-            raise CloudError(f"ConfigMap {namespace}/{SETTINGS_NAME} does not tell the cluster's name")
+            raise CloudError(f"ConfigMap {namespace}/{SETTINGS_NAME} lacks the cluster's name")
         async with _provider(settings, region, told) as cloud:
             return await _situation(cloud, snapshot, policy_of(settings), now)
     except CloudError as error:

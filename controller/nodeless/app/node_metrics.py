@@ -52,7 +52,7 @@ class NodeMetrics:
         )
         self.pods_drained = Count(
             "karpenter_pods_drained_total",
-            "Pods that left an ending node, by the reason for its end; empty: somebody deleted it",
+            "Pods that left a terminating node, by the reason; empty: a user deleted it",
             ["reason"],
             registry=registry,
         )

@@ -49,7 +49,7 @@ def validate_files(files: Files, output: Output = "text") -> None:
             "object": subject_of(manifest),
         }
         if kind_of(manifest) is None and not _is_ours(manifest):
-            results.append(entry | {"result": "passed over", "faults": []})
+            results.append(entry | {"result": "skipped", "faults": []})
             continue
         faults = validate(manifest)
         invalid = any(not fault.warning for fault in faults)
@@ -88,7 +88,7 @@ def convert_files(
             failed = True
             continue
         if not any(kind.describes(manifest) for kind in sources):
-            _remark(f"{file}: {subject_of(manifest)} passed over: it is nothing that becomes {to}")
+            _remark(f"{file}: {subject_of(manifest)} skipped: it does not convert to {to}")
             continue
         faults = [fault for fault in validate(manifest) if not fault.warning]
         for fault in faults:

@@ -65,12 +65,12 @@ until it is corrected; where there is no default, the process waits for that. Th
 and what to write; an event `InvalidSetting` on the ConfigMap and the metric `nodeless_settings_invalid` say so,
 too. A flag or variable that cannot be used keeps the process from starting, with one line.""",
         "## The ConfigMap",
-        _table(("Key", "Variable of v1", "Default", "A change counts", "Meaning"), cluster),
+        _table(("Key", "Variable of v1", "Default", "Takes effect", "Meaning"), cluster),
         "## The process",
         _table(("Variable", "Flag", "Default", "Meaning"), process),
         "## Logging",
-        """ConfigMap `config-logging` (it may be missing) is followed live; where the API server refuses to give it, defaults
-hold and the log says so. `loglevel.controller` and `loglevel.webhook`
+        """ConfigMap `config-logging` (it is optional) is watched; where the API server refuses access to it, the defaults
+apply and the log says so. `loglevel.controller` and `loglevel.webhook`
 go before the `level` in `zap-logger-config`, of which `level`, `encoding` (`console`, `json`), `sampling`, `disableCaller`,
 `outputPaths`, `errorOutputPaths` and `encoderConfig` (`timeKey`, `levelKey`, `nameKey`, `callerKey`, `messageKey`,
 `stacktraceKey`, `timeEncoder`, `levelEncoder`) have an effect. Levels: debug, info, warn, error, dpanic, panic, fatal.
@@ -112,7 +112,7 @@ process' own (`process_*`, `python_*`).""",
         "## The controller",
         _table(("Name", "Type", "Labels", "Meaning"), rows),
         "## Nodes and pods",
-        """Made from the cluster's state at each scrape, so that series of what is gone disappear. `N/A` stands for a
+        """Made from the cluster's state at each scrape, so that series of what is gone disappear. `N/A` is the value of a
 label that a node does not have.""",
         _table(("Name", "Type", "Labels", "Meaning"), cluster),
         "## Instance types",
@@ -142,8 +142,8 @@ def _events() -> str:
     return _page(
         "Events",
         """What `kubectl describe` and `kubectl get events` show. Component `karpenter`; events of objects without a
-namespace stand in `default`. What is queued when the process ends is written for up to three seconds.""",
-        _table(("Reason", "Type", "On", "Equal ones", "Meaning"), rows),
+namespace are in `default`. What is queued when the process ends is written for up to three seconds.""",
+        _table(("Reason", "Type", "On", "Deduplicated", "Meaning"), rows),
     )
 
 

@@ -18,7 +18,7 @@ async def server_version(client: ApiClient) -> str:
     try:
         told = str((await client.get("/version")).get("gitVersion", ""))
     except (ApiError, ApiUnavailable) as error:
-        raise CloudError(f"the API server does not tell its version: {error}", "it is asked again") from error
+        raise CloudError(f"the API server's version cannot be read: {error}", "it is asked again") from error
     try:
         major, minor, _ = version(told)
     except UnusableValue as error:

@@ -87,7 +87,7 @@ def fraction(value: str) -> float:
     """A number from 0 to below 1."""
     number = _number(value)
     if not 0 <= number < 1:
-        raise UnusableValue("must be a fraction from 0 to below 1", "0.075 stands for 7.5 percent")
+        raise UnusableValue("must be a fraction from 0 to below 1", "0.075 is 7.5 percent")
     return number
 
 

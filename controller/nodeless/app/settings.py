@@ -95,7 +95,7 @@ class GlobalSettings:
         live=False)
     eks_control_plane: bool = _setting(
         "nodeless.eksControlPlane", boolean, "true", "EKS_CONTROL_PLANE",
-        "EKS tells version and certificate authority; false: API server and the controller's own access do",
+        "Read version and certificate authority from EKS; false: from what the controller itself uses",
         live=False)
     default_instance_profile: str = _setting(
         "aws.defaultInstanceProfile", text, "", "",
@@ -125,7 +125,7 @@ class GlobalSettings:
         "For how long every such condition is tolerated; empty: 10 minutes for accelerators, 30 for the rest")
     capacity_buffers: bool = _setting(
         "nodeless.capacityBuffers", boolean, "false", "",
-        "Keep the room ready that CapacityBuffers (autoscaling.x-k8s.io) ask for", live=False,
+        "Keep the capacity ready that CapacityBuffers (autoscaling.x-k8s.io) request", live=False,
         gate="CapacityBuffer")
     vm_memory_overhead_percent: float = _setting(
         "aws.vmMemoryOverheadPercent", fraction, "0.075", "VM_MEMORY_OVERHEAD_PERCENT",

@@ -137,7 +137,7 @@ def _of_pod(
         text = f"runs on {pod.node_name}" if pod.node_name else _IGNORED
         return Answer(subject, (text,))
     lost = given_up(situation, (each for each in plan.relaxations if key in each.pods))
-    losses = tuple(f"given up: {each.message} [{each.code}]" for each in lost)
+    losses = tuple(f"relaxed: {each.message} [{each.code}]" for each in lost)
     node = _of_node(fill, plan, launches.get(home))
     where = f"a new node of {fill.pool}" if home in launches else "which has room"
     reasons = why(plan.new_nodes[int(home.removeprefix("new-")) - 1]) if home in launches else _bought(fill)

@@ -28,7 +28,7 @@ def nominated(name: str, node: PlannedNode | None = None, given_up: Sequence[str
         node: The plan of that node, when this pass made it.
         given_up: What the pod wished and does not get, a line each.
     """
-    lost = "".join(f"\ngiven up: {each}" for each in given_up)
+    lost = "".join(f"\nrelaxed: {each}" for each in given_up)
     if node is None:
         return f"Pod should schedule on {name}, which has room{lost}"[:LONGEST]
     types, next_best = len(node.alternatives), "".join(f"; next: {each}" for each in next_offers(node))

@@ -134,7 +134,8 @@ def _given_up(losses: Sequence[GivenUp]) -> str:
     )
     if not items:
         return ""
-    return f'<section class="given-up"><h2>Given up so that pods have a place</h2><ul>{items}</ul></section>'
+    title = "Preferences relaxed so that pods can be scheduled"
+    return f'<section class="given-up"><h2>{title}</h2><ul>{items}</ul></section>'
 
 
 def _together(groups: Sequence[Together]) -> str:
@@ -199,7 +200,7 @@ def _landings(report: Report, palette: dict[Workload, str]) -> str:
         f'<td class="number">{each.refused or "-"}</td></tr>'
         for each in report.landings
     )
-    heads = "<th>workload</th><th class='number'>pods</th><th>on new nodes</th><th>on nodes that stand</th>"
+    heads = "<th>workload</th><th class='number'>pods</th><th>on new nodes</th><th>on existing nodes</th>"
     head = f"<thead><tr>{heads}<th class='number'>not placed</th></tr></thead>"
     return _section("Where workloads land", f"<table>{head}<tbody>{body}</tbody></table>")
 

@@ -32,7 +32,7 @@ class Walk:
         stands = "nothing that may move would be cheaper if it were planned anew"
         if whole.ending:
             nodes = count(len(whole.ending), "node")
-            stands = f"at the target {_bought(whole.launches)} would stand in place of {nodes}"
+            stands = f"at the target {_bought(whole.launches)} would replace {nodes}"
         moves, evictions = count(len(self.steps), "move"), count(self.evictions, "eviction")
         return (
             f"now {price(whole.price)}, target {price(whole.whole)}: {price(whole.distance)} to walk",

@@ -122,7 +122,7 @@ def _note(given: "Given", notes: list[str]) -> None:
     notes += given.assumed
     if given.passed_over:
         kinds = ", ".join(f"{kind} ({number})" for kind, number in given.passed_over.items())
-        notes.append(f"play no part: {kinds}")
+        notes.append(f"ignored: {kinds}")
 
 
 def _given(
@@ -163,7 +163,7 @@ def _with_room_for_buffers(given: "Given") -> "Given":
 
     asked = resolutions(given.snapshot)
     lost = tuple(
-        f"capacity buffer {key} keeps no room: {found.message or _NO_PODS}"
+        f"capacity buffer {key} reserves no capacity: {found.message or _NO_PODS}"
         for key, found in sorted(asked.items())
         if found.reason != RESOLVED or not found.replicas
     )

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from nodeless.explain.report import Report
 
 plans = typer.Typer()
-_OUTPUT = "What is told"
+_OUTPUT = "Output"
 
 AsJson = Annotated[bool, typer.Option("--json", help="The report as JSON on stdout", rich_help_panel=_OUTPUT)]
 Html = Annotated[

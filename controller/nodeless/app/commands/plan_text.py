@@ -34,7 +34,7 @@ def _print(report: Report, console: Console) -> None:
     for group in report.unplaced:
         _print_unplaced(group, console)
     if report.given_up:
-        console.print(Text("\nGiven up so that pods have a place", style="bold"))
+        console.print(Text("\nPreferences relaxed so that pods can be scheduled", style="bold"))
     for lost in report.given_up:
         console.print(Text(f"  {holding(lost.workloads)}: {lost.message} [{lost.code}]"))
     if report.together:
@@ -73,7 +73,7 @@ def _launches(report: Report) -> Table:
 
 def _landings(report: Report) -> Table:
     table = _table("\nWhere workloads land")
-    for name in ("workload", "pods", "on new nodes", "on nodes that stand", "not placed"):
+    for name in ("workload", "pods", "on new nodes", "on existing nodes", "not placed"):
         table.add_column(
             name, justify="right" if name in ("pods", "not placed") else "left", header_style="dim"
         )

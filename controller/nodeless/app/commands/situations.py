@@ -50,8 +50,8 @@ def replay(
             refuse(f"{file}: holds no decision; hint: `nodeless plan --snapshot {file}` plans it")
         again = saved.situation.plan()
         told = (
-            f"{count(len(again.new_nodes), 'new node')}, {count(len(again.placements), 'pod')} on room that "
-            f"exists, {len(again.refusals)} refused, {price(again.cost_per_hour)}"
+            f"{count(len(again.new_nodes), 'new node')}, {count(len(again.placements), 'pod')} on existing "
+            f"nodes, {len(again.refusals)} refused, {price(again.cost_per_hour)}"
         )
         if same_plan(saved.plan, again):
             typer.echo(f"{file}: same plan: {told}")

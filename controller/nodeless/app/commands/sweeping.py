@@ -31,8 +31,8 @@ def sweep(
         bool,
         typer.Option(
             "--finalizers",
-            help="Then also let go of the cluster's objects: the dead controller's webhooks are deleted, and "
-            "its finalizers taken off pools, claims, node classes, nodes and the teardown guard",
+            help="Then also release the cluster's objects: delete the dead controller's webhooks, and "
+            "remove its finalizers from pools, claims, node classes, nodes and the teardown guard",
         ),
     ] = False,
     kubeconfig: Kubeconfig = "",
@@ -72,17 +72,19 @@ async def _both(cluster: str, yes: bool, region: str, patience: float, namespace
     try:
         if yes and (leader := await living_leader(client, namespace)):
             refuse(
-                f"a controller leads: {leader}; hint: it gives everything back itself; otherwise "
+                f"a controller leads: {leader}; hint: it terminates everything itself; otherwise "
                 f"kubectl -n {namespace} scale deployment karpenter --replicas 0"
             )
         if await _sweep(cluster, yes, region, patience) and yes:
-            remark("the cluster's objects are still held; hint: they are let go when no instance is left")
+            remark(
+                "the cluster's objects still have finalizers; hint: they are removed when no instance is left"
+            )
             return True
         found = await (let_go if yes else held)(client, namespace)
     finally:
         await client.close()
     if found:
-        typer.echo(f"{'let go of' if yes else 'held in the cluster'}: {', '.join(found)}")
+        typer.echo(f"{'finalizers removed' if yes else 'finalizers left'}: {', '.join(found)}")
     return bool(found) and not yes
 
 

@@ -81,7 +81,7 @@ class _Reader:
             return
         subject = f"{document.value.get('kind')} {metadata.get('namespace', 'default')}/{name}"
         if subject in seen:
-            hint = f"it stands at {seen[subject]} already; hint: give each object once"
+            hint = f"it is at {seen[subject]} already; hint: give each object once"
             self._faults.append(f"{document.at('metadata.name')}: {subject}: {hint}")
         seen.setdefault(subject, document.at())
 

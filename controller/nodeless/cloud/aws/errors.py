@@ -182,7 +182,7 @@ def _refused_hint(action: str, code: str, message: str) -> str:
     allow = f"allow {action} in the controller's policy"
     if _ENCODED not in message.lower():
         return allow
-    return f"{allow}; aws sts decode-authorization-message tells what the encoded message says"
+    return f"{allow}; aws sts decode-authorization-message decodes the message"
 
 
 def _reason(error: BotoCoreError) -> str:

@@ -24,7 +24,7 @@ _REFUSALS = {
     MISSING: ("RoleNotFound", "create the role, or correct spec.role"),
     LIMIT: (
         "QuotaExceeded",
-        f"raise IAM's quota, delete instance profiles that nobody uses, or {_OR_NAME_ONE}",
+        f"raise IAM's quota, delete unused instance profiles, or {_OR_NAME_ONE}",
     ),
 }
 

@@ -73,9 +73,7 @@ class Instances:
         for record in records:
             # Such an instance would pass for one that no claim knows.
             if not any(tag["Key"] in marks for tag in record.get("Tags", ())):
-                text = (
-                    f"ec2:DescribeInstances tells of {record['InstanceId']} without the tag it was asked by"
-                )
+                text = f"ec2:DescribeInstances returned {record['InstanceId']} without the filtered tag"
                 raise CloudUnavailable("ec2", text, "it is asked again")
         return records
 

@@ -139,7 +139,7 @@ class Launcher:
         spot = allowed is None or allowed.allows(SPOT)
         if spot and candidates.capacity_type == ON_DEMAND and len(candidates.types) < _FEW_TYPES:
             self._log.warning(
-                f"at least {_FEW_TYPES} instance types are recommended where on-demand stands in for spot: "
+                f"at least {_FEW_TYPES} instance types are recommended where on-demand replaces spot: "
                 f"{len(candidates.types)} are left; "
                 f"hint: allow more in the requirements of {order.pool.reference}",
                 claim=order.title,

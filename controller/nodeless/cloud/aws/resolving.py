@@ -17,7 +17,7 @@ from nodeless.model.pools import NodeClass
 
 _NO_SERVICE_CIDR = Fault(
     "amiFamily",
-    "AL2023 must be told the network of the cluster's services, and EKS does not tell it",
+    "AL2023 needs the service CIDR of the cluster, and EKS did not return it",
     "allow eks:DescribeCluster in the controller's policy, or use another spec.amiFamily",
     "ClusterCIDRResolutionFailed",
 )

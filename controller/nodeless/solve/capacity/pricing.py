@@ -51,7 +51,7 @@ class PriceAdjustment:
         if self.price is not None and not 0 <= self.price < float("inf"):
             raise ValueError(f"price is {self.price}; hint: US dollars an hour, 0 or more")
         if self.price is not None and (self.percent or self.dollars):
-            raise ValueError("price stands beside percent or dollars; hint: give the price alone")
+            raise ValueError("price is combined with percent or dollars; hint: give the price alone")
 
     def concerns(self, pool: str, kind: str) -> bool:
         """Whether it may apply to offerings of an instance type in a pool."""

@@ -135,7 +135,7 @@ def _widened(
         value = min(each.values)
         requirements[each.key] = Requirement(each.key, False, frozenset((value,)))
         labels[each.key] = value
-        told.append(f"bear the label {each.key}={value}")
+        told.append(f"have the label {each.key}={value}")
     changed = replace(pool, requirements=Requirements(requirements.values()), labels=labels)
     text = f"let {pool.reference} {' and '.join(told)}"
     return Change(text, trial.with_pool(changed, buyable(wider, trial.catalog, changed)))

@@ -109,7 +109,7 @@ def _of_standing(
     if not pods.demand.preferred and not unwelcome:
         return
     keys = [key for key in pods.pods if key in placements]
-    first = "room on nodes that stand is used first"
+    first = "existing nodes are used first"
     for weight, expressions in pods.demand.preferred:
         without = existing.without(expressions)
         losing = [key for key in keys if placements[key] in without]
