@@ -224,6 +224,35 @@ def test_a_spec_that_ran_alone_may_leave_out_any_number_of_labels(labels):
     assert explained(spec, result, alone=True).outcome == Outcome.PASS
 
 
+@pytest.mark.parametrize(
+    ("suite", "kind", "message", "outcome"),
+    [
+        (
+            "regression",
+            "nodepool",
+            "Expected <map[string]string | len:0>: nil to have karpenter.sh/nodepool-hash",
+            "differs",
+        ),
+        (
+            "drift",
+            "ec2nodeclass",
+            "Expected <map[string]string | len:1>: {} to have k/ec2nodeclass-hash",
+            "differs",
+        ),
+        ("drift", "ec2nodeclass", "Expected <bool>: true to be false", "fail"),
+        (
+            "integration",
+            "nodepool",
+            "Expected <map[string]string | len:0>: nil to have x/nodepool-hash",
+            "fail",
+        ),
+    ],
+)
+def test_hashes_on_pools_and_node_classes_are_a_difference_and_drift_is_none(suite, kind, message, outcome):
+    spec = Spec(suite, "Drift", f"Drift should update the {kind}-hash annotation on the {kind} and nodeclaim")
+    assert explained(spec, Result(Outcome.FAIL, 3.0, message)).outcome == outcome
+
+
 @given(st.floats(1, 2000))
 def test_a_spec_has_the_time_that_it_is_given_or_needs(seconds):
     assert patience(SPEC, seconds) == seconds
