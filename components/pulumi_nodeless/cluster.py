@@ -115,7 +115,7 @@ class ClusterOptions:
 
 
 class Cluster(pulumi.ComponentResource):
-    """An EKS cluster without node groups, ready for nodes that nobody declared."""
+    """An EKS cluster without node groups, ready for nodes that nodeless launches."""
 
     cluster_name: pulumi.Output[str]
     """Name of the cluster, known once it exists."""

@@ -34,7 +34,7 @@ class InterruptionQueueArgs(TypedDict):
     """Whose controller is warned."""
 
     cluster_name: str
-    """Name of the cluster; the queue bears it."""
+    """Name of the cluster; part of the name of the queue."""
     tags: NotRequired[Mapping[str, str]]
     """Tags of queue and rules."""
 
