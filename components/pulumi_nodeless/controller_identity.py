@@ -62,7 +62,7 @@ class ControllerIdentityArgs(TypedDict):
     permissions: NotRequired[str]
     """`scoped` (by the cluster's tags; the default), `guide` (the policy of Karpenter's v0.27 guide: it may
     tag anything in EC2 and so, in two steps, end any instance) or `article` (that guide to the letter: it
-    may end any instance that bears a Provisioner's name, and cannot end those of NodePools)."""
+    may end any instance that has a Provisioner's name, and cannot end those of NodePools)."""
     namespace: NotRequired[str]
     """Namespace of the service account. Default karpenter."""
     service_account: NotRequired[str]

@@ -102,7 +102,7 @@ class EnvironmentArgs(TypedDict):
     controller_permissions: NotRequired[str]
     """`scoped` (by the cluster's tags; the default), `guide` (the policy of Karpenter's v0.27 guide: it may
     tag anything in EC2 and so, in two steps, end any instance) or `article` (that guide to the letter: it
-    may end any instance that bears a Provisioner's name, and cannot end those of NodePools)."""
+    may end any instance that has a Provisioner's name, and cannot end those of NodePools)."""
     controller_identity: NotRequired[str]
     """`irsa` (by the service account's token, the default) or `pod-identity` (by EKS Pod Identity: the
     controller's pods need nodes of their own, as Fargate has no agent)."""

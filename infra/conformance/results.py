@@ -70,7 +70,7 @@ def page(modules: Sequence[Module], specs: Iterable[Spec], results: Mapping[str,
         "",
         "## Adapted environment code",
         "",
-        "| file | instead of | stands | because |",
+        "| file | original | adapted | reason |",
         "|---|---|---|---|",
     ]
     lines += [

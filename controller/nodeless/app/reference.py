@@ -74,7 +74,7 @@ apply and the log says so. `loglevel.controller` and `loglevel.webhook`
 go before the `level` in `zap-logger-config`, of which `level`, `encoding` (`console`, `json`), `sampling`, `disableCaller`,
 `outputPaths`, `errorOutputPaths` and `encoderConfig` (`timeKey`, `levelKey`, `nameKey`, `callerKey`, `messageKey`,
 `stacktraceKey`, `timeEncoder`, `levelEncoder`) have an effect. Levels: debug, info, warn, error, dpanic, panic, fatal.
-Lines bear `pod` when `POD_NAME` is set.""",
+Lines have `pod` when `POD_NAME` is set.""",
     )
 
 

@@ -5,6 +5,8 @@ next moment at which time alone changes what is found (`moments`), and for five 
 and stock change without a word to the cluster (Karpenter's `consolidated` flag).
 """
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 
@@ -65,9 +67,9 @@ class Stillness:
         now: float,
         at: float,
         memory: Memory = NOTHING_REMEMBERED,
-        since: "Stillness | None" = None,
+        since: Stillness | None = None,
         again_at: float = math.inf,
-    ) -> "Stillness":
+    ) -> Stillness:
         """The stillness that begins with a look that found nothing.
 
         Args:

@@ -49,7 +49,7 @@ def _refusals(plan: Plan) -> dict[str, str]:
 
 def _relaxations(plan: Plan) -> dict[str, str]:
     return {
-        f"{pod} {each.message}": f"{pod} gave up {each.message}"
+        f"{pod} {each.message}": f"{pod} relaxed {each.message}"
         for each in plan.relaxations
         for pod in each.pods
     }
