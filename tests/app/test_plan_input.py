@@ -46,7 +46,7 @@ def test_every_fault_of_every_file_is_told_at_once(file):
 def test_an_object_given_twice_is_told(file):
     result = nodeless(file(a_workload(), a_workload()))
 
-    assert (result.exit_code, "stands at" in result.stderr) == (2, True)
+    assert (result.exit_code, "it is at" in result.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,7 @@ def test_every_reason_that_is_made_of_parts_is_in_the_table():
     [
         (("Pod", "Normal", "Invented"), "reason Invented is not in the table of events"),
         (("Pod", "Normal", "FailedScheduling"), "FailedScheduling is of type Warning, not Normal"),
-        (("Node", "Normal", "Evicted"), "Evicted stands on Pod, not on Node"),
+        (("Node", "Normal", "Evicted"), "Evicted is for Pod, not for Node"),
         (("Pod", "Normal", "Evicted"), ""),
     ],
 )

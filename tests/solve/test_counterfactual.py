@@ -50,7 +50,7 @@ def told(*things, types=FAMILY, wider=()):
         ),
         (
             (pods(1, selector={"tier": "web"}), pool()),
-            "let Provisioner/default bear the label tier=web",
+            "let Provisioner/default have the label tier=web",
         ),
         (
             (pods(1, required_terms=(term(needs(CAPACITY_TYPE, "In", "reserved")),)), pool()),

@@ -218,7 +218,7 @@ def misspoken(event: PublishEvent) -> str:
     if event.type != rule.type:
         return f"{event.reason} is of type {rule.type}, not {event.type}"
     if event.kind not in rule.kinds:
-        return f"{event.reason} is for {' or '.join(rule.kinds)}, not on {event.kind}"
+        return f"{event.reason} is for {' or '.join(rule.kinds)}, not for {event.kind}"
     return ""
 
 
