@@ -1,8 +1,9 @@
 """Two nodes as one, where that costs no more.
 
 For nodes a, b of shapes s, t the pair is replaced by one node of the cheapest shape u that holds
-the pods of both, if w_u <= w_s + w_t. Each merge leaves one node less, so the passes end. Of plans
-at the same price the one with fewer nodes is better: fewer agents, fewer addresses, fewer images.
+the pods of both, if w_u <= w_s + w_t, and if the caps leave what u takes of them beyond s and t. Each merge
+leaves one node less, so the passes end. Of plans at the same price the one with fewer nodes is better: fewer
+agents, fewer addresses, fewer images.
 """
 
 from collections.abc import Sequence
@@ -11,10 +12,11 @@ import numpy as np
 
 from nodeless.solve.improving.cover import Chosen, Cover
 from nodeless.solve.improving.items import HostLimits
+from nodeless.solve.improving.patterns import Values
 from nodeless.solve.pods.classes import Amounts, Mask
 
-#: Nodes beyond which pairs are not tried.
-_MOST = 120
+#: Nodes, and caps, beyond which pairs are not tried.
+_MOST, _MOST_CAPS = 120, 20
 #: Prices that differ by less are equal.
 _SAME = 1e-9
 
@@ -23,17 +25,34 @@ def merged(chosen: Sequence[Chosen], cover: Cover, requests: Amounts, hosts: Hos
     """The same pods on fewer nodes, for no more money."""
     new = [one for one in chosen if cover.shapes.pool[one.shape] >= 0]
     kept = [one for one in chosen if cover.shapes.pool[one.shape] < 0]
-    if len(cover.caps) or sum(one.times for one in new) > _MOST:
+    uses, left = _of_new_nodes(cover, chosen)
+    if len(left) > _MOST_CAPS or sum(one.times for one in new) > _MOST:
         return chosen
     free = np.array([not len(touched) for touched in hosts.touched], dtype=np.bool_)
     nodes = [single for one in new for single in [Chosen(one.shape, one.filling, 1)] * one.times]
     nodes.sort(key=lambda one: (float(cover.cost[one.shape]), one.shape))
-    while (pair := _pair(nodes, cover, requests, free)) is not None:
+    while (pair := _pair(nodes, cover, requests, free, uses, left)) is not None:
         first, second, shape = pair
+        left = left + uses[nodes[first].shape] + uses[nodes[second].shape] - uses[shape]
         together = Chosen(shape, nodes[first].filling + nodes[second].filling, 1)
         nodes = [node for index, node in enumerate(nodes) if index not in (first, second)]
         nodes.append(together)
     return [*kept, *_folded(nodes)]
+
+
+def _of_new_nodes(cover: Cover, chosen: Sequence[Chosen]) -> tuple[Values, Values]:
+    """What a node of each shape takes of each cap, and what is left of these; of caps of new nodes alone."""
+    new = np.flatnonzero(cover.shapes.pool >= 0)
+    caps = sorted({cap for shape in new.tolist() for cap in cover.uses[shape]})
+    column = {cap: number for number, cap in enumerate(caps)}
+    uses = np.zeros((len(cover.uses), len(caps)))
+    for shape in new.tolist():
+        for cap, amount in cover.uses[shape].items():
+            uses[shape, column[cap]] = amount
+    left = cover.caps[caps] if caps else np.zeros(0)
+    for one in chosen:
+        left = left - uses[one.shape] * one.times
+    return uses, left
 
 
 def _folded(nodes: Sequence[Chosen]) -> list[Chosen]:
@@ -45,9 +64,12 @@ def _folded(nodes: Sequence[Chosen]) -> list[Chosen]:
 
 
 def _pair(
-    nodes: Sequence[Chosen], cover: Cover, requests: Amounts, free: Mask
+    nodes: Sequence[Chosen], cover: Cover, requests: Amounts, free: Mask, uses: Values, left: Values
 ) -> tuple[int, int, int] | None:
-    """The first two nodes that can be one, and its shape; nodes that are alike are looked at once."""
+    """The first two nodes that can be one, and its shape; nodes that are alike are looked at once.
+
+    `uses` is what a node of each shape takes of the caps, `left` what the nodes leave of them.
+    """
     numbers: dict[tuple[int, bytes], int] = {}
     alike = np.array(
         [numbers.setdefault((node.shape, node.filling.tobytes()), len(numbers)) for node in nodes]
@@ -56,15 +78,21 @@ def _pair(
     shapes = cover.shapes
     used = np.array([kind.filling @ requests for kind in kinds])
     price = np.array([shapes.price[kind.shape] for kind in kinds])
+    cost = np.array([cover.cost[kind.shape] for kind in kinds])
     asked = np.array([kind.filling > 0 for kind in kinds])
+    taken = np.array([uses[kind.shape] for kind in kinds])
     allowed = ~(~shapes.allowed @ asked.T) & (shapes.pool >= 0)[:, None]
 
     def holding(kind: int) -> Mask:
         """The shapes that hold a node of the kind and one of each other, for no more money."""
         holds: Mask = allowed & allowed[:, kind, None]
         holds &= shapes.price[:, None] <= price + price[kind] + _SAME
+        # What pools of less weight cost beyond their price.
+        holds &= cover.cost[: len(shapes), None] <= cost + cost[kind] + _SAME
         for room, total in zip(shapes.room.T, (used + used[kind]).T, strict=True):
             holds &= room[:, None] >= total
+        for use, total in zip(uses.T, (taken + taken[kind] + left).T, strict=True):
+            holds &= use[:, None] <= total + _SAME
         return holds
 
     plain = ~(asked @ ~free)
