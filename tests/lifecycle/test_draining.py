@@ -320,4 +320,4 @@ def test_tm_17_a_silent_nodes_instance_is_looked_for_in_every_wait(wait):
     assert of_kind(step(silent, NOW), LookForInstance)
     assert not of_kind(step(silent, NOW), TerminateInstance)
     ended = of_kind(step(replace(silent, instance_gone=True), NOW), RemoveFinalizer)
-    assert [removal.kind for removal in ended] == ["Node", "NodeClaim"]
+    assert [removal.kind for removal in ended] == ["Node"]

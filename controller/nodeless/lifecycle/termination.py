@@ -146,7 +146,10 @@ def _look(claim: Claim, node: Node) -> tuple[Instruction, ...]:
 
 
 def _terminate(view: ClaimView, now: float) -> Step:
-    """Terminate until the cloud says that nothing lives, then let the objects go, node first."""
+    """Terminate until the cloud says that nothing lives, then let the objects go: the claim after its node.
+
+    Another's finalizer may hold the Node; as long as it is there its claim says what it was for.
+    """
     claim, node = view.claim, view.node
     cause = cause_of(claim)
     if not view.instance_gone:
@@ -154,10 +157,12 @@ def _terminate(view: ClaimView, now: float) -> Step:
         status = (UpdateClaimStatus(cause, claim.name, conditions),) if conditions else ()
         terminate = TerminateInstance(cause, claim.name, claim.instance_id)
         return Step((*status, terminate), now + TERMINATE_AGAIN)
-    instructions: list[Instruction] = []
-    for each in (node, *view.twins):
-        if each is not None and TERMINATION_FINALIZER in each.finalizers:
-            instructions.append(RemoveFinalizer(cause, "Node", each.name, TERMINATION_FINALIZER, each.uid))
-    if TERMINATION_FINALIZER in claim.finalizers:
+    nodes = [each for each in (node, *view.twins) if each is not None]
+    instructions: list[Instruction] = [
+        RemoveFinalizer(cause, "Node", each.name, TERMINATION_FINALIZER, each.uid)
+        for each in nodes
+        if TERMINATION_FINALIZER in each.finalizers
+    ]
+    if not nodes and TERMINATION_FINALIZER in claim.finalizers:
         instructions.append(RemoveFinalizer(cause, "NodeClaim", claim.name, TERMINATION_FINALIZER, claim.uid))
     return Step(tuple(instructions), now + TERMINATE_AGAIN)
