@@ -232,6 +232,19 @@ def test_the_first_pool_can_be_left_out() -> None:
     assert recorder.one(CONFIG_MAP, GUARD)
 
 
+@pytest.mark.parametrize(
+    "templates", [{}, {"nodeless:nodeTemplates": '[{"name": "default", "amiFamily": "AL2"}]'}]
+)
+def test_provisioners_of_ones_own_may_use_the_default_node_template(templates: dict[str, str]) -> None:
+    own = json.dumps([{"name": name, "nodeTemplate": "default"} for name in ("batch", "web")])
+    recorder = run(program, config={**CONFIG, "nodeless:provisioners": own, **templates})
+    assert {each.inputs["metadata"]["name"] for each in recorder.of(PROVISIONER)} == {"batch", "web"}
+    assert {each.inputs["spec"]["providerRef"]["name"] for each in recorder.of(PROVISIONER)} == {"default"}
+    (template,) = recorder.of(NODE_TEMPLATE)
+    assert template.inputs["metadata"]["name"] == "default"
+    assert template.inputs["spec"].get("amiFamily") == ("AL2" if templates else None)
+
+
 def test_settings_follow_from_the_resources_made(environment: Recorder) -> None:
     data = environment.one(CONFIG_MAP, "karpenter-global-settings").inputs["data"]
     assert data["aws.clusterName"] == environment.one("eks:index:Cluster").inputs["name"]

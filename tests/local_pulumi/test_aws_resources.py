@@ -411,3 +411,23 @@ def test_a_key_for_secrets_is_given_to_a_cluster_in_place_and_is_never_taken_awa
     assert given["provider"]["keyArn"] == key
     shop.program = lambda: program(encrypted=False)
     assert shop.stack.preview()["replace"] == 1
+
+
+def test_the_version_of_an_add_on_is_looked_up_as_by_the_real_pulumi_eks(shop: Shop) -> None:
+    """It asks for each add-on that a cluster is made with, for the newest or for EKS's own choice."""
+
+    def asks(name: str) -> None:
+        provider = aws_sdk.Provider("aws", region="us-east-1")
+        options = pulumi.InvokeOptions(provider=provider)
+        for newest in (True, False):
+            found = aws_sdk.eks.get_addon_version_output(
+                addon_name=name, kubernetes_version="1.30", most_recent=newest, opts=options
+            )
+            pulumi.export(f"newest {newest}", found.version)
+
+    shop.program = partial(asks, "coredns")
+    shop.stack.up()
+    assert {version[:3] for version in shop.stack.outputs().values()} == {"v1."}
+    shop.program = partial(asks, "no-such")
+    with pytest.raises(StackFailed, match="no-such"):
+        shop.stack.preview()
