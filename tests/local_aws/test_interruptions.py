@@ -18,25 +18,6 @@ def launched(world: World, *, spot: bool = False) -> str:
     return instance_id
 
 
-@pytest.fixture
-def received(aws: LocalAws) -> Any:
-    """Reads the next message of a queue that a rule for all EC2 and Health events fills."""
-    sqs, events = aws.client("sqs"), aws.client("events")
-    url = sqs.create_queue(QueueName="demo")["QueueUrl"]
-    arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
-    events.put_rule(Name="all", EventPattern=json.dumps({"source": ["aws.ec2", "aws.health"]}))
-    events.put_targets(Rule="all", Targets=[{"Id": "queue", "Arn": arn}])
-
-    def read() -> dict[str, Any]:
-        answer = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=1, WaitTimeSeconds=10)
-        (message,) = answer["Messages"]
-        sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
-        body: dict[str, Any] = json.loads(message["Body"])
-        return body
-
-    return read
-
-
 def test_a_spot_instance_is_warned_of_and_then_goes(aws: LocalAws, world: World, received: Any) -> None:
     instance = launched(world, spot=True)
     aws.interrupt(instance, after=0.2)

@@ -94,6 +94,33 @@ def test_a_reserved_node_is_bound_to_its_reservation_type_and_zone():
     assert [each.instance_type for each in new.alternatives] == ["large"]
 
 
+@BOTH
+@pytest.mark.parametrize("kept", ["cr-1", "cr-2", "cr-3"])
+@pytest.mark.parametrize("less", [{"interruptible": True}, {"reservation_type": "capacity-block"}])
+def test_at_equal_price_a_reservation_that_stays_is_used_before_one_that_goes(packing, kept, less):
+    names = ("cr-1", "cr-2", "cr-3")
+    more = tuple(
+        replace(Offering("z2", RESERVED, 1e-8, True, name, 2), **({} if name == kept else less))
+        for name in names
+    )
+    types = tuple(
+        replace(kind, offerings=(*kind.offerings, *more)) if kind.name == "large" else kind for kind in FAMILY
+    )
+    (new,) = plan(pods(1), ANY, types=types, policy=Policy(packing=packing)).new_nodes
+    assert new.requirements[CAPACITY_RESERVATION_ID].values == {kept}
+
+
+@BOTH
+def test_a_cheaper_interruptible_reservation_is_used_before_a_dearer_one_that_stays(packing):
+    lent = Offering("z2", RESERVED, 1e-9, True, "cr-9", 1, "default", True)
+    types = tuple(
+        replace(kind, offerings=(*kind.offerings, lent)) if kind.name == "medium" else kind
+        for kind in with_reservation()
+    )
+    first, *_ = reserved(plan(pods(1), ANY, types=types, policy=Policy(packing=packing)))
+    assert first.requirements[CAPACITY_RESERVATION_ID].values == {"cr-9"}
+
+
 def test_two_reservations_of_one_type_and_zone_are_counted_each():
     once = with_reservation(slots=1)
     twice = tuple(

@@ -133,8 +133,7 @@ def _reserved(possible: Sequence[Candidate]) -> list[Candidate]:
 
 def _by_kind(offering: Offering) -> tuple[float, int, str]:
     """Price, then the kind of reservation: on-demand, capacity block, interruptible."""
-    kind = 2 if offering.interruptible else 1 if offering.reservation_type == CAPACITY_BLOCK else 0
-    return offering.price, kind, offering.reservation
+    return offering.price, offering.reservation_rank, offering.reservation
 
 
 def _roomiest(offerings: Sequence[Offering]) -> tuple[Offering, ...]:

@@ -11,6 +11,7 @@ from nodeless.model.labels import (
     INSTANCE_TYPE,
     ZONE,
 )
+from nodeless.model.placement import CAPACITY_BLOCK
 from nodeless.model.requirements import Requirement, Requirements
 from nodeless.model.resources import Resources, subtract
 
@@ -58,6 +59,16 @@ class Offering:
             CAPACITY_RESERVATION_TYPE: self.reservation_type,
             CAPACITY_RESERVATION_INTERRUPTIBLE: interruptible,
         }
+
+    @property
+    def reservation_rank(self) -> int:
+        """Which kind of reservation is taken first at equal prices: 0 lasts, 1 a block, 2 interruptible.
+
+        Karpenter's order (its provider's `CapacityReservationTypeFilter`).
+        """
+        if self.interruptible:
+            return 2
+        return int(self.reservation_type == CAPACITY_BLOCK)
 
     @property
     def reservation_labels(self) -> dict[str, str]:

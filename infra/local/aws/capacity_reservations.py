@@ -3,7 +3,8 @@
 An instance takes a place of a reservation when its launch template targets it, or when the reservation is
 open and the template does not say that no reservation shall be used. What is left is counted from the
 instances that live. A reservation that has ended gives its instances back to on-demand; those of a capacity
-block EC2 ends 30 minutes before the block does.
+block EC2 ends 30 minutes before the block does. What a reservation lends to an interruptible one is told in
+`interruptible_reservations`.
 """
 
 from __future__ import annotations
@@ -13,12 +14,15 @@ from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
 from typing import Any
 
+from infra.local.aws import interruptible_reservations as interruptible
 from infra.local.aws.calls import AwsError, Call, Handlers, digest
 from infra.local.aws.moto_internals import ACCOUNT, MotoServer
 from infra.local.aws.paging import page
 from infra.local.aws.state import LocalState
 
 BLOCK = "capacity-block"
+#: The market type that a launch template names to use an interruptible reservation.
+INTERRUPTIBLE = "interruptible-capacity-reservation"
 EXCEEDED = "ReservationCapacityExceeded"
 #: Before its end, EC2 ends the instances of a capacity block.
 _BLOCK_ENDS_EARLY = timedelta(minutes=30)
@@ -28,12 +32,6 @@ _GONE = ("terminated", "shutting-down")
 def create(call: Call) -> dict[str, Any]:
     """ec2.CreateCapacityReservation: active at once."""
     parameters = call.parameters
-    tags = [
-        tag
-        for specification in parameters.get("TagSpecifications") or ()
-        if specification.get("ResourceType") == "capacity-reservation"
-        for tag in specification.get("Tags", ())
-    ]
     record = _record(
         call.state,
         InstanceType=parameters["InstanceType"],
@@ -43,7 +41,7 @@ def create(call: Call) -> dict[str, Any]:
         Tenancy=parameters.get("Tenancy") or "default",
         InstanceMatchCriteria=parameters.get("InstanceMatchCriteria") or "open",
         EndDate=parameters.get("EndDate"),
-        Tags=tags,
+        Tags=_tags(call),
     )
     return {"CapacityReservation": _described(call.state, call.client("ec2"), record)}
 
@@ -79,9 +77,30 @@ def make(state: LocalState, moto: MotoServer, document: Mapping[str, Any]) -> di
     return {"id": record["CapacityReservationId"]}
 
 
+def allocate(call: Call) -> dict[str, Any]:
+    """ec2.CreateInterruptibleCapacityReservationAllocation: lend unused capacity; active at once."""
+    with call.state.lock:
+        source = _find(call, call.parameters["CapacityReservationId"])
+        members, answer = interruptible.create(call, source, _available(call, source))
+        interruptible.note_made(source, _record(call.state, **members, Tags=_tags(call)))
+        return answer
+
+
+def reallocate(call: Call) -> dict[str, Any]:
+    """ec2.UpdateInterruptibleCapacityReservationAllocation: lend more, or take back."""
+    with call.state.lock:
+        source = _find(call, call.parameters["CapacityReservationId"])
+        available = _available(call, source)
+        lent = interruptible.active_allocation(source)["InterruptibleCapacityReservationId"]
+        return interruptible.update(call, source, available, _living(call.state, call.client("ec2"), lent))
+
+
 def modify(call: Call) -> dict[str, Any]:
     """ec2.ModifyCapacityReservation: another count, or another end."""
     record = _find(call, call.parameters["CapacityReservationId"])
+    _settle(call, record)
+    count, ends = call.parameters.get("InstanceCount"), call.parameters.get("EndDate") is not None
+    interruptible.refuse_change(record, count=None if count is None else int(count), ends=ends)
     if call.parameters.get("InstanceCount") is not None:
         record["TotalInstanceCount"] = int(call.parameters["InstanceCount"])
     if call.parameters.get("EndDate") is not None:
@@ -91,7 +110,10 @@ def modify(call: Call) -> dict[str, Any]:
 
 def cancel(call: Call) -> dict[str, Any]:
     """ec2.CancelCapacityReservation: its instances run on as on-demand ones."""
-    _find(call, call.parameters["CapacityReservationId"])["State"] = "cancelled"
+    record = _find(call, call.parameters["CapacityReservationId"])
+    _settle(call, record)
+    interruptible.refuse_change(record, ends=True)
+    record["State"] = "cancelled"
     return {"Return": True}
 
 
@@ -113,14 +135,30 @@ def targeted(data: Mapping[str, Any]) -> str:
     return str((given.get("CapacityReservationTarget") or {}).get("CapacityReservationId") or "")
 
 
-def room(call: Call, identifier: str, instance_type: str, zone: str) -> tuple[int, tuple[str, str]]:
-    """How many instances of a type a reservation holds in a zone yet, and what EC2 says when it is full."""
+def market_type(data: Mapping[str, Any]) -> str:
+    """The market that a launch template buys in; empty: on-demand."""
+    return str((data.get("InstanceMarketOptions") or {}).get("MarketType") or "")
+
+
+def room(
+    call: Call, identifier: str, instance_type: str, zone: str, market: str = ""
+) -> tuple[int, tuple[str, str]]:
+    """How many instances of a type a reservation holds in a zone yet, and what EC2 says when it is full.
+
+    Args:
+        call: The call.
+        identifier: Of the reservation.
+        instance_type: Of the instances.
+        zone: Where they are to be.
+        market: The launch template's market type; an interruptible reservation serves its own alone.
+    """
     record = call.state.reservations.get(identifier)
     if record is None:
         message = f"The capacity reservation ID '{identifier}' does not exist"
         return 0, ("InvalidCapacityReservationId.NotFound", message)
     message = "The requested reservation does not have sufficient compatible and available capacity."
     fits = (record["InstanceType"], record["AvailabilityZone"]) == (instance_type, zone)
+    fits &= bool(record.get("Interruptible")) == (market == INTERRUPTIBLE)
     left = _described(call.state, call.client("ec2"), record)
     count = int(left["AvailableInstanceCount"]) if fits and left["State"] == "active" else 0
     return count, (EXCEEDED, message)
@@ -129,8 +167,7 @@ def room(call: Call, identifier: str, instance_type: str, zone: str) -> tuple[in
 def take(call: Call, data: Mapping[str, Any], instance_type: str, zone: str, ids: Sequence[str]) -> None:
     """Have instances take their places: those of the targeted reservation, or of open ones."""
     given = data.get("CapacityReservationSpecification") or {}
-    target = targeted(data)
-    market = str((data.get("InstanceMarketOptions") or {}).get("MarketType") or "")
+    target, market = targeted(data), market_type(data)
     for instance_id in ids:
         chosen = target
         if not chosen and given.get("CapacityReservationPreference", "open") == "open":
@@ -195,9 +232,31 @@ def _aware(time: datetime) -> datetime:
     return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
 
 
-def _described(state: LocalState, client: Any, record: Mapping[str, Any]) -> dict[str, Any]:
+def _tags(call: Call) -> list[dict[str, str]]:
+    return [
+        tag
+        for specification in call.parameters.get("TagSpecifications") or ()
+        if specification.get("ResourceType") == "capacity-reservation"
+        for tag in specification.get("Tags", ())
+    ]
+
+
+def _available(call: Call, record: dict[str, Any]) -> int:
+    return int(_described(call.state, call.client("ec2"), record)["AvailableInstanceCount"])
+
+
+def _settle(call: Call, record: dict[str, Any]) -> None:
+    """Note what a reservation has got back of what it lent."""
+    _described(call.state, call.client("ec2"), record)
+
+
+def _described(state: LocalState, client: Any, record: dict[str, Any]) -> dict[str, Any]:
+    lent = interruptible.lent_to(state, record)
+    if lent is not None:
+        interruptible.settle(state, lent, len(_living(state, client, lent["CapacityReservationId"])))
     used = len(_living(state, client, record["CapacityReservationId"]))
-    left = max(record["TotalInstanceCount"] - used, 0)
+    interruptible.settle(state, record, used)
+    left = max(record["TotalInstanceCount"] - used - interruptible.allocated(record), 0)
     shown = {**record, "State": _state(record), "AvailableInstanceCount": left}
     return {name: value for name, value in shown.items() if value is not None}
 
@@ -245,6 +304,8 @@ def _meets(record: Mapping[str, Any], name: str, values: Iterable[str]) -> bool:
 
 HANDLERS: Handlers = {
     ("ec2", "CreateCapacityReservation"): create,
+    ("ec2", "CreateInterruptibleCapacityReservationAllocation"): allocate,
+    ("ec2", "UpdateInterruptibleCapacityReservationAllocation"): reallocate,
     ("ec2", "ModifyCapacityReservation"): modify,
     ("ec2", "CancelCapacityReservation"): cancel,
     ("ec2", "DescribeCapacityReservations"): describe,

@@ -15,7 +15,7 @@ from botocore.exceptions import ClientError
 
 from infra.local.aws import placement_groups
 from infra.local.aws.calls import AwsError, Call
-from infra.local.aws.capacity_reservations import room, targeted
+from infra.local.aws.capacity_reservations import market_type, room, targeted
 from infra.local.aws.fleet_choice import Pool
 from infra.local.aws.instance_profiles import unknown_profile
 from infra.local.aws.instance_types import instance_types, zones_of
@@ -99,7 +99,8 @@ class Market:
             if f.matches(pool.instance_type, pool.zone, self._kind(pool))
         ]
         if target := self._target(pool):
-            limits.append(room(self._call, target, pool.instance_type, pool.zone))
+            market = market_type(self._templates[pool.config].data)
+            limits.append(room(self._call, target, pool.instance_type, pool.zone, market))
         limits += self._quota(pool)
         limits += placement_groups.room(self._call, self._templates[pool.config].data, pool.zone)
         capacity, reason = min(limits, default=(UNLIMITED, None), key=lambda limit: limit[0])

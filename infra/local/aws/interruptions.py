@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from infra.local.aws.moto_internals import ACCOUNT, MotoServer
@@ -16,6 +17,8 @@ from infra.local.aws.state import LocalState
 
 #: Seconds from EC2's warning to the end of a spot instance.
 SPOT_NOTICE = 120.0
+#: Seconds from the warning to the end of an instance in an interruptible capacity reservation.
+RECLAIM_NOTICE = 120.0
 _FIELDS = frozenset({"instanceId", "kind", "state", "after", "region"})
 _EC2_KINDS = {
     "spot": "EC2 Spot Instance Interruption Warning",
@@ -49,6 +52,13 @@ def interrupt(state: LocalState, moto: MotoServer, document: Mapping[str, Any]) 
     return event
 
 
+def warn_of_reclaim(state: LocalState, moto: MotoServer, region: str, instance_ids: Iterable[str]) -> None:
+    """Warn of instances whose reserved capacity the owner takes back; EC2 ends them two minutes later."""
+    for instance_id in instance_ids:
+        _put(moto, region, _event("reservation", region, {"InstanceId": instance_id}, ""))
+        state.later(RECLAIM_NOTICE, partial(_end, state, moto, region, instance_id))
+
+
 def tell_stopped(moto: MotoServer, region: str, instances: Iterable[Mapping[str, Any]]) -> None:
     """Send what EventBridge hears of instances that were stopped."""
     for instance in instances:
@@ -80,7 +90,7 @@ def _event(kind: str, region: str, instance: Mapping[str, Any], state: str) -> d
         }
         return {"Source": "aws.health", "DetailType": "AWS Health Event", "Detail": detail}
     detail = {"instance-id": instance_id}
-    if kind == "spot":
+    if kind in ("spot", "reservation"):
         detail["instance-action"] = "terminate"
     if kind == "state-change":
         detail["state"] = state

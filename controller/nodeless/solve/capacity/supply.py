@@ -187,7 +187,7 @@ class Supply:
             for offering in kind.offerings:
                 if offering.reservation and offering.for_sale:
                     self._slots[offering.reservation] = offering.remaining
-                    ways[offering.reservation] = Way(
+                    way = Way(
                         (
                             Requirement.of(CAPACITY_TYPE, IN, (offering.capacity_type,)),
                             *(
@@ -199,7 +199,11 @@ class Supply:
                         ),
                         offering.reservation,
                     )
-        return tuple(way for _, way in sorted(ways.items()))
+                    # At equal prices the first is taken.
+                    ways[offering.reservation] = offering.reservation_rank, way
+        return tuple(
+            way for _, way in sorted(ways.values(), key=lambda entry: (entry[0], entry[1].reservation))
+        )
 
     def _hold(self, claim: Claim) -> None:
         """Take off the slot that a claim counts on and that the cloud does not know of yet."""
