@@ -153,6 +153,39 @@ class Cloud:
 
         return await asyncio.to_thread(ask)
 
+    async def make_volume(self, zone: str, gibibytes: int, kind: str, tags: Mapping[str, str]) -> str:
+        """Make a volume, unless there is one with these tags; return its id."""
+        listed = [{"Key": key, "Value": value} for key, value in tags.items()]
+
+        def ask() -> str:
+            filters = [{"Name": f"tag:{key}", "Values": [value]} for key, value in tags.items()]
+            found = self._ec2.describe_volumes(Filters=filters)["Volumes"]
+            made = (
+                found[0]
+                if found
+                else self._ec2.create_volume(
+                    AvailabilityZone=zone,
+                    Size=gibibytes,
+                    VolumeType=kind,
+                    TagSpecifications=[{"ResourceType": "volume", "Tags": listed}],
+                )
+            )
+            return str(made["VolumeId"])
+
+        return await asyncio.to_thread(ask)
+
+    async def delete_volume(self, volume_id: str) -> None:
+        """Delete a volume; one that is gone is no fault."""
+
+        def ask() -> None:
+            try:
+                self._ec2.delete_volume(VolumeId=volume_id)
+            except ClientError as error:
+                if error.response["Error"]["Code"] != "InvalidVolume.NotFound":
+                    raise
+
+        await asyncio.to_thread(ask)
+
     async def role_of(self, instance_profile: str) -> str:
         """Return the ARN of the role in an instance profile, "" if there is none."""
 

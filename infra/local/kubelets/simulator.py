@@ -25,6 +25,7 @@ from infra.local.kubelets.reflector import Reflector
 from infra.local.kubelets.registry import Registry
 from infra.local.kubelets.service_proxy import ServiceProxy
 from infra.local.kubelets.volume_driver import VolumeDriver
+from infra.local.kubelets.volume_provisioner import VolumeProvisioner
 from infra.local.kubelets.webhook import Webhook
 
 log = logging.getLogger(__name__)
@@ -95,7 +96,9 @@ async def _simulate(settings: Settings) -> None:
     proxy = ServiceProxy(api, settings.proxy_socket)
     agent = PodIdentityAgent(cloud, cluster)
     webhook = Webhook(api, cluster, accounts, agent, settings.region, settings.directory)
-    reflectors: list[Reflector[Any]] = [nodes, pods.bound, fargate.claimed, accounts]
+    provisioner = VolumeProvisioner(api, cloud)
+    followed = (nodes, pods.bound, fargate.claimed, accounts, *provisioner.reflectors)
+    reflectors: list[Reflector[Any]] = list(followed)
     await proxy.start()
     try:
         async with asyncio.TaskGroup() as group:
@@ -108,6 +111,7 @@ async def _simulate(settings: Settings) -> None:
             await webhook.start()
             fargate.adopt()
             group.create_task(instances.run())
+            group.create_task(provisioner.run())
             log.info("ready")
             (settings.directory / READY_FILE).touch()
     finally:

@@ -1,7 +1,7 @@
 """The node half of the EBS CSI driver: a node with its daemon says where volumes are and how many fit.
 
-A real kubelet learns this from the driver's socket; here the pod's container stands for it. The half that
-makes and attaches volumes is not carried out: a claim that asks for a new volume stays unbound.
+A real kubelet learns this from the driver's socket; here the pod's container stands for it. Volumes are
+made by `volume_provisioner`; nothing attaches them.
 """
 
 import logging
