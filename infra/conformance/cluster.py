@@ -48,6 +48,8 @@ _CONFIG = {
     "nodeless:controllerNamespace": "kube-system",
     "nodeless:fargateProfiles": json.dumps([{"name": "kube-system", "selectors": _FARGATE}]),
 }
+#: Under which the suites look for the role of experiments.
+_EXPERIMENTS_ROLE = "FISInterruptionRole"
 #: Collections that a failed spec may leave something in; owners before what they own.
 _LEFTOVERS = (
     "/apis/apps/v1/namespaces/default/deployments",
@@ -82,6 +84,7 @@ def cluster(source: Source, go: Path, packing: str, report: Report) -> Iterator[
         _install_kinds(environment.api, source, go)
         name_network(environment)
         _install_volume_driver(environment)
+        _make_experiments_role(environment)
         yield environment
 
 
@@ -90,6 +93,19 @@ def _install_volume_driver(environment: Environment) -> None:
     eks, name = environment.aws.client("eks"), environment.options.cluster_name
     eks.create_addon(clusterName=name, addonName="aws-ebs-csi-driver")
     addons.install(environment.api, eks, name)
+
+
+def _make_experiments_role(environment: Environment) -> None:
+    """Make the role by which upstream's account lets experiments interrupt spot instances."""
+    statement = {
+        "Effect": "Allow",
+        "Principal": {"Service": "fis.amazonaws.com"},
+        "Action": "sts:AssumeRole",
+    }
+    policy = {"Version": "2012-10-17", "Statement": [statement]}
+    environment.aws.client("iam").create_role(
+        RoleName=_EXPERIMENTS_ROLE, AssumeRolePolicyDocument=json.dumps(policy)
+    )
 
 
 def _install_kinds(api: KubernetesApi, source: Source, go: Path) -> None:

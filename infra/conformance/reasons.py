@@ -63,10 +63,6 @@ NOT_HERE: tuple[NotHere, ...] = (
         r"^storage: Stateful workloads ",
         "nothing attaches EBS volumes here, and a detachment is what these wait for",
     ),
-    NotHere(
-        r"^interruption: .* on spot interruption warning$",
-        "the local AWS has no fault injection service (tests/app/test_interruption.py sends what it would)",
-    ),
     NotHere(r"^interruption: .* instance status failure$", "no kernel that could panic runs here"),
     NotHere(r"^(integration|scheduling): .* EFAs? ", "device plugins need the devices"),
     NotHere(

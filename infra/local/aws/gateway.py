@@ -53,7 +53,7 @@ CONSTANT = frozenset(
 
 
 #: Services whose operations are told by method and path.
-_ROUTED = frozenset({"arc-zonal-shift", "eks", "eks-auth"})
+_ROUTED = frozenset({"arc-zonal-shift", "eks", "eks-auth", "fis"})
 
 #: Calls that moto answers unless instances are hidden, or have what moto does not know.
 AT_FIRST = frozenset({("ec2", "DescribeInstances")})
