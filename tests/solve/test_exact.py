@@ -270,6 +270,35 @@ def test_nodes_that_are_few_are_not_given_to_pods_that_keep_most_others_off(pack
     assert placed_by(seen, packing) == best(seen, TYPES).placed == 5
 
 
+@pytest.mark.parametrize("packing", [FEWEST_NODES, LOWEST_PRICE])
+@pytest.mark.parametrize(
+    ("limit", "batch"),
+    [
+        ("22", [(12, "300m", "100Mi"), (21, "500m", "100Mi"), (5, "1500m", "100Mi")]),
+        ("20", [(9, "500m", "100Mi"), (13, "700m", "100Mi"), (6, "1", "100Mi")]),
+        (
+            "105",
+            [
+                (9, "1700m", "6Gi"),
+                (11, "900m", "10Gi"),
+                (8, "3400m", "9Gi"),
+                (4, "6100m", "9Gi"),
+                (7, "2", "4Gi"),
+                (1, "5", "12Gi"),
+            ],
+        ),
+    ],
+)
+def test_dozens_of_pods_share_what_a_limit_leaves_to_the_last_one(limit, batch, packing):
+    """Some mixture of node sizes holds every pod of these; no order of classes finds one."""
+    waiting = [
+        pod
+        for name, (number, cpu, memory) in zip("abcdef", batch, strict=False)
+        for pod in pods(number, cpu, memory, name=name)
+    ]
+    assert placed_by(snapshot(waiting, pool("first", limits={"cpu": limit})), packing) == len(waiting)
+
+
 def placed_by(seen, packing):
     plan = solve(seen, dict.fromkeys(seen.pools, TYPES), Policy(packing=packing), NOW)
     assert not plan.faults

@@ -18,7 +18,7 @@ from nodeless.solve.capacity.targets import Targets
 from nodeless.solve.placing.filling import Existing
 from nodeless.solve.placing.ordering import Left
 from nodeless.solve.placing.packing import Packing
-from nodeless.solve.placing.program import Crowd, Near, Question, Values
+from nodeless.solve.placing.program import Crowd, Near, Question, Values, most_nodes
 from nodeless.solve.pods.classes import Amounts, PodClass, ports_conflict
 from nodeless.solve.pods.rules import Tally
 from nodeless.solve.topology.tracking import Topology
@@ -93,7 +93,7 @@ def question(
         cost=_costs(where, offers),
         holds=_held(ordered, offers),
         limits=[limit for table in every for limit in _limits(where.budgets, table, offers)],
-        led=_led(waiting) if offers else (),
+        led=_led(waiting, most_nodes(len(ordered), len(names), len(offers), groups)) if offers else (),
         apart=_apart(ordered, adders),
         strangers=_strangers(ordered, offers),
         near=near,
@@ -103,10 +103,10 @@ def question(
     )
 
 
-def _led(waiting: Amounts) -> tuple[int, ...]:
+def _led(waiting: Amounts, nodes: int) -> tuple[int, ...]:
     """New nodes, by the class that leads each: one for each pod, as long as there are not too many."""
     most = int(waiting.max(initial=0))
-    while most > 1 and np.minimum(waiting, most).sum() > _MOST_NODES:
+    while most > 1 and np.minimum(waiting, most).sum() > min(nodes, _MOST_NODES):
         most -= 1
     return tuple(one for one, number in enumerate(waiting.tolist()) for _ in range(min(number, most)))
 

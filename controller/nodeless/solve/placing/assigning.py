@@ -15,13 +15,15 @@ import numpy as np
 from nodeless.solve.meter import Shares
 from nodeless.solve.placing.asking import Offer, Places, held_by, offers_for, question
 from nodeless.solve.placing.ordering import Left, Placed, place_left
-from nodeless.solve.placing.program import Answer, answer, size_of
+from nodeless.solve.placing.program import MOST_SEARCHED, MOST_VARIABLES, Answer, answer, size_of
 from nodeless.solve.pods.classes import Mask, PodClass
 
-#: Pods and variables up to which who goes where is worked out for all at once.
-_MOST_PODS, _MOST_VARIABLES = 18, 360
-#: Seconds for a program, for each of its variables, and for each simplex iteration.
-_PROGRAM, _VARIABLE, _ITERATION = 5e-3, 10e-6, 50e-6
+#: Pods up to which who goes where is worked out for all at once: so that more have a place, or that as many
+#: have one for less.
+_MOST_PODS, _MOST_PODS_FOR_LESS = 60, 18
+#: Seconds for a program, for each of its variables, and for each simplex iteration; that of so many variables
+#: takes twice as long.
+_PROGRAM, _VARIABLE, _ITERATION, _TWICE = 5e-3, 10e-6, 50e-6, 500
 
 
 def assigned(
@@ -43,16 +45,16 @@ def assigned(
         shares: Who may take how long.
         more: Whether fewer must be left; else as many may.
     """
-    if sum(len(pods.pods) for pods in ordered) > _MOST_PODS:
+    if sum(len(pods.pods) for pods in ordered) > (_MOST_PODS if more else _MOST_PODS_FOR_LESS):
         return None
     offers = offers_for(where, ordered)
     asked = question(where, ordered, offers, left, placements, more=more)
     size, meter = size_of(asked), shares.meter
     meter.spend(_PROGRAM + _VARIABLE * size)
-    if size > _MOST_VARIABLES:
+    if size > (MOST_VARIABLES if more else MOST_SEARCHED):
         return None
     found, iterations = answer(asked)
-    meter.spend(_ITERATION * iterations)
+    meter.spend(_ITERATION * (1 + size / _TWICE) * iterations)
     if found is None:
         return None
     return _Carrying(where, ordered, [offers[at] if at is not None else None for at in found.offers]).out(

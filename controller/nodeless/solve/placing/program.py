@@ -36,6 +36,9 @@ from nodeless.solve.pods.classes import Amounts
 
 Values = NDArray[np.float64]
 
+#: Variables that a program may have, and those up to which its tree is searched: of a larger one only the
+#: root is solved, with what is found from there.
+MOST_VARIABLES, MOST_SEARCHED = 1200, 360
 #: Nodes of the search tree, and those without a better answer, after which it ends with what it has.
 _MOST_NODES, _MOST_STALLED = 60, 20
 #: What all new nodes may cost beside one pod, and the part of the cheapest that is not looked into.
@@ -178,15 +181,23 @@ def size_of(asked: Question) -> int:
     return _Columns(asked).count
 
 
+def most_nodes(classes: int, slots: int, offers: int, groups: int) -> int:
+    """The most new nodes with which a question is not too large."""
+    on_each = 2 * classes + groups
+    return max(0, MOST_VARIABLES - slots * on_each) // (on_each + offers)
+
+
 def answer(asked: Question) -> tuple[Answer | None, int]:
     """The best that was found, None where nothing is worth more; and the simplex iterations that it took."""
     columns = _Columns(asked)
+    searched = columns.count <= MOST_SEARCHED
     solver = quiet_solver()
     for name, value in (
         ("presolve", "on"),
         ("solver", "choose"),
-        ("mip_max_nodes", _MOST_NODES),
-        ("mip_max_stall_nodes", _MOST_STALLED),
+        ("mip_max_nodes", _MOST_NODES if searched else 1),
+        ("mip_max_stall_nodes", _MOST_STALLED if searched else 1),
+        ("mip_heuristic_run_rens", searched),
         ("mip_allow_restart", False),
         ("mip_rel_gap", 0.0),
         ("mip_abs_gap", _GAP * _COST * float(asked.cost.min(initial=np.inf)) / _dearest(asked)),
