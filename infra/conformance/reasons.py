@@ -15,10 +15,12 @@ class NotHere:
     Attributes:
         pattern: A regular expression, searched for in a spec's name (`suite: text`).
         reason: Why.
+        beyond: Whether no local environment could run them: scale tests, and what needs real hardware.
     """
 
     pattern: str
     reason: str
+    beyond: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +60,20 @@ NOT_HERE: tuple[NotHere, ...] = (
     ),
     NotHere(r"^ipv6: ", "the local cluster has IPv4 alone"),
     NotHere(r"^localzone: ", "the local AWS has no local zones"),
-    NotHere(r"^scale: ", "hundreds of nodes: `make soak` is the test of that size here"),
+    NotHere(r"^scale: ", "hundreds of nodes: `make soak` is the test of that size here", beyond=True),
     NotHere(
         r"^storage: Stateful workloads ",
         "nothing attaches EBS volumes here, and a detachment is what these wait for",
     ),
-    NotHere(r"^interruption: .* instance status failure$", "no kernel that could panic runs here"),
-    NotHere(r"^(integration|scheduling): .* EFAs? ", "device plugins need the devices"),
+    NotHere(
+        r"^interruption: .* instance status failure$", "no kernel that could panic runs here", beyond=True
+    ),
+    NotHere(r"^(integration|scheduling): .* EFAs? ", "device plugins need the devices", beyond=True),
     NotHere(
         r"^integration: Extended Resources .* requests "
         r"(nvidia\.com/gpu|amd\.com/gpu|aws\.amazon\.com/neuron|habana\.ai/gaudi|vpc\.amazonaws\.com/efa)",
         "device plugins need the devices",
+        beyond=True,
     ),
 )
 
@@ -76,6 +81,11 @@ NOT_HERE: tuple[NotHere, ...] = (
 def not_here(spec: Spec) -> str:
     """Why a spec is left out; empty when it is run."""
     return next((each.reason for each in NOT_HERE if re.search(each.pattern, spec.name)), "")
+
+
+def is_beyond(spec: Spec) -> bool:
+    """Whether a spec is a scale test, or needs real hardware: it does not count among those to be run."""
+    return any(each.beyond for each in NOT_HERE if re.search(each.pattern, spec.name))
 
 
 #: Specs that wait longer than others by themselves, in seconds.

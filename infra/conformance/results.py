@@ -10,6 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from infra.conformance.modules import Module
+from infra.conformance.reasons import is_beyond
 from infra.conformance.specs import Outcome, Result, Spec
 from infra.local.cache import cache_directory
 
@@ -62,6 +63,8 @@ def page(modules: Sequence[Module], specs: Iterable[Spec], results: Mapping[str,
         "[compatibility.md](compatibility.md) says to be different, or in which upstream contradicts itself.",
         "",
         *_summary(listed, results),
+        "",
+        _share(listed, results),
     ]
     for suite in dict.fromkeys(spec.suite for spec in listed):
         lines += ["", f"## {suite}", "", "| spec | result | seconds | why |", "|---|---|---|---|"]
@@ -92,6 +95,20 @@ def _summary(specs: tuple[Spec, ...], results: Mapping[str, Result]) -> list[str
         numbers = [len(own), *(counts[each] for each in Outcome), len(own) - counts.total()]
         lines.append(f"| {suite or 'all'} | {' | '.join(map(str, numbers))} |")
     return lines
+
+
+def _share(specs: tuple[Spec, ...], results: Mapping[str, Result]) -> str:
+    """How many of the specs that could run anywhere but at scale or on real hardware can run here."""
+    counted = [spec for spec in specs if not is_beyond(spec)]
+    left = [
+        spec for spec in counted if spec.name in results and results[spec.name].outcome == Outcome.NOT_HERE
+    ]
+    runs = len(counted) - len(left)
+    percent = 100 * runs / max(len(counted), 1)
+    return (
+        f"Of the {len(counted)} specs that are neither scale tests nor in need of real hardware, {runs} can "
+        f"run here ({percent:.1f} %)."
+    )
 
 
 def _row(spec: Spec, result: Result | None) -> str:

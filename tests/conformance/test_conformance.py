@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from infra.conformance.adaptations import ADAPTATIONS, Adaptation, AdaptationFailed, adapted
 from infra.conformance.modules import Module, ModuleUnusable, Source, assert_as_published, unpacked
-from infra.conformance.reasons import SLOW, explained, not_here, patience
+from infra.conformance.reasons import SLOW, explained, is_beyond, not_here, patience
 from infra.conformance.results import page, read_results, write_results
 from infra.conformance.specs import Outcome, Result, Spec, is_cut_short, read_result, shortened
 
@@ -298,3 +298,15 @@ def test_node_overlays_differ_in_what_they_would_change_and_in_nothing_else(text
 def test_what_the_time_of_all_did_not_reach_is_no_failure(told, short):
     document = [{"SuiteDescription": "Drift", "SpecReports": [told]}]
     assert is_cut_short(read_result(document, SPEC)) == short
+
+
+def test_the_page_leaves_scale_tests_and_those_that_need_hardware_out_of_its_share() -> None:
+    scale = Spec("scale", "Scale", "Provisioning should scale")
+    gpu = Spec("integration", "Integration", "Extended Resources should deploy what requests nvidia.com/gpu")
+    gap = Spec("ipv6", "IPv6", "should provision")
+    specs = [SPEC, scale, gpu, gap]
+    assert [is_beyond(each) for each in specs] == [False, True, True, False]
+    left_out = {each.name: Result(Outcome.NOT_HERE, 0.0, not_here(each)) for each in specs[1:]}
+    assert "Of the 2 specs that are neither scale tests nor in need of real hardware, 1 can run here" in page(
+        [MODULE], specs, left_out
+    )
