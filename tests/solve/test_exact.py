@@ -4,16 +4,18 @@ Every run of the suite sees the same worlds; `EXACT_WORLDS` draws so many others
 """
 
 import os
+from dataclasses import replace
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nodeless.model.labels import HOSTNAME, ZONE
-from nodeless.model.pods import HostPort
+from nodeless.model.labels import CAPACITY_TYPE, HOSTNAME, ZONE
+from nodeless.model.pods import HostPort, LabelSelector
 from nodeless.solve import FEWEST_NODES, LOWEST_PRICE, Policy, solve
 from tests.solve.exact import best
-from tests.solve.factories import NOW, beside, instance_type, needs, node, pods, pool, snapshot
+from tests.solve.factories import NOW, beside, instance_type, needs, node, pods, pool, snapshot, term
+from tests.solve.topology_worlds import TYPES as FEW_ZONES
 
 TYPES = (
     instance_type("one", 1, 4, price=0.06),
@@ -101,6 +103,7 @@ def most_to_pay(seen, packing, least):
     )
 
 
+IN_Z1_OR_Z2 = term(needs(ZONE, "In", "z1", "z2"))
 IN_Z1 = {"selector": {ZONE: "z1"}}
 PORT = (HostPort("", 80, "TCP"),)
 
@@ -297,6 +300,27 @@ def test_dozens_of_pods_share_what_a_limit_leaves_to_the_last_one(limit, batch, 
         for pod in pods(number, cpu, memory, name=name)
     ]
     assert placed_by(snapshot(waiting, pool("first", limits={"cpu": limit})), packing) == len(waiting)
+
+
+@pytest.mark.parametrize("packing", [FEWEST_NODES, LOWEST_PRICE])
+@pytest.mark.parametrize("key", [ZONE, CAPACITY_TYPE])
+@pytest.mark.parametrize("limits", [None, {"cpu": "1000"}, {"nodes": "100"}])
+@pytest.mark.parametrize(("followers", "others"), [(5, 4), (4, 4), (3, 3)])
+def test_a_pod_whose_zone_mates_do_not_exist_costs_no_other_its_place(
+    followers, others, limits, key, packing
+):
+    """Whoever must be beside any pod may be beside it in what is worked out only if it can be anywhere."""
+    near_any = tuple(replace(beside(one), selector=LabelSelector()) for one in (ZONE, HOSTNAME))
+    seen = snapshot(
+        [
+            *pods(followers, "1900m", "0", name="a", affinity=near_any, required_terms=(IN_Z1_OR_Z2,)),
+            *pods(others, "1", "0", name="b"),
+            *pods(1, "100m", "0", name="c", affinity=(beside(key, "nobody"),)),
+        ],
+        pool("first", limits=limits),
+    )
+    plan = solve(seen, dict.fromkeys(seen.pools, FEW_ZONES), Policy(packing=packing), NOW)
+    assert [refusal.pod for refusal in plan.refusals] == ["default/c-0"]
 
 
 def placed_by(seen, packing):

@@ -18,7 +18,7 @@ from nodeless.solve.capacity.targets import Targets
 from nodeless.solve.placing.filling import Existing
 from nodeless.solve.placing.ordering import Left
 from nodeless.solve.placing.packing import Packing
-from nodeless.solve.placing.program import Crowd, Near, Question, Values, most_nodes
+from nodeless.solve.placing.program import Crowd, Far, Near, Question, Values, most_nodes
 from nodeless.solve.pods.classes import Amounts, PodClass, ports_conflict
 from nodeless.solve.pods.rules import Tally
 from nodeless.solve.topology.tracking import Topology
@@ -66,8 +66,7 @@ def question(
     adders: dict[Tally, list[int]] = {}
     for index, pods in enumerate(ordered):
         for tally in pods.adds:
-            if tally.key == HOSTNAME:
-                adders.setdefault(tally, []).append(index)
+            adders.setdefault(tally, []).append(index)
     names = where.existing.names
     waiting = np.array([len(pods.pods) for pods in ordered], dtype=np.int64)
     spare = sum(pods.shape.placeholder * len(pods.pods) for pods in ordered)
@@ -97,6 +96,7 @@ def question(
         apart=_apart(ordered, adders),
         strangers=_strangers(ordered, offers),
         near=near,
+        far=_far(where, ordered, adders),
         crowds=_crowds(where, ordered, adders),
         groups=groups,
         beyond=int((worth * waiting).sum()) - out - (not more),
@@ -218,7 +218,8 @@ def _apart(ordered: Sequence[PodClass], adders: Mapping[Tally, Sequence[int]]) -
     for index, pods in enumerate(ordered):
         rules = pods.hard_rules
         for tally in (*(rule.tally for rule in rules.anti_affinity), *rules.repelled_by):
-            pairs.update((min(index, other), max(index, other)) for other in adders.get(tally, ()))
+            if tally.key == HOSTNAME:
+                pairs.update((min(index, other), max(index, other)) for other in adders.get(tally, ()))
         if pods.shape.host_ports:
             pairs.add((index, index))
     for (one, some), (other, others) in combinations(enumerate(ordered), 2):
@@ -278,6 +279,21 @@ def _near(
                 there = tuple(bool(count) for count in counter.slots.tolist())
                 near.append(Near(index, tuple(others), there, group))
     return near, len(groups)
+
+
+def _far(where: Places, ordered: Sequence[PodClass], adders: Mapping[Tally, Sequence[int]]) -> list[Far]:
+    """Who must share a domain larger than a node with others, of whom none runs anywhere yet.
+
+    In which domain the program does not say: only that somebody must be there whom they could join.
+    """
+    return [
+        Far(index, tuple(adders.get(tally, ())))
+        for index, pods in enumerate(ordered)
+        for rule in pods.hard_rules.affinity
+        if not rule.counts_itself
+        for tally in rule.tallies
+        if tally.key != HOSTNAME and not where.topology.counters[tally].total
+    ]
 
 
 def _leads(pods: PodClass, tally: Tally) -> bool:

@@ -17,6 +17,7 @@ as offer o (a type of a pool) with room a_o at w_o:
           u[c, p] + u[d, p] <= 1                                                pods that keep off each other
           u[c, p] <= sum_{d wanted} x[d, p] + (1 where one is there) + b[g, p]  pods that must share a node
           sum_p b[g, p] <= 1                                                    a group begins on one node
+          sum_p x[c, p] <= n_c sum_{d wanted, p} x[d, p]                        pods that must share a zone
           sum_{d counted} x[d, p] <= skew - (those there), where u[c, p] = 1    spread over nodes
 
 Each new node is led by the first class on it, and nodes that one class leads are ordered, so that the search
@@ -55,6 +56,14 @@ class Near:
     """By slot, whether any such pod runs there."""
     group: int | None
     """Where nobody runs whom they could join but they will do themselves: their group."""
+
+
+@dataclass(frozen=True, slots=True)
+class Far:
+    """Pods of a class have a place only where some of others have one, wherever that is."""
+
+    pods: int
+    others: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +110,7 @@ class Question:
     strangers: Sequence[tuple[int, int, tuple[int, ...]]]
     """Classes that cannot share a node that is one of some offers."""
     near: Sequence[Near]
+    far: Sequence[Far]
     crowds: Sequence[Crowd]
     groups: int
     beyond: int
@@ -375,5 +385,12 @@ def _rules(asked: Question, columns: _Columns, rows: _Rows) -> None:
             spare = float(sum(asked.waiting[list(crowd.counted)])) + max(0, -left)
             counted = ((columns.pods(one, place), 1.0) for one in crowd.counted)
             rows.most((*counted, (columns.mark(crowd.pods, place), spare)), left + spare)
+    for far in asked.far:
+        number = float(asked.waiting[far.pods])
+        own = [(columns.pods(far.pods, place), 1.0) for place in range(columns.places)]
+        others = [
+            (columns.pods(other, place), -number) for other in far.others for place in range(columns.places)
+        ]
+        rows.most((*own, *others), 0.0)
     for group in range(asked.groups):
         rows.most(((columns.begins(group, place), 1.0) for place in range(columns.places)), 1.0)
