@@ -323,8 +323,37 @@ def test_a_pod_whose_zone_mates_do_not_exist_costs_no_other_its_place(
     assert [refusal.pod for refusal in plan.refusals] == ["default/c-0"]
 
 
-def placed_by(seen, packing):
-    plan = solve(seen, dict.fromkeys(seen.pools, TYPES), Policy(packing=packing), NOW)
+@pytest.mark.parametrize("packing", [FEWEST_NODES, LOWEST_PRICE])
+@pytest.mark.parametrize("small", [2, 3, 4])
+def test_pods_that_keep_off_each_others_zone_leave_the_node_to_those_of_whom_more_run(small, packing):
+    """Each node has one zone and one capacity type: who keeps off those of others shares none with them."""
+    seen = snapshot(
+        [
+            *pods(small, "100m", "0", name="c"),
+            *pods(4, "2900m", "0", name="a", anti_affinity=(beside(ZONE, "d"),)),
+            *pods(5, "1", "0", name="d"),
+            *pods(2, "1", "0", name="b", anti_affinity=(beside(CAPACITY_TYPE, "c"),)),
+        ],
+        pool("first", limits={"cpu": "8"}),
+    )
+    assert placed_by(seen, packing, FEW_ZONES) >= small + 6
+
+
+@pytest.mark.parametrize("packing", [FEWEST_NODES, LOWEST_PRICE])
+def test_pods_that_keep_off_their_like_by_zone_take_no_node_that_others_could_have(packing):
+    seen = snapshot(
+        [
+            *pods(3, "2900m", "0", name="c", anti_affinity=(beside(ZONE, "c"),)),
+            *pods(2, "1", "0", name="a", anti_affinity=(beside(CAPACITY_TYPE, "c"),)),
+            *pods(2, "2900m", "0", name="b", affinity=(beside(ZONE, "b"),)),
+        ],
+        pool("first", limits={"cpu": "8"}),
+    )
+    assert placed_by(seen, packing, FEW_ZONES) >= 4
+
+
+def placed_by(seen, packing, types=TYPES):
+    plan = solve(seen, dict.fromkeys(seen.pools, types), Policy(packing=packing), NOW)
     assert not plan.faults
     return len(plan.placements) + sum(len(new.pods) for new in plan.new_nodes)
 

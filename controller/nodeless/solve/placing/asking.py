@@ -10,7 +10,7 @@ from itertools import combinations
 
 import numpy as np
 
-from nodeless.model.labels import HOSTNAME
+from nodeless.model.labels import CAPACITY_TYPE, HOSTNAME, ZONE
 from nodeless.model.requirements import Conflict
 from nodeless.solve.capacity.limits import Budgets
 from nodeless.solve.capacity.pool_table import PoolTable
@@ -25,6 +25,8 @@ from nodeless.solve.topology.tracking import Topology
 
 #: New nodes that may be asked for, and the types of a pool where none is better than another in everything.
 _MOST_NODES, _MOST_OFFERS = 64, 24
+#: Keys of which every node that is made has one value.
+_ONE_FOR_A_NODE = frozenset({HOSTNAME, ZONE, CAPACITY_TYPE})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -213,12 +215,15 @@ def _limits(budgets: Budgets, table: PoolTable, offers: Sequence[Offer]) -> list
 
 
 def _apart(ordered: Sequence[PodClass], adders: Mapping[Tally, Sequence[int]]) -> list[tuple[int, int]]:
-    """The classes that cannot share a node, because of ports or because one keeps the other off."""
+    """The classes that cannot share a node, because of ports or because one keeps the other off.
+
+    Or off its zone or capacity type: pods on one node share those as well.
+    """
     pairs: set[tuple[int, int]] = set()
     for index, pods in enumerate(ordered):
         rules = pods.hard_rules
         for tally in (*(rule.tally for rule in rules.anti_affinity), *rules.repelled_by):
-            if tally.key == HOSTNAME:
+            if tally.key in _ONE_FOR_A_NODE:
                 pairs.update((min(index, other), max(index, other)) for other in adders.get(tally, ()))
         if pods.shape.host_ports:
             pairs.add((index, index))
