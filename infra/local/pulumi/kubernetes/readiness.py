@@ -3,17 +3,21 @@
 A rule says what is still missing, or None. Kinds without one are ready when the API server has taken them.
 
 Source: pulumi/pulumi-kubernetes v4, `awaiters` in `provider/pkg/await/awaiters.go` and the files beside it.
-Not carried out: PersistentVolume and its claim, Ingress, ReplicationController and ResourceQuota, which
-nothing here would ever make ready, and the annotation `pulumi.com/waitFor`.
+ServiceAccounts are waited for before Kubernetes 1.24 alone. For the endpoints of an Ingress the provider
+waits until ten seconds brought no change, or for a minute where none were seen; here for a minute of its age.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from infra.local.kubernetes_api import KubernetesApi, Object
 from infra.local.pulumi.resources import ResourceFailed
+
+#: Seconds after which endpoints of an Ingress that were not seen are not waited for any more.
+_SETTLED_SECONDS = 60.0
 
 Rule = Callable[[KubernetesApi, Object], str | None]
 
@@ -126,6 +130,71 @@ def _has_endpoints(api: KubernetesApi, service: Object) -> bool:
     )
 
 
+def _volume(api: KubernetesApi, obj: Object) -> str | None:
+    phase = (obj.get("status") or {}).get("phase", "Pending")
+    if phase in ("Available", "Bound"):
+        return None
+    return f"PersistentVolume {obj['metadata']['name']} is {phase}"
+
+
+def _volume_claim(api: KubernetesApi, obj: Object) -> str | None:
+    """Bound; where its class waits for a pod, it is Pending that is waited for."""
+    phase = (obj.get("status") or {}).get("phase", "")
+    name = obj["spec"].get("storageClassName")
+    found = api.find(f"/apis/storage.k8s.io/v1/storageclasses/{name}") if name else None
+    waits = (found or {}).get("volumeBindingMode") == "WaitForFirstConsumer"
+    if phase == ("Pending" if waits else "Bound"):
+        return None
+    return f"{_called(obj)} is {phase or 'not looked at yet'}"
+
+
+def _replication_controller(api: KubernetesApi, obj: Object) -> str | None:
+    """Kubernetes leaves the count out where it is 0, so that none is ever seen for no replicas."""
+    wanted = obj["spec"].get("replicas")
+    available = (obj.get("status") or {}).get("availableReplicas")
+    if available is not None and available == wanted:
+        return None
+    return f"{_called(obj)}: {available or 0} of {wanted} replicas available"
+
+
+def _quota(api: KubernetesApi, obj: Object) -> str | None:
+    if obj["spec"].get("hard") and obj["spec"]["hard"] == (obj.get("status") or {}).get("hard"):
+        return None
+    return f"{_called(obj)} is not in force"
+
+
+def _secret(api: KubernetesApi, obj: Object) -> str | None:
+    """Others than tokens of service accounts bring their data along."""
+    if obj.get("type") != "kubernetes.io/service-account-token" or obj.get("data"):
+        return None
+    return f"{_called(obj)} has no token"
+
+
+def _ingress(api: KubernetesApi, obj: Object) -> str | None:
+    """Endpoints of every service that a path names, and an address."""
+    namespace = obj["metadata"]["namespace"]
+    born = datetime.fromisoformat(obj["metadata"]["creationTimestamp"])
+    if (datetime.now(UTC) - born).total_seconds() < _SETTLED_SECONDS:
+        services = {one["metadata"]["name"]: one for one in api.list(api.path("v1", "Service", namespace))}
+        known = {one["metadata"]["name"] for one in api.list(api.path("v1", "Endpoints", namespace))}
+        for name in _services_of(obj):
+            external = services.get(name, {}).get("spec", {}).get("type") == "ExternalName"
+            if name not in known and not external:
+                return f"{_called(obj)}: service {name} has no endpoints"
+    if ((obj.get("status") or {}).get("loadBalancer") or {}).get("ingress"):
+        return None
+    return f"{_called(obj)} has no address"
+
+
+def _services_of(ingress: Object) -> list[str]:
+    return [
+        path["backend"]["service"]["name"]
+        for rule in ingress["spec"].get("rules") or []
+        for path in (rule.get("http") or {}).get("paths") or []
+        if path["backend"].get("service")
+    ]
+
+
 def _seen(obj: Object) -> bool:
     return int((obj.get("status") or {}).get("observedGeneration", 0)) >= int(obj["metadata"]["generation"])
 
@@ -142,8 +211,23 @@ READY: Final[Mapping[str, Rule]] = {
     "CustomResourceDefinition": _definition,
     "DaemonSet": _daemon_set,
     "Deployment": _deployment,
+    "Ingress": _ingress,
     "Job": _job,
+    "PersistentVolume": _volume,
+    "PersistentVolumeClaim": _volume_claim,
     "Pod": _pod,
+    "ReplicationController": _replication_controller,
+    "ResourceQuota": _quota,
+    "Secret": _secret,
     "Service": _service,
     "StatefulSet": _stateful_set,
+}
+
+#: Seconds that the provider waits for these kinds, whatever timeout a resource is given.
+FIXED_SECONDS: Final[Mapping[str, float]] = {
+    "PersistentVolume": 300.0,
+    "PersistentVolumeClaim": 300.0,
+    "ReplicationController": 600.0,
+    "ResourceQuota": 60.0,
+    "Secret": 5.0,
 }

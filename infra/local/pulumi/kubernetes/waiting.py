@@ -9,11 +9,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from infra.local.kubernetes_api import ApiError, ApiUnreachable, KubernetesApi, Object, UnknownKind
-from infra.local.pulumi.kubernetes.readiness import READY
+from infra.local.pulumi.kubernetes.readiness import FIXED_SECONDS, READY
+from infra.local.pulumi.kubernetes.wait_for import WAIT_FOR, wanted
 from infra.local.pulumi.resources import Cancelled, ResourceFailed
 
 #: The real provider's patience with objects that become ready or go away.
@@ -83,15 +84,27 @@ class Patience:
 
 
 def ready(api: KubernetesApi, path: str, applied: Object, patience: Patience) -> Object:
-    """The object once it is ready; at once for kinds that need no waiting."""
-    look = READY.get(str(applied["kind"]))
-    if look is None or _annotations(applied).get(_SKIP) == "true":
+    """The object once it is ready; at once for kinds that need no waiting.
+
+    Raises:
+        ResourceFailed: It is not ready in time, or what its annotation asks for cannot be read.
+    """
+    annotations, kind = _annotations(applied), str(applied["kind"])
+    look = READY.get(kind)
+    if annotations.get(_SKIP) == "true":
         return applied
-    last: list[Object] = [applied]
+    if asked := annotations.get(WAIT_FOR):
+        own = wanted(asked)
+        look = lambda _api, obj: own(obj)  # noqa: E731 - of the same shape as the rules by kind
+    elif kind in FIXED_SECONDS:
+        patience = replace(patience, seconds=FIXED_SECONDS[kind])
+    if look is None:
+        return applied
+    rule, last = look, [applied]
 
     def missing() -> str | None:
         last[0] = api.get(path)
-        return look(api, last[0])
+        return rule(api, last[0])
 
     patience.until(missing)
     return last[0]
