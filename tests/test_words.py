@@ -31,6 +31,8 @@ BANNED = {
 }
 DIALECT = re.compile("|".join(rf"\b(?:{pattern})\b" for pattern in BANNED), re.IGNORECASE)
 #: The changelog keeps the words of its time.
+#: Its tables quote names and failures of Karpenter's specs.
+SUITES = ROOT / "docs" / "conformance.md"
 PAGES = sorted({*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")} - {ROOT / "CHANGELOG.md"})
 MODULES = sorted(
     file
@@ -38,7 +40,6 @@ MODULES = sorted(
     for file in (ROOT / folder).rglob("*.py")
     if "tests" not in file.parts
 )
-DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def ids(path: Path) -> str:
@@ -66,8 +67,9 @@ def messages(module: Path) -> Iterator[tuple[int, str]]:
 
 @pytest.mark.parametrize("page", PAGES, ids=ids)
 def test_a_page_is_written_in_the_fields_words(page: Path) -> None:
-    lines = page.read_text().splitlines()
-    assert [(number, word) for number, line in enumerate(lines, 1) for word in found(line)] == []
+    lines = enumerate(page.read_text().splitlines(), 1)
+    own = [(number, line) for number, line in lines if page != SUITES or not line.startswith("|")]
+    assert [(number, word) for number, line in own for word in found(line)] == []
 
 
 def test_messages_are_written_in_the_fields_words() -> None:

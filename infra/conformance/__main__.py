@@ -25,7 +25,7 @@ from infra.conformance.modules import (
     go_command,
     unpacked,
 )
-from infra.conformance.reasons import explained, not_here, patience
+from infra.conformance.reasons import explained, is_for_small_machines, not_here, patience
 from infra.conformance.results import Results, keep_result, page, read_results, results_file, write_results
 from infra.conformance.specs import (
     Outcome,
@@ -38,7 +38,7 @@ from infra.conformance.specs import (
     specs_of,
 )
 from infra.local.cache import cache_directory
-from infra.local.environment import EnvironmentFailed
+from infra.local.environment import Environment, EnvironmentFailed
 from infra.local.golang import BuildFailed, ToolchainMissing
 from infra.local.progress import Report, StreamReport
 from nodeless.model.packing import FEWEST_NODES, LOWEST_PRICE
@@ -181,7 +181,6 @@ def _run_specs(wanted: list[Spec], bench: _Bench) -> None:
     waiting = list(wanted)
     while waiting and time.monotonic() < until:
         with cluster(provider, bench.go, options.packing, bench.report) as environment:
-            given = {PROVIDER: (), CORE: node_class_arguments(environment, provider)}
             usable = True
             while waiting and usable and time.monotonic() < until:
                 specs = _next(waiting, together=options.together)
@@ -193,7 +192,7 @@ def _run_specs(wanted: list[Spec], bench: _Bench) -> None:
                     variables(environment),
                     sum(patience(spec, options.seconds) for spec in specs),
                     logs / f"{len(wanted) - len(waiting):03}-{suite}.log",
-                    given[bench.homes[suite].module],
+                    _arguments(bench, environment, specs[0]),
                 )
                 for spec, told in zip(specs, results, strict=True):
                     if len(specs) == 1 or not is_cut_short(told):
@@ -205,9 +204,20 @@ def _next(waiting: list[Spec], *, together: bool) -> list[Spec]:
     """Take the specs that are run next: one, or all that wait of its suite."""
     specs = [waiting[0]]
     if together:
-        specs = [spec for spec in waiting if spec.suite == waiting[0].suite]
+        first = waiting[0]
+        alike = is_for_small_machines(first)
+        specs = [
+            each for each in waiting if each.suite == first.suite and is_for_small_machines(each) == alike
+        ]
     waiting[:] = [spec for spec in waiting if spec not in specs]
     return specs
+
+
+def _arguments(bench: _Bench, environment: Environment, spec: Spec) -> tuple[str, ...]:
+    if bench.homes[spec.suite].module != CORE:
+        return ()
+    provider = bench.homes[PROVIDER.suites[0]]
+    return node_class_arguments(environment, provider, small=is_for_small_machines(spec))
 
 
 def _keep(bench: _Bench, spec: Spec, result: Result) -> None:

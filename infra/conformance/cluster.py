@@ -69,6 +69,7 @@ _LEFTOVERS = (
 #: By which specs keep nodes from registering and status from being written.
 _POLICIES = "/apis/admissionregistration.k8s.io/v1"
 _FINALIZER = "testing/finalizer"
+_TWO_PROCESSORS = {"key": "karpenter.k8s.aws/instance-cpu", "operator": "In", "values": ["2"]}
 _CLEAN_SECONDS = 120.0
 
 
@@ -128,16 +129,25 @@ def variables(environment: Environment) -> dict[str, str]:
     }
 
 
-def node_class_arguments(environment: Environment, provider: Source) -> tuple[str, ...]:
-    """What suites for any provider are told of the one here: the defaults of the provider's module."""
+def node_class_arguments(
+    environment: Environment, provider: Source, *, small: bool = False
+) -> tuple[str, ...]:
+    """What suites for any provider are told of the one here: the defaults of the provider's module.
+
+    With `small` the pool is narrowed to machines of two processors, as specs that count nodes have it of the
+    provider for which they were written.
+    """
     shipped = provider.folder / "test" / "pkg" / "environment" / "aws"
     text = (shipped / "default_ec2nodeclass.yaml").read_text()
     node_class = environment.directory / "default_ec2nodeclass.yaml"
     node_class.write_text(text.replace("$CLUSTER_NAME", environment.options.cluster_name))
-    return (
-        f"-default-nodeclass={node_class}",
-        f"-default-nodepool={shipped / 'default_nodepool.yaml'}",
-    )
+    node_pool = shipped / "default_nodepool.yaml"
+    if small:
+        document = yaml.safe_load(node_pool.read_text())
+        document["spec"]["template"]["spec"]["requirements"].append(_TWO_PROCESSORS)
+        node_pool = environment.directory / "small_nodepool.yaml"
+        node_pool.write_text(yaml.safe_dump(document))
+    return f"-default-nodeclass={node_class}", f"-default-nodepool={node_pool}"
 
 
 def clean(environment: Environment) -> bool:
