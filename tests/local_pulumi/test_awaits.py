@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,6 +15,7 @@ from infra.local.kubernetes_api import KubernetesApi
 from infra.local.pulumi import StackFailed
 from infra.local.pulumi.kubernetes.readiness import FIXED_SECONDS, READY
 from infra.local.pulumi.kubernetes.wait_for import wanted
+from infra.local.pulumi.kubernetes.waiting import Patience, delete
 from infra.local.pulumi.resources import ResourceFailed
 from tests.local_pulumi.conftest import Shop
 from tests.local_pulumi.programs import in_cluster
@@ -225,3 +227,23 @@ def test_what_is_there_is_not_waited_for(asked: str) -> None:
     conditions = [{"type": "Failed", "status": "False"}, {"type": "Ready", "status": "True"}]
     status = {"phase": "Bound", "count": 3, "addresses": [{"ip": "10.0.0.1"}], "conditions": conditions}
     assert wanted(asked)({"kind": "Thing", "metadata": {"name": "one"}, "status": status}) is None
+
+
+@pytest.mark.parametrize("kind", ["Pod", "ConfigMap"])
+def test_only_of_some_kinds_the_deletion_is_not_waited_for_where_waiting_is_skipped(
+    api: KubernetesApi, kind: str
+) -> None:
+    held = {"name": "held", "namespace": "default", "finalizers": ["example.com/held"]}
+    metadata = {**held, "annotations": {"pulumi.com/skipAwait": "true"}}
+    spec = (
+        {"spec": {"containers": [{"name": "web", "image": "registry.invalid/web"}]}} if kind == "Pod" else {}
+    )
+    made = api.create({"apiVersion": "v1", "kind": kind, "metadata": metadata, **spec})
+    path, patience = api.path_of(made), Patience(threading.Event(), 1.0)
+    if kind == "Pod":
+        delete(api, path, patience)
+    else:
+        with pytest.raises(ResourceFailed, match="ConfigMap held is still there"):
+            delete(api, path, patience)
+    assert api.get(path)["metadata"]["deletionTimestamp"]
+    api.patch(path, {"metadata": {"finalizers": None}}, kind="merge")

@@ -42,6 +42,11 @@ _OWN_NOTHING = frozenset(
         "ValidatingWebhookConfiguration",
     }
 )
+#: Kinds whose deletion is not waited for either with the annotation that skips waiting; others' always is
+#: (pulumi-kubernetes v4, `allowsSkipAwaitWithDelete` in `provider/pkg/metadata/overrides.go`).
+_SKIPPED_AT_DELETION = frozenset(
+    {"DaemonSet", "Deployment", "Job", "Namespace", "Pod", "ReplicationController", "StatefulSet"}
+)
 #: How often a definition that does not go is changed. Deleting several at a time, the API server can
 #: answer its own clean-up with "storage is (re)initializing" and look again only after five minutes, or
 #: when the definition changes (seen with kube-apiserver 1.36).
@@ -126,7 +131,10 @@ def served(api: KubernetesApi, obj: Mapping[str, Any], cancelled: threading.Even
 
 
 def delete(api: KubernetesApi, path: str, patience: Patience) -> None:
-    """Delete, what it owns first, and wait until nothing, or another object of that name, is there."""
+    """Delete, what it owns first, and wait until nothing, or another object of that name, is there.
+
+    Where its annotation says so, some kinds are not waited for.
+    """
     found = api.find(path)
     if found is None:
         return
@@ -137,6 +145,8 @@ def delete(api: KubernetesApi, path: str, patience: Patience) -> None:
         if error.status != 409:  # 409: another object bears the name by now, ours is gone
             raise
 
+    if found["kind"] in _SKIPPED_AT_DELETION and _annotations(found).get(_SKIP) == "true":
+        return
     nudge_at = time.monotonic() + _NUDGE_SECONDS
 
     def missing() -> str | None:
