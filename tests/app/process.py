@@ -118,6 +118,11 @@ def lines(process):
     return found
 
 
+def says(process, part):
+    """Whether a replica has logged a line with this text, under whatever key config-logging puts messages."""
+    return any(part in str(value) for line in lines(process) for value in line.values())
+
+
 def scrape(process):
     """The series of a replica by name and labels as written, with their values."""
     url = f"http://127.0.0.1:{process.env['METRICS_PORT']}/metrics"

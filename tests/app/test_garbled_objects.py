@@ -10,7 +10,7 @@ import pytest
 from infra.local.kubernetes_api import ApiError
 from nodeless.app.guard import GUARD_NAME
 from nodeless.app.settings import SETTINGS_NAME
-from tests.app.process import leads, lease_path, lines
+from tests.app.process import leads, lease_path, says
 from tests.fuzz.garbling import Garbling
 
 pytestmark = pytest.mark.cluster
@@ -29,7 +29,7 @@ def test_garbled_settings_guard_and_lease_stop_nobody(replicas, api, namespace):
         api.create(config_map(namespace, name))
     leader = replicas("first")
     leads(api, namespace, "first")
-    api.wait(lambda: any("in sync" in line["message"] for line in lines(leader)), what="the watches")
+    api.wait(lambda: says(leader, "in sync"), what="the watches")
     garbling, accepted = Garbling(api, Random(SEED), namespace), set()
     for _ in range(GARBLINGS):
         what, path, change = garbling.draw()
@@ -44,7 +44,7 @@ def test_garbled_settings_guard_and_lease_stop_nobody(replicas, api, namespace):
     path = f"/api/v1/namespaces/{namespace}/configmaps/{SETTINGS_NAME}"
     api.patch(path, {"data": {"batchMaxDuration": "21s"}})
     changed = "setting batchMaxDuration changed from 10.0 to 21.0"
-    api.wait(lambda: any(changed in line["message"] for line in lines(leader)), what="the change")
+    api.wait(lambda: says(leader, changed), what="the change")
     renewed = api.get(lease_path(namespace))["metadata"]["resourceVersion"]
     lease = api.wait(
         lease_path(namespace),
@@ -68,4 +68,4 @@ def test_a_replica_starts_whatever_is_said_of_logs(replicas, api, namespace, log
     api.create({**config_map(namespace, "config-logging"), "data": logging})
     leader = replicas("first")
     leads(api, namespace, "first")
-    assert any("what held before stays in force" in line["message"] for line in lines(leader))
+    assert says(leader, "what held before stays in force")

@@ -99,7 +99,7 @@ async def test_an_image_that_runs_on_no_architecture_of_ours_is_told_from_none_a
 async def test_without_a_service_network_no_al2023_node_can_join(aws: LocalAws, world: World) -> None:
     al2023 = replace(NODE_CLASS, ami_family="AL2023")
     async with a_provider() as provider:
-        with pytest.raises(NodeClassUnresolved, match="network of the cluster's services"):
+        with pytest.raises(NodeClassUnresolved, match="needs the service CIDR"):
             await provider._resolver.resolve(al2023, "1.29", replace(CLUSTER, service_cidr=""))
         assert await provider._resolver.resolve(al2023, "1.29", CLUSTER)
 

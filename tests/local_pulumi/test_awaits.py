@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pulumi
@@ -48,11 +49,13 @@ def quickly(plane: ControlPlane) -> pulumi.ResourceOptions:
     return in_cluster(plane, custom_timeouts=pulumi.CustomTimeouts(create="2s", update="2s"))
 
 
-@pytest.fixture
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+@contextmanager
+def impatience() -> Iterator[None]:
     """Kinds that are waited for for minutes, whatever timeout they are given, fail at once."""
-    for kind in FIXED_SECONDS:
-        monkeypatch.setitem(FIXED_SECONDS, kind, 3.0)  # type: ignore[arg-type]
+    with pytest.MonkeyPatch.context() as patch:
+        for kind in FIXED_SECONDS:
+            patch.setitem(FIXED_SECONDS, kind, 3.0)  # type: ignore[arg-type]
+        yield
 
 
 @pytest.fixture
@@ -81,12 +84,12 @@ def test_a_claim_whose_class_waits_for_a_pod_is_made_while_it_is_pending(
 
 
 def test_a_claim_of_another_class_is_made_when_it_is_bound(
-    shop: Shop, control_plane: ControlPlane, api: KubernetesApi, classes: None, impatient: None
+    shop: Shop, control_plane: ControlPlane, api: KubernetesApi, classes: None
 ) -> None:
     claim = k8s.core.v1.PersistentVolumeClaim
     spec = {**CLAIM, "storageClassName": "by-hand"}
     shop.program = lambda: an_object(quickly(control_plane), claim, "data", spec=spec)
-    with pytest.raises(StackFailed, match="PersistentVolumeClaim default/data is Pending"):
+    with impatience(), pytest.raises(StackFailed, match="PersistentVolumeClaim default/data is Pending"):
         shop.stack.up()
 
     def with_volume() -> None:
