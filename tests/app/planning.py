@@ -1,11 +1,18 @@
 """`nodeless plan` and `nodeless why`, run as a user runs them, and what they are run on."""
 
 import json
+from functools import reduce
 from pathlib import Path
 
 from typer.testing import CliRunner
 
+from nodeless import __version__
 from nodeless.app.cli import app
+from nodeless.explain.decisions import Situation, write
+from nodeless.model.snapshot import Snapshot
+from nodeless.solve import Policy
+from nodeless.state import apply
+from tests.solve.factories import FAMILY
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "plan"
 
@@ -55,3 +62,11 @@ def uses(made, member, value):
 
 def why(*arguments):
     return CliRunner().invoke(app, ["why", *map(str, arguments)])
+
+
+def saved_events(folder, *events):
+    """A snapshot file of what these events add up to, as watches would tell them."""
+    seen = reduce(apply, events, Snapshot())
+    path = folder / "cluster.json"
+    path.write_bytes(write(Situation(seen, dict.fromkeys(seen.pools, FAMILY), Policy(), 0.0), __version__))
+    return path

@@ -1,6 +1,12 @@
-"""`nodeless plan` and `nodeless why` on a running cluster: the real API server, no hands attached."""
+"""`nodeless plan`, `why` and `top` on a running cluster: the real API server, no controller."""
 
+import contextlib
 import json
+import os
+import pty
+import signal
+import subprocess
+import sys
 
 import pytest
 import yaml
@@ -184,3 +190,32 @@ def test_a_changed_pool_is_told_of_a_saved_situation_too(api, eks, cluster, node
     result = nodeless("drift", pools, "--snapshot", saved)
     assert result.exit_code == 0, result.output
     assert "1 node would drift and stay: label node.kubernetes.io/instance-type=m5.large" in result.stdout
+
+
+def test_top_shows_the_nodes_of_a_running_cluster_until_it_is_ended(api, eks, cluster, nodeless, pending):
+    api.create(settings(cluster))
+    pending(web="3", huge="64")
+
+    printed = nodeless("top").stdout
+    assert f"\nn1-{cluster} " in printed
+    assert "to launch: 1 node for 1 pod, +" in printed
+    assert "1 pod cannot be placed: see `nodeless plan`" in printed
+
+
+def test_top_is_refreshed_on_a_terminal_until_ctrl_c(api, eks, cluster, control_plane):
+    api.create(settings(cluster))
+    screen, end = pty.openpty()
+    options = "--kubeconfig", control_plane.kubeconfig, "--namespace", cluster, "--region", "us-east-1"
+    command = [sys.executable, "-m", "nodeless", "top", "--seconds", "1", *map(str, options)]
+    shown = b""
+    with subprocess.Popen(command, stdout=end, stderr=end, env={**os.environ, "COLUMNS": "200"}) as process:
+        os.close(end)
+        while shown.count(b"USD/month") < 2:
+            shown += os.read(screen, 65536)
+        process.send_signal(signal.SIGINT)
+        with contextlib.suppress(OSError):  # the last reader of a terminal is told so
+            while os.read(screen, 65536):
+                pass
+    os.close(screen)
+    assert process.returncode == 0, shown
+    assert f"n1-{cluster}".encode() in shown

@@ -2,19 +2,16 @@
 
 import json
 import re
-from functools import reduce
 
 import pytest
 
 from nodeless import __version__
 from nodeless.explain.decisions import Situation, write
 from nodeless.model.events import ClaimSeen, NodeSeen, PodSeen, PoolSeen
-from nodeless.model.snapshot import Snapshot
 from nodeless.solve import Policy
-from nodeless.state import apply
 from nodeless.state.expected import uid_digest
 from tests.api.manifests import node_template, provisioner
-from tests.app.planning import EXAMPLES, a_workload, nodeless, report, why
+from tests.app.planning import EXAMPLES, a_workload, nodeless, report, saved_events, why
 from tests.solve.factories import FAMILY, claim, node, pods, pool, running, snapshot
 
 
@@ -118,9 +115,7 @@ def test_why_of_a_node_that_stands_tells_where_the_pods_went_that_it_was_planned
     )
     on = [running(here, "n1"), running(there, "n2"), waiting]
     events = [ClaimSeen(own), NodeSeen(node("n1")), NodeSeen(node("n2")), *map(PodSeen, on), PoolSeen(pool())]
-    seen = reduce(apply, events, Snapshot())
-    path = tmp_path / "cluster.json"
-    path.write_bytes(write(Situation(seen, dict.fromkeys(seen.pools, FAMILY), Policy(), 0.0), __version__))
+    path = saved_events(tmp_path, *events)
 
     assert (
         "of the 4 pods that it was planned for 1 run here; 1 wait for it; "

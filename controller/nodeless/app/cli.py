@@ -14,6 +14,7 @@ from nodeless.app.commands.packing import packing
 from nodeless.app.commands.plan import plans
 from nodeless.app.commands.situations import situations
 from nodeless.app.commands.sweeping import sweeping
+from nodeless.app.commands.top import views
 from nodeless.app.commands.why import reasons
 from nodeless.app.commands.windows import timetables
 from nodeless.app.flags import spelled_out, with_flags
@@ -116,6 +117,7 @@ for commands in (
     plans,
     changes,
     reasons,
+    views,
     situations,
     catalogues,
     timetables,

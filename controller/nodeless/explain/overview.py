@@ -1,0 +1,210 @@
+"""The cluster at a glance: each node with its fill, its price and its disruption, and what comes next."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from math import fsum
+from typing import Any
+
+from nodeless.disruption import DisruptionPolicy, disrupt
+from nodeless.disruption.validating import held_by_budgets
+from nodeless.explain.decisions import Situation
+from nodeless.explain.fill import NodeFill, new_nodes, standing_nodes
+from nodeless.explain.report import MONTH, Launch, launches_of
+from nodeless.explain.words import count
+from nodeless.model.disruption import Decisions, Move
+from nodeless.model.nodes import DISRUPTION_REASON, Claim
+from nodeless.model.resources import CPU, MEMORY
+from nodeless.model.snapshot import Snapshot
+from nodeless.solve.capacity.pricing import priced
+from nodeless.state.expected import planned_for
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRow:
+    """One node, or one claim whose node has not appeared."""
+
+    fill: NodeFill
+    age: float
+    """Seconds since it was created."""
+    planned: int = 0
+    """Pods for which it was launched, as far as they are still there."""
+    kept: int = 0
+    """How many of these run on it."""
+    disrupted: bool = False
+    code: str = ""
+    """Why it is disrupted or not: a move's reason or a verdict's code; empty for nodes that are not ours."""
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """What `nodeless top` shows; money in US dollars an hour."""
+
+    rows: tuple[NodeRow, ...]
+    launches: tuple[Launch, ...]
+    """What the pods that wait would be given now."""
+    waiting: int
+    """Pods that wait for one of these launches."""
+    placed: int
+    """Pods that wait and fit on nodes that are there or start."""
+    refused: int
+    """Pods that no pool can place."""
+    moves: tuple[Move, ...]
+    """Disruption that would begin now."""
+    held: float
+    """What empty nodes and moves that only budgets hold back would save."""
+    faults: tuple[str, ...] = field(default=())
+    """Claims whose look failed."""
+
+    @property
+    def price(self) -> float:
+        """Of the nodes whose price is known."""
+        return fsum(row.fill.price for row in self.rows if row.fill.price is not None)
+
+    @property
+    def unpriced(self) -> int:
+        return sum(row.fill.price is None for row in self.rows)
+
+    @property
+    def realized(self) -> float | None:
+        """The part of the pods that run where their node was launched for them; None when none is known."""
+        planned = sum(row.planned for row in self.rows)
+        return sum(row.kept for row in self.rows) / planned if planned else None
+
+    def lines(self) -> Iterator[str]:
+        """The summary, a line for each figure that there is."""
+        unpriced = f", {count(self.unpriced, 'node')} of unknown price" if self.unpriced else ""
+        pods = count(sum(row.fill.pods for row in self.rows), "pod")
+        yield (
+            f"{count(len(self.rows), 'node')}, {pods}, {self.price:,.4f} USD/h, "
+            f"{self.price * MONTH:,.2f} USD/month{unpriced}"
+        )
+        if self.launches:
+            nodes, added = sum(each.count for each in self.launches), self.added
+            yield f"to launch: {count(nodes, 'node')} for {count(self.waiting, 'pod')}, +{added:,.4f} USD/h"
+        if self.placed:
+            yield f"{count(self.placed, 'pod')} to be bound to nodes that are there or start"
+        if self.refused:
+            yield f"{count(self.refused, 'pod')} cannot be placed: see `nodeless plan`"
+        if self.moves:
+            saving = fsum(move.saving for move in self.moves)
+            evictions = count(sum(move.evictions for move in self.moves), "eviction")
+            yield f"to disrupt: {count(len(self.moves), 'move')}, -{saving:,.4f} USD/h for {evictions}"
+        if self.held:
+            yield f"held back by disruption budgets: -{self.held:,.4f} USD/h"
+        if self.realized is not None:
+            yield f"{self.realized:.0%} of the pods run on the node that was launched for them"
+        if self.faults:
+            yield f"could not be judged: {', '.join(self.faults)}"
+
+    @property
+    def added(self) -> float:
+        """What the launches cost."""
+        return fsum(each.count * each.price for each in self.launches)
+
+    def to_json(self) -> dict[str, Any]:
+        """For machines."""
+        realized = self.realized
+        return {
+            "price": round(self.price, 6),
+            "unpriced": self.unpriced,
+            "nodes": [_row(row) for row in self.rows],
+            "launch": {
+                "nodes": sum(each.count for each in self.launches),
+                "pods": self.waiting,
+                "price": round(self.added, 6),
+            },
+            "placed": self.placed,
+            "refused": self.refused,
+            "moves": [
+                {
+                    "reason": move.reason,
+                    "action": move.action,
+                    "claims": list(move.claims),
+                    "saving": round(move.saving, 6),
+                    "evictions": move.evictions,
+                }
+                for move in self.moves
+            ],
+            "held": round(self.held, 6),
+            "realized": None if realized is None else round(realized, 4),
+            "faults": list(self.faults),
+        }
+
+
+def overview(situation: Situation, policy: DisruptionPolicy | None = None) -> Overview:
+    """Plan for the pods that wait, look for disruption, and lay both beside the nodes.
+
+    Args:
+        situation: Of the cluster, now.
+        policy: Of disruption; its defaults when None.
+    """
+    snapshot = situation.snapshot
+    plan = situation.plan()
+    solving = replace(situation.policy, time_box=0.0)
+    chosen = replace(policy or DisruptionPolicy(), solving=solving)
+    catalog = priced(situation.catalog, snapshot.pools.values(), solving.price_adjustments, solving.node_fee)
+    decisions = disrupt(snapshot, situation.catalog, chosen, situation.now)
+    held = [move for move in decisions.moves if held_by_budgets([move], snapshot, situation.now)]
+    # Nodes as they are, without the pods that are to come.
+    fills = standing_nodes(snapshot, catalog, replace(plan, new_nodes=(), placements={}))
+    return Overview(
+        tuple(_node_row(situation, decisions, fill) for fill in fills),
+        launches_of(plan, new_nodes(snapshot, catalog, plan)),
+        sum(len(node.pods) for node in plan.new_nodes),
+        len(plan.placements),
+        len(plan.refusals),
+        tuple(move for move in decisions.moves if move not in held),
+        fsum((*decisions.held.values(), *(move.saving for move in held))),
+        tuple(sorted(decisions.faults)),
+    )
+
+
+def _node_row(situation: Situation, decisions: Decisions, fill: NodeFill) -> NodeRow:
+    snapshot = situation.snapshot
+    node = snapshot.nodes.get(fill.name)
+    claim = snapshot.claim_of(node) if node is not None else snapshot.claims.get(fill.name)
+    thing = node or claim
+    age = max(situation.now - thing.created_at, 0.0) if thing is not None else 0.0
+    if claim is None:
+        return NodeRow(fill, age)
+    _, pods = planned_for(snapshot, claim)
+    kept = sum(node is not None and pod.node_name == node.name for pod in pods)
+    return NodeRow(fill, age, len(pods), kept, *_judgement(snapshot, decisions, claim))
+
+
+def _judgement(snapshot: Snapshot, decisions: Decisions, claim: Claim) -> tuple[bool, str, str]:
+    if claim.deletion_timestamp is not None:
+        return True, "Terminating", "it is being drained or terminated"
+    condition = claim.condition(DISRUPTION_REASON)
+    if condition is not None and condition.status == "True":
+        return True, condition.reason, condition.message or "it was decided earlier"
+    if snapshot.node_of(claim) is None:
+        return False, "Starting", "its node has not appeared"
+    for move in decisions.moves:
+        if claim.name in move.claims:
+            return True, move.reason, move.message
+    verdict = decisions.verdicts.get(claim.name)
+    return (False, verdict.code, verdict.message) if verdict is not None else (False, "", "")
+
+
+def _row(row: NodeRow) -> dict[str, Any]:
+    fill = row.fill
+    return {
+        "name": fill.name,
+        "state": fill.state,
+        "pool": fill.pool,
+        "instance_type": fill.instance_type,
+        "zone": fill.zone,
+        "capacity_type": fill.capacity_type,
+        "price": fill.price,
+        "cpu": round(fill.fraction(CPU), 4),
+        "memory": round(fill.fraction(MEMORY), 4),
+        "pods": fill.pods,
+        "age": round(row.age),
+        "planned": row.planned,
+        "kept": row.kept,
+        "disrupted": row.disrupted,
+        "code": row.code,
+        "message": row.message,
+    }
