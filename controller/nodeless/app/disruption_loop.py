@@ -27,6 +27,7 @@ from nodeless.disruption import (
     CommandStep,
     DisruptionPolicy,
     Memory,
+    Searches,
     Stillness,
     begin,
     disrupt,
@@ -105,6 +106,7 @@ class DisruptionLoop:
         self._told: dict[str, tuple[str, float]] = {}
         self._still: tuple[Stillness, tuple[Move, ...]] | None = None
         self._memory = Memory()
+        self._searches = Searches()
         #: The cluster in which the round of looks began that is not over.
         self._round: Stillness | None = None
         #: A cluster of which the last step found that no command is under way.
@@ -308,7 +310,9 @@ class DisruptionLoop:
     async def _decide(self, snapshot: Snapshot, now: float) -> Decisions:
         catalog, policy = await self._market(snapshot)
         self._metrics.disruption.show_costs(snapshot, catalog)
-        decisions = await asyncio.to_thread(disrupt, snapshot, catalog, policy, now, self._memory)
+        decisions = await asyncio.to_thread(
+            disrupt, snapshot, catalog, policy, now, self._memory, self._searches
+        )
         for name, error in decisions.faults.items():
             self._caught(self._failed_looks, f"look:{name}", error)
         for key in self._failed_looks - {f"look:{name}" for name in decisions.faults}:

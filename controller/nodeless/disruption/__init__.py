@@ -9,7 +9,8 @@ Modules in the order of the work: `memory` (what earlier looks decided), `schedu
 `room`, `least_prices`, `replacing`, `balance`, `sets` and `consolidation` (what is better), `succession`,
 `ageing` and `repairing` (what is too old or broken), `deciding` (which move), `validating` and `changes`
 (whether it is still right, and what made it wrong), `commands` and `side_by_side` (how it is done), `moments`
-(when time alone changes what is found), `stillness` (when a look can be spared), `target` (the whole).
+(when time alone changes what is found), `stillness` (when a look can be spared), `searches` (what need not
+be searched for again), `target` (the whole).
 """
 
 from nodeless.disruption.changes import what_changed
@@ -17,6 +18,7 @@ from nodeless.disruption.commands import CommandStep, advance, begin, next_steps
 from nodeless.disruption.deciding import disrupt
 from nodeless.disruption.memory import Memory
 from nodeless.disruption.policy import DisruptionPolicy
+from nodeless.disruption.searches import Searches
 from nodeless.disruption.side_by_side import side_by_side
 from nodeless.disruption.stillness import Stillness, nothing_to_do
 from nodeless.disruption.target import Step, Target, path, target
@@ -26,6 +28,7 @@ __all__ = [
     "CommandStep",
     "DisruptionPolicy",
     "Memory",
+    "Searches",
     "Step",
     "Stillness",
     "Target",

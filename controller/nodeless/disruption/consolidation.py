@@ -20,7 +20,7 @@ themselves on a steady workload.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from math import fsum, isfinite
 
 from immutables import Map
@@ -33,6 +33,7 @@ from nodeless.disruption.memory import NOT_REACHED
 from nodeless.disruption.policy import DisruptionPolicy
 from nodeless.disruption.replacing import Replacement, cheaper_replacement
 from nodeless.disruption.room import Room
+from nodeless.disruption.searches import Searches
 from nodeless.disruption.sets import worth_trying
 from nodeless.disruption.simulation import Outcome, moved, price_alone, without
 from nodeless.model.disruption import UNDERUTILIZED, Move, Verdict
@@ -64,9 +65,12 @@ class Consolidation:
         worth: Worth | None = None,
         tried: frozenset[str] = frozenset(),
         at: AtWork | None = None,
+        searches: Searches | None = None,
     ) -> None:
-        """`tried`: claims that an earlier look at the same cluster tried to replace in vain."""
+        """`tried`: claims that an earlier look tried to replace in vain; `searches`: what looks found."""
         self._tried = tried
+        self._searches = searches or Searches()
+        self._searches.look_at(snapshot, catalog, policy, closed)
         self._at = at or AtWork()
         self._worth = worth or Worth(snapshot, catalog, policy, now)
         self._snapshot = snapshot
@@ -208,7 +212,7 @@ class Consolidation:
             bound = self._least_prices.of(some)
             if bound >= self._limit(some) or self._at_best(some, bound) is not None:
                 continue
-            found = self._sought(some)
+            found = self._searches.replacement(some, partial(self._sought, some))
             if isinstance(found, str):
                 continue
             move = _move(some, found)
@@ -223,7 +227,7 @@ class Consolidation:
         """What would be bought for all pods that may move, were their nodes not there."""
         if len(ordered) < 2 or self._least_prices.of(ordered) >= self._limit(ordered):
             return ()
-        return self._whole(ordered, self._catalog).new_nodes
+        return self._searches.target(ordered, lambda: self._whole(ordered, self._catalog).new_nodes)
 
     def _sought(self, some: Sequence[Candidate]) -> Replacement | str:
         """What would take the candidates' place; not even looked for where a part of the cluster says no."""
@@ -268,11 +272,7 @@ class Consolidation:
                 self.verdicts[candidate.name] = refusal
                 continue
             trials += 1
-            outcome = self._trial(self._snapshot, candidate, self._room.targets(candidate), below)
-            if not outcome.placed:
-                self._stay(candidate, f"nothing cheaper holds its pods: {outcome.reason}")
-                continue
-            found = self._sought([candidate])
+            found = self._searches.replacement([candidate], partial(self._alone, candidate, below))
             if isinstance(found, str):
                 self._stay(candidate, found)
                 continue
@@ -283,6 +283,13 @@ class Consolidation:
             self.verdicts[candidate.name] = refusal
         self._at.on()
         return None
+
+    def _alone(self, candidate: Candidate, below: Catalog) -> Replacement | str:
+        """What would take one candidate's place; most that have no answer are found by a trial."""
+        outcome = self._trial(self._snapshot, candidate, self._room.targets(candidate), below)
+        if not outcome.placed:
+            return f"nothing cheaper holds its pods: {outcome.reason}"
+        return self._sought([candidate])
 
     def _at_best(self, some: Sequence[Candidate], bound: float) -> Verdict | None:
         """Why candidates should stay even if nodes at the least price that there can be took their place."""

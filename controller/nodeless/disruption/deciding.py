@@ -19,6 +19,7 @@ from nodeless.disruption.look import Look
 from nodeless.disruption.memory import NOTHING_REMEMBERED, Memory
 from nodeless.disruption.policy import DisruptionPolicy
 from nodeless.disruption.repairing import repairs
+from nodeless.disruption.searches import Searches
 from nodeless.model.disruption import DRIFTED, EMPTY, EXPIRED, UNDERUTILIZED, Decisions, Move, Verdict
 from nodeless.model.instance_types import Catalog
 from nodeless.model.labels import DO_NOT_CONSOLIDATE
@@ -34,6 +35,7 @@ def disrupt(
     policy: DisruptionPolicy,
     now: float,
     memory: Memory = NOTHING_REMEMBERED,
+    searches: Searches | None = None,
 ) -> Decisions:
     """What to disrupt.
 
@@ -43,6 +45,7 @@ def disrupt(
         policy: How moves are judged.
         now: Seconds since the epoch.
         memory: What earlier looks decided: moves that wait count as made, and workloads rest.
+        searches: What earlier looks found, and this one will; nothing is kept when None.
 
     Returns:
         Moves that may be carried out side by side, and a verdict for every claim that is in none. A claim
@@ -53,7 +56,7 @@ def disrupt(
 
     def decided(without: Mapping[str, Verdict], at: AtWork) -> Decisions:
         look = Deciding(snapshot, catalog, policy, now, memory, without=without, at=at)
-        return _decisions(look, look.moves())
+        return _decisions(look, look.moves(searches))
 
     decisions, faults = without_culprits(decided)
     return replace(decisions, faults=faults)
@@ -77,13 +80,13 @@ class Deciding(Look):
         """Empty nodes that only a budget keeps, with their prices."""
         return {}
 
-    def moves(self) -> tuple[Move, ...]:
+    def moves(self, searches: Searches | None = None) -> tuple[Move, ...]:
         first = repairs(self) or replaced(self, EXPIRED) or replaced(self, DRIFTED, (PROVISIONER,))
         if first:
             return first
         # Looked for before the empty ones: a drifted node that stays says that, not how full it is.
         drifted = replaced(self, DRIFTED, (NODE_POOL_KIND,))
-        return self._empty() or drifted or self._consolidated()
+        return self._empty() or drifted or self._consolidated(searches)
 
     def saving_moves(self) -> tuple[Move, ...]:
         """Moves that make the cluster cheaper, whatever else there is to do."""
@@ -156,7 +159,7 @@ class Deciding(Look):
         expected = self.settled.expected
         return expected.get(candidate.name, 0) + expected.get(candidate.node.name, 0)
 
-    def _consolidated(self) -> tuple[Move, ...]:
+    def _consolidated(self, searches: Searches | None = None) -> tuple[Move, ...]:
         some = []
         for candidate in self.consolidatable():
             if candidate.empty:
@@ -177,13 +180,13 @@ class Deciding(Look):
                 budget = allowance(self.snapshot, candidate.pool, UNDERUTILIZED, self.now)
                 self.refuse([candidate], "Budget", str(budget))
         some = [each for each in some if not self.coming(each)]
-        search = self.consolidation()
+        search = self.consolidation(searches)
         move = search.search([each for each in some if left[each.pool.key] > 0], left)
         self.verdicts = search.verdicts | self.verdicts
         self.again_at = search.again_at
         return (move,) if move is not None else ()
 
-    def consolidation(self) -> Consolidation:
+    def consolidation(self, searches: Searches | None = None) -> Consolidation:
         """A search in what is there once everything that waits has its place."""
         return Consolidation(
             self.settled.snapshot,
@@ -193,6 +196,7 @@ class Deciding(Look):
             self.closed(),
             tried=self.tried,
             at=self.at,
+            searches=searches,
         )
 
     def closed(self) -> frozenset[str]:

@@ -42,6 +42,12 @@ _PARTS = (
 _PASSING = frozenset({"Budget", NOT_REACHED})
 
 
+def untouched(before: Snapshot, after: Snapshot) -> bool:
+    """Whether nothing has changed between two snapshots of a cluster that a look depends on."""
+    # Snapshots share the parts that no event has touched.
+    return all(getattr(before, part) is getattr(after, part) for part in _PARTS)
+
+
 def nothing_to_do(decisions: Decisions) -> bool:
     """Whether a look came to every node, and found neither a move nor one that only a budget holds."""
     return not decisions.moves and not any(each.code in _PASSING for each in decisions.verdicts.values())
@@ -94,6 +100,4 @@ class Stillness:
 
     def holds(self, snapshot: Snapshot, now: float) -> bool:
         """Whether another look would find nothing either."""
-        # Snapshots share the parts that no event has touched.
-        untouched = all(getattr(self.seen, part) is getattr(snapshot, part) for part in _PARTS)
-        return untouched and now < self.ends
+        return untouched(self.seen, snapshot) and now < self.ends

@@ -1,0 +1,73 @@
+"""What earlier searches found to take the place of nodes, for as long as what they looked at is the same.
+
+As nodes grow older a move may be worth it that was not before (`balance`), so a cluster in which nothing
+changes is searched again and again. What would take the place of its nodes is the same each time; only
+whether it is worth it is not.
+"""
+
+from collections.abc import Callable, Sequence
+
+from nodeless.disruption.candidates import Candidate
+from nodeless.disruption.policy import DisruptionPolicy
+from nodeless.disruption.replacing import Replacement
+from nodeless.disruption.stillness import untouched
+from nodeless.model.instance_types import Catalog
+from nodeless.model.plan import PlannedNode
+from nodeless.model.snapshot import Snapshot
+
+
+class Searches:
+    """A cache that one search after the other is given; not for several at the same time."""
+
+    def __init__(self) -> None:
+        self._of: tuple[Snapshot, Catalog, DisruptionPolicy, frozenset[str]] | None = None
+        self._found: dict[tuple[str, ...], Replacement | str] = {}
+        self._targets: dict[tuple[str, ...], Sequence[PlannedNode]] = {}
+
+    def look_at(
+        self, snapshot: Snapshot, catalog: Catalog, policy: DisruptionPolicy, closed: frozenset[str]
+    ) -> None:
+        """Forget what was found if this is not what it was found in.
+
+        Args:
+            snapshot: The cluster that is searched.
+            catalog: What each pool may buy, at the prices that are paid.
+            policy: How moves are judged.
+            closed: Names of nodes to which no pod is moved.
+        """
+        if self._of is None or not _same(self._of, (snapshot, catalog, policy, closed)):
+            self._found.clear()
+            self._targets.clear()
+        self._of = snapshot, catalog, policy, closed
+
+    def replacement(
+        self, some: Sequence[Candidate], search: Callable[[], Replacement | str]
+    ) -> Replacement | str:
+        """What takes the place of candidates, searched for once."""
+        key = _key(some)
+        if key not in self._found:
+            self._found[key] = search()
+        return self._found[key]
+
+    def target(
+        self, some: Sequence[Candidate], search: Callable[[], Sequence[PlannedNode]]
+    ) -> Sequence[PlannedNode]:
+        """What would be bought for the pods of all these candidates, searched for once."""
+        key = _key(some)
+        if key not in self._targets:
+            self._targets[key] = search()
+        return self._targets[key]
+
+
+def _key(some: Sequence[Candidate]) -> tuple[str, ...]:
+    return tuple(sorted(each.name for each in some))
+
+
+def _same(
+    one: tuple[Snapshot, Catalog, DisruptionPolicy, frozenset[str]],
+    other: tuple[Snapshot, Catalog, DisruptionPolicy, frozenset[str]],
+) -> bool:
+    (snapshot, catalog, policy, closed), (now, buyable, judged_by, closed_now) = one, other
+    # A catalogue stays the very same until prices, stock or types change.
+    bought = catalog.keys() == buyable.keys() and all(catalog[key] is buyable[key] for key in catalog)
+    return bought and closed == closed_now and policy == judged_by and untouched(snapshot, now)

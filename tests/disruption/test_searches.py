@@ -1,0 +1,86 @@
+"""What a search found is kept for the next one while nothing changes, and for no longer."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nodeless.disruption import DisruptionPolicy, Memory, Searches, disrupt
+from nodeless.disruption.consolidation import Consolidation
+from nodeless.model import events
+from nodeless.state import apply
+from tests.disruption.measure import NAMED, TYPES
+from tests.disruption.test_validating import NODES, ON_DEMAND_ONLY, POOLS, a_cluster
+from tests.disruption.world import a_node_pool, cluster, node_of, on
+from tests.solve.factories import NOW
+
+POLICY = DisruptionPolicy()
+CHANGES = st.sampled_from(["nothing", "nothing", "a pod goes", "a pod comes", "prices"])
+
+
+@pytest.fixture
+def sought(monkeypatch):
+    """The nodes of each search for what takes their place, in order."""
+    made, search = [], Consolidation._sought
+    monkeypatch.setattr(Consolidation, "_sought", lambda self, some: made.append(some) or search(self, some))
+    return made
+
+
+def a_full_cluster():
+    pool = a_node_pool(requirements=ON_DEMAND_ONLY)
+    full = [
+        (node_of(pool, f"n{number}", "a.large", types=NAMED), on(f"n{number}", cpu="1100m", memory="3Gi"))
+        for number in range(4)
+    ]
+    return cluster(pool, full), dict.fromkeys([pool.key], TYPES)
+
+
+def test_a_cluster_in_which_nothing_changes_is_searched_once(sought):
+    seen, catalog = a_full_cluster()
+    searches = Searches()
+    found = disrupt(seen, catalog, POLICY, NOW, searches=searches)
+    once = len(sought)
+    assert once
+    assert disrupt(seen, catalog, POLICY, NOW + 60, searches=searches) == found
+    assert len(sought) == once
+
+
+@pytest.mark.parametrize("change", ["pods", "catalog", "policy"])
+def test_what_changes_is_searched_anew(sought, change):
+    seen, catalog = a_full_cluster()
+    searches = Searches()
+    disrupt(seen, catalog, POLICY, NOW, searches=searches)
+    once, policy = len(sought), POLICY
+    if change == "pods":
+        seen = apply(seen, events.PodSeen(on("n0", cpu="10m", memory="1Mi", app="other")[0]))
+    elif change == "catalog":
+        catalog = {key: tuple(map(replace, types)) for key, types in catalog.items()}
+    else:
+        policy = replace(POLICY, least_saving=POLICY.least_saving / 2)
+    disrupt(seen, catalog, policy, NOW + 60, searches=searches)
+    assert len(sought) > once
+
+
+@settings(max_examples=40, deadline=None)
+@given(POOLS, NODES, st.lists(st.tuples(st.integers(1, 400), CHANGES), min_size=1, max_size=4))
+def test_a_search_that_is_spared_would_have_found_the_same(pools, nodes, steps):
+    seen = a_cluster(pools, nodes)
+    catalog, searches, now = dict.fromkeys(seen.pools, TYPES), Searches(), NOW
+    for seconds, change in [(0, "nothing"), *steps]:
+        now += seconds
+        if change == "a pod goes" and seen.pods:
+            seen = apply(seen, events.PodGone(min(seen.pods)))
+        elif change == "a pod comes" and seen.nodes:
+            seen = apply(seen, events.PodSeen(on(max(seen.nodes), cpu="50m", app=f"at{now:.0f}")[0]))
+        elif change == "prices":
+            catalog = {key: tuple(map(_dearer, types)) for key, types in catalog.items()}
+        kept = disrupt(seen, catalog, POLICY, now, Memory(), searches)
+        fresh = disrupt(seen, catalog, POLICY, now)
+        assert kept.moves == fresh.moves
+        assert kept.verdicts == fresh.verdicts
+        assert kept.again_at == fresh.again_at
+
+
+def _dearer(kind):
+    return replace(kind, offerings=tuple(replace(each, price=each.price * 1.1) for each in kind.offerings))
