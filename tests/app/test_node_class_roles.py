@@ -82,7 +82,7 @@ def test_a_role_becomes_a_profile_that_lives_as_long_as_its_class(scene, eks, ia
         await asyncio.to_thread(rig.api.patch, CLASS, {"spec": {"role": "others"}})
         new = await ready(rig, "others")
         claim = await rig.claim("Drifted")
-        assert condition(claim, "Drifted")["reason"] == "NodeClassDrifted"
+        assert condition(claim, "Drifted")["reason"] == "NodeClassDrift"
         sweeps = ProfileLoop(rig.cluster, rig.cloud, rig.hands)
         for _ in range(3):
             await sweeps.sweep_once()

@@ -109,7 +109,7 @@ def test_dn_16_without_digest_or_with_one_of_another_version_nothing_is_conclude
 
 
 def test_settings_of_the_node_class_count_and_its_selectors_do_not():
-    assert reason(node_class=replace(CLASS, user_data="echo 2")) == "NodeClassDrifted"
+    assert reason(node_class=replace(CLASS, user_data="echo 2")) == "NodeClassDrift"
     assert reason(node_class=replace(CLASS, subnets=(SelectorTerm(ids=("subnet-9",)),))) is None
 
 
@@ -130,7 +130,7 @@ def test_9_2_of_several_differences_the_first_of_karpenters_order_is_the_reason(
     """Class, image, security groups, subnet: each is mended in turn, and the next one shows."""
     other = replace(INSTANCE, image_id="ami-0", subnet_id="subnet-0", security_groups=("sg-1", "sg-2"))
     changed = replace(CLASS, user_data="echo 2")
-    assert reason(node_class=changed, instance=other) == "NodeClassDrifted"
+    assert reason(node_class=changed, instance=other) == "NodeClassDrift"
     assert reason(instance=other) == "AMIDrift"
     other = replace(other, image_id=INSTANCE.image_id)
     assert reason(instance=other) == "SecurityGroupDrift"

@@ -119,7 +119,7 @@ def _reasons(view: DriftView, now: float) -> Iterator[tuple[str, str]]:
         text = f"labels, annotations, taints, kubelet settings or life spans of {pool.reference} have changed"
         yield "NodePoolDrifted", text
     if changed(claim.annotations, today, NODE_CLASS_HASH):
-        yield "NodeClassDrifted", f"settings of {claim.node_class} that nodes are made with have changed"
+        yield "NodeClassDrift", f"settings of {claim.node_class} that nodes are made with have changed"
     for requirement in pool.requirements.values():
         key, wanted = requirement.key, f"{requirement} of {pool.reference}"
         value = claim.labels.get(key)
