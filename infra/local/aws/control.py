@@ -29,6 +29,8 @@
 * `POST capacity-reservations` takes `{instanceType, zone, count?, kind?, endsIn?, tags?, tenancy?, platform?,
   owner?}` and makes a reservation, active at once, that ends after so many seconds: `kind` is
   `capacity-block` (the default), `interruptible` or `default`;
+* `POST addresses` takes `{reusedAtOnce}`: whether a new instance gets the address of one that has just ended,
+  as hardly ever on EC2;
 * `POST reset` forgets everything: resources, faults, calls, the cluster.
 """
 
@@ -42,6 +44,7 @@ from typing import Any
 
 from infra.local.aws import capacity_reservations
 from infra.local.aws.interruptions import interrupt
+from infra.local.aws.moto_instances import Addresses
 from infra.local.aws.moto_internals import MotoServer, WireResponse
 from infra.local.aws.state import (
     BOOT_OUTCOMES,
@@ -93,8 +96,12 @@ def _dispatch(
             return _json(200, interrupt(state, moto, document))
         case ("POST", "capacity-reservations"):
             return _json(200, capacity_reservations.make(state, moto, document))
+        case ("POST", "addresses"):
+            Addresses.reused_at_once = bool(document["reusedAtOnce"])
+            return _json(200, {})
         case ("POST", "reset"):
             with state.lock:
+                Addresses.reused_at_once = False
                 moto.reset()
                 state.reset()
             return _json(200, {})

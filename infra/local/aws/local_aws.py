@@ -165,6 +165,10 @@ class LocalAws:
         """Switch on the faults of `infra.local.aws.control`; those left out go off."""
         self.control("PUT", "faults", faults)
 
+    def reuse_addresses(self, *, at_once: bool = True) -> None:
+        """Whether new instances get the addresses of those that have just ended, and nodes their names."""
+        self.control("POST", "addresses", {"reusedAtOnce": at_once})
+
     def interrupt(self, instance_id: str, kind: str = "spot", **details: object) -> dict[str, Any]:
         """Send a warning about an instance (`infra.local.aws.control`), e.g. with `after=5.0` seconds.
 
