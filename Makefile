@@ -73,7 +73,7 @@ bench: setup ## print the figures: packing problems (PROBLEMS=FOLDER), admission
 endif
 
 judge: $(STAMP) ## draw WORLDS clusters (2000) and judge what many passes plan in each
-	@MANY_PASSES=$${WORLDS:-2000} $(PYTHON) -m pytest -q -p no:randomly tests/solve/test_many_passes.py $(ARGS)
+	@MANY_PASSES=$${WORLDS:-2000} $(PYTHON) -m pytest -q --timeout=0 -p no:randomly tests/solve/test_many_passes.py $(ARGS)
 
 mutants: $(STAMP) ## change the code of a ROOM (launch) a little, again and again, and list what no test notices (ARGS="--seed 7")
 	@nice $(PYTHON) -m tests.mutants $(or $(ROOM),launch) $(ARGS)
