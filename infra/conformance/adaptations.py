@@ -52,6 +52,23 @@ ADAPTATIONS: tuple[Adaptation, ...] = (
 )
 
 
+_ENVIRONMENT = "test/pkg/environment/common/environment.go"
+_NO_PORT = "a suite's own controllers serve no metrics: pods here share the machine's port 8080 with them"
+_CLIENT, _METRICS = (
+    f'"sigs.k8s.io/controller-runtime/pkg/{each}"\n' for each in ("client", "metrics/server")
+)
+
+CORE_ADAPTATIONS: tuple[Adaptation, ...] = (
+    Adaptation(_ENVIRONMENT, f"\t{_CLIENT}", f"\t{_CLIENT}\tmetricsserver {_METRICS}", _NO_PORT),
+    Adaptation(
+        _ENVIRONMENT,
+        "func NewEnvironment(t *testing.T) *Environment {\n",
+        'func NewEnvironment(t *testing.T) *Environment {\n\tmetricsserver.DefaultBindAddress = "0"\n',
+        _NO_PORT,
+    ),
+)
+
+
 class AdaptationFailed(RuntimeError):
     """A replacement does not fit: its text is not there, or it touches more than environment code."""
 

@@ -13,7 +13,7 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from infra.conformance.adaptations import ADAPTATIONS, Adaptation, adapted, is_adaptable
+from infra.conformance.adaptations import ADAPTATIONS, CORE_ADAPTATIONS, Adaptation, adapted, is_adaptable
 from infra.local.binaries import control_plane_program
 from infra.local.cache import cached
 from infra.local.golang import go_environment, toolchain
@@ -75,7 +75,7 @@ CORE = Module(
     version="v1.14.0",
     sum="h1:+SXlqYNb9FIKRpDgPPRnphVmWbrWLw4tgzKezr372Mc=",
     suites=("regression",),
-    adaptations=(),
+    adaptations=CORE_ADAPTATIONS,
 )
 MODULES = (PROVIDER, CORE)
 
