@@ -116,11 +116,37 @@ def test_a_zone_that_a_limit_closes_holds_the_others_back_and_no_more():
 
 @PATIENT
 @given(workloads(most=3, replicas=6), pools_of())
-def test_limits_that_are_far_away_cost_no_pod_its_place(wanted, pools):
+def test_limits_that_are_far_away_change_nothing(wanted, pools):
     free = [replace(one, limits=None) for one in pools]
     far = [replace(one, limits={"cpu": 10**6, "nodes": 10**3}) for one in pools]
-    refused, still = (
-        solve(seen, dict.fromkeys(seen.pools, TYPES), FEW, NOW).refusals
+    unlimited, limited = (
+        solve(seen, dict.fromkeys(seen.pools, TYPES), FEW, NOW)
         for seen in (snapshot(wanted, free), snapshot(wanted, far))
     )
-    assert len(still) <= len(refused)
+    assert limited == unlimited
+
+
+def test_a_limit_that_is_far_away_leaves_alone_what_an_integer_program_works_out():
+    """With limits it chose other nodes of the same price, where one pod less could keep off the others."""
+    away = replace(beside(ARCH), selector=LabelSelector())
+    ahead = replace(spread(ZONE, skew=2), selector=LabelSelector())
+    wanted = (
+        pods(4, "100m", name="w0", memory="0", anti_affinity=(away,)),
+        pods(1, "100m", name="w1"),
+        pods(3, "500m", name="w2", spread=(ahead,)),
+    )
+    for limits in (None, {"cpu": "1000", "nodes": "1000"}):
+        result = plan(*wanted, pool("first", limits=limits), types=TYPES, policy=FEW)
+        assert sorted(each.pod for each in result.refusals) == [f"default/w0-{n}" for n in (1, 2, 3)]
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_limit_is_far_away_if_a_node_of_the_largest_type_for_each_pod_stays_within_it(more):
+    """With one processor less, what the cloud may launch is held to what the limit leaves."""
+    types = instance_type("large", 4, 16, price=0.2), instance_type("huge", 16, 64, price=0.21)
+    kept_off = pods(3, "1500m", anti_affinity=(replace(beside(HOSTNAME), selector=LabelSelector()),))
+    own = pool("default", limits={"cpu": str(3 * 16 - 1 + more)})
+    result = plan(kept_off, own, types=types, policy=Policy())
+    assert not result.refusals
+    largest = [{offer.instance_type for offer in new.alternatives} for new in result.new_nodes]
+    assert all("huge" in names for names in largest) == bool(more)

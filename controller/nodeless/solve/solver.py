@@ -47,6 +47,7 @@ from nodeless.model.snapshot import Snapshot
 from nodeless.solve.as_bound import cheapest_as_bound
 from nodeless.solve.binding import spill
 from nodeless.solve.capacity.existing import existing_slots
+from nodeless.solve.capacity.limits import drop_far_limits
 from nodeless.solve.capacity.opened import OpenedNode, price_of, widen
 from nodeless.solve.capacity.pool_table import PoolTable
 from nodeless.solve.capacity.pricing import priced
@@ -182,6 +183,7 @@ def _plan_of_pods(
         axis,
         strict=policy.min_values == STRICT,
         meter=meter,
+        pods=sum(len(pods.pods) for pods in classes),
     )
     by_pool = {table.pool.key: table for table in tables}
     tables = [table for table in tables if table.pool.replicas is None]
@@ -380,8 +382,12 @@ def _tables(
     *,
     strict: bool,
     meter: Meter | None = None,
+    pods: int = 0,
 ) -> list[PoolTable]:
-    """A table for each pool; pools with the same catalogue share the work on its types."""
+    """A table for each pool; pools with the same catalogue share the work on its types.
+
+    Limits that nodes for so many `pods` cannot reach are left out.
+    """
     shared: dict[int, TypeTable] = {}
     tables = []
     for pool in pools:
@@ -390,6 +396,8 @@ def _tables(
         if table is None:
             table = shared[id(types)] = TypeTable(types, axis, meter)
         tables.append(PoolTable(pool, table, snapshot.daemon_sets.values(), strict=strict))
+    if pods:
+        drop_far_limits(snapshot, {table.pool.key: table for table in tables}, pods)
     return tables
 
 

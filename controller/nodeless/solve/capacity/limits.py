@@ -20,6 +20,18 @@ from nodeless.solve.pods.classes import Amounts, Mask
 from nodeless.solve.pods.eligibility import claims_by_provider_id, leaving
 
 
+def drop_far_limits(snapshot: Snapshot, tables: Mapping[str, PoolTable], pods: int) -> None:
+    """Make tables forget limits that a pass cannot reach, not with a node of the largest type for each pod.
+
+    So that a limit which nobody meets changes no plan: whatever knows of limits is careful with them.
+    """
+    used = _capacity_by_pool(snapshot, tables)
+    for key, table in tables.items():
+        if table.limit_names:
+            left = table.limits - _spent(table, used.get(key, []))
+            table.keep_limits(left // max(pods, 1) < table.limited.max(axis=0, initial=0))
+
+
 class Budgets:
     """The budgets of all pools in one solve."""
 
@@ -27,8 +39,7 @@ class Budgets:
         used = _capacity_by_pool(snapshot, tables)
         self._left: dict[str, Amounts] = {}
         for key, table in tables.items():
-            spent = [bounded_limit(_amount(used.get(key, []), name)) for name in table.limit_names]
-            self._left[key] = table.limits - np.array(spent, dtype=np.int64)
+            self._left[key] = table.limits - _spent(table, used.get(key, []))
         self._opened: dict[str, list[OpenedNode]] = {}
 
     def affordable(self, table: PoolTable) -> Mask:
@@ -81,6 +92,12 @@ class Budgets:
         """Count a node from now on."""
         if node.table.limit_names:
             self._opened.setdefault(node.table.pool.key, []).append(node)
+
+
+def _spent(table: PoolTable, capacities: list[Resources]) -> Amounts:
+    """What counts against a pool's limits already, by limit."""
+    spent = [bounded_limit(_amount(capacities, name)) for name in table.limit_names]
+    return np.array(spent, dtype=np.int64)
 
 
 def _capacity_by_pool(snapshot: Snapshot, tables: Mapping[str, PoolTable]) -> dict[str, list[Resources]]:

@@ -128,6 +128,11 @@ class PoolTable:
         self.limited: Amounts = self._limited_capacity()
         """What each type counts against the limits; shape (types, limits)."""
 
+    def keep_limits(self, some: Mask) -> None:
+        """From now on know only those limits, by position: nothing is counted against the others."""
+        self.limit_names = tuple(name for name, keep in zip(self.limit_names, some, strict=True) if keep)
+        self.limits, self.limited = self.limits[some], self.limited[:, some]
+
     def refuses(self, tolerations: tuple[Toleration, ...], *, soft: bool) -> Taint | None:
         """The first taint that is not tolerated; `soft` lets PreferNoSchedule pass."""
         hard = (taint for taint in self.pool.taints if not soft or not prefers_only(taint))
