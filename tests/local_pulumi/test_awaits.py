@@ -250,3 +250,26 @@ def test_only_of_some_kinds_the_deletion_is_not_waited_for_where_waiting_is_skip
             delete(api, path, patience)
     assert api.get(path)["metadata"]["deletionTimestamp"]
     api.patch(path, {"metadata": {"finalizers": None}}, kind="merge")
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_job_that_is_not_ready_is_waited_for_again_or_replaced_as_its_annotation_says(
+    shop: Shop, control_plane: ControlPlane, api: KubernetesApi, replaced: bool
+) -> None:
+    """Nothing runs its pod, so that it never completes by itself."""
+    container = {"name": "once", "image": "registry.invalid/once"}
+    spec = {"template": {"spec": {"containers": [container], "restartPolicy": "Never"}}}
+    annotations = {"pulumi.com/replaceUnready": "true"} if replaced else {}
+
+    def program() -> None:
+        an_object(quickly(control_plane), k8s.batch.v1.Job, "once", annotations, spec=spec)
+
+    shop.program = program
+    path = "/apis/batch/v1/namespaces/default/jobs/once"
+    made = []
+    for _ in range(2):
+        with pytest.raises(StackFailed, match="Job default/once is not complete"):
+            shop.stack.up()
+        made.append(api.get(path)["metadata"]["uid"])
+    assert (made[0] != made[1]) == replaced
+    shop.stack.destroy()

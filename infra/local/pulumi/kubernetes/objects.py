@@ -52,9 +52,18 @@ def compare(old: Inputs, new: Inputs, mutable: Mutable) -> Difference:
     replaces = tuple(
         path for path in (*_KIND, *replacing_paths(new, mutable)) if _differs(old, new, path.split("."))
     )
-    autonamed = AUTONAMED in (new.get("metadata", {}).get("annotations") or {})
     same_place = not any(path in replaces for path in (*_KIND, *OF_ANY_KIND))
-    return Difference(changed, replaces, delete_first=bool(replaces) and same_place and not autonamed)
+    return Difference(changed, replaces, delete_first=bool(replaces) and same_place and not _autonamed(new))
+
+
+def replaced(difference: Difference, new: Inputs) -> Difference:
+    """The difference of an object that is to be replaced whatever has changed."""
+    changed = tuple(sorted({*difference.changed, "metadata"}))
+    return Difference(changed, (*difference.replaces, "metadata"), delete_first=not _autonamed(new))
+
+
+def _autonamed(inputs: Inputs) -> bool:
+    return AUTONAMED in (inputs.get("metadata", {}).get("annotations") or {})
 
 
 def kind_of(token: str, inputs: Inputs) -> tuple[str, str]:

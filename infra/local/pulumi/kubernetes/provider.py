@@ -134,7 +134,10 @@ class KubernetesProvider(Provider):
     def compare(self, token: str, old: Inputs, new: Inputs) -> Difference:
         if token == Release.token:
             return self._release.compare(old, new)
-        return objects.compare(old, new, self._mutable)
+        difference = objects.compare(old, new, self._mutable)
+        if self._there and waiting.is_replaced_unready(self._api, new):
+            return objects.replaced(difference, new)
+        return difference
 
     def foresee(self, token: str, inputs: Inputs) -> Outputs:
         if token == Release.token:

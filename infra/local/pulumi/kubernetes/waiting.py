@@ -55,6 +55,8 @@ _NUDGED = "nodeless.dev/deletion-looked-at"
 #: Annotations with which a program says that it does not want to wait, for how many seconds it does where
 #: the resource has no timeout of its own, and how an object is deleted: foreground, background or orphan.
 _SKIP = "pulumi.com/skipAwait"
+#: Jobs with it that are not ready are replaced by the next update (PR 1575 of pulumi-kubernetes).
+_REPLACE_UNREADY = "pulumi.com/replaceUnready"
 _TIMEOUT = "pulumi.com/timeoutSeconds"
 _PROPAGATION = "pulumi.com/deletionPropagationPolicy"
 
@@ -113,6 +115,21 @@ def ready(api: KubernetesApi, path: str, applied: Object, patience: Patience) ->
 
     patience.until(missing)
     return last[0]
+
+
+def is_replaced_unready(api: KubernetesApi, obj: Mapping[str, Any]) -> bool:
+    """Whether an object asks to be replaced if it is not ready, and is not; only Jobs can ask for it."""
+    metadata = obj.get("metadata")
+    if obj.get("kind") != "Job" or not isinstance(metadata, Mapping):
+        return False
+    name, namespace = metadata.get("name"), metadata.get("namespace") or "default"
+    if _annotations(obj).get(_REPLACE_UNREADY) != "true" or not isinstance(name, str):
+        return False
+    live = api.find(api.path(str(obj["apiVersion"]), "Job", str(namespace), name))
+    try:
+        return live is not None and READY["Job"](api, live) is not None
+    except ResourceFailed:
+        return True
 
 
 def served(api: KubernetesApi, obj: Mapping[str, Any], cancelled: threading.Event) -> str:
