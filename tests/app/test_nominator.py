@@ -79,13 +79,16 @@ async def nominating(**server):
             await running
 
 
-def two_nodes(cluster, *, ready=True):
+def two_nodes(cluster, *, ready=True, cpus=(100, 100)):
     """Two claims whose nodes have joined and are closed, and two pods that wait."""
     for name in ("a", "b"):
         cluster.handle(events.ClaimSeen(a_launched_claim(name, provider_id=f"aws:///z/i-{name}")))
         node = a_node(name, name=f"node-{name}", provider_id=f"aws:///z/i-{name}", taints=CLOSED, ready=ready)
         cluster.handle(events.NodeSeen(node))
-    pods = [a_pending_pod(f"web-{name}") for name in ("a", "b")]
+    pods = [
+        a_pending_pod(f"web-{name}", shape=PodShape((("cpu", cpu),)))
+        for name, cpu in zip(("a", "b"), cpus, strict=True)
+    ]
     for pod in pods:
         cluster.handle(events.PodSeen(pod))
     return pods
@@ -147,6 +150,19 @@ def test_nodes_that_are_ready_open_together():
             api.held.clear()
             await until(lambda: set(told) == {"a", "b"})
             assert not nominator.awaits(claim, node)
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("cpus", [(4000, 50), (50, 4000)])
+def test_of_nodes_that_open_together_those_of_small_pods_are_told_first(cpus):
+    """What they leave is too little for a large pod whose own node is not open yet; the reverse is not so."""
+
+    async def scenario():
+        async with nominating() as (cluster, _api, nominator, told):
+            nominator.expect(two_nodes(cluster, cpus=cpus), PLACES)
+            await until(lambda: set(told) == {"a", "b"})
+            assert told[:2] == (["b", "a"] if cpus[0] > cpus[1] else ["a", "b"])
 
     asyncio.run(scenario())
 

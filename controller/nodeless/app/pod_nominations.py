@@ -12,7 +12,7 @@ all that wait as each node comes up. So nominations for a closed node are writte
 no pod that waits has changed for a while, and the node is opened in the next; what is taken back
 nevertheless is written again. Each node that is opened makes kube-scheduler try all that wait, also those
 that are nominated to nodes which are still closed. So nodes that get ready at about the same time wait for
-each other, and open together.
+each other, and open together, those of small pods first (`_tell`).
 
 A nomination is ours when the API server says that we wrote it last (`Pod.expected_node_name`); those of
 others, preemption's above all, are left alone. Nothing is kept but on the objects: a new leader finds its
@@ -36,6 +36,7 @@ from nodeless.model.events import Event
 from nodeless.model.labels import FIELD_MANAGER, UNREGISTERED_TAINT
 from nodeless.model.nodes import Claim, Node
 from nodeless.model.pods import Pod
+from nodeless.model.resources import CPU, MEMORY
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.taints import Taint, untolerated
 from nodeless.solve import pods_to_place
@@ -176,6 +177,31 @@ class PodNominator:
             self._incomplete.discard(name)
             for other in tuple(self._ready_since) if not self._incomplete else ():
                 self._complete(other)
+
+    def _tell(self, claim: Claim) -> None:
+        """Tell that a claim's node may be opened, and with it, in their order, all that may be by now.
+
+        However close together nodes are opened, kube-scheduler hears of one after the other, and a pod whose
+        own node is not open yet may take room that is free on another one. So the small pods' nodes go first:
+        no large pod fits into what they leave, and small ones no longer look for room where large ones go.
+        """
+        snapshot, free = self._cluster.snapshot, {claim.name: claim}
+        for name in self._ready_since:
+            node = snapshot.nodes.get(name)
+            other = snapshot.claim_of(node) if node is not None else None
+            if (
+                node is not None
+                and other is not None
+                and not (self.expects(other) and self.awaits(other, node))
+            ):
+                free[other.name] = other
+        for each in sorted(free.values(), key=self._largest):
+            self._on_complete(each.name)
+
+    def _largest(self, claim: Claim) -> float:
+        """The size of the largest pod that is to come to a claim's node, in milli-CPU."""
+        pods = map(self._cluster.snapshot.pods.get, self._of(claim))
+        return max((_size(pod) for pod in pods if pod is not None), default=0.0)
 
     def _of(self, claim: Claim) -> set[str]:
         node = self._cluster.snapshot.node_of(claim)
@@ -417,10 +443,15 @@ class PodNominator:
         if not self._unsettled(claim, node):
             self._completed(node.name)
         if not self.expects(claim) or not self.awaits(claim, node):
-            self._on_complete(claim.name)
+            self._tell(claim)
         elif place not in self._to_complete and (rest := self._rest_in(node)):
             self._to_complete.add(place)
             asyncio.get_running_loop().call_later(rest, self._complete, place)
+
+
+def _size(pod: Pod) -> float:
+    """Processors and memory as one, 4 GiB as much as a processor, as on most machines."""
+    return pod.requests.get(CPU, 0) + 1000 * pod.requests.get(MEMORY, 0) / (4 << 30)
 
 
 def _waits(pod: Pod) -> bool:
