@@ -8,7 +8,7 @@ import pytest
 
 from infra.local.kubernetes_api import ApiError
 from nodeless.app.guard import GUARD_NAME
-from nodeless.app.leadership import LEASE_NAME
+from nodeless.model.object_names import LEASE_NAME
 from tests.app.world import CLAIMS, NODES, POOLS
 
 pytestmark = pytest.mark.cluster

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 import pytest
 from aiohttp import web
 
-from nodeless.app.leadership import LEASE_NAME
+from nodeless.model.object_names import LEASE_NAME
 from nodeless.watch import ApiClient, ApiError
 from nodeless.watch.errors import AnswerTooLarge
 from nodeless.watch.lanes import Lane, Pauses, lane_of

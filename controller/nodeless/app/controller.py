@@ -36,7 +36,7 @@ from nodeless.app.hands import Hands
 from nodeless.app.interpreter import answer_while_computing, settle
 from nodeless.app.interruption import InterruptionLoop
 from nodeless.app.launcher import Launcher
-from nodeless.app.leadership import LEASE_NAME, Leadership, NotLeadingError
+from nodeless.app.leadership import Leadership, NotLeadingError
 from nodeless.app.live_logging import LiveLogging
 from nodeless.app.live_settings import Faults, LiveSettings, read_global_settings
 from nodeless.app.lives import Lives
@@ -44,7 +44,7 @@ from nodeless.app.logs import logger
 from nodeless.app.measured_capacity import MeasuredCapacity
 from nodeless.app.measured_cloud import measured
 from nodeless.app.metrics import Metrics
-from nodeless.app.offering_metrics import OfferingMetricsLoop
+from nodeless.app.offering_loop import OfferingMetricsLoop
 from nodeless.app.pod_nominations import PodNominator
 from nodeless.app.pool_loop import PoolLoop
 from nodeless.app.probes import health_application, metrics_application, serve
@@ -65,6 +65,7 @@ from nodeless.app.waiting import synced
 from nodeless.cloud import CloudError, CloudProvider
 from nodeless.cloud.aws import AwsProvider
 from nodeless.model.instructions import PublishEvent
+from nodeless.model.object_names import LEASE_NAME
 from nodeless.watch import (
     ApiClient,
     ApiError,

@@ -18,10 +18,10 @@ from typing import Any
 
 import structlog
 
+from nodeless.model.object_names import LEASE_NAME
 from nodeless.model.quarantine import ProcessMustEnd
 from nodeless.watch import ApiClient, ApiError, ApiUnavailable
 
-LEASE_NAME = "karpenter-leader-election"
 LEASE_SECONDS = 15
 RENEW_DEADLINE = 10.0
 RETRY_SECONDS = 2.0

@@ -12,8 +12,9 @@ from typing import Any
 from nodeless.admission.injection import CONFIGURATIONS
 from nodeless.api.kinds import ALL
 from nodeless.app.guard import GUARD_NAME
-from nodeless.app.leadership import LEASE_NAME, RETRY_SECONDS
+from nodeless.app.leadership import RETRY_SECONDS
 from nodeless.model.labels import NODE_CLASS_FINALIZER, TEARDOWN_FINALIZER, TERMINATION_FINALIZER
+from nodeless.model.object_names import LEASE_NAME
 from nodeless.watch import ApiClient, ApiError
 
 _OURS = {TERMINATION_FINALIZER, NODE_CLASS_FINALIZER, TEARDOWN_FINALIZER}

@@ -15,11 +15,11 @@ from nodeless import __version__
 from nodeless.app.cluster_metrics import ClusterMetrics, amount_of, resource_type
 from nodeless.app.disruption_metrics import DisruptionMetrics
 from nodeless.app.families import DURATIONS, Count, counters
-from nodeless.app.leadership import LEASE_NAME
 from nodeless.app.node_metrics import NodeMetrics
 from nodeless.app.offering_metrics import OfferingMetrics
 from nodeless.app.version_one_metrics import VersionOneMetrics
 from nodeless.app.work_metrics import WorkMetrics
+from nodeless.model.object_names import LEASE_NAME
 from nodeless.model.pools import Pool
 from nodeless.model.snapshot import Snapshot
 from nodeless.state import pool_usage

@@ -4,17 +4,11 @@ Karpenter v1's names. There are two series for each type, zone and capacity type
 pools allow every type: they are written here, once for as long as the catalogs stay the same objects.
 """
 
-import asyncio
 from collections.abc import Iterable, Mapping
 
-from nodeless.app.cluster import Cluster
-from nodeless.app.pool_catalogs import pool_catalogs
-from nodeless.cloud import CloudProvider
 from nodeless.model.instance_types import InstanceType
 from nodeless.model.resources import CPU, MEMORY
 
-#: Seconds between two looks at the catalogs (Karpenter v1).
-PERIOD = 60.0
 _AVAILABLE = "karpenter_cloudprovider_instance_type_offering_available"
 _PRICE = "karpenter_cloudprovider_instance_type_offering_price_estimate"
 _CORES = "karpenter_cloudprovider_instance_type_cpu_cores"
@@ -48,26 +42,6 @@ class OfferingMetrics:
     def text(self) -> str:
         """All families, in Prometheus' text format."""
         return self._text
-
-
-class OfferingMetricsLoop:
-    """Shows the pools' catalogs once a minute; a pool whose catalog cannot be had shows nothing."""
-
-    def __init__(self, cluster: Cluster, cloud: CloudProvider, metrics: OfferingMetrics) -> None:
-        self._cluster = cluster
-        self._cloud = cloud
-        self._metrics = metrics
-
-    async def run(self) -> None:
-        """Show until cancelled."""
-        while True:
-            await self.show_once()
-            await asyncio.sleep(PERIOD)
-
-    async def show_once(self) -> None:
-        """Show what the pools can buy now."""
-        catalogs, _ = await pool_catalogs(self._cloud, self._cluster.snapshot)
-        self._metrics.show(catalogs)
 
 
 def _is_other(left: object, right: object) -> bool:
