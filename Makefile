@@ -37,7 +37,7 @@ cluster: setup ## run the tests that need a control plane, and no more
 environment: setup ## run the tests of the whole environment on this machine
 	@$(PYTHON) -m pytest -m environment $(ARGS)
 
-properties: $(STAMP) ## draw FACTOR=100 times the examples of every property that needs no cluster (hours; ARGS="tests/solve" for a part)
+properties: $(STAMP) ## draw FACTOR=100 times the examples of every property that needs no cluster (hours; ARGS="tests/scheduling" for a part)
 	@NODELESS_PROPERTIES_FACTOR=$${FACTOR:-100} nice $(PYTHON) -m pytest -q --timeout=0 -n 0 \
 		-m "hypothesis and not cluster and not environment" $(ARGS)
 
@@ -65,15 +65,15 @@ bench: setup
 	@$(PYTHON) -m infra.local bench $(ARGS)
 else
 bench: setup ## print the figures: packing problems (PROBLEMS=FOLDER), admission, decision, nodes, memory, consolidation; or ARGS=--peer
-	@$(PYTHON) -m tests.solve.bench
-	@$(PYTHON) -m tests.solve.hostile_bench
+	@$(PYTHON) -m tests.scheduling.bench
+	@$(PYTHON) -m tests.scheduling.hostile_bench
 	@$(PYTHON) -m tests.neighbours_bench
 	@$(PYTHON) -m infra.local bench $(ARGS)
 	@$(PYTHON) -m tests.disruption.measure
 endif
 
 judge: $(STAMP) ## draw WORLDS clusters (2000) and judge what many passes plan in each
-	@MANY_PASSES=$${WORLDS:-2000} $(PYTHON) -m pytest -q --timeout=0 -p no:randomly tests/solve/test_many_passes.py $(ARGS)
+	@MANY_PASSES=$${WORLDS:-2000} $(PYTHON) -m pytest -q --timeout=0 -p no:randomly tests/scheduling/test_many_passes.py $(ARGS)
 
 mutants: $(STAMP) ## change the code of a ROOM (launch) a little, again and again, and list what no test notices (ARGS="--seed 7")
 	@nice $(PYTHON) -m tests.mutants $(or $(ROOM),launch) $(ARGS)

@@ -1,4 +1,4 @@
-"""What tests of several rooms share: one real control plane a session, started when first asked for."""
+"""What tests of several packages share: one real control plane a session, started when first asked for."""
 
 from __future__ import annotations
 

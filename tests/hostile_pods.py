@@ -10,8 +10,8 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+from nodeless.kube.decoding import decode_pod
 from nodeless.model.pods import Pod
-from nodeless.watch.decoding import decode_pod
 
 Json = dict[str, Any]
 Spec = Callable[[random.Random], Json]

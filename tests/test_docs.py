@@ -8,7 +8,7 @@ import pytest
 import typer.main
 import yaml
 
-from nodeless.app.cli import app
+from nodeless.cli.main import app
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])

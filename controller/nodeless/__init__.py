@@ -1,7 +1,7 @@
 """nodeless: the node provisioner.
 
-Read the rooms downwards: api, model, watch, state, solve, launch, lifecycle, cloud,
-explain, admission, app. docs/architecture.md draws how they hang together.
+Read the packages in this order: model, api, state, scheduling, launch, nodeclaim, disruption, explain,
+then operator, kube, cloudprovider, webhook, controllers, manager, cli. docs/architecture.md draws them.
 """
 
 __version__ = "0.1.0"

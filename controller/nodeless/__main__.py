@@ -1,5 +1,5 @@
 """`python -m nodeless` is the command `nodeless`."""
 
-from nodeless.app.cli import main
+from nodeless.cli.main import main
 
 main()

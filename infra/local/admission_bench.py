@@ -27,14 +27,14 @@ import psutil
 import yaml
 from aiohttp import web
 
-from nodeless.admission import pki
-from nodeless.admission.server import application
 from nodeless.api.conversion import convert_to_v1
 from nodeless.api.conversion_classes import ClassContext
 from nodeless.api.reading import read_pool
-from nodeless.api.surroundings import Surroundings
-from nodeless.app.bundled_types import bundled_types
-from nodeless.app.interpreter import answer_while_computing, settle
+from nodeless.api.validation_context import Surroundings
+from nodeless.cloudprovider.aws.bundled_types import bundled_types
+from nodeless.manager.freeze_gc import answer_while_computing, settle
+from nodeless.webhook import pki
+from nodeless.webhook.server import application
 
 RATE = 50
 SECONDS = 20

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from infra.local.admission_bench import NAME, serving
-from nodeless.admission.limits import BOUNDS, LARGEST_BODY
+from nodeless.webhook.limits import BOUNDS, LARGEST_BODY
 
 _PATH = "/validate/karpenter.sh"
 _HEADERS = {"Content-Type": "application/json", "Host": NAME}

@@ -17,9 +17,9 @@ from pathlib import Path
 import structlog
 
 from infra.local.aws import LocalAws, price_book
-from nodeless.cloud.aws import catalogue_file
-from nodeless.cloud.aws.catalogue_fetch import fetch_catalogue
-from nodeless.cloud.aws.session import AwsSession
+from nodeless.cloudprovider.aws import catalogue_file
+from nodeless.cloudprovider.aws.catalogue_fetch import fetch_catalogue
+from nodeless.cloudprovider.aws.session import AwsSession
 
 REGION = "us-east-1"
 BUNDLED = Path(catalogue_file.__file__).with_name("catalogue.json")

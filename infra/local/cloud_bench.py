@@ -23,7 +23,7 @@ from pathlib import Path
 import structlog
 
 from infra.local.aws import LocalAws
-from nodeless.cloud.aws import AwsProvider, AwsSettings
+from nodeless.cloudprovider.aws import AwsProvider, AwsSettings
 from nodeless.launch.claims import labels_of
 from nodeless.launch.groups import grouped
 from nodeless.model.labels import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, SPOT

@@ -2,7 +2,7 @@
 
 Objects are plain dicts and are addressed by API path; `KubernetesApi.path` finds the
 path of a kind. It has what the local environment needs and no more: the controller's
-own, asynchronous way to the API server is `nodeless.watch`.
+own, asynchronous way to the API server is `nodeless.kube`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The same real things that the tests of the rooms use: control plane, local AWS, processes, the webhook."""
 
-from tests.admission.conftest import admission
-from tests.app.conftest import (
+from tests.controllers.conftest import (
     aws,
     aws_process,
     definitions,
@@ -10,6 +9,7 @@ from tests.app.conftest import (
     replicas,
     scene,
 )
+from tests.webhook.conftest import admission
 
 __all__ = [
     "admission",

@@ -9,9 +9,9 @@ import pytest
 
 from infra.local.kubernetes_api import KubernetesApi
 from nodeless.api.kinds import NODE_POOL, PROVISIONER
-from tests.admission.asking import asked_to_apply
-from tests.admission.conftest import Serving
 from tests.api.manifests import node_pool, provisioner, requirement
+from tests.webhook.asking import asked_to_apply
+from tests.webhook.conftest import Serving
 
 pytestmark = pytest.mark.cluster
 

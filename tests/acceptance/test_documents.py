@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from tests.app.world import CLAIMS, NODES, a_pod, a_provisioner, a_template
+from tests.controllers.world import CLAIMS, NODES, a_pod, a_provisioner, a_template
 
 pytestmark = pytest.mark.cluster
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tests.app.world import CLAIMS, a_pod, a_provisioner, a_template
+from tests.controllers.world import CLAIMS, a_pod, a_provisioner, a_template
 
 pytestmark = pytest.mark.cluster
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("tests/acceptance", "tests/admission", "tests/api", "tests/app", "tests/components")
+FOLDERS = ("tests/acceptance", "tests/webhook", "tests/api", "tests/controllers", "tests/components")
 
 #: Rules: the identifier is part of a test's name, and the test runs on the API server with the webhook.
 RULES = [

@@ -1,7 +1,7 @@
 """Questions of the API server and our answers to them, whole, as files.
 
 `reviews/NAME.json` holds path, question and answer. The server is the real one, asked over TLS; the same
-manifests go through the real API server in `tests/admission`. NODELESS_WRITE_REVIEWS=1 writes them anew.
+manifests go through the real API server in `tests/webhook`. NODELESS_WRITE_REVIEWS=1 writes them anew.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import urllib3
 
-from tests.admission.conftest import Serving
+from tests.webhook.conftest import Serving
 
 pytestmark = pytest.mark.cluster
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from tests.app.process import leads, lines
-from tests.app.test_settings import TABLE
+from tests.controllers.process import leads, lines
+from tests.controllers.test_settings import TABLE
 
 pytestmark = pytest.mark.cluster
 

@@ -7,13 +7,13 @@ import ssl
 import pytest
 
 from infra.local.kubernetes_api import ApiError
-from tests.admission.conftest import configured
-from tests.admission.reviews import review
 from tests.api.manifests import article, provisioner
-from tests.app.process import free_port
-from tests.app.test_probes import get
 from tests.control_plane.connect_proxy import ConnectProxy
+from tests.controllers.process import free_port
+from tests.controllers.test_probes import get
 from tests.rights import allow
+from tests.webhook.conftest import configured
+from tests.webhook.reviews import review
 
 pytestmark = pytest.mark.cluster
 

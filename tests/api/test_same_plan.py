@@ -12,21 +12,21 @@ from infra.local.aws.moto_internals import instance_type_records
 from nodeless.api.conversion import convert_to_v1
 from nodeless.api.reading import read_node_class, read_pool
 from nodeless.api.validation import validate
-from nodeless.cloud.aws.building import Known, build
-from nodeless.cloud.aws.node_shape import shape_of
-from nodeless.cloud.aws.price_list import Prices
-from nodeless.cloud.aws.type_facts import read_type
+from nodeless.cloudprovider.aws.instance_type_builder import Known, build
+from nodeless.cloudprovider.aws.node_shape import shape_of
+from nodeless.cloudprovider.aws.price_list import Prices
+from nodeless.cloudprovider.aws.type_facts import read_type
 from nodeless.model.instance_types import InstanceType
 from nodeless.model.labels import EC2_NODE_CLASS_NAME, NODE_POOL, PROVISIONER_NAME
 from nodeless.model.packing import PACKINGS
 from nodeless.model.plan import Plan
 from nodeless.model.pods import Pod
 from nodeless.model.pools import NodeClass, Pool, kubelet_of
-from nodeless.solve import Policy, solve
+from nodeless.scheduling import Policy, solve
 from tests.api.manifests import node_template, provisioner
 from tests.api.test_conversion import CONTEXT, ENDS, SPECS
-from tests.solve.factories import NOW, snapshot
-from tests.solve.worlds import workloads
+from tests.scheduling.factories import NOW, snapshot
+from tests.scheduling.worlds import workloads
 
 ZONES = frozenset({"z1", "z2"})
 NAMES = (

@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodeless.api.advice import suspicions
 from nodeless.api.times import (
     EARLIEST,
     LATEST,
@@ -14,6 +13,7 @@ from nodeless.api.times import (
     parse_life_span,
     parse_time,
 )
+from nodeless.api.warnings import suspicions
 from nodeless.model.numbers import whole_number
 
 

@@ -14,10 +14,10 @@ from infra.local.control_plane import ControlPlane
 from infra.local.kubernetes_api import KubernetesApi
 from nodeless.api.crds import all_crds
 from nodeless.api.kinds import EC2_NODE_CLASS, NODE_POOL
-from tests.app.conftest import clear, served
-from tests.app.process import a_cluster
-from tests.app.world import CLAIMS, POOLS, TEMPLATES, Network
 from tests.chaos.world import World
+from tests.controllers.conftest import clear, served
+from tests.controllers.process import a_cluster
+from tests.controllers.world import CLAIMS, POOLS, TEMPLATES, Network
 from tests.rights import nothing_refused
 
 

@@ -11,13 +11,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from nodeless.app import claim_loop, cluster, controller, hands, pool_loop
-from nodeless.app.buffers import Buffers
-from nodeless.app.evictions import Evictions
-from nodeless.app.live_logging import LiveLogging
-from nodeless.app.live_settings import LiveSettings
+from nodeless.controllers.executor import executor as hands
+from nodeless.controllers.executor.evictions import Evictions
+from nodeless.controllers.nodeclaim import controller as claim_loop
+from nodeless.controllers.nodepool import controller as pool_loop
+from nodeless.controllers.provisioning.capacity_buffers import Buffers
+from nodeless.kube import cluster
+from nodeless.kube.reflector import WatchedKind
+from nodeless.manager import manager as controller
+from nodeless.manager.live_logging import LiveLogging
+from nodeless.manager.live_settings import LiveSettings
 from nodeless.model.events import ClaimSeen, Event, NodeClassSeen, PoolSeen
-from nodeless.watch.reflector import WatchedKind
 
 E = TypeVar("E")
 READER, STEP, WRITER = (f"poison-{part}" for part in ("reader", "step", "writer"))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from nodeless.app.guard import GUARD_NAME
-from tests.app.test_endings import a_guard
-from tests.app.world import CLAIMS, NODES, POOLS
+from nodeless.controllers.executor.teardown_guard import GUARD_NAME
 from tests.chaos.world import BOUNDED, ROLE, World
+from tests.controllers.test_endings import a_guard
+from tests.controllers.world import CLAIMS, NODES, POOLS
 from tests.rights import allow_surges
 
 DRAIN_SECONDS = 6

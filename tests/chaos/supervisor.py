@@ -29,16 +29,17 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from nodeless.app import cluster, disruption_loop, reservation_loop
-from nodeless.app.collector import Collector
-from nodeless.app.controller import LeadershipLostError, run_controller
-from nodeless.app.failpoints import Moment, boundary
-from nodeless.app.process_settings import ProcessSettings
-from nodeless.lifecycle import joining
+from nodeless.controllers.disruption import controller as disruption_loop
+from nodeless.controllers.nodeclaim import reservations as reservation_loop
+from nodeless.controllers.nodeclaim.garbage_collection import Collector
+from nodeless.kube import ApiClient, Reflector, Watched, cluster
+from nodeless.kube.reflector import Failures
+from nodeless.manager.manager import LeadershipLostError, run_controller
 from nodeless.model.events import ClaimSeen, Event, NodeSeen
 from nodeless.model.instructions import Instruction
-from nodeless.watch import ApiClient, Reflector, Watched
-from nodeless.watch.reflector import Failures
+from nodeless.nodeclaim import registration as joining
+from nodeless.operator.failpoints import Moment, boundary
+from nodeless.operator.process_settings import ProcessSettings
 from tests.chaos.poison import Poison
 
 

@@ -10,7 +10,7 @@ from collections import Counter
 
 import pytest
 
-from nodeless.app.failpoints import boundaries
+from nodeless.operator.failpoints import boundaries
 from tests.chaos.story import whole_life
 from tests.chaos.world import DEATHS, World
 

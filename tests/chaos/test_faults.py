@@ -13,12 +13,12 @@ import pytest
 from infra.local.aws import LocalAws
 from infra.local.control_plane import ControlPlane
 from infra.local.kubernetes_api import KubernetesApi, is_established
-from tests.app.buffers import DEFINITION, a_definition
-from tests.app.world import CLAIMS, NODES, an_interruption_queue
 from tests.chaos.conftest import a_world
 from tests.chaos.link import Link
 from tests.chaos.poison import READER, STEP, WRITER, objects
 from tests.chaos.world import Lives, World
+from tests.controllers.buffers import DEFINITION, a_definition
+from tests.controllers.world import CLAIMS, NODES, an_interruption_queue
 
 pytestmark = [pytest.mark.cluster, pytest.mark.long]
 

@@ -9,9 +9,9 @@ import time
 import pytest
 
 from infra.local.aws import LocalAws
-from tests.app.process import lease_path
 from tests.chaos.link import Link
 from tests.chaos.world import World
+from tests.controllers.process import lease_path
 
 pytestmark = [pytest.mark.cluster, pytest.mark.long]
 

@@ -17,12 +17,12 @@ from typing import Any
 from infra.local.aws import LocalAws
 from infra.local.control_plane import ControlPlane
 from infra.local.kubernetes_api import ApiError, ApiUnreachable, KubernetesApi
-from nodeless.app.failpoints import boundaries
-from nodeless.lifecycle.joining import REGISTRATION_DEADLINE
-from tests.app.process import environment, settings
-from tests.app.test_generation_one import a_class, a_node_pool
-from tests.app.world import CLAIMS, NODES, Kubelets, a_budget, a_pod, a_provisioner, a_template
+from nodeless.nodeclaim.registration import REGISTRATION_DEADLINE
+from nodeless.operator.failpoints import boundaries
 from tests.chaos.invariants import CLAIM_TAG, Watcher, instance_of
+from tests.controllers.process import environment, settings
+from tests.controllers.test_generation_one import a_class, a_node_pool
+from tests.controllers.world import CLAIMS, NODES, Kubelets, a_budget, a_pod, a_provisioner, a_template
 
 #: Leaders that die at each boundary.
 DEATHS = int(os.environ.get("CHAOS_DEATHS", "1"))

@@ -1,6 +1,6 @@
 """The controller may keep what it measured, and change no other ConfigMap."""
 
-from nodeless.app.measured_capacity import MEASURED_NAME
+from nodeless.controllers.nodeclaim.measured_capacity import MEASURED_NAME
 from pulumi_nodeless.rbac import namespace_rules
 
 

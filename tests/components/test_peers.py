@@ -12,11 +12,11 @@ import pytest
 from pulumi._types import input_type_py_to_pulumi_names
 
 from infra.local.pulumi.input_check import arguments_class
-from nodeless.app.given import Given
-from nodeless.app.process_settings import PROCESS_SETTINGS
-from nodeless.app.settings import SETTINGS, GlobalSettings, unknown_keys
-from nodeless.cloud.aws.interruption_messages import read_message
+from nodeless.cloudprovider.aws.interruption_messages import read_message
 from nodeless.model.interruptions import InterruptionKind
+from nodeless.operator.config_sources import Given
+from nodeless.operator.process_settings import PROCESS_SETTINGS
+from nodeless.operator.settings import SETTINGS, GlobalSettings, unknown_keys
 from pulumi_nodeless import Environment
 from pulumi_nodeless.interruption import RULES
 from pulumi_nodeless.permissions import permissions_page
@@ -34,7 +34,7 @@ ELSEWHERE = {
         ["test_warnings_about_instances_reach_the_controller_through_one_queue"],
     ),
     5: (
-        "cloud/test_permissions.py",
+        "cloudprovider/test_permissions.py",
         [
             "test_both_policies_grant_every_call_and_grant_nothing_that_is_never_called",
             "test_instances_of_others_may_be_neither_ended_nor_rebooted",

@@ -1,7 +1,7 @@
 """The controller may do what it does: what it watches, it may watch."""
 
-from nodeless.watch import watched_kinds
-from nodeless.watch.buffers import watched_buffers
+from nodeless.kube import watched_kinds
+from nodeless.kube.buffers import watched_buffers
 from pulumi_nodeless.rbac import CLOUD_RULES, CORE_RULES
 
 

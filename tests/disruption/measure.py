@@ -15,7 +15,7 @@ from nodeless.model.requirements import Requirements
 from tests.disruption.replay import bound_of, until_still
 from tests.disruption.rules_of_v27 import consolidate
 from tests.disruption.world import a_budget, a_provisioner, cluster, decide, node_of, on
-from tests.solve.factories import beside, instance_type, needs, spread
+from tests.scheduling.factories import beside, instance_type, needs, spread
 
 SIZES = (("large", 2), ("xlarge", 4), ("2xlarge", 8), ("4xlarge", 16), ("8xlarge", 32))
 TYPES = tuple(

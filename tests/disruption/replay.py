@@ -10,7 +10,7 @@ from nodeless.disruption import DisruptionPolicy, disrupt
 from nodeless.model import events
 from nodeless.model.labels import CAPACITY_TYPE, INITIALIZED, INSTANCE_TYPE, REGISTERED, ZONE
 from nodeless.model.nodes import INITIALIZED_CONDITION, LAUNCHED, REGISTERED_CONDITION, Claim, Condition, Node
-from nodeless.solve import Policy, solve
+from nodeless.scheduling import Policy, solve
 from nodeless.state import apply
 
 NOW = 1_700_000_000.0

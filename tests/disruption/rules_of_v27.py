@@ -19,7 +19,7 @@ from nodeless.model.plan import Alternative, PlannedNode
 from nodeless.model.pods import Pod
 from nodeless.model.requirements import IN, Requirement, Requirements
 from nodeless.model.snapshot import Snapshot
-from nodeless.solve import FEWEST_NODES, Policy, solve
+from nodeless.scheduling import FEWEST_NODES, Policy, solve
 
 _POLICY = Policy(packing=FEWEST_NODES, time_box=0.0)
 

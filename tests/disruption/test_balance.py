@@ -7,12 +7,12 @@ import pytest
 
 from nodeless.disruption import DisruptionPolicy, Stillness
 from nodeless.disruption.balance import Exchange, Totals, score
-from nodeless.disruption.stillness import LEAST_PAUSE
+from nodeless.disruption.consolidation_state import LEAST_PAUSE
 from nodeless.model.disruption import UNDERUTILIZED, Move
 from nodeless.model.labels import CAPACITY_TYPE, DO_NOT_DISRUPT, ON_DEMAND, POD_DISRUPTION_COST
 from nodeless.model.requirements import Requirements
 from tests.disruption.world import a_node_pool, cluster, decide, node_of, on, only_move
-from tests.solve.factories import NOW, instance_type, needs
+from tests.scheduling.factories import NOW, instance_type, needs
 
 ON_DEMAND_ONLY = Requirements([needs(CAPACITY_TYPE, "In", ON_DEMAND)])
 BALANCED = a_node_pool(balanced=True, requirements=ON_DEMAND_ONLY)

@@ -13,7 +13,7 @@ from nodeless.model.nodes import INSTANCE_TERMINATING, REBOOTING
 from nodeless.model.pools import Budget
 from nodeless.model.taints import Taint
 from tests.disruption.world import a_node_pool, cluster, decide, node_of, only_move
-from tests.solve.factories import NOW
+from tests.scheduling.factories import NOW
 
 DISRUPTED = Taint("karpenter.sh/disrupted", "NoSchedule")
 

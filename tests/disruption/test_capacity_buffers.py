@@ -6,7 +6,7 @@ from nodeless.model.labels import CAPACITY_TYPE, ON_DEMAND
 from nodeless.model.requirements import Requirements
 from nodeless.state import apply
 from tests.disruption.world import a_provisioner, cluster, decide, node_of, on, only_move
-from tests.solve.factories import needs, pods
+from tests.scheduling.factories import needs, pods
 
 POOL = a_provisioner(requirements=Requirements([needs(CAPACITY_TYPE, "In", ON_DEMAND)]))
 CHUNK = PodSource("PodTemplate", "default", "chunk", pods(1, "1")[0].shape)

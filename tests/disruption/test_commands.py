@@ -24,7 +24,7 @@ from nodeless.model.requirements import Requirements
 from nodeless.model.taints import Taint
 from nodeless.state import apply
 from tests.disruption.world import a_provisioner, cluster, decide, node_of, on, only_move
-from tests.solve.factories import FAMILY, NOW, needs
+from tests.scheduling.factories import FAMILY, NOW, needs
 
 POOL = a_provisioner(requirements=Requirements([needs(CAPACITY_TYPE, "In", ON_DEMAND)]))
 DISRUPTED = Taint("karpenter.sh/disrupted", "NoSchedule")

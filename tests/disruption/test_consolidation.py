@@ -19,7 +19,7 @@ from nodeless.model.pods import Owner
 from nodeless.model.pools import Budget
 from nodeless.model.requirements import Requirements
 from nodeless.model.taints import Taint
-from nodeless.solve import Policy, solve
+from nodeless.scheduling import Policy, solve
 from nodeless.state import apply
 from tests.disruption.world import (
     a_budget,
@@ -31,7 +31,7 @@ from tests.disruption.world import (
     on,
     only_move,
 )
-from tests.solve.factories import FAMILY, NOW, beside, instance_type, needs, pods, spread
+from tests.scheduling.factories import FAMILY, NOW, beside, instance_type, needs, pods, spread
 
 ON_DEMAND_ONLY = Requirements([needs(CAPACITY_TYPE, "In", ON_DEMAND)])
 POOL = a_provisioner(requirements=ON_DEMAND_ONLY)

@@ -7,7 +7,7 @@ from nodeless.model.labels import CAPACITY_TYPE, ON_DEMAND, SPOT
 from nodeless.model.requirements import Requirements
 from tests.disruption.replay import carried_out, price_of, until_still
 from tests.disruption.world import a_node_pool, a_provisioner, cluster, decide, node_of, on
-from tests.solve.factories import FAMILY, needs
+from tests.scheduling.factories import FAMILY, needs
 
 KINDS = st.sampled_from([kind.name for kind in FAMILY])
 PODS = st.lists(st.sampled_from(["100m", "300m", "700m", "1500m"]), max_size=6)

@@ -1,7 +1,7 @@
 """Weaknesses that upstream's disruption is known for, by the numbers of the specification: none is ours.
 
 5 (a pending pod blocks all), 7 (no budgets), 10 (one eviction at a time) and 11 (a stale list of empty
-nodes) have their tests as DN-08, DN-01, in `tests/app/test_drains` and as CO-16.
+nodes) have their tests as DN-08, DN-01, in `tests/controllers/test_drains` and as CO-16.
 """
 
 from dataclasses import replace
@@ -14,7 +14,7 @@ from nodeless.model.requirements import Requirements
 from nodeless.model.taints import Taint, Toleration
 from tests.disruption.test_commands import carried_out
 from tests.disruption.world import a_node_pool, a_provisioner, cluster, decide, node_of, on, only_move
-from tests.solve.factories import NOW, instance_type, needs
+from tests.scheduling.factories import NOW, instance_type, needs
 
 ON_DEMAND_ONLY = Requirements([needs(CAPACITY_TYPE, "In", ON_DEMAND)])
 POOL = a_provisioner(requirements=ON_DEMAND_ONLY)

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from nodeless.model.instance_types import Offering
 from nodeless.model.labels import CAPACITY_TYPE, INSTANCE_FAMILY, INSTANCE_TYPE, ON_DEMAND, SPOT, ZONE
 from nodeless.model.requirements import Requirement, Requirements
-from nodeless.solve import Policy
+from nodeless.scheduling import Policy
 from tests.disruption.world import a_provisioner, cluster, decide, node_of, on, only_move
-from tests.solve.factories import instance_type, needs
+from tests.scheduling.factories import instance_type, needs
 
 DEAR = instance_type("dear", 4, 4, price=2.0)
 BEST_EFFORT = Policy(min_values="BestEffort", time_box=0.0)

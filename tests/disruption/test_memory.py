@@ -7,16 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeless.disruption import Memory, disrupt
-from nodeless.disruption.memory import HOUR, MOST_MOVES
+from nodeless.disruption.command_history import HOUR, MOST_MOVES
 from nodeless.disruption.policy import DisruptionPolicy
 from nodeless.model.disruption import UNDERUTILIZED, Move
 from nodeless.model.labels import CAPACITY_TYPE, ON_DEMAND, POD_DELETION_COST, POD_DISRUPTION_COST
 from nodeless.model.pods import Owner
 from nodeless.model.requirements import Requirements
-from nodeless.state.disturbance import eviction_cost
+from nodeless.state.disruption_cost import eviction_cost
 from tests.disruption.world import a_provisioner, cluster, decide, node_of, on, only_move
 from tests.factories import a_pod
-from tests.solve.factories import FAMILY, NOW, needs
+from tests.scheduling.factories import FAMILY, NOW, needs
 
 POOL = a_provisioner(requirements=Requirements([needs(CAPACITY_TYPE, "In", ON_DEMAND)]))
 OWNER = (Owner("apps/v1", "StatefulSet", "db", controller=True),)

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from nodeless.api.times import format_time
 from nodeless.disruption import DisruptionPolicy, Memory, disrupt, nothing_to_do
-from nodeless.disruption.memory import HOUR, MOST_MOVES, NOTHING_REMEMBERED
-from nodeless.disruption.moments import next_moment
+from nodeless.disruption.command_history import HOUR, MOST_MOVES, NOTHING_REMEMBERED
+from nodeless.disruption.requeue import next_moment
 from nodeless.model import events
 from nodeless.model.conditions import Condition
 from nodeless.model.disruption import UNDERUTILIZED, Decisions, Move
@@ -20,7 +20,7 @@ from nodeless.model.pools import Budget
 from nodeless.model.requirements import Requirements
 from nodeless.state import apply
 from tests.disruption.world import BORN, a_node_pool, a_provisioner, cluster, node_of, on
-from tests.solve.factories import FAMILY, NOW, needs, pods
+from tests.scheduling.factories import FAMILY, NOW, needs, pods
 
 DAY = 24 * HOUR
 MIDNIGHT = NOW - NOW % DAY + DAY

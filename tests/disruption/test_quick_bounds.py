@@ -7,13 +7,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from nodeless.disruption import consolidation, deciding
+from nodeless.disruption import consolidation
+from nodeless.disruption import controller as deciding
 from nodeless.disruption.consolidation import Consolidation
 from nodeless.model.labels import CAPACITY_TYPE, HOSTNAME, ON_DEMAND
 from nodeless.model.pods import NodeSelectorTerm, Owner
 from nodeless.model.requirements import Requirements
 from tests.disruption.world import BY_NAME, FAMILY, a_provisioner, cluster, decide, node_of, on
-from tests.solve.factories import beside, daemon, needs
+from tests.scheduling.factories import beside, daemon, needs
 
 POOL = a_provisioner(
     requirements=Requirements(

@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from nodeless.api.times import format_time
 from nodeless.disruption import DisruptionPolicy, advance, begin
-from nodeless.disruption.repair import (
+from nodeless.disruption.consolidation_state import Stillness
+from nodeless.disruption.repair_controller import next_repair
+from nodeless.disruption.repair_policy import (
     POLICIES,
     REBOOT,
     REBOOT_XIDS,
@@ -18,8 +20,6 @@ from nodeless.disruption.repair import (
     in_order,
     misfits,
 )
-from nodeless.disruption.repairing import next_repair
-from nodeless.disruption.stillness import Stillness
 from nodeless.model.conditions import Condition
 from nodeless.model.instructions import AnnotateClaim, CreateClaim, DeleteClaim
 from nodeless.model.labels import (
@@ -38,7 +38,7 @@ from nodeless.model.requirements import Requirements
 from tests.disruption.test_commands import carried_out, replacement_of
 from tests.disruption.world import a_node_pool, cluster, decide, node_of, on, only_move
 from tests.factories import a_node
-from tests.solve.factories import NOW, needs
+from tests.scheduling.factories import NOW, needs
 
 MINUTE = 60.0
 POOL = a_node_pool(

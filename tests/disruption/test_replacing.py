@@ -19,7 +19,7 @@ from tests.disruption.world import (
     on,
     only_move,
 )
-from tests.solve.factories import NOW, needs
+from tests.scheduling.factories import NOW, needs
 
 ON_DEMAND_ONLY = Requirements([needs(CAPACITY_TYPE, "In", ON_DEMAND)])
 POOL = a_provisioner(consolidation_enabled=False, ttl_seconds_until_expired=60, requirements=ON_DEMAND_ONLY)

@@ -8,7 +8,7 @@ from nodeless.model.instance_types import Offering
 from nodeless.model.labels import CAPACITY_RESERVATION_ID, CAPACITY_TYPE, ON_DEMAND, RESERVED, SPOT
 from nodeless.model.requirements import Requirements
 from tests.disruption.world import a_provisioner, cluster, decide, node_of, on, only_move
-from tests.solve.factories import FAMILY, needs
+from tests.scheduling.factories import FAMILY, needs
 
 EITHER = Requirements([needs(CAPACITY_TYPE, "In", RESERVED, ON_DEMAND)])
 POOL = a_provisioner(requirements=EITHER)

@@ -6,7 +6,7 @@ from tests.disruption.measure import CLUSTERS, TYPES, a_cluster, compared
 from tests.disruption.replay import bound_of
 from tests.disruption.rules_of_v27 import consolidate
 from tests.disruption.world import a_budget, a_provisioner, cluster, node_of, on, only_move
-from tests.solve.factories import FAMILY, NOW
+from tests.scheduling.factories import FAMILY, NOW
 
 pytestmark = pytest.mark.long
 

@@ -13,7 +13,7 @@ from nodeless.state import apply
 from tests.disruption.measure import NAMED, TYPES
 from tests.disruption.test_validating import NODES, ON_DEMAND_ONLY, POOLS, a_cluster
 from tests.disruption.world import a_node_pool, cluster, node_of, on
-from tests.solve.factories import NOW
+from tests.scheduling.factories import NOW
 
 POLICY = DisruptionPolicy()
 CHANGES = st.sampled_from(["nothing", "nothing", "a pod goes", "a pod comes", "prices"])

@@ -18,7 +18,7 @@ from nodeless.model.instructions import (
 from nodeless.model.labels import CAPACITY_TYPE, ON_DEMAND
 from nodeless.model.requirements import Requirements
 from tests.disruption.world import a_provisioner, cluster, decide, node_of, on, only_move
-from tests.solve.factories import NOW, needs
+from tests.scheduling.factories import NOW, needs
 
 POOL = a_provisioner(requirements=Requirements([needs(CAPACITY_TYPE, "In", ON_DEMAND)]))
 NAMES = ("a", "b", "c")

@@ -10,7 +10,7 @@ from nodeless.model.disruption import Decisions, Verdict
 from nodeless.model.pods import DaemonSet
 from nodeless.state import apply
 from tests.disruption.world import a_node_pool, a_provisioner
-from tests.solve.factories import NOW, node, pods, running, snapshot
+from tests.scheduling.factories import NOW, node, pods, running, snapshot
 
 SEEN = snapshot(a_provisioner(), node("one"), running(pods(1)[0], "one"))
 STILL = Stillness(SEEN, NOW)

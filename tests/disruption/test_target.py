@@ -10,13 +10,13 @@ from nodeless.explain.decisions import Situation, write
 from nodeless.explain.walking import walk
 from nodeless.model.labels import DO_NOT_DISRUPT
 from nodeless.model.pools import Budget
-from nodeless.solve import Policy
-from tests.app.planning import nodeless
+from nodeless.scheduling import Policy
+from tests.controllers.planning import nodeless
 from tests.disruption.measure import NAMED, TYPES
 from tests.disruption.replay import price_of
 from tests.disruption.test_validating import NODES, ON_DEMAND_ONLY, POOLS, a_cluster
 from tests.disruption.world import a_node_pool, cluster, node_of, on
-from tests.solve.factories import NOW
+from tests.scheduling.factories import NOW
 
 POOL = a_node_pool(requirements=ON_DEMAND_ONLY)
 

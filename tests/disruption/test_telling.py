@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from nodeless.disruption.telling import told
+from nodeless.disruption.events import told
 from nodeless.model import events
 from nodeless.state import apply
 from tests.disruption.test_commands import CLUSTER, begun, ready, replacement_of
-from tests.solve.factories import NOW
+from tests.scheduling.factories import NOW
 
 
 def reasons(snapshot):

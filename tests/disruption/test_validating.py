@@ -11,11 +11,11 @@ from nodeless.model import events
 from nodeless.model.labels import CAPACITY_TYPE, DO_NOT_DISRUPT, ON_DEMAND, SPOT
 from nodeless.model.pools import Budget
 from nodeless.model.requirements import Requirements
-from nodeless.solve import FEWEST_NODES, Policy
+from nodeless.scheduling import FEWEST_NODES, Policy
 from nodeless.state import apply
 from tests.disruption.measure import NAMED, TYPES
 from tests.disruption.world import a_budget, a_node_pool, a_provisioner, cluster, node_of, on
-from tests.solve.factories import NOW, needs, pods
+from tests.scheduling.factories import NOW, needs, pods
 
 ON_DEMAND_ONLY = Requirements([needs(CAPACITY_TYPE, "In", ON_DEMAND)])
 POOL = a_provisioner(requirements=ON_DEMAND_ONLY)

@@ -7,7 +7,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from nodeless.app.cli import app
+from nodeless.cli.main import app
 from nodeless.disruption.budgets import UNLIMITED, allowed
 from nodeless.disruption.windows import windows
 from nodeless.model.pools import Budget

@@ -30,7 +30,7 @@ from nodeless.model.pods import DaemonSet, Pod
 from nodeless.model.pools import PROVISIONER, Pool, Reference
 from nodeless.model.snapshot import Snapshot
 from nodeless.state import apply
-from tests.solve.factories import FAMILY, NOW, pods, selecting
+from tests.scheduling.factories import FAMILY, NOW, pods, selecting
 
 HOUR = 3600.0
 BORN = NOW - HOUR

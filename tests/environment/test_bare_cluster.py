@@ -17,7 +17,7 @@ from infra.local.control_plane import ControlPlane
 from infra.local.kubernetes_api import ApiError, KubernetesApi
 from infra.local.ports import free_port
 from nodeless.api.crds import all_crds
-from tests.app.world import (
+from tests.controllers.world import (
     CLAIMS,
     CLUSTER,
     POOLS,

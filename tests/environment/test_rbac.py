@@ -20,12 +20,12 @@ from infra.local.environment import CONTROLLER, Environment, Options
 from infra.local.kubernetes_api import Object, is_established
 from infra.local.rbac import Call, Right, common_rights, compare, own_rights, read_calls
 from nodeless.api.crds import all_crds
-from nodeless.app.measured_capacity import MEASURED_NAME
+from nodeless.controllers.nodeclaim.measured_capacity import MEASURED_NAME
 from nodeless.model.labels import SURGE
 from tests.api.manifests import ec2_node_class, node_pool
-from tests.app.buffers import DEFINITION, GROUP, a_buffer, a_definition, a_pod_template
-from tests.app.process import Replicas, a_cluster, settings
-from tests.app.world import PATIENCE, Kubelets, Network, a_budget, a_pod, a_provisioner, a_template
+from tests.controllers.buffers import DEFINITION, GROUP, a_buffer, a_definition, a_pod_template
+from tests.controllers.process import Replicas, a_cluster, settings
+from tests.controllers.world import PATIENCE, Kubelets, Network, a_budget, a_pod, a_provisioner, a_template
 from tests.environment.heard import Heard
 from tests.environment.user import CLAIMS, NODES, User, deployment_manifest
 from tests.rights import FORBIDDEN, USER, right_to_surge

@@ -11,11 +11,21 @@ from nodeless.explain.differences import differences
 from nodeless.model.instance_types import Offering
 from nodeless.model.pods import Pod
 from nodeless.model.subnets import SubnetRoom
-from nodeless.solve import Policy
+from nodeless.scheduling import Policy
 from nodeless.state.saving import SavedFormatError, built, plain
 from tests.factories import a_claim, a_launched_claim, a_node, a_pool, conditions
-from tests.solve.factories import FAMILY, claim, daemon, instance_type, node, pods, pool, running, snapshot
-from tests.solve.worlds import DAEMONS, TYPES, existing_things, pools_of, workloads
+from tests.scheduling.factories import (
+    FAMILY,
+    claim,
+    daemon,
+    instance_type,
+    node,
+    pods,
+    pool,
+    running,
+    snapshot,
+)
+from tests.scheduling.worlds import DAEMONS, TYPES, existing_things, pools_of, workloads
 
 
 def a_situation(*things: object, types: object = FAMILY, **policy: object) -> Situation:

@@ -10,10 +10,10 @@ from nodeless.explain.decisions import Situation
 from nodeless.explain.disruption import judged
 from nodeless.model.labels import CAPACITY_TYPE, DO_NOT_EVICT, ON_DEMAND
 from nodeless.model.requirements import Requirements
-from nodeless.solve import Policy
+from nodeless.scheduling import Policy
 from tests.disruption.test_commands import carried_out
 from tests.disruption.world import a_provisioner, cluster, decide, node_of, on, only_move
-from tests.solve.factories import FAMILY, NOW, needs
+from tests.scheduling.factories import FAMILY, NOW, needs
 
 POOL = a_provisioner(requirements=Requirements([needs(CAPACITY_TYPE, "In", ON_DEMAND)]))
 WASTEFUL = cluster(POOL, node_of(POOL, "a", "2xlarge"), on("a", cpu="500m"))

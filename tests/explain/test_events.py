@@ -4,7 +4,7 @@ from nodeless.explain import failed_scheduling, nominated
 from nodeless.model.labels import ZONE
 from nodeless.model.plan import PoolRefusal, Refusal
 from nodeless.model.pools import Reference
-from tests.solve.factories import instance_type, needs, plan, pods, term
+from tests.scheduling.factories import instance_type, needs, plan, pods, term
 
 
 def refusal(*reasons, message=""):

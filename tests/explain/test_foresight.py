@@ -5,18 +5,18 @@ from dataclasses import replace
 import pytest
 
 from nodeless.explain.decisions import Situation
-from nodeless.explain.foresight import Looked, foresee, without_pools, without_pools_of
-from nodeless.lifecycle.drift import Selected
+from nodeless.explain.drift_preview import Looked, foresee, without_pools, without_pools_of
 from nodeless.model import events
 from nodeless.model.labels import INSTANCE_TYPE, ON_DEMAND, OWNER
 from nodeless.model.requirements import Requirements
 from nodeless.model.taints import Taint
-from nodeless.solve import Policy
+from nodeless.nodeclaim.drift import Selected
+from nodeless.scheduling import Policy
 from nodeless.state import apply
 from nodeless.state.static_fields import digests
 from tests.disruption.world import a_node_pool, a_provisioner, cluster, node_of, on
 from tests.factories import an_instance
-from tests.solve.factories import FAMILY, NOW, needs
+from tests.scheduling.factories import FAMILY, NOW, needs
 
 POOL = a_node_pool()
 DEAR = needs(INSTANCE_TYPE, "In", "2xlarge", "large")

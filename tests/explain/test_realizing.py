@@ -8,10 +8,10 @@ from nodeless.explain.realizing import SETTLES_WITHIN, Realizing
 from nodeless.model import events
 from nodeless.model.labels import CAPACITY_TYPE, ON_DEMAND
 from nodeless.model.requirements import Requirements
-from nodeless.solve import Policy, solve
+from nodeless.scheduling import Policy, solve
 from nodeless.state import apply
 from tests.disruption.world import a_provisioner, cluster, node_of, on
-from tests.solve.factories import FAMILY, NOW, needs, pods
+from tests.scheduling.factories import FAMILY, NOW, needs, pods
 
 POOL = a_provisioner(requirements=Requirements([needs(CAPACITY_TYPE, "In", ON_DEMAND)]))
 OLD = (node_of(POOL, "old", "large"), on("old", 3, cpu="1300m", memory="1Gi"))

@@ -4,8 +4,8 @@ from nodeless.explain.decisions import Situation
 from nodeless.explain.report import report
 from nodeless.model.labels import ZONE
 from nodeless.model.taints import Taint
-from nodeless.solve import Policy
-from tests.solve.factories import NOW, instance_type, needs, pods, pool, snapshot
+from nodeless.scheduling import Policy
+from tests.scheduling.factories import NOW, instance_type, needs, pods, pool, snapshot
 
 TYPES = tuple(instance_type(f"type-{number}", 4, 4 + number % 16) for number in range(600))
 

@@ -2,7 +2,7 @@
 
 from nodeless.explain import computed, found, launching, refused, reused
 from nodeless.model.plan import Plan
-from tests.solve.factories import FAMILY, instance_type, node, plan, pods
+from tests.scheduling.factories import FAMILY, instance_type, node, plan, pods
 
 
 def test_the_pods_found():

@@ -6,12 +6,12 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from nodeless.app.cli import app
+from nodeless.cli.main import app
 from nodeless.explain.decisions import Situation
 from nodeless.explain.report import report
 from nodeless.model.labels import HOSTNAME, ZONE
-from nodeless.solve import FEWEST_NODES, LOWEST_PRICE, Policy
-from tests.solve.factories import FAMILY, NOW, beside, instance_type, pods, pool, snapshot
+from nodeless.scheduling import FEWEST_NODES, LOWEST_PRICE, Policy
+from tests.scheduling.factories import FAMILY, NOW, beside, instance_type, pods, pool, snapshot
 
 #: Two nodes with one pod cost less than the one that holds both.
 STEEP = (instance_type("one", 2, 4, price=0.1), instance_type("two", 4, 8, price=0.25))

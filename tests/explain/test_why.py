@@ -1,7 +1,7 @@
 """Why a node is what it is."""
 
 from nodeless.explain import why
-from tests.solve.factories import FAMILY, instance_type, plan, pods
+from tests.scheduling.factories import FAMILY, instance_type, plan, pods
 
 
 def test_the_chosen_type_its_price_and_the_next_three():

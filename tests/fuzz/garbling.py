@@ -8,11 +8,11 @@ from random import Random
 from typing import Any
 
 from infra.local.kubernetes_api import KubernetesApi
-from nodeless.app.guard import GUARD_NAME
-from nodeless.app.leadership import LEASE_NAME
-from nodeless.app.setting_values import text
-from nodeless.app.settings import SETTINGS, SETTINGS_NAME
+from nodeless.controllers.executor.teardown_guard import GUARD_NAME
+from nodeless.kube.leader_election import LEASE_NAME
 from nodeless.model.labels import TEARDOWN_DRAIN
+from nodeless.operator.setting_values import text
+from nodeless.operator.settings import SETTINGS, SETTINGS_NAME
 from tests.fuzz.drawing import DURATIONS, NUMBERS, TIMES, Drawing
 
 Object = dict[str, Any]

@@ -2,7 +2,7 @@
 
 The engine and the API server are real. `Ending` stands in for the controller's part, with the controller's
 own rule: once the guard is being deleted, does a hold stand? (What the controller does then is in
-`tests/app/test_endings.py`.)
+`tests/controllers/test_endings.py`.)
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from infra.local.aws import LocalAws
 from infra.local.control_plane import ControlPlane
 from infra.local.kubernetes_api import KubernetesApi
 from infra.local.pulumi import Stack, StackFailed
-from nodeless.app.guard import GUARD_NAME, HOLD_NAMESPACE, guard_manifest
+from nodeless.controllers.executor.teardown_guard import GUARD_NAME, HOLD_NAMESPACE, guard_manifest
 from pulumi_nodeless import TeardownGuard
 from tests.local_pulumi.conftest import Shop
 from tests.local_pulumi.programs import in_cluster

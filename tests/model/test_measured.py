@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodeless.model.measured import KEPT_SECONDS, Measured, read_measured, write_measured
+from nodeless.model.memory_observations import KEPT_SECONDS, Measured, read_measured, write_measured
 
 NOW = 1_800_000_000.0
 DAY = 86_400.0

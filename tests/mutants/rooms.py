@@ -12,19 +12,22 @@ class Room:
 
 
 ROOMS = {
-    "admission": Room("controller/nodeless/admission", ("tests/admission",)),
-    "api": Room("controller/nodeless/api", ("tests/api", "tests/admission")),
-    "app": Room("controller/nodeless/app", ("tests/app",)),
-    "cloud": Room("controller/nodeless/cloud", ("tests/cloud", "tests/launch")),
+    "api": Room("controller/nodeless/api", ("tests/api", "tests/webhook")),
+    "cli": Room("controller/nodeless/cli", ("tests/controllers", "tests/explain")),
+    "cloudprovider": Room("controller/nodeless/cloudprovider", ("tests/cloudprovider", "tests/launch")),
     "components": Room("components/pulumi_nodeless", ("tests/components",)),
+    "controllers": Room("controller/nodeless/controllers", ("tests/controllers",)),
     "disruption": Room("controller/nodeless/disruption", ("tests/disruption",)),
-    "explain": Room("controller/nodeless/explain", ("tests/explain", "tests/app")),
-    "launch": Room("controller/nodeless/launch", ("tests/launch", "tests/cloud")),
-    "lifecycle": Room("controller/nodeless/lifecycle", ("tests/lifecycle",)),
-    "model": Room("controller/nodeless/model", ("tests/model", "tests/api", "tests/lifecycle")),
-    "solve": Room("controller/nodeless/solve", ("tests/solve",)),
-    "state": Room("controller/nodeless/state", ("tests/state", "tests/watch", "tests/lifecycle")),
-    "watch": Room("controller/nodeless/watch", ("tests/watch", "tests/app")),
+    "explain": Room("controller/nodeless/explain", ("tests/explain", "tests/controllers")),
+    "kube": Room("controller/nodeless/kube", ("tests/kube", "tests/controllers")),
+    "launch": Room("controller/nodeless/launch", ("tests/launch", "tests/cloudprovider")),
+    "manager": Room("controller/nodeless/manager", ("tests/controllers",)),
+    "model": Room("controller/nodeless/model", ("tests/model", "tests/api", "tests/nodeclaim")),
+    "nodeclaim": Room("controller/nodeless/nodeclaim", ("tests/nodeclaim",)),
+    "operator": Room("controller/nodeless/operator", ("tests/controllers",)),
+    "scheduling": Room("controller/nodeless/scheduling", ("tests/scheduling",)),
+    "state": Room("controller/nodeless/state", ("tests/state", "tests/kube", "tests/nodeclaim")),
+    "webhook": Room("controller/nodeless/webhook", ("tests/webhook",)),
 }
-PURE = ("api", "disruption", "explain", "launch", "lifecycle", "model", "solve", "state")
+PURE = ("api", "disruption", "explain", "launch", "model", "nodeclaim", "scheduling", "state")
 """Rooms without I/O."""

@@ -6,7 +6,7 @@ form; the rules are in `aws_rules`.
 
 from msgspec import field
 
-from nodeless.api.common import Conditions, Definition, FreeForm, Int64, Quantity, Strings
+from nodeless.api.metav1 import Conditions, Definition, FreeForm, Int64, Quantity, Strings
 
 
 class MetadataOptions(Definition):

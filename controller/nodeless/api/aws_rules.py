@@ -7,7 +7,7 @@ from typing import Any
 from nodeless.api.aws_node_template import InlineProvider
 from nodeless.api.errors import ABSENT, FieldError, at
 from nodeless.api.schema import schema_of
-from nodeless.api.structure import amount_of, check
+from nodeless.api.schema_validation import amount_of, check
 from nodeless.api.suggestions import did_you_mean
 
 _FAMILIES = ("AL2", "Bottlerocket", "Ubuntu", "Custom")

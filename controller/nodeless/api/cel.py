@@ -1,7 +1,7 @@
 """Rules that the API server enforces by itself (CEL), each with a twin in Python.
 
 A definition carries the expression in its schema, under `x-kubernetes-validations`, and
-so does the custom resource definition. `structure` meets it there and asks the twin, so
+so does the custom resource definition. `schema_validation` meets it there and asks the twin, so
 that a file on disk and a webhook's complete list of faults hold what the server would
 say, at the exact member. A test holds both sides to the same verdicts.
 """

@@ -16,9 +16,9 @@ from typing import Any
 from nodeless.api.conversion_accelerators import accelerator_losses
 from nodeless.api.conversion_classes import ClassContext, convert_settings, kubelet_to_v1
 from nodeless.api.defaulting import default
+from nodeless.api.drop_nulls import without_nulls
 from nodeless.api.errors import ABSENT, FieldError
 from nodeless.api.kinds import AWS_NODE_TEMPLATE, EC2_NODE_CLASS, NODE_POOL, PROVISIONER
-from nodeless.api.nulls import without_nulls
 from nodeless.api.requirements_v1 import in_aws_domain, in_core_domain
 from nodeless.api.validation import validate
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from nodeless.api.conversion import Conversion
 from nodeless.api.conversion_accelerators import accelerator_losses
+from nodeless.api.drop_nulls import without_nulls
 from nodeless.api.errors import ABSENT, FieldError, at
 from nodeless.api.kinds import AWS_NODE_TEMPLATE, EC2_NODE_CLASS, NODE_POOL, PROVISIONER
-from nodeless.api.nulls import without_nulls
 from nodeless.api.times import parse_life_span
 from nodeless.api.validation import subject_of
 

@@ -10,7 +10,6 @@ from typing import Any
 import yaml
 
 from nodeless.api.aws_node_template import AwsNodeTemplate
-from nodeless.api.common import Definition
 from nodeless.api.ec2_node_class import Ec2NodeClass
 from nodeless.api.kinds import (
     ALL,
@@ -21,6 +20,7 @@ from nodeless.api.kinds import (
     PROVISIONER,
     Kind,
 )
+from nodeless.api.metav1 import Definition
 from nodeless.api.node_claim import NodeClaim
 from nodeless.api.node_pool import NodePool
 from nodeless.api.provisioner import Provisioner

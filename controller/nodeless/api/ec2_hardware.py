@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from msgspec import Meta, field
 
 from nodeless.api.cel import rule, rules
-from nodeless.api.common import Definition, Int32, Int64
+from nodeless.api.metav1 import Definition, Int32, Int64
 
 _VOLUME_TYPES = ["standard", "io1", "io2", "gp2", "sc1", "st1", "gp3"]
 #: 1 to 59000 Gi, 1 to 64000 G, 1 to 58 Ti, 1 to 64 T.

@@ -6,8 +6,8 @@ from typing import Annotated, Any, TypeAlias
 from msgspec import Meta, field
 
 from nodeless.api.cel import rule, rules
-from nodeless.api.common import Definition, Int32
-from nodeless.api.kubelet_words import DURATION, RESERVABLE, SIGNALS
+from nodeless.api.kubelet_constants import DURATION, RESERVABLE, SIGNALS
+from nodeless.api.metav1 import Definition, Int32
 
 
 def _quoted(names: tuple[str, ...]) -> str:

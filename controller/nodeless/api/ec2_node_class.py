@@ -10,7 +10,6 @@ from typing import Annotated, Any
 from msgspec import Meta, field
 
 from nodeless.api.cel import rule, rules
-from nodeless.api.common import Conditions, Definition, FreeForm, Int32
 from nodeless.api.ec2_hardware import (
     BLOCK_DEVICE_RULES,
     NETWORK_INTERFACE_RULES,
@@ -33,6 +32,7 @@ from nodeless.api.ec2_selectors import (
     SecurityGroupTerm,
     SubnetTerm,
 )
+from nodeless.api.metav1 import Conditions, Definition, FreeForm, Int32
 from nodeless.model.labels import AWS_GROUP, CLUSTER_NAME_TAG, NODE_CLAIM, NODE_POOL
 
 FAMILIES = ("AL2", "AL2023", "Bottlerocket", "Custom", "Windows2019", "Windows2022", "Windows2025")

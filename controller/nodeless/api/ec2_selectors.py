@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeAlias
 from msgspec import Meta, field
 
 from nodeless.api.cel import Rule, rule, rules
-from nodeless.api.common import Definition
+from nodeless.api.metav1 import Definition
 
 _TAGS = rules(
     rule(

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from nodeless.api.errors import ABSENT, FieldError, at
-from nodeless.api.kubelet_words import DURATION, RESERVABLE, SIGNALS
-from nodeless.api.structure import amount_of, is_quantity
+from nodeless.api.kubelet_constants import DURATION, RESERVABLE, SIGNALS
+from nodeless.api.schema_validation import amount_of, is_quantity
 from nodeless.api.suggestions import did_you_mean
 
 #: A decimal number; Python would also read blanks, underscores and other scripts' digits.

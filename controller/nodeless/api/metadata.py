@@ -1,6 +1,6 @@
 """The parts of an object's metadata that we act on, read from its manifest.
 
-Its form is checked in `structure`; what is missing reads as empty.
+Its form is checked in `schema_validation`; what is missing reads as empty.
 """
 
 from collections.abc import Mapping

@@ -15,7 +15,7 @@ _EXCLUSIVE = ("orphan", "foregroundDeletion")
 
 
 def metadata_errors(metadata: Mapping[str, Any]) -> Iterator[FieldError]:
-    """The faults of labels, annotations and finalizers; members of a wrong type are `structure`'s."""
+    """The faults of labels, annotations and finalizers; members of a wrong type are `schema_validation`'s."""
     for key, value in _members(metadata, "labels"):
         where = at("metadata.labels", key)
         for defect in qualified_name_defects(key):

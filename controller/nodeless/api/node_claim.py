@@ -5,7 +5,7 @@ from typing import Annotated
 from msgspec import Meta, field
 
 from nodeless.api.cel import rule, rules
-from nodeless.api.common import (
+from nodeless.api.metav1 import (
     Conditions,
     Definition,
     FreeForm,

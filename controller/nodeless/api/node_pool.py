@@ -9,7 +9,7 @@ from typing import Annotated, TypeAlias
 from msgspec import Meta, field
 
 from nodeless.api.cel import rule, rules
-from nodeless.api.common import Conditions, Definition, FreeForm, Int32, Int64, Quantities
+from nodeless.api.metav1 import Conditions, Definition, FreeForm, Int32, Int64, Quantities
 from nodeless.api.requirements_v1 import LABEL_RULES, PoolRequirement, PoolTaint, requirement_rules
 
 #: One or more groups of digits and a unit.

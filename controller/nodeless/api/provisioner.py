@@ -7,7 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta, field
 
-from nodeless.api.common import (
+from nodeless.api.metav1 import (
     Conditions,
     Definition,
     FreeForm,

@@ -6,15 +6,15 @@ from typing import Any
 
 import msgspec
 
+from nodeless.api.drop_nulls import without_nulls
 from nodeless.api.errors import ABSENT, FieldError, InvalidObject, problem_of
 from nodeless.api.kinds import NODE_CLAIM
 from nodeless.api.metadata import Metadata, read_metadata
 from nodeless.api.node_claim import NodeClaim, NodeClaimSpec, NodeClaimStatus
-from nodeless.api.nulls import without_nulls
 from nodeless.api.reading_node_classes import read_node_class
 from nodeless.api.reading_parts import conditions_of, read_conditions, read_requirement, read_taints
 from nodeless.api.reading_pools import read_pool
-from nodeless.api.structure import structural_errors
+from nodeless.api.schema_validation import structural_errors
 from nodeless.api.times import parse_life_span, parse_time
 from nodeless.api.validation import MOST_FAULTS, subject_of
 from nodeless.model.labels import NODE_POOL, PROVISIONER_NAME

@@ -5,13 +5,13 @@ from typing import Any
 
 import msgspec
 
+from nodeless.api.drop_nulls import without_nulls
 from nodeless.api.ec2_hardware import BlockDeviceV1, VolumeV1
 from nodeless.api.ec2_node_class import FAMILY_OF_ALIAS, Ec2NodeClass, Ec2NodeClassSpec, Ec2NodeClassStatus
 from nodeless.api.ec2_selectors import AmiTerm, CapacityReservationTerm, SecurityGroupTerm, SubnetTerm
 from nodeless.api.errors import InvalidObject
 from nodeless.api.kinds import EC2_NODE_CLASS
 from nodeless.api.metadata import read_metadata
-from nodeless.api.nulls import without_nulls
 from nodeless.api.reading_parts import read_conditions, read_kubelet
 from nodeless.api.unsupported import unsupported
 from nodeless.api.validation import require_valid, subject_of

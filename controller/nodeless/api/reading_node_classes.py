@@ -19,9 +19,9 @@ from nodeless.api.aws_node_template import (
     InlineProvider,
 )
 from nodeless.api.aws_node_template import MetadataOptions as MetadataOptionsDefinition
+from nodeless.api.drop_nulls import without_nulls
 from nodeless.api.kinds import AWS_NODE_TEMPLATE, EC2_NODE_CLASS
 from nodeless.api.metadata import Metadata, read_metadata
-from nodeless.api.nulls import without_nulls
 from nodeless.api.reading_ec2_node_classes import read_ec2_node_class
 from nodeless.api.reading_parts import read_conditions
 from nodeless.api.validation import require_valid

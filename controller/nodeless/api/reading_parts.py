@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 
-from nodeless.api.common import ConditionDefinition, Quantity, RequirementDefinition, TaintDefinition
 from nodeless.api.ec2_kubelet import Ec2Kubelet
+from nodeless.api.metav1 import ConditionDefinition, Quantity, RequirementDefinition, TaintDefinition
 from nodeless.api.provisioner import KubeletConfiguration
 from nodeless.api.requirements_v1 import RequirementV1
 from nodeless.api.times import parse_time

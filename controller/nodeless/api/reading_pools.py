@@ -11,12 +11,12 @@ from typing import Any
 import msgspec
 
 from nodeless.api import node_pool as v1
-from nodeless.api.common import RequirementDefinition
 from nodeless.api.defaulting import default
+from nodeless.api.drop_nulls import without_nulls
 from nodeless.api.errors import ABSENT, FieldError, InvalidObject
 from nodeless.api.kinds import NODE_POOL, PROVISIONER
 from nodeless.api.metadata import read_metadata
-from nodeless.api.nulls import without_nulls
+from nodeless.api.metav1 import RequirementDefinition
 from nodeless.api.provisioner import Provisioner
 from nodeless.api.reading_node_classes import read_inline_class
 from nodeless.api.reading_parts import (

@@ -1,7 +1,7 @@
 """Rules for requirements and labels of a pool: syntax, restricted keys, operators, values.
 
 The paths are those of the exact member (`spec.requirements[2].operator`). Members of the
-wrong type are skipped here: `structure` has named them.
+wrong type are skipped here: `schema_validation` has named them.
 """
 
 from collections.abc import Iterator, Mapping

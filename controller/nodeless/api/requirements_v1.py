@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from nodeless.api.cel import Rule, rule
-from nodeless.api.common import RequirementDefinition, TaintDefinition, Time
+from nodeless.api.metav1 import RequirementDefinition, TaintDefinition, Time
 from nodeless.model.labels import AWS_GROUP, CAPACITY_TYPE, CORE_GROUP, HOSTNAME, NODE_POOL, WELL_KNOWN
 
 OPERATORS_V1 = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte")

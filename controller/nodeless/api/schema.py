@@ -2,7 +2,7 @@
 
 Structs become objects, `Quantity` becomes an integer-or-string with the pattern of a
 quantity, `dict[str, Any]` keeps unknown members; limits, formats and extensions come
-from the fields' `Meta`. `crds` wraps the result; `structure` checks manifests with it.
+from the fields' `Meta`. `crds` wraps the result; `schema_validation` checks manifests with it.
 """
 
 from functools import cache
@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 
 from msgspec import inspect
 
-from nodeless.api.common import Definition
 from nodeless.api.docstrings import describe, describe_fields
+from nodeless.api.metav1 import Definition
 
 Schema: TypeAlias = dict[str, Any]
 
@@ -68,7 +68,7 @@ def _schema(info: inspect.Type) -> Schema:
             return {"type": "integer"} | _given(minimum=info.ge, maximum=info.le)
         case inspect.BoolType():
             return {"type": "boolean"}
-    raise TypeError(f"{info!r} has no structural schema; hint: use the types of nodeless.api.common")
+    raise TypeError(f"{info!r} has no structural schema; hint: use the types of nodeless.api.metav1")
 
 
 def _union(types: tuple[inspect.Type, ...]) -> Schema:

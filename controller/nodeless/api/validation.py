@@ -9,18 +9,18 @@ from collections.abc import Iterator, Mapping
 from itertools import chain, islice
 from typing import Any
 
-from nodeless.api.advice import suspicions
 from nodeless.api.aws_rules import node_template_errors
+from nodeless.api.drop_nulls import without_nulls
 from nodeless.api.ec2_rules import ec2_node_class_errors
 from nodeless.api.errors import ABSENT, FieldError, InvalidObject, at, in_order
 from nodeless.api.kinds import ALL, AWS_NODE_TEMPLATE, EC2_NODE_CLASS, NODE_POOL, PROVISIONER, Kind
 from nodeless.api.metadata_rules import metadata_errors
 from nodeless.api.names import label_object_name_defect, object_name_defect
 from nodeless.api.node_pool_rules import node_pool_errors
-from nodeless.api.nulls import without_nulls
 from nodeless.api.provisioner_rules import provisioner_errors
-from nodeless.api.structure import structural_errors
+from nodeless.api.schema_validation import structural_errors
 from nodeless.api.suggestions import did_you_mean
+from nodeless.api.warnings import suspicions
 from nodeless.model.packing import PACKING_ANNOTATION, PACKINGS
 
 #: Faults that are looked for in one object. With so many it is wrong in a way that no longer list makes

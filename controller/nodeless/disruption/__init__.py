@@ -4,23 +4,24 @@
 again after the wait; `begin` and `advance` carry it out in steps, with everything that a next
 leader must know on the objects themselves.
 
-Modules in the order of the work: `memory` (what earlier looks decided), `schedules` and `budgets`
-(how many at a time), `blocking` and `candidates` (which nodes), `simulation` (where their pods go),
-`room`, `least_prices`, `replacing`, `balance`, `sets` and `consolidation` (what is better), `succession`,
-`ageing` and `repairing` (what is too old or broken), `deciding` (which move), `validating` and `changes`
-(whether it is still right, and what made it wrong), `commands` and `side_by_side` (how it is done), `moments`
-(when time alone changes what is found), `stillness` (when a look can be spared), `searches` (what need not
-be searched for again), `target` (the whole).
+Modules in the order of the work: `command_history` (what earlier looks decided), `schedules` and
+`budgets` (how many at a time), `blocking` and `candidates` (which nodes), `simulation` (where their pods
+go), `node_capacity`, `least_prices`, `replacing`, `balance`, `sets` and `consolidation` (what is better),
+`replacement_lookup`, `drift_and_expiration` and `repair_controller` (what is too old or broken),
+`controller` (which move), `validating` and `changes` (whether it is still right, and what made it wrong),
+`commands` and `instruction_batches` (how it is done), `requeue` (when time alone changes what is found),
+`consolidation_state` (when a look can be spared), `searches` (what need not be searched for again),
+`target` (the whole).
 """
 
 from nodeless.disruption.changes import what_changed
+from nodeless.disruption.command_history import Memory
 from nodeless.disruption.commands import CommandStep, advance, begin, next_steps
-from nodeless.disruption.deciding import disrupt
-from nodeless.disruption.memory import Memory
+from nodeless.disruption.consolidation_state import Stillness, nothing_to_do
+from nodeless.disruption.controller import disrupt
+from nodeless.disruption.instruction_batches import side_by_side
 from nodeless.disruption.policy import DisruptionPolicy
 from nodeless.disruption.searches import Searches
-from nodeless.disruption.side_by_side import side_by_side
-from nodeless.disruption.stillness import Stillness, nothing_to_do
 from nodeless.disruption.target import Step, Target, path, target
 from nodeless.disruption.validating import validate
 

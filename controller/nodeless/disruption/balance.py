@@ -38,7 +38,7 @@ from nodeless.disruption.policy import DisruptionPolicy
 from nodeless.model.disruption import Move, Verdict
 from nodeless.model.instance_types import Catalog
 from nodeless.model.snapshot import Snapshot
-from nodeless.state.disturbance import disturbance_of
+from nodeless.state.disruption_cost import disturbance_of
 
 LEAST_SCORE = 0.5
 #: Disturbance of a node for which a replacement must save as much again as for one without, and how often.

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from nodeless.model.disruption import PodDisruptionBudget, Verdict
 from nodeless.model.pods import Pod
 from nodeless.model.snapshot import Snapshot
-from nodeless.solve.pods.selecting import selects
+from nodeless.scheduling.pods.selecting import selects
 from nodeless.state.protection import protection
 
 

@@ -15,7 +15,7 @@ from nodeless.model.nodes import INITIALIZED_CONDITION, INSTANCE_TERMINATING, RE
 from nodeless.model.numbers import whole_number
 from nodeless.model.pools import Budget, Pool
 from nodeless.model.snapshot import Snapshot
-from nodeless.solve.pods.eligibility import leaving
+from nodeless.scheduling.pods.eligibility import leaving
 from nodeless.state.usage import pool_members
 
 #: Stands for no limit.

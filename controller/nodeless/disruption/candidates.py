@@ -23,8 +23,8 @@ from nodeless.model.nodes import INITIALIZED_CONDITION, REBOOTING, Claim, Node
 from nodeless.model.pods import Pod
 from nodeless.model.pools import Pool
 from nodeless.model.snapshot import Snapshot
-from nodeless.solve.pods.eligibility import leaving
-from nodeless.state.disturbance import disturbance_of, eviction_cost
+from nodeless.scheduling.pods.eligibility import leaving
+from nodeless.state.disruption_cost import disturbance_of, eviction_cost
 
 
 @dataclass(frozen=True, slots=True)

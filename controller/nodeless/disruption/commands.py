@@ -18,11 +18,8 @@ from functools import partial
 
 from nodeless.api.times import format_time
 from nodeless.disruption.candidates import replacing
-from nodeless.disruption.telling import reason_of
+from nodeless.disruption.events import reason_of
 from nodeless.launch.claims import claims_for
-from nodeless.lifecycle.draining import DISRUPTED
-from nodeless.lifecycle.rebooting import requested
-from nodeless.lifecycle.view import changed_condition
 from nodeless.model.disruption import Move
 from nodeless.model.instructions import (
     AnnotateClaim,
@@ -46,6 +43,9 @@ from nodeless.model.numbers import whole_number
 from nodeless.model.plan import Plan, PlannedNode
 from nodeless.model.pools import Pool
 from nodeless.model.snapshot import Snapshot
+from nodeless.nodeclaim.draining import DISRUPTED
+from nodeless.nodeclaim.rebooting import requested
+from nodeless.nodeclaim.view import changed_condition
 
 #: A command may take so long for each candidate, within these bounds (Karpenter's queue).
 SECONDS_A_CANDIDATE = 0.08

@@ -11,7 +11,7 @@ counts:
    suggests, the solver's plan for all pods that may move (`sets`).
 3. a single replacement.
 
-`room` discards most candidates without a simulation; a trial then runs the solver on the few
+`node_capacity` discards most candidates without a simulation; a trial then runs the solver on the few
 nodes that may take the pods, and so do merges; every move is confirmed by the solver on the whole
 snapshot.
 Every move lowers the price of the nodes by a fixed part at least, so that they end by
@@ -27,12 +27,12 @@ from immutables import Map
 
 from nodeless.disruption.balance import Exchange, Worth, least_saving
 from nodeless.disruption.candidates import Candidate
+from nodeless.disruption.command_history import NOT_REACHED
 from nodeless.disruption.faults import AtWork
 from nodeless.disruption.least_prices import LeastPrices
-from nodeless.disruption.memory import NOT_REACHED
+from nodeless.disruption.node_capacity import Room
 from nodeless.disruption.policy import DisruptionPolicy
 from nodeless.disruption.replacing import Replacement, cheaper_replacement
-from nodeless.disruption.room import Room
 from nodeless.disruption.searches import Searches
 from nodeless.disruption.sets import worth_trying
 from nodeless.disruption.simulation import Outcome, moved, price_alone, without
@@ -41,7 +41,7 @@ from nodeless.model.instance_types import Catalog, InstanceType
 from nodeless.model.plan import PlannedNode
 from nodeless.model.requirements import Requirements
 from nodeless.model.snapshot import Snapshot
-from nodeless.solve import FEWEST_NODES, Policy
+from nodeless.scheduling import FEWEST_NODES, Policy
 
 #: Trials of single replacements in one look; the others have their turn in the next ones.
 _MOST_SINGLES = 200

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from nodeless.model.disruption import FAILED, Verdict
-from nodeless.solve.faults import told
+from nodeless.scheduling.faults import told
 
 #: Faults in one look after which the look itself has failed.
 MOST_FAULTS = 20

@@ -1,19 +1,22 @@
-"""Quick bounds: what new capacity for some pods would cost at least. Like those of `room`, they say no."""
+"""Quick bounds: what new capacity for some pods would cost at least.
+
+Like those of `node_capacity`, they say no.
+"""
 
 from collections.abc import Iterator, Sequence, Set
 
 import numpy as np
 
 from nodeless.disruption.candidates import Candidate
-from nodeless.disruption.room import Amounts, Requests, Room, held
+from nodeless.disruption.node_capacity import Amounts, Requests, Room, held
 from nodeless.model.instance_types import Catalog, InstanceType
 from nodeless.model.pods import PodShape
 from nodeless.model.pools import Pool
 from nodeless.model.resources import CPU, MEMORY
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.taints import untolerated
-from nodeless.solve.capacity.pool_table import LATER_LABELS, prefers_only
-from nodeless.solve.pods.daemons import as_they_run
+from nodeless.scheduling.capacity.pool_table import LATER_LABELS, prefers_only
+from nodeless.scheduling.pods.daemons import as_they_run
 
 
 class LeastPrices:

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
-from nodeless.disruption.repair import POLICIES, RepairPolicy
-from nodeless.solve import Policy
+from nodeless.disruption.repair_policy import POLICIES, RepairPolicy
+from nodeless.scheduling import Policy
 
 
 @dataclass(frozen=True, slots=True)

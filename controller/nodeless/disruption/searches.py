@@ -8,9 +8,9 @@ whether it is worth it is not.
 from collections.abc import Callable, Sequence
 
 from nodeless.disruption.candidates import Candidate
+from nodeless.disruption.consolidation_state import untouched
 from nodeless.disruption.policy import DisruptionPolicy
 from nodeless.disruption.replacing import Replacement
-from nodeless.disruption.stillness import untouched
 from nodeless.model.instance_types import Catalog
 from nodeless.model.plan import PlannedNode
 from nodeless.model.snapshot import Snapshot

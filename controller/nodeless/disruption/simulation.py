@@ -24,9 +24,9 @@ from nodeless.model.plan import Plan, PlannedNode
 from nodeless.model.pods import Pod
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.taints import Taint
-from nodeless.solve import Policy, pods_to_place, solve, with_placeholders
-from nodeless.solve.capacity.existing import initialised
-from nodeless.solve.pods.eligibility import leaving
+from nodeless.scheduling import Policy, pods_to_place, solve, with_placeholders
+from nodeless.scheduling.capacity.existing import initialised
+from nodeless.scheduling.pods.eligibility import leaving
 from nodeless.state import apply
 
 _LEAVING = Taint(DISRUPTED_TAINT, "NoSchedule")

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from math import fsum
 
 from nodeless.disruption.candidates import Candidate, Prices
-from nodeless.disruption.deciding import Deciding
-from nodeless.disruption.memory import NOTHING_REMEMBERED, Memory
+from nodeless.disruption.command_history import NOTHING_REMEMBERED, Memory
+from nodeless.disruption.controller import Deciding
 from nodeless.disruption.policy import DisruptionPolicy
 from nodeless.disruption.simulation import without
 from nodeless.launch.claims import claims_for
@@ -24,7 +24,7 @@ from nodeless.model.labels import CAPACITY_TYPE, INITIALIZED, INSTANCE_TYPE, REG
 from nodeless.model.nodes import INITIALIZED_CONDITION, LAUNCHED, REGISTERED_CONDITION, Condition, Node
 from nodeless.model.plan import Plan, PlannedNode
 from nodeless.model.snapshot import Snapshot
-from nodeless.solve import solve
+from nodeless.scheduling import solve
 from nodeless.state import apply
 
 #: Moves of a path that are looked for.

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 from nodeless.disruption.budgets import allowance
 from nodeless.disruption.candidates import Candidate
-from nodeless.disruption.deciding import Deciding, end_of_empty
+from nodeless.disruption.command_history import NOTHING_REMEMBERED, Memory
+from nodeless.disruption.controller import Deciding, end_of_empty
 from nodeless.disruption.faults import AtWork, failed, without_culprits
-from nodeless.disruption.memory import NOTHING_REMEMBERED, Memory
 from nodeless.disruption.policy import DisruptionPolicy
 from nodeless.model.disruption import EMPTY, Move, Verdict
 from nodeless.model.instance_types import Catalog

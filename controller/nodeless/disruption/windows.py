@@ -9,7 +9,7 @@ from nodeless.disruption.schedules import LONGEST_WAIT, parse_schedule
 from nodeless.model.disruption import DRIFTED, EMPTY, UNDERUTILIZED, UNHEALTHY
 from nodeless.model.labels import PAUSE
 from nodeless.model.pools import Budget, Pool
-from nodeless.state.quietness import consolidates_after
+from nodeless.state.last_pod_event_time import consolidates_after
 
 REASONS = (EMPTY, UNDERUTILIZED, DRIFTED, UNHEALTHY)
 

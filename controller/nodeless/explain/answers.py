@@ -18,7 +18,7 @@ from nodeless.model.plan import Plan
 from nodeless.model.resources import CPU, MEMORY
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.workloads import workload_of
-from nodeless.solve.capacity.pricing import priced
+from nodeless.scheduling.capacity.pricing import priced
 from nodeless.state.expected import planned_for
 from nodeless.state.saving import plain
 

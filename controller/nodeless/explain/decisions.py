@@ -13,7 +13,7 @@ import msgspec
 from nodeless.model.instance_types import Catalog
 from nodeless.model.plan import Plan
 from nodeless.model.snapshot import Snapshot
-from nodeless.solve import Policy, solve
+from nodeless.scheduling import Policy, solve
 from nodeless.state.documents import catalog_document, read_catalog, read_snapshot, snapshot_document
 from nodeless.state.saving import SavedFormatError, built, plain
 

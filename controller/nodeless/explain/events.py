@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from nodeless.explain.why import next_offers
 from nodeless.explain.words import count, price
 from nodeless.model.plan import PlannedNode, PoolRefusal, Refusal
-from nodeless.solve.reasons.refusing import MIN_VALUES
+from nodeless.scheduling.diagnostics.refusing import MIN_VALUES
 
 NOMINATED = "Nominated"
 FAILED_SCHEDULING = "FailedScheduling"

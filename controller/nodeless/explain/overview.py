@@ -15,7 +15,7 @@ from nodeless.model.disruption import Decisions, Move
 from nodeless.model.nodes import DISRUPTION_REASON, Claim
 from nodeless.model.resources import CPU, MEMORY
 from nodeless.model.snapshot import Snapshot
-from nodeless.solve.capacity.pricing import priced
+from nodeless.scheduling.capacity.pricing import priced
 from nodeless.state.expected import planned_for
 
 

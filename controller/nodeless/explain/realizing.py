@@ -13,8 +13,8 @@ from nodeless.model.labels import CAPACITY_TYPE, ZONE
 from nodeless.model.nodes import Claim
 from nodeless.model.plan import Plan
 from nodeless.model.snapshot import Snapshot
-from nodeless.solve import Policy
-from nodeless.solve.capacity.pricing import priced
+from nodeless.scheduling import Policy
+from nodeless.scheduling.capacity.pricing import priced
 
 #: Seconds from a plan to the look at what became of it.
 SETTLES_WITHIN = 60.0

@@ -15,9 +15,9 @@ from nodeless.model.instance_types import Catalog
 from nodeless.model.plan import Plan, PlannedNode, Refusal, Relaxation
 from nodeless.model.pods import PodShape
 from nodeless.model.workloads import Workload, workload_of
-from nodeless.solve.capacity.pricing import priced
-from nodeless.solve.reasons.changes import Trial
-from nodeless.solve.reasons.counterfactual import remedies
+from nodeless.scheduling.capacity.pricing import priced
+from nodeless.scheduling.diagnostics.changes import Trial
+from nodeless.scheduling.diagnostics.counterfactual import remedies
 from nodeless.state.saving import plain
 
 #: Hours of a month, as AWS counts them.

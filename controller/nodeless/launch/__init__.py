@@ -13,5 +13,5 @@ Modules, in the order in which a new node passes them:
 - `fleet`: the CreateFleet request
 - `results`: what its answer means
 
-Room `cloud` carries the requests out.
+`cloudprovider` carries the requests out.
 """

@@ -8,7 +8,8 @@
 | Windows | `/dev/sda1` 50 GiB | `/dev/sda1` | PowerShell |
 | Custom | the image's own | the last | the user's own |
 
-The flags are Karpenter's feature flags of a family; `nodeless.cloud.aws.instance_type_math` computes by them.
+The flags are Karpenter's feature flags of a family; `nodeless.cloudprovider.aws.instance_type_math` computes
+by them.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What a node class selects in the cloud at this moment. Found by `cloud`, used by `fleet`."""
+"""What a node class selects in the cloud at this moment. Found by `cloudprovider`, used by `fleet`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

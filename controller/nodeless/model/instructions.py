@@ -1,4 +1,4 @@
-"""What to do, in the imperative: the output of `launch` and `lifecycle`, carried out by `app`'s hands.
+"""What to do, in the imperative: what `launch` and `nodeclaim` give, and `controllers.executor` carries out.
 
 Every instruction names its cause (`claim:default-abcde`, `pass:17`), so that an object can
 tell its story. Carrying one out twice does no harm.

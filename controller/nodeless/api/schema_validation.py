@@ -1,0 +1,177 @@
+"""Faults of form: types, missing and unknown members, ranges; all of them at once.
+
+The schema is the one of the resource definition, so that a manifest gets the same
+verdict here, before it is sent, as from the API server. An explicit null counts as
+absent, as everywhere in Kubernetes. Values that obey the form but break a rule are the
+business of `validation`.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from typing import Any
+
+from nodeless.api.cel import VALIDATIONS, broken_rules
+from nodeless.api.crds import schema
+from nodeless.api.drop_nulls import without_nulls
+from nodeless.api.errors import ABSENT, FieldError, at
+from nodeless.api.kinds import Kind
+from nodeless.api.metav1 import ObjectMeta
+from nodeless.api.schema import Schema, schema_of
+from nodeless.api.suggestions import did_you_mean
+from nodeless.api.times import parse_time
+from nodeless.model.quantity import parse_decimal
+
+_WORDS = {"object": "an object", "array": "a list", "string": "a string", "integer": "a whole number"}
+_WORDS |= {"boolean": "true or false"}
+_METADATA: Schema = {**schema_of(ObjectMeta), "x-kubernetes-preserve-unknown-fields": True}
+_DIGITS = 32
+_RANGES = {"int32": 2**31, "int64": 2**63}
+
+
+def structural_errors(manifest: Any, kind: Kind) -> Iterator[FieldError]:
+    """The faults of form of a whole object, in document order, found as they are asked for."""
+    yield from check(manifest, schema(kind), "")
+    metadata = manifest.get("metadata") if isinstance(manifest, Mapping) else None
+    if isinstance(metadata, Mapping):
+        yield from check(metadata, _METADATA, "metadata")
+
+
+def check(value: Any, wanted: Schema, path: str) -> Iterator[FieldError]:
+    """The faults of one value and all below it; rules are asked where the form is right.
+
+    Unknown members are faults where the schema lists its members and does not keep others.
+    """
+    right = True
+    for fault in _check_form(value, wanted, path):
+        right = False
+        yield fault
+    if VALIDATIONS in wanted and right:
+        yield from broken_rules(without_nulls(value), wanted[VALIDATIONS], path)
+
+
+def _check_form(value: Any, wanted: Schema, path: str) -> Iterator[FieldError]:
+    if wanted.get("x-kubernetes-int-or-string"):
+        yield from _check_quantity(value, path)
+        return
+    kind: str = wanted["type"]
+    if kind == "object" and isinstance(value, Mapping):
+        yield from _check_object(value, wanted, path)
+    elif kind == "array" and isinstance(value, list):
+        for position, item in enumerate(value):
+            yield from check(item, wanted["items"], at(path, position))
+        yield from _check_length(value, wanted.get("minItems"), wanted.get("maxItems"), path)
+    elif kind == "string" and isinstance(value, str):
+        yield from _check_string(value, wanted, path)
+    elif kind == "integer" and isinstance(value, int) and not isinstance(value, bool):
+        yield from _check_integer(value, wanted, path)
+    elif kind != "boolean" or not isinstance(value, bool):
+        yield FieldError(path or "the object", value, f"must be {_WORDS[kind]}", _type_hint(value, kind))
+
+
+def _check_object(value: Mapping[Any, Any], wanted: Schema, path: str) -> Iterator[FieldError]:
+    properties: Mapping[str, Schema] = wanted.get("properties", {})
+    given = [name for name, member in value.items() if member is not None]
+    yield from _check_length(given, wanted.get("minProperties"), wanted.get("maxProperties"), path)
+    for name, member in value.items():
+        where = at(path, str(name))
+        if not isinstance(name, str):
+            yield FieldError(where, name, "must be a string: keys are", "put it in quotes")
+        elif name in properties:
+            if member is not None:
+                yield from check(member, properties[name], where)
+        elif "additionalProperties" in wanted:
+            if member is not None:
+                yield from check(member, wanted["additionalProperties"], where)
+        elif properties and not wanted.get("x-kubernetes-preserve-unknown-fields"):
+            yield FieldError(where, member, "is no known field", did_you_mean(name, properties))
+    for name in wanted.get("required", ()):
+        if value.get(name) is None:
+            yield FieldError(at(path, name), ABSENT, "is required", _missing_hint(name, value))
+
+
+def _check_length(value: list[Any], least: int | None, most: int | None, path: str) -> Iterator[FieldError]:
+    if least is not None and len(value) < least:
+        yield FieldError(path, ABSENT, f"has {len(value)} items; at least {least} are needed")
+    if most is not None and len(value) > most:
+        yield FieldError(path, ABSENT, f"has {len(value)} items; at most {most} are allowed")
+
+
+def _check_string(value: str, wanted: Schema, path: str) -> Iterator[FieldError]:
+    if (choices := wanted.get("enum")) and value not in choices:
+        listed = f"use one of {', '.join(choices)}"
+        yield FieldError(path, value, "is not supported", did_you_mean(value, choices, listed))
+    if (pattern := wanted.get("pattern")) and not re.search(pattern, value):
+        yield FieldError(path, value, f"does not match {pattern}")
+    if wanted.get("format") == "date-time" and not _is_time(value):
+        yield FieldError(path, value, "is not a time", "write RFC 3339, as 2023-05-01T12:00:00Z")
+    if len(value) < wanted.get("minLength", 0):
+        yield FieldError(path, value, "must not be empty")
+    if len(value) > wanted.get("maxLength", len(value)):
+        yield FieldError(path, value, f"is longer than {wanted['maxLength']} characters")
+
+
+def _is_time(text: str) -> bool:
+    try:
+        parse_time(text)
+    except (ValueError, OverflowError):
+        return False
+    return True
+
+
+def _check_integer(value: int, wanted: Schema, path: str) -> Iterator[FieldError]:
+    minimum, maximum = wanted.get("minimum"), wanted.get("maximum")
+    limit = _RANGES.get(wanted.get("format", ""), 2**63)
+    if (minimum is not None and value < minimum) or (maximum is not None and value > maximum):
+        if maximum is None:
+            yield FieldError(path, value, f"must be at least {minimum}")
+        else:
+            yield FieldError(path, value, f"must be from {minimum} to {maximum}")
+    elif not -limit <= value < limit:
+        yield FieldError(path, value, "is too big a number")
+
+
+def _check_quantity(value: Any, path: str) -> Iterator[FieldError]:
+    hint = "write a number with an optional suffix, as 500m, 2 or 4Gi"
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        quoted = f'put it in quotes: "{value}"' if isinstance(value, float) else hint
+        yield FieldError(path, value, "must be a quantity: a whole number or a string", quoted)
+    elif not is_quantity(value):
+        yield FieldError(path, value, "is not a quantity", hint)
+
+
+def is_quantity(value: int | str) -> bool:
+    """Whether this is a quantity of a sensible size: no more than 32 digits, exponents of two digits."""
+    text = str(value) if isinstance(value, str) or abs(value) < 10**_DIGITS else "too big"
+    return (
+        re.fullmatch(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]{1,2})?", text)
+        is not None
+        and sum(character.isdigit() for character in text) <= _DIGITS
+    )
+
+
+def amount_of(value: Any) -> Decimal | None:
+    """The amount of a quantity; None for anything that is none."""
+    if isinstance(value, bool) or not isinstance(value, int | str) or not is_quantity(value):
+        return None
+    return parse_decimal(value)
+
+
+def _type_hint(value: Any, kind: str) -> str:
+    if kind == "string" and isinstance(value, bool | int | float):
+        shown = str(value).lower() if isinstance(value, bool) else str(value)
+        return f'put it in quotes: "{shown}"'
+    if kind == "integer" and isinstance(value, str) and re.fullmatch(r"-?[0-9]+", value):
+        return f"write it without quotes: {value}"
+    if kind == "boolean" and isinstance(value, str) and value.lower() in ("true", "false"):
+        return f"write it without quotes: {value.lower()}"
+    return ""
+
+
+def _missing_hint(name: str, value: Mapping[str, Any]) -> str:
+    if name == "operator":
+        operators = "one of In, NotIn, Exists, DoesNotExist, Gt and Lt"
+        return (
+            f"values are given, so In is probably meant ({operators})" if value.get("values") else operators
+        )
+    return ""

@@ -1,0 +1,61 @@
+"""What is legal, and probably not meant: warnings.
+
+The API accepts all of it, as Karpenter v0.27 does; admission returns these beside its
+yes, and lists them among the faults when it says no for another reason.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from nodeless.api.errors import ABSENT, FieldError, at
+from nodeless.api.kinds import AWS_NODE_TEMPLATE, EC2_NODE_CLASS, NODE_POOL, PROVISIONER
+from nodeless.api.requirement_warnings import limit_advice, requirement_advice, tag_advice, warning
+from nodeless.api.settings_warnings import annotation_advice, kubelet_advice, volume_advice
+from nodeless.api.warnings_v1 import ec2_node_class_advice, node_pool_advice
+
+
+def suspicions(manifest: Mapping[str, Any]) -> Iterator[FieldError]:
+    """What looks like a mistake in an object, valid or not."""
+    spec = manifest.get("spec")
+    if not isinstance(spec, Mapping):
+        return
+    if PROVISIONER.describes(manifest):
+        yield from _provisioner(spec)
+    elif AWS_NODE_TEMPLATE.describes(manifest):
+        yield from _aws_settings(spec, "spec")
+    elif NODE_POOL.describes(manifest):
+        yield from node_pool_advice(manifest, spec)
+    elif EC2_NODE_CLASS.describes(manifest):
+        yield from ec2_node_class_advice(manifest, spec)
+
+
+def _provisioner(spec: Mapping[str, Any]) -> Iterator[FieldError]:
+    yield from requirement_advice(spec.get("requirements"), "spec.requirements")
+    limits = spec.get("limits")
+    resources = limits.get("resources") if isinstance(limits, Mapping) else None
+    yield from limit_advice(resources, "spec.limits.resources")
+    yield from annotation_advice(spec.get("annotations"), "spec.annotations")
+    yield from kubelet_advice(spec.get("kubeletConfiguration"), "spec.kubeletConfiguration")
+    consolidation = spec.get("consolidation")
+    consolidates = isinstance(consolidation, Mapping) and bool(consolidation.get("enabled"))
+    if spec.get("ttlSecondsAfterEmpty") is None and not consolidates:
+        hint = "set spec.ttlSecondsAfterEmpty or spec.consolidation.enabled"
+        yield warning("spec", ABSENT, "says nothing that removes nodes that are no longer needed", hint)
+    inline = spec.get("provider")
+    if isinstance(inline, Mapping):
+        yield from _aws_settings(inline, "spec.provider")
+
+
+def _aws_settings(settings: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+    for name in ("subnetSelector", "securityGroupSelector", "amiSelector"):
+        selector = settings.get(name)
+        if not isinstance(selector, Mapping):
+            continue
+        if not selector:
+            yield warning(at(path, name), {}, "is empty: it selects nothing")
+        for key, value in selector.items():
+            if isinstance(value, str) and "${" in value:
+                message = "holds a placeholder that nothing has filled in"
+                yield warning(at(at(path, name), str(key)), value, message, "run it through envsubst")
+    yield from tag_advice(settings.get("tags"), at(path, "tags"))
+    yield from volume_advice(settings.get("blockDeviceMappings"), at(path, "blockDeviceMappings"))

@@ -1,6 +1,0 @@
-"""Manifests from files as a snapshot: what `nodeless plan` reads when there is no cluster."""
-
-from nodeless.app.manifests.documents import BadManifests, Document, documents_of
-from nodeless.app.manifests.reading import Given, given_by
-
-__all__ = ["BadManifests", "Document", "Given", "documents_of", "given_by"]

@@ -1,0 +1,138 @@
+"""`nodeless drift`: what applying pools and node classes would do to the nodes that stand."""
+
+import asyncio
+import json
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nodeless.cli.commands.files import Offer, applied, with_files
+from nodeless.cli.commands.inputs import Kubeconfig, Namespace, Region, Snapshot, Source, situation_of
+from nodeless.cli.commands.terms import refuse, remark
+
+if TYPE_CHECKING:
+    from nodeless.explain.drift_preview import Foresight
+    from nodeless.model.snapshot import Snapshot as ClusterSnapshot
+
+changes = typer.Typer()
+
+
+@changes.command(rich_help_panel="Plans")
+def drift(
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="FILE...|DIR|-", help="Pools and node classes as they shall be"),
+    ] = None,
+    snapshot: Snapshot = "",
+    kubeconfig: Kubeconfig = "",
+    namespace: Namespace = "karpenter",
+    region: Region = "",
+    owner: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Whose manifests these are (annotation nodeless.dev/owner): its pools in the cluster that "
+            "the files lack count as removed; repeatable"
+        ),
+    ] = None,
+    removed: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KIND/NAME",
+            help="A pool that would be deleted (or its uid), unless the files have it; repeatable",
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="The answer as JSON on stdout")] = False,
+) -> None:
+    """Show which nodes would drift if these manifests were applied, what replaces them, and what it costs.
+
+    Asks the cluster and AWS, changes nothing. With --snapshot neither is asked: then images, subnets and
+    security groups are not compared. Exit code 0: answered; 2: the input cannot be used.
+
+    nodeless drift pools.yaml
+
+    kubectl get ec2nodeclasses -o yaml | sed s/al2023@v20250101/al2023@latest/ | nodeless drift -
+
+    nodeless drift --removed NodePool/old
+    """
+    leaving, given = _Leaving(tuple(owner or ()), tuple(removed or ())), files or []
+    if not given and not leaving:
+        refuse("what would change? hint: give files, or --removed")
+    told = (
+        _of_snapshot(given, snapshot, leaving)
+        if snapshot
+        else _live(given, kubeconfig, namespace, region, leaving)
+    )
+    if as_json:
+        typer.echo(json.dumps(told.to_json(), indent=2, ensure_ascii=False))
+        return
+    for line in (*told.notes, *told.lines()):
+        typer.echo(line)
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaving:
+    """Which pools go unless the files have them."""
+
+    owners: tuple[str, ...]
+    named: tuple[str, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.owners or self.named)
+
+    def gone(self, snapshot: "ClusterSnapshot") -> "ClusterSnapshot":
+        """The snapshot without them; ends the command when one that is named is not there."""
+        # Imported here: other commands do not need the solver.
+        from nodeless.explain.drift_preview import without_pools, without_pools_of  # noqa: PLC0415
+
+        for owner in self.owners:
+            snapshot = without_pools_of(owner, snapshot)
+        try:
+            return without_pools(self.named, snapshot)
+        except KeyError as error:
+            there = ", ".join(sorted(snapshot.pools)) or "none"
+            refuse(f"--removed {error.args[0]}: there is no such pool; hint: there are {there}")
+
+
+def _of_snapshot(files: list[str], snapshot: str, leaving: _Leaving) -> "Foresight":
+    # Imported here: other commands do not need the solver.
+    from nodeless.cloudprovider.aws.catalogue_file import bundled_catalogue  # noqa: PLC0415
+    from nodeless.explain.drift_preview import foresee  # noqa: PLC0415
+
+    before, _, notes = situation_of(Source(snapshot=snapshot))
+    sold = bundled_catalogue()
+    left = replace(before, snapshot=leaving.gone(before.snapshot))
+    offer = Offer(sold, sold.all_zones[:3])
+    after = with_files(left, files, offer, notes, may_be_empty=bool(leaving))
+    return foresee(before, after, notes=notes)
+
+
+def _live(files: list[str], kubeconfig: str, namespace: str, region: str, leaving: _Leaving) -> "Foresight":
+    # Imported here: commands on files need neither AWS nor the cluster.
+    from nodeless.cli.live_cluster import ClusterUnreadable, live_change, use_kubeconfig  # noqa: PLC0415
+    from nodeless.cloudprovider import CloudError  # noqa: PLC0415
+    from nodeless.explain.drift_preview import foresee  # noqa: PLC0415
+    from nodeless.kube import ApiError, ApiUnavailable  # noqa: PLC0415
+    from nodeless.operator import logs  # noqa: PLC0415
+
+    logs.only_errors()
+    notes: list[str] = []
+    try:
+        use_kubeconfig(kubeconfig)
+        change = asyncio.run(
+            live_change(
+                namespace,
+                region,
+                remark,
+                lambda seen: applied(files, leaving.gone(seen), notes, may_be_empty=bool(leaving)),
+            )
+        )
+    except (ApiUnavailable, ApiError, ClusterUnreadable, CloudError) as error:
+        refuse(f"{error}; or give --snapshot, which needs no cluster")
+    return foresee(
+        change.before,
+        change.after,
+        change.looked,
+        provisioners_drift=change.provisioners_drift,
+        notes=notes,
+    )

@@ -1,0 +1,206 @@
+"""Manifests as a situation, and manifests added to one that there is."""
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nodeless.cli.bounded_files import STDIN
+from nodeless.cli.commands.terms import content_of, refuse, remark
+
+if TYPE_CHECKING:
+    from nodeless.cli.manifests import Document, Given
+    from nodeless.cloudprovider.aws.catalogue_file import CatalogueFile
+    from nodeless.explain.decisions import Situation
+    from nodeless.model.snapshot import Snapshot
+    from nodeless.scheduling import Policy
+
+_NO_PODS = "replicas, percentage and limits make no pod"
+_SUFFIXES = (".yaml", ".yml", ".json")
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What is sold where, for situations whose cloud is not asked."""
+
+    sold: "CatalogueFile"
+    zones: tuple[str, ...]
+
+    def notes(self) -> list[str]:
+        """Lines on the date of prices and on what is assumed."""
+        types = f"{len(self.sold.facts)} instance types"
+        notes = [f"prices of {self.sold.region}, {self.sold.date}, {types}, zones {', '.join(self.zones)}"]
+        if self.sold.spot_percent is not None:
+            notes.append(f"spot is taken to cost {self.sold.spot_percent:g} % of on-demand")
+        return notes
+
+
+def situation_of_files(files: Sequence[str], offer: Offer, notes: list[str]) -> "Situation":
+    """The situation that manifests describe; ends the command with every fault of every file."""
+    # Imported here: other commands do not need the solver.
+    from nodeless.cloudprovider.aws.catalogue_file import offline_catalogs  # noqa: PLC0415
+    from nodeless.explain.decisions import Situation  # noqa: PLC0415
+    from nodeless.scheduling import Policy  # noqa: PLC0415
+
+    given, policy = _given(files, None)
+    notes += offer.notes()
+    _note(given, notes)
+    catalog, problems = offline_catalogs(offer.sold, given.snapshot, offer.zones)
+    return Situation(
+        given.snapshot, catalog, replace(policy or Policy(), pool_problems=problems), time.time()
+    )
+
+
+def with_files(
+    situation: "Situation",
+    files: Sequence[str],
+    offer: Offer,
+    notes: list[str],
+    *,
+    may_be_empty: bool = False,
+) -> "Situation":
+    """The situation after `kubectl apply` of more manifests; ends the command when they cannot be used."""
+    from nodeless.cloudprovider.aws.catalogue_file import offline_catalogs  # noqa: PLC0415
+
+    given, policy = _given(files, situation.snapshot, may_be_empty=may_be_empty)
+    after = given.snapshot
+    touched = {key for key in after.pools if _changed(situation, after, key)}
+    _note(given, notes)
+    policy = policy or situation.policy
+    if not touched:
+        policy = replace(policy, pool_problems=situation.policy.pool_problems)
+        return replace(situation, snapshot=after, policy=policy)
+    made, wrong = offline_catalogs(offer.sold, after, _zones_of(situation, offer, files))
+    notes.append(
+        f"types of {', '.join(sorted(touched))}: as {offer.sold.region} sold them on {offer.sold.date}"
+    )
+    catalog = {**situation.catalog, **{key: kinds for key, kinds in made.items() if key in touched}}
+    known = {key: text for key, text in situation.policy.pool_problems.items() if key not in touched}
+    problems = {**known, **{key: text for key, text in wrong.items() if key in touched}}
+    return replace(situation, snapshot=after, catalog=catalog, policy=replace(policy, pool_problems=problems))
+
+
+def applied(
+    files: Sequence[str], snapshot: "Snapshot", notes: list[str], *, may_be_empty: bool = False
+) -> "Snapshot":
+    """The snapshot after `kubectl apply` of manifests; ends the command when they cannot be used."""
+    given, _ = _given(files, snapshot, may_be_empty=may_be_empty)
+    _note(given, notes)
+    return given.snapshot
+
+
+def _changed(situation: "Situation", after: "Snapshot", key: str) -> bool:
+    """Whether what a pool may buy has to be found anew."""
+    before, pool = situation.snapshot, after.pools[key]
+    if before.pools.get(key) != pool:
+        return True
+    name = str(pool.node_class)
+    known = name in before.node_classes or key in situation.policy.pool_problems
+    return known and before.node_classes.get(name) != after.node_classes.get(name)
+
+
+def _zones_of(situation: "Situation", offer: Offer, files: Sequence[str]) -> tuple[str, ...]:
+    """The zones in which the situation's pools buy already; those of the offer where they buy nothing."""
+    there = {
+        one.zone
+        for kinds in situation.catalog.values()
+        for kind in kinds
+        for one in kind.offerings
+        if one.zone
+    }
+    known = tuple(sorted(there & set(offer.sold.all_zones)))
+    if there and not known:
+        refuse(
+            f"{', '.join(files)}: the catalogue of {offer.sold.region} has none of the cluster's zones "
+            f"({', '.join(sorted(there))}); hint: give --catalogue, of `nodeless catalogue` in its region"
+        )
+    return known or offer.zones
+
+
+def _note(given: "Given", notes: list[str]) -> None:
+    notes += given.assumed
+    if given.passed_over:
+        kinds = ", ".join(f"{kind} ({number})" for kind, number in given.passed_over.items())
+        notes.append(f"ignored: {kinds}")
+
+
+def _given(
+    files: Sequence[str], base: "Snapshot | None", *, may_be_empty: bool = False
+) -> "tuple[Given, Policy | None]":
+    """What files hold, on top of a snapshot; and the policy of the settings among them, if there are any."""
+    from nodeless.cli.manifests import BadManifests, Document, Given, documents_of, given_by  # noqa: PLC0415
+    from nodeless.model.snapshot import Snapshot  # noqa: PLC0415
+
+    faults: list[str] = []
+    documents: list[Document] = []
+    given, policy = Given(Snapshot()), None
+    for file in _listed(files):
+        try:
+            documents += documents_of(file, content_of(file).decode("utf-8", "replace"))
+        except BadManifests as error:
+            faults += error.faults
+    try:
+        policy = _policy_among(documents)
+        given = given_by(documents, base or Snapshot())
+    except BadManifests as error:
+        faults += error.faults
+    if not documents and not faults and not may_be_empty:
+        refuse(f"{', '.join(files)}: no object in it; hint: what made the input may have failed")
+    if faults:
+        for fault in faults:
+            remark(fault)
+        refuse(
+            f"{len(faults)} fault{'s' if len(faults) > 1 else ''} in the manifests; hint: see the lines above"
+        )
+    return _with_room_for_buffers(given), policy
+
+
+def _with_room_for_buffers(given: "Given") -> "Given":
+    """Capacity buffers as the pods for which they keep room, as a pass sees them."""
+    from nodeless.scheduling import with_placeholders  # noqa: PLC0415
+    from nodeless.scheduling.pods.buffers import RESOLVED, resolutions  # noqa: PLC0415
+
+    asked = resolutions(given.snapshot)
+    lost = tuple(
+        f"capacity buffer {key} reserves no capacity: {found.message or _NO_PODS}"
+        for key, found in sorted(asked.items())
+        if found.reason != RESOLVED or not found.replicas
+    )
+    lost += tuple(
+        f"capacity buffer {key} {found.held_back}" for key, found in sorted(asked.items()) if found.held_back
+    )
+    return replace(given, snapshot=with_placeholders(given.snapshot), assumed=(*given.assumed, *lost))
+
+
+def _policy_among(documents: "list[Document]") -> "Policy | None":
+    """The policy of the ConfigMap of settings, which is taken out of the documents. Raises BadManifests."""
+    from nodeless.cli.manifests import BadManifests  # noqa: PLC0415
+    from nodeless.operator.config_sources import Given as Spoken  # noqa: PLC0415
+    from nodeless.operator.settings import SETTINGS_NAME, GlobalSettings, SettingsError  # noqa: PLC0415
+    from nodeless.operator.solver_policy import policy_of  # noqa: PLC0415
+
+    for document in documents:
+        value = document.value if isinstance(document.value, dict) else {}
+        if (value.get("kind"), (value.get("metadata") or {}).get("name")) == ("ConfigMap", SETTINGS_NAME):
+            documents.remove(document)
+            try:
+                # A plan needs no name of a cluster.
+                unnamed = Spoken({"CLUSTER_NAME": "plan"})
+                return policy_of(GlobalSettings.from_config_map(value.get("data") or {}, unnamed))
+            except SettingsError as error:
+                raise BadManifests([f"{document.at('data')}: {fault}" for fault in error.faults]) from None
+    return None
+
+
+def _listed(files: Sequence[str]) -> Iterator[str]:
+    """The files, those of folders in the order of their names."""
+    for file in files:
+        path = Path(file)
+        if file == STDIN or not path.is_dir():
+            yield file
+            continue
+        found = sorted(each for each in path.rglob("*") if each.suffix in _SUFFIXES and each.is_file())
+        if not found:
+            refuse(f"{file} holds no manifests; hint: files that end with {', '.join(_SUFFIXES)}")
+        yield from map(str, found)

@@ -1,0 +1,169 @@
+"""Where a situation comes from: manifests, a saved snapshot, or the cluster; options that commands share."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nodeless.cli.commands.files import Offer, situation_of_files, with_files
+from nodeless.cli.commands.terms import content_of, from_cluster, refuse, saved_situation
+
+if TYPE_CHECKING:
+    from nodeless.cloudprovider.aws.catalogue_file import CatalogueFile
+    from nodeless.explain.decisions import Situation
+    from nodeless.model.instance_types import Catalog
+
+_INPUT, _CLUSTER, _CATALOGUE = "What is planned", "Which cluster", "What may be bought"
+
+Files = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[FILE...|DIR|-]", help="Manifests; none: the cluster of the kubeconfig"),
+]
+Snapshot = Annotated[
+    str, typer.Option("--snapshot", metavar="FILE", help="Made by nodeless snapshot", rich_help_panel=_INPUT)
+]
+WhatIf = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--what-if",
+        metavar="CHANGE",
+        help="Plan as if: add=FILE (pods, workloads, pools), scale=deploy/web:20, remove=deploy/web, "
+        "without-pool=P, without-node=N, without-type=m5.*, only-type=m5.*, with-zone=Z, without-zone=Z, "
+        "without-spot, price=m5.large:0.05, price=c5.*:-20%, limit=POOL:cpu=100, packing=fewest-nodes, "
+        "node-fee=0.01; any number of them, in their order",
+        rich_help_panel=_INPUT,
+    ),
+]
+Kubeconfig = Annotated[
+    str,
+    typer.Option(
+        help="Path of a kubeconfig; without it, $KUBECONFIG, then ~/.kube/config", rich_help_panel=_CLUSTER
+    ),
+]
+Namespace = Annotated[
+    str,
+    typer.Option(
+        "--namespace", "-n", help="Namespace of the controller and its settings", rich_help_panel=_CLUSTER
+    ),
+]
+Region = Annotated[
+    str,
+    typer.Option(
+        help="AWS region of the cluster; without it, as boto3 finds it",
+        envvar="AWS_REGION",
+        rich_help_panel=_CLUSTER,
+    ),
+]
+Catalogue = Annotated[
+    str,
+    typer.Option(
+        metavar="FILE",
+        help="Made by nodeless catalogue; without it, the bundled one",
+        rich_help_panel=_CATALOGUE,
+    ),
+]
+Zones = Annotated[
+    str,
+    typer.Option(
+        metavar="ZONE,...",
+        help="Zones of the subnets; without it, the first three",
+        rich_help_panel=_CATALOGUE,
+    ),
+]
+SpotPercent = Annotated[
+    float,
+    typer.Option(
+        help="Spot price in percent of on-demand, where the catalogue has none",
+        min=1,
+        max=100,
+        rich_help_panel=_CATALOGUE,
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The options by which a situation is found."""
+
+    files: Sequence[str] = ()
+    snapshot: str = ""
+    what_if: Sequence[str] = ()
+    kubeconfig: str = ""
+    namespace: str = "karpenter"
+    region: str = ""
+    catalogue: str = ""
+    zones: str = ""
+    spot_percent: float = 40.0
+
+
+def situation_of(source: Source) -> "tuple[Situation, Catalog, list[str]]":
+    """The situation, what pools might buy if they allowed it, and notes; or the end of the command."""
+    # Imported here: other commands do not need the solver.
+    from nodeless.cloudprovider.aws.catalogue_file import offline_catalogs  # noqa: PLC0415
+
+    if source.files and source.snapshot:
+        refuse("manifests and --snapshot exclude each other; hint: leave one of them out")
+    sold = _catalogue(source.catalogue, source.spot_percent)
+    offer = Offer(sold, _zones(sold, source.zones))
+    notes: list[str] = []
+    if source.snapshot:
+        situation = saved_situation(source.snapshot).situation
+    elif source.files:
+        situation = situation_of_files(source.files, offer, notes)
+    else:
+        situation = _from_cluster(source, offer, notes)
+    for change in source.what_if:
+        situation = _as_if(situation, change, offer, notes)
+    wider: Catalog = {}
+    if source.files:
+        wider, _ = offline_catalogs(sold, situation.snapshot, offer.zones, allowed_only=False)
+    return situation, wider, notes
+
+
+def _as_if(situation: "Situation", change: str, offer: Offer, notes: list[str]) -> "Situation":
+    from nodeless.explain.what_if import BadChange, changed  # noqa: PLC0415
+
+    word, _, file = change.partition("=")
+    notes.append(f"as if: {change}")
+    if word == "add" and file:
+        return with_files(situation, (file,), offer, notes)
+    try:
+        return changed(situation, change)
+    except BadChange as error:
+        refuse(str(error))
+
+
+def _catalogue(file: str, spot_percent: float) -> "CatalogueFile":
+    from nodeless.cloudprovider.aws.catalogue_file import bundled_catalogue, read_catalogue  # noqa: PLC0415
+    from nodeless.state.saving import SavedFormatError  # noqa: PLC0415
+
+    if not file:
+        return bundled_catalogue().with_spot_percent(spot_percent)
+    try:
+        return read_catalogue(content_of(file).decode("utf-8", "replace")).with_spot_percent(spot_percent)
+    except SavedFormatError as error:
+        refuse(f"{file}: {error}")
+
+
+def _zones(sold: "CatalogueFile", text: str) -> tuple[str, ...]:
+    zones = tuple(zone.strip() for zone in text.split(",") if zone.strip()) or sold.all_zones[:3]
+    unknown = [zone for zone in zones if zone not in sold.all_zones]
+    if unknown:
+        refuse(
+            f"--zones: {unknown[0]!r} is no zone of the catalogue; hint: {', '.join(sold.all_zones)}, "
+            "or make a catalogue of your region with `nodeless catalogue`"
+        )
+    return zones
+
+
+def _from_cluster(source: Source, offer: Offer, notes: list[str]) -> "Situation":
+    from nodeless.cloudprovider.aws.catalogue_file import offline_catalogs  # noqa: PLC0415
+    from nodeless.model.instance_types import Catalog  # noqa: PLC0415
+    from nodeless.model.snapshot import Snapshot as Seen  # noqa: PLC0415
+
+    def offline(seen: Seen) -> tuple[Catalog, dict[str, str]]:
+        notes.extend(offer.notes())
+        return offline_catalogs(offer.sold, seen, offer.zones)
+
+    return from_cluster(source.kubeconfig, source.namespace, source.region, offline)

@@ -1,0 +1,101 @@
+"""`nodeless plan`: what the controller would do, without doing it."""
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nodeless.cli.commands.inputs import (
+    Catalogue,
+    Files,
+    Kubeconfig,
+    Namespace,
+    Region,
+    Snapshot,
+    Source,
+    SpotPercent,
+    WhatIf,
+    Zones,
+    situation_of,
+)
+from nodeless.cli.commands.terms import refuse, remark
+
+if TYPE_CHECKING:
+    from nodeless.explain.report import Report
+
+plans = typer.Typer()
+_OUTPUT = "Output"
+
+AsJson = Annotated[bool, typer.Option("--json", help="The report as JSON on stdout", rich_help_panel=_OUTPUT)]
+Html = Annotated[
+    str, typer.Option(metavar="FILE", help="Write the report as one HTML page", rich_help_panel=_OUTPUT)
+]
+
+Target = Annotated[
+    bool, typer.Option(help="What consolidation walks to, and the moves there", rich_help_panel=_OUTPUT)
+]
+
+
+@plans.command(rich_help_panel="Plans")
+def plan(
+    files: Files = None,
+    snapshot: Snapshot = "",
+    what_if: WhatIf = None,
+    kubeconfig: Kubeconfig = "",
+    namespace: Namespace = "karpenter",
+    region: Region = "",
+    catalogue: Catalogue = "",
+    zones: Zones = "",
+    spot_percent: SpotPercent = 40.0,
+    as_json: AsJson = False,
+    html: Html = "",
+    target: Target = False,
+) -> None:
+    """Show what would be launched for pending pods, where each workload lands, what it costs, and why not.
+
+    From manifests (Pods, Deployments, StatefulSets, DaemonSets, Jobs, CronJobs, ReplicaSets, Nodes; pools
+    and node classes of every API generation), from a saved snapshot, or from a running cluster. Nothing is
+    changed anywhere. Exit code 0: every pod is placed; 1: some are not; 2: the input cannot be used.
+
+    nodeless plan examples/plan
+
+    kubectl get pods,nodes -A -o yaml | nodeless plan - pools.yaml
+
+    nodeless plan --snapshot cluster.json --what-if scale=deploy/web:20 --html report.html
+    """
+    # Imported here: other commands do not need the solver.
+    from nodeless.cli.commands.plan_text import print_report  # noqa: PLC0415
+    from nodeless.explain.report import report  # noqa: PLC0415
+    from nodeless.explain.walking import walk  # noqa: PLC0415
+
+    source = Source(
+        files or (), snapshot, what_if or (), kubeconfig, namespace, region, catalogue, zones, spot_percent
+    )
+    situation, wider, notes = situation_of(source)
+    made = report(situation, situation.plan(), notes, wider)
+    if html:
+        _write_html(html, made)
+    walked = walk(situation) if target else None
+    if as_json:
+        told = made.to_json() | ({"target": walked.to_json()} if walked is not None else {})
+        typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
+    else:
+        print_report(made)
+    if walked is not None and not as_json:
+        typer.echo("\nTarget of consolidation")
+        for line in walked.lines():
+            typer.echo(f"  {line}")
+    if not made.complete:
+        raise typer.Exit(1)
+
+
+def _write_html(file: str, made: "Report") -> None:
+    from nodeless.explain.page import page  # noqa: PLC0415
+
+    try:
+        Path(file).write_text(page(made, datetime.now(UTC)), encoding="utf-8")
+    except OSError as error:
+        refuse(f"{file} cannot be written: {error.strerror or error}; hint: the folder has to be there")
+    remark(f"report written to {file}")

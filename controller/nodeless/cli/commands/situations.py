@@ -1,0 +1,66 @@
+"""`nodeless snapshot` saves what a plan depends on; `nodeless replay` repeats recorded decisions."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from nodeless import __version__
+from nodeless.cli.commands.inputs import Kubeconfig, Namespace, Region
+from nodeless.cli.commands.terms import from_cluster, refuse, remark, saved_situation
+from nodeless.explain.words import count, price
+
+situations = typer.Typer()
+
+
+@situations.command(rich_help_panel="Plans")
+def snapshot(kubeconfig: Kubeconfig = "", namespace: Namespace = "karpenter", region: Region = "") -> None:
+    """Save what a plan depends on: the cluster, what each pool may buy, and the time. JSON on stdout.
+
+    Use the file with `nodeless plan --snapshot FILE` and `nodeless why --snapshot FILE`. It holds names,
+    labels and requests of pods and nodes, no environment, no secrets.
+    """
+    from nodeless.explain.decisions import write  # noqa: PLC0415 - the solver is loaded where it is used
+
+    situation = from_cluster(kubeconfig, namespace, region)
+    sys.stdout.buffer.write(write(situation, __version__))
+    seen = situation.snapshot
+    types = {kind.name for kinds in situation.catalog.values() for kind in kinds}
+    parts = ((seen.pods, "pod"), (seen.nodes, "node"), (seen.pools, "pool"), (types, "instance type"))
+    remark(", ".join(count(len(some), word) for some, word in parts))
+
+
+@situations.command(rich_help_panel="Plans")
+def replay(
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Recorded decisions; - is stdin")],
+) -> None:
+    """Plan again what the controller planned, and say whether the plan is the same; exit 1 when one is not.
+
+    The controller records its decisions in the folder that the environment variable NODELESS_DECISIONS
+    names, the last NODELESS_DECISIONS_KEPT of them.
+    """
+    # Imported here: most commands do not need the solver.
+    from nodeless.explain.decisions import same_plan  # noqa: PLC0415
+    from nodeless.explain.differences import differences  # noqa: PLC0415
+
+    same = True
+    for file in files:
+        saved = saved_situation(file)
+        if saved.plan is None:
+            refuse(f"{file}: holds no decision; hint: `nodeless plan --snapshot {file}` plans it")
+        again = saved.situation.plan()
+        told = (
+            f"{count(len(again.new_nodes), 'new node')}, {count(len(again.placements), 'pod')} on existing "
+            f"nodes, {len(again.refusals)} refused, {price(again.cost_per_hour)}"
+        )
+        if same_plan(saved.plan, again):
+            typer.echo(f"{file}: same plan: {told}")
+            continue
+        same = False
+        typer.echo(
+            f"{file}: another plan: {told}; recorded by release {saved.release}, this is {__version__}"
+        )
+        for line in differences(saved.plan, again):
+            typer.echo(f"  {line}")
+    if not same:
+        raise typer.Exit(1)

@@ -1,0 +1,161 @@
+"""`nodeless top`: the nodes of a cluster with fill, price and disruption, refreshed until it is ended."""
+
+import json
+import time
+from itertools import pairwise
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nodeless.cli.commands.inputs import (
+    Catalogue,
+    Files,
+    Kubeconfig,
+    Namespace,
+    Region,
+    Snapshot,
+    Source,
+    SpotPercent,
+    WhatIf,
+    Zones,
+    situation_of,
+)
+from nodeless.cli.commands.terms import refuse
+
+if TYPE_CHECKING:
+    from rich.console import Group
+    from rich.table import Table
+
+    from nodeless.explain.overview import NodeRow, Overview
+
+views = typer.Typer()
+_OUTPUT = "Output"
+_SORTS = ("price", "cpu", "memory", "pods", "age", "name")
+_RIGHT = ("USD/h", "CPU", "MEMORY", "PODS", "AGE", "AS PLANNED")
+#: Seconds of each, the largest first.
+_UNITS = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
+
+
+@views.command(rich_help_panel="Plans")
+def top(
+    files: Files = None,
+    snapshot: Snapshot = "",
+    what_if: WhatIf = None,
+    kubeconfig: Kubeconfig = "",
+    namespace: Namespace = "karpenter",
+    region: Region = "",
+    catalogue: Catalogue = "",
+    zones: Zones = "",
+    spot_percent: SpotPercent = 40.0,
+    once: Annotated[
+        bool, typer.Option("--once", help="Print once and leave", rich_help_panel=_OUTPUT)
+    ] = False,
+    seconds: Annotated[float, typer.Option(min=1.0, help="Between two looks", rich_help_panel=_OUTPUT)] = 5.0,
+    sort: Annotated[str, typer.Option(help=", ".join(_SORTS), rich_help_panel=_OUTPUT)] = "price",
+    as_json: Annotated[
+        bool, typer.Option("--json", help="As JSON on stdout, once", rich_help_panel=_OUTPUT)
+    ] = False,
+) -> None:
+    """Show nodes with fill, pods, price, age and what holds or disrupts them, and what is about to happen.
+
+    On a terminal the view is refreshed until Ctrl-C; into a pipe, from files or from a snapshot it is printed
+    once. AS PLANNED: how many of the pods that a node was launched for, and that still exist, run on it.
+    """
+    # Imported here: other commands do not need the solver.
+    from rich.console import Console  # noqa: PLC0415
+    from rich.live import Live  # noqa: PLC0415
+
+    from nodeless.cli.commands.plan_text import PIPE_WIDTH  # noqa: PLC0415
+    from nodeless.explain.overview import overview  # noqa: PLC0415
+
+    if sort not in _SORTS:
+        refuse(f"--sort {sort!r} is not known; hint: {', '.join(_SORTS)}")
+    source = Source(
+        files or (), snapshot, what_if or (), kubeconfig, namespace, region, catalogue, zones, spot_percent
+    )
+    seen = overview(situation_of(source)[0])
+    if as_json:
+        typer.echo(json.dumps(seen.to_json(), indent=2, ensure_ascii=False))
+        return
+    console = Console(highlight=False)
+    if once or files or snapshot or not console.is_terminal:
+        wide = console if console.is_terminal else Console(width=PIPE_WIDTH, highlight=False)
+        with wide.capture() as captured:
+            wide.print(_view(seen, sort))
+        for line in captured.get().splitlines():
+            typer.echo(line.rstrip())
+        return
+    try:
+        with Live(_view(seen, sort), console=console, screen=True, auto_refresh=False) as live:
+            while True:
+                time.sleep(seconds)
+                live.update(_view(overview(situation_of(source)[0]), sort), refresh=True)
+    except KeyboardInterrupt:
+        return
+
+
+def _view(seen: "Overview", sort: str) -> "Group":
+    from rich.console import Group  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    return Group(*(Text(line) for line in seen.lines()), Text(), _table(seen, sort))
+
+
+def _table(seen: "Overview", sort: str) -> "Table":
+    from rich.table import Table  # noqa: PLC0415
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for name in ("NODE", "POOL", "TYPE", "ZONE", "CAPACITY", *_RIGHT, "DISRUPTION"):
+        folds = name == "DISRUPTION"
+        table.add_column(
+            name,
+            justify="right" if name in _RIGHT else "left",
+            no_wrap=not folds,
+            overflow="fold" if folds else "ellipsis",
+        )
+    for row in sorted(seen.rows, key=lambda row: _key(row, sort)):
+        table.add_row(*_cells(row))
+    return table
+
+
+def _key(row: "NodeRow", sort: str) -> tuple[float, str]:
+    """What is sorted by, the largest first; then the name."""
+    fill = row.fill
+    keys = {
+        "price": fill.price or 0.0,
+        "cpu": fill.fraction("cpu"),
+        "memory": fill.fraction("memory"),
+        "pods": fill.pods,
+        "age": row.age,
+    }
+    return -keys.get(sort, 0.0), fill.name
+
+
+def _cells(row: "NodeRow") -> tuple[str, ...]:
+    fill = row.fill
+    return (
+        fill.name,
+        fill.pool.rpartition("/")[2] or "-",
+        fill.instance_type or "-",
+        fill.zone or "-",
+        fill.capacity_type or "-",
+        "-" if fill.price is None else f"{fill.price:.4f}",
+        f"{fill.fraction('cpu'):.0%}" if fill.allocatable else "-",
+        f"{fill.fraction('memory'):.0%}" if fill.allocatable else "-",
+        str(fill.pods),
+        age(row.age),
+        f"{row.kept}/{row.planned}" if row.planned else "-",
+        f"{'! ' if row.disrupted else ''}{row.message} [{row.code}]" if row.code else "-",
+    )
+
+
+def age(seconds: float) -> str:
+    """As kubectl writes ages: the largest unit, and below ten of it the next one: `3d4h`, `45m`."""
+    left = int(seconds)
+    for (unit, size), (smaller, part) in pairwise(_UNITS):
+        number, rest = divmod(left, size)
+        if number >= 10:
+            return f"{number}{unit}"
+        if number:
+            return f"{number}{unit}{rest // part}{smaller}" if rest // part else f"{number}{unit}"
+    return f"{left}s"

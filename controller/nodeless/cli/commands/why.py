@@ -1,0 +1,66 @@
+"""`nodeless why`: the reasons of a plan, for one pod or one node."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from nodeless.cli.commands.inputs import (
+    Catalogue,
+    Files,
+    Kubeconfig,
+    Namespace,
+    Region,
+    Snapshot,
+    Source,
+    SpotPercent,
+    WhatIf,
+    Zones,
+    situation_of,
+)
+from nodeless.cli.commands.terms import refuse
+
+reasons = typer.Typer()
+
+
+@reasons.command(rich_help_panel="Plans")
+def why(
+    name: Annotated[
+        str, typer.Argument(metavar="POD|NODE", help="shop/web-0, a node, a claim, or new-1 of the plan")
+    ],
+    files: Files = None,
+    snapshot: Snapshot = "",
+    what_if: WhatIf = None,
+    kubeconfig: Kubeconfig = "",
+    namespace: Namespace = "karpenter",
+    region: Region = "",
+    catalogue: Catalogue = "",
+    zones: Zones = "",
+    spot_percent: SpotPercent = 40.0,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON on stdout")] = False,
+) -> None:
+    """Say why a pod lands where it does or has no place, and why a node is what it is.
+
+    For a pod without a place: what fails in each pool, and the smallest changes that would help, each tried
+    by planning again. For a new node: what it must hold, why this type, and the next best with their prices.
+    Exit code 1: the pod has no place. 2: there is no such pod or node.
+    """
+    # Imported here: other commands do not need the solver.
+    from nodeless.explain.answers import NotThere, answer  # noqa: PLC0415
+
+    source = Source(
+        files or (), snapshot, what_if or (), kubeconfig, namespace, region, catalogue, zones, spot_percent
+    )
+    situation, wider, _ = situation_of(source)
+    try:
+        told = answer(situation, situation.plan(), name, wider)
+    except NotThere as error:
+        refuse(str(error))
+    if as_json:
+        typer.echo(json.dumps(told.to_json(), indent=2, ensure_ascii=False))
+    else:
+        typer.echo(told.subject)
+        for line in told.lines:
+            typer.echo(f"  {line}")
+    if not told.placed:
+        raise typer.Exit(1)

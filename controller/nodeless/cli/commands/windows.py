@@ -1,0 +1,97 @@
+"""`nodeless windows`: when the nodes of each pool may be disrupted, in the user's own time zone."""
+
+import json
+import time
+from datetime import datetime
+from typing import Annotated, Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import typer
+
+from nodeless.api.errors import InvalidObject
+from nodeless.api.kinds import NODE_POOL, PROVISIONER
+from nodeless.api.reading import read_pool
+from nodeless.cli.commands.terms import refuse
+from nodeless.cli.offline import documents
+
+timetables = typer.Typer()
+_DAY = 86400.0
+
+
+@timetables.command(rich_help_panel="Plans")
+def windows(
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Pools as YAML or JSON; - is stdin")],
+    timezone: Annotated[str, typer.Option("--timezone", "-z", help="IANA name of a time zone")] = "UTC",
+    days: Annotated[int, typer.Option(min=1, max=366, help="How far to look ahead")] = 7,
+    nodes: Annotated[int, typer.Option(min=0, help="Nodes of each pool, for percentages")] = 10,
+    output: Annotated[str, typer.Option("--output", "-o", help="text or json")] = "text",
+) -> None:
+    """Print when how many nodes of each pool may be disrupted at once, by reason.
+
+    With a cluster: kubectl get nodepools,provisioners -o yaml | nodeless windows -
+    """
+    # Imported here: most commands do not need the solver, which stands behind the budgets.
+    from nodeless.disruption.windows import Window, reasons_of  # noqa: PLC0415
+    from nodeless.disruption.windows import windows as windows_of  # noqa: PLC0415
+
+    if output not in ("text", "json"):
+        refuse(f"--output {output!r} is not known; hint: text or json")
+    try:
+        zone = ZoneInfo(timezone)
+    except (ZoneInfoNotFoundError, ValueError):
+        refuse(f"--timezone {timezone!r} is no time zone; hint: write an IANA name, as Europe/Berlin")
+    start = time.time() // 60 * 60
+    found: dict[str, dict[str, tuple[Window, ...]]] = {}
+    for file, manifest in documents(files):
+        if not (NODE_POOL.describes(manifest) or PROVISIONER.describes(manifest)):
+            continue
+        try:
+            pool, _ = read_pool(manifest)
+        except InvalidObject as error:
+            refuse(f"{file}: {error}")
+        found[pool.key] = {
+            reason: windows_of(pool, reason, nodes, start, start + days * _DAY) for reason in reasons_of(pool)
+        }
+    if not found:
+        refuse("there is no NodePool and no Provisioner in the files")
+    if output == "json":
+        typer.echo(json.dumps(_as_json(found, zone), indent=2))
+        return
+    for key, by_reason in found.items():
+        typer.echo(f"{key} ({timezone}, {nodes} nodes)")
+        groups: dict[tuple[Window, ...], list[str]] = {}
+        for reason, some in by_reason.items():
+            groups.setdefault(some, []).append(reason)
+        for some, reasons in groups.items():
+            typer.echo(f"  {', '.join(reasons)}")
+            for window in some:
+                typer.echo(
+                    f"    {_when(window.start, zone)} - {_when(window.end, zone)}  {_many(window.nodes)}"
+                )
+
+
+def _as_json(found: dict[str, dict[str, Any]], zone: ZoneInfo) -> dict[str, Any]:
+    return {
+        key: {
+            reason: [
+                {
+                    "start": datetime.fromtimestamp(window.start, zone).isoformat(),
+                    "end": datetime.fromtimestamp(window.end, zone).isoformat(),
+                    "nodes": window.nodes,
+                }
+                for window in some
+            ]
+            for reason, some in by_reason.items()
+        }
+        for key, by_reason in found.items()
+    }
+
+
+def _when(at: float, zone: ZoneInfo) -> str:
+    return datetime.fromtimestamp(at, zone).strftime("%a %Y-%m-%d %H:%M")
+
+
+def _many(nodes: int | None) -> str:
+    if nodes is None:
+        return "any number of nodes"
+    return "none" if nodes == 0 else f"{nodes} {'node' if nodes == 1 else 'nodes'} at once"

@@ -1,0 +1,234 @@
+"""A situation out of a running cluster, for commands: read once, then let go.
+
+The same code as the controller's reads the cluster and the cloud, so that a plan made of the
+situation is the plan that the controller would make.
+"""
+
+import asyncio
+import contextlib
+import os
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import structlog
+
+from nodeless.cloudprovider import CloudError
+from nodeless.cloudprovider.aws import AwsProvider
+from nodeless.cloudprovider.pool_catalogs import pool_catalogs, pool_subnets
+from nodeless.controllers.disruption.drift import selections
+from nodeless.controllers.executor.teardown_guard import GUARD_NAME
+from nodeless.controllers.server_version import server_version
+from nodeless.explain.decisions import Situation
+from nodeless.explain.drift_preview import Looked
+from nodeless.kube import ApiClient, ApiError, ApiUnavailable, Watched, watched_kinds
+from nodeless.kube.buffers import watched_buffers
+from nodeless.kube.cluster import Cluster
+from nodeless.kube.kinds import watched_guard
+from nodeless.manager.aws_settings import aws_settings
+from nodeless.model.instance_types import Catalog
+from nodeless.model.snapshot import Snapshot
+from nodeless.operator.config_sources import Given
+from nodeless.operator.settings import SETTINGS_NAME, GlobalSettings, SettingsError
+from nodeless.operator.solver_policy import policy_of
+from nodeless.scheduling import Policy, with_placeholders
+
+#: Seconds for the first list of every kind.
+PATIENCE = 60.0
+#: Time in which a watch that fails is tried again before its problem is told.
+_GRACE = 10.0
+
+Offline = Callable[[Snapshot], tuple[Catalog, dict[str, str]]]
+"""What pools may buy where the cloud cannot be asked."""
+
+
+class ClusterUnreadable(Exception):
+    """The cluster cannot be read; the text says what was in the way."""
+
+
+async def live_situation(
+    namespace: str, region: str, remark: Callable[[str], None], offline: Offline | None = None
+) -> Situation:
+    """Read cluster and cloud once.
+
+    Args:
+        namespace: Where the controller and its settings are.
+        region: AWS region; empty: as boto3 finds it.
+        remark: Told of what could not be had.
+        offline: Used instead of the cloud when that cannot be asked.
+
+    Raises:
+        ApiUnavailable, ApiError: The API server cannot be reached, or refuses.
+        ClusterUnreadable: A kind cannot be listed.
+        CloudError: The cloud cannot be asked, and there is no `offline`.
+    """
+    client = await ApiClient.connect()
+    try:
+        settings = await _settings(client, namespace, remark)
+        told = _NOTHING_TOLD if settings is None else await _told(client, settings)
+        buffers = watched_buffers() if settings is not None and settings.capacity_buffers else ()
+        snapshot = with_placeholders(await _snapshot(client, namespace, remark, buffers))
+    finally:
+        await client.close()
+    now = time.time()
+    try:
+        if settings is None:
+            raise CloudError(f"ConfigMap {namespace}/{SETTINGS_NAME} lacks the cluster's name")
+        async with _provider(settings, region, told) as cloud:
+            return await _situation(cloud, snapshot, policy_of(settings), now)
+    except CloudError as error:
+        if offline is None:
+            raise
+        remark(f"the cloud cannot be asked, the bundled catalogue is used: {error}")
+    catalog, problems = offline(snapshot)
+    policy = policy_of(settings) if settings is not None else Policy()
+    return Situation(snapshot, catalog, replace(policy, pool_problems=problems), now)
+
+
+_NOTHING_TOLD = ("", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A running cluster as it is, and as if something had been applied."""
+
+    before: Situation
+    after: Situation
+    looked: Looked
+    provisioners_drift: bool
+
+
+async def live_change(
+    namespace: str, region: str, remark: Callable[[str], None], applied: Callable[[Snapshot], Snapshot]
+) -> Change:
+    """Read cluster and cloud once, for the cluster as it is and for what `applied` makes of it.
+
+    Args:
+        namespace: Where the controller and its settings are.
+        region: AWS region; empty: as boto3 finds it.
+        remark: Told of what could not be had.
+        applied: The snapshot after the change.
+
+    Raises:
+        ApiUnavailable, ApiError: The API server cannot be reached, or refuses.
+        ClusterUnreadable: A kind cannot be listed.
+        CloudError: The cloud cannot be asked.
+    """
+    client = await ApiClient.connect()
+    try:
+        try:
+            settings = await _read_settings(client, namespace)
+        except SettingsError as error:
+            raise ClusterUnreadable(f"ConfigMap {namespace}/{SETTINGS_NAME}: {error}") from None
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            hint = "--namespace says where the controller is"
+            raise ClusterUnreadable(f"no ConfigMap {namespace}/{SETTINGS_NAME}; hint: {hint}") from None
+        told = await _told(client, settings)
+        seen = await _snapshot(client, namespace, remark, ())
+    finally:
+        await client.close()
+    policy, now, changed = policy_of(settings), time.time(), applied(seen)
+    async with _provider(settings, region, told) as cloud:
+        before, after = [await _situation(cloud, snapshot, policy, now) for snapshot in (seen, changed)]
+        looked = Looked(
+            await selections(cloud, seen),
+            await selections(cloud, changed),
+            {each.provider_id: each for each in await cloud.instances()},
+        )
+    return Change(before, after, looked, settings.drift_enabled)
+
+
+@contextlib.asynccontextmanager
+async def _provider(
+    settings: GlobalSettings, region: str, told: tuple[str, str]
+) -> AsyncIterator[AwsProvider]:
+    """The cloud, started, of which nothing is changed; closed at the end."""
+    log = structlog.get_logger().bind(logger="aws")
+    authority, version = told
+    given = replace(aws_settings(settings, region, "", authority), kubernetes_version=version)
+    cloud = AwsProvider(given, log=log, reads_only=True)
+    try:
+        await cloud.start()
+        yield cloud
+    finally:
+        await cloud.close()
+
+
+async def _situation(cloud: AwsProvider, snapshot: Snapshot, policy: Policy, now: float) -> Situation:
+    catalog, problems = await pool_catalogs(cloud, snapshot)
+    subnets = await pool_subnets(cloud, snapshot, catalog)
+    return Situation(snapshot, catalog, replace(policy, pool_problems=problems, subnets=subnets), now)
+
+
+def use_kubeconfig(path: str) -> None:
+    """Which kubeconfig to use: the one given, else $KUBECONFIG, else the user's own if there is one.
+
+    Raises:
+        ClusterUnreadable: There is no such file.
+    """
+    if path and not Path(path).is_file():
+        raise ClusterUnreadable(f"--kubeconfig {path}: there is no such file")
+    usual = Path.home() / ".kube" / "config"
+    if path:
+        os.environ["KUBECONFIG"] = path
+    elif not os.environ.get("KUBECONFIG") and usual.exists():
+        os.environ["KUBECONFIG"] = str(usual)
+
+
+async def _snapshot(
+    client: ApiClient, namespace: str, remark: Callable[[str], None], more: tuple[Watched, ...]
+) -> Snapshot:
+    cluster = Cluster()
+
+    def invalid(manifest: dict[str, Any], error: Exception) -> None:
+        remark(f"{manifest.get('kind')}/{manifest['metadata']['name']} cannot be used: {error}")
+
+    kinds = (*watched_kinds(invalid), *more, watched_guard(namespace, GUARD_NAME))
+    watches = asyncio.create_task(cluster.run(client, kinds))
+    listed = asyncio.ensure_future(cluster.synced())
+    try:
+        for patience in (_GRACE, PATIENCE - _GRACE):
+            await asyncio.wait({watches, listed}, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+            if listed.done():
+                return cluster.snapshot
+            if cluster.problems():
+                raise ClusterUnreadable(_in_short(cluster.problems()))
+        raise ClusterUnreadable(f"not every kind was listed within {PATIENCE:.0f} s")
+    finally:
+        for task in (watches, listed):
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+
+def _in_short(problems: Sequence[str]) -> str:
+    """Every watch fails of the same cause as a rule: the first one is told."""
+    others = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    hint = "look at the kubeconfig's context, and at the way from here to its API server"
+    return f"{problems[0]}{others}; hint: {hint}"
+
+
+async def _settings(
+    client: ApiClient, namespace: str, remark: Callable[[str], None]
+) -> GlobalSettings | None:
+    try:
+        return await _read_settings(client, namespace)
+    except (ApiError, ApiUnavailable, SettingsError) as error:
+        remark(f"settings not known: {error}")
+        return None
+
+
+async def _told(client: ApiClient, settings: GlobalSettings) -> tuple[str, str]:
+    """What the cluster itself tells where EKS is not asked: certificate authority and version."""
+    if settings.eks_control_plane:
+        return _NOTHING_TOLD
+    return client.certificate_authority, await server_version(client)
+
+
+async def _read_settings(client: ApiClient, namespace: str) -> GlobalSettings:
+    document = await client.get(f"/api/v1/namespaces/{namespace}/configmaps/{SETTINGS_NAME}")
+    return GlobalSettings.from_config_map(document.get("data") or {}, Given(dict(os.environ), {}))

@@ -1,0 +1,91 @@
+"""The files that a user names: folders, stdin, Lists, the encodings of editors and shells.
+
+What cannot be read is told, all of it, and keeps nothing else from being read.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from nodeless.cli.bounded_files import STDIN, UnreadableFileError, read_text
+from nodeless.cli.manifests.documents import Document
+from nodeless.cli.manifests.yaml_files import problem_of, read_nodes
+
+_ENDINGS = (".yaml", ".yml", ".json")
+_HELM = "hint: this is a Helm template; check what `helm template` prints"
+
+
+@dataclass(slots=True)
+class Reading:
+    """What was found.
+
+    Attributes:
+        documents: The objects in order, the items of Lists one by one.
+        problems: One line for each file that cannot be read.
+        remarks: One line for each that can, and probably is not what was meant.
+    """
+
+    documents: list[Document] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+
+
+def read_files(names: Sequence[str]) -> Reading:
+    """Read files, folders with all that is below them, and stdin (`-`)."""
+    reading = Reading()
+    for name in names:
+        for file in _files_of(name, reading):
+            try:
+                text = read_text(file)
+            except UnreadableFileError as error:
+                reading.problems.append(str(error))
+            else:
+                _read_text(file, text, reading)
+    return reading
+
+
+def _files_of(name: str, reading: Reading) -> Iterator[str]:
+    folder = Path(name)
+    if name == STDIN or not folder.is_dir():
+        yield name
+        return
+    found = sorted(each for each in folder.rglob("*") if each.suffix in _ENDINGS and each.is_file())
+    if not found:
+        reading.remarks.append(f"{name} holds no file that ends in {', '.join(_ENDINGS)}")
+    yield from map(str, found)
+
+
+def _read_text(file: str, text: str, reading: Reading) -> None:
+    template = "{{" in text
+    try:
+        found = list(read_nodes(text))
+    except yaml.YAMLError as error:
+        reading.problems.append(
+            f"{file} is not YAML: {problem_of(error)}" + (f"; {_HELM}" if template else "")
+        )
+        return
+    if not found:
+        reading.remarks.append(f"{file} holds no object")
+    if template:
+        reading.remarks.append(f"{file} holds expressions in {{{{ }}}}; {_HELM}")
+    for value, node in found:
+        if not _is_list(value):
+            reading.documents.append(Document(file, value, node))
+        elif isinstance(value["items"], list):
+            reading.documents += _items(file, value["items"], node)
+        else:
+            reading.problems.append(f"{file} cannot be read: the items of a {value['kind']} are no list")
+
+
+def _is_list(value: Any) -> bool:
+    """A List of kubectl, or one of the API server, such as ProvisionerList."""
+    return isinstance(value, dict) and str(value.get("kind")).endswith("List") and "items" in value
+
+
+def _items(file: str, items: list[Any], node: yaml.Node) -> Iterator[Document]:
+    nodes = {key.value: member for key, member in node.value}["items"].value
+    for item, below in zip(items, nodes, strict=True):
+        yield Document(file, item, below)

@@ -1,0 +1,229 @@
+"""From documents to a snapshot, every fault of every file at once, with its line.
+
+Kinds that the controller watches are read by its own decoders; workloads become the pods that
+they would make. What manifests leave open (a node class, a storage class, a volume claim) is
+assumed, and said.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from nodeless.api.errors import InvalidObject
+from nodeless.api.validation import kind_of, subject_of, validate
+from nodeless.cli.manifests.documents import BadManifests, Document
+from nodeless.cli.manifests.workloads import KINDS, Unusable, daemon_set_of, pod_of, pods_of
+from nodeless.kube import Watched, watched_kinds
+from nodeless.kube.buffers import watched_buffers
+from nodeless.model import events
+from nodeless.model.pods import Pod
+from nodeless.model.pools import EC2_NODE_CLASS, NodeClass
+from nodeless.model.snapshot import Snapshot
+from nodeless.model.volumes import WAIT_FOR_FIRST_CONSUMER, StorageClass, VolumeClaim
+from nodeless.model.workloads import Workload, workload_of
+from nodeless.state import apply
+
+_EBS = "ebs.csi.aws.com"
+_NOTHING = Snapshot()
+_NAMESPACED = {"persistentvolumeclaims", *(watched.name for watched in watched_buffers())}
+_GROUPS = ("karpenter.sh", "karpenter.k8s.aws")
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What files hold."""
+
+    snapshot: Snapshot
+    passed_over: Mapping[str, int] = field(default_factory=dict)
+    """Objects that play no part, by kind."""
+    assumed: tuple[str, ...] = ()
+    """What was not in the files and is taken to exist."""
+
+
+def given_by(documents: Iterable[Document], base: Snapshot = _NOTHING) -> Given:
+    """The snapshot of all documents together, on top of another. Raises BadManifests with every fault.
+
+    An object takes the place of one of its name; of a workload, the pods that are not there yet come to be.
+    """
+    return _Reader().read(list(documents), base)
+
+
+class _Reader:
+    def __init__(self) -> None:
+        self._faults: list[str] = []
+        kinds = (*watched_kinds(_invalid), *watched_buffers())
+        self._watched = {watched.path: watched for watched in kinds}
+        self._passed_over: dict[str, int] = {}
+
+    def read(self, documents: list[Document], snapshot: Snapshot) -> Given:
+        made: list[Pod] = []
+        seen: dict[str, str] = {}
+        for document in documents:
+            self._once(document, seen)
+            for event in self._events(document):
+                if isinstance(event, events.PodSeen) and _is_workload(document.value):
+                    made.append(event.pod)
+                else:
+                    snapshot = apply(snapshot, event)
+        if self._faults:
+            raise BadManifests(self._faults)
+        for pod in _missing(snapshot, made):
+            snapshot = apply(snapshot, events.PodSeen(pod))
+        snapshot, assumed = _assume(snapshot)
+        return Given(snapshot, dict(sorted(self._passed_over.items())), assumed)
+
+    def _once(self, document: Document, seen: dict[str, str]) -> None:
+        metadata = document.value.get("metadata") if isinstance(document.value, Mapping) else None
+        name = metadata.get("name") if isinstance(metadata, Mapping) else None
+        if not name or not isinstance(metadata, Mapping):
+            return
+        subject = f"{document.value.get('kind')} {metadata.get('namespace', 'default')}/{name}"
+        if subject in seen:
+            hint = f"it is at {seen[subject]} already; hint: give each object once"
+            self._faults.append(f"{document.at('metadata.name')}: {subject}: {hint}")
+        seen.setdefault(subject, document.at())
+
+    def _events(self, document: Document) -> Iterator[events.Event]:
+        manifest = document.value
+        if not isinstance(manifest, Mapping) or not manifest.get("kind"):
+            self._faults.append(
+                f"{document.at()}: no Kubernetes object; hint: it has neither kind nor members"
+            )
+            return
+        faults = self._own_faults(document)
+        if faults:
+            self._faults.extend(faults)
+            return
+        try:
+            yield from self._read(dict(manifest))
+        except Unusable as error:
+            self._faults.append(f"{document.at(error.path)}: {subject_of(manifest)}: {error}")
+        except InvalidObject as error:
+            self._faults += [f"{document.at(each.path)}: {error.subject}: {each}" for each in error.errors]
+        except (msgspec.ValidationError, ValueError) as error:
+            _, _, where = str(error).partition(" - at `")
+            self._faults.append(f"{document.at(where.rstrip('`'))}: {subject_of(manifest)}: {error}")
+
+    def _own_faults(self, document: Document) -> list[str]:
+        """Faults of our kinds, as the webhook tells them."""
+        manifest = document.value
+        group = str(manifest.get("apiVersion") or "").partition("/")[0]
+        if kind_of(manifest) is None and group not in _GROUPS:
+            return []
+        return [
+            f"{document.at(fault.path)}: {subject_of(manifest)}: {fault}"
+            for fault in validate(manifest)
+            if not fault.warning
+        ]
+
+    def _read(self, manifest: dict[str, Any]) -> Iterator[events.Event]:
+        kind, api_version = str(manifest["kind"]), str(manifest.get("apiVersion") or "v1")
+        if kind == "Pod":
+            yield events.PodSeen(pod_of(manifest))
+        elif kind == "DaemonSet":
+            yield events.DaemonSetSeen(daemon_set_of(manifest))
+        elif kind in KINDS:
+            yield from (events.PodSeen(pod) for pod in pods_of(manifest))
+            if source := self._watched.get(_path(api_version, kind)):
+                yield from _decoded(source, manifest)
+        elif watched := self._watched.get(_path(api_version, kind)):
+            yield from _decoded(watched, manifest)
+        else:
+            self._passed_over[kind] = self._passed_over.get(kind, 0) + 1
+
+
+def _invalid(_manifest: dict[str, Any], error: Exception) -> None:
+    if isinstance(error, InvalidObject):
+        raise error
+
+
+def _decoded(watched: Watched, manifest: dict[str, Any]) -> tuple[events.Event, ...]:
+    if watched.name in _NAMESPACED:
+        metadata = manifest.get("metadata") or {}
+        manifest = {**manifest, "metadata": {"namespace": "default", **metadata}}
+    _, seen = watched.decode(msgspec.json.encode(manifest))
+    return seen
+
+
+def _is_workload(manifest: Any) -> bool:
+    return manifest.get("kind") in KINDS
+
+
+def _path(api_version: str, kind: str) -> str:
+    plural = kind.lower() + ("es" if kind.endswith("s") else "s")
+    root = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
+    return f"{root}/{plural}"
+
+
+def _missing(snapshot: Snapshot, made: list[Pod]) -> Iterator[Pod]:
+    """The pods of workloads that are not among the pods given: a dump of a cluster has both."""
+    there: dict[Workload, int] = {}
+    for pod in snapshot.pods.values():
+        if not pod.terminal:
+            workload = workload_of(pod)
+            there[workload] = there.get(workload, 0) + 1
+            for owner in pod.owners:
+                own = Workload(pod.namespace, owner.kind, owner.name)
+                if own != workload:
+                    there[own] = there.get(own, 0) + 1
+    for pod in made:
+        workload = workload_of(pod)
+        if there.get(workload, 0) > 0:
+            there[workload] -= 1
+        else:
+            yield pod
+
+
+def _assume(snapshot: Snapshot) -> tuple[Snapshot, tuple[str, ...]]:
+    """The snapshot with what it refers to, and lines that say what was added."""
+    said: list[str] = []
+    for key, pool in sorted(snapshot.pools.items()):
+        if not pool.invalid and str(pool.node_class) not in snapshot.node_classes:
+            family = "AL2023" if pool.node_class.kind == EC2_NODE_CLASS else "AL2"
+            node_class = NodeClass(pool.node_class, ami_family=family)
+            snapshot = apply(snapshot, events.NodeClassSeen(node_class))
+            said.append(f"{pool.node_class} of {key} is not in the files: taken as a plain one of {family}")
+    snapshot, more = _assume_volumes(snapshot)
+    return snapshot, (*said, *_assume_namespaces(snapshot), *more)
+
+
+def _assume_namespaces(snapshot: Snapshot) -> Iterator[str]:
+    """Where affinity terms choose namespaces by labels: those of which nothing is known bear none."""
+    shapes = {pod.shape for pod in snapshot.pods.values()}
+    chosen = any(
+        term.namespace_selector is not None and any(term.namespace_selector.label_keys())
+        for shape in shapes
+        for term in (*shape.affinity, *shape.anti_affinity)
+    )
+    missing = {pod.namespace for pod in snapshot.pods.values()} - set(snapshot.namespaces)
+    for name in sorted(missing) if chosen else ():
+        yield f"namespace {name} is not in the files: taken as one without labels"
+
+
+def _assume_volumes(snapshot: Snapshot) -> tuple[Snapshot, tuple[str, ...]]:
+    said = []
+    wanted: set[str | None] = set()
+    for pod in snapshot.pods.values():
+        for name in pod.shape.claims:
+            key = f"{pod.namespace}/{name}"
+            if key not in snapshot.volume_claims:
+                claim = VolumeClaim(namespace=pod.namespace, name=name)
+                snapshot = apply(snapshot, events.VolumeClaimSeen(claim))
+                said.append(f"persistent volume claim {key} is not in the files: taken as a new one")
+        wanted.update(class_name for _, class_name in pod.shape.ephemeral_volumes)
+    wanted.update(claim.storage_class for claim in snapshot.volume_claims.values() if not claim.volume_name)
+    has_default = any(each.default for each in snapshot.storage_classes.values())
+    for class_name in sorted(wanted, key=str):
+        if class_name is None and not has_default:
+            made = StorageClass("(default)", _EBS, WAIT_FOR_FIRST_CONSUMER, default=True)
+        elif class_name and class_name not in snapshot.storage_classes:
+            made = StorageClass(class_name, _EBS, WAIT_FOR_FIRST_CONSUMER)
+        else:
+            continue
+        snapshot = apply(snapshot, events.StorageClassSeen(made))
+        said.append(
+            f"storage class {made.name} is not in the files: taken as EBS volumes made in the pod's zone"
+        )
+    return snapshot, tuple(sorted(said))

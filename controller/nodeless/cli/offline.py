@@ -1,0 +1,202 @@
+"""`nodeless validate` and `nodeless convert`: the controller's own rules on files, without a cluster.
+
+Data goes to stdout, remarks to stderr. Exit code 0: all is well; 1: something is invalid, or
+could not be converted; 2: a file cannot be read, or there is no object in any. What can be read is
+looked at in each case.
+"""
+
+import contextlib
+import json
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any
+
+import typer
+import yaml
+
+from nodeless.api.conversion import Conversion, convert_to_v1
+from nodeless.api.conversion_back import convert_to_v1alpha5
+from nodeless.api.conversion_classes import ClassContext
+from nodeless.api.errors import FieldError, InvalidObject
+from nodeless.api.kinds import AWS_NODE_TEMPLATE, EC2_NODE_CLASS, NODE_POOL, PROVISIONER
+from nodeless.api.reading import read_pool
+from nodeless.api.validation import kind_of, subject_of, validate
+from nodeless.api.validation_context import Surroundings, advice_around
+from nodeless.cli.manifests.documents import Document
+from nodeless.cli.manifests.files import Reading, read_files
+from nodeless.cloudprovider.aws.bundled_types import bundled_types
+
+offline = typer.Typer()
+_OLD, _NEW = (PROVISIONER, AWS_NODE_TEMPLATE), (NODE_POOL, EC2_NODE_CLASS)
+
+Files = Annotated[
+    list[str], typer.Argument(metavar="FILE...", help="YAML or JSON files, or folders of them; - is stdin")
+]
+Output = Annotated[str, typer.Option("--output", "-o", help="text or json")]
+
+
+@offline.command(name="validate", rich_help_panel="Manifests")
+def validate_files(files: Files, output: Output = "text") -> None:
+    """Check manifests as the webhook and the API server do; exit 1 when one is invalid."""
+    _require(output in ("text", "json"), f"--output {output!r} is not known; hint: text or json")
+    results: list[dict[str, Any]] = []
+    reading = _read(files)
+    around = _surroundings([document.value for document in reading.documents])
+    for document in reading.documents:
+        manifest = document.value
+        entry: dict[str, Any] = {
+            "file": document.file,
+            "line": _line(document),
+            "object": subject_of(manifest),
+        }
+        if kind_of(manifest) is None and not _is_ours(manifest):
+            results.append(entry | {"result": "skipped", "faults": []})
+            continue
+        faults = validate(manifest)
+        invalid = any(not fault.warning for fault in faults)
+        told = faults if invalid else advice_around(manifest, around)
+        told = [*told, *_repeated(document, reading)]
+        result = "invalid" if invalid else "valid"
+        results.append(entry | {"result": result, "faults": [_fault(fault, document) for fault in told]})
+    if output == "json":
+        typer.echo(json.dumps(results, indent=2, ensure_ascii=False))
+    else:
+        for entry in results:
+            _print_result(entry)
+    _end(reading, any(entry["result"] == "invalid" for entry in results))
+
+
+@offline.command(name="convert", rich_help_panel="Manifests")
+def convert_files(
+    files: Files,
+    to: Annotated[str, typer.Option("--to", help="v1 or v1alpha5")] = "v1",
+    output: Annotated[str, typer.Option("--output", "-o", help="yaml or json")] = "yaml",
+    default_instance_profile: Annotated[
+        str, typer.Option(help="Setting aws.defaultInstanceProfile, which v1 does not have")
+    ] = "",
+) -> None:
+    """Convert pools and node classes between v1alpha5 and v1; exit 1 when something cannot be said."""
+    _require(to in ("v1", "v1alpha5"), f"--to {to!r} is not known; hint: v1 or v1alpha5")
+    _require(output in ("yaml", "json"), f"--output {output!r} is not known; hint: yaml or json")
+    sources = _OLD if to == "v1" else _NEW
+    given: list[Any] = []
+    failed = False
+    reading = _read(files)
+    for file, manifest in ((document.file, document.value) for document in reading.documents):
+        if kind_of(manifest) is None and _is_ours(manifest):
+            (fault,) = validate(manifest)
+            _remark(f"{file}: {subject_of(manifest)}: not converted: {fault}")
+            failed = True
+            continue
+        if not any(kind.describes(manifest) for kind in sources):
+            _remark(f"{file}: {subject_of(manifest)} skipped: it does not convert to {to}")
+            continue
+        faults = [fault for fault in validate(manifest) if not fault.warning]
+        for fault in faults:
+            _remark(f"{file}: {subject_of(manifest)}: {fault}")
+        failed = failed or bool(faults)
+        given += [] if faults else [manifest]
+    context = ClassContext(default_instance_profile)
+    result: Conversion = convert_to_v1(given, context) if to == "v1" else convert_to_v1alpha5(given)
+    if output == "json":
+        typer.echo(json.dumps(result.manifests, indent=2, ensure_ascii=False))
+    elif result.manifests:
+        typer.echo(yaml.safe_dump_all(result.manifests, sort_keys=False, allow_unicode=True), nl=False)
+    for subject, note in result.notes:
+        _remark(f"{subject}: note: {note}")
+    for subject, loss in result.losses:
+        _remark(f"{subject}: not converted: {loss}")
+    _end(reading, failed or bool(result.losses))
+
+
+def _repeated(document: Document, reading: Reading) -> Iterator[FieldError]:
+    """A warning for the later of two objects of one name."""
+    kind = kind_of(document.value)
+    metadata = document.value.get("metadata") if kind is not None else None
+    name = metadata.get("name") if isinstance(metadata, dict) else None
+    subject = subject_of(document.value)
+    alike = (each for each in reading.documents if kind_of(each.value) is kind)
+    first = next(each for each in alike if subject_of(each.value) == subject)
+    if kind is not None and name and first is not document:
+        fault = f"is the name of the {kind.kind} at {first.at()}, too"
+        hint = "applied in turn, this one replaces it"
+        yield FieldError("metadata.name", name, fault, hint, warning=True)
+
+
+def _surroundings(manifests: list[Any]) -> Surroundings:
+    """The pools of the files are each other's neighbours, as they would be in a cluster."""
+    pools = {}
+    for manifest in manifests:
+        if PROVISIONER.describes(manifest) or NODE_POOL.describes(manifest):
+            with contextlib.suppress(InvalidObject):
+                pool, _ = read_pool(manifest)
+                pools[pool.key] = pool
+    return Surroundings(bundled_types(), pools)
+
+
+def documents(files: Sequence[str]) -> Iterator[tuple[str, Any]]:
+    """File and manifest of every object; ends the command when a file cannot be read."""
+    reading = read_files(files)
+    _require(not reading.problems, "; ".join(reading.problems))
+    for document in reading.documents:
+        yield document.file, document.value
+
+
+def _read(files: Sequence[str]) -> Reading:
+    reading = read_files(files)
+    for problem in reading.problems:
+        _remark(f"nodeless: {problem}")
+    for remark in reading.remarks:
+        _remark(f"nodeless: note: {remark}")
+    return reading
+
+
+def _end(reading: Reading, failed: bool) -> None:
+    """The exit code: what cannot be read weighs most, for nothing is known of it."""
+    if not reading.documents and not reading.problems:
+        _remark("nodeless: there is no object to look at")
+    if reading.problems or not reading.documents:
+        raise typer.Exit(2)
+    if failed:
+        raise typer.Exit(1)
+
+
+def _line(document: Document, path: str = "") -> int:
+    return int(document.at(path).rpartition(":")[2])
+
+
+def _is_ours(manifest: Any) -> bool:
+    """Whether a manifest is of one of our groups, or of no group at all: then its kind is a fault of it."""
+    if not isinstance(manifest, dict):
+        return True
+    version = manifest.get("apiVersion") or ""
+    if not isinstance(version, str) or not isinstance(manifest.get("kind"), str):
+        return True
+    return version.partition("/")[0] in ("", PROVISIONER.group, AWS_NODE_TEMPLATE.group)
+
+
+def _fault(fault: FieldError, document: Document) -> dict[str, Any]:
+    severity = "warning" if fault.warning else "error"
+    return {
+        "path": fault.path,
+        "line": _line(document, fault.path),
+        "severity": severity,
+        "message": fault.message,
+        "hint": fault.hint,
+        "text": str(fault),
+    }
+
+
+def _print_result(entry: dict[str, Any]) -> None:
+    typer.echo(f"{entry['file']}: {entry['object']}: {entry['result']}")
+    for fault in entry["faults"]:
+        typer.echo(f"  line {fault['line']}: {fault['text']}")
+
+
+def _remark(text: str) -> None:
+    typer.echo(text, err=True)
+
+
+def _require(holds: bool, message: str) -> None:
+    if not holds:
+        _remark(f"nodeless: {message}")
+        raise typer.Exit(2)

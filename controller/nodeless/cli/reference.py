@@ -1,0 +1,165 @@
+"""The pages of docs/ that are made from tables: settings, metrics, events.
+
+`nodeless reference docs` writes them; a test keeps them equal to the tables.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from nodeless.operator.config_sources import flag_of
+
+_MADE = "<!-- Made by `nodeless reference docs` from the tables in the code: change those. -->"
+
+reference = typer.Typer()
+
+
+@reference.command(name="reference", rich_help_panel="For those who change nodeless")
+def write(directory: Annotated[Path, typer.Argument(help="Folder of the pages")] = Path("docs")) -> None:
+    """Write the reference pages of settings, metrics and events, generated from their tables."""
+    for name, text in pages().items():
+        (directory / name).write_text(text)
+        typer.echo(directory / name)
+
+
+def pages() -> dict[str, str]:
+    """The pages by file name."""
+    return {"settings.md": _settings(), "metrics.md": _metrics(), "events.md": _events()}
+
+
+def _settings() -> str:
+    from nodeless.operator.process_settings import PROCESS_SETTINGS  # noqa: PLC0415
+    from nodeless.operator.settings import SETTINGS, SETTINGS_NAME  # noqa: PLC0415
+
+    cluster = (
+        (
+            f"`{each.key}`",
+            f"`FEATURE_GATES={each.gate}=true`" if each.gate else _code(each.variable),
+            _code(each.default) or ("required" if each.required else "empty"),
+            "at once" if each.live else "after a restart",
+            each.meaning,
+        )
+        for each in SETTINGS.values()
+    )
+    process = (
+        (
+            _code(each.variable),
+            f"`{flag_of(each.variable)}`" if each.flag else "",
+            _code(each.default) or ("required" if each.required else "empty"),
+            each.meaning
+            + (f" (`{each.inverse}` says the opposite)" if each.inverse else "")
+            + (f" (else `{each.fallback}`)" if each.fallback else ""),
+        )
+        for each in PROCESS_SETTINGS.values()
+    )
+    return _page(
+        "Settings",
+        f"""What is given closest to the process counts: a flag, then a variable, then the ConfigMap `{SETTINGS_NAME}`
+in the controller's namespace, then the default. A variable's flag has the same words (`BATCH_MAX_DURATION`,
+`--batch-max-duration`). With `CLUSTER_NAME` given, no ConfigMap is needed.
+
+The ConfigMap is watched. A value that cannot be used leaves the last good one in force, at the start the default,
+until it is corrected; where there is no default, the process waits for that. The log names ConfigMap, key, value
+and what to write; an event `InvalidSetting` on the ConfigMap and the metric `nodeless_settings_invalid` say so,
+too. A flag or variable that cannot be used keeps the process from starting, with one line.""",
+        "## The ConfigMap",
+        _table(("Key", "Variable of v1", "Default", "Takes effect", "Meaning"), cluster),
+        "## The process",
+        _table(("Variable", "Flag", "Default", "Meaning"), process),
+        "## Logging",
+        """ConfigMap `config-logging` (it is optional) is watched; where the API server refuses access to it, the defaults
+apply and the log says so. `loglevel.controller` and `loglevel.webhook`
+go before the `level` in `zap-logger-config`, of which `level`, `encoding` (`console`, `json`), `sampling`, `disableCaller`,
+`outputPaths`, `errorOutputPaths` and `encoderConfig` (`timeKey`, `levelKey`, `nameKey`, `callerKey`, `messageKey`,
+`stacktraceKey`, `timeEncoder`, `levelEncoder`) have an effect. Levels: debug, info, warn, error, dpanic, panic, fatal.
+Lines have `pod` when `POD_NAME` is set.""",
+    )
+
+
+def _metrics() -> str:
+    from nodeless.operator.cluster_metrics import FAMILIES  # noqa: PLC0415
+    from nodeless.operator.metric_types import counters  # noqa: PLC0415
+    from nodeless.operator.metrics import Metrics  # noqa: PLC0415
+    from nodeless.operator.offering_metrics import OFFERING_FAMILIES  # noqa: PLC0415
+    from nodeless.operator.v1_metrics import MIRRORS  # noqa: PLC0415
+
+    # Collectors do not tell their names by public attributes.
+    registry = Metrics().registry
+    collectors: Iterable[Any] = registry._collector_to_names
+    grow = counters(registry)
+    rows = sorted(
+        (
+            f"`{each._name}`",
+            "counter" if each._name in grow else each._type,
+            _listed(each._labelnames),
+            each._documentation,
+        )
+        for each in collectors
+        if hasattr(each, "_labelnames")
+    )
+    cluster = ((f"`{name}`", "gauge", _listed(labels), text) for name, (text, labels) in FAMILIES.items())
+    offerings = (
+        (f"`{name}`", "gauge", _listed(labels), text) for name, (text, labels) in OFFERING_FAMILIES.items()
+    )
+    mirrors = ((f"`{each.name}`", each.type, _listed(each.labels), f"`{each.of}`") for each in MIRRORS)
+    return _page(
+        "Metrics",
+        """On port 8080, `/metrics`, in Prometheus' text format. Durations are in seconds, processor time in cores, all
+else in base units; `resource_type` is the resource's name in lower case with `_` for `-`. Beside these, the
+process' own (`process_*`, `python_*`).""",
+        "## The controller",
+        _table(("Name", "Type", "Labels", "Meaning"), rows),
+        "## Nodes and pods",
+        """Made from the cluster's state at each scrape, so that series of what is gone disappear. `N/A` is the value of a
+label that a node does not have.""",
+        _table(("Name", "Type", "Labels", "Meaning"), cluster),
+        "## Instance types",
+        "What the pools allow, looked at once a minute; the leader has them.",
+        _table(("Name", "Type", "Labels", "Meaning"), offerings),
+        "## Names of Karpenter v1",
+        "The same figures for dashboards of that generation.",
+        _table(("Name", "Type", "Labels", "As"), mirrors),
+    )
+
+
+def _events() -> str:
+    from nodeless.operator.event_reasons import EVENT_RULES  # noqa: PLC0415
+
+    rows = (
+        (
+            f"`{rule.reason}`",
+            rule.type,
+            _listed(rule.kinds, code=False),
+            f"once in {rule.silent_seconds / 60:.0f} min"
+            + ("" if rule.by_message else " for an object")
+            + (f", {rule.per_second:.0f}/s, {rule.burst} at once" if rule.per_second else ""),
+            rule.meaning,
+        )
+        for rule in EVENT_RULES
+    )
+    return _page(
+        "Events",
+        """What `kubectl describe` and `kubectl get events` show. Component `karpenter`; events of objects without a
+namespace are in `default`. What is queued when the process ends is written for up to three seconds.""",
+        _table(("Reason", "Type", "On", "Deduplicated", "Meaning"), rows),
+    )
+
+
+def _page(title: str, *parts: str) -> str:
+    return "\n\n".join((f"# {title}", _MADE, *parts)) + "\n"
+
+
+def _table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [head, tuple("---" for _ in head), *rows]
+    cells = ([cell.replace("|", "\\|") for cell in line] for line in lines)
+    return "\n".join(f"| {' | '.join(line)} |" for line in cells)
+
+
+def _code(text: str) -> str:
+    return f"`{text}`" if text else ""
+
+
+def _listed(names: Iterable[str], *, code: bool = True) -> str:
+    return ", ".join(_code(name) if code else name for name in names)

@@ -1,0 +1,212 @@
+"""Catalogues by pool: the types that the pool allows and that have an image, sold-out offerings marked.
+
+The same tuple is given out until something changes, so that what others compute from it
+can be kept too.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from nodeless.cloudprovider import NodeClassUnresolved
+from nodeless.cloudprovider.aws.caching import Clock
+from nodeless.cloudprovider.aws.instance_type_builder import with_reservations, without
+from nodeless.cloudprovider.aws.instance_type_math import MIB, capacity, overhead
+from nodeless.cloudprovider.aws.instance_types import InstanceTypes
+from nodeless.cloudprovider.aws.node_shape import NodeShape, shape_of
+from nodeless.cloudprovider.aws.pricing import Pricing
+from nodeless.cloudprovider.aws.selectors import IMAGES_NOT_FOUND
+from nodeless.cloudprovider.aws.settings import AwsSettings
+from nodeless.launch.images import bootable, image_for
+from nodeless.launch.placement import partition_of
+from nodeless.launch.resolved import Image, ResolvedNodeClass
+from nodeless.launch.unavailable import OfferingKey, Unavailable, all_of_zone
+from nodeless.model.instance_types import InstanceType
+from nodeless.model.labels import ARCH, CAPACITY_TYPE, INSTANCE_TENANCY, RESERVED, SPOT, TENANCIES
+from nodeless.model.memory_observations import Measured
+from nodeless.model.placement import CapacityReservation
+from nodeless.model.pools import NodeClass, Pool, kubelet_of
+from nodeless.model.requirements import Requirements
+from nodeless.model.resources import EPHEMERAL_STORAGE
+
+_KEPT = 64
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    everything: tuple[InstanceType, ...]
+    requirements: Requirements
+    images: tuple[Image, ...]
+    reservations: tuple[CapacityReservation, ...]
+    measured: Measured
+    chosen: tuple[InstanceType, ...]
+    unavailable: frozenset[OfferingKey]
+    result: tuple[InstanceType, ...]
+
+
+class Catalogs:
+    """Builds each pool's catalogue and keeps the last one."""
+
+    def __init__(self, settings: AwsSettings, types: InstanceTypes, pricing: Pricing, clock: Clock) -> None:
+        self.settings = settings
+        self._types = types
+        self._pricing = pricing
+        self._clock = clock
+        self._entries: dict[str, _Entry] = {}
+        self.unavailable = Unavailable()
+        #: What could not be had in a placement group (or its partition), which says nothing of elsewhere.
+        self._in_groups: dict[str, Unavailable] = {}
+        self.measured = Measured()
+
+    def mark(self, offerings: tuple[OfferingKey, ...]) -> None:
+        """Remember offerings as sold out."""
+        if offerings:
+            self.unavailable = self.unavailable.mark(offerings, self._clock())
+
+    def mark_sold_out(
+        self, pool: Pool, resolved: ResolvedNodeClass, offerings: tuple[OfferingKey, ...]
+    ) -> None:
+        """Remember what a launch for a pool found sold out, where it found it so."""
+        group = _group(pool, resolved)
+        if not group:
+            self.mark(offerings)
+        elif offerings:
+            known = self._in_groups.get(group, Unavailable())
+            self._in_groups[group] = known.mark(offerings, self._clock())
+
+    def _sold_out(self, pool: Pool, resolved: ResolvedNodeClass) -> frozenset[OfferingKey]:
+        """What nodes of the pool cannot be bought as for now."""
+        now = self._clock()
+        in_group = self._in_groups.get(_group(pool, resolved), Unavailable()).at(now)
+        return self.unavailable.at(now) | in_group | set(map(all_of_zone, resolved.shifted_zones))
+
+    async def get(
+        self, pool: Pool, node_class: NodeClass, resolved: ResolvedNodeClass
+    ) -> tuple[InstanceType, ...]:
+        """The types that the pool may use, sorted by name."""
+        shape = self._shape(pool, node_class, resolved)
+        allowed = pool.requirements.get(CAPACITY_TYPE)
+        prices, _ = await asyncio.gather(
+            self._pricing.current(spot=allowed is None or allowed.allows(SPOT)), self._types.known()
+        )
+        everything = await self._types.catalogue(shape, resolved.open_zones, prices)
+        reservations = _usable(pool, resolved)
+        sold_out = self._sold_out(pool, resolved)
+        entry = self._entries.get(pool.key)
+        if entry is None or not self._same(entry, everything, pool.requirements, resolved, reservations):
+            sold = with_reservations(everything, reservations) if reservations else everything
+            chosen = _allowed(sold, pool.requirements)
+            if node_class.launch_template is None:
+                chosen = _bootable(pool, node_class, chosen, resolved.images)
+                chosen = tuple(self._as_measured(each, shape, resolved.images) for each in chosen)
+            entry = self._keep(pool, (everything, resolved.images, reservations), chosen, sold_out)
+        elif entry.unavailable != sold_out:
+            made_of = (everything, resolved.images, reservations)
+            entry = self._keep(pool, made_of, entry.chosen, sold_out)
+        return entry.result
+
+    def _same(
+        self,
+        entry: _Entry,
+        everything: tuple[InstanceType, ...],
+        requirements: Requirements,
+        resolved: ResolvedNodeClass,
+        reservations: tuple[CapacityReservation, ...],
+    ) -> bool:
+        return (
+            entry.everything is everything
+            and entry.requirements == requirements
+            and entry.images == resolved.images
+            and entry.reservations == reservations
+            and entry.measured is self.measured
+        )
+
+    def _as_measured(
+        self, instance_type: InstanceType, shape: NodeShape, images: tuple[Image, ...]
+    ) -> InstanceType:
+        """The type with the memory and the disk that a node of its kind had, if one was seen."""
+        image = image_for(instance_type, images)
+        if image is None:
+            return instance_type
+        memory = self.measured.memory(instance_type.name, image.id)
+        planned = instance_type.capacity.get(EPHEMERAL_STORAGE, 0)
+        disk = self.measured.ephemeral_storage(image.id, planned)
+        facts = self._types.facts(instance_type.name) if memory is not None or disk != planned else None
+        if facts is None:
+            return instance_type
+        # No node has more than its type: such a sight is no measurement.
+        seen = None if memory is None else min(memory, facts.memory_mib * MIB)
+        return replace(
+            instance_type,
+            capacity=capacity(facts, shape, seen, disk),
+            overhead=overhead(facts, shape, seen, disk),
+        )
+
+    def _shape(self, pool: Pool, node_class: NodeClass, resolved: ResolvedNodeClass) -> NodeShape:
+        return shape_of(
+            node_class,
+            kubelet_of(pool, node_class),
+            vm_memory_overhead_percent=self.settings.vm_memory_overhead_percent,
+            eni_limited_pod_density=self.settings.eni_limited_pod_density,
+            pod_eni=self.settings.pod_eni,
+            reserved_interfaces=self.settings.reserved_interfaces,
+            prefix_delegation=self.settings.prefix_delegation,
+            placement_group=resolved.placement_group,
+        )
+
+    def _keep(
+        self,
+        pool: Pool,
+        made_of: tuple[tuple[InstanceType, ...], tuple[Image, ...], tuple[CapacityReservation, ...]],
+        chosen: tuple[InstanceType, ...],
+        sold_out: frozenset[OfferingKey],
+    ) -> _Entry:
+        if len(self._entries) >= _KEPT:
+            self._entries.pop(next(iter(self._entries)))
+        result = without(chosen, sold_out) if sold_out else chosen
+        everything, images, reservations = made_of
+        entry = _Entry(
+            everything, pool.requirements, images, reservations, self.measured, chosen, sold_out, result
+        )
+        self._entries[pool.key] = entry
+        return entry
+
+
+def _group(pool: Pool, resolved: ResolvedNodeClass) -> str:
+    """The placement group of the pool's nodes, with its partition where the pool asks for one; else empty."""
+    if resolved.placement_group is None:
+        return ""
+    partition = partition_of(pool.requirements, resolved.placement_group)
+    return resolved.placement_group.id + (f":{partition}" if partition else "")
+
+
+def _usable(pool: Pool, resolved: ResolvedNodeClass) -> tuple[CapacityReservation, ...]:
+    """The reservations that nodes of the pool may be bought from: where its subnets are, on shared hosts."""
+    bought, tenancy = pool.requirements.get(CAPACITY_TYPE), pool.requirements.get(INSTANCE_TENANCY)
+    if bought is not None and not bought.allows(RESERVED):
+        return ()
+    if tenancy is not None and not tenancy.allows(TENANCIES[0]):
+        return ()
+    return tuple(each for each in resolved.reservations if each.zone in resolved.open_zones)
+
+
+def _bootable(
+    pool: Pool, node_class: NodeClass, types: tuple[InstanceType, ...], images: tuple[Image, ...]
+) -> tuple[InstanceType, ...]:
+    found = bootable(types, images)
+    if types and not found:
+        wanted = ", ".join(sorted({value for each in types for value in each.requirements[ARCH].values}))
+        offered = " or ".join(sorted({str(image.requirements) for image in images}))
+        raise NodeClassUnresolved(
+            node_class.reference,
+            "amiSelector" if node_class.images else "amiFamily",
+            f"no image is for the instance types of {pool.reference} ({wanted}): images are for {offered}",
+            "select an image of that architecture, or change the requirements of the pool",
+            IMAGES_NOT_FOUND,
+        )
+    return found
+
+
+def _allowed(types: tuple[InstanceType, ...], requirements: Requirements) -> tuple[InstanceType, ...]:
+    conflict: Callable[[Requirements], object] = requirements.conflict
+    return tuple(each for each in types if conflict(each.requirements) is None)

@@ -1,0 +1,188 @@
+"""Instance types and prices of one region as a file, so that plans can be made without AWS. Pure.
+
+The distribution brings one (`catalogue.json`); `nodeless catalogue` makes others. A type is one
+row, its members in the order of `members`; prices are US dollars an hour.
+"""
+
+import dataclasses
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from nodeless.api.known_types import KnownTypes
+from nodeless.cloudprovider.aws.instance_type_builder import Known, build
+from nodeless.cloudprovider.aws.instance_type_labels import type_requirements
+from nodeless.cloudprovider.aws.node_shape import NodeShape, shape_of
+from nodeless.cloudprovider.aws.price_list import Prices
+from nodeless.cloudprovider.aws.type_facts import TypeFacts
+from nodeless.model.instance_types import InstanceType
+from nodeless.model.labels import ON_DEMAND, OS, SPOT, WINDOWS_BUILD
+from nodeless.model.pools import NodeClass, Pool, kubelet_of
+from nodeless.model.requirements import IN, Requirement, Requirements
+from nodeless.model.snapshot import Snapshot
+from nodeless.state import PoolUnusable, usable
+from nodeless.state.saving import SavedFormatError, built, plain
+
+FORMAT = "nodeless/catalogue"
+VERSION = 2
+#: What spot costs where a catalogue has no spot prices, in percent of on-demand: AWS's vary by the minute.
+SPOT_PERCENT = 40.0
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogueFile:
+    """What a region sells at a date."""
+
+    date: str
+    """ISO 8601."""
+    region: str
+    facts: tuple[TypeFacts, ...]
+    zones: Mapping[str, frozenset[str]] = field(hash=False)
+    """By type, the zones that sell it."""
+    on_demand: Mapping[str, float] = field(hash=False)
+    spot: Mapping[tuple[str, str], float] = field(default_factory=dict, hash=False)
+    """By type and zone; empty: not known."""
+    spot_percent: float | None = None
+    """Set where spot prices are no more than this share of on-demand."""
+
+    @property
+    def all_zones(self) -> tuple[str, ...]:
+        return tuple(sorted({zone for zones in self.zones.values() for zone in zones}))
+
+    def with_spot_percent(self, percent: float) -> "CatalogueFile":
+        """The same with spot prices as a share of on-demand, where it has none of its own."""
+        if self.spot:
+            return self
+        spot = {
+            (name, zone): round(price * percent / 100, 6)
+            for name, price in self.on_demand.items()
+            for zone in self.zones.get(name, ())
+        }
+        return dataclasses.replace(self, spot=spot, spot_percent=percent)
+
+
+def write_catalogue(catalogue: CatalogueFile) -> str:
+    """JSON, one type a line, sorted by name."""
+    members = [member.name for member in dataclasses.fields(TypeFacts)]
+    zones = catalogue.all_zones
+    head = {
+        "format": FORMAT,
+        "version": VERSION,
+        "date": catalogue.date,
+        "region": catalogue.region,
+        "unit": "US dollars an hour, Linux",
+        "zones": zones,
+        "members": [*members, "zones", ON_DEMAND, *([SPOT] if catalogue.spot else [])],
+    }
+    rows = [_row(catalogue, facts, members, zones) for facts in catalogue.facts]
+    lines = ",\n".join(json.dumps(row, separators=(",", ":")) for row in rows)
+    return f'{json.dumps(head, indent=1)[:-2]},\n "types": [\n{lines}\n]}}\n'
+
+
+def read_catalogue(text: str) -> CatalogueFile:
+    """The catalogue of a file's text. Raises SavedFormatError."""
+    hint = "hint: make the file with `nodeless catalogue`"
+    try:
+        document = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise SavedFormatError(f"not JSON: {error}; {hint}") from None
+    if not isinstance(document, dict) or (document.get("format"), document.get("version")) != (
+        FORMAT,
+        VERSION,
+    ):
+        raise SavedFormatError(f"no catalogue of version {VERSION}; {hint}")
+    zones = built(tuple[str, ...], document.get("zones"), "zones")
+    members = built(tuple[str, ...], document.get("members"), "members")
+    rows = built(tuple[tuple[Any, ...], ...], document.get("types"), "types")
+    try:
+        return _catalogue(document, zones, [dict(zip(members, row, strict=True)) for row in rows])
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise SavedFormatError(f"a type cannot be read: {error}; {hint}") from None
+
+
+@cache
+def bundled_catalogue() -> CatalogueFile:
+    """The catalogue that comes with this distribution."""
+    return read_catalogue(files(__package__).joinpath("catalogue.json").read_text(encoding="utf-8"))
+
+
+def offline_catalogs(
+    catalogue: CatalogueFile, snapshot: Snapshot, zones: Iterable[str], *, allowed_only: bool = True
+) -> tuple[dict[str, tuple[InstanceType, ...]], dict[str, str]]:
+    """Types of each usable pool, and what is wrong with the others, as the cloud would tell.
+
+    Args:
+        catalogue: What is sold.
+        snapshot: The pools and their node classes.
+        zones: Zones of the subnets, which a file does not tell.
+        allowed_only: Leave out types that the pool's requirements do not allow.
+    """
+    known = Known(catalogue.facts, catalogue.zones)
+    prices = Prices(catalogue.on_demand, catalogue.spot or None)
+    where = frozenset(zones)
+    made: dict[NodeShape, tuple[InstanceType, ...]] = {}
+    catalogs: dict[str, tuple[InstanceType, ...]] = {}
+    problems: dict[str, str] = {}
+    for key, pool in sorted(snapshot.pools.items()):
+        try:
+            shape = _shape(*usable(snapshot, pool.reference, pool.node_class))
+        except PoolUnusable as error:
+            problems[key] = str(error)
+            continue
+        if shape not in made:
+            made[shape] = build(known, shape, where, prices, catalogue.region)
+        conflict = pool.requirements.conflict
+        catalogs[key] = (
+            tuple(each for each in made[shape] if conflict(each.requirements) is None)
+            if allowed_only
+            else made[shape]
+        )
+    return catalogs, problems
+
+
+def known_types(catalogue: CatalogueFile) -> KnownTypes:
+    """The labels of a catalogue's types, for rules and warnings; systems are those that types can run."""
+    return KnownTypes(
+        {facts.name: _labels(facts, catalogue.region) for facts in catalogue.facts},
+        f"{len(catalogue.facts)} types of {catalogue.region} are known",
+    )
+
+
+def _labels(facts: TypeFacts, region: str) -> Requirements:
+    made = type_requirements(facts, region=region, zones=(), capacity_types=facts.usage_classes, pods=0)
+    systems = ["linux", "windows"] if facts.architecture == "amd64" else ["linux"]
+    kept = [made[key] for key in made if key not in (OS, WINDOWS_BUILD)]
+    return Requirements([*kept, Requirement.of(OS, IN, systems)])
+
+
+def _shape(pool: Pool, node_class: NodeClass) -> NodeShape:
+    return shape_of(node_class, kubelet_of(pool, node_class))
+
+
+def _row(catalogue: CatalogueFile, facts: TypeFacts, members: list[str], zones: tuple[str, ...]) -> list[Any]:
+    sold = sorted(catalogue.zones.get(facts.name, ()))
+    row = [plain(getattr(facts, member)) for member in members]
+    row += [[zones.index(zone) for zone in sold], catalogue.on_demand.get(facts.name)]
+    return row + ([[catalogue.spot.get((facts.name, zone)) for zone in sold]] if catalogue.spot else [])
+
+
+def _catalogue(
+    document: Mapping[str, Any], zones: tuple[str, ...], rows: list[dict[str, Any]]
+) -> CatalogueFile:
+    sold = {row["name"]: [zones[index] for index in row["zones"]] for row in rows}
+    return CatalogueFile(
+        date=str(document["date"]),
+        region=str(document["region"]),
+        facts=tuple(built(TypeFacts, row, row["name"]) for row in rows),
+        zones={name: frozenset(where) for name, where in sold.items()},
+        on_demand={row["name"]: float(row[ON_DEMAND]) for row in rows if row[ON_DEMAND] is not None},
+        spot={
+            (row["name"], zone): float(price)
+            for row in rows
+            for zone, price in zip(sold[row["name"]], row.get(SPOT, ()), strict=False)
+            if price is not None
+        },
+    )

@@ -1,0 +1,86 @@
+"""Launches of equal claims, gathered into one fleet request.
+
+Every asker has one claim. Claims of one group that are asked for within a short window
+go to EC2 together; a claim without a group goes at once.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Container, Mapping
+from dataclasses import dataclass
+from weakref import WeakValueDictionary
+
+from nodeless.cloudprovider import CloudError
+from nodeless.cloudprovider.aws.batching import Batcher, BatchObserver
+from nodeless.cloudprovider.aws.launch_requests import Order
+from nodeless.cloudprovider.aws.launching import Launcher, Outcome
+from nodeless.launch.groups import MAX_GROUP
+from nodeless.launch.results import FleetAnswer
+from nodeless.model.nodes import Claim, Instance
+from nodeless.model.pools import NodeClass, Pool
+
+#: Seconds that a group waits for the next of its claims; it is seldom needed, as groups know their size.
+_IDLE = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One claim to launch; `first` and `claimed` as for `CloudProvider.launch`."""
+
+    claim: Claim
+    pool: Pool
+    node_class: NodeClass
+    first: bool
+    claimed: Container[str]
+
+
+MakeOrder = Callable[[tuple[Claim, ...], Pool, NodeClass], Awaitable[Order]]
+
+
+class GroupLaunches:
+    """Gathers and launches. `order` makes an order of claims; `learn` is told every answer of EC2."""
+
+    def __init__(
+        self,
+        launcher: Launcher,
+        order: MakeOrder,
+        learn: Callable[[Order, FleetAnswer], None],
+        observe: BatchObserver | None = None,
+    ) -> None:
+        self._launcher = launcher
+        self._order = order
+        self._learn = learn
+        self._batcher: Batcher[Ask, Instance] = Batcher(
+            "create_fleet",
+            self._launch,
+            CloudError("the launch was not answered"),
+            idle=_IDLE,
+            limit=MAX_GROUP,
+            observe=observe,
+        )
+        #: One launch of a group at a time: what one of them makes, the look-up of another must not take.
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    async def launch(self, ask: Ask) -> Instance:
+        """The claim's instance. Raises CloudError."""
+        group = ask.claim.launch_group
+        return await self._batcher.ask(
+            ask.claim.name, ask, bucket=group or (ask.claim.name,), enough=ask.claim.launch_group_size
+        )
+
+    async def _launch(self, asked: Mapping[str, Ask]) -> Mapping[str, Outcome]:
+        ask = next(iter(asked.values()))
+        lock = self._locks.setdefault(ask.claim.launch_group or ask.claim.name, asyncio.Lock())
+        async with lock:
+            return await self._launch_alone(asked, ask)
+
+    async def _launch_alone(self, asked: Mapping[str, Ask], ask: Ask) -> Mapping[str, Outcome]:
+        claims = tuple(each.claim for each in asked.values())
+        order = await self._order(claims, ask.pool, ask.node_class)
+        outcomes: dict[str, Outcome] = {}
+        tried = order.without([name for name, each in asked.items() if each.first])
+        if tried.claims:
+            outcomes.update(await self._launcher.living(tried, ask.claimed))
+        order = order.without(outcomes)
+        if order.claims:
+            outcomes.update(await self._launcher.launch(order, self._learn, ask.claimed))
+        return outcomes

@@ -1,0 +1,136 @@
+"""The catalogue made of facts, a shape, zones and prices.
+
+Reservations and sold-out offerings are laid over it. Pure.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from nodeless.cloudprovider.aws.instance_type_compatibility import compatible
+from nodeless.cloudprovider.aws.instance_type_labels import type_requirements
+from nodeless.cloudprovider.aws.instance_type_math import capacity, overhead, pods, volume_limits
+from nodeless.cloudprovider.aws.node_shape import NodeShape
+from nodeless.cloudprovider.aws.price_list import Prices
+from nodeless.cloudprovider.aws.type_facts import TypeFacts
+from nodeless.launch.unavailable import EVERY_SPOT, OfferingKey, all_of_zone
+from nodeless.model.instance_types import InstanceType, Offering
+from nodeless.model.labels import CAPACITY_TYPE, ON_DEMAND, RESERVED, SPOT
+from nodeless.model.placement import CapacityReservation
+from nodeless.model.requirements import IN, Requirement, Requirements
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Known:
+    """What EC2 tells: facts sorted by name, and the zones that sell each type. Hashed by identity."""
+
+    facts: tuple[TypeFacts, ...]
+    zones: Mapping[str, frozenset[str]]
+
+
+def build(
+    known: Known, shape: NodeShape, zones: frozenset[str], prices: Prices, region: str
+) -> tuple[InstanceType, ...]:
+    """The catalogue of types that the zones sell and that can be of this shape."""
+    return tuple(
+        _instance_type(facts, shape, sold, prices, region)
+        for facts in known.facts
+        if (sold := sorted(known.zones.get(facts.name, frozenset()) & zones)) and compatible(facts, shape)
+    )
+
+
+def _instance_type(
+    facts: TypeFacts, shape: NodeShape, zones: list[str], prices: Prices, region: str
+) -> InstanceType:
+    capacity_types = [each for each in (ON_DEMAND, SPOT) if each in facts.usage_classes]
+    return InstanceType(
+        name=facts.name,
+        requirements=type_requirements(
+            facts,
+            region=region,
+            zones=zones,
+            capacity_types=capacity_types,
+            pods=pods(facts, shape),
+            family=shape.family,
+            placement_group=shape.placement_group,
+            gpus_are_accelerators=shape.gpus_are_accelerators,
+        ),
+        capacity=capacity(facts, shape),
+        overhead=overhead(facts, shape),
+        offerings=tuple(
+            Offering(zone, capacity_type, price or 0.0, price is not None)
+            for zone in zones
+            for capacity_type in capacity_types
+            for price in (prices.of(facts.name, zone, capacity_type),)
+        ),
+        volume_limits=volume_limits(facts, shape),
+    )
+
+
+#: What a reserved offering costs of its on-demand price: next to nothing, in the order of what it saves.
+_RESERVED_SHARE = 1e-7
+
+
+def with_reservations(
+    instance_types: tuple[InstanceType, ...], reservations: Sequence[CapacityReservation]
+) -> tuple[InstanceType, ...]:
+    """The catalogue with an offering more for each reservation of a type, in its zone."""
+    by_type: dict[str, list[CapacityReservation]] = {}
+    for reservation in reservations:
+        by_type.setdefault(reservation.instance_type, []).append(reservation)
+    return tuple(
+        _reserve(each, by_type[each.name]) if each.name in by_type else each for each in instance_types
+    )
+
+
+def _reserve(instance_type: InstanceType, reservations: Sequence[CapacityReservation]) -> InstanceType:
+    on_demand = [each.price for each in instance_type.offerings if each.capacity_type == ON_DEMAND]
+    price = min(on_demand, default=0.0) * _RESERVED_SHARE
+    requirements = instance_type.requirements
+    sold = requirements[CAPACITY_TYPE].values | {RESERVED}
+    others = (each for key, each in requirements.items() if key != CAPACITY_TYPE)
+    return replace(
+        instance_type,
+        requirements=Requirements([*others, Requirement.of(CAPACITY_TYPE, IN, sold)]),
+        offerings=(
+            *instance_type.offerings,
+            *(
+                Offering(
+                    each.zone,
+                    RESERVED,
+                    price,
+                    each.remaining > 0,
+                    each.id,
+                    each.remaining,
+                    each.type,
+                    each.interruptible,
+                )
+                for each in reservations
+            ),
+        ),
+    )
+
+
+def without(
+    instance_types: tuple[InstanceType, ...], unavailable: frozenset[OfferingKey]
+) -> tuple[InstanceType, ...]:
+    """The catalogue with these offerings marked as not available."""
+    touched = {name for name, _, _ in unavailable}
+    every = "*" in touched
+    return tuple(
+        _mark(each, unavailable) if every or each.name in touched else each for each in instance_types
+    )
+
+
+def _mark(instance_type: InstanceType, unavailable: frozenset[OfferingKey]) -> InstanceType:
+    every_spot = EVERY_SPOT in unavailable
+    return replace(
+        instance_type,
+        offerings=tuple(
+            replace(offering, available=False)
+            if (instance_type.name, offering.zone, offering.capacity_type) in unavailable
+            or (every_spot and offering.capacity_type == SPOT)
+            or all_of_zone(offering.zone) in unavailable
+            else offering
+            for offering in instance_type.offerings
+        ),
+    )

@@ -1,0 +1,253 @@
+"""What a launch is made from, and the request that it becomes: candidates, launch templates, CreateFleet.
+
+Next: `launching`, which sends the request.
+"""
+
+import asyncio
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import structlog
+
+from nodeless.cloudprovider import InsufficientCapacity, LaunchFailed, ResolvedNodeClass
+from nodeless.cloudprovider.aws.errors import AwsCallRefused
+from nodeless.cloudprovider.aws.launch_failures import USER_DATA_TOO_LARGE, launch_failed
+from nodeless.cloudprovider.aws.launch_templates import LaunchTemplates
+from nodeless.cloudprovider.aws.settings import AwsSettings
+from nodeless.cloudprovider.aws.subnets import Subnets
+from nodeless.launch.candidates import Candidate, Candidates, candidates_for
+from nodeless.launch.fleet import (
+    client_token,
+    fleet_request,
+    overrides,
+    predicted_addresses,
+    subnet_by_zone,
+)
+from nodeless.launch.kubelet_arguments import Cluster
+from nodeless.launch.placement import placement_labels
+from nodeless.launch.tags import claim_tags, pool_tags
+from nodeless.launch.templates import LaunchTemplate, launch_template
+from nodeless.launch.user_data import (
+    MAX_BYTES,
+    NEARLY_MAX_BYTES,
+    UserDataError,
+    UserDataTooLongError,
+    decoded_size,
+)
+from nodeless.launch.variants import EFA, Variant, reserved_by, variant_of
+from nodeless.model.instance_types import InstanceType, Offering
+from nodeless.model.nodes import Claim
+from nodeless.model.pools import NodeClass, Pool
+from nodeless.model.resources import fits
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """All that a launch is made from. Its claims, at least one, are of one group and sorted by name."""
+
+    claims: tuple[Claim, ...]
+    pool: Pool
+    node_class: NodeClass
+    resolved: ResolvedNodeClass
+    instance_types: tuple[InstanceType, ...]
+    cluster: Cluster
+
+    @property
+    def claim(self) -> Claim:
+        """One for all: they differ in their names and requests alone."""
+        return self.claims[0]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(claim.name for claim in self.claims)
+
+    @property
+    def title(self) -> str:
+        """Whom an error is about."""
+        others = len(self.claims) - 1
+        return f"{self.claim.name} and {others} like it" if others else self.claim.name
+
+    @property
+    def zone_ids(self) -> dict[str, str]:
+        """Ids of the zones of its subnets, as far as EC2 tells them."""
+        return {each.zone: each.zone_id for each in self.resolved.subnets if each.zone_id}
+
+    @property
+    def group(self) -> str:
+        """The claims' group; empty for a claim that is launched by itself."""
+        return self.claim.launch_group
+
+    def without(self, names: Collection[str]) -> "Order":
+        """For the other claims; for none at all, an order that must not be launched."""
+        return replace(self, claims=tuple(claim for claim in self.claims if claim.name not in names))
+
+    def candidates(self) -> Candidates | None:
+        """What would do for each of the claims at this moment."""
+        requests = {tuple(sorted(claim.requests.items())): claim.requests for claim in self.claims[1:]}
+        roomy = (
+            each for each in self.instance_types if all(fits(r, each.allocatable) for r in requests.values())
+        )
+        return candidates_for(self.claim.requirements, self.claim.requests, roomy)
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A request to send, with what its answer is read by."""
+
+    candidates: Candidates
+    request: Mapping[str, Any]
+    tags: Mapping[str, str]
+    templates: Mapping[str, Mapping[str, Any]]
+    """What the launch templates hold, by name; nothing is known of one that is the user's own."""
+    image_ids: Mapping[str, str]
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """Labels of every instance that is made so."""
+    zone_ids: Mapping[str, str] = field(default_factory=dict)
+    """Ids of the zones, by name."""
+    addresses: Mapping[str, int] = field(default_factory=dict)
+    """How many addresses the request may take, by the id of each subnet that it names."""
+
+
+class Preparer:
+    """Makes requests of orders; the launch templates that they name exist afterwards."""
+
+    def __init__(
+        self, settings: AwsSettings, templates: LaunchTemplates, subnets: Subnets, log: Any = None
+    ) -> None:
+        self.settings = settings
+        self._templates = templates
+        self._subnets = subnets
+        self._log = log if log is not None else structlog.get_logger("aws")
+        #: The user data of node classes that was found to be nearly too long.
+        self._warned: dict[str, str | None] = {}
+
+    async def prepare_template(self, order: Order) -> None:
+        """Have the launch templates exist that the claim would use at this moment."""
+        candidates = order.candidates()
+        if candidates is not None and order.node_class.launch_template is None:
+            await self._ensure(order, candidates)
+
+    async def prepare(self, order: Order, attempt: int) -> Prepared:
+        """The request for the order; `attempt` counts the client tokens that its claims have used up.
+
+        Raises:
+            InsufficientCapacity: Nothing that would do can be had.
+            LaunchFailed: A launch template cannot be made.
+        """
+        candidates = order.candidates()
+        if candidates is None:
+            raise InsufficientCapacity(
+                order.title,
+                "no instance type that the claim allows can be had now",
+                hint="sold-out offerings are tried again after three minutes; "
+                "allow more instance types, zones or capacity types",
+            )
+        types_by_template, image_ids, templates = await self._ensure(order, candidates)
+        # Other launches may have been promised addresses since the order was made.
+        subnets = subnet_by_zone(self._subnets.current(order.resolved.subnets))
+        tags = claim_tags(self._pool_tags(order), order.claim)
+        request = fleet_request(
+            candidates,
+            {name: overrides(types, subnets) for name, types in types_by_template.items()},
+            tags,
+            token=client_token(self.settings.cluster_name, order.names, attempt),
+            count=len(order.claims),
+            context=order.node_class.context,
+        )
+        if request is None:
+            raise InsufficientCapacity(
+                order.title, "no zone with an offering has a subnet", hint="select subnets in more zones"
+            )
+        labels = placement_labels(order.claim.requirements, order.resolved.placement_group)
+        addresses = predicted_addresses(candidates.types, subnets, len(order.claims))
+        return Prepared(candidates, request, tags, templates, image_ids, labels, order.zone_ids, addresses)
+
+    def invalidate(self, prepared: Prepared) -> None:
+        """EC2 says that a launch template of the request is not there: make all of them anew."""
+        for name in prepared.templates:
+            self._templates.invalidate(name)
+
+    async def _ensure(
+        self, order: Order, candidates: Candidates
+    ) -> tuple[dict[str, list[Candidate]], dict[str, str], dict[str, Mapping[str, Any]]]:
+        """Types by launch template, each type's image, the templates' content; all exist afterwards."""
+        own = order.node_class.launch_template
+        if own is not None:
+            return {own: list(candidates.types)}, {}, {own: {}}
+        by_template: dict[str, list[Candidate]] = {}
+        templates: dict[Variant, LaunchTemplate] = {}
+        image_ids: dict[str, str] = {}
+        for candidate in candidates.types:
+            variant = variant_of(
+                candidate.instance_type,
+                order.resolved.images,
+                tell_pods=self._tells_pods(order),
+                efa=any(claim.requests.get(EFA, 0) for claim in order.claims),
+            )
+            if variant is None:
+                continue
+            image_ids[candidate.instance_type.name] = variant.image.id
+            for own_variant, part in _by_variant(candidate, variant):
+                if own_variant not in templates:
+                    templates[own_variant] = self._template(order, candidates.capacity_type, own_variant)
+                by_template.setdefault(templates[own_variant].name, []).append(part)
+        try:
+            await asyncio.gather(*(self._templates.ensure(each) for each in templates.values()))
+        except AwsCallRefused as error:
+            raise launch_failed(order.title, error.code, error.message, error.evidence) from error
+        contents = {each.name: each.request["LaunchTemplateData"] for each in templates.values()}
+        return by_template, image_ids, contents
+
+    def _tells_pods(self, order: Order) -> bool:
+        """Whether the limit of pods is other than a node computes itself."""
+        return (
+            self.settings.prefix_delegation
+            or self.settings.reserved_interfaces > 0
+            or bool(order.node_class.network_interfaces)
+        )
+
+    def _template(self, order: Order, capacity_type: str, variant: Variant) -> LaunchTemplate:
+        try:
+            template = launch_template(
+                order.claim,
+                order.pool,
+                order.node_class,
+                order.resolved,
+                variant.image,
+                capacity_type=capacity_type,
+                cluster=order.cluster,
+                tags=self._pool_tags(order),
+                eni_limited_pod_density=self.settings.eni_limited_pod_density,
+                pods=variant.pods,
+                efa=variant.efa,
+                reservation=variant.reservation,
+            )
+        except UserDataError as error:
+            too_long = isinstance(error, UserDataTooLongError)
+            reason = USER_DATA_TOO_LARGE if too_long else "UserDataInvalid"
+            raise LaunchFailed(order.title, reason, str(error)) from error
+        self._warn_of_long_user_data(order.node_class, template)
+        return template
+
+    def _warn_of_long_user_data(self, node_class: NodeClass, template: LaunchTemplate) -> None:
+        """Say once of a node class that a few labels or taints more may be too many."""
+        size = decoded_size(template.request["LaunchTemplateData"].get("UserData", ""))
+        if size < NEARLY_MAX_BYTES or self._warned.get(node_class.key) == node_class.user_data:
+            return
+        self._warned[node_class.key] = node_class.user_data
+        self._log.warning(
+            f"user data of {node_class.reference} has {size} bytes, of {MAX_BYTES} that EC2 takes; "
+            "hint: shorten spec.userData, or keep the long part elsewhere and fetch it from there"
+        )
+
+    def _pool_tags(self, order: Order) -> dict[str, str]:
+        return pool_tags(self.settings.cluster_name, order.pool, order.node_class, self.settings.tags)
+
+
+def _by_variant(candidate: Candidate, variant: Variant) -> list[tuple[Variant, Candidate]]:
+    """The candidate's offerings by the launch template that they need."""
+    parts: dict[Variant, list[Offering]] = {}
+    for offering in candidate.offerings:
+        parts.setdefault(reserved_by(variant, offering), []).append(offering)
+    return [(each, Candidate(candidate.instance_type, tuple(own))) for each, own in parts.items()]

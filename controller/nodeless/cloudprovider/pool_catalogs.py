@@ -1,0 +1,61 @@
+"""What each pool may buy now, and where its nodes find addresses, as a solve wants it."""
+
+from collections.abc import Iterable
+
+from nodeless.cloudprovider import CloudError, CloudProvider, NodeClassUnresolved
+from nodeless.model.instance_types import InstanceType
+from nodeless.model.pools import NodeClass
+from nodeless.model.snapshot import Snapshot
+from nodeless.model.subnets import SubnetRoom
+from nodeless.state import PoolUnusable, usable
+
+
+async def pool_catalogs(
+    cloud: CloudProvider, snapshot: Snapshot
+) -> tuple[dict[str, tuple[InstanceType, ...]], dict[str, str]]:
+    """Types of each usable pool; and what is wrong with the others, both by pool key."""
+    catalog: dict[str, tuple[InstanceType, ...]] = {}
+    problems: dict[str, str] = {}
+    for key, pool in sorted(snapshot.pools.items()):
+        if pool.deletion_timestamp is not None:
+            continue
+        try:
+            catalog[key] = await cloud.catalog(*usable(snapshot, pool.reference, pool.node_class))
+        except (PoolUnusable, CloudError) as error:
+            problems[key] = str(error)
+    return catalog, problems
+
+
+async def pool_subnets(
+    cloud: CloudProvider, snapshot: Snapshot, pools: Iterable[str]
+) -> dict[str, tuple[SubnetRoom, ...]]:
+    """The subnets of some pools, by pool key; those that a launch found full have no addresses."""
+    subnets: dict[str, tuple[SubnetRoom, ...]] = {}
+    for key in sorted(pools):
+        pool = snapshot.pools[key]
+        try:
+            _, node_class = usable(snapshot, pool.reference, pool.node_class)
+            resolved = await cloud.resolve(node_class)
+        except (PoolUnusable, CloudError):
+            continue
+        subnets[key] = tuple(
+            SubnetRoom(each.id, each.zone, 0 if each.full else each.free_addresses, each.zone_id)
+            for each in resolved.subnets
+        )
+    return subnets
+
+
+async def assert_bootable(cloud: CloudProvider, snapshot: Snapshot, node_class: NodeClass) -> None:
+    """Raise NodeClassUnresolved when none of a class's pools can start its images."""
+    problem: NodeClassUnresolved | None = None
+    for _, pool in sorted(snapshot.pools.items()):
+        if str(pool.node_class) != node_class.key or pool.invalid or pool.deletion_timestamp is not None:
+            continue
+        try:
+            await cloud.catalog(pool, node_class)
+        except NodeClassUnresolved as error:
+            problem = error
+        else:
+            return
+    if problem is not None:
+        raise problem

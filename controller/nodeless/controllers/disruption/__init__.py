@@ -1,0 +1,1 @@
+"""Voluntary disruption: consolidation, expiration, drift."""

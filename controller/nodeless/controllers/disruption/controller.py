@@ -1,0 +1,459 @@
+"""Voluntary moves, carried out: look, wait, look again, begin; and every second the next steps.
+
+Moves that make the cluster cheaper are looked at again 15 seconds later on the fresh snapshot
+(Karpenter's period) before anything is done; those found together as one command. Meanwhile the search
+and other moves go on. What is kept in this process, as a `Memory`, may be lost: moves that wait are
+found again.
+"""
+
+import asyncio
+import time
+from dataclasses import replace
+
+from nodeless.cloudprovider import CloudError, CloudProvider
+from nodeless.cloudprovider.pool_catalogs import pool_catalogs, pool_subnets
+from nodeless.controllers.error_boundary import ErrorBoundary, Subject, is_transient, must_end
+from nodeless.controllers.executor.executor import Hands
+from nodeless.disruption import (
+    CommandStep,
+    DisruptionPolicy,
+    Memory,
+    Searches,
+    Stillness,
+    begin,
+    disrupt,
+    next_steps,
+    nothing_to_do,
+    side_by_side,
+    target,
+    validate,
+    what_changed,
+)
+from nodeless.disruption.candidates import replacing
+from nodeless.disruption.command_history import VALIDATION_SECONDS as _VALIDATION
+from nodeless.disruption.command_history import Waiting
+from nodeless.disruption.events import BLOCKED, reason_of, told, unreadable
+from nodeless.disruption.repair_policy import POLICIES, RepairPolicy
+from nodeless.disruption.validating import Validation, held_by_budgets
+from nodeless.explain.why import one_line
+from nodeless.kube import ApiError, ApiUnavailable
+from nodeless.kube.cluster import Cluster
+from nodeless.kube.event_recorder import Recorder
+from nodeless.model.disruption import EMPTY, FAILED, UNDERUTILIZED, Decisions, Move
+from nodeless.model.events import Nominated
+from nodeless.model.instance_types import Catalog
+from nodeless.model.instructions import CreateClaim, Instruction, PublishEvent
+from nodeless.model.snapshot import Snapshot
+from nodeless.operator.clock import wall_clock
+from nodeless.operator.event_reasons import rule_of
+from nodeless.operator.logs import logger
+from nodeless.operator.metrics import Metrics
+from nodeless.operator.settings import GlobalSettings
+from nodeless.operator.solver_policy import policy_of
+from nodeless.operator.work_metrics import DEPROVISIONING
+
+#: Between two looks when the last one found nothing (Karpenter's period).
+LOOK_SECONDS = 10.0
+#: Between a move that saves money and the second look at it.
+VALIDATION_SECONDS = _VALIDATION
+_ADVANCE_SECONDS = 1.0
+#: What may fail for a reason that nobody foresaw: the search for moves, the next step of those under way.
+_LOOK, _STEP = "search", "commands"
+#: Seconds for which moves that are to be one command are searched for on one snapshot.
+_COMMAND_SECONDS = 2.0
+#: Reasons of moves that save money, and wait for their second look.
+_SAVING = (EMPTY, UNDERUTILIZED)
+#: What is told on a node, by the code of its verdict; the others are the ordinary course of things.
+_EVENTS = {
+    "Unconsolidatable": "Unconsolidatable",
+    "ConsolidationDisabled": "Unconsolidatable",
+    "ConsolidationForbidden": "Unconsolidatable",
+    "NodeProtected": BLOCKED,
+    "PodProtected": BLOCKED,
+    "BudgetExhausted": BLOCKED,
+    "SeveralBudgets": BLOCKED,
+    "Budget": BLOCKED,
+    "NoReplacement": BLOCKED,
+    "Paused": BLOCKED,
+    "PriceUnknown": BLOCKED,
+    "Restless": BLOCKED,
+    "Unbalanced": "Unconsolidatable",
+    "EvictionsTooDear": "Unconsolidatable",
+    "Breaker": "NodeRepairBlocked",
+    "RepairBlocked": "NodeRepairBlocked",
+    FAILED: BLOCKED,
+}
+
+
+class DisruptionLoop:
+    """The loop that makes moves."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        cloud: CloudProvider,
+        hands: Hands,
+        recorder: Recorder,
+        settings: GlobalSettings,
+        metrics: Metrics,
+    ) -> None:
+        self._cluster = cluster
+        self._cloud = cloud
+        self._hands = hands
+        self._recorder = recorder
+        self._metrics = metrics
+        self._policy = _policy(settings)
+        self._told: dict[str, tuple[str, float]] = {}
+        self._still: tuple[Stillness, tuple[Move, ...]] | None = None
+        self._memory = Memory()
+        self._searches = Searches()
+        #: The cluster in which the round of looks began that is not over.
+        self._round: Stillness | None = None
+        #: A cluster of which the last step found that no command is under way.
+        self._idle: Snapshot | None = None
+        #: The cluster whose distance from its target was measured last.
+        self._measured: Snapshot | None = None
+        self._acting = asyncio.Lock()
+        self._boundary = ErrorBoundary("disruption", metrics, recorder)
+        #: Commands whose step failed, by their claims, and moves and claims whose look did.
+        self._failed_steps: set[str] = set()
+        self._failed_looks: set[str] = set()
+        self._log = logger("disruption")
+
+    def use(self, settings: GlobalSettings) -> None:
+        """Judge by other settings from the next look on."""
+        self._policy = _policy(settings)
+        self._still = self._round = None
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._advance())
+            while True:
+                acted = False
+                try:
+                    acted = await self.look_once()
+                    self._boundary.passed(_LOOK)
+                except (ApiError, ApiUnavailable, CloudError) as error:
+                    self._log.warning(f"disruption failed, trying again: {error}")
+                except Exception as error:
+                    if must_end(error):
+                        raise
+                    await asyncio.sleep(self._boundary.caught(_LOOK, error))
+                await asyncio.sleep(_ADVANCE_SECONDS if acted else self._pause())
+
+    async def _advance(self) -> None:
+        """The next step of every command, also of those that another leader has begun."""
+        while True:
+            await asyncio.sleep(_ADVANCE_SECONDS)
+            rest = 0.0
+            async with self._acting:
+                try:
+                    await self.advance_once()
+                    self._boundary.passed(_STEP)
+                except (ApiError, ApiUnavailable, CloudError) as error:
+                    self._say_interrupted(error)
+                except Exception as error:
+                    if must_end(error):
+                        raise
+                    rest = self._boundary.caught(_STEP, error)
+            await asyncio.sleep(rest)
+
+    async def advance_once(self) -> None:
+        """The next step of every command; a cluster without commands is left alone until it changes."""
+        snapshot = self._cluster.snapshot
+        if snapshot is self._idle:
+            return
+        steps = next_steps(snapshot, wall_clock())
+        outcomes = await asyncio.gather(
+            *(self._take(step, snapshot) for step in steps), return_exceptions=True
+        )
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                raise outcome
+        for key in self._failed_steps - {step.key for step in steps}:
+            self._passed(self._failed_steps, key)
+        await self._hands.carry_out(told(self._cluster.snapshot))
+        self._idle = snapshot if not steps and not replacing(snapshot) else None
+
+    async def _take(self, step: CommandStep, snapshot: Snapshot) -> None:
+        """The next step of one command; what fails there is kept to that command, which rests for a while."""
+        version = self._version(step.key, snapshot)
+        if self._boundary.held(step.key, version):
+            return
+        try:
+            if step.fault is not None:
+                raise step.fault
+            await self._carry_out(step.instructions, snapshot)
+            self._metrics.disruption.failures.inc(sum(map(_is_failure, step.instructions)))
+            self._passed(self._failed_steps, step.key)
+        except Exception as error:
+            if must_end(error):
+                raise
+            if is_transient(error):
+                self._say_interrupted(error)
+            else:
+                self._caught(self._failed_steps, step.key, error, version)
+
+    def _say_interrupted(self, error: Exception) -> None:
+        if not (isinstance(error, ApiError) and error.status == 409):
+            self._log.warning(f"a move could not go on, trying again: {error}")
+
+    def _caught(self, failed: set[str], key: str, error: Exception, version: str = "") -> None:
+        """Note what failed; `key` names claims, the first of which says so by an event."""
+        failed.add(key)
+        claim = self._cluster.snapshot.claims.get(key.removeprefix("look:").partition(",")[0])
+        subject = Subject("NodeClaim", claim.name, claim.uid) if claim is not None else None
+        self._boundary.caught(key, error, version, subject)
+
+    def _passed(self, failed: set[str], key: str) -> None:
+        failed.discard(key)
+        self._boundary.passed(key)
+
+    @staticmethod
+    def _version(key: str, snapshot: Snapshot) -> str:
+        """What the claims of a command are now: it is taken up again when one changes."""
+        claims = (snapshot.claims.get(name) for name in key.split(","))
+        return ",".join(claim.resource_version for claim in claims if claim is not None)
+
+    def _pause(self) -> float:
+        """Seconds until the next look: a move may be due sooner, or a still cluster's next moment come."""
+        now = wall_clock()
+        waits = [each.at + VALIDATION_SECONDS - now for each in self._memory.waiting]
+        if self._still is not None:
+            waits.append(self._still[0].ends - time.monotonic())
+        return max(min(LOOK_SECONDS, *waits, LOOK_SECONDS), _ADVANCE_SECONDS)
+
+    @property
+    def consolidated(self) -> bool:
+        """Whether the last look found nothing to do and nothing has changed since."""
+        return self._nothing_new(self._cluster.snapshot)
+
+    async def look_once(self) -> bool:
+        """One look; whether a move was found or begun.
+
+        The second look at each command that is due and the search for others are rounds of their own.
+        """
+        self._metrics.disruption.show_budgets(self._cluster.snapshot, wall_clock())
+        if self._cluster.snapshot.teardown:
+            self._memory = Memory()
+            return False
+        begun = False
+        for command in self._memory.commands(wall_clock(), VALIDATION_SECONDS):
+            if held_by_budgets([each.move for each in command], self._cluster.snapshot, wall_clock()):
+                continue
+            with self._metrics.work.reconciling(DEPROVISIONING):
+                begun = await self._second_look(command) or begun
+        with self._metrics.work.reconciling(DEPROVISIONING):
+            return await self._search() or begun
+
+    async def _search(self) -> bool:
+        """Look for moves, which become one command, until there are no more; whether one was found."""
+        snapshot = self._cluster.snapshot
+        if self._nothing_new(snapshot):
+            return False
+        now, started, self._still = wall_clock(), time.monotonic(), None
+        if self._round is None or not self._round.holds(snapshot, started):
+            self._round, self._memory = None, replace(self._memory, tried=frozenset())
+        found: list[Move] = []
+        while True:
+            decisions = await self._decide(snapshot, now)
+            self._tell(decisions, snapshot)
+            found += decisions.moves
+            for move in decisions.moves:
+                if move.reason in _SAVING:
+                    self._memory = self._memory.found(move, now, snapshot)
+                else:
+                    await self._begin_kept(move)
+            over = time.monotonic() - started > _COMMAND_SECONDS
+            if over or not decisions.moves or not all(each.reason in _SAVING for each in decisions.moves):
+                break
+        self._memory = self._memory.holding(decisions, now)
+        seconds = time.monotonic() - started
+        self._metrics.disruption.show_look(replace(decisions, moves=tuple(found)), snapshot, seconds)
+        await self._measure(decisions, snapshot, now)
+        if decisions.moves:
+            return True
+        still = Stillness.after(
+            snapshot, self._policy, now, started, self._memory, self._round, decisions.again_at
+        )
+        self._memory = self._memory.searched(decisions)
+        self._round = (self._round or still) if self._memory.tried else None
+        if nothing_to_do(decisions):
+            self._still = still, self._memory.moves
+        return bool(found)
+
+    async def _measure(self, decisions: Decisions, snapshot: Snapshot, now: float) -> None:
+        """How far the cluster is from its target, and what budgets hold."""
+        held = (
+            each.move.saving
+            for each in self._memory.waiting
+            if now - each.at >= VALIDATION_SECONDS and held_by_budgets([each.move], snapshot, now)
+        )
+        self._metrics.disruption.show_waiting(sum(decisions.held.values()) + sum(held))
+        if snapshot is self._measured:
+            return
+        self._measured = snapshot
+        if decisions.faults:
+            # How far it is to the target cannot be said of a cluster that cannot be looked at whole.
+            return
+        catalog, policy = await self._market(snapshot)
+        found = await asyncio.to_thread(target, snapshot, catalog, policy, now, self._memory)
+        self._metrics.disruption.show_target(found)
+
+    def _nothing_new(self, snapshot: Snapshot) -> bool:
+        if self._still is None:
+            return False
+        stillness, waiting = self._still
+        return waiting == self._memory.moves and stillness.holds(snapshot, time.monotonic())
+
+    async def _decide(self, snapshot: Snapshot, now: float) -> Decisions:
+        catalog, policy = await self._market(snapshot)
+        self._metrics.disruption.show_costs(snapshot, catalog)
+        decisions = await asyncio.to_thread(
+            disrupt, snapshot, catalog, policy, now, self._memory, self._searches
+        )
+        for name, error in decisions.faults.items():
+            self._caught(self._failed_looks, f"look:{name}", error)
+        for key in self._failed_looks - {f"look:{name}" for name in decisions.faults}:
+            self._passed(self._failed_looks, key)
+        return decisions
+
+    async def _market(self, snapshot: Snapshot) -> tuple[Catalog, DisruptionPolicy]:
+        """What may be bought, and how to judge by what there is of subnets."""
+        catalog, _ = await pool_catalogs(self._cloud, snapshot)
+        subnets = await pool_subnets(self._cloud, snapshot, catalog)
+        return catalog, replace(self._policy, solving=replace(self._policy.solving, subnets=subnets))
+
+    async def _second_look(self, command: tuple[Waiting, ...]) -> bool:
+        """Begin the moves of a command that has waited, as far as they are still right."""
+        snapshot, moves = self._cluster.snapshot, [each.move for each in command]
+        catalog, policy = await self._market(snapshot)
+        validations = await asyncio.to_thread(
+            validate, moves, snapshot, catalog, policy, wall_clock(), self._memory
+        )
+        right: list[Move] = []
+        for waited, validation in zip(command, validations, strict=True):
+            if validation.held:
+                continue
+            if validation.fault is not None:
+                self._caught(self._failed_looks, _key(waited.move), validation.fault)
+            self._memory = self._memory.without(waited.move)
+            if validation.move is None:
+                self._drop(waited, validation, snapshot)
+            else:
+                right.append(validation.move)
+                self._memory = self._memory.made(validation.move, snapshot, wall_clock())
+        begun = [await self._begin_kept(move) for move in right]
+        return any(begun)
+
+    async def _begin_kept(self, move: Move) -> bool:
+        """Begin a move; a fault is kept to it. Whether it was begun."""
+        key = _key(move)
+        try:
+            await self._begin(move)
+            self._passed(self._failed_looks, key)
+        except Exception as error:
+            if must_end(error):
+                raise
+            if is_transient(error):
+                self._say_interrupted(error)
+            else:
+                self._caught(self._failed_looks, key, error)
+            return False
+        return True
+
+    def _drop(self, waited: Waiting, validation: Validation, snapshot: Snapshot) -> None:
+        """Tell why a move is not made, and what changed in the cluster since it was found."""
+        move, dropped = waited.move, validation.dropped
+        self._metrics.disruption.show_invalid(move)
+        if dropped is None:
+            return
+        changed = what_changed(waited.seen, snapshot, move) if waited.seen is not None else ""
+        self._metrics.disruption.show_dropped(dropped.code)
+        self._log.info(
+            f"not right any more: {move.message}",
+            nodes=_nodes(snapshot, move),
+            code=dropped.code,
+            because=dropped.message,
+            changed=changed,
+        )
+
+    async def _begin(self, move: Move) -> None:
+        snapshot, now = self._cluster.snapshot, wall_clock()
+        if snapshot.teardown:
+            return
+        self._log.info(
+            f"disrupting by {move.action}: {move.message}",
+            reason=move.reason,
+            nodes=_nodes(snapshot, move),
+            replacements=[node.instance_type for node in move.replacements],
+        )
+        self._metrics.disruption.show_move(move)
+        instructions = begin(move, snapshot, dict(snapshot.pools), now, reason=one_line)
+        async with self._acting:
+            await self._carry_out(instructions, snapshot)
+        for instruction in instructions:
+            if isinstance(instruction, CreateClaim):
+                # Pods come to it only once their old node is drained.
+                self._cluster.handle(Nominated(instruction.claim.name, now + LOOK_SECONDS))
+
+    async def _carry_out(self, instructions: tuple[Instruction, ...], snapshot: Snapshot) -> None:
+        for part in side_by_side(instructions, snapshot):
+            await self._hands.carry_out_side_by_side(part)
+
+    def _tell(self, decisions: Decisions, snapshot: Snapshot) -> None:
+        now = time.monotonic()
+        for event in unreadable(snapshot):
+            self._recorder.publish(event)
+        for name, verdict in decisions.verdicts.items():
+            claim = snapshot.claims.get(name)
+            node = snapshot.node_of(claim) if claim is not None else None
+            reason = _EVENTS.get(verdict.code)
+            if claim is None or node is None or reason is None:
+                continue
+            if reason == BLOCKED:
+                reason = reason_of(claim.pool, BLOCKED)
+            # The recorder goes by messages, and those name figures that change.
+            said, at = self._told.get(name, ("", 0.0))
+            if said == verdict.code and now - at < rule_of(reason).silent_seconds:
+                continue
+            self._told[name] = (verdict.code, now)
+            self._recorder.publish(
+                PublishEvent("disruption", "Node", node.name, "Normal", reason, verdict.message, uid=node.uid)
+            )
+        for name in set(self._told) - set(snapshot.claims):
+            del self._told[name]
+
+
+def _policy(settings: GlobalSettings) -> DisruptionPolicy:
+    """Simulations take the floor plan: what it does not find cheaper is not worth a move."""
+    solving = replace(policy_of(settings), time_box=0.0)
+    return DisruptionPolicy(
+        solving=solving,
+        drift_of_provisioners=settings.drift_enabled,
+        spot_to_spot=settings.spot_to_spot,
+        node_repair=settings.node_repair,
+        legacy_repair=settings.legacy_repair,
+        repair_policies=_repair_policies(settings.repair_toleration),
+        eviction_price=settings.eviction_price,
+        as_bound=settings.plan_as_bound != "never",
+    )
+
+
+def _repair_policies(toleration: float | None) -> tuple[RepairPolicy, ...]:
+    if toleration is None:
+        return POLICIES
+    return tuple(replace(policy, toleration=toleration) for policy in POLICIES)
+
+
+def _key(move: Move) -> str:
+    return ",".join(move.claims)
+
+
+def _is_failure(instruction: Instruction) -> bool:
+    return isinstance(instruction, PublishEvent) and instruction.reason == "DisruptionFailed"
+
+
+def _nodes(snapshot: Snapshot, move: Move) -> list[str]:
+    return [snapshot.claims[name].node_name for name in move.claims if name in snapshot.claims]

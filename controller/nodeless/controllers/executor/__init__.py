@@ -1,0 +1,1 @@
+"""Carries out the instructions of the pure packages: writes, launches, evictions."""

@@ -1,0 +1,141 @@
+"""Pods asked to leave: several at a time, each that is refused again after a growing while.
+
+A disruption budget refuses with 429; several budgets on one pod make the API server answer
+500, which is no failure of the server's. Both wait 0.1 s at first, twice as long each time,
+ten seconds at most (Karpenter's eviction queue), pod by pod: one budget that never yields
+keeps no other pod waiting.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from nodeless.controllers.executor.failed_checks import FailedChecks
+from nodeless.kube import ApiClient, ApiError
+from nodeless.kube.event_recorder import Recorder
+from nodeless.model.instructions import DeletePod, EvictPod, PublishEvent, ReportFailedCheck
+from nodeless.nodeclaim.consistency import TERMINATION
+from nodeless.operator.logs import logger
+from nodeless.operator.metrics import Metrics
+
+_AT_ONCE = 50
+_FIRST_WAIT = 0.1
+_LONGEST_WAIT = 10.0
+_MOST_REMEMBERED = 50_000
+
+
+class Evictions:
+    """Carries out EvictPod and DeletePod."""
+
+    def __init__(
+        self,
+        client: ApiClient,
+        recorder: Recorder,
+        metrics: Metrics,
+        failed_checks: FailedChecks,
+        assert_leading: Callable[[], None],
+    ) -> None:
+        """`assert_leading` raises when this replica may not act any more."""
+        self._assert_leading = assert_leading
+        self._client = client
+        self._recorder = recorder
+        self._failed_checks = failed_checks
+        self._requests = metrics.nodes.eviction_requests
+        self._room = asyncio.Semaphore(_AT_ONCE)
+        #: By pod uid: when the next try is due (the event loop's clock), and the wait that led to it.
+        self._waits: dict[str, tuple[float, float]] = {}
+        self._log = logger("evictions")
+
+    async def carry_out(self, instructions: Sequence[EvictPod | DeletePod]) -> None:
+        """Ask all at the same time, as long as this replica leads.
+
+        Raises the first failure that is no refusal, once all have ended.
+        """
+        outcomes = await asyncio.gather(*(self._one(each) for each in instructions), return_exceptions=True)
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                raise outcome
+
+    async def _one(self, instruction: EvictPod | DeletePod) -> None:
+        async with self._room:
+            # The wait for room may have been longer than the lease.
+            self._assert_leading()
+            if isinstance(instruction, DeletePod):
+                await self._delete(instruction)
+            elif self._due(instruction.uid):
+                await self._evict(instruction)
+
+    def _due(self, uid: str) -> bool:
+        return asyncio.get_running_loop().time() >= self._waits.get(uid, (0.0, 0.0))[0]
+
+    async def _evict(self, eviction: EvictPod) -> None:
+        path = f"/api/v1/namespaces/{eviction.namespace}/pods/{eviction.name}/eviction"
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": eviction.name, "namespace": eviction.namespace},
+            "deleteOptions": {"preconditions": {"uid": eviction.uid}},
+        }
+        try:
+            await self._client.create(path, body)
+        except ApiError as error:
+            self._requests.labels(str(error.status)).inc()
+            if error.status in (429, 500):
+                self._refused(eviction, error)
+                return
+            self._waits.pop(eviction.uid, None)
+            if error.status not in (404, 409):
+                raise
+            return
+        self._requests.labels("201").inc()
+        self._waits.pop(eviction.uid, None)
+        self._log.info("evicted pod", pod=f"{eviction.namespace}/{eviction.name}", node=eviction.node_name)
+        self._tell(eviction, "Evicted", f"evicted from node {eviction.node_name}")
+
+    def _refused(self, eviction: EvictPod, error: ApiError) -> None:
+        if len(self._waits) >= _MOST_REMEMBERED:
+            self._waits.clear()
+        _, before = self._waits.get(eviction.uid, (0.0, 0.0))
+        wait = min(2 * before, _LONGEST_WAIT) if before else _FIRST_WAIT
+        self._waits[eviction.uid] = (asyncio.get_running_loop().time() + wait, wait)
+        causes = error.details.get("causes") or [{}]
+        budget = causes[0].get("message") or error.message
+        message = f"cannot evict pod {eviction.namespace}/{eviction.name}: {budget}"
+        self._recorder.publish(
+            PublishEvent(eviction.cause, "Node", eviction.node_name, "Warning", "FailedDraining", message)
+        )
+        if wait >= _LONGEST_WAIT:
+            self._failed_checks.report(
+                ReportFailedCheck(
+                    eviction.cause, TERMINATION, eviction.node_name, f"the node does not end: {message}"
+                )
+            )
+
+    async def _delete(self, deletion: DeletePod) -> None:
+        path = f"/api/v1/namespaces/{deletion.namespace}/pods/{deletion.name}"
+        try:
+            await self._client.delete(path, uid=deletion.uid, grace_seconds=deletion.grace_seconds)
+        except ApiError as error:
+            if error.status not in (404, 409):
+                raise
+            return
+        self._log.info(
+            "deleted pod: the time for the drain is over",
+            pod=f"{deletion.namespace}/{deletion.name}",
+            node=deletion.node_name,
+        )
+        message = f"deleted from node {deletion.node_name}: its terminationGracePeriod is over"
+        self._tell(deletion, "Disrupted", message)
+
+    def _tell(self, instruction: EvictPod | DeletePod, reason: str, message: str) -> None:
+        self._recorder.publish(
+            PublishEvent(
+                instruction.cause,
+                "Pod",
+                instruction.name,
+                "Normal",
+                reason,
+                message,
+                instruction.namespace,
+                instruction.uid,
+            )
+        )

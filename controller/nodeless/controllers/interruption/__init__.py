@@ -1,0 +1,1 @@
+"""The cloud's warnings about instances, and their status checks."""

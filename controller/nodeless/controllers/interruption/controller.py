@@ -1,0 +1,107 @@
+"""The loop over the cloud's warnings about instances: nodes are drained before their machine goes.
+
+A message is deleted once it is handled, also when it cannot be read; one whose handling
+failed comes again. What keeps the queue from being read is said once for each cause, and
+tried again: nodes are still made and unmade meanwhile.
+"""
+
+import asyncio
+
+from nodeless.cloudprovider import CloudError, CloudProvider
+from nodeless.controllers.error_boundary import ErrorBoundary, ProcessMustEnd
+from nodeless.controllers.executor.executor import Hands
+from nodeless.kube import ApiError, ApiUnavailable
+from nodeless.kube.cluster import Cluster
+from nodeless.model.interruptions import Interruption
+from nodeless.model.nodes import Claim
+from nodeless.nodeclaim.interruption import claims_by_instance, interrupted
+from nodeless.operator.clock import wall_clock
+from nodeless.operator.logs import logger
+from nodeless.operator.metrics import Metrics
+from nodeless.operator.work_metrics import INTERRUPTION
+
+_FIRST_DELAY = 5.0
+_LONGEST_DELAY = 60.0
+
+
+class InterruptionLoop:
+    """Reads warnings and carries out what follows."""
+
+    def __init__(self, cluster: Cluster, cloud: CloudProvider, hands: Hands, metrics: Metrics) -> None:
+        self._cluster = cluster
+        self._cloud = cloud
+        self._hands = hands
+        self._metrics = metrics
+        self._boundary = ErrorBoundary("message", metrics)
+        self._said = ""
+        self._delay = _FIRST_DELAY
+        self._log = logger("interruption")
+
+    async def run(self) -> None:
+        """Work until cancelled; without a queue there is nothing to do."""
+        if not self._cloud.warns:
+            self._log.info(
+                "interruption warnings are not read: spot instances end without a drain; "
+                "hint: set aws.interruptionQueueName"
+            )
+        while self._cloud.warns:
+            try:
+                with self._metrics.work.reconciling(INTERRUPTION):
+                    await self.handle_once()
+            except CloudError as error:
+                if str(error) != self._said:
+                    self._said = str(error)
+                    self._log.error(f"interruption messages cannot be read: {error}")
+                await asyncio.sleep(self._delay)
+                self._delay = min(2 * self._delay, _LONGEST_DELAY)
+                continue
+            if self._said:
+                self._log.info("interruption messages are read again")
+            self._said, self._delay = "", _FIRST_DELAY
+
+    async def handle_once(self) -> None:
+        """Wait for messages, handle and delete them.
+
+        Raises:
+            CloudError: The queue cannot be used.
+            NotLeadingError: The lease is lost; this process must end.
+        """
+        messages = await self._cloud.interruptions()
+        if not messages:
+            return
+        claims = claims_by_instance(self._cluster.snapshot)
+        handled = await asyncio.gather(*(self._handle(message, claims) for message in messages))
+        done = [message for message, ok in zip(messages, handled, strict=True) if ok]
+        if done:
+            deleted = await self._cloud.forget_interruptions(done)
+            self._metrics.interruption_deleted.inc(deleted)
+
+    async def _handle(self, message: Interruption, claims: dict[str, Claim]) -> bool:
+        """Whether the message may be deleted: it is handled, or nobody could ever handle it."""
+        try:
+            return await self._handle_one(message, claims)
+        except (ApiError, ApiUnavailable, CloudError) as error:
+            self._log.warning(f"interruption not handled, it comes again: {error}")
+            return False
+        except ProcessMustEnd:
+            raise
+        except Exception as error:  # a defect; what the message is about is asked of EC2 as well
+            self._boundary.caught(f"{message.kind.value} {' '.join(message.instance_ids)}", error)
+            return False
+
+    async def _handle_one(self, message: Interruption, claims: dict[str, Claim]) -> bool:
+        self._metrics.interruption_received.labels(message.kind.value).inc()
+        if message.problem:
+            self._log.warning(f"message thrown away: {message.problem}")
+        if message.sent_at is not None:
+            self._metrics.interruption_latency.observe(max(0.0, wall_clock() - message.sent_at))
+        reaction = interrupted(self._cluster.snapshot, claims, message)
+        # First, and whether or not the rest succeeds: no replacement may go to the pool that runs dry.
+        self._cloud.avoid(reaction.offerings)
+        if reaction.instructions:
+            ids = ", ".join(message.instance_ids)
+            self._log.info("interruption", kind=message.kind.value, instances=ids, draining=reaction.drained)
+        await self._hands.carry_out(reaction.instructions)
+        self._metrics.interruption_actions.labels("CordonAndDrain").inc(reaction.drained)
+        self._metrics.interruption_actions.labels("NoAction").inc(reaction.ignored)
+        return True

@@ -1,0 +1,1 @@
+"""Figures that are made from what the cluster shows."""

@@ -1,0 +1,1 @@
+"""The life of a NodeClaim: launch, registration, initialization, tags, garbage collection."""

@@ -1,0 +1,281 @@
+"""The lifecycle of every claim: look at it whenever something about it changes, do the next step.
+
+A step that fails is taken anew, with a growing delay for that claim alone. One that fails for a reason
+which nobody foresaw, or whose write the API server refuses for what it says, puts the claim into quarantine:
+an event and the condition `Quarantined` say why, and the others go on.
+"""
+
+import asyncio
+from collections.abc import Callable
+
+from nodeless.controllers.error_boundary import (
+    QUARANTINED,
+    ErrorBoundary,
+    ProcessMustEnd,
+    Subject,
+    cause_of,
+    is_transient,
+    quarantined,
+    released,
+)
+from nodeless.controllers.executor.executor import Hands
+from nodeless.controllers.nodeclaim.launcher import Launcher, RetryLaterError
+from nodeless.controllers.nodeclaim.pod_events import PodEvents
+from nodeless.controllers.provisioning.nominations import PodNominator
+from nodeless.kube import ApiError
+from nodeless.kube.cluster import Cluster
+from nodeless.kube.event_recorder import Recorder
+from nodeless.kube.workqueue import KeyedQueue
+from nodeless.model import events
+from nodeless.model.conditions import Condition, same
+from nodeless.model.events import Event
+from nodeless.model.instructions import LaunchInstance, UpdateClaimStatus
+from nodeless.model.labels import TERMINATION_FINALIZER
+from nodeless.model.nodes import INITIALIZED_CONDITION, Claim, Node
+from nodeless.model.pods import Pod
+from nodeless.model.snapshot import Snapshot
+from nodeless.nodeclaim import ClaimView, step, step_orphan
+from nodeless.nodeclaim.draining import attachments_of
+from nodeless.nodeclaim.startup_taints import is_closed
+from nodeless.nodeclaim.surging import alone, succeeded
+from nodeless.operator.clock import wall_clock
+from nodeless.operator.logs import logger
+from nodeless.operator.metrics import Metrics
+from nodeless.operator.semaphore import Slots
+from nodeless.operator.work_metrics import CLAIM_LIFECYCLE, Outcome
+
+#: Claims that are worked on at a time, beside those that wait for the cloud to launch their instance.
+WORKERS = 32
+_FIRST_DELAY = 0.5
+_LONGEST_DELAY = 60.0
+_MOST_DOUBLINGS = 7
+_NODE_PREFIX = "node:"
+
+
+class ClaimLoop:
+    """Work over a queue of claim names (and of orphaned nodes, as `node:NAME`)."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        hands: Hands,
+        launcher: Launcher,
+        metrics: Metrics,
+        recorder: Recorder | None = None,
+        nominator: PodNominator | None = None,
+    ) -> None:
+        self._boundary = ErrorBoundary("claim", metrics, recorder)
+        self._cluster = cluster
+        self._hands = hands
+        self._launcher = launcher
+        self._metrics = metrics
+        self._queue = KeyedQueue(metrics.work.queue(CLAIM_LIFECYCLE, WORKERS))
+        self._slots = Slots(WORKERS)
+        self._failures: dict[str, int] = {}
+        #: When a failed launch may be tried again, by claim; other steps of the claim need not wait for it.
+        self._launch_after: dict[str, float] = {}
+        self._pod_events = PodEvents()
+        self._log = logger("lifecycle")
+        self._nominator = nominator
+        if nominator is not None:
+            nominator.on_complete(self._queue.add)
+        cluster.listen(self._on_event)
+
+    def _on_event(self, event: Event, before: Snapshot, after: Snapshot) -> None:
+        match event:
+            case events.ClaimSeen(claim):
+                self._queue.add(claim.name)
+            case events.ClaimGone(name):
+                self._launch_after.pop(name, None)
+                self._boundary.passed(name)
+                self._pod_events.forget(name)
+                left = before.node_of(before.claims[name]) if name in before.claims else None
+                if left is not None:
+                    self._add_node(after, left.name)
+            case events.NodeSeen(node):
+                self._add_node(after, node.name)
+            case events.NodeGone(name):
+                self._add_node(before, name)
+            case events.PodSeen(pod):
+                known = before.pods.get(pod.key)
+                self._pod_events.seen(pod, known, after)
+                for name in {pod.node_name, known.node_name if known else ""} - {""}:
+                    self._add_node(after, name)
+            case events.PodGone(key) if key in before.pods:
+                self._pod_events.gone(before.pods[key], after)
+                self._add_node(after, before.pods[key].node_name)
+            case events.VolumeAttachmentGone(name) if name in before.attachments:
+                self._add_node(after, before.attachments[name].node_name)
+            case events.PoolSeen(pool):
+                known_pool = before.pools.get(pool.key)
+                # Its status follows each of its claims: none of them need look at itself for that.
+                if known_pool is None or not pool.wants_the_same(known_pool):
+                    self._add_claims(after, lambda claim: claim.pool == pool.reference)
+            case events.NodeClassSeen(node_class):
+                self._add_claims(after, lambda claim: claim.node_class == node_class.reference)
+
+    def _add_claims(self, snapshot: Snapshot, concerned: Callable[[Claim], bool]) -> None:
+        """What these claims depend on has changed: perhaps the very thing that made a launch fail."""
+        for name, claim in snapshot.claims.items():
+            if concerned(claim):
+                self._launch_after.pop(name, None)
+                self._queue.add(name)
+
+    def _add_node(self, snapshot: Snapshot, name: str) -> None:
+        node = snapshot.nodes.get(name)
+        if node is None:
+            return
+        claim = snapshot.claim_of(node)
+        if claim is not None:
+            self._queue.add(claim.name)
+        elif node.deletion_timestamp is not None and TERMINATION_FINALIZER in node.finalizers:
+            self._queue.add(_NODE_PREFIX + name)
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            while True:
+                await self._slots.take()
+                key = await self._queue.get()
+                group.create_task(self._work(key))
+
+    async def _work(self, key: str) -> None:
+        claim = self._cluster.snapshot.claims.get(key)
+        version = claim.resource_version if claim is not None else ""
+        try:
+            rest = self._boundary.held(key, version)
+            if rest:
+                self._queue.add_in(key, rest)
+                return
+            with self._metrics.work.reconciling(CLAIM_LIFECYCLE) as outcome:
+                await self._step(key, outcome)
+            if key not in self._launch_after:
+                self._failures.pop(key, None)
+            await self._passed(key)
+        except RetryLaterError:
+            self._launch_after[key] = wall_clock() + self._again(key)
+        except ProcessMustEnd:
+            raise
+        except Exception as error:
+            if not is_transient(error):
+                await self._set_aside(key, claim, version, error)
+                return
+            if not (isinstance(error, ApiError) and error.status == 409):
+                self._log.warning(f"step failed, trying again: {error}", key=key)
+            self._again(key)
+        finally:
+            self._queue.done(key)
+            self._slots.give_back()
+
+    async def _set_aside(self, key: str, claim: Claim | None, version: str, error: Exception) -> None:
+        subject = Subject("NodeClaim", claim.name, claim.uid) if claim is not None else None
+        self._queue.add_in(key, self._boundary.caught(key, error, version, subject))
+        if claim is not None:
+            await self._show(claim, quarantined(claim.conditions, cause_of(error), wall_clock()))
+
+    async def _passed(self, key: str) -> None:
+        self._boundary.passed(key)
+        claim = self._cluster.snapshot.claims.get(key)
+        if claim is not None and claim.is_true(QUARANTINED):
+            await self._show(claim, released(claim.conditions, wall_clock()))
+
+    async def _show(self, claim: Claim, conditions: tuple[Condition, ...]) -> None:
+        """Write the conditions of a claim, if they say something new; a failure stops nothing."""
+        if same(claim.conditions, conditions):
+            return
+        try:
+            await self._hands.claims.show_conditions(claim, conditions)
+        except ProcessMustEnd:
+            raise
+        except Exception as error:
+            self._log.debug("condition was not written", key=claim.name, exc_info=error)
+
+    def _again(self, key: str) -> float:
+        """Have the key taken anew after a while that grows with each failure; gives back the seconds."""
+        failures = self._failures.get(key, 0)
+        self._failures[key] = min(failures + 1, _MOST_DOUBLINGS)
+        delay: float = min(_FIRST_DELAY * 2**failures, _LONGEST_DELAY)
+        self._queue.add_in(key, delay)
+        return delay
+
+    async def _step(self, key: str, outcome: Outcome) -> None:
+        snapshot = self._cluster.snapshot
+        if key.startswith(_NODE_PREFIX):
+            node = snapshot.nodes.get(key.removeprefix(_NODE_PREFIX))
+            if node is not None and snapshot.claim_of(node) is None:
+                await self._hands.carry_out(step_orphan(node).instructions)
+            return
+        claim = snapshot.claims.get(key)
+        if claim is None:
+            self._failures.pop(key, None)
+            return
+        if claim.deletion_timestamp is not None:
+            self._launch_after.pop(key, None)
+        view = self._view(snapshot, claim)
+        gone = view.instance_gone
+        decided = step(view, wall_clock())
+        launches = [each.claim for each in decided.instructions if isinstance(each, LaunchInstance)]
+        await self._hands.carry_out(
+            each for each in decided.instructions if not isinstance(each, LaunchInstance)
+        )
+        for launched in launches:
+            await self._launch(launched)
+        noted, again = self._pod_events.to_write(claim, wall_clock())
+        if noted is not None:
+            await self._hands.carry_out(
+                (UpdateClaimStatus(f"claim:{claim.name}", claim.name, last_pod_event=noted),)
+            )
+        if again is not None:
+            self._queue.add_in(key, again)
+        if decided.again_at is not None:
+            outcome.again_later()
+            self._queue.add_in(key, decided.again_at - wall_clock())
+        if not gone and claim.name in self._hands.instances.gone:
+            # The instance went during this step: take the last one without waiting for the clock.
+            self._queue.add_in(key, 0)
+
+    async def _launch(self, claim: Claim) -> None:
+        wait = self._launch_after.get(claim.name, 0.0) - wall_clock()
+        if wait > 0:
+            self._queue.add_in(claim.name, wait)
+            return
+        await self._launcher.launch(claim, self._slots.lent)
+        self._launch_after.pop(claim.name, None)
+
+    def _view(self, snapshot: Snapshot, claim: Claim) -> ClaimView:
+        node = snapshot.node_of(claim)
+        # Only the end of a claim has to know them all.
+        twins = snapshot.twins_of(node) if node is not None and claim.deletion_timestamp is not None else ()
+        pods = tuple(
+            pod for each in (node, *twins) if each is not None for pod in snapshot.pods_on(each.name)
+        )
+        names = (claim.name, node.name if node else "")
+        expecting = self._nominator if self._opens(claim, node) else None
+        return ClaimView(
+            claim=claim,
+            node=node,
+            twins=twins,
+            pods=pods,
+            pool=snapshot.pools.get(str(claim.pool)),
+            attachments=attachments_of(snapshot, claim, node, wall_clock())
+            if node is not None and claim.deletion_timestamp is not None
+            else (),
+            buffered=any(name in snapshot.buffered for name in names),
+            nominated_until=max(snapshot.nominations.get(name, 0.0) for name in names),
+            instance_gone=claim.name in self._hands.instances.gone,
+            expects_pods=expecting is not None and expecting.expects(claim),
+            awaits_nominations=expecting is not None and node is not None and expecting.awaits(claim, node),
+            alone=self._alone(snapshot, claim, pods),
+            succeeded=succeeded(snapshot, pods) if claim.deletion_timestamp is not None else frozenset(),
+        )
+
+    @staticmethod
+    def _opens(claim: Claim, node: Node | None) -> bool:
+        """Whether the claim's node has joined and is not open for pods yet."""
+        return node is not None and not claim.is_true(INITIALIZED_CONDITION) and is_closed(node)
+
+    def _alone(self, snapshot: Snapshot, claim: Claim, pods: tuple[Pod, ...]) -> frozenset[str]:
+        if claim.deletion_timestamp is None:
+            return frozenset()
+        refused = self._hands.surges.refused
+        return alone(snapshot, (pod for pod in pods if pod.uid not in refused))

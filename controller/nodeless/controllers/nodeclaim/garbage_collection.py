@@ -1,0 +1,101 @@
+"""Claims and instances that lost each other, found by listing both.
+
+Neither list is believed at once. Before an instance ends that no claim knows, the API server is asked for
+all claims: our watch may lag. Before a claim ends, two lists of the cloud in a row lack its instance, and the
+cloud was asked for that instance alone.
+"""
+
+import asyncio
+
+from nodeless.cloudprovider import CloudError, CloudProvider
+from nodeless.controllers.error_boundary import ErrorBoundary
+from nodeless.controllers.executor.executor import Hands
+from nodeless.kube import ApiError, ApiUnavailable
+from nodeless.kube.cluster import Cluster
+from nodeless.model.events import ClaimSeen
+from nodeless.model.instructions import Instruction
+from nodeless.model.nodes import Claim, Instance
+from nodeless.nodeclaim import unclaimed, unlisted, vanished
+from nodeless.operator.clock import wall_clock
+from nodeless.operator.logs import logger
+from nodeless.operator.metrics import Metrics
+from nodeless.operator.work_metrics import CLAIM_COLLECTION
+from nodeless.state import apply
+
+
+class Collector:
+    """The loop that lists and compares."""
+
+    #: Often at first, when a crash may just have happened, and after a list that lacks something; else every
+    #: two minutes (Karpenter's periods).
+    _EAGER_ROUNDS = 20
+    _EAGER_SECONDS = 10.0
+    _CALM_SECONDS = 120.0
+
+    def __init__(self, cluster: Cluster, cloud: CloudProvider, hands: Hands, metrics: Metrics) -> None:
+        self._cluster = cluster
+        self._cloud = cloud
+        self._hands = hands
+        self._metrics = metrics
+        #: Claims (by name and uid) whose instance the last list did not show.
+        self._missed: frozenset[tuple[str, str]] = frozenset()
+        self._boundary = ErrorBoundary("instance or claim to collect", metrics)
+        self._log = logger("collector")
+
+    async def run(self) -> None:
+        """Collect until cancelled."""
+        rounds = 0
+        said = ""
+        while True:
+            try:
+                with self._metrics.work.reconciling(CLAIM_COLLECTION):
+                    await self.collect_once()
+                rounds += 1
+                said = ""
+            except (ApiError, ApiUnavailable, CloudError) as error:
+                if str(error) != said:
+                    said = str(error)
+                    self._log.warning(f"collection failed, trying again: {error}")
+            eager = rounds < self._EAGER_ROUNDS or self._missed
+            await asyncio.sleep(self._EAGER_SECONDS if eager else self._CALM_SECONDS)
+
+    async def collect_once(self) -> None:
+        """One round."""
+        listed_at = wall_clock()
+        instances = await self._cloud.instances()
+        await self._carry_out(await self._unclaimed(instances))
+        await self._carry_out(await self._vanished(instances, listed_at))
+
+    async def _unclaimed(self, instances: tuple[Instance, ...]) -> tuple[Instruction, ...]:
+        now = wall_clock()
+        if not unclaimed(self._cluster.snapshot, instances, now):
+            return ()
+        snapshot = self._cluster.snapshot
+        for claim in await self._hands.claims.listed():
+            snapshot = apply(snapshot, ClaimSeen(claim))
+        return unclaimed(snapshot, instances, now)
+
+    async def _vanished(self, instances: tuple[Instance, ...], listed_at: float) -> tuple[Instruction, ...]:
+        claims = self._cluster.snapshot.claims
+        missed = {name: claims[name] for name in unlisted(self._cluster.snapshot, instances, listed_at)}
+        before, self._missed = self._missed, frozenset((name, each.uid) for name, each in missed.items())
+        doubted = [each for name, each in missed.items() if (name, each.uid) in before]
+        states = await asyncio.gather(*map(self._state, doubted))
+        told = {each.name: state for each, state in zip(doubted, states, strict=True) if state is not None}
+        return vanished(self._cluster.snapshot, told, wall_clock())
+
+    async def _state(self, claim: Claim) -> str | None:
+        """What the cloud says of a claim's instance; None where it could not be asked."""
+        cause = f"claim:{claim.name}"
+        if not self._boundary.held(cause):
+            with self._boundary.around(cause):
+                return await self._cloud.state_of(claim.instance_id)
+        return None
+
+    async def _carry_out(self, instructions: tuple[Instruction, ...]) -> None:
+        for instruction in instructions:
+            if self._boundary.held(instruction.cause):
+                continue
+            with self._boundary.around(instruction.cause):
+                self._log.info("collecting", cause=instruction.cause, what=type(instruction).__name__)
+                await self._hands.carry_out((instruction,))

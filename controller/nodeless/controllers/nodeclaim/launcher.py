@@ -1,0 +1,170 @@
+"""Launch the instance of a claim, and say what became of it.
+
+A launch that fails leaves the claim with a condition and its pods with an event, and is
+tried again; when the capacity does not exist, the claim is given up and the pods are
+planned anew without the offerings that failed.
+"""
+
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
+
+from nodeless.cloudprovider import (
+    CloudError,
+    CloudProvider,
+    InsufficientCapacity,
+    NodeClassUnresolved,
+)
+from nodeless.controllers.executor.executor import Hands
+from nodeless.kube.cluster import Cluster
+from nodeless.kube.event_recorder import Recorder
+from nodeless.model.instructions import DeleteClaim, LaunchInstance, PublishEvent, UpdateClaimStatus
+from nodeless.model.labels import CAPACITY_TYPE, DISRUPTION_REASON_ANNOTATION
+from nodeless.model.nodes import LAUNCHED, READY, Claim, Condition, Instance
+from nodeless.operator.clock import wall_clock
+from nodeless.operator.disruption_metrics import method_and_action
+from nodeless.operator.logs import logger
+from nodeless.operator.metrics import Metrics
+from nodeless.state import PoolUnusable, usable_for
+
+
+class RetryLaterError(Exception):
+    """The launch did not happen; it has been reported and is to be tried again."""
+
+
+class Launcher:
+    """Carries out LaunchInstance."""
+
+    def __init__(
+        self,
+        hands: Hands,
+        cloud: CloudProvider,
+        cluster: Cluster,
+        recorder: Recorder,
+        metrics: Metrics,
+        pods_of: Callable[[str], tuple[str, ...]],
+        *,
+        resource_names: bool = False,
+    ) -> None:
+        self._hands = hands
+        self._cloud = cloud
+        self._cluster = cluster
+        self._recorder = recorder
+        self._metrics = metrics
+        self._pods_of = pods_of
+        #: Nodes are called as their instances (aws.nodeNameConvention), not by private address.
+        self._resource_names = resource_names
+        self._log = logger("launcher")
+
+    async def launch(
+        self, claim: Claim, waiting: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
+    ) -> None:
+        """Launch and adopt; `waiting` is entered while nothing but the cloud's answer is waited for.
+
+        Raises RetryLaterError, NotLeadingError, ApiError, ApiUnavailable.
+        """
+        try:
+            pool, node_class = usable_for(self._cluster.snapshot, claim)
+        except PoolUnusable as error:
+            await self._failed(claim, "NodeClassNotReady", str(error))
+            raise RetryLaterError from error
+        launch = LaunchInstance(f"claim:{claim.name}", claim)
+        self._hands.failpoint("before", launch)
+        self._hands.assert_leading()
+        try:
+            first = self._hands.claims.first_try(claim.name)
+            claimed = self._cluster.snapshot.claim_names
+            async with waiting():
+                instance = await self._cloud.launch(claim, pool, node_class, first=first, claimed=claimed)
+        except InsufficientCapacity as error:
+            await self._give_up(claim, error)
+            return
+        except CloudError as error:
+            await self._failed(claim, _reason(error), str(error), error.evidence)
+            raise RetryLaterError from error
+        self._hands.failpoint("unrecorded", launch)
+        self._metrics.nodes.created.labels(_purpose(claim), claim.pool.name).inc()
+        # Without the lease the other replica adopts it: it finds the instance by its tag.
+        self._hands.assert_leading()
+        await self._hands.claims.adopt(claim, instance, wall_clock())
+        self._hands.failpoint("after", launch)
+        message = f"instance {instance.id}, {instance.instance_type} in {instance.zone}"
+        cause = f"claim:{claim.name}"
+        self._recorder.publish(
+            PublishEvent(cause, "NodeClaim", claim.name, "Normal", LAUNCHED, message, uid=claim.uid)
+        )
+        self._log.info(
+            "launched instance",
+            claim=claim.name,
+            instance=instance.id,
+            hostname=await self._hostname(instance),
+            type=instance.instance_type,
+            zone=instance.zone,
+            **{"capacity-type": instance.labels.get(CAPACITY_TYPE, instance.capacity_type)},
+        )
+
+    async def _hostname(self, instance: Instance) -> str:
+        """What the node will be called; empty when it cannot be had.
+
+        A fleet's answer does not carry the private name.
+        """
+        if self._resource_names:
+            return instance.id
+        if instance.private_dns_name:
+            return instance.private_dns_name
+        try:
+            described = await self._cloud.find(instance.id)
+        except CloudError:
+            return ""
+        return described.private_dns_name if described is not None else ""
+
+    async def _give_up(self, claim: Claim, error: InsufficientCapacity) -> None:
+        self._log.warning(f"no capacity: {error}", claim=claim.name, reason=error.reason)
+        self._tell_pods(claim, "InsufficientCapacity", f"{error}; other capacity is being planned")
+        cause = f"claim:{claim.name}"
+        await self._hands.carry_out((DeleteClaim(cause, claim.name, "insufficient_capacity"),))
+
+    async def _failed(self, claim: Claim, reason: str, message: str, evidence: str = "") -> None:
+        told = {"evidence": evidence} if evidence else {}
+        self._log.error(f"launch failed: {message}", claim=claim.name, **told)
+        self._tell_pods(
+            claim, "FailedLaunch", f"launch of claim {claim.name} failed, trying again: {message}"
+        )
+        cause = f"claim:{claim.name}"
+        present = claim.condition(LAUNCHED)
+        since = present.last_transition_time if present and present.status == "False" else wall_clock()
+        launched = Condition(LAUNCHED, "False", reason, message, since)
+        ready = Condition(READY, "False", f"{LAUNCHED}False", message, since)
+        await self._hands.carry_out(
+            (
+                UpdateClaimStatus(cause, claim.name, (launched, ready)),
+                PublishEvent(cause, "NodeClaim", claim.name, "Warning", reason, message, uid=claim.uid),
+            )
+        )
+
+    def _tell_pods(self, claim: Claim, reason: str, message: str) -> None:
+        for key in self._pods_of(claim.name):
+            pod = self._cluster.snapshot.pods.get(key)
+            if pod is not None and not pod.node_name:
+                self._recorder.publish(
+                    PublishEvent(
+                        f"claim:{claim.name}",
+                        "Pod",
+                        pod.name,
+                        "Warning",
+                        reason,
+                        message,
+                        pod.namespace,
+                        pod.uid,
+                    )
+                )
+
+
+def _purpose(claim: Claim) -> str:
+    """Why a node is made, as `karpenter_nodes_created` tells it."""
+    if not claim.replaces:
+        return "provisioning"
+    return method_and_action(claim.annotations.get(DISRUPTION_REASON_ANNOTATION, ""), replaced=True)
+
+
+def _reason(error: CloudError) -> str:
+    return "NodeClassNotReady" if isinstance(error, NodeClassUnresolved) else error.reason

@@ -1,0 +1,56 @@
+"""When pods last came to each node or left it: `consolidateAfter` counts from there.
+
+The time stands in the claim's status, so that the next leader knows it; it is written every
+ten seconds at most (Karpenter's period).
+"""
+
+from nodeless.model.nodes import Claim
+from nodeless.model.pods import Pod
+from nodeless.model.pools import PROVISIONER
+from nodeless.model.snapshot import Snapshot
+from nodeless.operator.clock import wall_clock
+
+WRITE_SECONDS = 10.0
+
+
+class PodEvents:
+    """The last event of each claim, as this process saw it."""
+
+    def __init__(self) -> None:
+        self._last: dict[str, float] = {}
+
+    def seen(self, pod: Pod, before: Pod | None, snapshot: Snapshot) -> None:
+        """A pod was seen: an event if it has come to a node, has finished, or has begun to leave."""
+        if before is None or not pod.node_name:
+            # One that is met for the first time may have run there for long.
+            return
+        if (before.node_name, before.terminal) != (pod.node_name, pod.terminal):
+            self._note(pod, snapshot)
+
+    def gone(self, pod: Pod, snapshot: Snapshot) -> None:
+        """A pod is gone."""
+        if pod.node_name:
+            self._note(pod, snapshot)
+
+    def forget(self, claim_name: str) -> None:
+        """The claim is gone."""
+        self._last.pop(claim_name, None)
+
+    def to_write(self, claim: Claim, now: float) -> tuple[float | None, float | None]:
+        """The time to write now, and in how many seconds to ask again; None each: nothing, never."""
+        noted, written = self._last.get(claim.name), claim.last_pod_event
+        if noted is None or claim.deletion_timestamp is not None:
+            return None, None
+        if written is not None and int(noted) <= int(written):
+            self._last.pop(claim.name)
+            return None, None
+        wait = 0.0 if written is None else written + WRITE_SECONDS - now
+        return (None, wait) if wait > 0 else (noted, None)
+
+    def _note(self, pod: Pod, snapshot: Snapshot) -> None:
+        node = snapshot.nodes.get(pod.node_name)
+        claim = snapshot.claim_of(node) if node is not None else None
+        # A Provisioner has no consolidateAfter.
+        if claim is None or claim.pool.kind == PROVISIONER or pod.owned_by_daemon_set or pod.owned_by_node:
+            return
+        self._last[claim.name] = wall_clock()

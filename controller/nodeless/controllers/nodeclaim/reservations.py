@@ -1,0 +1,72 @@
+"""The loop that asks the cloud, once a minute, whether reserved nodes are in their reservations yet."""
+
+import asyncio
+
+from nodeless.cloudprovider import CloudError, CloudProvider
+from nodeless.controllers.error_boundary import ErrorBoundary
+from nodeless.controllers.executor.executor import Hands
+from nodeless.kube import ApiError, ApiUnavailable
+from nodeless.kube.cluster import Cluster
+from nodeless.model.placement import CapacityReservation
+from nodeless.nodeclaim.reservations import ReservationView, concerned, step_reservation
+from nodeless.operator.clock import wall_clock
+from nodeless.operator.logs import logger
+from nodeless.operator.metrics import Metrics
+
+#: Seconds between two looks (Karpenter v1).
+PERIOD = 60.0
+
+
+class ReservationLoop:
+    """Asks and carries out what follows; without a reserved node there is nothing to ask for."""
+
+    def __init__(self, cluster: Cluster, cloud: CloudProvider, hands: Hands, metrics: Metrics) -> None:
+        self._boundary = ErrorBoundary("claim's reservation", metrics)
+        self._cluster = cluster
+        self._cloud = cloud
+        self._hands = hands
+        self._log = logger("reservations")
+
+    async def run(self) -> None:
+        """Look until cancelled."""
+        while True:
+            try:
+                await self.look_once()
+            except (ApiError, ApiUnavailable, CloudError) as error:
+                self._log.warning(f"reservations could not be looked at, trying again: {error}")
+            await asyncio.sleep(PERIOD)
+
+    async def look_once(self) -> None:
+        """One look at all claims that it is about.
+
+        Raises:
+            CloudError, ApiError, ApiUnavailable: Not all is done; the next look does it.
+        """
+        snapshot = self._cluster.snapshot
+        claims = [claim for _, claim in sorted(snapshot.claims.items()) if concerned(claim)]
+        if not claims:
+            return
+        instances = {each.provider_id: each for each in await self._cloud.instances()}
+        keys = {str(claim.node_class) for claim in claims}
+        reservations = {key: await self._reservations(key) for key in sorted(keys)}
+        for claim in claims:
+            view = ReservationView(
+                claim,
+                snapshot.node_of(claim),
+                instances.get(claim.provider_id),
+                reservations[str(claim.node_class)],
+            )
+            if not self._boundary.held(claim.name, claim.resource_version):
+                with self._boundary.around(claim.name, claim.resource_version):
+                    await self._hands.carry_out(step_reservation(view, wall_clock()))
+
+    async def _reservations(self, key: str) -> dict[str, CapacityReservation]:
+        """Those of a node class; none when it cannot be resolved now."""
+        node_class = self._cluster.snapshot.node_classes.get(key)
+        if node_class is None or node_class.invalid:
+            return {}
+        try:
+            resolved = await self._cloud.resolve(node_class)
+        except CloudError:
+            return {}
+        return {each.id: each for each in resolved.reservations}

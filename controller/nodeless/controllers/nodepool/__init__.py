@@ -1,0 +1,1 @@
+"""NodePools, node classes and the teardown guard: finalizers and status."""

@@ -1,0 +1,1 @@
+"""From pending pods to NodeClaims: batches, passes of the scheduler, nominations."""

@@ -1,0 +1,126 @@
+"""Capacity buffers after a pass: their status, and which nodes hold their room.
+
+Two conditions (Karpenter's names): `ReadyForProvisioning` says whether it is known what pods a buffer
+is for, `Provisioning` whether existing nodes have room for all of them.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from nodeless.api.writing import conditions_to_api
+from nodeless.controllers.error_boundary import ErrorBoundary, Subject
+from nodeless.kube import ApiClient, ApiError, ApiUnavailable
+from nodeless.kube.buffers import BUFFERS
+from nodeless.kube.cluster import Cluster
+from nodeless.model.buffers import POD_TEMPLATE, CapacityBuffer
+from nodeless.model.conditions import Condition, same
+from nodeless.model.events import BuffersPlaced
+from nodeless.model.plan import Plan
+from nodeless.model.snapshot import Snapshot
+from nodeless.operator.clock import wall_clock
+from nodeless.operator.logs import logger
+from nodeless.scheduling.pods.buffers import RESOLVED, Resolution, buffer_of, resolutions
+
+READY_FOR_PROVISIONING = "ReadyForProvisioning"
+PROVISIONING = "Provisioning"
+FITS = "FitsExistingCapacity"
+REQUIRES_NEW = "RequiresNewCapacity"
+NOT_READY = "NotReadyForProvisioning"
+EMPTY = "BufferEmpty"
+
+
+class Buffers:
+    """Tells buffers and the cluster what a pass found for them."""
+
+    def __init__(self, client: ApiClient, cluster: Cluster, boundary: ErrorBoundary | None = None) -> None:
+        self._boundary = boundary
+        self._client = client
+        self._cluster = cluster
+        self._log = logger("buffers")
+
+    async def tell(self, snapshot: Snapshot, plan: Plan) -> None:
+        """Write what is new about the buffers of a snapshot that was planned for.
+
+        Raises:
+            ApiUnavailable: The API server cannot be reached.
+        """
+        nodes = tuple(sorted({name for key, name in plan.placements.items() if buffer_of(key)}))
+        if nodes != tuple(sorted(self._cluster.snapshot.buffered)):
+            self._cluster.handle(BuffersPlaced(nodes))
+        found = resolutions(snapshot) if snapshot.capacity_buffers else {}
+        for _, buffer in sorted(snapshot.capacity_buffers.items()):
+            if self._boundary is None:
+                await self._tell_one(snapshot, buffer, found[buffer.key], plan)
+            elif not self._boundary.held(buffer.key, str(buffer.generation)):
+                subject = Subject("CapacityBuffer", buffer.name, buffer.uid, buffer.namespace)
+                with self._boundary.around(buffer.key, str(buffer.generation), subject):
+                    await self._tell_one(snapshot, buffer, found[buffer.key], plan)
+
+    async def _tell_one(
+        self, snapshot: Snapshot, buffer: CapacityBuffer, found: Resolution, plan: Plan
+    ) -> None:
+        status = buffer_status(snapshot, buffer, found, plan, wall_clock())
+        if status and buffer.deletion_timestamp is None:
+            await self._write(buffer, status)
+
+    async def _write(self, buffer: CapacityBuffer, status: Mapping[str, object]) -> None:
+        group, _, plural = BUFFERS.rpartition("/")
+        path = f"{group}/namespaces/{buffer.namespace}/{plural}/{buffer.name}/status"
+        try:
+            await self._client.patch(path, {"status": status})
+        except ApiError as error:
+            # Deleted meanwhile, or refused: the next pass tries again.
+            if error.status != 404:
+                self._log.warning(f"status of capacity buffer {buffer.key} was not written: {error}")
+        except ApiUnavailable as error:
+            self._log.warning(f"status of capacity buffer {buffer.key} was not written: {error}")
+
+
+def buffer_status(
+    snapshot: Snapshot, buffer: CapacityBuffer, found: Resolution, plan: Plan, now: float
+) -> dict[str, object]:
+    """What the status of a buffer must say, where it says something else; `found`: what it gets."""
+    conditions = _since(buffer, _observed(snapshot, buffer, found, plan), now)
+    status: dict[str, object] = {}
+    if not same(buffer.conditions, conditions):
+        status["conditions"] = conditions_to_api(conditions)
+    if buffer.status_replicas != found.replicas:
+        status["replicas"] = found.replicas
+    if status and found.source is not None:
+        status["provisioningStrategy"] = buffer.strategy
+        if found.source.kind == POD_TEMPLATE:
+            status["podTemplateRef"] = {"name": found.source.name}
+            status["podTemplateGeneration"] = found.source.generation
+    return status
+
+
+def _observed(
+    snapshot: Snapshot, buffer: CapacityBuffer, found: Resolution, plan: Plan
+) -> Iterator[Condition]:
+    if found.reason != RESOLVED:
+        yield Condition(READY_FOR_PROVISIONING, "False", found.reason, found.message)
+        yield Condition(PROVISIONING, "False", NOT_READY, found.message)
+        return
+    yield Condition(READY_FOR_PROVISIONING, "True", RESOLVED, found.held_back)
+    there = sum(
+        buffer_of(key) == buffer.key and name in snapshot.nodes for key, name in plan.placements.items()
+    )
+    if not found.replicas:
+        why = found.held_back or "replicas, percentage and limits make no pod"
+        yield Condition(PROVISIONING, "False", EMPTY, why)
+    elif there == found.replicas:
+        yield Condition(PROVISIONING, "True", FITS)
+    else:
+        text = f"existing nodes have room for {there} of {found.replicas}"
+        yield Condition(PROVISIONING, "False", REQUIRES_NEW, text)
+
+
+def _since(buffer: CapacityBuffer, observed: Iterator[Condition], now: float) -> tuple[Condition, ...]:
+    """The observed conditions beside those of other writers, with the time since when each holds."""
+    known = {condition.type: condition for condition in buffer.conditions}
+    for each in observed:
+        before = known.get(each.type)
+        since = before.last_transition_time if before and before.status == each.status else now
+        known[each.type] = Condition(
+            each.type, each.status, each.reason, each.message, since, buffer.generation
+        )
+    return tuple(known[type_] for type_ in sorted(known))

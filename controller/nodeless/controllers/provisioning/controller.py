@@ -1,0 +1,418 @@
+"""From pending pods to claims: batch, plan, write the claims, tell everybody.
+
+The plan is made on a snapshot in a worker thread, so that watches and probes go on. Pods
+that stay pending are planned again every ten seconds; claims in flight count as capacity,
+so nothing is launched twice.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from nodeless.cloudprovider import CloudError, CloudProvider
+from nodeless.cloudprovider.pool_catalogs import pool_catalogs, pool_subnets
+from nodeless.controllers.executor.executor import Hands
+from nodeless.controllers.provisioning.batcher import Batcher
+from nodeless.controllers.provisioning.capacity_buffers import Buffers
+from nodeless.controllers.provisioning.deferred_pods import RestingPods, Turns, is_refusal
+from nodeless.controllers.provisioning.launch_backoff import RelaunchGuard
+from nodeless.controllers.provisioning.nominations import PodNominator
+from nodeless.controllers.provisioning.rejected_pods import culprits
+from nodeless.controllers.provisioning.suggestions import Advisor
+from nodeless.controllers.provisioning.tenants import Tenants
+from nodeless.explain import events as texts
+from nodeless.explain import log_messages as stages
+from nodeless.explain.decisions import Situation
+from nodeless.explain.realizing import Realizing
+from nodeless.explain.why import one_line
+from nodeless.kube import ApiError, ApiUnavailable
+from nodeless.kube.cluster import Cluster
+from nodeless.kube.event_recorder import Recorder
+from nodeless.launch.claims import claims_for
+from nodeless.model import events
+from nodeless.model.buffers import CapacityBuffer
+from nodeless.model.events import Event
+from nodeless.model.instance_types import InstanceType
+from nodeless.model.instructions import CreateClaim, PublishEvent
+from nodeless.model.namespaces import Namespace
+from nodeless.model.plan import Plan, PlannedNode, Refusal
+from nodeless.model.pods import Pod
+from nodeless.model.pools import NODE_POOL_KIND
+from nodeless.model.snapshot import Snapshot
+from nodeless.operator.clock import wall_clock
+from nodeless.operator.logs import logger
+from nodeless.operator.metrics import Metrics
+from nodeless.operator.settings import GlobalSettings
+from nodeless.operator.solver_policy import policy_of
+from nodeless.operator.work_metrics import PROVISIONER
+from nodeless.scheduling import pods_to_place, static_shortage, with_placeholders
+from nodeless.scheduling.pods.buffers import buffer_of
+
+#: Pending pods are planned again this often (Karpenter's pod trigger).
+RETRY_SECONDS = 10.0
+#: Refused claims of a pass for which it is found out which pods are to blame.
+_SEARCHED = 5
+#: Karpenter nominates for twice the longest batch window, at least ten seconds.
+_SHORTEST_NOMINATION = 10.0
+Record = Callable[[Situation, Plan], object]
+"""Told of every decision, in a worker thread."""
+
+
+class Provisioning:
+    """The loop that plans."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        cloud: CloudProvider,
+        hands: Hands,
+        recorder: Recorder,
+        metrics: Metrics,
+        settings: GlobalSettings,
+        record: Record | None = None,
+        buffers: Buffers | None = None,
+        nominator: PodNominator | None = None,
+    ) -> None:
+        self._nominator = nominator
+        self._buffers = buffers
+        self._cluster = cluster
+        self._cloud = cloud
+        self._hands = hands
+        self._recorder = recorder
+        self._metrics = metrics
+        self._record = record
+        self._batcher = Batcher(settings.batch_idle_seconds, settings.batch_max_seconds)
+        self._nomination = max(2 * settings.batch_max_seconds, _SHORTEST_NOMINATION)
+        self._settings = settings
+        self._planned: dict[str, tuple[str, ...]] = {}
+        self._leaving: set[str] = set()
+        #: A cluster in which nothing waits.
+        self._content: Snapshot | None = None
+        #: What keeps pools from being used, by pool, as it was logged: each cause is logged once.
+        self._problems: dict[str, str] = {}
+        self._guard = RelaunchGuard()
+        #: Where the last passes put pods that wait, by key: the next one keeps them there.
+        self._places: dict[str, str] = {}
+        self._realizing = Realizing()
+        self._advisor = Advisor()
+        self._resting = RestingPods(metrics, recorder)
+        self._tenants = Tenants()
+        #: What plans were made without, as it was logged.
+        self._faults: set[str] = set()
+        self._log = logger("provisioner")
+        cluster.listen(self._on_event)
+
+    def use(self, settings: GlobalSettings) -> None:
+        """Plan by other settings from the next window on."""
+        self._batcher.use(settings.batch_idle_seconds, settings.batch_max_seconds)
+        self._nomination = max(2 * settings.batch_max_seconds, _SHORTEST_NOMINATION)
+        self._settings = settings
+
+    def pods_of(self, claim_name: str) -> tuple[str, ...]:
+        """The pods that this process plans on a claim that is known."""
+        return self._planned.get(claim_name, ())
+
+    def _on_event(self, event: Event, before: Snapshot, _after: Snapshot) -> None:
+        match event:
+            case events.PodSeen(pod) if pod.provisionable:
+                if _asks_for_something_new(pod, before.pods.get(pod.key)):
+                    self._batcher.trigger(pod.uid, pod.namespace)
+            case events.PodSeen(pod) if pod.node_name:
+                self._guard.forget(pod.uid)
+            case events.PodGone(key) if key in before.pods:
+                self._guard.forget(before.pods[key].uid)
+            case events.NodeSeen(node) if node.deletion_timestamp is not None:
+                # Its pods will be evicted: their new home is planned while they still run.
+                if node.uid not in self._leaving:
+                    self._leaving.add(node.uid)
+                    self._batcher.trigger(node.uid)
+            case events.NodeGone(name) if name in before.nodes:
+                self._leaving.discard(before.nodes[name].uid)
+            case events.PoolSeen(pool) if pool.replicas is not None:
+                self._batcher.trigger(pool.key)
+            case events.NamespaceSeen(namespace) if _relabelled(before, namespace):
+                self._trigger_pending()
+            case events.ClaimGone(name):
+                self._planned.pop(name, None)
+                self._trigger_pending()
+            case events.CapacityBufferSeen(buffer) if self._says_something_new(buffer, before):
+                self._batcher.trigger(f"{buffer.key} {buffer.generation}")
+            case events.CapacityBufferGone(key):
+                self._batcher.trigger(key)
+            case events.PodSourceSeen(source) if before.pod_sources.get(source.key) != source:
+                if any(buffer.source == source.key for buffer in before.capacity_buffers.values()):
+                    self._batcher.trigger(source.key)
+
+    def _says_something_new(self, buffer: CapacityBuffer, before: Snapshot) -> bool:
+        known = before.capacity_buffers.get(buffer.key)
+        return known is None or known.generation != buffer.generation
+
+    def _trigger_pending(self) -> None:
+        """Have everything that waits planned again. A cluster in which nothing did is not searched twice."""
+        snapshot = self._cluster.snapshot
+        if snapshot is self._content:
+            return
+        waiting = [pod.uid for pod in pods_to_place(with_placeholders(snapshot))]
+        waiting += [*snapshot.capacity_buffers, *static_shortage(snapshot)]
+        for each in waiting:
+            self._batcher.trigger(each)
+        self._content = None if waiting else snapshot
+
+    async def run(self) -> None:
+        """Plan until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._retry())
+            group.create_task(self._advisor.run(self._say_refused))
+            while True:
+                count = await self._batcher.wait()
+                self._log.debug("batch window closed", pods=count)
+                try:
+                    with self._metrics.work.reconciling(PROVISIONER):
+                        await self.plan_once()
+                except (ApiError, ApiUnavailable, CloudError) as error:
+                    self._log.error(f"pass failed, pods are planned again in {RETRY_SECONDS:.0f} s: {error}")
+
+    async def _retry(self) -> None:
+        while True:
+            await asyncio.sleep(RETRY_SECONDS)
+            self._trigger_pending()
+            self._realizing, ratios = self._realizing.settled(self._cluster.snapshot, wall_clock())
+            for ratio in ratios:
+                self._metrics.plan_realized.set(ratio)
+
+    async def plan_once(self) -> Plan | None:
+        """One pass over all pending pods; then one over those that were set aside, when they are due."""
+        turns = self._turns()
+        plan = await self._pass(turns.first, frozenset())
+        if turns.second is not None:
+            again = self._turns()
+            plan = await self._pass(again.second or again.first, again.late) or plan
+        for refusal in turns.resting:
+            self._say_refused(refusal, ())
+        return plan
+
+    def _turns(self) -> Turns:
+        heavy = self._tenants.heavy(time.monotonic())
+        return self._resting.turns(with_placeholders(self._cluster.snapshot), heavy)
+
+    async def _pass(self, snapshot: Snapshot, late: frozenset[str]) -> Plan | None:
+        """One pass over the pods of a snapshot; `late`: those among them that come after the others."""
+        started = time.perf_counter()
+        now = wall_clock()
+        seen = self._cluster.snapshot
+        if snapshot.teardown or not (pods_to_place(snapshot) or static_shortage(snapshot)):
+            await self._tell_buffers(seen, Plan())
+            return None
+        catalog, problems = await self._catalog(snapshot)
+        subnets = await pool_subnets(self._cloud, snapshot, catalog)
+        nominates = self._nominator is None or not self._nominator.refused
+        policy = replace(
+            policy_of(self._settings, nominates=nominates),
+            pool_problems=problems,
+            subnets=subnets,
+            late=late,
+            places=dict(self._places),
+        )
+        shorter = self._tenants.deadline({key.partition("/")[0] for key in late}, time.monotonic())
+        if late and shorter is not None:
+            policy = replace(policy, deadline=shorter)
+        situation = Situation(snapshot, catalog, policy, now)
+        solving = time.perf_counter()
+        plan = await asyncio.to_thread(situation.plan)
+        solved = time.perf_counter() - solving
+        if self._record is not None:
+            await asyncio.to_thread(self._record, situation, plan)
+        self._metrics.scheduling_seconds.observe(time.perf_counter() - started)
+        self._metrics.plan_cost.set(plan.cost_per_hour)
+        self._metrics.plan_bound.set(float("nan") if plan.lower_bound is None else plan.lower_bound)
+        self._metrics.plan_gap.set(float("nan") if plan.gap is None else plan.gap)
+        self._realizing = self._realizing.planned(plan, snapshot, catalog, policy, now)
+        await self._tell_buffers(seen, plan)
+        refusals = tuple(each for each in plan.refusals if not buffer_of(each.pod))
+        plan = replace(plan, refusals=refusals)
+        self._metrics.pending_pods.set(len(plan.refusals))
+        plan = self._hold_back(plan, snapshot, now)
+        self._resting.note(plan, snapshot, late)
+        self._tenants.note(plan, time.monotonic())
+        for fault in set(plan.faults) - self._faults:
+            self._log.error(f"a plan was made without what failed: {fault}")
+        self._faults |= set(plan.faults)
+        await self._launch(plan, situation)
+        self._metrics.decision_seconds.observe(time.perf_counter() - started)
+        self._report(plan, snapshot, now)
+        self._advisor.ask(situation, plan, solved)
+        self._say_unusable(plan)
+        return plan
+
+    async def _tell_buffers(self, seen: Snapshot, plan: Plan) -> None:
+        if self._buffers is not None and (seen.capacity_buffers or seen.buffered):
+            await self._buffers.tell(seen, plan)
+
+    async def _catalog(
+        self, snapshot: Snapshot
+    ) -> tuple[dict[str, tuple[InstanceType, ...]], dict[str, str]]:
+        """Types of each usable pool; and what is wrong with the others."""
+        catalog, problems = await pool_catalogs(self._cloud, snapshot)
+        for key, problem in problems.items():
+            if problem != self._problems.get(key):
+                self._log.error(f"pool {key} cannot be used: {problem}")
+        self._problems = problems
+        return catalog, problems
+
+    def _hold_back(self, plan: Plan, snapshot: Snapshot, now: float) -> Plan:
+        """Leave out nodes for pods that earlier nodes did not help."""
+        kept = []
+        for node in plan.new_nodes:
+            wait = self._guard.wait_for(node, snapshot, now)
+            if not wait:
+                kept.append(node)
+                continue
+            message = (
+                "a node launched for this pod is ready, but the pod was not scheduled there"
+                f"; next try in {wait:.0f} s"
+                "; hint: compare the pod's requests and constraints with what the node offers"
+            )
+            for key in node.pods:
+                if self._tell(snapshot, key, "Warning", "NodeDidNotHelp", message):
+                    self._log.warning(message, pod=key)
+        return replace(plan, new_nodes=tuple(kept))
+
+    async def _launch(self, plan: Plan, situation: Situation) -> None:
+        if not plan.new_nodes:
+            self._expect(plan, situation.snapshot, ())
+            return
+        snapshot, now = situation.snapshot, situation.now
+        cause = f"pass:{now:.3f}"
+        log = self._log.bind(**{"pass": cause.removeprefix("pass:")})
+        pods = len(plan.placements) + sum(len(node.pods) for node in plan.new_nodes)
+        if pods:
+            log.info(stages.found(pods))
+        for line in (*stages.computed(plan), stages.reused(plan), stages.spilled(plan)):
+            if line:
+                log.info(line, cost_per_hour=round(plan.cost_per_hour, 4))
+        creates = claims_for(
+            plan,
+            dict(snapshot.pools),
+            now,
+            cause=cause,
+            taken=frozenset(snapshot.claims),
+            node_classes=dict(snapshot.node_classes),
+            reason=one_line,
+            pods=snapshot.pods,
+        )
+        for create, node in zip(creates, plan.new_nodes, strict=True):
+            self._planned[create.claim.name] = node.pods
+            log.info(
+                stages.launching(node),
+                claim=create.claim.name,
+                provisioner=node.pool.name,
+                node_template=str(node.node_class),
+                requirements=str(node.requirements),
+            )
+        given_up = plan.given_up()
+        # Each claim stands for itself: one refused write must not take the others with it.
+        self._expect(plan, snapshot, [create.claim.name for create in creates])
+        outcomes = await asyncio.gather(
+            *(self._create(create, now) for create in creates), return_exceptions=True
+        )
+        searched = 0
+        for create, node, outcome in zip(creates, plan.new_nodes, outcomes, strict=True):
+            if isinstance(outcome, ApiError | ApiUnavailable):
+                self._planned.pop(create.claim.name, None)
+                log.error(f"claim {create.claim.name} was not written: {outcome}")
+                if is_refusal(outcome) and searched < _SEARCHED:
+                    searched += 1
+                    await self._find_culprits(situation, node, outcome)
+                continue
+            if isinstance(outcome, BaseException):
+                raise outcome
+            self._guard.launched(create.claim.name, node, snapshot, now)
+            for key in node.pods:
+                message = texts.nominated(create.claim.name, node, given_up.get(key, ()))
+                self._tell(snapshot, key, "Normal", texts.NOMINATED, message)
+
+    async def _find_culprits(self, situation: Situation, node: PlannedNode, error: Exception) -> None:
+        """Set those aside because of whom a claim was refused; the others are planned again at once."""
+        for pod, refusal in await culprits(situation, node, error, self._hands.claims.offer):
+            self._resting.refused(pod, refusal, situation.snapshot)
+        self._trigger_pending()
+
+    def _expect(self, plan: Plan, snapshot: Snapshot, claims: Sequence[str]) -> None:
+        """Remember where the pass expects its pods, and have them nominated once their nodes are there."""
+        places = {key: place for key, place in plan.placements.items() if not buffer_of(key)}
+        for node, name in zip(plan.new_nodes, claims, strict=True):
+            places.update(dict.fromkeys(node.pods, name))
+        still = {key for key in self._places if (pod := snapshot.pods.get(key)) and not pod.node_name}
+        refused = {refusal.pod for refusal in plan.refusals}
+        self._places = {key: self._places[key] for key in still - refused} | places
+        if self._nominator is None:
+            return
+        considered = [*places, *(refusal.pod for refusal in plan.refusals)]
+        self._nominator.expect((snapshot.pods[key] for key in considered if key in snapshot.pods), places)
+
+    async def _create(self, create: CreateClaim, now: float) -> None:
+        await self._hands.carry_out((create,))
+        self._cluster.handle(events.Nominated(create.claim.name, now + self._nomination))
+
+    def _report(self, plan: Plan, snapshot: Snapshot, now: float) -> None:
+        for name in {name for key, name in plan.placements.items() if not buffer_of(key)}:
+            self._cluster.handle(events.Nominated(name, now + self._nomination))
+        given_up = plan.given_up()
+        for key, name in sorted(plan.placements.items()):
+            if buffer_of(key):
+                if name in snapshot.nodes:
+                    self._guard.forget(snapshot.pods[key].uid)
+                continue
+            if name in self._cluster.snapshot.claims and key not in self.pods_of(name):
+                # Also pods for which another replica made the claim are told when its launch fails.
+                self._planned[name] = (*self.pods_of(name), key)
+            self._tell(
+                snapshot, key, "Normal", texts.NOMINATED, texts.nominated(name, None, given_up.get(key, ()))
+            )
+
+    def _say_refused(self, refusal: Refusal, helping: Sequence[str]) -> None:
+        message = texts.failed_scheduling(refusal, helping)
+        if self._tell(self._cluster.snapshot, refusal.pod, "Warning", texts.FAILED_SCHEDULING, message):
+            self._log.warning(f"no capacity for pod: {message}", pod=refusal.pod)
+
+    def _say_unusable(self, plan: Plan) -> None:
+        """Tell NodePools that can make no node (Karpenter v1)."""
+        for refusal in plan.unusable_pools:
+            pool = self._cluster.snapshot.pools.get(str(refusal.pool))
+            if pool is None or pool.reference.kind != NODE_POOL_KIND:
+                continue
+            message = texts.no_compatible_instance_types(refusal)
+            told = PublishEvent(
+                "pass",
+                NODE_POOL_KIND,
+                pool.name,
+                "Warning",
+                texts.NO_COMPATIBLE_TYPES,
+                message,
+                uid=pool.reference.uid,
+            )
+            if self._recorder.publish(told):
+                self._log.warning(f"no node can be made: {refusal.message}", pool=pool.key)
+
+    def _tell(self, snapshot: Snapshot, key: str, type_: str, reason: str, message: str) -> bool:
+        pod = snapshot.pods.get(key)
+        if pod is None or pod.node_name or pod.shape.placeholder:
+            return False
+        return self._recorder.publish(
+            PublishEvent("pass", "Pod", pod.name, type_, reason, message, pod.namespace, pod.uid)
+        )
+
+
+def _relabelled(before: Snapshot, namespace: Namespace) -> bool:
+    """Whether a known namespace bears other labels now, by which pods of others may mean its pods."""
+    known = before.namespaces.get(namespace.name)
+    return known is not None and known != namespace
+
+
+def _asks_for_something_new(pod: Pod, known: Pod | None) -> bool:
+    """Whether a pod that needs capacity did not do so before, or asks for something else now.
+
+    kube-scheduler writes to a pod each time it tries it in vain: that is no news.
+    """
+    return known is None or known.uid != pod.uid or not known.provisionable or known.shape != pod.shape

@@ -1,0 +1,472 @@
+"""The plan is what happens: pods that wait are nominated to the nodes that were planned for them.
+
+kube-scheduler spreads pods over the nodes by its scores; the tighter a plan, the more of its pods then
+have no room. Since Kubernetes 1.35 others than the scheduler may say where they expect a pod
+(`status.nominatedNodeName`, KEP-5278): it tries that node first, and keeps the room there from pods of
+the same or a lower priority.
+
+Every pass hands over where the pods that wait are expected (`expect`). A pod is nominated once its node
+is there and Ready, and until then the node keeps the taint `karpenter.sh/unregistered`
+(`nodeclaim.startup_taints`). kube-scheduler takes a nomination back whenever it tries a pod in vain, and it
+tries all that wait as each node comes up. So nominations for a closed node are written in a calm moment, in
+which no pod that waits has changed for a while, and the node is opened in the next; what is taken back
+nevertheless is written again. Each node that is opened makes kube-scheduler try all that wait, also those
+that are nominated to nodes which are still closed. So nodes that get ready at about the same time wait for
+each other, and open together, those of small pods first (`_tell`).
+
+A nomination is ours when the API server says that we wrote it last (`Pod.expected_node_name`); those of
+others, preemption's above all, are left alone. Nothing is kept but on the objects: a new leader finds its
+predecessors' nominations on the pods and their plans on the claims (`state.expected`).
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable, Mapping
+
+from nodeless.cloudprovider import CloudError
+from nodeless.controllers.error_boundary import ErrorBoundary, ProcessMustEnd
+from nodeless.controllers.server_version import server_version
+from nodeless.kube import ApiClient, ApiError, ApiUnavailable
+from nodeless.kube.cluster import Cluster
+from nodeless.kube.workqueue import KeyedQueue
+from nodeless.model import events
+from nodeless.model.events import Event
+from nodeless.model.labels import FIELD_MANAGER, UNREGISTERED_TAINT
+from nodeless.model.nodes import Claim, Node
+from nodeless.model.pods import Pod
+from nodeless.model.resources import CPU, MEMORY
+from nodeless.model.snapshot import Snapshot
+from nodeless.model.taints import Taint, untolerated
+from nodeless.nodeclaim.startup_taints import is_closed
+from nodeless.operator.logs import logger
+from nodeless.operator.semaphore import Slots
+from nodeless.scheduling import pods_to_place
+from nodeless.scheduling.pods.eligibility import leaving
+from nodeless.state.expected import expected_places, place_of
+
+#: The first version whose API server and scheduler take nominations from others by default.
+FIRST_VERSION = (1, 35)
+#: Nominations that are written at a time.
+WORKERS = 16
+#: Seconds within which our own write comes back by the watch.
+_ECHO_SECONDS = 2.0
+#: Seconds without a sign of kube-scheduler trying pods after which it has tried all that it will for now,
+#: and seconds from a closed node's readiness after which nothing is written, or waited for, any more.
+_CALM_SECONDS = 0.15
+_LONGEST_UNREST, _LONGEST_CLOSED = 2.0, 5.0
+#: Seconds from a closed node's readiness for which it waits for others that are ready, too.
+_LONGEST_TOGETHER = 1.5
+#: Seconds after which a pod that kube-scheduler does not bind to an open node is nominated there no more.
+_DEADLINE = 60.0
+#: How often a nomination that was taken back is written again; from the fourth time on, each second.
+_MOST_TRIES, _TRIES_AT_ONCE = 20, 4
+_RETRY_SECONDS = 1.0
+_VERSION_RETRY_SECONDS = 10.0
+_FORBIDDEN = 403
+#: Refusals that say that the pod is bound, gone or another one: there is nothing left to nominate.
+_TOO_LATE = (404, 409, 422)
+_NOT_READY = Taint("node.kubernetes.io/not-ready", "NoSchedule")
+_UNREGISTERED = Taint(UNREGISTERED_TAINT, "NoExecute")
+
+
+class PodNominator:
+    """Keeps the nominations of pods that wait as the last plan wants them."""
+
+    def __init__(
+        self,
+        client: ApiClient,
+        cluster: Cluster,
+        assert_leading: Callable[[], None],
+        boundary: ErrorBoundary,
+    ) -> None:
+        self._boundary = boundary
+        self._client = client
+        self._cluster = cluster
+        self._assert_leading = assert_leading
+        self._queue = KeyedQueue()
+        self._slots = Slots(WORKERS)
+        #: Why nothing is nominated; empty while it is.
+        self.refused = ""
+        #: By pod key: uid, and the claim or node where the last pass expects it ("": nowhere).
+        self._places: dict[str, tuple[str, str]] = {}
+        #: The pods of `_places` by their place.
+        self._pods: dict[str, set[str]] = {}
+        #: By pod key: the node that we wrote and have not seen yet, and when.
+        self._written: dict[str, tuple[str, float]] = {}
+        #: By pod key: node, how often it was written, and since when the pod could have been bound to it.
+        self._tries: dict[str, tuple[str, int, float]] = {}
+        #: When a pod that waits changed last, other than by our own writes.
+        self._active_at = 0.0
+        #: By name of a closed node: since when it is ready.
+        self._ready_since: dict[str, float] = {}
+        #: Of them those to which a pod is still to be nominated.
+        self._incomplete: set[str] = set()
+        #: Places that are looked at again in a calm moment.
+        self._to_complete: set[str] = set()
+        self._on_complete: Callable[[str], None] = _ignore
+        self._log = logger("nominations")
+        cluster.listen(self._on_event)
+
+    def on_complete(self, tell: Callable[[str], None]) -> None:
+        """Have the name of each claim told whose pods are all nominated."""
+        self._on_complete = tell
+
+    def expect(self, considered: Iterable[Pod], places: Mapping[str, str]) -> None:
+        """Take over where a pass expects the pods that wait.
+
+        Args:
+            considered: The pods of the pass; what runs already is left out.
+            places: Pod key to the name of a node or a claim. A pod that is not here has no place.
+        """
+        pods = self._cluster.snapshot.pods
+        for pod in considered:
+            now = pods.get(pod.key)
+            # Bound or gone while the pass went on: nothing would ever be heard of it again.
+            if now is not None and now.uid == pod.uid and _waits(now):
+                self._forget(pod.key)
+                self._places[pod.key] = (pod.uid, places.get(pod.key, ""))
+                self._pods.setdefault(places.get(pod.key, ""), set()).add(pod.key)
+                self._queue.add(pod.key)
+        for name in self._ready_since:
+            self._begin(name)
+        self._open_the_last()
+
+    def expects(self, claim: Claim) -> bool:
+        """Whether pods that wait are to be nominated to a claim's node."""
+        return bool(self._of(claim)) and self._contested() and not self._hindered()
+
+    def awaits(self, claim: Claim, node: Node) -> bool:
+        """Whether a pod that is expected on a claim's node is not nominated there yet."""
+        if self._closed_for(node) > _LONGEST_CLOSED:
+            return False
+        return self._unsettled(claim, node) or (bool(self._of(claim)) and self._rest_in(node) > 0)
+
+    def _unsettled(self, claim: Claim, node: Node) -> bool:
+        """Whether a pod is still to be nominated to a claim's node."""
+        return any(not self._settled(key, node.name) for key in self._of(claim))
+
+    def _closed_for(self, node: Node) -> float:
+        """For how many seconds a node has been ready and closed."""
+        since = self._ready_since.get(node.name)
+        return 0.0 if since is None else time.monotonic() - since
+
+    def _unrest(self, node: Node) -> float:
+        """Seconds until there may be a calm moment for a closed node; 0 when there is, or none is needed."""
+        if not is_closed(node) or self._closed_for(node) > _LONGEST_UNREST:
+            return 0.0
+        return max(self._active_at + _CALM_SECONDS - time.monotonic(), 0.0)
+
+    def _rest_in(self, node: Node) -> float:
+        """Seconds until a node whose pods are all nominated may be opened, unless somebody tells before."""
+        together = 0.0
+        if self._incomplete and node.name in self._ready_since:
+            together = max(_LONGEST_TOGETHER - self._closed_for(node), 0.0)
+        return max(together, self._unrest(node))
+
+    def _begin(self, name: str) -> None:
+        """Have a node that is ready be waited for by the others, if pods are to be nominated to it."""
+        snapshot = self._cluster.snapshot
+        node = snapshot.nodes.get(name)
+        claim = snapshot.claim_of(node) if node is not None else None
+        if node is not None and claim is not None and self.expects(claim) and self._unsettled(claim, node):
+            self._incomplete.add(name)
+
+    def _completed(self, name: str) -> None:
+        """A node is not waited for any more: once there is none, those that have waited are looked at."""
+        if name in self._incomplete:
+            self._incomplete.discard(name)
+            for other in tuple(self._ready_since) if not self._incomplete else ():
+                self._complete(other)
+
+    def _tell(self, claim: Claim) -> None:
+        """Tell that a claim's node may be opened, and with it, in their order, all that may be by now.
+
+        However close together nodes are opened, kube-scheduler hears of one after the other, and a pod whose
+        own node is not open yet may take room that is free on another one. So the small pods' nodes go first:
+        no large pod fits into what they leave, and small ones no longer look for room where large ones go.
+        """
+        snapshot, free = self._cluster.snapshot, {claim.name: claim}
+        for name in self._ready_since:
+            node = snapshot.nodes.get(name)
+            other = snapshot.claim_of(node) if node is not None else None
+            if (
+                node is not None
+                and other is not None
+                and not (self.expects(other) and self.awaits(other, node))
+            ):
+                free[other.name] = other
+        for each in sorted(free.values(), key=self._largest):
+            self._on_complete(each.name)
+
+    def _largest(self, claim: Claim) -> float:
+        """The size of the largest pod that is to come to a claim's node, in milli-CPU."""
+        pods = map(self._cluster.snapshot.pods.get, self._of(claim))
+        return max((_size(pod) for pod in pods if pod is not None), default=0.0)
+
+    def _of(self, claim: Claim) -> set[str]:
+        node = self._cluster.snapshot.node_of(claim)
+        return self._pods.get(claim.name, set()) | (self._pods.get(node.name, set()) if node else set())
+
+    def _contested(self) -> bool:
+        """Whether there is anything to choose: on the only node of a plan all of its pods have room."""
+        return sum(bool(place) for place in self._pods) > 1
+
+    def _hindered(self) -> bool:
+        """Whether nothing is nominated, or a DaemonSet runs before a node is ready but not before it is ours.
+
+        Such a one may be what makes the node ready: the taint must not wait for that.
+        """
+        return bool(self.refused) or any(
+            untolerated((_NOT_READY,), daemon_set.shape.tolerations) is None
+            and untolerated((_UNREGISTERED,), daemon_set.shape.tolerations) is not None
+            for daemon_set in self._cluster.snapshot.daemon_sets.values()
+        )
+
+    def _settled(self, key: str, node_name: str) -> bool:
+        """Whether nothing is to be written for a pod that is expected on a node."""
+        pod = self._cluster.snapshot.pods.get(key)
+        if pod is None or not _waits(pod) or pod.nominated_node_name:
+            return True
+        return pod.expected_node_name == node_name or self._given_up(key, node_name)
+
+    def _given_up(self, key: str, node_name: str) -> bool:
+        node, tries, since = self._tries.get(key, ("", 0, 0.0))
+        return node == node_name and (tries >= _MOST_TRIES or 0 < since <= time.monotonic() - _DEADLINE)
+
+    def _forget(self, key: str) -> None:
+        """Expect a pod nowhere any more, without a word to the API server."""
+        known = self._places.pop(key, None)
+        if known is not None:
+            pods = self._pods.get(known[1], set())
+            pods.discard(key)
+            if not pods:
+                self._pods.pop(known[1], None)
+
+    def _on_event(self, event: Event, before: Snapshot, after: Snapshot) -> None:
+        match event:
+            case events.PodSeen(pod):
+                known = before.pods.get(pod.key)
+                if self._is_echo(pod):
+                    del self._written[pod.key]
+                elif known is not None and not known.node_name:
+                    self._active_at = time.monotonic()
+                if not _waits(pod):
+                    self._drop(pod.key)
+                elif pod.key in self._places or pod.expected_node_name:
+                    self._queue.add(pod.key)
+            case events.PodGone(key):
+                self._drop(key)
+            case events.NodeSeen(node) if _opens_or_closes(before.nodes.get(node.name), node):
+                if node.ready and is_closed(node):
+                    if node.name not in self._ready_since:
+                        self._ready_since[node.name] = time.monotonic()
+                        self._begin(node.name)
+                else:
+                    self._forget_node(node.name)
+                self._look_at(after, node)
+            case events.NodeGone(name) if name in before.nodes:
+                self._forget_node(name)
+                self._look_at(before, before.nodes[name])
+
+    def _forget_node(self, name: str) -> None:
+        self._ready_since.pop(name, None)
+        self._completed(name)
+
+    def _is_echo(self, pod: Pod) -> bool:
+        """Whether a pod comes back as we wrote it."""
+        return self._written.get(pod.key, ("", 0.0))[0] == pod.expected_node_name != ""
+
+    def _drop(self, key: str) -> None:
+        place = self._places.get(key, ("", ""))[1]
+        self._forget(key)
+        self._written.pop(key, None)
+        self._tries.pop(key, None)
+        self._complete(place)
+        self._open_the_last()
+
+    def _open_the_last(self) -> None:
+        """The pods of the last place that pods wait for are nominated no more: its node is to be opened."""
+        # One place, and beside it perhaps the pods that have none.
+        if len(self._pods) <= 2 and not self._contested():
+            for place in tuple(self._pods):
+                self._complete(place)
+
+    def _look_at(self, snapshot: Snapshot, node: Node) -> None:
+        claim = snapshot.claim_of(node)
+        for place in (node.name, claim.name if claim is not None else node.name):
+            for key in self._pods.get(place, ()):
+                self._queue.add(key)
+        for pod in snapshot.pods.values():
+            if pod.expected_node_name == node.name and not pod.node_name:
+                self._queue.add(pod.key)
+
+    async def run(self) -> None:
+        """Nominate until cancelled."""
+        self.recover()
+        await self._check_version()
+        async with asyncio.TaskGroup() as group:
+            while True:
+                await self._slots.take()
+                key = await self._queue.get()
+                group.create_task(self._work(key))
+
+    def recover(self) -> None:
+        """Go on from what earlier leaders left on claims and pods."""
+        snapshot = self._cluster.snapshot
+        waiting = [pod for pod in pods_to_place(snapshot) if not pod.node_name]
+        places = expected_places(snapshot, (waiting,))
+        self.expect((pod for pod in waiting if pod.key in places), places)
+
+    async def _check_version(self) -> None:
+        """Wait until the API server has told its version."""
+        while True:
+            try:
+                told = await server_version(self._client)
+                break
+            except CloudError as error:
+                self._refuse(str(error))
+            await asyncio.sleep(_VERSION_RETRY_SECONDS)
+        self.refused = ""
+        major, minor = map(int, told.split("."))
+        if (major, minor) < FIRST_VERSION:
+            self._refuse(f"the API server is {told}, nominations need {FIRST_VERSION[0]}.{FIRST_VERSION[1]}")
+
+    def _refuse(self, why: str) -> None:
+        """Say once that plans are left to kube-scheduler's scores."""
+        if not self.refused:
+            self._log.info(f"pods are not nominated to their planned nodes: {why}")
+        self.refused = why
+
+    async def _work(self, key: str) -> None:
+        try:
+            await self._reconcile(key)
+        except ApiUnavailable:
+            self._queue.add_in(key, _RETRY_SECONDS)
+        except ApiError as error:
+            if error.status == _FORBIDDEN:
+                self._refuse(f"{error}; hint: the controller's ClusterRole needs patch on pods/status")
+                for place in list(self._pods):
+                    self._complete(place)
+            elif error.status not in _TOO_LATE:
+                self._queue.add_in(key, self._boundary.caught(key, error))
+        except ProcessMustEnd:
+            raise
+        except Exception as error:
+            self._queue.add_in(key, self._boundary.caught(key, error))
+        else:
+            self._boundary.passed(key)
+        finally:
+            self._queue.done(key)
+            self._slots.give_back()
+
+    async def _reconcile(self, key: str) -> None:
+        """Make one pod's nomination what it should be."""
+        snapshot = self._cluster.snapshot
+        pod = snapshot.pods.get(key)
+        if pod is None or not _waits(pod) or pod.nominated_node_name or self.refused:
+            return
+        written, at = self._written.get(key, (pod.expected_node_name, 0.0))
+        if pod.expected_node_name != written:
+            left = at + _ECHO_SECONDS - time.monotonic()
+            if left > 0:
+                self._queue.add_in(key, left)
+                return
+        self._written.pop(key, None)
+        wanted = self._wanted(snapshot, pod)
+        if pod.expected_node_name == wanted:
+            if wanted:
+                self._follow(snapshot, key, wanted)
+                self._complete(self._places[key][1])
+        elif wanted:
+            unrest = self._unrest(snapshot.nodes[wanted])
+            if unrest:
+                self._queue.add_in(key, unrest)
+            else:
+                await self._nominate(pod, wanted)
+        elif not self._holds(snapshot, pod):
+            await self._write(pod, "")
+
+    def _wanted(self, snapshot: Snapshot, pod: Pod) -> str:
+        """The node to which a pod should be nominated now; empty: none."""
+        uid, place = self._places.get(pod.key, ("", ""))
+        node = snapshot.nodes.get(place_of(snapshot, place)) if uid == pod.uid and place else None
+        if node is None or not node.ready or leaving(node, snapshot.claim_of(node)):
+            return ""
+        if self._given_up(pod.key, node.name) or not (pod.expected_node_name or self._contested()):
+            return ""
+        return node.name
+
+    def _holds(self, snapshot: Snapshot, pod: Pod) -> bool:
+        """Whether a nomination that no pass of ours has confirmed may stay: its node is there and stays."""
+        node = snapshot.nodes.get(pod.expected_node_name)
+        if node is None or leaving(node, snapshot.claim_of(node)) or self._given_up(pod.key, node.name):
+            return False
+        uid, place = self._places.get(pod.key, (pod.uid, node.name))
+        return uid == pod.uid and place_of(snapshot, place) == node.name
+
+    def _follow(self, snapshot: Snapshot, key: str, name: str) -> None:
+        """Look again when a pod should have been bound to its open node."""
+        node, tries, since = self._tries.get(key, (name, 1, 0.0))
+        if is_closed(snapshot.nodes[name]):
+            return
+        if node != name or not since:
+            tries, since = (tries if node == name else 1), time.monotonic()
+            self._tries[key] = (name, tries, since)
+        self._queue.add_in(key, since + _DEADLINE - time.monotonic())
+
+    async def _nominate(self, pod: Pod, name: str) -> None:
+        node, tries, since = self._tries.get(pod.key, (name, 0, 0.0))
+        if node != name:
+            tries, since = 0, 0.0
+        self._tries[pod.key] = (name, tries + 1, since)
+        if tries >= _TRIES_AT_ONCE:
+            await asyncio.sleep(_RETRY_SECONDS)
+        await self._write(pod, name)
+
+    async def _write(self, pod: Pod, name: str) -> None:
+        """Say where a pod is expected; its uid makes sure that it is still the same pod."""
+        self._assert_leading()
+        path = f"/api/v1/namespaces/{pod.namespace}/pods/{pod.name}/status"
+        body = {"metadata": {"uid": pod.uid}, "status": {"nominatedNodeName": name or None}}
+        await self._client.patch(path, body, fieldManager=FIELD_MANAGER)
+        self._written[pod.key] = (name, time.monotonic())
+        self._queue.add_in(pod.key, _ECHO_SECONDS)
+
+    def _complete(self, place: str) -> None:
+        """Tell about a place whose pods are all nominated, or wait no more, or are not to be nominated."""
+        self._to_complete.discard(place)
+        snapshot = self._cluster.snapshot
+        node = snapshot.nodes.get(place_of(snapshot, place)) if place else None
+        claim = snapshot.claim_of(node) if node is not None else None
+        if node is None or claim is None or not is_closed(node):
+            return
+        if not self._unsettled(claim, node):
+            self._completed(node.name)
+        if not self.expects(claim) or not self.awaits(claim, node):
+            self._tell(claim)
+        elif place not in self._to_complete and (rest := self._rest_in(node)):
+            self._to_complete.add(place)
+            asyncio.get_running_loop().call_later(rest, self._complete, place)
+
+
+def _size(pod: Pod) -> float:
+    """Processors and memory as one, 4 GiB as much as a processor, as on most machines."""
+    return pod.requests.get(CPU, 0) + 1000 * pod.requests.get(MEMORY, 0) / (4 << 30)
+
+
+def _waits(pod: Pod) -> bool:
+    return not pod.node_name and pod.deletion_timestamp is None and not pod.terminal
+
+
+def _opens_or_closes(before: Node | None, node: Node) -> bool:
+    """Whether a node came, or may take pods now and could not before, or the other way round."""
+    return before is None or (before.ready, before.taints, before.deletion_timestamp, before.provider_id) != (
+        node.ready,
+        node.taints,
+        node.deletion_timestamp,
+        node.provider_id,
+    )
+
+
+def _ignore(_claim: str) -> None:
+    """Nobody listens."""

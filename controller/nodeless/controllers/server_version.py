@@ -1,0 +1,47 @@
+"""The API server's version, and whether it is new enough for the webhook (KUBERNETES_MIN_VERSION)."""
+
+from nodeless.cloudprovider import CloudError
+from nodeless.kube import ApiClient, ApiError, ApiUnavailable
+from nodeless.operator.setting_values import UnusableValue, version
+
+
+class OldServerError(Exception):
+    """The API server is older than KUBERNETES_MIN_VERSION."""
+
+
+async def server_version(client: ApiClient) -> str:
+    """The API server's version as `major.minor`.
+
+    Raises:
+        CloudError: It does not tell, or tells none.
+    """
+    try:
+        told = str((await client.get("/version")).get("gitVersion", ""))
+    except (ApiError, ApiUnavailable) as error:
+        raise CloudError(f"the API server's version cannot be read: {error}", "it is asked again") from error
+    try:
+        major, minor, _ = version(told)
+    except UnusableValue as error:
+        hint = "set nodeless.eksControlPlane (EKS_CONTROL_PLANE) to true: EKS is asked"
+        raise CloudError(f"the API server's version {told!r} {error.problem}", hint) from error
+    return f"{major}.{minor}"
+
+
+async def check_server_version(client: ApiClient, oldest: tuple[int, int, int]) -> None:
+    """Ask the API server for its version.
+
+    Raises:
+        OldServerError: It is older than `oldest`.
+        ApiError, ApiUnavailable: It does not tell.
+    """
+    told = str((await client.get("/version")).get("gitVersion", ""))
+    try:
+        found = version(told)
+    except UnusableValue:
+        return  # A server that was built by hand is its builder's care.
+    if found < oldest:
+        wanted = ".".join(map(str, oldest))
+        raise OldServerError(
+            f"the API server is {told}, KUBERNETES_MIN_VERSION asks for {wanted} or later; "
+            "hint: upgrade the cluster, or set KUBERNETES_MIN_VERSION lower"
+        )

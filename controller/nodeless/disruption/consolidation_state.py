@@ -1,0 +1,103 @@
+"""Whether a cluster has changed since a look at it found nothing to move.
+
+A look at a cluster in which nothing has changed finds nothing again, so that it can be spared: until the
+next moment at which time alone changes what is found (`requeue`), and for five minutes at most, for prices
+and stock change without a word to the cluster (Karpenter's `consolidated` flag).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from nodeless.disruption.command_history import NOT_REACHED, NOTHING_REMEMBERED, Memory
+from nodeless.disruption.policy import DisruptionPolicy
+from nodeless.disruption.requeue import next_moment
+from nodeless.model.disruption import Decisions
+from nodeless.model.snapshot import Snapshot
+
+#: Seconds after which a cluster is looked at again though nothing has changed in it.
+LOOK_AGAIN_SECONDS = 300.0
+#: Seconds for which a move waits at least that only the age of its nodes makes worth it: one look for many.
+LEAST_PAUSE = 30.0
+_PARTS = (
+    "pods",
+    "nodes",
+    "claims",
+    "pools",
+    "node_classes",
+    "daemon_sets",
+    "namespaces",
+    "volume_claims",
+    "volumes",
+    "storage_classes",
+    "csi_nodes",
+    "disruption_budgets",
+    "capacity_buffers",
+    "pod_sources",
+    "teardown",
+)
+#: A cluster that a budget holds does not count as consolidated (Karpenter's rule), nor does one of which a
+#: part is still to be looked at.
+_PASSING = frozenset({"Budget", NOT_REACHED})
+
+
+def untouched(before: Snapshot, after: Snapshot) -> bool:
+    """Whether nothing has changed between two snapshots of a cluster that a look depends on."""
+    # Snapshots share the parts that no event has touched.
+    return all(getattr(before, part) is getattr(after, part) for part in _PARTS)
+
+
+def nothing_to_do(decisions: Decisions) -> bool:
+    """Whether a look came to every node, and found neither a move nor one that only a budget holds."""
+    return not decisions.moves and not any(each.code in _PASSING for each in decisions.verdicts.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Stillness:
+    """The cluster as it was when a look at it found nothing."""
+
+    seen: Snapshot
+    at: float
+    """When the look was made, in seconds of the caller's clock."""
+    lasts: float = LOOK_AGAIN_SECONDS
+    """Seconds after which a look finds something else though nothing has changed."""
+    awaited: float = math.inf
+    """When a move is worth it that the look has refused (`Decisions.again_at`); infinity: there is none."""
+
+    @classmethod
+    def after(
+        cls,
+        snapshot: Snapshot,
+        policy: DisruptionPolicy,
+        now: float,
+        at: float,
+        memory: Memory = NOTHING_REMEMBERED,
+        since: Stillness | None = None,
+        again_at: float = math.inf,
+    ) -> Stillness:
+        """The stillness that begins with a look that found nothing.
+
+        Args:
+            snapshot: The cluster that was looked at.
+            policy: How moves were judged.
+            now: Seconds since the epoch; the time of the look.
+            at: The same time, in seconds of the caller's clock.
+            memory: What earlier looks had decided.
+            since: The stillness in which the round of looks began that this look is of.
+            again_at: When a move is worth it that the look has refused (`Decisions.again_at`).
+        """
+        moment = min(next_moment(snapshot, policy, now, memory), max(again_at, now + LEAST_PAUSE))
+        lasts = min(moment - now, LOOK_AGAIN_SECONDS)
+        if since is not None:
+            lasts, again_at = min(lasts, since.ends - at), min(again_at, since.awaited)
+        return cls(snapshot, at, lasts, again_at)
+
+    @property
+    def ends(self) -> float:
+        """When it is over, in seconds of the caller's clock."""
+        return self.at + self.lasts
+
+    def holds(self, snapshot: Snapshot, now: float) -> bool:
+        """Whether another look would find nothing either."""
+        return untouched(self.seen, snapshot) and now < self.ends

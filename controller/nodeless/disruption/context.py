@@ -1,0 +1,116 @@
+"""One look at the cluster: the candidates, what waits for a place, what budgets leave, and the verdicts."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+from nodeless.disruption.budgets import allowance
+from nodeless.disruption.candidates import Candidate, candidates
+from nodeless.disruption.command_history import NOTHING_REMEMBERED, Memory
+from nodeless.disruption.faults import AtWork
+from nodeless.disruption.policy import DisruptionPolicy
+from nodeless.disruption.simulation import Settled, leaving_soon, moved, settled, with_buffers
+from nodeless.model.disruption import Move, Verdict
+from nodeless.model.instance_types import Catalog
+from nodeless.model.nodes import INSTANCE_TERMINATING, Claim
+from nodeless.model.pods import Pod
+from nodeless.model.snapshot import Snapshot
+from nodeless.scheduling.capacity.pricing import priced
+
+#: A node that has begun to leave is drained by then, as a rule; one that is not is not waited for.
+DRAINS_WITHIN = 60.0
+
+
+class Look:
+    """What the kinds of moves share. `verdicts` says, by claim name, why each one is left alone."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        catalog: Catalog,
+        policy: DisruptionPolicy,
+        now: float,
+        memory: Memory = NOTHING_REMEMBERED,
+        again: Move | None = None,
+        without: Mapping[str, Verdict] = MappingProxyType({}),
+        at: AtWork | None = None,
+    ) -> None:
+        """`without`: claims that are not looked at, with their verdicts; `at` learns what it has come to."""
+        self.without = without
+        self.at = at or AtWork()
+        chosen = {name: move for move in memory.moves for name in move.claims}
+        self.policy, self.now, self.tried = policy, now, memory.tried
+        solving = policy.solving
+        snapshot = with_buffers(snapshot, catalog, solving, now)
+        self.snapshot = leaving_soon(snapshot, chosen)
+        self.catalog = priced(catalog, snapshot.pools.values(), solving.price_adjustments, solving.node_fee)
+        self.candidates, self.verdicts = candidates(self.snapshot, self.catalog, now, self.at, without)
+        for name, move in chosen.items():
+            self.verdicts[name] = Verdict("Chosen", f"looked at once more before it is done: {move.message}")
+        self._promised = frozenset(
+            pod.key
+            for name, move in chosen.items()
+            if move.replacements and name in snapshot.claims
+            for pod in _pods_of(snapshot, name)
+        )
+        names = again.claims if again is not None else ()
+        self._ending = frozenset(snapshot.claims[name].node_name for name in names if name in snapshot.claims)
+        self.kept = memory.held
+        self.restless = memory.restless(snapshot, now)
+        self._settled: Settled | None = None
+        #: Names of nodes to which pods come by the moves of this look.
+        self.receiving: set[str] = set()
+
+    @property
+    def settled(self) -> Settled:
+        if self._settled is None:
+            self._settled = settled(
+                self.snapshot, self.catalog, self.policy.solving, self.now, self._promised, self._ending
+            )
+        return self._settled
+
+    def went(self, candidate: Candidate, placements: Mapping[str, str]) -> None:
+        """Count a move as made: the room that its pods take is not there for the next one."""
+        before = self.settled
+        self._settled = replace(before, snapshot=moved(before.snapshot, candidate, placements))
+        self.receiving |= {placements[pod.key] for pod in candidate.pods if pod.key in placements}
+
+    def left(self, reason: str) -> dict[str, int]:
+        return {
+            key: allowance(self.snapshot, pool, reason, self.now).remaining
+            for key, pool in self.snapshot.pools.items()
+        }
+
+    def soon_left(self, reason: str) -> dict[str, int]:
+        """What budgets leave once the nodes that have begun to leave are gone.
+
+        Moves wait anyway: what a budget holds for some seconds waits meanwhile, and not after them.
+        """
+        return {key: max(soon, 0) for key, soon in self._soon_left(reason)}
+
+    def _soon_left(self, reason: str) -> Iterator[tuple[str, int]]:
+        begun = Counter(
+            str(claim.pool)
+            for claim in self.snapshot.claims.values()
+            if _leaves_soon(claim, self.now) and self.snapshot.node_of(claim) is not None
+        )
+        for key, pool in self.snapshot.pools.items():
+            found = allowance(self.snapshot, pool, reason, self.now)
+            yield key, found.allowed - found.disrupted + begun[key]
+
+    def refuse(self, some: Iterable[Candidate], code: str, message: str) -> None:
+        for candidate in some:
+            # What was found first stands: an expired node that waits says that, not how full it is.
+            self.verdicts.setdefault(candidate.name, Verdict(code, message))
+
+
+def _leaves_soon(claim: Claim, now: float) -> bool:
+    """Whether a claim was deleted a short while ago and still counts against the budgets of its pool."""
+    since = claim.deletion_timestamp
+    return since is not None and now - since < DRAINS_WITHIN and not claim.is_true(INSTANCE_TERMINATING)
+
+
+def _pods_of(snapshot: Snapshot, claim_name: str) -> Iterable[Pod]:
+    node = snapshot.node_of(snapshot.claims[claim_name])
+    return snapshot.pods_on(node.name) if node is not None else ()

@@ -1,0 +1,166 @@
+"""Broken nodes are rebooted or replaced: one a round, replacement first, within the budget for `Unhealthy`.
+
+The nodes need not be candidates: one that never was initialised or is not Ready can be broken as well.
+Pods that block hold a repair only where nothing bounds the drain. A node that was rebooted twice within
+24 hours is replaced, and so is one whose kubelet has not said which boot it is.
+
+The legacy rules (Karpenter before 1.15, setting `nodeless.legacyNodeRepair`) are coarser: every node that is
+due is ended at once, whatever blocks it and whatever budgets say, and its pods are deleted with it; only
+annotations and a pool with too many broken nodes hold it back.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from nodeless.disruption.budgets import allowance
+from nodeless.disruption.candidates import Candidate, Making, cooling_down, replacing
+from nodeless.disruption.context import Look
+from nodeless.disruption.policy import DisruptionPolicy
+from nodeless.disruption.repair_policy import (
+    BREAKER_PERCENT,
+    REBOOT,
+    Ailment,
+    ailment,
+    breaker,
+    in_order,
+    next_due,
+    unhealthy,
+)
+from nodeless.disruption.replacement_lookup import succession
+from nodeless.model.disruption import UNHEALTHY, Move, Verdict
+from nodeless.model.labels import DO_NOT_REPAIR, PAUSE
+from nodeless.model.nodes import REBOOTING
+from nodeless.model.snapshot import Snapshot
+from nodeless.nodeclaim.draining import grace_of
+from nodeless.nodeclaim.rebooting import rebooted_at, reboots_of
+from nodeless.scheduling.pods.eligibility import leaving
+from nodeless.state.usage import pool_members
+
+#: Reboots of a node within 24 hours after which it is replaced.
+MOST_REBOOTS = 2
+
+
+def repairs(look: Look) -> tuple[Move, ...]:
+    """The most urgent repair, if one is due and may be made."""
+    if not look.policy.node_repair:
+        return ()
+    due = _due(look)
+    if look.policy.legacy_repair:
+        return tuple(_ended(look, due))
+    left = look.left(UNHEALTHY)
+    for name in in_order(((name, found) for name, (_, found) in due.items()), look.now):
+        look.at.on(name)
+        candidate, found = due[name]
+        refusal = _refusal(look, candidate, found, left[candidate.pool.key])
+        move = None if refusal is not None else _move(look, candidate, found)
+        if move is not None:
+            return (move,)
+        if refusal is not None:
+            look.verdicts[name] = refusal
+    look.at.on()
+    return ()
+
+
+def next_repair(snapshot: Snapshot, policy: DisruptionPolicy, now: float) -> float | None:
+    """When a node will be due whose condition is still tolerated; None: nothing is broken anew."""
+    if not policy.node_repair:
+        return None
+    times = (
+        next_due(node, now, policy.repairs_by, rebooted_at(claim))
+        for claim in snapshot.claims.values()
+        if (node := snapshot.node_of(claim)) is not None
+    )
+    return min((each for each in times if each is not None), default=None)
+
+
+def _ended(look: Look, due: Mapping[str, tuple[Candidate, Ailment]]) -> Iterator[Move]:
+    for name, (candidate, found) in sorted(due.items()):
+        veto = _veto(look, candidate, found)
+        if veto is not None:
+            look.verdicts[name] = veto
+            continue
+        pods, price = len(candidate.pods), candidate.price or 0.0
+        text = f"broken: {found}; it is ended with its {pods} pods"
+        yield Move(UNHEALTHY, (name,), (), price, 0.0, pods, text, drain_grace=0)
+
+
+def _due(look: Look) -> dict[str, tuple[Candidate, Ailment]]:
+    making = Making(look.snapshot, look.catalog, look.now)
+    busy = replacing(look.snapshot)
+    found: dict[str, tuple[Candidate, Ailment]] = {}
+    for name, claim in sorted(look.snapshot.claims.items()):
+        if name in look.without:
+            continue
+        look.at.on(name)
+        node, pool = look.snapshot.node_of(claim), look.snapshot.pools.get(str(claim.pool))
+        if node is None or pool is None or claim.invalid or pool.invalid or name in busy:
+            continue
+        if leaving(node, claim) or claim.is_true(REBOOTING) or pool.deletion_timestamp is not None:
+            continue
+        due = ailment(node, look.now, look.policy.repairs_by, rebooted_at(claim))
+        if due is not None:
+            found[name] = (making.candidate(claim, node, pool), due)
+    look.at.on()
+    return found
+
+
+def _veto(look: Look, candidate: Candidate, found: Ailment) -> Verdict | None:
+    """What no rule of repair may pass over: an annotation, or too many broken nodes."""
+    node, pool = candidate.node, candidate.pool
+    for annotations, key in (
+        (node.annotations, DO_NOT_REPAIR),
+        (node.annotations, PAUSE),
+        (pool.own_annotations, PAUSE),
+    ):
+        if annotations.get(key) == "true":
+            return Verdict("RepairBlocked", f"broken ({found}), but annotated {key}=true")
+    members = [node for _, node in pool_members(look.snapshot, pool) if node is not None]
+    broken = sum(unhealthy(each, look.policy.repairs_by) for each in members)
+    if breaker(len(members), broken):
+        text = f"broken ({found}), but so are {broken} of {len(members)} nodes: more than {BREAKER_PERCENT} %"
+        return Verdict("Breaker", text)
+    return None
+
+
+def _refusal(look: Look, candidate: Candidate, found: Ailment, left: int) -> Verdict | None:
+    veto = _veto(look, candidate, found)
+    if veto is not None:
+        return veto
+    node, pool = candidate.node, candidate.pool
+    if node.initialized and left <= 0:
+        budget = allowance(look.snapshot, pool, UNHEALTHY, look.now)
+        return Verdict("Budget", f"broken ({found}), but {budget}")
+    bounded = found.grace is not None or grace_of(candidate.claim) is not None
+    if candidate.blocked is not None and not bounded:
+        return Verdict("RepairBlocked", f"broken ({found}), but {candidate.blocked.message}")
+    resting = cooling_down(candidate.claim, look.now)
+    return resting and Verdict(resting.code, f"broken ({found}), but {resting.message}")
+
+
+def _may_reboot(look: Look, candidate: Candidate, found: Ailment) -> bool:
+    fresh = len(reboots_of(candidate.claim, look.now)) < MOST_REBOOTS
+    return found.action == REBOOT and fresh and bool(candidate.node.boot_id)
+
+
+def _move(look: Look, candidate: Candidate, found: Ailment) -> Move | None:
+    pods, price = len(candidate.pods), candidate.price or 0.0
+    if _may_reboot(look, candidate, found):
+        text = f"broken: {found}; it is rebooted, {pods} pods move"
+        return Move(
+            UNHEALTHY,
+            (candidate.name,),
+            (),
+            price,
+            price,
+            pods,
+            text,
+            reboots=True,
+            drain_grace=found.grace,
+        )
+    outcome = succession(look, candidate)
+    if not outcome.placed:
+        look.verdicts[candidate.name] = Verdict("NoReplacement", f"broken ({found}), but {outcome.reason}")
+        return None
+    after = sum(node.price for node in outcome.new_nodes)
+    text = f"broken: {found}; {pods} pods move"
+    nodes = outcome.new_nodes
+    return Move(UNHEALTHY, (candidate.name,), nodes, price, after, pods, text, drain_grace=found.grace)

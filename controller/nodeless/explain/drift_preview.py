@@ -1,0 +1,223 @@
+"""What a change of pools and node classes would do to nodes that stand.
+
+Both sides are situations: as it is, and as if the changed manifests had been applied. A node drifts by the
+rules of `lifecycle.drift`; those that drift already, whatever is applied, are not told again. Then the pods
+of the nodes that would be replaced are planned as if their nodes were gone: what is bought for them, and
+what the cluster costs before and after.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from nodeless.explain.decisions import Situation
+from nodeless.explain.report import MONTH, Launch, Report, Unplaced, report
+from nodeless.explain.what_if import changed
+from nodeless.explain.words import count, listed, price
+from nodeless.model import events
+from nodeless.model.labels import OWNER
+from nodeless.model.nodes import Claim, Instance
+from nodeless.model.pools import PROVISIONER
+from nodeless.model.snapshot import Snapshot
+from nodeless.nodeclaim.drift import DriftView, Selected, drift_of
+from nodeless.state import apply
+from nodeless.state.saving import plain
+
+POOL_REMOVED = "PoolRemoved"
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """What the cloud says; what it did not say is not concluded from."""
+
+    before: Mapping[str, Selected] = field(default_factory=dict)
+    """What node classes select as they are, by key."""
+    after: Mapping[str, Selected] = field(default_factory=dict)
+    """What they would select."""
+    instances: Mapping[str, Instance] = field(default_factory=dict)
+    """By provider id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drifting:
+    """A node that would no longer be what its pool makes, or whose pool would be gone."""
+
+    node: str
+    pool: str
+    instance_type: str
+    zone: str
+    pods: int
+    """Pods that would move, daemons' not counted."""
+    reason: str
+    message: str
+    replaced: bool
+    """Whether it would end; where it drifted, nodes of Provisioners only where drift is turned on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Foresight:
+    """What the change would do. Costs are US dollars an hour."""
+
+    drifting: tuple[Drifting, ...]
+    launches: tuple[Launch, ...]
+    unplaced: tuple[Unplaced, ...]
+    before: float
+    after: float
+    notes: tuple[str, ...] = ()
+
+    @property
+    def difference(self) -> float:
+        """Dollars an hour more (or less, below zero) than without the change."""
+        return self.after - self.before
+
+    def to_json(self) -> dict[str, Any]:
+        """As a JSON document, with the lines of the text."""
+        document: dict[str, Any] = plain(self)
+        costs = {"before": self.before, "after": self.after, "difference": self.difference}
+        return {
+            **document,
+            "costPerHour": costs,
+            "costPerMonth": {name: dollars * MONTH for name, dollars in costs.items()},
+            "lines": list(self.lines()),
+        }
+
+    def lines(self) -> Iterator[str]:
+        """The text that people read."""
+        if not self.drifting:
+            yield "no node would drift"
+        reasons: dict[tuple[str, bool, str], list[Drifting]] = {}
+        for each in self.drifting:
+            reasons.setdefault((each.reason, each.replaced, each.message), []).append(each)
+        for (reason, replaced, message), members in reasons.items():
+            pods = sum(each.pods for each in members)
+            verb = "end" if reason == POOL_REMOVED else "be replaced"
+            end = f"would {verb} and {count(pods, 'pod')} move" if replaced else "would drift and stay"
+            names = listed([f"{each.node} ({each.instance_type})" for each in members])
+            yield f"{count(len(members), 'node')} {end}: {message} [{reason}]: {names}"
+        for launch in self.launches:
+            yield (
+                f"launch {launch.count} x {launch.instance_type} ({launch.capacity_type}) of {launch.pool}, "
+                f"{price(launch.price)} each"
+            )
+        for group in self.unplaced:
+            names = listed(group.pods)
+            yield f"{count(len(group.pods), 'pod')} without a place [{group.code}]: {names}"
+        month = self.difference * MONTH
+        yield (
+            f"cost {price(self.before)} now, {price(self.after)} then: "
+            f"{'+' if month >= 0 else '-'}{abs(month):.2f} USD a month"
+        )
+
+
+def foresee(
+    before: Situation,
+    after: Situation,
+    looked: Looked | None = None,
+    *,
+    provisioners_drift: bool = False,
+    notes: Sequence[str] = (),
+) -> Foresight:
+    """What happens to standing nodes when `before` becomes `after`.
+
+    Args:
+        before: the cluster as it is.
+        after: the same with changed pools and node classes.
+        looked: what the cloud says that node classes select; without it images, subnets and security
+            groups are not compared.
+        provisioners_drift: whether drifted nodes of Provisioners are replaced (`featureGates.driftEnabled`).
+        notes: lines on what it rests on.
+    """
+    drifting = tuple(_drifting(before, after, looked or Looked(), provisioners_drift))
+    moved = after
+    for each in drifting:
+        if each.replaced:
+            moved = changed(moved, f"without-node={each.node}")
+    now, then = _report(before), _report(moved)
+    return Foresight(drifting, then.launches, then.unplaced, now.cost.after, then.cost.after, tuple(notes))
+
+
+def without_pools_of(owner: str, snapshot: Snapshot) -> Snapshot:
+    """The snapshot without the pools of an owner: those that its manifests still have come back with them.
+
+    Args:
+        owner: Value of the annotation `nodeless.dev/owner`.
+        snapshot: As it is.
+    """
+    for key, pool in snapshot.pools.items():
+        if pool.own_annotations.get(OWNER) == owner:
+            snapshot = apply(snapshot, events.PoolGone(key))
+    return snapshot
+
+
+def without_pools(named: Collection[str], snapshot: Snapshot) -> Snapshot:
+    """The snapshot without some pools.
+
+    Args:
+        named: Each by kind and name as `NodePool/general`, or by the uid of the object. Uids of others are
+            passed over: they are pools of another cluster, or gone.
+        snapshot: As it is.
+
+    Raises:
+        KeyError: There is no pool of this kind and name.
+    """
+    for name in named:
+        if "/" in name and name not in snapshot.pools:
+            raise KeyError(name)
+    for key, pool in snapshot.pools.items():
+        if key in named or pool.reference.uid in named:
+            snapshot = apply(snapshot, events.PoolGone(key))
+    return snapshot
+
+
+def _report(situation: Situation) -> Report:
+    return report(situation, situation.plan())
+
+
+def _drifting(
+    before: Situation, after: Situation, looked: Looked, provisioners_drift: bool
+) -> Iterator[Drifting]:
+    for _, claim in sorted(before.snapshot.claims.items()):
+        node = before.snapshot.node_of(claim)
+        if node is None:
+            continue
+        found = _removed(before, after, claim) or _reason(after, claim, looked.after, looked)
+        if found is None or _reason(before, claim, looked.before, looked) is not None:
+            continue
+        pods = [pod for pod in before.snapshot.pods_on(node.name) if pod.occupies]
+        yield Drifting(
+            node.name,
+            str(claim.pool),
+            claim.instance_type,
+            node.zone,
+            len(pods),
+            *found,
+            replaced=found[0] == POOL_REMOVED or claim.pool.kind != PROVISIONER or provisioners_drift,
+        )
+
+
+def _removed(before: Situation, after: Situation, claim: Claim) -> tuple[str, str] | None:
+    """Why a node ends with its pool; None where the pool stays, or is being deleted already."""
+    key = str(claim.pool)
+    there = before.snapshot.pools.get(key)
+    if there is None or there.deletion_timestamp is not None or key in after.snapshot.pools:
+        return None
+    return POOL_REMOVED, f"{key} is removed"
+
+
+def _reason(
+    situation: Situation, claim: Claim, selected: Mapping[str, Selected], looked: Looked
+) -> tuple[str, str] | None:
+    snapshot = situation.snapshot
+    pool = snapshot.pools.get(str(claim.pool))
+    if pool is None:
+        return None
+    types = situation.catalog.get(pool.key)
+    view = DriftView(
+        claim,
+        pool,
+        snapshot.node_classes.get(str(claim.node_class)),
+        selected.get(str(claim.node_class)),
+        looked.instances.get(claim.provider_id),
+        frozenset(kind.name for kind in types) if types else None,
+    )
+    return drift_of(view, situation.now)

@@ -1,0 +1,117 @@
+"""Capacity buffers and what they may name: PodTemplates and workloads of group `apps`."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from nodeless.api.reading_parts import conditions_of
+from nodeless.api.times import parse_time
+from nodeless.kube import documents
+from nodeless.kube.decoding import shape_of
+from nodeless.kube.reflector import Watched
+from nodeless.model import events
+from nodeless.model.buffers import (
+    ACTIVE_CAPACITY,
+    API_VERSION,
+    POD_TEMPLATE,
+    SCALABLE_KINDS,
+    CapacityBuffer,
+    PodSource,
+)
+from nodeless.model.resources import parse_resources
+
+#: Where buffers are served.
+BUFFERS = f"/apis/{API_VERSION}/capacitybuffers"
+_APPS = "apps"
+_BUFFER = msgspec.json.Decoder(documents.CapacityBuffer)
+_TEMPLATE = msgspec.json.Decoder(documents.PodTemplateObject)
+_SCALABLE = msgspec.json.Decoder(documents.Scalable)
+Decoded = tuple[str, tuple[events.Event, ...]]
+
+
+def watched_buffers() -> tuple[Watched, ...]:
+    """What room for capacity buffers depends on; a cluster may do without the definition."""
+    return (
+        Watched("capacitybuffers", BUFFERS, _buffer, events.CapacityBufferGone, optional=True),
+        Watched("podtemplates", "/api/v1/podtemplates", _template, events.PodSourceGone),
+        *(
+            Watched(
+                f"{kind.lower()}s",
+                f"/apis/{_APPS}/v1/{kind.lower()}s",
+                _scalable_decoder(kind),
+                events.PodSourceGone,
+            )
+            for kind in SCALABLE_KINDS
+        ),
+    )
+
+
+def decode_buffer(raw: bytes) -> CapacityBuffer:
+    """A buffer from its JSON. Raises msgspec.DecodeError, QuantityError."""
+    document = _BUFFER.decode(raw)
+    metadata, spec = document.metadata, document.spec
+    manifest = msgspec.json.decode(raw)
+    kind, name = _named(spec)
+    known = kind in (POD_TEMPLATE, *SCALABLE_KINDS) and name
+    status = manifest.get("status") or {}
+    return CapacityBuffer(
+        namespace=metadata.namespace,
+        name=metadata.name,
+        uid=metadata.uid,
+        generation=metadata.generation,
+        source=f"{kind}/{metadata.namespace}/{name}" if known else "",
+        source_kind=kind,
+        strategy=spec.provisioningStrategy or ACTIVE_CAPACITY,
+        replicas=spec.replicas,
+        percentage=spec.percentage,
+        limits=parse_resources(spec.limits),
+        created_at=parse_time(metadata.creationTimestamp) if metadata.creationTimestamp else 0.0,
+        deletion_timestamp=parse_time(metadata.deletionTimestamp) if metadata.deletionTimestamp else None,
+        conditions=conditions_of(manifest),
+        status_replicas=status.get("replicas"),
+    )
+
+
+def _named(spec: documents.CapacityBufferSpec) -> tuple[str, str]:
+    """Kind and name of what a buffer names; the kind with its group where it is none that we know."""
+    if spec.podTemplateRef is not None:
+        return POD_TEMPLATE, spec.podTemplateRef.name
+    if spec.scalableRef is None:
+        return "", ""
+    reference = spec.scalableRef
+    if reference.apiGroup == _APPS and reference.kind in SCALABLE_KINDS:
+        return reference.kind, reference.name
+    return f"{reference.kind}.{reference.apiGroup}".rstrip("."), reference.name
+
+
+def _buffer(raw: bytes) -> Decoded:
+    buffer = decode_buffer(raw)
+    return buffer.key, (events.CapacityBufferSeen(buffer),)
+
+
+def _template(raw: bytes) -> Decoded:
+    document = _TEMPLATE.decode(raw)
+    return _seen(POD_TEMPLATE, document.metadata, document.template, 0)
+
+
+def _scalable_decoder(kind: str) -> Callable[[bytes], Decoded]:
+    def decode(raw: bytes) -> Decoded:
+        document = _SCALABLE.decode(raw)
+        return _seen(kind, document.metadata, document.spec.template, document.spec.replicas)
+
+    return decode
+
+
+def _seen(
+    kind: str, metadata: documents.Metadata, template: documents.SourceTemplate, replicas: int
+) -> Decoded:
+    source = PodSource(
+        kind,
+        metadata.namespace,
+        metadata.name,
+        shape_of(template.spec, labels=template.metadata.labels),
+        template.metadata.labels,
+        replicas,
+        metadata.generation,
+    )
+    return source.key, (events.PodSourceSeen(source),)

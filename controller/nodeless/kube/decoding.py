@@ -1,0 +1,413 @@
+"""From the documents to the model: pods, nodes, DaemonSets."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+import msgspec
+
+from nodeless.api.times import parse_time
+from nodeless.kube import documents
+from nodeless.model import pods as model
+from nodeless.model.conditions import Condition
+from nodeless.model.labels import (
+    DO_NOT_DISRUPT,
+    DO_NOT_EVICT,
+    FIELD_MANAGER,
+    POD_DELETION_COST,
+    POD_DISRUPTION_COST,
+    SURGE,
+    SURGED_FOR,
+)
+from nodeless.model.namespaces import Namespace
+from nodeless.model.nodes import Node
+from nodeless.model.requirements import Requirement
+from nodeless.model.resources import PODS, add, format_amount, maximum, parse_resources
+from nodeless.model.taints import Taint, Toleration
+
+_POD = msgspec.json.Decoder(documents.Pod)
+_NODE = msgspec.json.Decoder(documents.Node)
+_MANAGED_FIELDS = msgspec.json.Decoder(list[documents.ManagedFields] | None)
+_OUTLINE = msgspec.json.Decoder(documents.PodOutline)
+_NAMESPACE = msgspec.json.Decoder(documents.Namespace)
+_DAEMON_SET = msgspec.json.Decoder(documents.DaemonSet)
+
+_POD_ANNOTATIONS = (DO_NOT_EVICT, DO_NOT_DISRUPT, POD_DELETION_COST, POD_DISRUPTION_COST, SURGE, SURGED_FOR)
+_NOMINATION = "f:nominatedNodeName"
+#: Bytes of a pod's JSON; etcd takes 1.5 MiB, of which an ordinary pod has a hundredth.
+MOST_POD_BYTES = 4 * 1024 * 1024
+#: Characters of what is wrong with a pod that are kept.
+_LONGEST_PROBLEM = 500
+_RESIZE_PENDING = "PodResizePending"
+_INFEASIBLE = "Infeasible"
+_NO_LABELS: Mapping[str, str] = MappingProxyType({})
+_MIRROR = "kubernetes.io/config.mirror"
+#: Distinct pod shapes kept for sharing; a cluster has far fewer workloads than this.
+_MOST_SHAPES = 50_000
+_shapes: dict[model.PodShape, model.PodShape] = {}
+
+
+def decode_pod(raw: bytes) -> model.Pod:
+    """A pod from its JSON. Raises msgspec.DecodeError, and ValueError for one that is too large."""
+    if len(raw) > MOST_POD_BYTES:
+        raise ValueError(
+            f"it is {len(raw) / 2**20:.1f} MiB as JSON, and pods of more than {MOST_POD_BYTES // 2**20} MiB"
+            " are not planned for; hint: move large values into a ConfigMap or Secret",
+        )
+    return _read_pod(_POD.decode(raw))
+
+
+def outline_pod(raw: bytes, problem: str) -> model.Pod:
+    """What is certain of a pod whose wishes are not known, because it is too large or cannot be read.
+
+    Its name, its node and its phase: its node is not empty. `problem` is why it cannot be planned for.
+    Raises msgspec.DecodeError, ValueError when not even that is certain.
+    """
+    document = _OUTLINE.decode(raw)
+    spec = documents.PodSpec(nodeName=document.spec.nodeName, schedulerName=document.spec.schedulerName)
+    seen = document.status
+    status = documents.PodStatus(phase=seen.phase, conditions=seen.conditions, startTime=seen.startTime)
+    pod = _read_pod(documents.Pod(document.metadata, spec, status))
+    shape = model.PodShape(requests=((PODS, 1),), invalid=problem[:_LONGEST_PROBLEM])
+    return replace(pod, shape=_shapes.setdefault(shape, shape))
+
+
+def _read_pod(document: documents.Pod) -> model.Pod:
+    metadata, spec, status = document.metadata, document.spec, document.status
+    annotations = metadata.annotations
+    conditions = {condition.type: condition for condition in status.conditions}
+    scheduled = conditions.get("PodScheduled")
+    ready = conditions.get("Ready")
+    ours = _expected_by_us(document)
+    return model.Pod(
+        uid=metadata.uid,
+        namespace=metadata.namespace,
+        name=metadata.name,
+        shape=shape_of(spec, status, metadata.labels),
+        labels=metadata.labels,
+        annotations={key: annotations[key] for key in _POD_ANNOTATIONS if key in annotations},
+        node_name=spec.nodeName,
+        nominated_node_name="" if ours else status.nominatedNodeName,
+        expected_node_name=status.nominatedNodeName if ours else "",
+        phase=status.phase,
+        unschedulable=scheduled is not None and scheduled.reason == "Unschedulable",
+        ready=ready is not None and ready.status == "True",
+        ready_at=_time(ready.lastTransitionTime) if ready is not None else None,
+        owners=_owners(metadata),
+        priority=spec.priority,
+        priority_class=spec.priorityClassName,
+        scheduler_name=spec.schedulerName,
+        created_at=_time(metadata.creationTimestamp) or 0.0,
+        started_at=_time(status.startTime) if status.phase == "Running" else None,
+        deletion_timestamp=_time(metadata.deletionTimestamp),
+        grace_period_seconds=spec.terminationGracePeriodSeconds,
+        mirror=_MIRROR in annotations,
+        limits=_limits(spec),
+    )
+
+
+def _expected_by_us(document: documents.Pod) -> bool:
+    """Whether it was we who wrote the nominated node's name: the API server keeps who wrote a field last."""
+    if not document.status.nominatedNodeName:
+        return False
+    return any(
+        entry.manager == FIELD_MANAGER and _NOMINATION in _fields(entry.fieldsV1.get("f:status"))
+        for entry in _MANAGED_FIELDS.decode(document.metadata.managedFields) or ()
+    )
+
+
+def _fields(of: object) -> dict[str, object]:
+    return of if isinstance(of, dict) else {}
+
+
+def decode_daemon_set(raw: bytes) -> model.DaemonSet:
+    """A DaemonSet from its JSON, with the shape of the pods that it makes."""
+    document = _DAEMON_SET.decode(raw)
+    metadata = document.metadata
+    return model.DaemonSet(
+        metadata.uid, metadata.namespace, metadata.name, shape_of(document.spec.template.spec)
+    )
+
+
+def decode_namespace(raw: bytes) -> Namespace:
+    """A namespace from its JSON, with the labels by which affinity terms choose it."""
+    metadata = _NAMESPACE.decode(raw).metadata
+    return Namespace(metadata.name, metadata.labels)
+
+
+def decode_node(raw: bytes) -> Node:
+    """A node from its JSON."""
+    document = _NODE.decode(raw)
+    metadata, spec, status = document.metadata, document.spec, document.status
+    return Node(
+        name=metadata.name,
+        uid=metadata.uid,
+        resource_version=metadata.resourceVersion,
+        provider_id=spec.providerID,
+        labels=metadata.labels,
+        annotations=metadata.annotations,
+        taints=tuple(Taint(taint.key, taint.effect, taint.value) for taint in spec.taints),
+        unschedulable=spec.unschedulable,
+        capacity=parse_resources(status.capacity),
+        allocatable=parse_resources(status.allocatable),
+        ready=any(c.type == "Ready" and c.status == "True" for c in status.conditions),
+        created_at=_time(metadata.creationTimestamp) or 0.0,
+        deletion_timestamp=_time(metadata.deletionTimestamp),
+        finalizers=tuple(metadata.finalizers),
+        owners=_owners(metadata),
+        conditions=tuple(
+            Condition(each.type, each.status, each.reason, "", _time(each.lastTransitionTime) or 0.0)
+            for each in status.conditions
+        ),
+        boot_id=status.nodeInfo.bootID,
+    )
+
+
+def shape_of(
+    spec: documents.PodSpec,
+    status: documents.PodStatus | None = None,
+    labels: Mapping[str, str] = _NO_LABELS,
+) -> model.PodShape:
+    """What of a pod's spec decides where it can run; one shared instance for equal specs.
+
+    A spec that says what cannot be read (an operator of a later Kubernetes, say) gives an invalid shape.
+    What the API server adds to a pod, and not to a template, is added here: host ports of pods on the host's
+    network, and the pod's own labels under `matchLabelKeys` and `mismatchLabelKeys` of affinity terms.
+    """
+    try:
+        shape = _read_shape(spec, status, labels)
+    except ValueError as error:
+        shape = model.PodShape(requests=((PODS, 1),), invalid=str(error))
+    if len(_shapes) >= _MOST_SHAPES:
+        _shapes.clear()
+    return _shapes.setdefault(shape, shape)
+
+
+def _read_shape(
+    spec: documents.PodSpec, status: documents.PodStatus | None, labels: Mapping[str, str]
+) -> model.PodShape:
+    affinity = spec.affinity or documents.Affinity()
+    node_affinity = affinity.nodeAffinity or documents.NodeAffinity()
+    required = node_affinity.requiredDuringSchedulingIgnoredDuringExecution
+    return model.PodShape(
+        requests=tuple(sorted(pod_requests(spec, status).items())),
+        node_selector=tuple(sorted(spec.nodeSelector.items())),
+        required_terms=tuple(selector_term(term) for term in required.nodeSelectorTerms) if required else (),
+        preferred_terms=tuple(
+            (preferred.weight, selector_term(preferred.preference))
+            for preferred in node_affinity.preferredDuringSchedulingIgnoredDuringExecution
+        ),
+        tolerations=tuple(Toleration(t.key, t.operator, t.value, t.effect) for t in spec.tolerations),
+        host_ports=_host_ports(spec),
+        spread=tuple(_spread(constraint) for constraint in spec.topologySpreadConstraints),
+        affinity=_pod_affinity(affinity.podAffinity, labels),
+        anti_affinity=_pod_affinity(affinity.podAntiAffinity, labels),
+        claims=tuple(
+            volume.persistentVolumeClaim.claimName
+            for volume in spec.volumes
+            if volume.persistentVolumeClaim is not None
+        ),
+        ephemeral_volumes=tuple(
+            (volume.name, volume.ephemeral.volumeClaimTemplate.spec.storageClassName)
+            for volume in spec.volumes
+            if volume.ephemeral is not None and volume.ephemeral.volumeClaimTemplate is not None
+        ),
+        resource_claims=_resource_claims(spec, status),
+    )
+
+
+def _host_ports(spec: documents.PodSpec) -> tuple[model.HostPort, ...]:
+    """Those of containers and sidecars; on the host's network every container port is one."""
+    return tuple(
+        model.HostPort(port.hostIP or "0.0.0.0", number, port.protocol)
+        for container in (*_sidecars(spec), *spec.containers)
+        for port in container.ports
+        if (number := port.hostPort or (port.containerPort if spec.hostNetwork else 0))
+    )
+
+
+def _sidecars(spec: documents.PodSpec) -> list[documents.Container]:
+    return [each for each in spec.initContainers if each.restartPolicy == "Always"]
+
+
+def _resource_claims(spec: documents.PodSpec, status: documents.PodStatus | None) -> tuple[str, ...]:
+    """What a pod asks of devices, without claims of which its status says that none was needed (KEP-4381)."""
+    needless = {
+        each.name
+        for each in (status.resourceClaimStatuses if status is not None else ())
+        if each.resourceClaimName is None
+    }
+    declared = {each.name: each for each in spec.resourceClaims}
+    containers = (*spec.initContainers, *spec.containers)
+    used = {claim.name for container in containers for claim in container.resources.claims}
+    return tuple(sorted(_told(name, declared.get(name)) for name in {*declared, *used} - needless))
+
+
+def _told(name: str, claim: documents.PodResourceClaim | None) -> str:
+    if claim is None or not (claim.resourceClaimName or claim.resourceClaimTemplateName):
+        return name
+    if claim.resourceClaimName:
+        return f"{name} (ResourceClaim {claim.resourceClaimName})"
+    return f"{name} (ResourceClaimTemplate {claim.resourceClaimTemplateName})"
+
+
+def pod_requests(spec: documents.PodSpec, status: documents.PodStatus | None = None) -> dict[str, int]:
+    """A pod's effective requests, by Kubernetes' rules, with one unit of `pods`.
+
+    Sidecars (init containers that restart) count with the containers, every other init container for
+    itself with the sidecars started before it; the larger of the two phases counts. Pod-level requests
+    replace the sum, and a pod-level limit counts where nothing is requested of its resource (as the API
+    server fills it in for pods); the runtime class's overhead comes on top
+    (https://kubernetes.io/docs/concepts/workloads/pods/init-containers/#resource-sharing-within-containers).
+    While a container is resized in place it counts with the most of what is wished, granted and in use.
+    """
+    held = _held_resources(status)
+    infeasible = status is not None and any(
+        condition.type == _RESIZE_PENDING and condition.reason == _INFEASIBLE
+        for condition in status.conditions
+    )
+
+    def requests_of(container: documents.Container) -> dict[str, int]:
+        wished = _container_requests(container.resources)
+        in_use = held.get(container.name)
+        if in_use is None:
+            return wished
+        return in_use if infeasible else maximum(wished, in_use)
+
+    sidecars: dict[str, int] = {}
+    peak: dict[str, int] = {}
+    for container in spec.initContainers:
+        requests = requests_of(container)
+        if container.restartPolicy == "Always":
+            sidecars = add(sidecars, requests)
+            peak = maximum(peak, sidecars)
+        else:
+            peak = maximum(peak, add(sidecars, requests))
+    running = add(sidecars, *(requests_of(container) for container in spec.containers))
+    needed = maximum(running, peak)
+    if spec.resources is not None:
+        needed |= _pod_level_requests(spec.resources, needed)
+    return {
+        name: amount for name, amount in add(needed, parse_resources(spec.overhead)).items() if amount
+    } | {PODS: 1}
+
+
+def _held_resources(status: documents.PodStatus | None) -> dict[str, dict[str, int]]:
+    """By container, what its kubelet says is granted to it or in use (KEP-1287, in-place resize)."""
+    if status is None:
+        return {}
+    return {
+        each.name: maximum(
+            parse_resources(each.allocatedResources),
+            parse_resources(each.resources.requests if each.resources is not None else None),
+        )
+        for each in (*status.initContainerStatuses, *status.containerStatuses)
+        if each.allocatedResources is not None
+    }
+
+
+def _limits(spec: documents.PodSpec) -> tuple[tuple[str, int], ...]:
+    containers = (*_sidecars(spec), *spec.containers)
+    given = [each.resources.limits for each in containers if each.resources.limits]
+    try:
+        return tuple(sorted(add({}, *(parse_resources(limits) for limits in given)).items()))
+    except ValueError:
+        # The shape says what cannot be read; here it is only not shown.
+        return ()
+
+
+def _pod_level_requests(
+    resources: documents.ResourceRequirements, needed: Mapping[str, int]
+) -> dict[str, int]:
+    amounts = _container_requests(resources)
+    return {
+        name: amount for name, amount in amounts.items() if name in resources.requests or name not in needed
+    }
+
+
+def _container_requests(resources: documents.ResourceRequirements) -> dict[str, int]:
+    amounts = parse_resources({**resources.limits, **resources.requests})
+    for name, amount in amounts.items():
+        if amount < 0:
+            raise ValueError(f"it requests {format_amount(name, amount)} of {name}")
+    return amounts
+
+
+def selector_term(term: documents.NodeSelectorTerm) -> model.NodeSelectorTerm:
+    """One node selector term, of a pod's affinity or of a volume's."""
+    return model.NodeSelectorTerm(
+        tuple(Requirement.of(e.key, e.operator, e.values) for e in term.matchExpressions),
+        match_fields=bool(term.matchFields),
+        fields=tuple(Requirement.of(e.key, e.operator, e.values) for e in term.matchFields),
+    )
+
+
+def label_selector(selector: documents.Selector | None) -> model.LabelSelector | None:
+    """A selector, or None where there is none (it then selects nothing)."""
+    if selector is None:
+        return None
+    return model.LabelSelector(
+        tuple(sorted(selector.matchLabels.items())),
+        tuple((e.key, e.operator, tuple(e.values)) for e in selector.matchExpressions),
+    )
+
+
+def _spread(constraint: documents.SpreadConstraint) -> model.TopologySpreadConstraint:
+    return model.TopologySpreadConstraint(
+        constraint.topologyKey,
+        constraint.maxSkew,
+        constraint.whenUnsatisfiable,
+        label_selector(constraint.labelSelector),
+        constraint.minDomains,
+        constraint.nodeAffinityPolicy,
+        constraint.nodeTaintsPolicy,
+        tuple(constraint.matchLabelKeys),
+    )
+
+
+def _pod_affinity(
+    affinity: documents.PodAffinity | None, labels: Mapping[str, str]
+) -> tuple[model.PodAffinityTerm, ...]:
+    if affinity is None:
+        return ()
+    required = affinity.requiredDuringSchedulingIgnoredDuringExecution
+    preferred = affinity.preferredDuringSchedulingIgnoredDuringExecution
+    return tuple(
+        _affinity_term(term, weight, labels)
+        for term, weight in [
+            *((term, None) for term in required),
+            *((weighted.podAffinityTerm, weighted.weight) for weighted in preferred),
+        ]
+    )
+
+
+def _affinity_term(
+    term: documents.PodAffinityTerm, weight: int | None, labels: Mapping[str, str]
+) -> model.PodAffinityTerm:
+    selector = label_selector(term.labelSelector)
+    if selector is not None and (term.matchLabelKeys or term.mismatchLabelKeys):
+        wanted = [(key, "In", (labels[key],)) for key in term.matchLabelKeys if key in labels]
+        wanted += [(key, "NotIn", (labels[key],)) for key in term.mismatchLabelKeys if key in labels]
+        added = tuple(each for each in wanted if each not in selector.match_expressions)
+        selector = replace(selector, match_expressions=(*selector.match_expressions, *added))
+    return model.PodAffinityTerm(
+        term.topologyKey,
+        selector,
+        tuple(term.namespaces),
+        label_selector(term.namespaceSelector),
+        weight,
+    )
+
+
+def _owners(metadata: documents.Metadata) -> tuple[model.Owner, ...]:
+    references: Iterable[documents.OwnerReference] = metadata.ownerReferences
+    return tuple(model.Owner(o.apiVersion, o.kind, o.name, o.uid, o.controller) for o in references)
+
+
+def _time(text: str | None) -> float | None:
+    return None if text is None else parse_time(text)
+
+
+def decode_node_document(document: dict[str, object]) -> Node:
+    """A node from an already decoded document, as answers to our own writes come."""
+    return decode_node(msgspec.json.encode(document))

@@ -1,0 +1,405 @@
+"""The controller's process: what starts when, what stops it.
+
+Every replica serves probes, metrics and the webhook. The one that holds the lease also
+watches the cluster, plans, and acts; when it loses the lease it exits, and is started
+again as a follower.
+
+```
+settings -> API server -> probes, metrics, webhook -> leadership -> cloud -> watches -> loops
+```
+"""
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+from nodeless import __version__
+from nodeless.api.errors import problem_of
+from nodeless.cloudprovider import CloudError, CloudProvider
+from nodeless.cloudprovider.aws import AwsProvider
+from nodeless.cloudprovider.aws.bundled_types import bundled_types
+from nodeless.cloudprovider.instrumented import measured
+from nodeless.controllers.cache_sync import synced
+from nodeless.controllers.disruption.controller import DisruptionLoop
+from nodeless.controllers.disruption.drift import DriftLoop
+from nodeless.controllers.error_boundary import ErrorBoundary, ProcessMustEnd, kept_running
+from nodeless.controllers.executor.executor import Hands
+from nodeless.controllers.executor.teardown_guard import GUARD_NAME
+from nodeless.controllers.interruption.controller import InterruptionLoop
+from nodeless.controllers.interruption.instance_status import TroubleLoop
+from nodeless.controllers.metrics.lifecycle_metrics import Lives
+from nodeless.controllers.metrics.offerings import OfferingMetricsLoop
+from nodeless.controllers.nodeclaim.controller import ClaimLoop
+from nodeless.controllers.nodeclaim.garbage_collection import Collector
+from nodeless.controllers.nodeclaim.launcher import Launcher
+from nodeless.controllers.nodeclaim.measured_capacity import MeasuredCapacity
+from nodeless.controllers.nodeclaim.reservations import ReservationLoop
+from nodeless.controllers.nodeclaim.tagging import TaggingLoop
+from nodeless.controllers.nodeclass.instance_profiles import ProfileLoop
+from nodeless.controllers.nodepool.controller import PoolLoop
+from nodeless.controllers.provisioning.capacity_buffers import Buffers
+from nodeless.controllers.provisioning.controller import Provisioning
+from nodeless.controllers.provisioning.nominations import PodNominator
+from nodeless.controllers.server_version import check_server_version, server_version
+from nodeless.controllers.unread_objects import UnreadObjects
+from nodeless.kube import (
+    ApiClient,
+    ApiError,
+    ApiUnavailable,
+    Reflector,
+    TokenBucket,
+    watched_config_map,
+    watched_kinds,
+)
+from nodeless.kube.buffers import watched_buffers
+from nodeless.kube.cluster import Cluster
+from nodeless.kube.event_recorder import Recorder
+from nodeless.kube.kinds import watched_guard
+from nodeless.kube.leader_election import Leadership, NotLeadingError
+from nodeless.manager.aws_settings import aws_settings
+from nodeless.manager.decision_files import DecisionFiles
+from nodeless.manager.freeze_gc import answer_while_computing, settle
+from nodeless.manager.health import health_application, metrics_application, serve
+from nodeless.manager.live_logging import LiveLogging
+from nodeless.manager.live_settings import Faults, LiveSettings, read_global_settings
+from nodeless.manager.profiling import start_counting_memory
+from nodeless.manager.validation_context import SurroundingsWatch
+from nodeless.model.instructions import PublishEvent
+from nodeless.model.object_names import LEASE_NAME
+from nodeless.operator import logs
+from nodeless.operator.clock import hear_date, wall_clock
+from nodeless.operator.failpoints import Failpoint, pass_by
+from nodeless.operator.logs import logger
+from nodeless.operator.metrics import Metrics
+from nodeless.operator.process_settings import ProcessSettings
+from nodeless.operator.settings import SETTINGS_NAME, settings_faults, settings_warnings
+from nodeless.webhook import AdmissionServer, Certificates
+
+_CLOUD_RETRY_SECONDS = 5.0
+_FLUSH_SECONDS = 3.0
+
+
+class LeadershipLostError(ProcessMustEnd):
+    """Another replica may act now: this process must end."""
+
+
+class Controller:
+    """One replica."""
+
+    def __init__(self, process: ProcessSettings, client: ApiClient, failpoint: Failpoint = pass_by) -> None:
+        self._process = process
+        self._failpoint = failpoint
+        self._client = client
+        self._metrics = Metrics()
+        client.observe(self._metrics.work.show_request, self._metrics.work.show_throttled)
+        client.observe_time(self._set_clock)
+        client.limit(TokenBucket(process.client_rate, process.client_burst))
+        self._recorder = Recorder(client, process.identity)
+        self._leadership = Leadership(client, process.namespace, process.identity)
+        #: What readiness waits for: the settings, the webhook, and, for the leader, the cluster's.
+        self._waiting = {"the settings"} | ({"the webhook"} if process.webhook_enabled else set())
+        self._log = logger("controller")
+
+    async def run(self) -> None:
+        """Run until cancelled or until leadership is lost. Raises what makes it impossible to go on."""
+        process = self._process
+        async with contextlib.AsyncExitStack() as stack:
+            for application, port, purpose in (
+                (health_application(self._unready), process.health_port, "probes"),
+                (
+                    metrics_application(self._metrics, profiling=process.profiling),
+                    process.metrics_port,
+                    "metrics",
+                ),
+            ):
+                runner = await serve(application, process.bind_address, port, purpose)
+                stack.push_async_callback(runner.cleanup)
+            # The last thing that happens: what was decided until then is still told.
+            stack.push_async_callback(self._tell_the_rest)
+            logging = LiveLogging(self._complain)
+            await logging.read(self._client, process.namespace, process.logging_name)
+            if process.webhook_enabled:
+                await check_server_version(self._client, process.oldest_server)
+            self._log.info("starting", version=__version__)
+            async with asyncio.TaskGroup() as group:
+                background = [
+                    group.create_task(self._recorder.run(), name="events"),
+                    group.create_task(self._follow(process.logging_name, logging), name="logging"),
+                ]
+                if process.webhook_enabled:
+                    # It is asked about settings, too: those that nobody can use are corrected through it.
+                    background.append(group.create_task(self._serve_webhook(), name="webhook"))
+                started, data = await read_global_settings(self._client, process.namespace, process.given)
+                self._waiting.discard("the settings")
+                settings = LiveSettings(started, data, process.given, self._complain)
+                background.append(group.create_task(self._follow(SETTINGS_NAME, settings), name="settings"))
+                await self._releasing(self._lead(settings))
+                for task in background:
+                    task.cancel()
+
+    def _set_clock(self, date: str | None, took: float) -> None:
+        before = wall_clock()
+        if hear_date(date, took):
+            off = before - wall_clock()
+            self._log.warning(
+                f"the clock was {abs(off):.0f} s {'ahead of' if off > 0 else 'behind'} the API server's:"
+                " its time is used; hint: check the time synchronisation of the machines"
+            )
+
+    async def _tell_the_rest(self) -> None:
+        """Write the events that are queued; there is no time left to save requests."""
+        self._client.limit(None)
+        await self._recorder.flush(_FLUSH_SECONDS)
+
+    async def _follow(self, name: str, live: LiveSettings | LiveLogging) -> None:
+        """Keep what a ConfigMap says current."""
+        reflector = Reflector(self._client, watched_config_map(self._process.namespace, name), live.handle)
+        await reflector.run()
+
+    def _complain(self, name: str, uid: str, faults: Faults) -> None:
+        """Say on a ConfigMap what is wrong with it, and show it in the metrics."""
+        self._metrics.show_setting_faults(name, faults)
+        for key in sorted(faults):
+            self._recorder.publish(
+                PublishEvent(
+                    "settings",
+                    "ConfigMap",
+                    name,
+                    "Warning",
+                    "InvalidSetting",
+                    f"{faults[key]}; the last good value stays in force",
+                    self._process.namespace,
+                    uid,
+                )
+            )
+
+    def _unready(self) -> str | None:
+        return f"waiting for {' and '.join(sorted(self._waiting))}" if self._waiting else None
+
+    async def _releasing(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do the work; however it ends, the lease is released."""
+        try:
+            await work
+        finally:
+            await self._leadership.release()
+
+    async def _serve_webhook(self) -> None:
+        certificates = Certificates(self._client, self._process.namespace, self._process.service)
+        surroundings = SurroundingsWatch(self._client)
+        await asyncio.to_thread(bundled_types)  # before the first question needs the table
+        settle()
+        server = AdmissionServer(
+            self._process.bind_address,
+            self._process.webhook_port,
+            certificates,
+            check_settings=settings_faults,
+            advise_on_settings=settings_warnings,
+            look_around=surroundings.current,
+            watcher=self._metrics.work.reviewing,
+        )
+        async with asyncio.TaskGroup() as group, server:
+            group.create_task(surroundings.run(), name="surroundings")
+            self._waiting.discard("the webhook")
+            self._log.info("webhook is serving", port=self._process.webhook_port)
+            await kept_running("certificates", certificates.keep, self._boundary("loop"))
+
+    async def _lead(self, settings: LiveSettings) -> None:
+        leadership = self._leadership if self._process.leader_elect else None
+        if leadership is not None:
+            await leadership.acquire()
+        leading = self._metrics.leading.labels(LEASE_NAME)
+        leading.set(1)
+        try:
+            async with asyncio.TaskGroup() as group:
+                if leadership is not None:
+                    group.create_task(self._hold(leadership), name="lease")
+                group.create_task(self._act(settings, leadership), name="act")
+        except* (NotLeadingError, LeadershipLostError):
+            raise LeadershipLostError("lost the lease; exiting so that only one replica acts") from None
+        finally:
+            leading.set(0)
+
+    async def _hold(self, leadership: Leadership) -> None:
+        await leadership.hold()
+        raise LeadershipLostError
+
+    async def _act(self, settings: LiveSettings, leadership: Leadership | None) -> None:
+        by_eks = settings.current.eks_control_plane
+        told = (self._process.region, await self._cluster_dns(), self._client.certificate_authority)
+        aws = AwsProvider(
+            aws_settings(settings.current, *told),
+            log=logger("aws"),
+            clock=wall_clock,
+            on_call=self._metrics.show_call,
+            on_batch=self._metrics.show_batch,
+            ask_version=None if by_eks else lambda: server_version(self._client),
+            assert_allowed=None if leadership is None else leadership.assert_leading,
+        )
+        settings.listen(lambda current: aws.use(aws_settings(current, *told)))
+        cloud = measured(aws, self._metrics)
+        try:
+            async with asyncio.TaskGroup() as group:
+                # Side by side: pods that wait are told what keeps the cloud from being used.
+                check = kept_running("cloud", lambda: self._check_cloud(cloud), self._boundary("loop"))
+                group.create_task(check, name="cloud")
+                await self._run_loops(settings, cloud, leadership)
+        finally:
+            await cloud.close()
+
+    async def _cluster_dns(self) -> str:
+        """Address of the cluster's DNS service; empty when it cannot be read (nodes then compute it)."""
+        try:
+            service = await self._client.get("/api/v1/namespaces/kube-system/services/kube-dns")
+        except (ApiError, ApiUnavailable) as error:
+            self._log.info(f"address of the cluster's DNS not known: {error}")
+            return ""
+        return str(service.get("spec", {}).get("clusterIP", ""))
+
+    async def _check_cloud(self, cloud: CloudProvider) -> None:
+        """Until the cloud answers nothing can be launched: say so once for each cause, and try on."""
+        said = ""
+        while True:
+            try:
+                await cloud.start()
+                if said:
+                    self._log.info("the cloud can be used")
+                return
+            except CloudError as error:
+                if str(error) != said:
+                    said = str(error)
+                    self._log.error(f"the cloud cannot be used yet: {error}")
+            await asyncio.sleep(_CLOUD_RETRY_SECONDS)
+
+    async def _run_loops(
+        self, settings: LiveSettings, cloud: CloudProvider, leadership: Leadership | None
+    ) -> None:
+        process, client = self._process, self._client
+        cluster = Cluster(self._boundary("event of the cluster").caught)
+        Lives(cluster, self._metrics)
+        hands = Hands(
+            client,
+            cloud,
+            cluster,
+            leadership,
+            self._recorder,
+            self._metrics,
+            process.namespace,
+            self._failpoint,
+        )
+        decisions = process.decisions_folder
+        record = DecisionFiles(Path(decisions), process.decisions_kept).record if decisions else None
+        nominator = PodNominator(client, cluster, hands.assert_leading, self._boundary("pod"))
+        provisioning = Provisioning(
+            cluster,
+            cloud,
+            hands,
+            self._recorder,
+            self._metrics,
+            settings.current,
+            record,
+            Buffers(client, cluster, self._boundary("capacity buffer")),
+            nominator,
+        )
+        settings.listen(provisioning.use)
+        launcher = Launcher(
+            hands,
+            cloud,
+            cluster,
+            self._recorder,
+            self._metrics,
+            provisioning.pods_of,
+            resource_names=settings.current.node_name_convention == "resource-name",
+        )
+        claims = ClaimLoop(cluster, hands, launcher, self._metrics, self._recorder, nominator)
+        measured_capacity = MeasuredCapacity(client, cluster, cloud, process.namespace)
+        pools = PoolLoop(client, cluster, cloud, hands, self._recorder, self._metrics)
+        collector = Collector(cluster, cloud, hands, self._metrics)
+        interruption = InterruptionLoop(cluster, cloud, hands, self._metrics)
+        disruption = DisruptionLoop(cluster, cloud, hands, self._recorder, settings.current, self._metrics)
+        settings.listen(disruption.use)
+        drift = DriftLoop(cluster, cloud, hands, self._metrics, settings.current)
+        settings.listen(drift.use)
+        tagging = TaggingLoop(cluster, cloud, hands, self._metrics)
+        buffers = watched_buffers() if settings.current.capacity_buffers else ()
+        guard = watched_guard(process.namespace, GUARD_NAME)
+        kinds = (*watched_kinds(self._report_invalid), *buffers, guard)
+        async with asyncio.TaskGroup() as group:
+            unread = UnreadObjects(self._boundary("object"))
+            group.create_task(cluster.run(client, kinds, unread), name="watches")
+            self._waiting.add("the cluster's state")
+            await synced(cluster, self._recorder)
+            settle()
+            self._waiting.discard("the cluster's state")
+            self._metrics.cluster.watch(lambda: cluster.snapshot)
+            loops = self._boundary("loop")
+            for loop in (
+                nominator,
+                provisioning,
+                claims,
+                pools,
+                collector,
+                tagging,
+                interruption,
+                TroubleLoop(cluster, cloud, hands, self._metrics),
+                ReservationLoop(cluster, cloud, hands, self._metrics),
+                ProfileLoop(cluster, cloud, hands),
+                OfferingMetricsLoop(cluster, cloud, self._metrics.offerings),
+                disruption,
+                drift,
+                measured_capacity,
+            ):
+                name = type(loop).__name__
+                group.create_task(kept_running(name, loop.run, loops), name=name)
+
+    def _boundary(self, unit: str) -> ErrorBoundary:
+        return ErrorBoundary(unit, self._metrics, self._recorder)
+
+    def _report_invalid(self, manifest: dict[str, Any], error: Exception) -> None:
+        name = manifest["metadata"]["name"]
+        event = PublishEvent(
+            "watch",
+            manifest["kind"],
+            name,
+            "Warning",
+            "Invalid",
+            problem_of(error),
+            uid=manifest["metadata"].get("uid", ""),
+        )
+        if self._recorder.publish(event):
+            self._log.error(f"{manifest['kind']}/{name} cannot be used: {problem_of(error)}")
+
+
+async def run_controller(process: ProcessSettings, failpoint: Failpoint = pass_by) -> None:
+    """Connect and run one replica; SIGTERM and SIGINT end it in order.
+
+    `failpoint` is passed at every boundary of an instruction (see `nodeless.operator.failpoints`).
+
+    Raises:
+        SettingsError, ApiUnavailable, PortTakenError: It cannot start.
+        LeadershipLostError: Another replica may act now.
+    """
+    logs.configure(process.log_level, outputs=process.log_output_paths)
+    answer_while_computing()
+    if process.profiling:
+        start_counting_memory()
+    client = await ApiClient.connect()
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stopping.set)
+    work = asyncio.create_task(Controller(process, client, failpoint).run(), name="controller")
+    asked = asyncio.create_task(stopping.wait(), name="signals")
+    try:
+        await asyncio.wait({work, asked}, return_when=asyncio.FIRST_COMPLETED)
+        if stopping.is_set():
+            logger("controller").info("stopping")
+            # Once only: a second signal must not interrupt the release of the lease.
+            work.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await work
+    finally:
+        asked.cancel()
+        await client.close()

@@ -1,0 +1,169 @@
+"""Which pods a drain waits for, and how each of them is asked to leave.
+
+Both API generations drain by the eviction API, ordinary pods before critical ones. They
+differ in whom they leave alone: on nodes of a Provisioner the pods that tolerate a cordon
+(daemons as a rule) stay, on nodes of a NodePool those that tolerate `karpenter.sh/disrupted`.
+A NodePool's drain may have a deadline (`terminationGracePeriod`): each pod is deleted past
+budgets and annotations early enough to have its own grace period before it.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from nodeless.api.times import LONGEST_SPAN, parse_time
+from nodeless.model.instructions import DeletePod, EvictPod, Instruction, RestartDeployment
+from nodeless.model.labels import DISRUPTED_TAINT, DRAIN_GRACE, TERMINATION_TIMESTAMP
+from nodeless.model.nodes import Claim, Node
+from nodeless.model.numbers import whole_number
+from nodeless.model.pods import Pod
+from nodeless.model.pools import PROVISIONER
+from nodeless.model.snapshot import Snapshot
+from nodeless.model.taints import Taint, untolerated
+from nodeless.model.workloads import workload_of
+from nodeless.nodeclaim.surging import SURGE_PATIENCE
+from nodeless.nodeclaim.view import cause_of
+from nodeless.state.protection import protection
+
+#: A pod this long past the end of its grace period holds nothing back (its kubelet is gone).
+STUCK_AFTER = 60.0
+CORDON = Taint("node.kubernetes.io/unschedulable", "NoSchedule")
+DISRUPTED = Taint(DISRUPTED_TAINT, "NoSchedule")
+_CRITICAL = ("system-cluster-critical", "system-node-critical")
+
+
+@dataclass(frozen=True, slots=True)
+class Drain:
+    """What a drain is like: who may stay, since when it goes on, and when it must be over."""
+
+    taint: Taint
+    """Pods that tolerate it stay."""
+    began: float
+    deadline: float | None = None
+
+
+def first_generation(claim: Claim) -> bool:
+    """Whether the claim's pool is a Provisioner."""
+    return claim.pool.kind == PROVISIONER
+
+
+def deadline_of(claim: Claim) -> float | None:
+    """When its drain must be over, as its annotation says; None: never, or the annotation is unreadable."""
+    text = claim.annotations.get(TERMINATION_TIMESTAMP)
+    if not text:
+        return None
+    try:
+        return parse_time(text)
+    except ValueError:
+        return None
+
+
+def grace_of(claim: Claim) -> int | None:
+    """Seconds that a drain of the claim's node may take, by its pool or by what it is drained for."""
+    text = claim.annotations.get(DRAIN_GRACE, "")
+    bounds = [claim.termination_grace_period, whole_number(text, LONGEST_SPAN)]
+    return min((each for each in bounds if each is not None), default=None)
+
+
+def last_drain(claim: Claim, node: Node, now: float) -> Drain:
+    """The drain of a node that is being deleted."""
+    taint = CORDON if first_generation(claim) else DISRUPTED
+    return Drain(taint, node.deletion_timestamp or now, deadline_of(claim))
+
+
+def _may_stay(pod: Pod, taint: Taint) -> bool:
+    """Whether the pod is static or tolerates the mark of the drain."""
+    return pod.owned_by_node or untolerated((taint,), pod.shape.tolerations) is None
+
+
+def _stuck(pod: Pod, now: float) -> bool:
+    return pod.deletion_timestamp is not None and now > pod.deletion_timestamp + STUCK_AFTER
+
+
+def holds_back(pod: Pod, taint: Taint, now: float) -> bool:
+    """Whether the drain must wait for the pod: not finished, not stuck, and without the right to stay."""
+    return not (pod.terminal or _stuck(pod, now) or _may_stay(pod, taint))
+
+
+def requests_to_leave(
+    claim: Claim,
+    node: Node,
+    waiting: Sequence[Pod],
+    now: float,
+    drain: Drain,
+    alone: frozenset[str] = frozenset(),
+    succeeded: frozenset[str] = frozenset(),
+) -> tuple[tuple[Instruction, ...], tuple[str, ...]]:
+    """What to ask of the pods now, and why some of them are asked nothing.
+
+    Those in `alone` (by key) leave once their Deployment has made another one; for those in `succeeded` it
+    has been asked to, and nothing is to be done but to wait.
+    """
+    cause, deadline = cause_of(claim), drain.deadline
+    patient = now < drain.began + SURGE_PATIENCE
+    staying: list[Pod] = []
+    instructions: list[Instruction] = []
+    for pod in waiting:
+        if deadline is not None and now > deadline - pod.grace_period_seconds:
+            grace = max(int(deadline - now), 1)
+            # One that is leaving already is hastened when its time would end after the deadline.
+            if pod.deletion_timestamp is None or pod.deletion_timestamp > max(deadline, now + 1):
+                instructions.append(DeletePod(cause, pod.namespace, pod.name, pod.uid, grace, node.name))
+        elif pod.deletion_timestamp is None:
+            staying.append(pod)
+    protected: list[str] = []
+    # On a NodePool's node no group begins before the last pod of the one before it is gone; on a
+    # Provisioner's, pods that are leaving hold back none (Karpenter v0.27).
+    first = min(map(_group, staying if first_generation(claim) else waiting), default=None)
+    # Small pods fit in what large ones leave, not the other way round.
+    for pod in sorted((pod for pod in staying if _group(pod) == first), key=lambda pod: -pod.bulk):
+        annotation = "" if first_generation(claim) else protection(pod, now)
+        if annotation:
+            protected.append(f"pod {pod.key} has {annotation}")
+        elif pod.key in alone and patient:
+            if pod.key not in succeeded:
+                owner = workload_of(pod).name
+                restart = RestartDeployment(cause, pod.namespace, owner, pod.name, pod.uid, node.name)
+                instructions.append(restart)
+        else:
+            instructions.append(EvictPod(cause, pod.namespace, pod.name, pod.uid, node.name))
+    return tuple(instructions), tuple(protected)
+
+
+def _group(pod: Pod) -> tuple[bool, bool]:
+    """Ordinary pods, then ordinary daemons, then critical pods, then critical daemons."""
+    return pod.priority_class in _CRITICAL, pod.owned_by_daemon_set
+
+
+def attachments_of(snapshot: Snapshot, claim: Claim, node: Node, now: float) -> tuple[str, ...]:
+    """Volumes attached to a node, by name, without those of pods that the drain does not wait for.
+
+    A volume stays attached as long as its pod is there, and a stuck pod as long as its node: waiting for
+    that volume would never end. Those of finished pods count: an evicted pod finishes before its volumes
+    are unmounted, and Kubernetes detaches them then by itself.
+    """
+    taint = last_drain(claim, node, now).taint
+    staying = {
+        snapshot.volume_claims[key].volume_name
+        for pod in snapshot.pods_on(node.name)
+        if _stuck(pod, now) or _may_stay(pod, taint)
+        for key in _volume_claims(pod)
+        if key in snapshot.volume_claims
+    }
+    return tuple(
+        sorted(
+            attachment.volume or attachment.name
+            for attachment in snapshot.attachments.values()
+            if attachment.node_name == node.name and attachment.volume not in staying
+        )
+    )
+
+
+def _volume_claims(pod: Pod) -> Iterable[str]:
+    yield from (f"{pod.namespace}/{name}" for name in pod.shape.claims)
+    yield from (f"{pod.namespace}/{pod.name}-{volume}" for volume, _ in pod.shape.ephemeral_volumes)
+
+
+def listed(pods: tuple[Pod, ...]) -> str:
+    """The keys of the first pods, and how many others there are."""
+    keys = sorted(pod.key for pod in pods)
+    return ", ".join(keys[:5]) + (f" and {len(keys) - 5} others" if len(keys) > 5 else "")

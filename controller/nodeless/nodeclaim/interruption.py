@@ -1,0 +1,130 @@
+"""What follows from a warning about an instance: its claim is deleted, so that the node is drained in time.
+
+| warning | event on the node | claim |
+|---|---|---|
+| spot interruption | InstanceSpotInterrupted | deleted; its spot offering is left alone for a while |
+| rebalance recommendation | InstanceSpotRebalanceRecommendation | kept: EC2 only guesses |
+| scheduled change | InstanceUnhealthy | deleted |
+| state: stopping, stopped | InstanceStopping | deleted |
+| state: shutting-down, terminated | InstanceTerminating | deleted |
+| reservation interruption | InstanceReservationInterrupted | deleted |
+| status checks fail | InstanceUnhealthy | deleted, without waiting for its drain; kept while it is rebooted |
+
+A claim that is being deleted already is left to its own end: our own terminations come
+back as warnings, and a warning may come twice.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from nodeless.api.times import format_time
+from nodeless.model.instructions import AnnotateClaim, DeleteClaim, Instruction, PublishEvent
+from nodeless.model.interruptions import Interruption, InterruptionKind
+from nodeless.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, SPOT, TERMINATION_TIMESTAMP, ZONE
+from nodeless.model.nodes import REBOOTING, Claim
+from nodeless.model.snapshot import Snapshot
+from nodeless.nodeclaim.view import cause_of
+
+#: Reason of the deletion, as in the label of `karpenter_nodes_terminated`.
+REASON = "interruption"
+
+
+@dataclass(frozen=True, slots=True)
+class Reaction:
+    """What to do about one warning.
+
+    `offerings` are (instance type, zone, capacity type) to leave alone; `drained` and `ignored` count the
+    warned instances that are ours.
+    """
+
+    instructions: tuple[Instruction, ...] = ()
+    offerings: tuple[tuple[str, str, str], ...] = ()
+    drained: int = 0
+    ignored: int = 0
+
+
+def claims_by_instance(snapshot: Snapshot) -> dict[str, Claim]:
+    """Claims that have an instance, by its id."""
+    return {claim.instance_id: claim for claim in snapshot.claims.values() if claim.provider_id}
+
+
+def interrupted(snapshot: Snapshot, claims: Mapping[str, Claim], warning: Interruption) -> Reaction:
+    """The reaction to a warning; instances that are not in `claims` are somebody else's."""
+    instructions: list[Instruction] = []
+    offerings: list[tuple[str, str, str]] = []
+    drained = ignored = 0
+    for instance_id in warning.instance_ids:
+        claim = claims.get(instance_id)
+        if claim is None:
+            continue
+        if warning.kind is InterruptionKind.SPOT_INTERRUPTION:
+            offerings += _spot_offering(claim)
+        ends = warning.kind is not InterruptionKind.REBALANCE_RECOMMENDATION
+        # Status checks fail while a machine boots: a reboot has a deadline of its own.
+        rebooting = warning.kind is InterruptionKind.IMPAIRED and claim.is_true(REBOOTING)
+        if claim.deletion_timestamp is not None or rebooting:
+            ignored += 1
+            continue
+        instructions += _told(snapshot, claim, warning)
+        if not ends:
+            ignored += 1
+            continue
+        drained += 1
+        if warning.kind is InterruptionKind.IMPAIRED:
+            # Its drain is over as soon as it begins: nobody is left on it to end the pods.
+            stamp = {TERMINATION_TIMESTAMP: format_time(warning.sent_at or 0.0)}
+            instructions.append(AnnotateClaim(cause_of(claim), claim.name, stamp))
+        instructions.append(DeleteClaim(cause_of(claim), claim.name, REASON))
+        instructions += _events(
+            snapshot,
+            claim,
+            "Warning",
+            "NodeTerminatingOnInterruption",
+            f"draining: instance {instance_id} is about to go",
+        )
+    return Reaction(tuple(instructions), tuple(offerings), drained, ignored)
+
+
+def _spot_offering(claim: Claim) -> list[tuple[str, str, str]]:
+    labels = claim.labels
+    if labels.get(CAPACITY_TYPE) != SPOT or ZONE not in labels or INSTANCE_TYPE not in labels:
+        return []
+    return [(labels[INSTANCE_TYPE], labels[ZONE], SPOT)]
+
+
+def _told(snapshot: Snapshot, claim: Claim, warning: Interruption) -> list[Instruction]:
+    instance = f"instance {claim.instance_id}"
+    match warning.kind:
+        case InterruptionKind.SPOT_INTERRUPTION:
+            text = ("Warning", "InstanceSpotInterrupted", f"EC2 takes spot {instance} back in two minutes")
+        case InterruptionKind.REBALANCE_RECOMMENDATION:
+            reason = "InstanceSpotRebalanceRecommendation"
+            text = ("Normal", reason, f"spot {instance} is more likely than others to be interrupted")
+        case InterruptionKind.SCHEDULED_CHANGE:
+            text = ("Warning", "InstanceUnhealthy", f"AWS has scheduled maintenance of {instance}")
+        case InterruptionKind.IMPAIRED:
+            text = (
+                "Warning",
+                "InstanceUnhealthy",
+                f"the status checks of {instance} have failed for minutes",
+            )
+        case InterruptionKind.RESERVATION_INTERRUPTION:
+            reason = "InstanceReservationInterrupted"
+            text = ("Warning", reason, f"the capacity reservation of {instance} is being taken back")
+        case _ if warning.state in {"stopping", "stopped"}:
+            text = ("Warning", "InstanceStopping", f"{instance} is {warning.state}")
+        case _:
+            text = ("Warning", "InstanceTerminating", f"{instance} is {warning.state}")
+    return _events(snapshot, claim, *text)
+
+
+def _events(snapshot: Snapshot, claim: Claim, type_: str, reason: str, message: str) -> list[Instruction]:
+    """The same event on the claim and, once it has joined, on its node."""
+    cause = cause_of(claim)
+    told: list[Instruction] = [
+        PublishEvent(cause, "NodeClaim", claim.name, type_, reason, message, uid=claim.uid)
+    ]
+    node = snapshot.node_of(claim)
+    if node is not None:
+        told.append(PublishEvent(cause, "Node", node.name, type_, reason, message, uid=node.uid))
+    return told

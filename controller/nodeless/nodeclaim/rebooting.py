@@ -1,0 +1,182 @@
+"""A machine that is started anew in place, because a reboot mends what is broken on it.
+
+```
+RebootRequested --> fence taint, drain (at least 5 s; a grace of 0 skips it) --> asked of the cloud
+RebootIssued    --> Initialized is Unknown; boot id changed and Ready --> Rebooting=False, fence off
+                --> not asked for within 5 min, or not back within 20 --> the claim is deleted
+```
+
+All of it stands on the claim: the condition `Rebooting`, the boot id before (`nodeless.dev/rebooted-from`)
+and when reboots were asked for (`nodeless.dev/reboots`), written before the cloud is asked. A leader that
+dies between the two asks again, unless the boot id says that it is done. Figures: Karpenter core 1.15.
+
+Its pods wait for it: the node counts as room that boots, so no other capacity is bought for them, and a
+single replica gets no successor first (there would be no room for one but here).
+"""
+
+from nodeless.api.times import format_time, parse_time
+from nodeless.model.instructions import (
+    AnnotateClaim,
+    DeleteClaim,
+    Instruction,
+    PublishEvent,
+    RebootInstance,
+    UpdateClaimStatus,
+    UpdateNode,
+)
+from nodeless.model.labels import REBOOTED_FROM, REBOOTING_TAINT, REBOOTS
+from nodeless.model.nodes import INITIALIZED_CONDITION, READY, REBOOTING, Claim, Condition, Node
+from nodeless.model.taints import Taint
+from nodeless.nodeclaim.draining import Drain, grace_of, holds_back, listed, requests_to_leave
+from nodeless.nodeclaim.view import ClaimView, Step, cause_of, changed_condition
+
+FENCE = Taint(REBOOTING_TAINT, "NoSchedule")
+REQUESTED, ISSUED, REBOOTED = "RebootRequested", "RebootIssued", "Rebooted"
+#: The drain takes at least so long: pods that the scheduler is binding meanwhile are seen.
+SHORTEST_DRAIN = 5.0
+#: For so long a cloud that refuses is asked again.
+ISSUING_PATIENCE = 300.0
+#: Within so long the machine must be back.
+REBOOT_DEADLINE = 1200.0
+#: Reboots older than this do not count any more.
+HISTORY_SECONDS = 24 * 3600.0
+_DRAIN_AGAIN = 1.0
+_LOOK_AGAIN = 30.0
+_ASK_AGAIN = 5.0
+
+
+def reboots_of(claim: Claim, now: float) -> tuple[float, ...]:
+    """When reboots of a claim's machine were asked for within the last 24 hours, the oldest first."""
+    times = []
+    for text in claim.annotations.get(REBOOTS, "").split(","):
+        try:
+            times.append(parse_time(text))
+        except ValueError:
+            continue
+    return tuple(sorted(each for each in times if now - each < HISTORY_SECONDS))
+
+
+def rebooted_at(claim: Claim) -> float:
+    """When its last reboot was over; 0 when there was none."""
+    condition = claim.condition(REBOOTING)
+    over = condition is not None and condition.status == "False"
+    return condition.last_transition_time if condition is not None and over else 0.0
+
+
+def requested(claim: Claim, node: Node, message: str, now: float) -> tuple[Instruction, ...]:
+    """The wish for a reboot: from here on the claim's own steps carry it out, whoever leads."""
+    cause = cause_of(claim)
+    condition = changed_condition(claim, REBOOTING, "True", now, reason=REQUESTED, message=message)
+    return (
+        AnnotateClaim(cause, claim.name, {REBOOTED_FROM: node.boot_id}),
+        UpdateClaimStatus(cause, claim.name, condition),
+        _told(claim, node, "Normal", REQUESTED, message),
+    )
+
+
+def step_rebooting(view: ClaimView, now: float) -> Step:
+    """The next step of a claim whose condition `Rebooting` is true."""
+    claim, node, condition = view.claim, view.node, view.claim.condition(REBOOTING)
+    if node is None or condition is None:
+        return Step((), now + _LOOK_AGAIN)
+    if condition.reason == ISSUED or _booted(claim, node):
+        return _awaited(claim, node, condition, now)
+    fence = () if FENCE in node.taints else (_fenced(claim, node),)
+    since, grace = condition.last_transition_time, grace_of(claim)
+    if grace != 0:
+        drain = Drain(FENCE, since, None if grace is None else since + grace)
+        waiting = tuple(pod for pod in view.pods if holds_back(pod, drain.taint, now))
+        if waiting and (drain.deadline is None or now <= drain.deadline):
+            message = f"waiting for {len(waiting)} pods to leave: {listed(waiting)}"
+            status = _said(claim, REQUESTED, message, now)
+            asked, protected = requests_to_leave(claim, node, waiting, now, drain)
+            held = f"cannot drain: {'; '.join(protected[:5])}"
+            events = (_told(claim, node, "Warning", "FailedDraining", held),) if protected else ()
+            return Step((*fence, *status, *events, *asked), now + _DRAIN_AGAIN)
+        if now < since + SHORTEST_DRAIN:
+            return Step(fence, since + SHORTEST_DRAIN)
+    return _issued(claim, node, fence, since, now)
+
+
+def _issued(claim: Claim, node: Node, fence: tuple[Instruction, ...], since: float, now: float) -> Step:
+    history = reboots_of(claim, now)
+    attempts = tuple(each for each in history if each >= int(since))
+    if attempts and now > attempts[0] + ISSUING_PATIENCE:
+        return _failed(claim, node, f"could not be asked for within {ISSUING_PATIENCE:.0f} s")
+    cause = cause_of(claim)
+    noted = ",".join(format_time(each) for each in (*history, now))
+    record = () if attempts else (AnnotateClaim(cause, claim.name, {REBOOTS: noted}),)
+    message = f"instance {claim.instance_id} is being rebooted"
+    return Step(
+        (
+            *fence,
+            *record,
+            RebootInstance(cause, claim.name, claim.instance_id),
+            *_said(claim, ISSUED, message, now),
+            _told(claim, node, "Normal", ISSUED, message),
+        ),
+        now + _ASK_AGAIN,
+    )
+
+
+def _awaited(claim: Claim, node: Node, condition: Condition, now: float) -> Step:
+    if _booted(claim, node) and node.ready:
+        message = f"instance {claim.instance_id} is back with boot id {node.boot_id}"
+        over = changed_condition(claim, REBOOTING, "False", now, reason=REBOOTED, message=message)
+        others = tuple(taint for taint in node.taints if not taint.matches(FENCE))
+        lifted = UpdateNode(cause_of(claim), node.name, taints=others, stage="node is back from its reboot")
+        return Step(
+            (
+                *((lifted,) if len(others) < len(node.taints) else ()),
+                UpdateClaimStatus(cause_of(claim), claim.name, over),
+                _told(claim, node, "Normal", REBOOTED, message),
+            ),
+            now,
+        )
+    deadline = _asked_at(claim, condition, now) + REBOOT_DEADLINE
+    if now > deadline:
+        return _failed(claim, node, f"is not back within {REBOOT_DEADLINE:.0f} s")
+    message = f"instance {claim.instance_id} is being rebooted"
+    return Step(_said(claim, ISSUED, message, now), min(deadline + 1, now + _LOOK_AGAIN))
+
+
+def _asked_at(claim: Claim, condition: Condition, now: float) -> float:
+    initialized = claim.condition(INITIALIZED_CONDITION)
+    accepted = 0.0
+    if initialized is not None and (initialized.status, initialized.reason) == ("Unknown", REBOOTING):
+        accepted = initialized.last_transition_time
+    return max(condition.last_transition_time, accepted, *reboots_of(claim, now)[-1:])
+
+
+def _booted(claim: Claim, node: Node) -> bool:
+    """Whether the kernel is another one than when the reboot was asked for."""
+    return bool(node.boot_id) and node.boot_id != claim.annotations.get(REBOOTED_FROM, node.boot_id)
+
+
+def _said(claim: Claim, reason: str, message: str, now: float) -> tuple[Instruction, ...]:
+    """The condition, and from the reboot on that the node is not known to be initialised."""
+    conditions = changed_condition(claim, REBOOTING, "True", now, reason=reason, message=message)
+    if reason == ISSUED:
+        for each in (INITIALIZED_CONDITION, READY):
+            conditions += changed_condition(claim, each, "Unknown", now, reason=REBOOTING, message=message)
+    return (UpdateClaimStatus(cause_of(claim), claim.name, conditions),) if conditions else ()
+
+
+def _fenced(claim: Claim, node: Node) -> UpdateNode:
+    return UpdateNode(
+        cause_of(claim), node.name, taints=(*node.taints, FENCE), stage="fenced node for its reboot"
+    )
+
+
+def _failed(claim: Claim, node: Node, what: str) -> Step:
+    message = f"the reboot of instance {claim.instance_id} {what}: the node is ended"
+    return Step(
+        (
+            _told(claim, node, "Warning", "RebootFailed", message),
+            DeleteClaim(cause_of(claim), claim.name, "reboot_failed"),
+        )
+    )
+
+
+def _told(claim: Claim, node: Node, type_: str, reason: str, message: str) -> PublishEvent:
+    return PublishEvent(cause_of(claim), "Node", node.name, type_, reason, message, uid=node.uid)

@@ -1,0 +1,168 @@
+"""The end of a claim: node deleted, cordoned, drained; volumes detached; instance terminated; finalizers off.
+
+The instance goes before the Node object and the Node before the claim, so that as long
+as anything can cost money there is an object that says so. Whom a drain concerns stands in
+`draining`.
+"""
+
+from nodeless.api.times import format_time
+from nodeless.model.instructions import (
+    AnnotateClaim,
+    DeleteNode,
+    Instruction,
+    LookForInstance,
+    PublishEvent,
+    RemoveFinalizer,
+    TerminateInstance,
+    UpdateClaimStatus,
+    UpdateNode,
+)
+from nodeless.model.labels import EXCLUDE_BALANCERS, TERMINATION_FINALIZER, TERMINATION_TIMESTAMP
+from nodeless.model.nodes import DRAINED, INSTANCE_TERMINATING, VOLUMES_DETACHED, Claim, Condition, Node
+from nodeless.model.pods import Pod
+from nodeless.nodeclaim.draining import (
+    DISRUPTED,
+    deadline_of,
+    first_generation,
+    grace_of,
+    holds_back,
+    last_drain,
+    listed,
+    requests_to_leave,
+)
+from nodeless.nodeclaim.view import ClaimView, Step, cause_of, changed_condition
+
+#: How often a drain or a termination is looked at when no event wakes it.
+DRAIN_AGAIN = 1.0
+TERMINATE_AGAIN = 5.0
+#: A NodePool's drain takes at least so long: pods that the scheduler is binding meanwhile are seen.
+SHORTEST_DRAIN = 5.0
+#: A Provisioner's node waits so long for its volumes: then Kubernetes itself cuts them off
+#: (attach-detach controller, `maxWaitForUnmountDuration`).
+DETACH_PATIENCE = 360.0
+
+
+def step_termination(view: ClaimView, now: float) -> Step:
+    """The next step to the end of a claim that has been deleted."""
+    claim, node = view.claim, view.node
+    stamp = _deadline_to_stamp(claim, now)
+    if stamp:
+        return Step(stamp, now)
+    if node is None:
+        return _terminate(view, now)
+    staying = tuple(each for each in (node, *view.twins) if each.deletion_timestamp is None)
+    if staying:
+        deletions = tuple(DeleteNode(cause_of(claim), each.name, uid=each.uid) for each in staying)
+        return Step(deletions, now + DRAIN_AGAIN)
+    if view.instance_gone:
+        return _terminate(view, now)
+    cordon = _cordon(claim, node)
+    taint = last_drain(claim, node, now).taint
+    waiting = tuple(pod for pod in view.pods if holds_back(pod, taint, now))
+    if waiting:
+        return _drain(view, cordon, waiting, now)
+    earliest = (node.deletion_timestamp or now) + SHORTEST_DRAIN
+    if not first_generation(claim) and now < earliest:
+        return Step((*cordon, *_look(claim, node)), earliest)
+    drained = changed_condition(claim, DRAINED, "True", now)
+    detached, waits = _detached(view, node, now)
+    conditions = (*drained, *detached)
+    status = (UpdateClaimStatus(cause_of(claim), claim.name, conditions),) if conditions else ()
+    if waits:
+        return Step((*cordon, *status, *_look(claim, node)), now + TERMINATE_AGAIN)
+    ended = _terminate(view, now)
+    return Step(cordon + status + ended.instructions, ended.again_at)
+
+
+def _detached(view: ClaimView, node: Node, now: float) -> tuple[tuple[Condition, ...], bool]:
+    """The condition on volumes, and whether the instance must wait for them.
+
+    A volume that is attached cannot be attached elsewhere, and one that is cut off may lose writes.
+    """
+    claim, held = view.claim, view.attachments
+    if not held:
+        present = claim.condition(VOLUMES_DETACHED) is not None
+        return (changed_condition(claim, VOLUMES_DETACHED, "True", now) if present else ()), False
+    text = f"{len(held)} volumes are attached: {', '.join(held[:5])}"
+    deadline, began = deadline_of(claim), node.deletion_timestamp or now
+    if first_generation(claim):
+        deadline = min(deadline or began + DETACH_PATIENCE, began + DETACH_PATIENCE)
+    if deadline is not None and now > deadline:
+        reason = "TerminationGracePeriodElapsed"
+        return changed_condition(claim, VOLUMES_DETACHED, "False", now, reason=reason, message=text), False
+    reason = "AwaitingVolumeDetachment"
+    return changed_condition(claim, VOLUMES_DETACHED, "Unknown", now, reason=reason, message=text), True
+
+
+def _deadline_to_stamp(claim: Claim, now: float) -> tuple[Instruction, ...]:
+    """The drain's deadline goes onto the claim; an earlier one that stands there already counts."""
+    grace = grace_of(claim)
+    if grace is None:
+        return ()
+    deadline = (claim.deletion_timestamp or now) + grace
+    present = deadline_of(claim)
+    if present is not None and present <= deadline:
+        return ()
+    return (AnnotateClaim(cause_of(claim), claim.name, {TERMINATION_TIMESTAMP: format_time(deadline)}),)
+
+
+def _cordon(claim: Claim, node: Node) -> tuple[Instruction, ...]:
+    """No new pods, no traffic from load balancers: as each API generation marks it."""
+    cause, labels = cause_of(claim), {EXCLUDE_BALANCERS: "karpenter"}
+    if first_generation(claim):
+        if node.unschedulable and EXCLUDE_BALANCERS in node.labels:
+            return ()
+        return (UpdateNode(cause, node.name, labels=labels, unschedulable=True, stage="cordoned node"),)
+    if any(taint.matches(DISRUPTED) for taint in node.taints) and EXCLUDE_BALANCERS in node.labels:
+        return ()
+    others = tuple(taint for taint in node.taints if not taint.matches(DISRUPTED))
+    return (UpdateNode(cause, node.name, labels=labels, taints=(*others, DISRUPTED), stage="tainted node"),)
+
+
+def _drain(view: ClaimView, cordon: tuple[Instruction, ...], waiting: tuple[Pod, ...], now: float) -> Step:
+    claim, node = view.claim, view.node
+    assert node is not None  # noqa: S101 - only nodes are drained
+    cause = cause_of(claim)
+    drain = last_drain(claim, node, now)
+    asked, protected = requests_to_leave(claim, node, waiting, now, drain, view.alone, view.succeeded)
+    message = f"waiting for {len(waiting)} pods to leave: {listed(waiting)}"
+    draining = changed_condition(claim, DRAINED, "Unknown", now, reason="Draining", message=message)
+    status: tuple[Instruction, ...] = ()
+    if draining:
+        status = (
+            UpdateClaimStatus(cause, claim.name, draining),
+            PublishEvent(cause, "Node", node.name, "Normal", "Draining", message, uid=node.uid),
+        )
+    if protected:
+        held = f"cannot drain: {'; '.join(protected[:5])}"
+        status += (PublishEvent(cause, "Node", node.name, "Warning", "FailedDraining", held, uid=node.uid),)
+    again = DRAIN_AGAIN if node.ready else TERMINATE_AGAIN
+    return Step((*cordon, *status, *asked, *_look(claim, node)), now + again)
+
+
+def _look(claim: Claim, node: Node) -> tuple[Instruction, ...]:
+    """Perhaps a silent node has no machine any more on which anything could end: then nothing holds it."""
+    return () if node.ready else (LookForInstance(cause_of(claim), claim.name, claim.instance_id),)
+
+
+def _terminate(view: ClaimView, now: float) -> Step:
+    """Terminate until the cloud says that nothing lives, then let the objects go: the claim after its node.
+
+    Another's finalizer may hold the Node; as long as it is there its claim says what it was for.
+    """
+    claim, node = view.claim, view.node
+    cause = cause_of(claim)
+    if not view.instance_gone:
+        conditions = changed_condition(claim, INSTANCE_TERMINATING, "True", now)
+        status = (UpdateClaimStatus(cause, claim.name, conditions),) if conditions else ()
+        terminate = TerminateInstance(cause, claim.name, claim.instance_id)
+        return Step((*status, terminate), now + TERMINATE_AGAIN)
+    nodes = [each for each in (node, *view.twins) if each is not None]
+    instructions: list[Instruction] = [
+        RemoveFinalizer(cause, "Node", each.name, TERMINATION_FINALIZER, each.uid)
+        for each in nodes
+        if TERMINATION_FINALIZER in each.finalizers
+    ]
+    if not nodes and TERMINATION_FINALIZER in claim.finalizers:
+        instructions.append(RemoveFinalizer(cause, "NodeClaim", claim.name, TERMINATION_FINALIZER, claim.uid))
+    return Step(tuple(instructions), now + TERMINATE_AGAIN)

@@ -1,0 +1,213 @@
+"""Metrics of voluntary moves, under the names of both generations.
+
+v0.27 names what is done by method and action (`consolidation/replace`), v1 by reason and decision.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from math import isfinite
+
+from prometheus_client import CollectorRegistry, Gauge, Histogram
+
+from nodeless.disruption.budgets import allowance
+from nodeless.disruption.candidates import Prices
+from nodeless.disruption.target import Target
+from nodeless.model.disruption import DRIFTED, EMPTY, EXPIRED, UNDERUTILIZED, UNHEALTHY, Decisions, Move
+from nodeless.model.instance_types import Catalog
+from nodeless.model.labels import CAPACITY_TYPE, ZONE
+from nodeless.model.snapshot import Snapshot
+from nodeless.operator.metric_types import DURATIONS, Count
+
+REASONS = (EXPIRED, DRIFTED, EMPTY, UNDERUTILIZED, UNHEALTHY)
+#: v0.27 measures one thing, and calls it so.
+EVALUATION = "Replace/Delete"
+#: v0.27's methods by our reasons; `emptiness` is the end after ttlSecondsAfterEmpty.
+_METHODS = {
+    "expired": "expiration",
+    "drifted": "drift",
+    "emptiness": "emptiness",
+    "empty": "consolidation",
+    "underutilized": "consolidation",
+    "unhealthy": "repair",
+}
+_UNCONSOLIDATABLE = "Unconsolidatable"
+
+
+def method_and_action(reason: str, *, replaced: bool) -> str:
+    """How v0.27 calls what was done for a reason; a reason that is no voluntary move stays as it is."""
+    method = _METHODS.get(reason.lower())
+    if method is None:
+        return reason
+    # v0.27 calls every expiration a replacement, also when nothing had to be launched.
+    return f"{method}/{'replace' if replaced or method == 'expiration' else 'delete'}"
+
+
+class DisruptionMetrics:
+    """Families of voluntary moves."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.evaluation_seconds = Histogram(
+            "karpenter_deprovisioning_evaluation_duration_seconds",
+            "Duration of one look for moves",
+            ["method"],
+            buckets=DURATIONS,
+            registry=registry,
+        )
+        self.replacement_seconds = Histogram(
+            "karpenter_deprovisioning_replacement_node_initialized_seconds",
+            "From the creation of a replacement to its being initialised",
+            buckets=DURATIONS,
+            registry=registry,
+        )
+        self.actions = Count(
+            "karpenter_deprovisioning_actions_performed",
+            "Moves begun, by method and action",
+            ["action"],
+            registry=registry,
+        )
+        self.decisions = Count(
+            "karpenter_voluntary_disruption_decisions_total",
+            "Moves begun, by decision (replace, delete, reboot) and reason",
+            ["decision", "reason"],
+            registry=registry,
+        )
+        self.eligible = Gauge(
+            "karpenter_voluntary_disruption_eligible_nodes",
+            "Nodes that the last look found in a move, or looked at for one in vain, by reason",
+            ["reason"],
+            registry=registry,
+        )
+        self.failed_validations = Count(
+            "karpenter_voluntary_disruption_failed_validations_total",
+            "Moves that were not right any more after the wait",
+            ["reason"],
+            registry=registry,
+        )
+        self.dropped = Count(
+            "nodeless_disruption_dropped_moves_total",
+            "Moves dropped at their second look, by the code of the one reason",
+            ["code"],
+            registry=registry,
+        )
+        self.failures = Count(
+            "karpenter_voluntary_disruption_queue_failures_total",
+            "Nodes that stay because their replacement failed",
+            registry=registry,
+        )
+        self.disrupted = Count(
+            "karpenter_nodeclaims_disrupted_total",
+            "Claims ended by voluntary moves and interruptions",
+            ["reason", "nodepool", "capacity_type"],
+            registry=registry,
+        )
+        self.undisrupted = Gauge(
+            "nodeless_undisrupted_nodes",
+            "Nodes that the last look left alone, by the code of the one reason",
+            ["code"],
+            registry=registry,
+        )
+        self.saving = Gauge(
+            "nodeless_disruption_saving_dollars_per_hour",
+            "What the moves that were begun save at least, since this process began",
+            registry=registry,
+        )
+        self.distance = Gauge(
+            "nodeless_disruption_target_distance_dollars_per_hour",
+            "By how much the cluster is dearer than the solver's plan for all pods that may move now",
+            registry=registry,
+        )
+        self.waiting_on_budgets = Gauge(
+            "nodeless_disruption_waiting_on_budgets_dollars_per_hour",
+            "What the empty nodes and the moves cost that only budgets hold",
+            registry=registry,
+        )
+        self.costs = Gauge(
+            "karpenter_nodepools_cost_total",
+            "Dollars an hour that a pool's nodes cost, as far as their prices are known",
+            ["nodepool"],
+            registry=registry,
+        )
+        self._make_budgets(registry)
+
+    def _make_budgets(self, registry: CollectorRegistry) -> None:
+        of = ["nodepool", "reason"]
+        self.allowed = Gauge(
+            "karpenter_nodepools_allowed_disruptions",
+            "Nodes of a pool that its budgets let be disrupted now, for a reason",
+            of,
+            registry=registry,
+        )
+        self.consuming = Gauge(
+            "karpenter_nodepools_nodes_consuming_budgets",
+            "Nodes of a pool that count against its budgets now",
+            ["nodepool"],
+            registry=registry,
+        )
+
+    def show_look(self, decisions: Decisions, snapshot: Snapshot, seconds: float) -> None:
+        """Count one look, and show for how many nodes there was a reason, and why others stay."""
+        self.evaluation_seconds.labels(EVALUATION).observe(seconds)
+        found = eligible(decisions)
+        for reason in REASONS:
+            self.eligible.labels(reason.lower()).set(found[reason])
+        stay = Counter(each.code for name, each in decisions.verdicts.items() if name in snapshot.claims)
+        self.undisrupted.clear()
+        for code, count in sorted(stay.items()):
+            self.undisrupted.labels(code).set(count)
+
+    def show_costs(self, snapshot: Snapshot, catalog: Catalog) -> None:
+        """Show what the nodes of each pool cost at the catalogue's prices."""
+        costs = dict.fromkeys((pool.name for pool in snapshot.pools.values()), 0.0)
+        prices = Prices(catalog)
+        for claim in snapshot.claims.values():
+            zone, capacity_type = claim.labels.get(ZONE, ""), claim.labels.get(CAPACITY_TYPE, "")
+            found = prices.at(str(claim.pool), claim.instance_type, zone, capacity_type)
+            if found is not None and isfinite(found):
+                costs[claim.pool.name] = costs.get(claim.pool.name, 0.0) + found
+        self.costs.clear()
+        for name, dollars in costs.items():
+            self.costs.labels(name).set(round(dollars, 6))
+
+    def show_move(self, move: Move) -> None:
+        """Count a move that begins."""
+        told = method_and_action(move.reason, replaced=bool(move.replacements))
+        self.actions.labels("repair/reboot" if move.reboots else told).inc()
+        self.decisions.labels(move.action, move.reason.lower()).inc()
+        if move.reason in (EMPTY, UNDERUTILIZED):
+            self.saving.inc(move.saving)
+
+    def show_invalid(self, move: Move) -> None:
+        """Count a move that was not right any more at its second look."""
+        self.failed_validations.labels(move.reason.lower()).inc()
+
+    def show_waiting(self, dollars: float) -> None:
+        """Show what would be saved but for budgets, in dollars an hour."""
+        self.waiting_on_budgets.set(round(dollars, 6))
+
+    def show_target(self, found: Target) -> None:
+        """Show how far the cluster is from the whole that consolidation walks to."""
+        self.distance.set(round(found.distance, 6))
+
+    def show_dropped(self, code: str) -> None:
+        """Count why a move was not right any more."""
+        self.dropped.labels(code).inc()
+
+    def show_budgets(self, snapshot: Snapshot, now: float) -> None:
+        """Show what the budgets of every pool leave; series of pools that are gone disappear."""
+        self.allowed.clear()
+        self.consuming.clear()
+        for pool in snapshot.pools.values():
+            left = {reason: allowance(snapshot, pool, reason, now) for reason in REASONS}
+            for reason, each in left.items():
+                self.allowed.labels(pool.name, reason.lower()).set(each.remaining)
+            # As for every reason but Unhealthy, nodes that are not Ready count.
+            self.consuming.labels(pool.name).set(left[EMPTY].disrupted)
+
+
+def eligible(decisions: Decisions) -> Mapping[str, int]:
+    """How many claims a look found in moves, or looked at for consolidation in vain, by reason."""
+    found: Counter[str] = Counter()
+    for move in decisions.moves:
+        found[move.reason] += len(move.claims)
+    found[UNDERUTILIZED] += sum(each.code == _UNCONSOLIDATABLE for each in decisions.verdicts.values())
+    return found

@@ -1,0 +1,137 @@
+"""Settings of the process: flags and environment variables, which hold from its start to its end.
+
+Names and defaults are Karpenter's, of both generations. Karpenter v0.27 falls back to the default when a
+variable makes no sense; here the process says so, and does not start.
+"""
+
+import os
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from nodeless.operator.config_sources import NOTHING_GIVEN, Given
+from nodeless.operator.setting_values import UnusableValue, boolean, port, positive, text, version
+from nodeless.operator.settings import SettingsError
+
+_SETTING = "setting"
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessSetting:
+    """One line of the table."""
+
+    variable: str
+    read: Callable[[str], Any]
+    """Makes the value of a text; raises UnusableValue."""
+    default: str
+    meaning: str
+    flag: bool = True
+    """Whether there is a flag too."""
+    required: bool = False
+    inverse: str = ""
+    """A variable that says the opposite."""
+    fallback: str = ""
+    """A variable that says the same, looked at when the first is not given."""
+
+
+def _setting(variable: str, read: Callable[[str], Any], default: str, meaning: str, **more: Any) -> Any:
+    return field(
+        default=read(default),
+        metadata={_SETTING: ProcessSetting(variable, read, default, meaning, **more)},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessSettings:
+    """The table: a field for each setting."""
+
+    # fmt: off
+    namespace: str = _setting(
+        "SYSTEM_NAMESPACE", text, "", "The controller's namespace: of ConfigMaps, Secret and Lease",
+        flag=False, required=True)
+    identity: str = _setting(
+        "POD_NAME", text, "", "Who holds the Lease; without it, host name and process id", flag=False)
+    bind_address: str = _setting(
+        "POD_IP", text, "0.0.0.0", "Address that all ports are opened on", flag=False)
+    webhook_port: int = _setting("WEBHOOK_PORT", port, "8443", "Port of the webhook")
+    metrics_port: int = _setting("METRICS_PORT", port, "8080", "Port of the metrics")
+    health_port: int = _setting("HEALTH_PROBE_PORT", port, "8081", "Port of the probes")
+    service: str = _setting(
+        "KARPENTER_SERVICE", text, "karpenter",
+        "Service in front of the webhook; its certificate is in Secret NAME-cert")
+    webhook_disabled: bool = _setting(
+        "DISABLE_WEBHOOK", boolean, "false", "Serve no webhook and handle no certificate")
+    leader_elect: bool = _setting(
+        "LEADER_ELECT", boolean, "true", "Act only while holding the Lease",
+        inverse="DISABLE_LEADER_ELECTION")
+    client_rate: int = _setting(
+        "KUBE_CLIENT_QPS", positive, "200", "Requests a second to the API server, in the long run")
+    client_burst: int = _setting(
+        "KUBE_CLIENT_BURST", positive, "300", "Requests to the API server at once, after a pause")
+    profiling: bool = _setting(
+        "ENABLE_PROFILING", boolean, "false",
+        "Serve /debug/pprof/ on the metrics port: profile, heap, goroutine")
+    logging_name: str = _setting(
+        "CONFIG_LOGGING_NAME", text, "config-logging", "Name of the ConfigMap that says what is logged",
+        flag=False)
+    log_level: str = _setting(
+        "LOG_LEVEL", text, "", "What is logged, before what the ConfigMap says: debug, info, warn, error")
+    log_output_paths: str = _setting(
+        "LOG_OUTPUT_PATHS", text, "", "Where logs go, before what the ConfigMap says: stdout, stderr, files")
+    oldest_server: tuple[int, int, int] = _setting(
+        "KUBERNETES_MIN_VERSION", version, "1.24.0",
+        "Kubernetes version that the API server must have before the webhook serves", flag=False)
+    region: str = _setting(
+        "AWS_REGION", text, "", "Region of the cluster", flag=False, fallback="AWS_DEFAULT_REGION")
+    decisions_folder: str = _setting(
+        "NODELESS_DECISIONS", text, "", "Folder in which each pass leaves its decision, for nodeless replay")
+    decisions_kept: int = _setting(
+        "NODELESS_DECISIONS_KEPT", positive, "100", "How many decisions stay there")
+    # fmt: on
+    given: Given = NOTHING_GIVEN
+    """What all of this was read from; other settings are in it too."""
+
+    @property
+    def webhook_enabled(self) -> bool:
+        return not self.webhook_disabled
+
+    @classmethod
+    def from_environment(
+        cls, environment: Mapping[str, str] = os.environ, flags: Mapping[str, str] | None = None
+    ) -> "ProcessSettings":
+        """Read flags (by variable) and environment. Raises SettingsError with every fault."""
+        given = Given(dict(environment), flags or {})
+        values: dict[str, Any] = {}
+        faults: list[str] = []
+        for name, setting in PROCESS_SETTINGS.items():
+            try:
+                values[name] = _value(setting, given)
+            except UnusableValue as error:
+                faults.append(str(error))
+        if faults:
+            raise SettingsError(faults)
+        values["identity"] = values["identity"] or f"{socket.gethostname()}-{os.getpid()}"
+        return cls(**values, given=given)
+
+
+PROCESS_SETTINGS: Mapping[str, ProcessSetting] = {
+    each.name: each.metadata[_SETTING] for each in fields(ProcessSettings) if _SETTING in each.metadata
+}
+"""The table by field of `ProcessSettings`."""
+
+
+def _value(setting: ProcessSetting, given: Given) -> Any:
+    for variable in (setting.variable, setting.inverse, setting.fallback):
+        found = given.get(variable) if variable else None
+        if found is None:
+            continue
+        try:
+            value = setting.read(found.text)
+        except UnusableValue as error:
+            raise UnusableValue(f"{found} {error.problem}", error.hint) from error
+        return not value if variable == setting.inverse else value
+    if setting.required:
+        meaning = setting.meaning[0].lower() + setting.meaning[1:]
+        raise UnusableValue(f"environment variable {setting.variable} is not set", meaning)
+    return setting.read(setting.default)

@@ -1,0 +1,24 @@
+"""What the settings ask of the solver."""
+
+from typing import TYPE_CHECKING
+
+from nodeless.operator.settings import GlobalSettings
+
+if TYPE_CHECKING:
+    # The solver's arrays take long to load: the command line shows its help without them.
+    from nodeless.scheduling import Policy
+
+
+def policy_of(settings: GlobalSettings, *, nominates: bool = True) -> "Policy":
+    """The policy of every pass; `nominates`: whether pods are nominated to their planned nodes."""
+    from nodeless.scheduling import Policy  # noqa: PLC0415
+
+    return Policy(
+        packing=settings.packing,
+        node_fee=settings.node_fee,
+        time_box=settings.time_box,
+        price_adjustments=settings.price_adjustments,
+        ignore_preferences=settings.preference_policy == "Ignore",
+        min_values=settings.min_values_policy,
+        as_bound={"always": True, "never": False}.get(settings.plan_as_bound, not nominates),
+    )

@@ -1,0 +1,86 @@
+"""Readers of the solver's settings.
+
+An adjustment of prices is an object with any of `pools`, `instanceTypes` and `capacityTypes` (lists of
+strings that select; `*` is a wildcard in instance types) and either `price`, or `percent` and
+`dollars` (`solve.pricing`), for example `[{"capacityTypes": ["on-demand"], "percent": -28}]`.
+"""
+
+import json
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from nodeless.model.packing import packing_defect
+from nodeless.operator.setting_values import UnusableValue
+
+if TYPE_CHECKING:
+    # The solver's arrays take long to load: the command line shows its help without them.
+    from nodeless.scheduling import PriceAdjustment
+
+_LISTS = {"pools": "pools", "instanceTypes": "instance_types", "capacityTypes": "capacity_types"}
+_NUMBERS = ("percent", "dollars", "price")
+_EXAMPLE = 'write for example [{"instanceTypes": ["m5.*"], "percent": -20}]'
+
+
+def packing(text: str) -> str:
+    """The name of a packing."""
+    if defect := packing_defect(text):
+        problem, _, hint = defect.partition("; hint: ")
+        raise UnusableValue(problem, hint)
+    return text
+
+
+def amount(text: str) -> float:
+    """A finite number from 0 on."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 <= number < math.inf:
+        raise UnusableValue("is no number from 0 on", "write for example 0.01")
+    return number
+
+
+def adjustments(text: str) -> "tuple[PriceAdjustment, ...]":
+    """A JSON list of adjustments. The first that cannot be used is told with its position."""
+    try:
+        listed = json.loads(text or "[]")
+    except (ValueError, RecursionError):
+        listed = None
+    if not isinstance(listed, list):
+        raise UnusableValue("is no JSON list", _EXAMPLE)
+    result = []
+    for position, entry in enumerate(listed):
+        try:
+            result.append(_adjustment(entry))
+        except ValueError as error:
+            problem, _, hint = str(error).partition("; hint: ")
+            raise UnusableValue(f"entry {position}: {problem}", hint or _EXAMPLE) from error
+    return tuple(result)
+
+
+def _adjustment(entry: Any) -> "PriceAdjustment":
+    from nodeless.scheduling import PriceAdjustment  # noqa: PLC0415
+
+    if not isinstance(entry, Mapping):
+        raise ValueError("is no object")  # noqa: TRY004 - a fault like the others
+    unknown = sorted(set(entry) - {*_LISTS, *_NUMBERS})
+    if unknown:
+        raise ValueError(f"unknown member {unknown[0]!r}; hint: use {', '.join((*_LISTS, *_NUMBERS))}")
+    selections = {field: _strings(entry[name], name) for name, field in _LISTS.items() if name in entry}
+    numbers = {name: _number(entry[name], name) for name in _NUMBERS if name in entry}
+    if not numbers:
+        raise ValueError("changes no price; hint: give percent, dollars or price")
+    return PriceAdjustment(**selections, **numbers)  # type: ignore[arg-type]
+
+
+def _strings(value: Any, name: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+        raise ValueError(f'{name} is no list of strings; hint: write ["NAME"]')
+    return tuple(value)
+
+
+def _number(value: Any, name: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"{name} is no number; hint: write it without quotes")  # noqa: TRY004
+    return float(value)

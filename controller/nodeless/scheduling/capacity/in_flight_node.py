@@ -1,0 +1,115 @@
+"""What a claim may still become: the types, labels and room of a node that nobody has seen yet."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from nodeless.model.instance_types import InstanceType
+from nodeless.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODE_POOL, PROVISIONER_NAME, ZONE
+from nodeless.model.nodes import Claim, Node
+from nodeless.model.pods import HostPort
+from nodeless.model.pools import NODE_POOL_KIND, PROVISIONER, Reference
+from nodeless.model.requirements import Requirement, Requirements
+from nodeless.model.resources import Resources, maximum
+from nodeless.scheduling.capacity.pool_table import PoolTable
+from nodeless.scheduling.pods.classes import UNBOUNDED, Amounts, Axis
+from nodeless.scheduling.pods.volumes import attachable
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outlook:
+    """`possible`: the labels of each type that the claim may become; `free`: the least room of any."""
+
+    possible: tuple[Requirements, ...]
+    free: Amounts
+    ports: tuple[HostPort, ...] = ()
+    """Host ports that daemons hold on some of the types."""
+
+
+def pool_of_node(node: Node) -> Reference | None:
+    """The pool that a node's labels name."""
+    for key, kind in ((PROVISIONER_NAME, PROVISIONER), (NODE_POOL, NODE_POOL_KIND)):
+        if key in node.labels:
+            return Reference(kind, node.labels[key])
+    return None
+
+
+def outlook(claim: Claim, table: PoolTable | None, axis: Axis) -> Outlook | None:
+    """What pods may count on, daemons taken off; None when neither claim nor catalogue tell."""
+    rows = _rows(claim, table)
+    if table is None or not rows:
+        return Outlook((), _allocatable(claim, {}, axis)) if claim.allocatable else None
+    possible = tuple(_labels(claim, table.table.types[row]) for row in rows)
+    ports = table.daemon_ports(rows)
+    if claim.allocatable and len(rows) == 1:
+        limits = table.table.types[rows[0]].volume_limits
+        return Outlook(possible, _allocatable(claim, limits, axis) - table.daemons[rows[0]], ports)
+    free: Amounts = table.room[rows].min(axis=0)
+    return Outlook(possible, free, ports)
+
+
+def expected_allocatable(node: Node, claim: Claim | None, table: PoolTable | None) -> Resources:
+    """What a node that still boots will allocate: its claim knows, or its type does."""
+    if claim is not None and claim.allocatable:
+        return claim.allocatable
+    kind = type_named(node.instance_type, table)
+    return kind.allocatable if kind is not None else {}
+
+
+def charged_capacity(claim: Claim, table: PoolTable | None) -> Resources:
+    """What a claim without a node counts against its pool's limits: the most that it may become."""
+    if claim.capacity or table is None:
+        return claim.capacity
+    most: Resources = {}
+    for row in _rows(claim, table):
+        most = maximum(most, table.table.types[row].capacity)
+    return most
+
+
+def surely(expression: Requirement, label: Requirement | None) -> bool:
+    """Whether every value that a label may take satisfies an expression."""
+    if label is None or label.is_empty():
+        return expression.allows_absence()
+    if not label.complement:
+        return all(expression.allows(value) for value in label.values)
+    if label.allows_absence() and not expression.allows_absence():
+        return False
+    plain = replace(label, min_values=None)
+    return plain.intersect(replace(expression, min_values=None)) == plain
+
+
+def _allocatable(claim: Claim, volume_limits: Mapping[str, int], axis: Axis) -> Amounts:
+    return axis.row({**claim.allocatable, **attachable(volume_limits, axis.names, int(UNBOUNDED))})
+
+
+def _rows(claim: Claim, table: PoolTable | None) -> list[int]:
+    if table is None:
+        return []
+    launched = claim.instance_type if claim.provider_id else ""
+    wanted = claim.requirements.get(INSTANCE_TYPE)
+    return [
+        row
+        for row, kind in enumerate(table.table.types)
+        if (kind.name == launched if launched else wanted is None or wanted.allows(kind.name))
+    ]
+
+
+def _labels(claim: Claim, kind: InstanceType) -> Requirements:
+    """What the labels may be if the claim becomes this type, in any offering that it may take."""
+    allowed = [offering for offering in kind.offerings if offering.allowed_by(claim.requirements)]
+    offered = (
+        Requirement(ZONE, False, frozenset(offering.zone for offering in allowed)),
+        Requirement(CAPACITY_TYPE, False, frozenset(offering.capacity_type for offering in allowed)),
+    )
+    others: Mapping[str, Requirement] = {
+        requirement.key: requirement
+        for requirement in (*claim.requirements.values(), *kind.requirements.values())
+        if requirement.key not in (ZONE, CAPACITY_TYPE)
+    }
+    return Requirements([*others.values(), *offered])
+
+
+def type_named(name: str, table: PoolTable | None) -> InstanceType | None:
+    """The type of a pool's catalogue that a node says it is."""
+    if table is None:
+        return None
+    return next((kind for kind in table.table.types if kind.name == name), None)

@@ -1,0 +1,241 @@
+"""One node that this pass opens: the types still possible for it shrink with every class placed.
+
+Invariant: each remaining type holds all pods of the node, resources, requirements, daemons
+and host ports included, and has an available offering that the node's requirements allow.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodeless.model.pods import HostPort
+from nodeless.model.requirements import Conflict
+from nodeless.scheduling.capacity.diversity import most_possible
+from nodeless.scheduling.capacity.pool_table import MOST_ARRAYS, Filled, PoolTable, Terms, keep_few
+from nodeless.scheduling.capacity.price_cube import Prices
+from nodeless.scheduling.pods.classes import Amounts, Mask, PodClass, how_many, ports_conflict
+from nodeless.scheduling.pods.constraints import Wish
+from nodeless.scheduling.pods.rules import Rules
+
+#: Seconds for each host port that is looked at.
+_PORT = 1.2e-6
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """Pods of one class that a node took at once, and what was asked for them."""
+
+    pods: PodClass
+    wish: Wish
+    rules: Rules
+    tables: tuple[PoolTable, ...]
+    """The pools in which they may be, heaviest first."""
+    count: int
+
+
+class OpenedNode:
+    """A node of a pool while it is being filled."""
+
+    def __init__(self, table: PoolTable, types: Mask, possible: Mask | None = None) -> None:
+        """A node without pods.
+
+        Args:
+            table: Its pool.
+            types: The types that it may become while it is filled.
+            possible: All that could hold what it is opened for; None: the same types.
+        """
+        self.table = table
+        self.possible = types if possible is None else possible
+        self.terms: Terms = table.start
+        self.types = np.flatnonzero(types)
+        #: Rows of the pool's types that can still hold the node.
+        self.used: Amounts = np.zeros(table.room.shape[1], dtype=np.int64)
+        self.pods: list[str] = []
+        self.parts: list[Part] = []
+        #: What `pods` consists of, in the same order.
+        self.ports: list[HostPort] = []
+        self.held: frozenset[str] = frozenset()
+        #: Claims that other pods mount too and whose volumes it attaches.
+        self.spare: Amounts = table.room[self.types]
+        #: Room left on each remaining type; shape (remaining types, resources).
+        self.slack: Amounts = self.spare.max(axis=0)
+        #: The most that any remaining type has left, resource by resource.
+
+    def place(self, pods: PodClass, wish: Wish, want: int) -> int:
+        """How many of the class the node can take, at most `want`; it is narrowed for them.
+
+        What comes out where more pods wait than fit is kept for the node's twins.
+        """
+        if self.ports or pods.shape.host_ports or pods.shared:
+            return self._place(pods, wish, want)
+        memo = (id(self.types), id(self.used), self.terms, pods, wish)
+        known = self.table.filled.get(memo)
+        if known is not None and known.take <= want:
+            self.terms, self.types, self.used = known.terms, known.types, known.used
+            self.spare, self.slack = known.spare, known.slack
+            return known.take
+        before = self.types, self.used
+        take = self._place(pods, wish, want)
+        if take < want:
+            after = Filled(take, self.terms, self.types, self.used, self.spare, self.slack, before)
+            keep_few(self.table.filled, MOST_ARRAYS)
+            self.table.filled[memo] = after
+        return take
+
+    def _place(self, pods: PodClass, wish: Wish, want: int) -> int:
+        terms = self.table.grow(self.terms, wish)
+        if isinstance(terms, Conflict):
+            return 0
+        counts = self._counts(pods, terms)
+        take = self._diverse(pods, terms, counts, min(want, int(counts.max(initial=0))))
+        if take == 0:
+            return 0
+        self.terms = terms
+        self.used = self.used + pods.requests * take
+        if pods.shared:
+            self.used = self.used + pods.attaching(self.held)
+            self.held = self.held | {key for key, _ in pods.shared}
+        if pods.shape.host_ports:
+            self.ports.extend(pods.shape.host_ports)
+            self.possible = self.possible & self.table.free_ports(pods.shape.host_ports)
+        self._keep(counts >= take)
+        return take
+
+    def twin(self, pods: Sequence[str]) -> "OpenedNode":
+        """A node in the same state, with as many other pods of the same classes."""
+        twin = OpenedNode.__new__(OpenedNode)
+        twin.__dict__.update(self.__dict__)
+        twin.pods, twin.parts, twin.ports = list(pods), list(self.parts), list(self.ports)
+        return twin
+
+    def capacity(self, pods: PodClass, wish: Wish) -> int:
+        """How many of the class the node could take."""
+        terms = self.table.grow(self.terms, wish)
+        if isinstance(terms, Conflict):
+            return 0
+        counts = self._counts(pods, terms)
+        return self._diverse(pods, terms, counts, int(counts.max(initial=0)))
+
+    def price(self, pods: PodClass, wish: Wish) -> float:
+        """The lowest price of a remaining type that takes one of the class; infinite when none does."""
+        terms = self.table.grow(self.terms, wish)
+        if isinstance(terms, Conflict):
+            return float("inf")
+        rows = self.types[self._counts(pods, terms) > 0]
+        return float(terms.prices[rows].min(initial=np.inf))
+
+    def wide(self) -> NDArray[np.intp]:
+        """Its types with those that were set aside while it was filled, where they hold its pods.
+
+        No limit is touched: the types are no larger than the largest that was kept.
+        """
+        return np.flatnonzero(self._wide(self.terms, self.used, self.types))
+
+    def state(self) -> tuple[object, ...]:
+        """What `wide` depends on; equal for twins."""
+        return self.table, self.terms, id(self.types), id(self.possible), self.used.tobytes()
+
+    def _wide(self, terms: Terms, used: Amounts, kept: NDArray[np.intp]) -> Mask:
+        """The types that hold so much and charge no more to the limits than those that are kept."""
+        types: Mask = self.possible & terms.types & (self.table.room >= used).all(axis=1)
+        types &= (self.table.limited <= self.table.limited[kept].max(axis=0)).all(axis=1)
+        types[kept] = True
+        return types
+
+    def _diverse(self, pods: PodClass, terms: Terms, counts: Amounts, take: int) -> int:
+        """How many of `take` pods leave the different types that the pool's minValues insist on."""
+        if not self.table.least:
+            return take
+
+        def possible(number: int) -> bool:
+            kept = self.types[counts >= number]
+            used = self.used + pods.requests * number + pods.attaching(self.held)
+            wide = self._wide(terms, used, kept)
+            return self.table.diverse(wide, terms.requirements)
+
+        return most_possible(take, possible)
+
+    def beyond(
+        self, pods: PodClass, wish: Wish, affordable: Mask
+    ) -> tuple[NDArray[np.intp], Amounts, Prices] | None:
+        """Types that it could be instead, set aside or not: rows, how many of the class each takes, prices.
+
+        None where the node cannot take the class whatever its type.
+        """
+        terms = self.table.grow(self.terms, wish)
+        if isinstance(terms, Conflict):
+            return None
+        rows = np.flatnonzero(self.possible & terms.types & affordable)
+        used = self.used + pods.attaching(self.held) if pods.shared else self.used
+        counts = how_many(self.table.room[rows] - used, pods.requests)
+        if pods.shape.host_ports:
+            counts = np.minimum(counts, 0 if ports_conflict(pods.shape.host_ports, self.ports) else 1)
+            counts[~self.table.free_ports(pods.shape.host_ports)[rows]] = 0
+        return rows, counts, terms.prices[rows]
+
+    def become(self, rows: NDArray[np.intp]) -> None:
+        """Be any of these types, each of which holds what the node has."""
+        self.types = rows
+        self.spare = self.table.room[rows] - self.used
+        self.slack = self.spare.max(axis=0)
+
+    def restrict(self, types: Mask) -> None:
+        """Give up the types outside the mask; some must stay."""
+        self._keep(types[self.types])
+
+    def charge(self) -> Amounts:
+        """What the node counts against its pool's limits, whichever of its types is launched."""
+        most: Amounts = self.table.limited[self.types].max(axis=0)
+        return most
+
+    def by_price(self) -> list[int]:
+        """Rows of the remaining types, cheapest first; equal prices by name."""
+        order = np.lexsort((self.types, self.terms.prices[self.types]))
+        rows: list[int] = self.types[order].tolist()
+        return rows
+
+    def _counts(self, pods: PodClass, terms: Terms) -> Amounts:
+        """How many of the class each remaining type could take under the terms."""
+        spare = self.spare - pods.attaching(self.held) if pods.shared else self.spare
+        counts = how_many(spare, pods.requests)
+        if terms is not self.terms:
+            counts[~terms.types[self.types]] = 0
+        ports = pods.shape.host_ports
+        if ports:
+            self.table.meter.spend(_PORT * (len(ports) + len(self.ports)))
+            counts = np.minimum(counts, 0 if ports_conflict(ports, self.ports) else 1)
+            counts[~self.table.free_ports(ports)[self.types]] = 0
+        return counts
+
+    def _keep(self, kept: Mask) -> None:
+        self.become(self.types[kept])
+
+
+def widen(nodes: Iterable[OpenedNode]) -> None:
+    """Give nodes back the types that were set aside while they were filled; twins are looked at once."""
+    twins: dict[tuple[int, ...], tuple[OpenedNode, NDArray[np.intp]]] = {}
+    known: dict[tuple[object, ...], tuple[NDArray[np.intp], NDArray[np.intp]]] = {}
+    for node in nodes:
+        same = id(node.table), id(node.terms), id(node.types), id(node.possible), id(node.used)
+        if same not in twins:
+            state = node.state()
+            if state not in known:
+                known[state] = (node.types, node.wide())
+            # The arrays are kept, so that no other gets the identity of one that is gone.
+            twins[same] = node.twin(()), known[state][1]
+        node.types = twins[same][1]
+
+
+def reopened(nodes: Sequence[OpenedNode]) -> Sequence[OpenedNode]:
+    """The nodes, widened, as nodes that take further pods."""
+    widen(nodes)
+    for node in nodes:
+        node.restrict(np.ones(len(node.table.table), dtype=np.bool_))
+    return nodes
+
+
+def price_of(nodes: Iterable[OpenedNode]) -> float:
+    """Dollars an hour of nodes, each as the cheapest type that it may become."""
+    return sum(float(node.terms.prices[node.types].min()) for node in nodes)

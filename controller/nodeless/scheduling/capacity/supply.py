@@ -1,0 +1,222 @@
+"""What there is only so much of, whatever it costs: slots of reservations, and addresses of subnets.
+
+A node whose pool may use reserved capacity is decided about when it is opened: it holds a slot of one
+reservation, or it is none of the reserved ones. So no two nodes of a plan count on the same slot, and
+what reservations do not hold is bought otherwise in the same pass.
+
+A node takes an address of its subnet, and each of its pods another. While every zone has enough for
+one node for each pod, nobody needs to count. Where a zone may run short, every node of the pool is
+bound to a subnet when it is opened, and takes no more pods than that has addresses for. Pods on
+nodes that exist, and daemons, are not counted: a node holds addresses ahead of its pods, and most
+daemons use the node's own.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from nodeless.model.labels import (
+    CAPACITY_RESERVATION_ID,
+    CAPACITY_TYPE,
+    INSTANCE_TYPE,
+    RESERVATION_LABELS,
+    RESERVED,
+    ZONE,
+)
+from nodeless.model.nodes import Claim
+from nodeless.model.requirements import DOES_NOT_EXIST, IN, NOT_IN, Requirement
+from nodeless.model.subnets import SubnetRoom
+from nodeless.scheduling.capacity.in_flight_node_claim import OpenedNode
+from nodeless.scheduling.capacity.pool_table import PoolTable
+from nodeless.scheduling.pods.classes import UNBOUNDED, PodClass
+from nodeless.scheduling.pods.constraints import Wish, wish_of
+
+_ENDLESS = int(UNBOUNDED)
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """One way to get a node: what it adds to what is asked of the node, and what it takes."""
+
+    adds: tuple[Requirement, ...] = ()
+    reservation: str = ""
+    subnet: str = ""
+
+
+#: The way where nothing is scarce.
+FREE = Way()
+_NOT_RESERVED = (
+    Requirement.of(CAPACITY_TYPE, NOT_IN, (RESERVED,)),
+    *(Requirement.of(key, DOES_NOT_EXIST) for key in RESERVATION_LABELS),
+)
+
+
+class Supply:
+    """What is left of scarce things while a solve goes on."""
+
+    def __init__(
+        self,
+        tables: Iterable[PoolTable],
+        subnets: Mapping[str, Sequence[SubnetRoom]],
+        claims: Iterable[Claim],
+        pods: int,
+    ) -> None:
+        """Count what is there.
+
+        Args:
+            tables: The pools that may make nodes.
+            subnets: Of each pool, by its key; a pool that is missing has addresses without end.
+            claims: Those of the cluster; one that has not been launched may still hold a slot.
+            pods: How many pods wait at most.
+        """
+        self._slots: dict[str, int] = {}
+        self._reserved: dict[str, tuple[Way, ...]] = {}
+        self._scarce: dict[str, tuple[SubnetRoom, ...]] = {}
+        self._left: dict[str, int] = {}
+        self._ways: dict[int, tuple[OpenedNode, Way]] = {}
+        self._bound: dict[tuple[Wish, tuple[Requirement, ...]], Wish | None] = {}
+        for table in tables:
+            key = table.pool.key
+            self._reserved[key] = self._reservations(table)
+            rooms = tuple(sorted(subnets.get(key, ())))
+            if rooms and not _ample(rooms, pods):
+                self._scarce[key] = rooms
+                self._left.update((room.id, max(room.free_addresses, 0)) for room in rooms)
+        for claim in claims if self._slots else ():
+            self._hold(claim)
+
+    def plain(self, table: PoolTable) -> bool:
+        """Whether nothing that the pool uses is scarce."""
+        key = table.pool.key
+        return not self._reserved.get(key) and key not in self._scarce
+
+    def reserves(self, table: PoolTable) -> bool:
+        """Whether a slot of a reservation is left for the pool."""
+        return any(self._slots[way.reservation] > 0 for way in self._reserved.get(table.pool.key, ()))
+
+    def ways(self, table: PoolTable) -> Sequence[Way]:
+        """The ways that are left to get a node of a pool."""
+        key = table.pool.key
+        reserved = self._reserved.get(key, ())
+        ways = [way for way in reserved if self._slots[way.reservation] > 0]
+        ways.append(Way(_NOT_RESERVED) if reserved else FREE)
+        if key not in self._scarce:
+            return ways
+        return [
+            Way((*way.adds, Requirement.of(ZONE, IN, (room.zone,))), way.reservation, room.id)
+            for room in self._roomiest(key)
+            for way in ways
+        ]
+
+    def bind(self, wish: Wish, way: Way) -> Wish | None:
+        """The wish for a node that is got this way; None where they contradict."""
+        if not way.adds:
+            return wish
+        memo = (wish, way.adds)
+        if memo not in self._bound:
+            bound = wish_of((*wish.expressions, *way.adds))
+            self._bound[memo] = bound if isinstance(bound, Wish) else None
+        return self._bound[memo]
+
+    def room(self, way: Way) -> int:
+        """How many pods may run on a fresh node that is got this way."""
+        return self._left[way.subnet] - 1 if way.subnet else _ENDLESS
+
+    def opened(self, node: OpenedNode, way: Way) -> None:
+        """A node is got this way."""
+        if way is FREE:
+            return
+        self._ways[id(node)] = (node, way)
+        if way.reservation:
+            self._slots[way.reservation] -= 1
+        if way.subnet:
+            self._left[way.subnet] -= 1
+
+    @property
+    def untouched(self) -> bool:
+        """Whether no open node holds anything scarce."""
+        return not self._ways
+
+    def way_of(self, node: OpenedNode) -> Way:
+        """How an open node is got."""
+        return self._ways[id(node)][1] if id(node) in self._ways else FREE
+
+    def takes(self, node: OpenedNode) -> int:
+        """How many pods more there are addresses for on an open node."""
+        subnet = self.way_of(node).subnet
+        return self._left[subnet] if subnet else _ENDLESS
+
+    def filled(self, node: OpenedNode, pods: int) -> None:
+        """So many pods were put on an open node."""
+        subnet = self.way_of(node).subnet
+        if subnet:
+            self._left[subnet] -= pods
+
+    def fixed(self, node: OpenedNode) -> bool:
+        """Whether pods must stay on an open node because of what it holds."""
+        way = self.way_of(node)
+        return bool(way.reservation or way.subnet)
+
+    def shortage(self, table: PoolTable, pods: PodClass, wish: Wish) -> str | None:
+        """What a pool has too little of for another such pod; None where that is not the reason."""
+        if self.plain(table) or any(
+            (bound := self.bind(wish, way)) is not None and table.fresh(pods, bound) is not None
+            for way in self.ways(table)
+        ):
+            return None
+        if table.pool.key in self._scarce and not self._roomiest(table.pool.key):
+            zones = ", ".join(sorted({room.zone for room in self._scarce[table.pool.key]}))
+            return (
+                f"no subnet in {zones} has free IP addresses for a node and a pod; "
+                "hint: add subnets to the node class"
+            )
+        if self._reserved[table.pool.key] and not any(self._slots.values()):
+            names = ", ".join(way.reservation for way in self._reserved[table.pool.key])
+            return f"reservations {names} are used up; hint: allow on-demand or spot beside reserved"
+        return "what is left of reservations and of subnets' IP addresses is not where the pod can run"
+
+    def _roomiest(self, pool: str) -> list[SubnetRoom]:
+        """In each zone the subnet with the most addresses left, as launches take it, if it has any."""
+        best: dict[str, SubnetRoom] = {}
+        for room in sorted(self._scarce[pool], key=lambda room: (-self._left[room.id], room.id)):
+            best.setdefault(room.zone, room)
+        return [room for _, room in sorted(best.items()) if self._left[room.id] > 1]
+
+    def _reservations(self, table: PoolTable) -> tuple[Way, ...]:
+        ways = {}
+        for kind in table.table.types if table.table.offers.reserves else ():
+            for offering in kind.offerings:
+                if offering.reservation and offering.for_sale:
+                    self._slots[offering.reservation] = offering.remaining
+                    way = Way(
+                        (
+                            Requirement.of(CAPACITY_TYPE, IN, (offering.capacity_type,)),
+                            *(
+                                Requirement.of(key, IN, (value,))
+                                for key, value in offering.reservation_labels.items()
+                            ),
+                            Requirement.of(INSTANCE_TYPE, IN, (kind.name,)),
+                            Requirement.of(ZONE, IN, (offering.zone,)),
+                        ),
+                        offering.reservation,
+                    )
+                    # At equal prices the first is taken.
+                    ways[offering.reservation] = offering.reservation_rank, way
+        return tuple(
+            way for _, way in sorted(ways.values(), key=lambda entry: (entry[0], entry[1].reservation))
+        )
+
+    def _hold(self, claim: Claim) -> None:
+        """Take off the slot that a claim counts on and that the cloud does not know of yet."""
+        wanted = claim.requirements.get(CAPACITY_RESERVATION_ID)
+        if claim.provider_id or claim.deletion_timestamp is not None or wanted is None or wanted.complement:
+            return
+        for reservation in sorted(wanted.values & self._slots.keys())[:1]:
+            self._slots[reservation] -= 1
+
+
+def _ample(rooms: Sequence[SubnetRoom], pods: int) -> bool:
+    """Whether each zone has room for all pods, even on a node for each."""
+    most: dict[str, int] = {}
+    for room in rooms:
+        most[room.zone] = max(room.free_addresses, most.get(room.zone, 0))
+    return all(free >= 2 * pods for free in most.values())

@@ -1,0 +1,236 @@
+"""Why a class of pods got no capacity: for each pool the one thing that failed.
+
+The checks go in the order in which a person would fix them: the pool itself, its taints, what
+the pod's requirements contradict, what can be bought, how large the pod is, what limits are
+left. The first that leaves no instance type is the reason. Of alternatives (ORed terms) the
+one that came furthest is told.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from nodeless.model.plan import PoolRefusal, Refusal
+from nodeless.model.requirements import Conflict
+from nodeless.model.resources import format_amount
+from nodeless.scheduling.capacity.diversity import shortage
+from nodeless.scheduling.capacity.limits import Budgets
+from nodeless.scheduling.capacity.pool_table import PoolTable
+from nodeless.scheduling.capacity.supply import Supply
+from nodeless.scheduling.diagnostics.blocking import AFFINITY, ANTI_AFFINITY, SPREAD, blocked
+from nodeless.scheduling.pods.classes import Mask, PodClass, how_many
+from nodeless.scheduling.pods.constraints import Wish
+from nodeless.scheduling.topology.tracking import Topology
+
+NO_POOLS = "NoPools"
+NO_POOL_FITS = "NoPoolFits"
+POOL_UNAVAILABLE = "PoolUnavailable"
+NO_INSTANCE_TYPES = "NoInstanceTypes"
+TAINT = "TaintNotTolerated"
+REQUIREMENTS = "RequirementsConflict"
+NO_OFFERING = "NoOfferingAvailable"
+HOST_PORT = "HostPortTaken"
+RESOURCES = "InsufficientResources"
+MIN_VALUES = "MinValuesNotMet"
+LIMITS = "LimitsExceeded"
+SCARCE = "CapacityExhausted"
+DEADLINE = "PlanningTookTooLong"
+#: Alternatives of a pod's node affinity that are looked at for the reason.
+_ALTERNATIVES = 32
+#: From the first obstacle to the last.
+_ORDER = (
+    NO_INSTANCE_TYPES,
+    REQUIREMENTS,
+    NO_OFFERING,
+    HOST_PORT,
+    RESOURCES,
+    MIN_VALUES,
+    LIMITS,
+    SCARCE,
+    AFFINITY,
+    ANTI_AFFINITY,
+    SPREAD,
+)
+
+
+def refuse(
+    pods: PodClass,
+    keys: Sequence[str],
+    tables: Sequence[PoolTable],
+    budgets: Budgets,
+    supply: Supply,
+    problems: Mapping[str, str],
+    topology: Topology,
+) -> tuple[Refusal, ...]:
+    """One refusal for each of the pods; they share their reasons."""
+    if not tables:
+        message = "no pool exists; hint: create a Provisioner or a NodePool"
+        return tuple(Refusal(key, NO_POOLS, (), message) for key in keys)
+    blocking = blocked(pods, topology) if pods.hard_rules else None
+    reasons = tuple(
+        PoolRefusal(table.pool.reference, *_reason(pods, table, (budgets, supply), problems, blocking))
+        for table in tables
+    )
+    codes = {reason.code for reason in reasons}
+    code = codes.pop() if len(codes) == 1 else NO_POOL_FITS
+    return tuple(Refusal(key, code, reasons) for key in keys)
+
+
+def refuse_pool(table: PoolTable) -> PoolRefusal | None:
+    """Why the pool can make no node at all, whatever the pods are; None when it can."""
+    start, reference = table.start, table.pool.reference
+    if not start.types.any():
+        message = "no instance type that is available now meets the pool's own requirements"
+        return PoolRefusal(reference, NO_INSTANCE_TYPES, message)
+    missing = shortage(table.table, np.flatnonzero(start.types).tolist(), table.least, start.requirements)
+    if missing is None:
+        return None
+    key, least, offered = missing
+    return PoolRefusal(
+        reference, MIN_VALUES, f"minValues of {key} is {least}, but all its types offer {offered} of them"
+    )
+
+
+def _reason(
+    pods: PodClass,
+    table: PoolTable,
+    left: tuple[Budgets, Supply],
+    problems: Mapping[str, str],
+    blocking: tuple[str, str] | None,
+) -> tuple[str, str]:
+    problem = problems.get(table.pool.key)
+    if problem is not None:
+        return POOL_UNAVAILABLE, problem
+    if len(table.table) == 0:
+        return NO_INSTANCE_TYPES, "the cloud offers no instance type to this pool"
+    taint = table.refuses(pods.shape.tolerations, soft=True)
+    if taint is not None:
+        return TAINT, f"taint {taint} is not tolerated"
+    some = pods.demand.required[:_ALTERNATIVES]
+    found = [_obstacle(pods, wish, table, left, blocking) for wish in some]
+    return max(found, key=lambda reason: _ORDER.index(reason[0]))
+
+
+def _obstacle(
+    pods: PodClass,
+    wish: Wish,
+    table: PoolTable,
+    left: tuple[Budgets, Supply],
+    blocking: tuple[str, str] | None,
+) -> tuple[str, str]:
+    conflict = _conflict(wish, table)
+    if conflict is not None:
+        return REQUIREMENTS, conflict
+    terms = table.grow(table.start, wish)
+    if isinstance(terms, Conflict):
+        return REQUIREMENTS, str(terms)
+    if not terms.types.any():
+        return _not_sold(wish, table)
+    usable = terms.types
+    if pods.shape.host_ports:
+        usable = usable & table.free_ports(pods.shape.host_ports)
+        if not usable.any():
+            port = pods.shape.host_ports[0]
+            return HOST_PORT, f"host port {port.port}/{port.protocol or 'TCP'} is taken by a DaemonSet"
+    large_enough = usable & (how_many(table.room, pods.requests) > 0)
+    if not large_enough.any():
+        return RESOURCES, _too_small(pods, table, usable)
+    missing = shortage(table.table, np.flatnonzero(large_enough).tolist(), table.least, terms.requirements)
+    if missing is not None:
+        key, least, offered = missing
+        return MIN_VALUES, (
+            f"minValues of {key} is {least}, but the {int(large_enough.sum())} instance types that hold the "
+            f"pod offer {offered} of them; hint: lower it, or allow more types"
+        )
+    budgets, supply = left
+    if (large_enough & budgets.affordable(table)).any():
+        scarce = supply.shortage(table, pods, wish)
+        if scarce is not None:
+            return SCARCE, scarce
+        if blocking is not None:
+            return blocking
+    return LIMITS, _limits(table, budgets)
+
+
+def _conflict(wish: Wish, table: PoolTable) -> str | None:
+    """The requirement that the pool contradicts, or that nothing defines, or that no type meets."""
+    conflict = table.start.requirements.conflict(wish.requirements)
+    if conflict is not None:
+        return str(conflict)
+    unknown = table.undefined(wish)
+    if unknown is not None:
+        return str(Conflict(unknown.key, unknown, None, tuple(table.start.requirements)))
+    for expression in wish.expressions:
+        if not table.allowed(expression).any():
+            return f"no instance type satisfies {expression}"
+    return None
+
+
+def _not_sold(wish: Wish, table: PoolTable) -> tuple[str, str]:
+    """No type is left: requirements that only together exclude all, or nothing for sale."""
+    merged = table.offered.intersect(wish.requirements)
+    types = np.ones(len(table.table), dtype=np.bool_)
+    for requirement in table.pool.requirements.values():
+        types = types & table.table.allowed(requirement, defined=True)
+    if not types.any():
+        return NO_INSTANCE_TYPES, "no instance type satisfies the pool's own requirements"
+    narrowing = [(expression, table.allowed(expression)) for expression in wish.expressions]
+    narrowing += [(one, table.table.allowed(one, defined=True)) for one in merged.values()]
+    for requirement, mask in narrowing:
+        types = types & mask
+        if not types.any():
+            return REQUIREMENTS, f"no instance type satisfies {requirement} with the other requirements"
+    count = int(types.sum())
+    sold = types & np.isfinite(table.table.cheapest(merged, sold_out_too=True))
+    if not sold.any():
+        return REQUIREMENTS, f"none of the {count} matching instance types is offered for {_where(merged)}"
+    return NO_OFFERING, (
+        f"no offering of the {int(sold.sum())} matching instance types is available now for {_where(merged)}"
+    )
+
+
+def _where(requirements: Mapping[str, object]) -> str:
+    parts = [
+        str(requirements[key])
+        for key in ("topology.kubernetes.io/zone", "karpenter.sh/capacity-type")
+        if key in requirements
+    ]
+    return " and ".join(parts) or "any zone"
+
+
+def _too_small(pods: PodClass, table: PoolTable, usable: Mask) -> str:
+    """The resource of which no matching type has enough, or the request that fits none as a whole."""
+    names = table.table.axis.names
+    room = np.where(usable[:, None], table.room, np.int64(-1))
+    for column, name in enumerate(names):
+        wanted = int(pods.requests[column])
+        if wanted > 0 and wanted > int(room[:, column].max()):
+            row = int(np.argmax(np.where(usable, table.table.allocatable[:, column], -1)))
+            daemons = int(table.daemons[row, column])
+            daemon = f" and daemons use {format_amount(name, daemons)}" if daemons else ""
+            return (
+                f"{name}: {format_amount(name, wanted)} requested, but the largest matching instance type "
+                f"({table.table.types[row].name}) allocates "
+                f"{format_amount(name, int(table.table.allocatable[row, column]))}{daemon}"
+            )
+    request = ", ".join(
+        f"{name} {format_amount(name, int(amount))}"
+        for name, amount in zip(names, pods.requests, strict=True)
+        if amount and name != "pods"
+    )
+    return f"no single matching instance type has room for {request} at once"
+
+
+def _limits(table: PoolTable, budgets: Budgets) -> str:
+    used_up = budgets.exhausted(table)
+    if used_up is not None:
+        name, limit, used = used_up
+        return (
+            f"the limit of {format_amount(name, limit)} {name} is used up "
+            f"({format_amount(name, used)} in use); hint: raise the pool's limits"
+        )
+    listed = ", ".join(
+        f"{name} {format_amount(name, int(amount))}"
+        for name, amount in zip(table.limit_names, table.limits, strict=True)
+    )
+    return f"all available instance types exceed what is left of the limits ({listed}); hint: raise them"

@@ -1,0 +1,117 @@
+"""Pods that wait stay where earlier passes expect them, before anything else is placed.
+
+The plan that put them together found an order in which rules let in all of them. Here nobody is moved, so an
+order is looked for in which each is let in where it is expected: those that shut others out (they count
+against the spread of those, or keep them off) wait for these; where that leads nowhere those come first whom
+others must be near. Rules may also let some in only after pods whose turn comes later: those are tried again
+as soon as a pod is placed that counts for them, before their room goes to others, and before pods that are
+alike change places.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from nodeless.scheduling.first_fit.filling import Existing
+from nodeless.scheduling.meter import Shares
+from nodeless.scheduling.pods.classes import PodClass
+from nodeless.scheduling.pods.rules import Tally
+
+#: The part of a box in which rounds begin that keep pods where they are expected.
+_PART = 0.25
+#: Seconds to see whether a pod is where it is expected, and what a class counts for.
+_LOOK, _TALLY = 0.1e-6, 0.5e-6
+
+
+@dataclass(slots=True, eq=False)
+class Keeping:
+    """Pods that are expected somewhere, and those of them that are there."""
+
+    existing: Existing
+    places: Mapping[str, str]
+    """Pod key to the name of a slot; slots that are not there count for nothing."""
+    placements: dict[str, str]
+    """Where pods are; those that stay are added."""
+    shares: Shares
+    _end: float = field(init=False)
+    """Each round may let in a single pod: none begins when rounds have taken their part of the box."""
+    _kept_off: dict[Tally, list[PodClass]] = field(default_factory=dict)
+    """Classes with pods that are not let in yet where they are expected, by what their rules count."""
+
+    def __post_init__(self) -> None:
+        self._end = self.shares.meter.spent + _PART * self.shares.box
+
+    def begin(self, classes: Iterable[PodClass]) -> None:
+        """Keep what may be kept before anything is placed."""
+        waiting = self._waiting(classes) if self.places else []
+        while waiting and self._time_left and self._in_order(waiting):
+            waiting = self._waiting(waiting)
+        while waiting and self._time_left and self._keep_all(waiting):
+            waiting = self._waiting(waiting)
+        for pods in waiting:
+            for tally in dict.fromkeys(pods.hard_rules.tallies()):
+                self._kept_off.setdefault(tally, []).append(pods)
+
+    def after(self, placed: PodClass, waiting: Mapping[PodClass, Sequence[str]]) -> list[PodClass]:
+        """Keep pods that some of a class let in, and so on; the classes of which some pod was kept.
+
+        Args:
+            placed: The class of which some pod has got its place.
+            waiting: The pods that have none yet, here or on new nodes.
+        """
+        changed: dict[PodClass, None] = {}
+        pending = [placed] if self._kept_off else []
+        while pending:
+            adds = pending.pop().adds
+            for pods in dict.fromkeys(one for tally in adds for one in self._kept_off.get(tally, ())):
+                if self._time_left and self._keep(pods, waiting[pods]):
+                    changed[pods] = None
+                    pending.append(pods)
+        return list(changed)
+
+    def others(self, pods: PodClass, keys: Sequence[str]) -> list[str]:
+        """Those of a class's pods that are expected nowhere, where others of it are kept off for now."""
+        if not any(pods in some for some in self._kept_off.values()):
+            return []
+        names = set(self.existing.names)
+        return [key for key in keys if self.places.get(key) not in names]
+
+    @property
+    def _time_left(self) -> bool:
+        return self.shares.meter.spent <= self._end
+
+    def _waiting(self, classes: Iterable[PodClass]) -> list[PodClass]:
+        """The classes of which some pod is expected on a slot and not there."""
+        names = set(self.existing.names)
+        return [
+            pods
+            for pods in classes
+            if any(key not in self.placements and self.places.get(key) in names for key in pods.pods)
+        ]
+
+    def _in_order(self, waiting: Sequence[PodClass]) -> bool:
+        """A round for those that shut nobody out, or one class that others wait for; whether any stays."""
+        shut = Counter(tally for pods in waiting for tally in set(pods.hard_rules.closing()))
+        self.shares.meter.spend(_TALLY * sum(1 + len(pods.adds) for pods in waiting))
+        held = {pods for pods in waiting if shut and _shuts_others(pods, shut)}
+        if self._keep_all(pods for pods in waiting if pods not in held):
+            return True
+        wanted = {tally for pods in waiting for rule in pods.hard_rules.affinity for tally in rule.tallies}
+        return any(self._keep(pods) for pods in waiting if pods in held and not wanted.isdisjoint(pods.adds))
+
+    def _keep_all(self, classes: Iterable[PodClass]) -> bool:
+        return sum(map(self._keep, classes)) > 0
+
+    def _keep(self, pods: PodClass, among: Sequence[str] | None = None) -> bool:
+        keys = pods.pods if among is None else among
+        self.shares.meter.spend(_LOOK * len(keys))
+        places = {key: self.places[key] for key in keys if key in self.places}
+        kept = self.existing.keep(pods, places, without=self.placements)
+        self.placements.update(kept)
+        return bool(kept)
+
+
+def _shuts_others(pods: PodClass, shut: Mapping[Tally, int]) -> bool:
+    """Whether pods of a class close domains to some of so many classes, by what closes them."""
+    own = set(pods.hard_rules.closing())
+    return any(shut.get(tally, 0) > (tally in own) for tally in pods.adds)

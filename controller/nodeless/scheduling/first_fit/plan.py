@@ -1,0 +1,472 @@
+"""The floor plan: every class in its order onto existing room and new nodes.
+
+Price decides where a pod goes, never whether. Where pods are left over that some pool could make a node
+for, the plan is made again in other ways, and the one that leaves the fewest is kept: with nodes that
+count the least against their pool's limits (limits make it a knapsack: the node on which a dollar buys most
+may use up what two smaller ones needed), with nodes as large as they come (`fewest-nodes`), with the groups
+of those pods served first, node by node, with those pods ahead of all others, and with small pods first.
+Where limits may be why, all this is tried once more as if no limit closed a domain (`class_placer.Trust`;
+dropped where one does). Where few pods wait, an integer program has the last word (`assigning`). Who is left
+over even so is tried again when it is known what is bought in the end (`resumed`), for that may leave more of
+the limits. Where nodes are bought for pods that room which is there already would hold, the plan is made
+again with those first on that room: so claims that do not name their pods are filled as they were planned.
+
+Where many nodes are there because pods keep off each other, `carried_plan` puts those first.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from nodeless.model.snapshot import Snapshot
+from nodeless.scheduling.capacity.existing import Slot
+from nodeless.scheduling.capacity.in_flight_node_claim import OpenedNode, price_of
+from nodeless.scheduling.capacity.limits import Budgets
+from nodeless.scheduling.capacity.pool_table import PoolTable
+from nodeless.scheduling.capacity.supply import Supply
+from nodeless.scheduling.capacity.targets import Targets
+from nodeless.scheduling.first_fit.anti_affinity_first import nodes_apart
+from nodeless.scheduling.first_fit.asking import Places
+from nodeless.scheduling.first_fit.assigning import assigned
+from nodeless.scheduling.first_fit.class_placer import Trust
+from nodeless.scheduling.first_fit.filling import Existing
+from nodeless.scheduling.first_fit.ordering import Left, Placed, place_all, place_left, queue
+from nodeless.scheduling.first_fit.packing import Packing
+from nodeless.scheduling.first_fit.turns import (
+    Turn,
+    ahead_of_others,
+    apart_from_those_left,
+    by_group,
+    by_group_of_one_leader,
+    by_group_once,
+    plainly,
+    smallest_first,
+    smallest_first_on_new_nodes,
+    with_leaders_on_what_is_there,
+)
+from nodeless.scheduling.meter import Meter, Shares
+from nodeless.scheduling.pods.classes import PodClass
+from nodeless.scheduling.pods.profiles import Profiles
+from nodeless.scheduling.policy import Policy
+from nodeless.scheduling.topology.tracking import Topology
+
+#: Pods that keep off each other matter when they need so many nodes, and this share of all.
+_MANY, _SHARE = 20, 0.3
+#: Nodes of a floor plan beyond which none is made again with those pods first.
+_MOST = 5000
+#: Classes and nodes up to which a plan that leaves pods is made again in every way.
+_FEW_CLASSES, _FEW_NODES = 200, 500
+#: How often a plan is made again so that it uses what is there.
+_ROUNDS = 4
+#: More pods than any plan has.
+_ALL = 2**62
+#: Of the pass, what placing may take, what another floor plan may, and what may be used up before it.
+_PART, _OTHER, _SHORT = 0.6, 0.1, 0.25
+_NOBODY: Mapping[PodClass, float] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Site:
+    """What a floor plan starts from; none of it is changed."""
+
+    snapshot: Snapshot
+    policy: Policy
+    profiles: Profiles
+    slots: Sequence[Slot]
+    by_pool: dict[str, PoolTable]
+    usable: Sequence[PoolTable]
+    classes: Sequence[PodClass]
+    resources: int
+    """How many resources there are."""
+    places: Mapping[str, str]
+    """Where pods that wait are expected."""
+    meter: Meter
+    """Counts the work on it."""
+    late: frozenset[PodClass]
+    """Classes that go after the others because they used more than their share of passes before."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Floor:
+    """One floor plan, with all that it has counted."""
+
+    topology: Topology
+    existing: Existing
+    budgets: Budgets
+    targets: Targets
+    supply: Supply
+    nodes: Sequence[OpenedNode]
+    placements: dict[str, str]
+    left: Left
+    aside: Left
+    """Pods of classes that have used up their share of the pass."""
+    trust: Trust
+    """Whether it leans on limits that close no domain."""
+    choice: "Choice"
+    """How it was made."""
+    led: Collection[PodClass]
+    """The classes that its choice was made for."""
+
+    @property
+    def refused(self) -> int:
+        """Pods without a place; more than there can be where its trust was broken."""
+        if self.trust.broken:
+            return _ALL
+        return sum(len(keys) for _, keys in (*self.left, *self.aside))
+
+
+def _in_order(ordered: Sequence[PodClass], _: Collection[PodClass]) -> list[Turn]:
+    return plainly(ordered)
+
+
+def _limits_matter(floor: Floor, site: Site) -> bool:
+    return any(_limited(pods, site.usable) for pods, _ in floor.left)
+
+
+def _limits_matter_to_few(floor: Floor, site: Site) -> bool:
+    return _few(floor, site) and _limits_matter(floor, site)
+
+
+def _prices_matter(floor: Floor, site: Site) -> bool:
+    return any(floor.targets.aims(table) for table in site.usable)
+
+
+def _groups_matter(floor: Floor, site: Site) -> bool:
+    return _few(floor, site) and any(pods.hard_rules.affinity for pods, _ in floor.left)
+
+
+def _groups_and_limits_matter(floor: Floor, site: Site) -> bool:
+    return _groups_matter(floor, site) and _limits_matter(floor, site)
+
+
+def _few(floor: Floor, site: Site) -> bool:
+    """Whether a plan is so small that it may be made several times."""
+    return len(site.classes) <= _FEW_CLASSES and len(floor.nodes) <= _FEW_NODES
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One way to make the choices of a floor plan again, for pods that were left over."""
+
+    thrifty: bool = False
+    """Types that count the least against their pool's limits before any price."""
+    wide: bool = False
+    """No type is set aside for its price."""
+    turns: Callable[[Sequence[PodClass], Collection[PodClass]], list[Turn]] = _in_order
+    helps: Callable[[Floor, Site], bool] = _few
+
+
+_AS_ASKED = Choice()
+_CHOICES = (
+    Choice(thrifty=True, helps=_limits_matter),
+    Choice(wide=True, helps=_prices_matter),
+    Choice(turns=by_group, helps=_groups_matter),
+    Choice(turns=by_group_once, helps=_groups_matter),
+    Choice(turns=by_group_of_one_leader, helps=_groups_matter),
+    Choice(wide=True, turns=by_group_of_one_leader, helps=_groups_matter),
+    Choice(turns=ahead_of_others),
+    Choice(wide=True, turns=by_group, helps=_groups_matter),
+    Choice(wide=True, turns=ahead_of_others),
+    Choice(thrifty=True, turns=by_group, helps=_groups_and_limits_matter),
+    Choice(thrifty=True, turns=ahead_of_others, helps=_limits_matter_to_few),
+    Choice(thrifty=True, turns=smallest_first, helps=_limits_matter_to_few),
+    Choice(wide=True, turns=smallest_first, helps=_limits_matter_to_few),
+    Choice(turns=smallest_first),
+    Choice(turns=smallest_first_on_new_nodes, helps=_limits_matter_to_few),
+    Choice(thrifty=True, turns=smallest_first_on_new_nodes, helps=_limits_matter_to_few),
+    Choice(turns=apart_from_those_left, helps=_limits_matter_to_few),
+    Choice(thrifty=True, turns=apart_from_those_left, helps=_limits_matter_to_few),
+)
+
+
+def floor_plan(site: Site) -> Floor:
+    """The floor plan that leaves the fewest pods, and of those the one that makes most of what is there."""
+    floor = _chosen(site, _CHOICES)
+    if floor.left and _limits_matter(floor, site) and not _hurried(floor, site):
+        other = _chosen(site, [choice for choice in _CHOICES if not choice.thrifty], trusting=True)
+        floor = other if other.refused < floor.refused else floor
+    return _using_what_is_there(floor, site)
+
+
+def worked_out(floor: Floor, site: Site) -> Floor:
+    """The plan, or where few pods wait a better one by an integer program (`assigning`).
+
+    One that leaves fewer of them; or, where nodes are bought for pods that room on its way would hold, one
+    that leaves no more and buys less.
+    """
+    if floor.left and any(_possible(pods, site) for pods, _ in floor.left):
+        other = _assigned(floor, site, more=True)
+        floor = other if other.refused < floor.refused else floor
+    if floor.nodes and floor.supply.untouched and any(slot.starting for slot in site.slots):
+        bought, _ = _without_room(floor, site)
+        if _found(bought, (), floor, site):
+            other = _assigned(floor, site, more=False)
+            floor = other if _spares_nodes(other, floor, site) else floor
+    return floor
+
+
+def _spares_nodes(other: Floor, floor: Floor, site: Site) -> bool:
+    """Whether another plan leaves no more pods, and buys fewer nodes of the same pools for less."""
+    return (
+        other.refused <= floor.refused
+        and len(other.nodes) < len(floor.nodes)
+        and _bought(other, site) < _bought(floor, site)
+        and {node.table.pool.key for node in other.nodes} <= {node.table.pool.key for node in floor.nodes}
+    )
+
+
+def _assigned(floor: Floor, site: Site, *, more: bool) -> Floor:
+    """A plan with `more` pods than one, or as many, by the program; the plan itself where there is none."""
+    if _hurried(floor, site):
+        return floor
+    start = _start(site, _AS_ASKED)
+    where = Places(
+        start.topology, start.existing, start.budgets, start.targets, start.packing, site.usable, site.places
+    )
+    ordered = queue(site.classes, start.topology.keys)
+    shares = Shares(site.meter, _OTHER * site.policy.deadline, site.classes)
+    placed = assigned(where, ordered, floor.left, floor.placements, shares, more=more)
+    return start.floor(placed, _AS_ASKED, ()) if placed is not None else floor
+
+
+def _using_what_is_there(floor: Floor, site: Site) -> Floor:
+    """The plan again, as long as nodes are bought for pods which room that others took would hold.
+
+    Those come first the next time, each time those for whom was bought last: what an earlier pass found for
+    them is found again, though nothing is known of it any more. So it may be where something is coming up.
+    """
+    if not any(slot.starting for slot in site.slots):
+        return floor
+    ahead: list[PodClass] = []
+    tried = floor
+    for _ in range(_ROUNDS):
+        bought, left = _without_room(tried, site)
+        found = _found(bought, ahead, tried, site) or _found(left, ahead, tried, site)
+        if not found or not _few(floor, site) or _hurried(floor, site):
+            break
+        ahead = list(dict.fromkeys([*found, *ahead]))
+        tried = _laid(site, _there_first(ahead, floor), left=floor.led, trusting=floor.trust.given)
+        if (tried.refused, *_bought(tried, site)) < (floor.refused, *_bought(floor, site)):
+            floor = tried
+    return floor
+
+
+def _there_first(ahead: Sequence[PodClass], floor: Floor) -> Choice:
+    """The choice of a plan, with classes on what is there before anybody else."""
+
+    def turns(ordered: Sequence[PodClass], led: Collection[PodClass]) -> list[Turn]:
+        return [*with_leaders_on_what_is_there(ahead, ordered), *floor.choice.turns(ordered, led)]
+
+    return replace(floor.choice, turns=turns)
+
+
+def _bought(floor: Floor, site: Site) -> tuple[float, float]:
+    price, number = round(price_of(floor.nodes), 9), float(len(floor.nodes))
+    return (price, number) if _prices_matter(floor, site) else (number, price)
+
+
+def _without_room(floor: Floor, site: Site) -> tuple[list[PodClass], list[PodClass]]:
+    """The classes for whose pods nodes are bought, and those that are left over."""
+    bought = {key for node in floor.nodes for key in node.pods}
+    left = {pods for pods, _ in floor.left}
+    return (
+        [pods for pods in site.classes if not bought.isdisjoint(pods.pods)],
+        [pods for pods in site.classes if pods in left],
+    )
+
+
+def _found(
+    classes: Sequence[PodClass], ahead: Sequence[PodClass], floor: Floor, site: Site
+) -> list[PodClass]:
+    """Those of some classes which room that others took would hold; with the least choice first."""
+    rooms = {
+        pods: _rooms_there(pods, floor, site)
+        for pods in classes
+        if not pods.shape.placeholder and pods not in ahead[:1]
+    }
+    return sorted((pods for pods, number in rooms.items() if number), key=lambda pods: rooms[pods])
+
+
+def _rooms_there(pods: PodClass, floor: Floor, site: Site) -> int:
+    """How many slots as they were at the start would take a pod of the class, other pods apart."""
+    accepts = floor.existing.accepts(pods, grudgingly=True)
+    return sum(
+        accepted and bool((slot.free >= pods.requests).all())
+        for accepted, slot in zip(accepts.tolist(), site.slots, strict=True)
+    )
+
+
+def _chosen(site: Site, choices: Sequence[Choice], *, trusting: bool = False) -> Floor:
+    floor = _laid(site, trusting=trusting, part=_OTHER if trusting else _PART)
+    ever = dict.fromkeys(pods for pods, _ in floor.left)
+    for choice in choices:
+        floor = _better(floor, site, choice, [pods for pods, _ in floor.left], ever)
+    # What is done for groups that were left over may leave other groups: then it is done for all of them.
+    for choice in choices:
+        if choice.helps is _groups_matter and len(ever) > len(floor.left):
+            floor = _better(floor, site, choice, list(ever), ever)
+    return floor
+
+
+def _better(
+    floor: Floor, site: Site, choice: Choice, led: Sequence[PodClass], ever: dict[PodClass, None]
+) -> Floor:
+    """The plan, or that of another choice for some classes that leaves fewer pods; `ever`: who was left."""
+    if (
+        not floor.left
+        or _hurried(floor, site)
+        or not any(_possible(pods, site) for pods, _ in floor.left)
+        or not choice.helps(floor, site)
+    ):
+        return floor
+    other = _laid(site, choice, left=led, trusting=floor.trust.given)
+    ever.update(dict.fromkeys(pods for pods, _ in other.left))
+    return other if other.refused < floor.refused else floor
+
+
+def _hurried(floor: Floor, site: Site) -> bool:
+    """Whether the pass has no time for another floor plan."""
+    return bool(floor.aside) or site.meter.spent > _SHORT * site.policy.deadline
+
+
+def resumed(
+    site: Site, floor: Floor, nodes: Sequence[OpenedNode], placements: Mapping[str, str]
+) -> Floor | None:
+    """The floor plan with what became of it, and with those who were left over where they fit now.
+
+    None where no limit keeps anybody out, or where nodes hold something scarce.
+
+    Args:
+        site: What the plan started from.
+        floor: The plan.
+        nodes: The nodes that are bought in its place.
+        placements: Where pods are on room that exists, in its place.
+    """
+    if (
+        not floor.left
+        or not _limits_matter(floor, site)
+        or not floor.supply.untouched
+        or _hurried(floor, site)
+    ):
+        return None
+    start = _start(site, _AS_ASKED)
+    for pods in site.classes:
+        start.existing.adopt(pods, placements)
+        start.targets.begin(pods)
+    start.packing.adopt(nodes)
+    shares = Shares(site.meter, _OTHER * site.policy.deadline, site.classes)
+    placed = place_left(floor.left, start.existing, start.packing, shares, dict(placements))
+    return start.floor(placed, _AS_ASKED, ())
+
+
+def carried_plan(site: Site, floor: Floor) -> Floor | None:
+    """The floor plan that puts pods first which keep off each other, so that their nodes carry the others.
+
+    None where they do not matter, where something else than the price decides (the number of nodes, weights
+    of limited pools, wishes), or where it leaves more pods without a place.
+    """
+    if _hurried(floor, site) or not _price_alone_counts(site, floor.targets):
+        return None
+    apart = nodes_apart(site.classes)
+    needed, nodes = max(apart.values(), default=0.0), len(floor.nodes)
+    if needed < max(_MANY, _SHARE * nodes) or nodes > _MOST:
+        return None
+    other = _laid(site, apart=apart)
+    return other if other.refused <= floor.refused else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Start:
+    """All that counts while a floor plan is made."""
+
+    topology: Topology
+    existing: Existing
+    budgets: Budgets
+    targets: Targets
+    supply: Supply
+    packing: Packing
+    trust: Trust
+
+    def floor(self, placed: Placed, choice: Choice, led: Collection[PodClass]) -> Floor:
+        return Floor(
+            self.topology,
+            self.existing,
+            self.budgets,
+            self.targets,
+            self.supply,
+            self.packing.nodes,
+            placed.placements,
+            placed.left,
+            placed.aside,
+            self.trust,
+            choice,
+            led,
+        )
+
+
+def _start(
+    site: Site, choice: Choice, *, apart: Mapping[PodClass, float] = _NOBODY, trusting: bool = False
+) -> _Start:
+    meter = site.meter
+    topology = Topology(site.snapshot, site.profiles, site.slots, site.usable, meter)
+    existing = Existing(site.slots, site.resources, topology, meter)
+    budgets = Budgets(site.snapshot, site.by_pool)
+    targets = Targets(
+        site.usable,
+        site.classes,
+        site.policy.packing,
+        thrifty=choice.thrifty,
+        wide=choice.wide,
+        apart=apart,
+        meter=meter,
+    )
+    waiting = sum(len(pods.pods) for pods in site.classes)
+    supply = Supply(site.usable, site.policy.subnets, site.snapshot.claims.values(), waiting)
+    trust = Trust(trusting)
+    packing = Packing(site.usable, budgets, topology, targets, supply, site.resources, trust, meter)
+    return _Start(topology, existing, budgets, targets, supply, packing, trust)
+
+
+def _laid(
+    site: Site,
+    choice: Choice | None = None,
+    *,
+    left: Collection[PodClass] = (),
+    apart: Mapping[PodClass, float] = _NOBODY,
+    trusting: bool = False,
+    part: float = _OTHER,
+) -> Floor:
+    choice = choice or _AS_ASKED
+    start = _start(site, choice, apart=apart, trusting=trusting)
+    turns = choice.turns(queue(site.classes, start.topology.keys, apart), left)
+    shares = Shares(site.meter, part * site.policy.deadline, site.classes)
+    placed = place_all(turns, start.existing, start.packing, shares, site.places, site.late)
+    return start.floor(placed, choice, left)
+
+
+def _price_alone_counts(site: Site, targets: Targets) -> bool:
+    weights = {table.pool.weight for table in site.usable}
+    return (
+        all(map(targets.aims, site.usable))
+        and (len(weights) == 1 or not any(table.limit_names for table in site.usable))
+        and not any(pods.demand.preferred or pods.rules != pods.hard_rules for pods in site.classes)
+    )
+
+
+def _possible(pods: PodClass, site: Site) -> bool:
+    """Whether some pool could make a node for a class, limits and other pods apart."""
+    return any(
+        table.refuses(pods.shape.tolerations, soft=True) is None
+        and any(table.fresh(pods, wish) is not None for wish in pods.demand.required)
+        for table in site.usable
+    )
+
+
+def _limited(pods: PodClass, tables: Sequence[PoolTable]) -> bool:
+    """Whether limits may be why a class is left over."""
+    return any(
+        bool(table.limit_names)
+        and table.refuses(pods.shape.tolerations, soft=True) is None
+        and any(table.fresh(pods, wish) is not None for wish in pods.demand.required)
+        for table in tables
+    )

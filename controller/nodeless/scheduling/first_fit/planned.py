@@ -1,0 +1,86 @@
+"""The nodes of a plan, out of those that a solve has filled."""
+
+from collections.abc import Iterable
+
+from nodeless.model.plan import Alternative, PlannedNode
+from nodeless.model.pools import Pool
+from nodeless.model.requirements import Requirements
+from nodeless.model.resources import Resources
+from nodeless.scheduling.capacity.diversity import chosen_rows, lowered
+from nodeless.scheduling.capacity.in_flight_node_claim import OpenedNode
+from nodeless.scheduling.pods.eligibility import POOL_KEYS
+from nodeless.scheduling.pods.volumes import without_attachments
+
+
+def planned(nodes: Iterable[OpenedNode], max_alternatives: int) -> tuple[PlannedNode | None, ...]:
+    """The nodes to launch, each with its types, cheapest first; nodes that are alike share them.
+
+    None stands for a node of which what is left of its types does not meet the pool's minValues.
+    """
+    memo: dict[object, _Kind | None] = {}
+    twins: dict[tuple[int, ...], tuple[_Kind, Resources] | None] = {}
+    result: list[PlannedNode | None] = []
+    for node in nodes:
+        # Twins share their arrays, which live as long as the nodes.
+        same = id(node.table), id(node.terms), id(node.types), id(node.used)
+        if same not in twins:
+            twins[same] = _look(node, memo, max_alternatives)
+        known = twins[same]
+        result.append(None if known is None else _made(node, *known))
+    return tuple(result)
+
+
+def _look(
+    node: OpenedNode, memo: "dict[object, _Kind | None]", max_alternatives: int
+) -> "tuple[_Kind, Resources] | None":
+    by_price = tuple(node.by_price())
+    alike = (id(node.table), id(node.terms), by_price)
+    if alike not in memo:
+        memo[alike] = _kind(node, by_price, max_alternatives)
+    kind = memo[alike]
+    if kind is None:
+        return None
+    table = node.table
+    requests = table.table.axis.resources(node.used + table.daemons[kind[0][0]])
+    return kind, without_attachments(requests)
+
+
+_Kind = tuple[tuple[int, ...], Requirements, tuple[Alternative, ...], bool]
+"""Rows of the types, what is required, the types, and whether minValues were lowered."""
+
+
+def _kind(node: OpenedNode, by_price: tuple[int, ...], max_alternatives: int) -> _Kind | None:
+    table, types, terms = node.table, node.table.table, node.terms
+    rows = chosen_rows(types, list(by_price), table.wanted, terms.requirements, max_alternatives)
+    relaxed = lowered(types, rows, table.wanted, terms.requirements)
+    if relaxed is not None and table.least:
+        return None
+    alternatives = tuple(
+        Alternative(types.types[row].name, offering)
+        for row, offering in zip(rows, types.cheapest_offerings(rows, terms.requirements), strict=True)
+    )
+    required = _without_implied(relaxed or terms.requirements, table.pool)
+    return tuple(rows), required, alternatives, relaxed is not None
+
+
+def _made(node: OpenedNode, kind: _Kind, requests: Resources) -> PlannedNode:
+    _, requirements, alternatives, relaxed = kind
+    pool = node.table.pool
+    return PlannedNode(
+        pool=pool.reference,
+        node_class=pool.node_class,
+        requirements=requirements,
+        requests=requests,
+        pods=tuple(sorted(node.pods)),
+        alternatives=alternatives,
+        min_values_relaxed=relaxed,
+    )
+
+
+def _without_implied(requirements: Requirements, pool: Pool) -> Requirements:
+    """Without the labels that name pools, unless the pool's own requirements speak of them."""
+    return Requirements(
+        requirement
+        for requirement in requirements.values()
+        if requirement.key in pool.requirements or requirement.key not in POOL_KEYS
+    )

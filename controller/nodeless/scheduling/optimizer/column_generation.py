@@ -1,0 +1,365 @@
+"""The search for a cheaper set of nodes: column generation, then whole numbers.
+
+1. Prices of resources give first values of pods (`resource_prices`). Fillings that are best at
+   these values, a greedy cover and the nodes of the plan to beat are the first configurations.
+2. `master` weighs the configurations against each other, its duals are new values of the pods,
+   `patterns` finds fillings that are worth more than they cost at these values, and so on until
+   none is found or the effort is spent.
+3. Whole numbers by diving: what the program takes at least once is bought, else what it takes most
+   nearly once. Configurations that hold more pods than are left are dropped, new fillings are
+   found for what is left, and the program is solved again.
+4. Pods that remain when the effort ends are covered greedily, by value for money.
+
+This module only counts pods; `repacking` turns the result into nodes and checks it.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nodeless.scheduling.optimizer.cover import Chosen, Cover
+from nodeless.scheduling.optimizer.master import Master
+from nodeless.scheduling.optimizer.patterns import Filler, Values, multiplicity
+from nodeless.scheduling.optimizer.work_budget import Effort
+from nodeless.scheduling.pods.classes import Amounts
+
+#: A filling must be worth so much more than it costs, as a share, to become a column.
+_GAIN = 1e-6
+#: Rounds of column generation at most, and the share of the effort that they may take.
+_ROUNDS, _GENERATION = 80, 0.55
+#: How much of the last values is kept in the smoothed ones.
+_SMOOTH = 0.6
+#: Rounds in a row that may find nothing.
+_STALLED = 4
+#: Rounds of new fillings in a dive, and the number of steps in which parts are rounded up.
+_FRESH, _STEPS = 2, 40
+#: The share of the effort that a dive leaves at most for the greedy cover of the rest, and what that
+#: takes however little is left, as a share of what the whole took.
+_COMPLETION, _LAST = 0.3, 0.4
+#: The share of its cost that the remains of a dropped configuration must be worth.
+_REMAINS = 0.8
+
+
+class Search:
+    """One search; deterministic, and bounded by its effort."""
+
+    def __init__(self, cover: Cover, filler: Filler, effort: Effort) -> None:
+        self._cover = cover
+        self._filler = filler
+        self._effort = effort
+        self._shape: list[int] = []
+        self._filling: list[Amounts] = []
+        self._known: set[tuple[int, bytes]] = set()
+        self._dropped: set[int] = set()
+        self._rows = len(cover.needed) + len(cover.caps)
+        dearest = float(cover.cost.max(initial=0.0)) + float(cover.worth.max(initial=0.0))
+        self._master = Master(cover.needed, cover.caps, dearest)
+        #: Effort that the first greedy cover took.
+        self._covered = 0.0
+        self.values: Values = cover.worth
+        """The last values of the pods."""
+
+    def greedy(
+        self,
+        left: Amounts,
+        caps: Values,
+        values: Values,
+        *,
+        hopeful: bool = True,
+        below: float = np.inf,
+    ) -> list[Chosen] | None:
+        """Cover what is left by buying again and again what gives most value for money.
+
+        Args:
+            left: Pods of each item.
+            caps: What is left of the caps.
+            values: Of one pod of each item.
+            hopeful: Go on as long as there is effort, however much more it may take.
+            below: Give up when the nodes, with what the rest is worth, count this much; the rest is likely
+                to cost more than it is worth.
+
+        Returns:
+            What was bought; None when some pods find no place, or the effort is spent or will not suffice.
+        """
+        cover = self._cover
+        whole, effort = float(left @ values), self._effort.left
+        left, caps = left.copy(), caps.copy()
+        values = np.maximum(values, 1e-12)
+        chosen: list[Chosen] = []
+        cost = 0.0
+        few = False
+        while left.any():
+            if cost + float(left @ values) > below:
+                return None
+            spent, covered = effort - self._effort.left, whole - float(left @ values)
+            if not hopeful and spent > _TRIAL * effort and spent * whole > _HOPE * effort * covered:
+                return None
+            if self._effort.left <= 0:
+                return None
+            few = few or self._nodes(left, values) < _FEW
+            rows = self._open(caps, None if few else cover.likely)
+            alike = max(1, int(self._nodes(left, values) / _BULK))
+            rows, fillings = self._promising(values, -(-left // alike), rows, quick=alike > 1)
+            worth = fillings @ values
+            if not worth.any():
+                if few:
+                    return None
+                few = True
+                continue
+            if self._use_standing(rows, fillings, worth, left, caps, chosen):
+                continue
+            ratio = worth / np.maximum(cover.cost[rows], 1e-9)
+            best = int(np.lexsort((-worth, -np.round(ratio / ratio.max(), 9)))[0])
+            shape = int(rows[best])
+            times = self._times(shape, fillings[best], left, caps)
+            chosen.append(Chosen(shape, fillings[best], times))
+            cost += float(cover.cost[shape]) * times
+            left -= fillings[best] * times
+            self._take(shape, times, caps)
+        self._covered = self._covered or effort - self._effort.left
+        return chosen
+
+    def _promising(
+        self, values: Values, left: Amounts, rows: NDArray[np.intp], *, quick: bool
+    ) -> tuple[NDArray[np.intp], Amounts]:
+        """Fillings of the shapes that may give most value for money; the others need not be filled.
+
+        Shapes are filled in the order of what they promise at most, and those are left out that promise
+        less than another one gives.
+        """
+        cost = np.maximum(self._cover.cost[rows], 1e-9)
+        promise = self._cover.at_most(values, left, rows) / cost
+        self._effort.spend_estimating(len(rows) * len(left))
+        order = np.argsort(-promise, kind="stable")
+        fillings: Amounts = np.zeros((len(rows), len(left)), dtype=np.int64)
+        done, reached = 0, 0.0
+        while done < len(rows) and promise[order[done]] * (1 + _ROUNDING) >= reached:
+            some = np.sort(order[done : 2 * done + _FIRST])
+            fillings[some] = self._fill(values, left, rows[some], quick=quick)
+            reached = max(reached, float((fillings[some] @ values / cost[some]).max()))
+            done += len(some)
+        tried = np.sort(order[:done])
+        return rows[tried], fillings[tried]
+
+    def _nodes(self, left: Amounts, values: Values) -> float:
+        """About how many nodes of the dearest likely shape are needed for what is left."""
+        dearest = float(self._cover.cost[self._cover.likely].max(initial=0.0))
+        return float(left @ values) / dearest if dearest > 0 else 0.0
+
+    def _use_standing(
+        self,
+        rows: NDArray[np.intp],
+        fillings: Amounts,
+        worth: Values,
+        left: Amounts,
+        caps: Values,
+        chosen: list[Chosen],
+    ) -> bool:
+        """Fill existing nodes, the fullest first, as far as the fillings hold for what is left."""
+        standing = [index for index in np.argsort(-worth, kind="stable") if self._cover.standing[rows[index]]]
+        before = len(chosen)
+        for index in standing:
+            shape, filling = int(rows[index]), fillings[index]
+            if worth[index] > 0 and (filling <= left).all():
+                chosen.append(Chosen(shape, filling, 1))
+                left -= filling
+                self._take(shape, 1, caps)
+        return len(chosen) > before
+
+    def generate(self, seeds: Iterable[tuple[int, Amounts]]) -> None:
+        """Find the configurations that matter, beginning with the seeds."""
+        cover, effort = self._cover, self._effort
+        self._add(seeds)
+        nothing = np.zeros(len(cover.caps))
+        self._price(cover.worth, nothing, cover.needed, np.arange(len(cover.shapes)), every=True)
+        enough = effort.left * (1 - _GENERATION)
+        steady = cover.worth
+        rows, everywhere = cover.likely, np.arange(len(cover.shapes))
+        stalled = 0
+        for turn in range(_ROUNDS):
+            if effort.left <= enough or stalled > _STALLED:
+                break
+            _, self.values, rents = self._solve(grown=True)
+            steady = _SMOOTH * steady + (1 - _SMOOTH) * self.values
+            found = self._price(self.values, rents, cover.needed, rows)
+            found += self._price(steady, rents, cover.needed, rows)
+            if not found:
+                rows = everywhere
+                found = self._price(_shaken(self.values, turn), rents, cover.needed, rows, at=self.values)
+            stalled = 0 if found else stalled + 1
+
+    def dive(self) -> list[Chosen] | None:
+        """Whole numbers of nodes; None when some pods find no place."""
+        cover = self._cover
+        left, caps = cover.needed.copy(), cover.caps.copy()
+        chosen: list[Chosen] = []
+        whole, most, step = float(left @ cover.worth), self._effort.left * _COMPLETION, 0.0
+        while left.any() and self._effort.left > min(most, self._completion(left, whole) + step):
+            before = self._effort.left
+            bought = self._buy(self._solve_for(left), left, caps)
+            if not bought:
+                break
+            chosen += bought
+            self._master.needs(left, caps)
+            self._drop_too_large(left)
+            step = max(step, before - self._effort.left)
+        rest = self.greedy(left, caps, np.maximum(self.values, 0.05 * cover.worth))
+        return None if rest is None else [*chosen, *rest]
+
+    def _completion(self, left: Amounts, whole: float) -> float:
+        """Effort that the greedy cover of the rest may need: what all took, by the share that is left."""
+        share = float(left @ self._cover.worth) / whole if whole > 0 else 1.0
+        return self._covered * (_LAST + share)
+
+    def _solve_for(self, left: Amounts) -> Values:
+        """Solve with new fillings for what is left."""
+        taken, values, rents = self._solve()
+        for _ in range(_FRESH):
+            rows = self._open(None, None)
+            if self._effort.left <= 0 or not self._price(values, rents, left, rows):
+                break
+            taken, values, rents = self._solve(grown=True)
+        self.values = values
+        return taken
+
+    def _drop_too_large(self, left: Amounts) -> None:
+        """Configurations with more pods than are left promise too much; their remains take their place."""
+        fillings = np.array(self._filling)
+        large = [
+            int(column)
+            for column in np.flatnonzero((fillings > left).any(axis=1))
+            if int(column) not in self._dropped
+        ]
+        self._dropped.update(large)
+        self._master.drop(large)
+        rests = np.minimum(fillings[large], left)
+        shapes = [self._shape[column] for column in large]
+        valuable = rests @ self.values > _REMAINS * self._cover.cost[shapes]
+        self._add((shapes[index], rests[index]) for index in np.flatnonzero(valuable & rests.any(axis=1)))
+
+    def _buy(self, taken: Values, left: Amounts, caps: Values) -> list[Chosen]:
+        """Buy what is taken at least once; if there is nothing, what is taken most nearly once."""
+        chosen: list[Chosen] = []
+        whole = np.flatnonzero(taken >= 1 - 1e-6)
+        for column in whole[np.argsort(-taken[whole], kind="stable")]:
+            self._buy_one(int(column), int(taken[column] + 1e-6), left, caps, chosen)
+        if chosen:
+            return chosen
+        share = max(1, int(taken.sum() / _STEPS))
+        for column in np.argsort(-taken, kind="stable")[:share]:
+            if taken[column] > 1e-6:
+                self._buy_one(int(column), 1, left, caps, chosen)
+        return chosen
+
+    def _buy_one(self, column: int, times: int, left: Amounts, caps: Values, chosen: list[Chosen]) -> None:
+        shape, filling = self._shape[column], self._filling[column]
+        times = min(times, self._times(shape, filling, left, caps))
+        if times:
+            chosen.append(Chosen(shape, filling, times))
+            left -= filling * times
+            self._take(shape, times, caps)
+
+    def _solve(self, *, grown: bool = False) -> tuple[Values, Values, Values]:
+        """Solve the program; `grown`: only columns were added since the last time."""
+        before = self._master.iterations
+        result = self._master.solve(self._effort.iterations(self._rows), grown=grown)
+        self._effort.spend_solving(self._master.iterations - before, self._rows, self._master.columns)
+        return result
+
+    def _fill(self, values: Values, left: Amounts, rows: NDArray[np.intp], *, quick: bool = False) -> Amounts:
+        """Fillings of the shapes; empty for those that the effort no longer suffices for."""
+        fillings: Amounts = np.zeros((len(rows), len(left)), dtype=np.int64)
+        block = self._filler.at_once(left)
+        for start in range(0, len(rows), block):
+            if self._effort.left <= 0:
+                break
+            steps, elements = self._filler.steps, self._filler.elements
+            some = slice(start, start + block)
+            fillings[some] = self._filler.best(values, left, rows[some], quick=quick)
+            self._effort.spend_filling(self._filler.steps - steps, self._filler.elements - elements)
+        return fillings
+
+    def _price(
+        self,
+        values: Values,
+        rents: Values,
+        left: Amounts,
+        rows: NDArray[np.intp],
+        *,
+        at: Values | None = None,
+        every: bool = False,
+    ) -> int:
+        """Add the fillings that are worth more than they cost; returns how many were new.
+
+        Args:
+            values: Of one pod of each item, for the choice of fillings.
+            rents: What the caps cost.
+            left: The most pods of each item.
+            rows: The shapes to fill.
+            at: The values by which fillings are judged; None: the same.
+            every: Add them all.
+        """
+        cover = self._cover
+        fillings = self._fill(values, left, rows)
+        price = cover.cost[rows] + np.array(
+            [sum(rents[row] * amount for row, amount in cover.uses[shape].items()) for shape in rows]
+        )
+        gain = fillings @ (values if at is None else at) - price
+        worth_it = fillings.any(axis=1) if every else gain > _GAIN * np.maximum(price, 1e-3)
+        return self._add((int(rows[index]), fillings[index]) for index in np.flatnonzero(worth_it))
+
+    def _add(self, found: Iterable[tuple[int, Amounts]]) -> int:
+        shapes, fillings = [], []
+        for shape, filling in found:
+            memo = (shape, filling.tobytes())
+            if memo not in self._known:
+                self._known.add(memo)
+                shapes.append(shape)
+                fillings.append(filling)
+        if shapes:
+            self._shape += shapes
+            self._filling += fillings
+            cover = self._cover
+            self._master.add(cover.cost[shapes], np.array(fillings), [cover.uses[shape] for shape in shapes])
+        return len(shapes)
+
+    def _open(self, caps: Values | None, rows: NDArray[np.intp] | None) -> NDArray[np.intp]:
+        """The shapes, or some of them, of which one more node stays within the caps."""
+        candidates = np.arange(len(self._cover.shapes)) if rows is None else rows
+        if caps is None or not len(caps):
+            return candidates
+        fits = [self._fits(int(shape), caps) for shape in candidates]
+        return candidates[np.array(fits, dtype=np.bool_)]
+
+    def _times(self, shape: int, filling: Amounts, left: Amounts, caps: Values) -> int:
+        times = multiplicity(filling, left)
+        for row, amount in self._cover.uses[shape].items():
+            times = min(times, int(caps[row] / amount + 1e-9))
+        return times
+
+    def _fits(self, shape: int, caps: Values) -> bool:
+        return all(amount <= caps[row] + 1e-9 for row, amount in self._cover.uses[shape].items())
+
+    def _take(self, shape: int, times: int, caps: Values) -> None:
+        for row, amount in self._cover.uses[shape].items():
+            caps[row] -= amount * times
+
+
+def _shaken(values: Values, turn: int) -> Values:
+    """The values, each a little off, another way at every turn (by the golden ratio, not by chance)."""
+    steps = (np.arange(1, len(values) + 1) * (turn + 1) * _GOLDEN) % 1.0
+    shaken: Values = values * (1 + _SHAKE * (2 * steps - 1))
+    return shaken
+
+
+#: The golden ratio's fraction, and by how much values are shaken.
+_GOLDEN, _SHAKE = 0.6180339887498949, 0.04
+#: When what is left is worth so many nodes, all shapes are looked at.
+_FEW = 4.0
+#: Shapes that a greedy cover fills at first, and how far rounding may hide that two are equally good.
+_FIRST, _ROUNDING = 8, 1e-8
+#: When this share of the effort is spent, a greedy cover is given up that would need so many times all of it.
+_TRIAL, _HOPE = 1 / 6, 2.0
+#: A greedy cover is bought in about so many lots at first: each class is divided among them.
+_BULK = 4.0

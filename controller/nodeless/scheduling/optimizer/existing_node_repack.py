@@ -1,0 +1,124 @@
+"""Room on existing nodes that a cheaper plan may use otherwise.
+
+Pods that the floor plan put on existing nodes may change places with others, so that what is
+there is used better. Only plain pods do: a class with rules, wishes, host ports or volumes keeps
+its places, and what it takes is not room any more.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+
+import numpy as np
+
+from nodeless.scheduling.capacity.pool_table import PoolTable
+from nodeless.scheduling.first_fit.filling import Existing
+from nodeless.scheduling.meter import Meter
+from nodeless.scheduling.optimizer.items import Item
+from nodeless.scheduling.pods.classes import Amounts, Mask, PodClass, how_many
+from nodeless.scheduling.pods.rules import NO_RULES
+
+#: Existing nodes that are looked at, those with the most room first.
+_MOST = 200
+#: Existing nodes up to which a bound looks at each of them.
+_SINGLY = 64
+#: Seconds for each amount of a node that a request is held against.
+_CELL = 12e-9
+
+
+class Standing:
+    """The existing nodes of a solve as shapes that cost nothing and are there once."""
+
+    def __init__(
+        self,
+        existing: Existing,
+        placements: Mapping[str, str],
+        classes: Iterable[PodClass],
+        kept: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        self._existing = existing
+        self._slot = {name: index for index, name in enumerate(existing.names)}
+        self.free: Amounts = existing.free
+        """Room for plain pods: where they are, or could be."""
+        self._whole: Amounts = existing.free
+        #: Room before this pass.
+        self.placed: dict[PodClass, tuple[str, ...]] = {}
+        """Plain pods that are on existing nodes and may move, by class."""
+        for pods in classes if placements else ():
+            keys = tuple(key for key in pods.pods if key in placements)
+            for key in keys:
+                self._whole[self._slot[placements[key]]] += pods.requests + pods.attaching()
+            if keys and _plain(pods):
+                # What an earlier pass decided is not undone for a cent: their nodes are on the way.
+                movable = tuple(key for key in keys if kept.get(key) != placements[key])
+                if movable:
+                    self.placed[pods] = movable
+                for key in movable:
+                    self.free[self._slot[placements[key]]] += pods.requests
+
+    def joined(self, items: Sequence[Item], tables: Sequence[PoolTable]) -> list[Item]:
+        """The items, with the plain pods that are on existing nodes."""
+        result = list(items)
+        for pods, keys in self.placed.items():
+            index = next((i for i, item in enumerate(result) if item.pods is pods), None)
+            if index is not None:
+                one = result[index]
+                result[index] = Item(pods, one.wish, one.rules, one.tables, (*keys, *one.keys))
+                continue
+            result.append(Item(pods, pods.demand.required[0], NO_RULES, _open_to(pods, tables), keys))
+        return result
+
+    def shapes(self, items: Sequence[Item], meter: Meter) -> tuple[Amounts, Mask, list[str]]:
+        """Room, items that may go there, and names; of the nodes that can take any item."""
+        allowed: Mask = np.zeros((len(self.free), len(items)), dtype=np.bool_)
+        for index, item in enumerate(items):
+            meter.spend(_CELL * self.free.size)
+            if _plain(item.pods) and not meter.over:
+                fits = how_many(self.free, item.pods.requests) > 0
+                allowed[:, index] = fits & self._existing.accepts(item.pods)
+        rows = np.flatnonzero(allowed.any(axis=1))
+        if len(rows) > _MOST:
+            share = (self.free[rows] / np.maximum(self.free[rows].max(axis=0), 1)).sum(axis=1)
+            rows = np.sort(rows[np.argsort(-share, kind="stable")[:_MOST]])
+        return self.free[rows], allowed[rows], [self._existing.names[row] for row in rows]
+
+    def at_most(self, items: Sequence[Item], meter: Meter) -> tuple[Amounts, Mask]:
+        """Room before this pass, and the items that may go there as far as nodes are concerned.
+
+        Many nodes are told as one with the room of all: for a bound that is enough. Not all items are
+        looked at where `meter` says so.
+        """
+        allowed: Mask = np.zeros((len(self._whole), len(items)), dtype=np.bool_)
+        for index, item in enumerate(items):
+            meter.spend(_CELL * self._whole.size)
+            if meter.over:
+                break
+            fits = how_many(self._whole, item.pods.requests) > 0
+            allowed[:, index] = fits & self._existing.accepts(item.pods, grudgingly=True)
+        rows = np.flatnonzero(allowed.any(axis=1))
+        room, allowed = np.maximum(self._whole[rows], 0), allowed[rows]
+        if len(rows) > _SINGLY:
+            anywhere: Mask = np.logical_or.reduce(allowed, axis=0, keepdims=True)
+            return room.sum(axis=0, keepdims=True), anywhere
+        return room, allowed
+
+
+def _plain(pods: PodClass) -> bool:
+    return not (
+        pods.rules
+        or pods.adds
+        or pods.demand.preferred
+        or pods.shape.host_ports
+        or pods.shape.claims
+        or pods.shared
+        or pods.shape.placeholder
+    )
+
+
+def _open_to(pods: PodClass, tables: Sequence[PoolTable]) -> tuple[PoolTable, ...]:
+    """The heaviest pool that accepts a class; none: its pods stay on existing nodes."""
+    for table in tables:
+        if table.refuses(pods.shape.tolerations, soft=False) is None and table.fresh(
+            pods, pods.demand.required[0]
+        ):
+            return (table,)
+    return ()

@@ -1,0 +1,165 @@
+"""What a cheaper plan may move: the pods of the floor plan, with the domains that it gave them.
+
+The floor plan has settled everything that pods mean to each other across nodes: how many of a
+class go to each zone, which wishes were given up, which pools are open to them. An *item* is the
+pods of one class for which all of that is the same. Packing items anew onto other nodes keeps
+every topology rule but those on the hostname, for each domain holds as many pods of each class
+as before; rules on the hostname and host ports are limits for a single node (`HostLimits`).
+
+Pods stay where they are when pods on the same node must be near each other (affinity on the
+hostname), and on existing nodes when they have rules, wishes or volumes.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nodeless.model.labels import HOSTNAME
+from nodeless.scheduling.capacity.in_flight_node_claim import OpenedNode, Part
+from nodeless.scheduling.capacity.pool_table import PoolTable
+from nodeless.scheduling.pods.classes import Amounts, PodClass
+from nodeless.scheduling.pods.constraints import Wish
+from nodeless.scheduling.pods.rules import Rules, Tally
+from nodeless.scheduling.spread.sharing import ENDLESS
+
+#: Rules on the host, ports included, with which pods are still moved to a cheaper node.
+_MOST_LIMITS = 16
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Item:
+    """Pods of one class that want the same of a new node; compared by identity."""
+
+    pods: PodClass
+    wish: Wish
+    rules: Rules
+    tables: tuple[PoolTable, ...]
+    """The pools that weights leave open to it, heaviest first."""
+    keys: tuple[str, ...]
+    """The pods, in order."""
+
+    @property
+    def count(self) -> int:
+        return len(self.keys)
+
+
+def movable(nodes: Sequence[OpenedNode], aims: frozenset[str]) -> list[OpenedNode]:
+    """The nodes whose pods may be packed anew.
+
+    They are of pools packed by price, without minValues, and none of their pods is bound to another or shares
+    a volume.
+    """
+    parts = {id(part): part for node in nodes for part in node.parts}
+    wanted = {tally for part in parts.values() for tally in _neighbours(part.rules)}
+    bound = {
+        same
+        for same, part in parts.items()
+        if wanted
+        and (next(_neighbours(part.rules), None) is not None or not wanted.isdisjoint(part.pods.adds))
+    }
+    return [
+        node
+        for node in nodes
+        if node.table.pool.key in aims
+        and not node.table.wanted
+        and not node.held
+        and not (bound and any(id(part) in bound for part in node.parts))
+        and not any(map(_entangled, node.parts))
+    ]
+
+
+def _entangled(part: Part) -> bool:
+    """Whether so many rules on the host speak of a part's pods that moving them costs too much."""
+    rules = sum(tally.key == HOSTNAME for tally in part.rules.tallies())
+    return len(part.pods.shape.host_ports) + rules > _MOST_LIMITS
+
+
+def items_of(nodes: Iterable[OpenedNode]) -> list[Item]:
+    """The items on some nodes, in the order in which they were placed."""
+    kinds: dict[object, tuple[Part, list[str]]] = {}
+    known: dict[int, list[str]] = {}
+    for node in nodes:
+        start = 0
+        for part in node.parts:
+            keys = known.get(id(part))
+            if keys is None:
+                pools = tuple(table.pool.key for table in part.tables)
+                memo = id(part.pods), id(part.wish), id(part.rules), pools
+                keys = known[id(part)] = kinds.setdefault(memo, (part, []))[1]
+            keys += node.pods[start : start + part.count]
+            start += part.count
+    return [
+        Item(part.pods, part.wish, part.rules, open_to(part), tuple(keys)) for part, keys in kinds.values()
+    ]
+
+
+def open_to(part: Part) -> tuple[PoolTable, ...]:
+    """The pools that may take a part: the heaviest, and lighter ones where limits may close the others."""
+    result: list[PoolTable] = []
+    for table in part.tables:
+        if table.fresh(part.pods, part.wish) is None:
+            continue
+        if (
+            result
+            and not all(other.limit_names for other in result)
+            and (table.pool.weight != result[-1].pool.weight)
+        ):
+            break
+        result.append(table)
+    return tuple(result)
+
+
+def _neighbours(rules: Rules) -> Iterator[Tally]:
+    return (tally for rule in rules.affinity for tally in rule.tallies if tally.key == HOSTNAME)
+
+
+class HostLimits:
+    """What items allow beside each other on one node.
+
+    Tally h counts the pods of the items i with adds[i, h]. Where an item i is on a node, no more
+    than most[i, h] pods may be counted there. A host port is a tally of its own.
+    """
+
+    def __init__(self, items: Sequence[Item]) -> None:
+        tallies: dict[object, int] = {}
+        adds: list[list[object]] = []
+        most: list[dict[object, int]] = []
+        for item in items:
+            adds.append([tally for tally in item.pods.adds if tally.key == HOSTNAME])
+            limits = _limits(item.rules, set(item.pods.adds))
+            for port in item.pods.shape.host_ports:
+                taken: object = (port.port, port.protocol or "TCP")
+                adds[-1].append(taken)
+                limits[taken] = 1
+            most.append(limits)
+        for limits in most:
+            for key in limits:
+                tallies.setdefault(key, len(tallies))
+        self.count = len(tallies)
+        self.adds = np.zeros((len(items), self.count), dtype=np.bool_)
+        self.most: Amounts = np.full((len(items), self.count), ENDLESS, dtype=np.int64)
+        for index, (added, limits) in enumerate(zip(adds, most, strict=True)):
+            for key in added:
+                if key in tallies:
+                    self.adds[index, tallies[key]] = True
+            for key, limit in limits.items():
+                self.most[index, tallies[key]] = limit
+        self.touched = [np.flatnonzero(self.adds[i] | (self.most[i] < ENDLESS)) for i in range(len(items))]
+        """The tallies that matter to each item."""
+
+
+def _limits(rules: Rules, own: set[Tally]) -> dict[object, int]:
+    limits: dict[object, int] = {}
+
+    def at_most(tally: Tally, number: int) -> None:
+        if tally.key == HOSTNAME:
+            limits[tally] = min(number, limits.get(tally, number))
+
+    for spread in rules.spread:
+        at_most(spread.tally, spread.max_skew)
+    for anti in rules.anti_affinity:
+        at_most(anti.tally, 1 if anti.counts_itself else 0)
+    for tally in rules.repelled_by:
+        at_most(tally, 1 if tally in own else 0)
+    return limits

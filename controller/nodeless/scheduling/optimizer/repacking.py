@@ -1,0 +1,260 @@
+"""A cheaper plan for the pods of the floor plan, if there is one.
+
+The pods that may move become items (`items`), what can be bought for them shapes (`shapes`), room
+on existing nodes further shapes that cost nothing and stand there once (`existing_node_repack`, `covering`).
+`column_generation` looks for a cheaper cover. What it finds is built with the same `OpenedNode` as
+the floor plan, which counts room, labels, offerings and ports again for itself: a plan that does
+not come out as it was meant is dropped, and the floor plan stays.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nodeless.scheduling.capacity.in_flight_node_claim import OpenedNode, Part
+from nodeless.scheduling.capacity.limits import Budgets
+from nodeless.scheduling.capacity.pool_table import PoolTable
+from nodeless.scheduling.capacity.supply import Supply
+from nodeless.scheduling.meter import Meter
+from nodeless.scheduling.optimizer.column_generation import Search
+from nodeless.scheduling.optimizer.cover import Chosen, Cover, cost_of
+from nodeless.scheduling.optimizer.covering import cover_of
+from nodeless.scheduling.optimizer.existing_node_repack import Standing
+from nodeless.scheduling.optimizer.items import HostLimits, Item, items_of, movable
+from nodeless.scheduling.optimizer.merging import merged
+from nodeless.scheduling.optimizer.patterns import Filler
+from nodeless.scheduling.optimizer.shapes import shapes_for
+from nodeless.scheduling.optimizer.work_budget import Effort
+from nodeless.scheduling.pods.classes import Amounts
+
+#: Plans whose prices differ by less are equally cheap.
+_SAME = 1e-9
+#: The floor plan is left as it is for fewer pods, and where it costs little more than resources in bulk.
+_MANY, _GOOD = 50, 1.05
+#: Seconds of work that belong to the floor plan: for each pod, and at most.
+_FLOOR_POD, _FLOOR = 50e-6, 0.3
+#: Pairs of a shape and an item beyond which no cheaper plan is looked for: a search has no time to begin.
+_MOST_PAIRS = 4_000_000
+#: Limits for a single node beyond which no cheaper plan is looked for.
+_HOST_LIMITS = 1000
+#: By how much a cover may count more than the price of its nodes.
+_NODES = 1e-3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Packed:
+    """Where the pods of a solve are: on new nodes, and on existing ones by pod key."""
+
+    nodes: Sequence[OpenedNode]
+    placements: Mapping[str, str]
+
+
+def repack(
+    floor: Packed,
+    standing: Standing,
+    budgets: Budgets,
+    supply: Supply,
+    tables: Sequence[PoolTable],
+    aims: frozenset[str],
+    time_box: float,
+    meter: Meter,
+) -> Packed:
+    """The floor plan, or a cheaper one for the same pods.
+
+    Without a time box only a greedy cover is tried, where it is cheap to find and much may be won.
+
+    Args:
+        floor: The plan to beat.
+        standing: The existing nodes.
+        budgets: The limits of pools.
+        supply: What there is only so much of; nodes that hold some of it stay as they are.
+        tables: The usable pools, heaviest first.
+        aims: Keys of the pools whose nodes are chosen by price.
+        time_box: Seconds that the search may take (`work_budget`).
+        meter: Counts what goes before the search; the floor plan stays where that is too much.
+    """
+    free = [node for node in movable(floor.nodes, aims) if not supply.fixed(node)]
+    if not free:
+        return floor
+    moving = {id(node) for node in free}
+    fixed = [node for node in floor.nodes if id(node) not in moving]
+    bought = items_of(free)
+    items = standing.joined(bought, [table for table in tables if table.pool.key in aims])
+    shapes = shapes_for(items, meter)
+    if shapes is None or len(shapes) * len(items) > _MOST_PAIRS:
+        return floor
+    room, allowed, names = standing.shapes(items, meter)
+    if meter.over:
+        return floor
+    cover = cover_of(items, shapes, [budgets.left(table, fixed) for table in shapes.tables], (room, allowed))
+    best = _Built(free, {}, cover.handicaps)
+    pods = sum(item.count for item in items)
+    in_bulk = float(cover.worth[: len(bought)] @ [item.count for item in bought])
+    if not time_box and (pods < _MANY or best.cost <= _GOOD * in_bulk):
+        return floor
+    effort = Effort(time_box or min(_FLOOR, _FLOOR_POD * pods))
+    requests = np.array([item.pods.requests for item in items])
+    hosts = HostLimits(items)
+    if hosts.count > _HOST_LIMITS:
+        return floor
+    search = Search(cover, Filler(cover.shapes, requests, hosts), effort)
+    builder = _Builder(items, cover, names)
+    seeds = _seeds(cover, items, free, floor.placements, names)
+    # Room that stands is free, whatever the pods are worth that it takes.
+    below = np.inf if time_box or names else best.cost * (1 + _NODES)
+    for chosen in _candidates(search, cover, seeds, effort, below=below, thorough=time_box > 0):
+        whole = merged(chosen, cover, requests, hosts)
+        if cost_of(cover, whole) > best.cost * (1 + _NODES) + _SAME:
+            continue
+        built = builder.build(whole)
+        if built is not None and built.better_than(best):
+            best = built
+    moved = dict(floor.placements)
+    if best.nodes is not free:
+        for keys in standing.placed.values():
+            for key in keys:
+                moved.pop(key, None)
+        moved.update(best.placements)
+    return Packed([*fixed, *best.nodes], moved)
+
+
+def _candidates(
+    search: Search,
+    cover: Cover,
+    seeds: Iterable[tuple[int, Amounts]],
+    effort: Effort,
+    *,
+    below: float,
+    thorough: bool,
+) -> Iterator[Sequence[Chosen]]:
+    greedy = search.greedy(cover.needed, cover.caps, cover.worth, hopeful=thorough, below=below)
+    if greedy is not None:
+        yield greedy
+    if not thorough or effort.left <= 0:
+        return
+    search.generate([*seeds, *((one.shape, one.filling) for one in greedy or ())])
+    dived = search.dive()
+    if dived is not None:
+        yield dived
+
+
+def _seeds(
+    cover: Cover,
+    items: Sequence[Item],
+    free: Sequence[OpenedNode],
+    placements: Mapping[str, str],
+    names: Sequence[str],
+) -> Iterator[tuple[int, Amounts]]:
+    """The nodes of the floor plan as configurations."""
+    shapes = cover.shapes
+    index = {key: number for number, item in enumerate(items) for key in item.keys}
+    pools = {table.pool.key: number for number, table in enumerate(shapes.tables)}
+    for node in free:
+        filling = np.zeros(len(items), dtype=np.int64)
+        start = 0
+        for part in node.parts:
+            # The pods of a part are of one item.
+            filling[index[node.pods[start]]] += part.count
+            start += part.count
+        holds = (shapes.pool == pools.get(node.table.pool.key, -2)) & (shapes.room >= node.used).all(axis=1)
+        holds &= shapes.allowed[:, filling > 0].all(axis=1)
+        rows = np.flatnonzero(holds)
+        if len(rows):
+            yield int(rows[shapes.price[rows].argmin()]), filling
+    first = len(shapes) - len(names)
+    there = {name: number for number, name in enumerate(names)}
+    slots: dict[int, Amounts] = {}
+    for key, name in placements.items():
+        if key in index and name in there:
+            filling = slots.setdefault(there[name], np.zeros(len(items), dtype=np.int64))
+            filling[index[key]] += 1
+    yield from ((first + number, filling) for number, filling in sorted(slots.items()))
+
+
+@dataclass(slots=True, eq=False)
+class _Built:
+    nodes: list[OpenedNode]
+    placements: dict[str, str]
+    handicaps: Mapping[str, float]
+
+    @property
+    def cost(self) -> float:
+        """What the nodes count; twins cost the same."""
+        known: dict[tuple[int, int], float] = {}
+        for node in self.nodes:
+            alike = id(node.types), id(node.terms)
+            if alike not in known:
+                price = float(node.terms.prices[node.types].min())
+                known[alike] = price * self.handicaps.get(node.table.pool.key, 1.0)
+        return sum(known[id(node.types), id(node.terms)] for node in self.nodes)
+
+    def better_than(self, other: "_Built") -> bool:
+        mine, others = self.cost, other.cost
+        return mine < others - _SAME or (mine <= others + _SAME and len(self.nodes) < len(other.nodes))
+
+
+class _Builder:
+    """Makes nodes of counts; pods are given out in their order."""
+
+    def __init__(self, items: Sequence[Item], cover: Cover, names: Sequence[str]) -> None:
+        self._items = items
+        self._cover = cover
+        self._names = names
+
+    def build(self, chosen: Sequence[Chosen]) -> _Built | None:
+        """The nodes; None when one does not take what was meant for it."""
+        waiting = [list(reversed(item.keys)) for item in self._items]
+        result = _Built([], {}, self._cover.handicaps)
+        for one in sorted(chosen, key=lambda one: (self._cover.shapes.pool[one.shape] >= 0, one.shape)):
+            node: OpenedNode | None = None
+            meant = [(int(index), int(one.filling[index])) for index in np.flatnonzero(one.filling)]
+            for _ in range(one.times):
+                parts = self._parts(meant, waiting)
+                if not parts:
+                    continue
+                if self._cover.shapes.pool[one.shape] < 0:
+                    name = self._names[one.shape - len(self._cover.shapes)]
+                    result.placements.update((key, name) for _, keys in parts for key in keys)
+                    continue
+                node = self._node(one.shape, parts, node)
+                if node is None:
+                    return None
+                result.nodes.append(node)
+        return None if any(waiting) else result
+
+    def _parts(
+        self, meant: Sequence[tuple[int, int]], waiting: list[list[str]]
+    ) -> list[tuple[Item, list[str]]]:
+        """The pods of each item for one node, no longer waiting; fewer than meant where fewer wait."""
+        parts = []
+        for index, number in meant:
+            keys = waiting[index][: -number - 1 : -1]
+            if keys:
+                del waiting[index][-len(keys) :]
+                parts.append((self._items[index], keys))
+        return parts
+
+    def _node(
+        self, shape: int, parts: Sequence[tuple[Item, list[str]]], last: OpenedNode | None
+    ) -> OpenedNode | None:
+        """A node with these pods; the twin of the last one where only the pods' names differ."""
+        if last is not None and [part.count for part in last.parts] == [len(keys) for _, keys in parts]:
+            return last.twin([key for _, keys in parts for key in keys])
+        shapes = self._cover.shapes
+        table = shapes.tables[shapes.pool[shape]]
+        fresh = table.fresh(parts[0][0].pods, parts[0][0].wish)
+        if fresh is None:
+            return None
+        types = fresh[0].types & (fresh[1] > 0)
+        if table.limit_names:
+            types = types & (table.limited <= shapes.charge[shape]).all(axis=1)
+        if not types.any():
+            return None
+        node = OpenedNode(table, types)
+        for item, keys in parts:
+            if node.place(item.pods, item.wish, len(keys)) < len(keys):
+                return None
+            node.pods.extend(keys)
+            node.parts.append(Part(item.pods, item.wish, item.rules, item.tables, len(keys)))
+        return node

@@ -1,0 +1,180 @@
+"""What other pods mean to a pod, and the pod to others: rules and tallies for each kind of pod.
+
+Pods of one shape differ for others by namespace and labels. Only those labels that some
+selector looks at tell pods apart (`mark`), so that a thousand workloads with labels of their
+own stay few classes. `counting` keeps the numbers of the tallies found here.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from nodeless.model.pods import Pod, PodShape
+from nodeless.model.snapshot import Snapshot
+from nodeless.scheduling.meter import Meter
+from nodeless.scheduling.pods.crowding import Crowd, crowded
+from nodeless.scheduling.pods.grouping import NO_MARK, Kind, Mark, group
+from nodeless.scheduling.pods.rules import NO_RULES, Rules, Tally, carried, has_rules, rules_of
+from nodeless.scheduling.pods.selecting import Namespaces
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """The rules of a pod, and the tallies in which it counts."""
+
+    rules: Rules = NO_RULES
+    adds: tuple[Tally, ...] = ()
+
+
+class Profiles:
+    """The profiles of the pods of one solve; without `wishes` only what is required makes rules."""
+
+    def __init__(
+        self, snapshot: Snapshot, batch: Sequence[Kind], *, wishes: bool = True, meter: Meter | None = None
+    ) -> None:
+        self._wishes = wishes
+        self._namespaces = Namespaces(snapshot)
+        #: Pods that run and stay: they count, and their anti-affinity repels.
+        self.staying = tuple(_staying(snapshot, batch)) if _matters(snapshot, batch) else None
+        """None: no pod has rules."""
+        carriers = [pod for pod in self.staying or () if _repels(pod.shape)]
+        self.aside: tuple[str, ...] = ()
+        """Keys of pods with more rules than there is time for."""
+        if self.staying is not None and crowded(batch, len(self.staying), carriers):
+            everybody = (*self.staying, *(pod for kind in batch for pod in kind.pods))
+            crowd = Crowd(everybody, meter or Meter())
+            batch, aside = crowd.bearable(batch)
+            carriers = crowd.carriers(carriers)
+            self.aside = tuple(key for kind in aside for key in kind.keys)
+        shapes = [pod.shape for pod in carriers] + [kind.shape for kind in batch]
+        self._keys = _label_keys(shapes) if self.staying is not None else ()
+        self.groups = group(batch, None if self.staying is None else self.mark)
+        """Keys of the pods by shape and mark."""
+        self._profiles: dict[tuple[PodShape, Mark], Profile] = {}
+        self._selected: dict[Mark, tuple[Tally, ...]] = {}
+        #: Every tally, in the order in which it was first met, with the namespaces whose pods look at it.
+        self._tallies: dict[Tally, set[str]] = {}
+        if self.staying is not None:
+            self._declare(carriers)
+
+    @property
+    def tallies(self) -> tuple[Tally, ...]:
+        return tuple(self._tallies)
+
+    def of_namespace(self, tally: Tally, namespace: str) -> bool:
+        """Whether pods of a namespace look at a tally, or carry what it counts."""
+        return namespace in self._tallies[tally]
+
+    def mark(self, pod: Pod) -> Mark:
+        """What tells the pod apart from others of its shape."""
+        if self.staying is None:
+            return NO_MARK
+        labels = pod.labels
+        return (pod.namespace, tuple([labels.get(key) for key in self._keys]))
+
+    def of(self, shape: PodShape, mark: Mark) -> Profile:
+        """The profile of a pod of the batch."""
+        return self._profiles.get((shape, mark), _PLAIN)
+
+    def counted_in(self, pod: Pod) -> tuple[Tally, ...]:
+        """The tallies in which a running pod counts."""
+        selected = self._selecting(self.mark(pod))
+        if not _repels(pod.shape):
+            return selected
+        own = carried(pod.shape, pod.namespace, self._namespaces)
+        return (*selected, *(tally for tally in own if tally in self._tallies))
+
+    def _declare(self, carriers: Iterable[Pod]) -> None:
+        declared: dict[tuple[PodShape, Mark], Rules] = {}
+        for pod in carriers:
+            self._note(carried(pod.shape, pod.namespace, self._namespaces), pod.namespace)
+        for shape, mark in self.groups:
+            rules = rules_of(shape, mark[0], self._labels(mark), self._namespaces)
+            declared[shape, mark] = rules = rules if self._wishes else rules.hard()
+            own = carried(shape, mark[0], self._namespaces)
+            self._note((*rules.tallies(), *own), mark[0])
+        self._index = _index(tally for tally in self._tallies if not tally.carriers)
+        self._repelling = _index(tally for tally in self._tallies if tally.carriers)
+        for (shape, mark), rules in declared.items():
+            self._profiles[shape, mark] = self._profile(shape, mark, rules)
+
+    def _note(self, tallies: Iterable[Tally], namespace: str) -> None:
+        for tally in tallies:
+            self._tallies.setdefault(tally, set()).add(namespace)
+
+    def _profile(self, shape: PodShape, mark: Mark, rules: Rules) -> Profile:
+        namespace, labels = mark[0], self._labels(mark)
+        repelled = tuple(
+            tally
+            for tally in _candidates(self._repelling, labels)
+            if tally.audiences[0].selects(namespace, labels)
+        )
+        adds = (*self._selecting(mark), *dict.fromkeys(carried(shape, namespace, self._namespaces)))
+        return Profile(replace(rules, repelled_by=repelled), adds)
+
+    def _selecting(self, mark: Mark) -> tuple[Tally, ...]:
+        """The tallies that count a pod for its labels."""
+        known = self._selected.get(mark)
+        if known is None:
+            namespace, labels = mark[0], self._labels(mark)
+            known = self._selected[mark] = tuple(
+                tally
+                for tally in _candidates(self._index, labels)
+                if all(audience.selects(namespace, labels) for audience in tally.audiences)
+            )
+        return known
+
+    def _labels(self, mark: Mark) -> dict[str, str]:
+        return {key: value for key, value in zip(self._keys, mark[1], strict=True) if value is not None}
+
+
+_PLAIN = Profile()
+_Index = dict[tuple[str, str] | None, list[Tally]]
+
+
+def _candidates(index: _Index, labels: Mapping[str, str]) -> Iterator[Tally]:
+    """The tallies that may select a pod with these labels."""
+    for label in (None, *labels.items()):
+        yield from index.get(label, ())
+
+
+def _index(tallies: Iterable[Tally]) -> _Index:
+    """Tallies by a label that a pod must have to be selected; None: no single label is asked for."""
+    index: _Index = {}
+    for tally in tallies:
+        selector = tally.audiences[0].selector
+        label = selector.match_labels[0] if selector is not None and selector.match_labels else None
+        index.setdefault(label, []).append(tally)
+    return index
+
+
+def _matters(snapshot: Snapshot, batch: Iterable[Kind]) -> bool:
+    return any(has_rules(kind.shape) for kind in batch) or any(
+        _repels(snapshot.pods[key].shape) for keys in snapshot.pods_of_node.values() for key in keys
+    )
+
+
+def _repels(shape: PodShape) -> bool:
+    return any(term.weight is None for term in shape.anti_affinity)
+
+
+def _staying(snapshot: Snapshot, batch: Iterable[Kind]) -> Iterator[Pod]:
+    """Bound pods that run, or will: not finished, not terminating, not about to move in this pass."""
+    moving = {pod.key for kind in batch for pod in kind.pods if pod.node_name}
+    for key in sorted(key for keys in snapshot.pods_of_node.values() for key in keys):
+        pod = snapshot.pods[key]
+        if not pod.terminal and pod.deletion_timestamp is None and key not in moving:
+            yield pod
+
+
+def _label_keys(shapes: Iterable[PodShape]) -> tuple[str, ...]:
+    """The labels that any selector of any rule looks at, sorted."""
+    keys: set[str] = set()
+    for shape in shapes:
+        keys.update(key for spread in shape.spread for key in spread.match_label_keys)
+        selectors = [spread.selector for spread in shape.spread]
+        selectors += [term.selector for term in (*shape.affinity, *shape.anti_affinity)]
+        for selector in selectors:
+            if selector is not None:
+                keys.update(key for key, _ in selector.match_labels)
+                keys.update(key for key, _, _ in selector.match_expressions)
+    return tuple(sorted(keys))

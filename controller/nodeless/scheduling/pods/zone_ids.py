@@ -1,0 +1,99 @@
+"""What is asked of a zone's id (`topology.k8s.aws/zone-id`), read as asked of its name.
+
+In an account each zone has one name and one id, and every node bears both as labels. So the planner knows
+names alone: an id in a selector, an affinity term or a pool's requirement becomes the name of its zone. An
+id of no zone that is known here stays as it is, and no zone is called so. (Topology keys are read so in
+`rules`.)
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+from nodeless.model.labels import ZONE, ZONE_ID
+from nodeless.model.pods import NodeSelectorTerm, PodShape
+from nodeless.model.pools import Pool
+from nodeless.model.requirements import Requirement, Requirements
+from nodeless.model.snapshot import Snapshot
+from nodeless.model.subnets import SubnetRoom
+from nodeless.scheduling.pods.grouping import Kind
+
+
+class ZoneIds:
+    """The names of zones by their ids, as subnets and nodes tell them."""
+
+    def __init__(self, snapshot: Snapshot, subnets: Mapping[str, Sequence[SubnetRoom]]) -> None:
+        self._snapshot = snapshot
+        self._subnets = subnets
+
+    @cached_property
+    def _names(self) -> dict[str, str]:
+        of_nodes = {
+            node.labels[ZONE_ID]: node.zone
+            for node in self._snapshot.nodes.values()
+            if ZONE_ID in node.labels
+        }
+        of_subnets = {
+            room.zone_id: room.zone for rooms in self._subnets.values() for room in rooms if room.zone_id
+        }
+        return of_nodes | of_subnets
+
+    def in_snapshot(self) -> Snapshot:
+        """The snapshot with pools and daemons that speak of names."""
+        seen = self._snapshot
+        pools = {key: self._pool(pool) for key, pool in seen.pools.items() if ZONE_ID in pool.requirements}
+        daemons = {
+            key: replace(daemon, shape=self._shape(daemon.shape))
+            for key, daemon in seen.daemon_sets.items()
+            if _speaks_of_ids(daemon.shape)
+        }
+        if not pools and not daemons:
+            return seen
+        return replace(seen, pools=seen.pools.update(pools), daemon_sets=seen.daemon_sets.update(daemons))
+
+    def in_pods(self, kinds: Iterable[Kind]) -> list[Kind]:
+        """Kinds of pods that speak of names."""
+        return [self._kind(kind) if _speaks_of_ids(kind.shape) else kind for kind in kinds]
+
+    def _pool(self, pool: Pool) -> Pool:
+        return replace(pool, requirements=Requirements(map(self._named, pool.requirements.values())))
+
+    def _kind(self, kind: Kind) -> Kind:
+        shape = self._shape(kind.shape)
+        return Kind(shape, kind.keys, [replace(pod, shape=shape) for pod in kind.pods], kind.ages)
+
+    def _shape(self, shape: PodShape) -> PodShape:
+        selected = tuple(
+            self._named(Requirement(key, False, frozenset((value,))))
+            for key, value in shape.node_selector
+            if key == ZONE_ID
+        )
+        required = tuple(self._term(each) for each in shape.required_terms)
+        if selected:
+            # A zone may be selected by its name as well: all of it must hold.
+            required = tuple(
+                replace(each, expressions=(*each.expressions, *selected)) for each in required
+            ) or (NodeSelectorTerm(selected),)
+        return replace(
+            shape,
+            node_selector=tuple(pair for pair in shape.node_selector if pair[0] != ZONE_ID),
+            required_terms=required,
+            preferred_terms=tuple((weight, self._term(each)) for weight, each in shape.preferred_terms),
+            volume_terms=tuple(self._term(each) for each in shape.volume_terms),
+        )
+
+    def _term(self, term: NodeSelectorTerm) -> NodeSelectorTerm:
+        return replace(term, expressions=tuple(map(self._named, term.expressions)))
+
+    def _named(self, requirement: Requirement) -> Requirement:
+        if requirement.key != ZONE_ID:
+            return requirement
+        names = frozenset(self._names.get(each, each) for each in requirement.values)
+        return replace(requirement, key=ZONE, values=names)
+
+
+def _speaks_of_ids(shape: PodShape) -> bool:
+    terms = (*shape.required_terms, *(each for _, each in shape.preferred_terms), *shape.volume_terms)
+    return any(key == ZONE_ID for key, _ in shape.node_selector) or any(
+        expression.key == ZONE_ID for term in terms for expression in term.expressions
+    )

@@ -1,0 +1,69 @@
+"""What the operator may choose about a solve."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from nodeless.model.packing import FEWEST_NODES, LOWEST_PRICE, packing_defect
+from nodeless.model.subnets import SubnetRoom
+from nodeless.scheduling.capacity.pricing import PriceAdjustment
+
+__all__ = ["BEST_EFFORT", "DEFAULT_TIME_BOX", "FEWEST_NODES", "LOWEST_PRICE", "STRICT", "Policy"]
+
+STRICT = "Strict"
+BEST_EFFORT = "BestEffort"
+#: Seconds that the search for a cheaper plan may take on top of the floor plan.
+DEFAULT_TIME_BOX = 1.0
+#: Seconds of work after which a pass ends with what it has.
+DEFAULT_DEADLINE = 8.0
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """How to pack, what things cost, and what is known to be wrong with pools.
+
+    Raises:
+        ValueError: an unknown packing, a negative amount, or no room for an alternative.
+    """
+
+    packing: str = LOWEST_PRICE
+    """`lowest-price` or `fewest-nodes` (`model.packing`); a pool's annotation goes before."""
+    max_alternatives: int = 60
+    """How many instance types a planned node keeps (AWS's limit of overrides that Karpenter sends)."""
+    pool_problems: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Pool key to why the pool cannot be used now, for example a node class without subnets."""
+    subnets: Mapping[str, tuple[SubnetRoom, ...]] = field(default_factory=dict, hash=False)
+    """Pool key to the subnets that its nodes may be launched in; a pool that is missing never runs short."""
+    node_fee: float = 0.0
+    """US dollars an hour that every node costs besides its instance: agents and volumes billed by node."""
+    price_adjustments: tuple[PriceAdjustment, ...] = ()
+    """Discounts, surcharges and commitments, applied to list prices in their order."""
+    time_box: float = DEFAULT_TIME_BOX
+    """Seconds that the search for a cheaper plan may take (`budget` says how); 0: the floor plan only."""
+    deadline: float = DEFAULT_DEADLINE
+    """Seconds of work that a pass may take with all pods together, as counted (`meter`)."""
+    late: frozenset[str] = frozenset()
+    """Keys of pods that come after all others, for they used more than their share of a pass before."""
+    places: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """Pod key to the claim or node where the pass before put a pod: it stays there as long as it fits."""
+    ignore_preferences: bool = False
+    """Whether wishes have no influence: preferred node and pod (anti-)affinity, ScheduleAnyway."""
+
+    as_bound: bool = False
+    """Whether kube-scheduler follows its scores instead of the plan: then the plan is chosen that is cheapest
+    as it will be bound (`as_bound`). Where pods can be nominated to their nodes it follows the plan."""
+
+    min_values: str = STRICT
+    """`Strict`: no node falls short of its pool's minValues; `BestEffort`: they are lowered where need be."""
+
+    def __post_init__(self) -> None:
+        defect = packing_defect(self.packing)
+        if defect:
+            raise ValueError(f"packing {self.packing!r} {defect}")
+        if self.min_values not in (STRICT, BEST_EFFORT):
+            raise ValueError(f"min_values is {self.min_values!r}; hint: use {STRICT} or {BEST_EFFORT}")
+        if self.max_alternatives < 1:
+            raise ValueError(f"max_alternatives is {self.max_alternatives}; hint: use 1 or more")
+        for name in ("node_fee", "time_box", "deadline"):
+            amount = getattr(self, name)
+            if not 0 <= amount < float("inf"):
+                raise ValueError(f"{name} is {amount}; hint: use 0 or more")

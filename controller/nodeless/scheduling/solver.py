@@ -1,0 +1,411 @@
+"""`solve`: from a snapshot to a plan.
+
+Problem
+-------
+Given classes c of n_c equal pods with requests q_c[r], pools p in order of weight, types t with
+allocatable a_t[r], daemon overhead d_pt[r] and offerings o of price w_to (USD an hour), and
+existing slots e with free room f_e[r]:
+
+    choose   y_ce, pods of class c on slot e, and new nodes k, each with a pool p(k), a set of
+             alternative types T(k), and x_ck pods of class c
+    such that
+      sum_c y_ce q_c[r] <= f_e[r]                                  for each slot e, resource r
+      sum_c x_ck q_c[r] <= a_t[r] - d_p(k)t[r]                     for each node k, type t in T(k), resource r
+      sum_e y_ce + sum_k x_ck + refused_c = n_c                    for each class c
+      requirements, taints and host ports hold on every slot and for every type in T(k)
+      some available offering of each t in T(k) is allowed by the node's requirements
+      sum_{k: p(k)=p} max_{t in T(k)} capacity_t[r] <= limit_p[r] - used_p[r]
+    so that  the fewest pods are refused, room that exists is used first, heavier pools come
+             first, and (policy `fewest-nodes`) the number of new nodes is small;
+    then     each node's intended type is the cheapest of T(k): min over t, o of w_to.
+
+Method: first-fit decreasing over classes (`first_fit`) gives the floor plan; column generation over
+node shapes (`optimizer`) looks for a cheaper one in its time box, and for the lower bound that says
+how far from optimal the answer is. In array form a placement is one integer division:
+floor(room[t, r] / q_c[r]) per remaining type, least over r, largest over t.
+
+Order of work: `pods` (which, and what they ask for), `capacity` (what is there and for sale),
+`first_fit` with `topology` (the floor plan), `optimizer` (the cheaper one), `diagnostics` (why not).
+
+Example: 5 pods of 1 CPU and a pool of t3a types. The largest, t3a.2xlarge, holds all 5, and no
+smaller one does; so T = {t3a.2xlarge} and the plan is one node. With 10 such pods the first
+node takes as many as t3a.2xlarge holds (7), and the second keeps every type that holds 3, the
+cheapest of which is bought.
+
+Deterministic: same arguments, same plan to the bit, whatever the order of any mapping.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+from nodeless.model.instance_types import Catalog
+from nodeless.model.plan import Plan, PlannedNode, PoolRefusal, Refusal
+from nodeless.model.pods import Pod, PodShape
+from nodeless.model.pools import Pool
+from nodeless.model.snapshot import Snapshot
+from nodeless.scheduling.as_bound import cheapest_as_bound
+from nodeless.scheduling.binding import spill
+from nodeless.scheduling.capacity.existing import existing_slots
+from nodeless.scheduling.capacity.in_flight_node_claim import OpenedNode, price_of, widen
+from nodeless.scheduling.capacity.limits import drop_far_limits
+from nodeless.scheduling.capacity.pool_table import PoolTable
+from nodeless.scheduling.capacity.pricing import priced
+from nodeless.scheduling.capacity.static_pools import static_shortage
+from nodeless.scheduling.capacity.type_table import TypeTable
+from nodeless.scheduling.diagnostics.refusing import DEADLINE, MIN_VALUES, NO_POOL_FITS, refuse, refuse_pool
+from nodeless.scheduling.diagnostics.relaxations import relaxations
+from nodeless.scheduling.faults import MOST_FAILURES, ClassFailed, about, or_without
+from nodeless.scheduling.first_fit.plan import Floor, Site, carried_plan, floor_plan, resumed, worked_out
+from nodeless.scheduling.first_fit.planned import planned
+from nodeless.scheduling.meter import Meter, Shares
+from nodeless.scheduling.optimizer.bound import lower_bound
+from nodeless.scheduling.optimizer.existing_node_repack import Standing
+from nodeless.scheduling.optimizer.repacking import Packed, repack
+from nodeless.scheduling.pods.buffers import with_placeholders
+from nodeless.scheduling.pods.classes import Axis, PodClass, requested_names, requests_of
+from nodeless.scheduling.pods.constraints import Demand, Unplannable, demand_of
+from nodeless.scheduling.pods.daemons import as_they_run
+from nodeless.scheduling.pods.eligibility import to_place
+from nodeless.scheduling.pods.grouping import Kind, Kinds
+from nodeless.scheduling.pods.profiles import Profile, Profiles
+from nodeless.scheduling.pods.volumes import Volumes, mounts
+from nodeless.scheduling.pods.zone_ids import ZoneIds
+from nodeless.scheduling.policy import STRICT, Policy
+from nodeless.state.expected import expected_places, place_of
+
+#: The part of a pass after which no cheaper plan is looked for.
+_LATE = 0.5
+#: The part of a pass that is placing's and its successors', whatever was done before it.
+_LEAST = 1 / 8
+#: Seconds to read what a class of pods asks for, and for each requirement of it.
+_CLASS, _EXPRESSION = 20e-6, 5e-6
+#: Seconds to look up where a pod, and a pod that a claim was planned for, is expected.
+_EXPECTED = 2e-6
+#: Of the pass, what may be used for all classes together, or for some because others' pods count theirs.
+_COMMON = 0.1
+#: Of the pass, what may be used to find what a cheaper plan may buy, and what pods cost at least.
+_SHAPES, _BOUND = 0.05, 0.05
+#: Of the pass, what may be used to say why pods are refused, and what placed pods gave up.
+_TELLING = 0.05
+_NOT_LOOKED_FOR = (
+    "no pool has room for the pod; why not was not looked for: the pods of this namespace have used up the "
+    "time that a pass has for reasons"
+)
+_SET_ASIDE = (
+    "planning the pod takes more than its share of a pass, and other pods come first; it is tried again "
+    "after them; hint: ask for less in node affinity, pod affinity and topology spread"
+)
+
+
+def solve(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: float) -> Plan:
+    """Capacity for the pods that lack it, and for static pools that lack nodes.
+
+    Args:
+        snapshot: The cluster.
+        catalog: What each pool may buy, by pool key; a pool that is missing has no types.
+        policy: How to pack, and which pools cannot be used now.
+        now: The time of the pass, seconds since the epoch. Fewest-nodes packing does not depend on it.
+
+    Returns:
+        A plan in which every eligible pod, and every placeholder of a capacity buffer, is placed once or
+        refused once, with its reason.
+    """
+    del now
+    snapshot = with_placeholders(snapshot)
+    snapshot = replace(snapshot, daemon_sets=as_they_run(snapshot))
+    zone_ids = ZoneIds(snapshot, policy.subnets)
+    snapshot = zone_ids.in_snapshot()
+    plan = _plan_around_faults(snapshot, catalog, policy, zone_ids)
+    if policy.as_bound:
+        plan = cheapest_as_bound(
+            plan, snapshot, catalog, policy, partial(_plan_around_faults, zone_ids=zone_ids)
+        )
+    lacking = static_shortage(snapshot)
+    if not lacking:
+        return plan
+    static = static_nodes(snapshot, catalog, policy, lacking)
+    bound = plan.lower_bound
+    if bound is not None:
+        # Each of them has to be bought, and is as cheap as its pool allows.
+        bound += sum(node.price for node in static)
+    return replace(plan, new_nodes=plan.new_nodes + static, lower_bound=bound)
+
+
+def _plan_around_faults(snapshot: Snapshot, catalog: Catalog, policy: Policy, zone_ids: ZoneIds) -> Plan:
+    """The plan for the pods that lack capacity, those refused in whose planning a fault shows."""
+    meter, failed = Meter(most_common=_COMMON * policy.deadline), list[Refusal]()
+    for _ in range(MOST_FAILURES):
+        try:
+            return _plan_of_pods(snapshot, catalog, policy, zone_ids, meter, failed)
+        except ClassFailed as fault:
+            failed += fault.refusals()
+            meter.allow(float("inf"))
+    return _plan_of_pods(snapshot, catalog, policy, zone_ids, meter, failed)
+
+
+def _plan_of_pods(
+    snapshot: Snapshot,
+    catalog: Catalog,
+    policy: Policy,
+    zone_ids: ZoneIds,
+    meter: Meter,
+    failed: Sequence[Refusal],
+) -> Plan:
+    """The plan without the pods that are `failed`, which it refuses as said there."""
+    faults: list[str] = []
+    volumes = Volumes(snapshot)
+    batch, refusals = _settled(volumes, to_place(snapshot))
+    batch = zone_ids.in_pods(batch)
+    nothing = 0.0 if policy.time_box else None
+    if not batch:
+        return Plan(refusals=_by_pod(refusals), lower_bound=nothing)
+    profiles = Profiles(snapshot, batch, wishes=not policy.ignore_preferences, meter=meter)
+    refusals.extend(Refusal(key, DEADLINE, (), _SET_ASIDE) for key in profiles.aside)
+    shapes = [shape for shape, _ in profiles.groups]
+    axis = Axis(
+        requested_names(shapes) | requested_names(daemon.shape for daemon in snapshot.daemon_sets.values())
+    )
+    classes, unplannable = _classes(profiles, axis, meter)
+    refusals.extend(unplannable)
+    refusals.extend(failed)
+    out = {refusal.pod for refusal in failed}
+    classes = [pods for pods in classes if pods.pods[0] not in out]
+    if policy.ignore_preferences:
+        classes = [pods.without_preferred_terms() for pods in classes]
+    if not classes:
+        return Plan(refusals=_by_pod(refusals), lower_bound=nothing)
+    pools = _in_order(snapshot)
+    tables = _tables(
+        snapshot,
+        priced(catalog, pools, policy.price_adjustments, policy.node_fee),
+        pools,
+        axis,
+        strict=policy.min_values == STRICT,
+        meter=meter,
+        pods=sum(len(pods.pods) for pods in classes),
+    )
+    by_pool = {table.pool.key: table for table in tables}
+    tables = [table for table in tables if table.pool.replicas is None]
+    usable = [table for table in tables if table.pool.key not in policy.pool_problems]
+    slots = existing_slots(snapshot, by_pool, axis, volumes)
+    site = Site(
+        snapshot,
+        replace(policy, deadline=max(_LEAST * policy.deadline, policy.deadline - meter.spent)),
+        profiles,
+        slots,
+        by_pool,
+        usable,
+        classes,
+        len(axis),
+        _places(snapshot, policy, batch, meter),
+        meter,
+        frozenset(pods for pods in classes if policy.late and not policy.late.isdisjoint(pods.pods)),
+    )
+    laid = floor_plan(site)
+    floor = or_without(lambda: worked_out(laid, site), laid, faults)
+    packed = or_without(lambda: _packed(floor, site), Packed(floor.nodes, floor.placements), faults)
+    carried = carried_plan(site, floor) if policy.time_box and packed.nodes else None
+    if carried is not None and price_of(carried.nodes) < price_of(packed.nodes):
+        floor, packed = carried, Packed(carried.nodes, carried.placements)
+    again = resumed(site, floor, packed.nodes, packed.placements)
+    if again is not None:
+        floor, packed = again, Packed(again.nodes, again.placements)
+    existing, budgets, supply = floor.existing, floor.budgets, floor.supply
+    widen(packed.nodes)
+    shares = Shares(meter, _TELLING * policy.deadline, [pods for pods, _ in floor.left])
+    for pods, keys in floor.left:
+        if not shares.begin(pods):
+            refusals.extend(Refusal(key, NO_POOL_FITS, (), _NOT_LOOKED_FOR) for key in keys)
+            continue
+        with about(pods.pods):
+            refusals.extend(refuse(pods, keys, tables, budgets, supply, policy.pool_problems, floor.topology))
+        shares.end(pods)
+    for _, keys in floor.aside:
+        refusals.extend(Refusal(key, DEADLINE, (), _SET_ASIDE) for key in keys)
+    launched = planned(packed.nodes, policy.max_alternatives)
+    for node, made in zip(packed.nodes, launched, strict=True):
+        if made is None:
+            refusals.extend(_too_alike(node))
+    kept = [(node, made) for node, made in zip(packed.nodes, launched, strict=True) if made is not None]
+    bound = None
+    if policy.time_box:
+        refused = {refusal.pod for refusal in refusals}
+        placed = [(pods, sum(key not in refused for key in pods.pods)) for pods in classes]
+        meter.allow(_BOUND * policy.deadline)
+        bound = or_without(
+            lambda: lower_bound(
+                placed, Standing(existing, floor.placements, classes), budgets, usable, meter
+            ),
+            None,
+            faults,
+        )
+    spilled = None
+    if policy.as_bound and (kept or any(snapshot.pods[key].node_name for key in packed.placements)):
+        bound_here = [*packed.placements, *(key for _, made in kept for key in made.pods)]
+        spilled = or_without(lambda: spill(site, [node for node, _ in kept], bound_here), None, faults)
+    meter.allow(_TELLING * policy.deadline)
+    return Plan(
+        new_nodes=tuple(made for _, made in kept),
+        placements=dict(sorted(packed.placements.items())),
+        refusals=_by_pod(refusals),
+        lower_bound=bound,
+        relaxations=or_without(
+            lambda: relaxations(kept, packed.placements, classes, existing, usable, meter), (), faults
+        ),
+        unusable_pools=or_without(lambda: _unusable(usable), (), faults),
+        spill=spilled or (),
+        work=dict(sorted(meter.by_namespace.items())),
+        faults=tuple(faults),
+    )
+
+
+def _unusable(tables: Iterable[PoolTable]) -> tuple[PoolRefusal, ...]:
+    return tuple(refusal for refusal in map(refuse_pool, tables) if refusal is not None)
+
+
+def _places(snapshot: Snapshot, policy: Policy, batch: Sequence[Kind], meter: Meter) -> dict[str, str]:
+    """Where pods that wait are expected: as the pass before had it, else as claims and nominations say."""
+    meter.spend(_EXPECTED * (len(snapshot.claims) + sum(len(kind.keys) for kind in batch)))
+    told = expected_places(snapshot, (kind.pods for kind in batch))
+    known = (key for kind in batch for key in kind.keys if key in policy.places) if policy.places else ()
+    return {**told, **{key: place_of(snapshot, policy.places[key]) for key in known}}
+
+
+def _packed(floor: Floor, site: Site) -> Packed:
+    """The floor plan, or a cheaper one where its pools are packed by price."""
+    packed = Packed(floor.nodes, floor.placements)
+    aims = frozenset(table.pool.key for table in site.usable if floor.targets.aims(table))
+    if not aims or not floor.nodes:
+        return packed
+    if floor.aside or site.meter.spent > _LATE * site.policy.deadline:
+        return packed
+    standing = Standing(floor.existing, floor.placements, site.classes, kept=site.places)
+    site.meter.allow(_SHAPES * site.policy.deadline)
+    try:
+        return repack(
+            packed, standing, floor.budgets, floor.supply, site.usable, aims, site.policy.time_box, site.meter
+        )
+    finally:
+        site.meter.allow(float("inf"))
+
+
+def static_nodes(
+    snapshot: Snapshot, catalog: Catalog, policy: Policy, lacking: Mapping[str, int]
+) -> tuple[PlannedNode, ...]:
+    """The nodes that static pools lack, by pool key, each as its pool describes it; none without types."""
+    pools = [
+        pool for pool in _in_order(snapshot) if pool.key in lacking and pool.key not in policy.pool_problems
+    ]
+    axis = Axis(requested_names(daemon.shape for daemon in snapshot.daemon_sets.values()))
+    prices = priced(catalog, pools, policy.price_adjustments, policy.node_fee)
+    nodes: list[PlannedNode] = []
+    for table in _tables(snapshot, prices, pools, axis, strict=policy.min_values == STRICT):
+        types = table.start.types & (table.room >= 0).all(axis=1)
+        bare = [OpenedNode(table, types)] if types.any() else []
+        for made in planned(bare, policy.max_alternatives):
+            nodes += [made] * lacking[table.pool.key] if made is not None else []
+    return tuple(nodes)
+
+
+def _settled(volumes: Volumes, kinds: Sequence[Kind]) -> tuple[list[Kind], list[Refusal]]:
+    """The pods with their volumes looked up, and the refusals where volumes forbid a plan."""
+    batch = [kind for kind in kinds if not mounts(kind.shape)]
+    looked_up: list[tuple[str, Pod]] = []
+    refusals: list[Refusal] = []
+    for kind in kinds:
+        for key, pod in zip(kind.keys, kind.pods, strict=True) if mounts(kind.shape) else ():
+            settled = volumes.settle(pod)
+            if isinstance(settled, Unplannable):
+                refusals.append(Refusal(key, settled.code, (), settled.message))
+            else:
+                looked_up.append((key, settled))
+    settled_kinds = Kinds()
+    settled_kinds.gather(looked_up)
+    return [*batch, *settled_kinds], refusals
+
+
+def _classes(profiles: Profiles, axis: Axis, meter: Meter) -> tuple[list[PodClass], list[Refusal]]:
+    """The classes that can be planned, and the refusals of the others."""
+    refusals: list[Refusal] = []
+    demands: dict[object, Demand] = {}
+    members: dict[tuple[PodShape, Profile], list[tuple[str, ...]]] = {}
+    for (shape, mark), keys in profiles.groups.items():
+        profile = profiles.of(shape, mark)
+        meter.spend(_CLASS + _EXPRESSION * _expressions(shape))
+        try:
+            obstacle = demand_of(shape)
+        except Exception as error:
+            refusals.extend(ClassFailed(keys, error).refusals())
+            continue
+        if isinstance(obstacle, Unplannable):
+            refusals.extend(Refusal(key, obstacle.code, (), obstacle.message) for key in keys)
+        else:
+            demands.setdefault(_asked(shape), obstacle)
+            members.setdefault((shape, profile), []).append(keys)
+    return [
+        PodClass(
+            shape,
+            demands[_asked(shape)],
+            some[0] if len(some) == 1 else tuple(key for keys in some for key in keys),
+            axis.row(requests_of(shape)),
+            profile.rules,
+            profile.rules.hard(),
+            profile.adds,
+            tuple((key, axis.row({name: 1})) for key, name in shape.shared_volumes),
+        )
+        for (shape, profile), some in members.items()
+    ], refusals
+
+
+def _expressions(shape: PodShape) -> int:
+    """How many requirements the shape has in all terms."""
+    terms = (*shape.required_terms, *(term for _, term in shape.preferred_terms))
+    return len(shape.node_selector) * (1 + len(terms)) + sum(len(term.expressions) for term in terms)
+
+
+def _asked(shape: PodShape) -> object:
+    return shape.node_selector, shape.required_terms, shape.preferred_terms, shape.volume_terms
+
+
+def _in_order(snapshot: Snapshot) -> list[Pool]:
+    """Pools that are not being deleted, heaviest first, equal weights by name and kind."""
+    living = (pool for pool in snapshot.pools.values() if pool.deletion_timestamp is None)
+    return sorted(living, key=lambda pool: (-pool.weight, pool.name, pool.reference.kind))
+
+
+def _tables(
+    snapshot: Snapshot,
+    catalog: Catalog,
+    pools: Sequence[Pool],
+    axis: Axis,
+    *,
+    strict: bool,
+    meter: Meter | None = None,
+    pods: int = 0,
+) -> list[PoolTable]:
+    """A table for each pool; pools with the same catalogue share the work on its types.
+
+    Limits that nodes for so many `pods` cannot reach are left out.
+    """
+    shared: dict[int, TypeTable] = {}
+    tables = []
+    for pool in pools:
+        types = catalog.get(pool.key, ())
+        table = shared.get(id(types))
+        if table is None:
+            table = shared[id(types)] = TypeTable(types, axis, meter)
+        tables.append(PoolTable(pool, table, snapshot.daemon_sets.values(), strict=strict))
+    if pods:
+        drop_far_limits(snapshot, {table.pool.key: table for table in tables}, pods)
+    return tables
+
+
+def _too_alike(node: OpenedNode) -> list[Refusal]:
+    """The refusals of pods whose node came to have too few different types."""
+    message = f"{node.table.pool.key}: limits leave fewer different types than its minValues ask for"
+    return [Refusal(key, MIN_VALUES, (), message) for key in node.pods]
+
+
+def _by_pod(refusals: Sequence[Refusal]) -> tuple[Refusal, ...]:
+    return tuple(sorted(refusals, key=lambda refusal: refusal.pod))

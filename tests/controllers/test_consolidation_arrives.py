@@ -1,0 +1,123 @@
+"""On virtual time, every cluster comes to rest, and no move is found and thrown away again and again."""
+
+import os
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from nodeless.disruption import DisruptionPolicy, Memory, disrupt
+from nodeless.disruption.changes import NO_OBJECT
+from nodeless.disruption.command_history import VALIDATION_SECONDS
+from nodeless.model import events
+from nodeless.model.packing import FEWEST_NODES, LOWEST_PRICE
+from nodeless.model.pools import Budget
+from nodeless.state import apply
+from tests.controllers.living import DRAIN_SECONDS, emptiest_first, fullest_first, lived
+from tests.disruption.judge import Judge
+from tests.disruption.measure import NAMED, TYPES
+from tests.disruption.test_validating import NODES, ON_DEMAND_ONLY, POOLS, a_cluster
+from tests.disruption.world import a_node_pool, cluster, node_of, on
+from tests.scheduling.factories import NOW, instance_type
+
+pytestmark = pytest.mark.long
+
+SCORES = st.sampled_from([emptiest_first, fullest_first])
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    POOLS,
+    NODES,
+    st.sampled_from([emptiest_first, fullest_first]),
+    st.sampled_from([LOWEST_PRICE, FEWEST_NODES]),
+)
+def test_every_cluster_comes_to_rest_and_drops_no_move_for_nothing(pools, nodes, score, packing):
+    living, _ = lived(a_cluster(pools, nodes), TYPES, score=score, packing=packing)
+    told = [(text, figures["code"], figures["changed"]) for text, figures in living.dropped]
+    assert [each for each in told if each[2] == NO_OBJECT] == []
+    assert [each for each, count in Counter(told).items() if count > 1] == []
+
+
+#: Families with unlike memory at unlike prices, so that what is cheapest is not what is there.
+SHAPES = {"c": (2, 0.85), "m": (4, 1.0), "r": (8, 1.3), "o": (4, 1.22)}
+SIZES = {"large": 2, "xlarge": 4, "2xlarge": 8, "4xlarge": 16}
+MIXED = tuple(
+    instance_type(f"{family}.{size}", cpu, cpu * gib, price=round(0.05 * cpu * rate, 4))
+    for family, (gib, rate) in SHAPES.items()
+    for size, cpu in SIZES.items()
+)
+MIXED_BY_NAME = {kind.name: kind for kind in MIXED}
+FEW_PODS = st.lists(st.tuples(st.integers(2, 60), st.sampled_from([1, 2, 4, 8])), max_size=2)
+FEW_NODES = st.lists(st.tuples(st.sampled_from(sorted(MIXED_BY_NAME)), FEW_PODS), min_size=1, max_size=5)
+
+
+def a_mixed_cluster(nodes, pools):
+    """Nodes of which each pod asks for a part of the processors, and so many GiB for each."""
+    made = [a_node_pool(f"pool{number}", requirements=ON_DEMAND_ONLY) for number in range(pools)]
+    things = [*made]
+    for number, (kind, asked) in enumerate(nodes):
+        name, whole = f"n{number}", MIXED_BY_NAME[kind].allocatable
+        things.append(node_of(made[number % pools], name, kind, types=MIXED_BY_NAME))
+        cpu, memory = whole["cpu"], whole["memory"] >> 20
+        for place, (part, gib) in enumerate(asked):
+            milli = whole["cpu"] * part // 100
+            mib = min(milli * gib, memory * 3 // 5)
+            if milli <= cpu and mib <= memory:
+                cpu, memory = cpu - milli, memory - mib
+                things.append(on(name, cpu=f"{milli}m", memory=f"{mib}Mi", app=f"app{place}"))
+    return cluster(things)
+
+
+@settings(max_examples=int(os.environ.get("FIXED_POINTS", "12")), deadline=None)
+@given(FEW_NODES, st.integers(1, 2), SCORES)
+@example(  # A move leaves a node that is worth replacing only once it has run for nine minutes.
+    [("c.2xlarge", [(47, 4), (48, 1)]), ("c.2xlarge", [(2, 1), (4, 1)])], 1, fullest_first
+)
+def test_at_rest_no_node_no_pair_and_not_the_whole_could_be_cheaper(nodes, pools, score):
+    """By the plan alone: the judge knows of no scores, by which what it finds may leave pods over."""
+    living, _ = lived(a_mixed_cluster(nodes, pools), MIXED, score=score, plan_as_bound="never")
+    seen = living.snapshot
+    catalog = dict.fromkeys(seen.pools, MIXED)
+    policy = DisruptionPolicy(as_bound=False)
+    verdicts = disrupt(seen, catalog, policy, living.at, living.loop._memory).verdicts
+    resting = {f"node-{name}" for name, verdict in verdicts.items() if verdict.code == "Restless"}
+    sizes = (1, 2, len(seen.nodes))
+    assert Judge(seen, MIXED).worthwhile(sizes, policy.least_saving, resting) == []
+
+
+@pytest.mark.parametrize(("nodes", "budget"), [(2, "10%"), (7, "10%"), (24, "10%"), (10, "3")])
+def test_empty_nodes_go_as_fast_as_their_budget_allows(nodes, budget):
+    pool = a_node_pool(requirements=ON_DEMAND_ONLY, budgets=(Budget(budget),))
+    seen = cluster(pool, [node_of(pool, f"n{i:02}", "a.large", types=NAMED) for i in range(nodes)])
+    living, _ = lived(seen, TYPES)
+    times = sorted({at for at, _ in living.ended})
+    assert len(living.ended) == nodes
+    assert times[0] == VALIDATION_SECONDS
+    # Each wave is seen as gone, and the next one begins, within the loop's second.
+    assert {after - before for before, after in pairwise(times)} <= {DRAIN_SECONDS, DRAIN_SECONDS + 1}
+
+
+def test_the_next_nodes_of_a_budget_wait_while_those_before_them_drain():
+    pool = a_node_pool(requirements=ON_DEMAND_ONLY, budgets=(Budget("2"),))
+    nodes = [
+        [node_of(pool, f"n{i}", "a.large", types=NAMED), on(f"n{i}", cpu="200m", memory="99Mi")]
+        for i in range(8)
+    ]
+    living, _ = lived(cluster(pool, nodes), TYPES, score=fullest_first)
+    times = sorted({at for at, _ in living.ended})
+    assert {after - before for before, after in pairwise(times)} == {VALIDATION_SECONDS}
+    assert len(living.snapshot.nodes) == 1
+
+
+def test_an_empty_node_that_gets_a_pod_while_a_budget_keeps_it_stays():
+    pool = a_node_pool(requirements=ON_DEMAND_ONLY, budgets=(Budget("1"),))
+    seen = cluster(pool, [node_of(pool, name, "a.large", types=NAMED) for name in "ab"])
+    first = disrupt(seen, {pool.key: TYPES}, DisruptionPolicy(), NOW)
+    memory = Memory().holding(first, NOW)
+    assert list(first.held) == ["b"]
+    taken = apply(seen, events.PodSeen(on("b", cpu="1500m")[0]))
+    after = disrupt(taken, {pool.key: TYPES}, DisruptionPolicy(), NOW + 20, memory)
+    assert memory.holding(after, NOW + 20).held == {}

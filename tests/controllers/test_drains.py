@@ -1,0 +1,68 @@
+"""Drains on the real API server: budgets that refuse, and the time after which nothing holds a node."""
+
+import asyncio
+
+import pytest
+
+from tests.controllers.test_claim_life import ended, one_node
+from tests.controllers.world import CLAIMS, NODES, a_budget
+
+pytestmark = pytest.mark.cluster
+
+
+async def until_counted(rig, namespace, name):
+    path = f"/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets/{name}"
+    await rig.until(lambda: rig.api.get(path), lambda seen: seen.get("status", {}).get("currentHealthy") == 1)
+    return path
+
+
+def test_two_budgets_on_one_pod_are_told_and_hold_the_node_until_one_goes(scene):
+    """The API server answers 500 to an eviction that two budgets concern: that is no failure of its own."""
+
+    async def scenario(rig, namespace):
+        claim, node = await one_node(rig, namespace, "web")
+        budgets = []
+        for name in ("first", "second"):
+            await rig.create(a_budget(name, namespace, app="web"))
+            budgets.append(await until_counted(rig, namespace, name))
+        await asyncio.to_thread(rig.api.delete, f"{NODES}/{node}")
+        assert await rig.event("default", node, "FailedDraining", "more than one PodDisruptionBudget")
+        assert rig.api.get(f"/api/v1/namespaces/{namespace}/pods/web")["status"]["phase"] == "Running"
+        for budget in budgets:
+            await asyncio.to_thread(rig.api.delete, budget)
+        await ended(rig, claim)
+
+    scene(scenario)
+
+
+def test_a_drain_that_a_budget_holds_up_fails_a_consistency_check(scene, monkeypatch):
+    monkeypatch.setattr("nodeless.controllers.executor.evictions._LONGEST_WAIT", 0.4)
+
+    async def scenario(rig, namespace):
+        claim, node = await one_node(rig, namespace, "web")
+        await rig.create(a_budget("web", namespace, app="web"))
+        budget = await until_counted(rig, namespace, "web")
+        await asyncio.to_thread(rig.api.delete, f"{NODES}/{node}")
+        assert await rig.event("default", node, "FailedConsistencyCheck", f"cannot evict pod {namespace}/web")
+        errors = rig.metrics.nodes.consistency_errors.labels("Termination")
+        assert next(iter(errors.collect())).samples[0].value == 1
+        await asyncio.to_thread(rig.api.delete, budget)
+        await ended(rig, claim)
+
+    scene(scenario)
+
+
+def test_tm_16_a_pod_behind_a_budget_leaves_when_the_time_for_the_drain_is_over(scene):
+    async def scenario(rig, namespace):
+        claim, node = await one_node(rig, namespace, "web")
+        await rig.create(a_budget("web", namespace, app="web"))
+        await until_counted(rig, namespace, "web")
+        await asyncio.to_thread(rig.api.delete, f"{NODES}/{node}")
+        await rig.event("default", node, "FailedDraining", f"cannot evict pod {namespace}/web")
+        path = f"{CLAIMS}/{claim['metadata']['name']}"
+        stamp = {"karpenter.sh/nodeclaim-termination-timestamp": "2023-01-01T00:00:00Z"}
+        await asyncio.to_thread(rig.api.patch, path, {"metadata": {"annotations": stamp}})
+        assert await rig.event(namespace, "web", "Disrupted")
+        await ended(rig, claim)
+
+    scene(scenario)

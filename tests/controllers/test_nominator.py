@@ -1,0 +1,357 @@
+"""When pods are nominated, and when they are left to kube-scheduler; the API server is a stand-in here."""
+
+import asyncio
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+
+import pytest
+
+from nodeless.controllers.error_boundary import ErrorBoundary
+from nodeless.controllers.provisioning.nominations import PodNominator
+from nodeless.kube import ApiError
+from nodeless.kube.cluster import Cluster
+from nodeless.model import events
+from nodeless.model.labels import PLANNED_PODS, UNREGISTERED_TAINT
+from nodeless.model.pods import DaemonSet, PodShape
+from nodeless.model.taints import Taint, Toleration
+from nodeless.nodeclaim.startup_taints import opened
+from nodeless.operator.metrics import Metrics
+from nodeless.state.expected import uid_digest
+from tests.factories import a_launched_claim, a_node, a_pending_pod
+
+CLOSED = (Taint(UNREGISTERED_TAINT, "NoExecute"),)
+
+
+class ApiServer:
+    """Takes nominations, and shows each to the cluster as the watch would; or refuses."""
+
+    def __init__(self, cluster, version="v1.36.3", refusal=None):
+        self.cluster, self.version, self.refusal = cluster, version, refusal
+        self.asked, self.told = [], False
+        #: Names of pods of which nothing is heard by the watch yet.
+        self.held = set()
+
+    async def get(self, _path):
+        self.told = True
+        return {"gitVersion": self.version}
+
+    async def patch(self, path, body, **query):
+        name = path.split("/")[-2]
+        self.asked.append((name, body["status"]["nominatedNodeName"]))
+        assert query == {"fieldManager": "nodeless"}
+        if self.refusal is not None:
+            raise self.refusal
+        while name in self.held:  # noqa: ASYNC110 - a test says when
+            await asyncio.sleep(0.01)
+        pod = self.cluster.snapshot.pods[f"default/{name}"]
+        assert body["metadata"] == {"uid": pod.uid}
+        seen = replace(pod, expected_node_name=body["status"]["nominatedNodeName"] or "")
+        asyncio.get_running_loop().call_soon(self.cluster.handle, events.PodSeen(seen))
+
+
+async def until(condition):
+    """Wait for what must come true."""
+    async with asyncio.timeout(30):
+        while not condition():  # noqa: ASYNC110 - conditions are plain functions
+            await asyncio.sleep(0.01)
+
+
+async def at_rest(nominator):
+    """Wait until every pod has been looked at and nothing is under way."""
+    queue = nominator._queue
+    await until(lambda: not queue.length and not queue.ages())
+
+
+@asynccontextmanager
+async def nominating(**server):
+    cluster = Cluster()
+    api = ApiServer(cluster, **server)
+    nominator = PodNominator(api, cluster, lambda: None, ErrorBoundary("pod", Metrics()))
+    opened_claims = []
+    nominator.on_complete(opened_claims.append)
+    running = asyncio.create_task(nominator.run())
+    await until(lambda: api.told)
+    try:
+        yield cluster, api, nominator, opened_claims
+    finally:
+        running.cancel()
+        with suppress(asyncio.CancelledError):
+            await running
+
+
+def two_nodes(cluster, *, ready=True, cpus=(100, 100)):
+    """Two claims whose nodes have joined and are closed, and two pods that wait."""
+    for name in ("a", "b"):
+        cluster.handle(events.ClaimSeen(a_launched_claim(name, provider_id=f"aws:///z/i-{name}")))
+        node = a_node(name, name=f"node-{name}", provider_id=f"aws:///z/i-{name}", taints=CLOSED, ready=ready)
+        cluster.handle(events.NodeSeen(node))
+    pods = [
+        a_pending_pod(f"web-{name}", shape=PodShape((("cpu", cpu),)))
+        for name, cpu in zip(("a", "b"), cpus, strict=True)
+    ]
+    for pod in pods:
+        cluster.handle(events.PodSeen(pod))
+    return pods
+
+
+PLACES = {"default/web-a": "a", "default/web-b": "b"}
+NOMINATED = [("web-a", "node-a"), ("web-b", "node-b")]
+
+
+def test_pods_are_nominated_to_the_nodes_of_their_claims_and_then_the_claims_are_told():
+    async def scenario():
+        async with nominating() as (cluster, api, nominator, told):
+            nominator.expect(two_nodes(cluster), PLACES)
+            claim, node = cluster.snapshot.claims["a"], cluster.snapshot.nodes["node-a"]
+            assert nominator.expects(claim)
+            assert nominator.awaits(claim, node)
+            await until(lambda: set(told) == {"a", "b"})
+            assert sorted(api.asked) == NOMINATED
+            assert not nominator.awaits(claim, node)
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("bound", [0, 1])
+def test_the_last_node_that_pods_wait_for_is_opened_when_the_others_pods_are_bound(bound):
+    """Its own pods are not nominated any more: there is nothing to choose."""
+
+    async def scenario():
+        async with nominating() as (cluster, api, nominator, told):
+            pods = two_nodes(cluster, ready=False)
+            nominator.expect(pods, PLACES)
+            await at_rest(nominator)
+            (other,) = (pod for index, pod in enumerate(pods) if index != bound)
+            last = "ab"[1 - bound]
+            told.clear()
+            cluster.handle(events.PodSeen(replace(pods[bound], node_name="elsewhere")))
+            await until(lambda: last in told)
+            assert not nominator.expects(cluster.snapshot.claims[last])
+            told.clear()
+            nominator.expect([other], {other.key: last})
+            await until(lambda: last in told)
+            assert api.asked == []
+
+    asyncio.run(scenario())
+
+
+def test_nodes_that_are_ready_open_together():
+    """The first that opens makes kube-scheduler try all pods, and take back what the others' pods got."""
+
+    async def scenario():
+        async with nominating() as (cluster, api, nominator, told):
+            api.held = {"web-b"}
+            nominator.expect(two_nodes(cluster), PLACES)
+            await until(lambda: len(api.asked) == 2)
+            claim, node = cluster.snapshot.claims["a"], cluster.snapshot.nodes["node-a"]
+            assert nominator._settled("default/web-a", "node-a")
+            assert nominator.awaits(claim, node)
+            assert told == []
+            api.held.clear()
+            await until(lambda: set(told) == {"a", "b"})
+            assert not nominator.awaits(claim, node)
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("cpus", [(4000, 50), (50, 4000)])
+def test_of_nodes_that_open_together_those_of_small_pods_are_told_first(cpus):
+    """What they leave is too little for a large pod whose own node is not open yet; the reverse is not so."""
+
+    async def scenario():
+        async with nominating() as (cluster, _api, nominator, told):
+            nominator.expect(two_nodes(cluster, cpus=cpus), PLACES)
+            await until(lambda: set(told) == {"a", "b"})
+            assert told[:2] == (["b", "a"] if cpus[0] > cpus[1] else ["a", "b"])
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("what", ["gone", "lost", "bound"])
+def test_a_ready_node_waits_for_no_node_that_is_gone_or_needed_no_more(what):
+    async def scenario():
+        async with nominating() as (cluster, api, nominator, told):
+            api.held = {"web-b"}
+            nominator.expect(two_nodes(cluster), PLACES)
+            await until(
+                lambda: len(api.asked) == 2 and cluster.snapshot.pods["default/web-a"].expected_node_name
+            )
+            assert told == []
+            if what == "gone":
+                cluster.handle(events.NodeGone("node-b"))
+            elif what == "lost":
+                cluster.handle(events.NodeSeen(replace(cluster.snapshot.nodes["node-b"], ready=False)))
+            else:
+                pod = cluster.snapshot.pods["default/web-b"]
+                cluster.handle(events.PodSeen(replace(pod, node_name="elsewhere")))
+            await until(lambda: "a" in told)
+
+    asyncio.run(scenario())
+
+
+def test_a_ready_node_waits_for_another_one_a_moment_only():
+    async def scenario():
+        async with nominating() as (cluster, api, nominator, told):
+            api.held = {"web-b"}
+            nominator.expect(two_nodes(cluster), PLACES)
+            await until(lambda: told == ["a"])
+            assert nominator._incomplete == {"node-b"}
+
+    asyncio.run(scenario())
+
+
+def test_a_node_that_is_not_ready_gets_no_nomination_yet():
+    async def scenario():
+        async with nominating() as (cluster, api, nominator, _):
+            nominator.expect(two_nodes(cluster, ready=False), PLACES)
+            await at_rest(nominator)
+            assert api.asked == []
+            node = cluster.snapshot.nodes["node-a"]
+            cluster.handle(events.NodeSeen(replace(node, ready=True, resource_version="9")))
+            await until(lambda: api.asked == NOMINATED[:1])
+
+    asyncio.run(scenario())
+
+
+async def all_nominated(cluster):
+    """Wait until the pods are seen to be nominated as in `NOMINATED`."""
+    await until(
+        lambda: (
+            [(pod.name, pod.expected_node_name) for _, pod in sorted(cluster.snapshot.pods.items())]
+            == NOMINATED
+        )
+    )
+
+
+def test_a_nomination_that_the_scheduler_takes_back_is_written_again():
+    async def scenario():
+        async with nominating() as (cluster, api, nominator, _):
+            nominator.expect(two_nodes(cluster), PLACES)
+            await all_nominated(cluster)
+            back = replace(cluster.snapshot.pods["default/web-a"], expected_node_name="")
+            cluster.handle(events.PodSeen(back))
+            await until(lambda: sorted(api.asked) == [NOMINATED[0], *NOMINATED])
+
+    asyncio.run(scenario())
+
+
+def test_what_the_next_plan_wants_elsewhere_or_nowhere_is_changed():
+    async def scenario():
+        async with nominating() as (cluster, api, nominator, _):
+            pods = two_nodes(cluster)
+            nominator.expect(pods, PLACES)
+            await all_nominated(cluster)
+            nominator.expect(pods, {"default/web-a": "b"})
+            await until(lambda: sorted(api.asked[2:], key=str) == [("web-a", "node-b"), ("web-b", None)])
+
+    asyncio.run(scenario())
+
+
+def test_a_pod_that_its_open_node_did_not_get_in_a_minute_is_given_back_to_the_scheduler():
+    async def scenario():
+        async with nominating() as (cluster, api, nominator, _):
+            nominator.expect(two_nodes(cluster), PLACES)
+            await all_nominated(cluster)
+            for node in list(cluster.snapshot.nodes.values()):
+                taints = opened(node.taints)
+                cluster.handle(events.NodeSeen(replace(node, taints=taints, resource_version="9")))
+            await until(lambda: all(since for _, _, since in nominator._tries.values()))
+            long_ago = {key: (node, tries, 0.001) for key, (node, tries, _) in nominator._tries.items()}
+            nominator._tries.update(long_ago)
+            for pod in list(cluster.snapshot.pods.values()):
+                cluster.handle(events.PodSeen(pod))
+            await until(lambda: sorted(api.asked[2:]) == [("web-a", None), ("web-b", None)])
+
+    asyncio.run(scenario())
+
+
+def test_pods_of_preemption_are_left_alone():
+    async def scenario():
+        async with nominating() as (cluster, api, nominator, _):
+            pods = [replace(pod, nominated_node_name="node-b") for pod in two_nodes(cluster)]
+            for pod in pods:
+                cluster.handle(events.PodSeen(pod))
+            nominator.expect(pods, PLACES)
+            claim, node = cluster.snapshot.claims["a"], cluster.snapshot.nodes["node-a"]
+            await until(lambda: not nominator.awaits(claim, node))
+            assert api.asked == []
+
+    asyncio.run(scenario())
+
+
+def test_where_there_is_one_place_alone_nothing_is_written():
+    async def scenario():
+        async with nominating() as (cluster, api, nominator, _):
+            nominator.expect(two_nodes(cluster), dict.fromkeys(PLACES, "a"))
+            await at_rest(nominator)
+            assert api.asked == []
+            assert not nominator.expects(cluster.snapshot.claims["a"])
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    "server",
+    [{"version": "v1.34.9"}, {"refusal": ApiError(403, "Forbidden", "pods/status is forbidden")}],
+    ids=["old", "forbidden"],
+)
+def test_a_cluster_without_the_feature_or_the_right_is_noticed_and_its_nodes_are_opened(server):
+    async def scenario():
+        async with nominating(**server) as (cluster, api, nominator, _):
+            nominator.expect(two_nodes(cluster), PLACES)
+            await until(lambda: nominator.refused)
+            await at_rest(nominator)
+            before = list(api.asked)
+            assert len(before) <= 2
+            assert not nominator.expects(cluster.snapshot.claims["a"])
+            nominator.expect(two_nodes(cluster), PLACES)
+            await at_rest(nominator)
+            assert api.asked == before
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("tolerations", "expected"),
+    [
+        ((Toleration(operator="Exists"),), True),
+        ((Toleration(key="node.kubernetes.io/not-ready", operator="Exists"),), False),
+        ((), True),
+    ],
+)
+def test_a_node_is_not_kept_closed_from_a_daemon_that_may_make_it_ready(tolerations, expected):
+    async def scenario():
+        async with nominating() as (cluster, _, nominator, _):
+            nominator.expect(two_nodes(cluster), PLACES)
+            shape = PodShape(requests=(), tolerations=tolerations)
+            cluster.handle(events.DaemonSetSeen(DaemonSet("u", "kube-system", "network", shape)))
+            return nominator.expects(cluster.snapshot.claims["a"])
+
+    assert asyncio.run(scenario()) == expected
+
+
+def test_a_new_leader_goes_on_from_what_stands_on_the_claims():
+    async def scenario():
+        async with nominating() as (cluster, api, nominator, _):
+            for pod in two_nodes(cluster):
+                claim = cluster.snapshot.claims[pod.name[-1]]
+                note = {**claim.annotations, PLANNED_PODS: uid_digest(pod.uid)}
+                cluster.handle(events.ClaimSeen(replace(claim, annotations=note, resource_version="9")))
+            nominator.recover()
+            await until(lambda: sorted(api.asked) == NOMINATED)
+
+    asyncio.run(scenario())
+
+
+def test_a_pod_that_was_bound_while_its_pass_went_on_holds_no_node_closed():
+    async def scenario():
+        async with nominating() as (cluster, api, nominator, _):
+            pods = two_nodes(cluster)
+            cluster.handle(events.PodSeen(replace(pods[0], node_name="elsewhere")))
+            cluster.handle(events.PodGone(pods[1].key))
+            nominator.expect(pods, PLACES)
+            await at_rest(nominator)
+            assert api.asked == []
+            assert not nominator.expects(cluster.snapshot.claims["a"])
+
+    asyncio.run(scenario())

@@ -1,0 +1,331 @@
+"""The commands `nodeless validate` and `nodeless convert`, run as a user runs them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner, Result
+
+from nodeless.cli.main import app
+from nodeless.cli.manifests.yaml_files import read_documents
+from tests.api.manifests import article, ec2_node_class, node_pool, node_template, provisioner
+
+CONFIG_MAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}
+
+
+def nodeless(*arguments: str, stdin: str = "") -> Result:
+    return CliRunner().invoke(app, [*arguments], input=stdin)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Any:
+    def write(*manifests: Any) -> str:
+        path = tmp_path / "given.yaml"
+        path.write_text(yaml.safe_dump_all(manifests))
+        return str(path)
+
+    return write
+
+
+def test_valid_files_of_both_generations_exit_with_0(file: Any) -> None:
+    result = nodeless("validate", file(provisioner(), node_template(), node_pool(), ec2_node_class()))
+
+    assert result.exit_code == 0, result.output
+    assert result.stdout.count(": valid\n") == 4
+
+
+def test_every_fault_of_an_invalid_file_is_told_and_it_exits_with_1(file: Any) -> None:
+    result = nodeless("validate", file(article()))
+
+    assert result.exit_code == 1
+    assert "Provisioner/default: invalid" in result.stdout
+    assert "spec.requirements[2].operator: is required" in result.stdout
+    assert "spec.provider.subnetSelector: is required" in result.stdout
+
+
+def test_json_has_the_paths(file: Any) -> None:
+    result = nodeless("validate", "-o", "json", file(node_pool(weight=101)))
+
+    (entry,) = json.loads(result.stdout)
+    assert (result.exit_code, entry["result"]) == (1, "invalid")
+    assert [(fault["path"], fault["severity"]) for fault in entry["faults"]] == [("spec.weight", "error")]
+
+
+def test_other_kinds_are_passed_over_and_misspelt_ones_are_not(file: Any) -> None:
+    passed = nodeless("validate", file(CONFIG_MAP))
+    misspelt = nodeless("validate", file(node_pool() | {"kind": "Nodepool"}))
+
+    assert (passed.exit_code, passed.stdout.strip().endswith("skipped")) == (0, True)
+    assert misspelt.exit_code == 1
+    assert "did you mean karpenter.sh/v1 NodePool?" in misspelt.stdout
+
+
+def test_stdin_and_lists_are_read() -> None:
+    listed = {"apiVersion": "v1", "kind": "List", "items": [node_pool(), ec2_node_class()]}
+
+    result = nodeless("validate", "-", stdin=json.dumps(listed))
+
+    assert (result.exit_code, result.stdout.count(": valid\n")) == (0, 2)
+
+
+@pytest.mark.parametrize("content", ["a: [", "\t- x"])
+def test_what_is_no_yaml_exits_with_2(content: str) -> None:
+    assert nodeless("validate", "-", stdin=content).exit_code == 2
+    assert nodeless("validate", "/nowhere/at/all.yaml").exit_code == 2
+
+
+def test_a_converted_file_is_valid(file: Any) -> None:
+    profile = ("--default-instance-profile", "nodes")
+    result = nodeless("convert", *profile, file(provisioner(), node_template(), CONFIG_MAP))
+
+    assert result.exit_code == 0, result.output
+    assert [each["kind"] for each in yaml.safe_load_all(result.stdout)] == ["EC2NodeClass", "NodePool"]
+    assert "ConfigMap/x skipped" in result.stderr
+    assert nodeless("validate", "-", stdin=result.stdout).exit_code == 0
+    back = nodeless("convert", "--to", "v1alpha5", "-", stdin=result.stdout)
+    assert back.exit_code == 0, back.output
+    assert nodeless("validate", "-", stdin=back.stdout).exit_code == 0
+
+
+def test_a_loss_is_listed_and_exits_with_1(file: Any) -> None:
+    result = nodeless("convert", file(node_template()))
+
+    assert result.exit_code == 1
+    assert "AWSNodeTemplate/default: not converted: spec.instanceProfile" in result.stderr
+
+
+def test_an_invalid_object_is_not_converted(file: Any) -> None:
+    result = nodeless("convert", file(provisioner(weight=101)))
+
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "spec.weight: 101 must be from 1 to 100" in result.stderr
+
+
+def test_8_2_a_key_that_is_given_twice_is_a_fault_as_kubectl_has_it(tmp_path: Path) -> None:
+    path = tmp_path / "cluster.yaml"
+    path.write_text("apiVersion: karpenter.sh/v1\nkind: NodePool\nmetadata:\nname: one\nname: two\n")
+
+    result = nodeless("validate", str(path))
+
+    assert result.exit_code == 2
+    assert "name is given twice" in result.stderr
+    assert "line 5" in result.stderr
+
+
+def test_8_1_text_that_lost_its_indentation_is_no_yaml(tmp_path: Path) -> None:
+    path = tmp_path / "provisioner.yaml"
+    path.write_text("spec:\nrequirements:\n- key: a\noperator: In\n- key: b\noperator: In\n")
+
+    result = nodeless("validate", str(path))
+
+    assert result.exit_code == 2
+    assert "is not YAML" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [("2026-01-01", "2026-01-01"), ("12:30", "12:30"), ("0x10", 16), ("1e3", 1000.0), ("yes", True)],
+)
+def test_scalars_are_what_kubectl_makes_of_them(text: str, read: Any) -> None:
+    assert list(read_documents(f"a: {text}\n---\n")) == [{"a": read}]
+
+
+def test_c_20_a_version_that_is_not_served_is_not_passed_over_in_silence(file: Any) -> None:
+    result = nodeless("convert", file(node_pool() | {"apiVersion": "karpenter.sh/v1beta1"}))
+
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "NodePool/default: not converted: kind" in result.stderr
+    assert "did you mean karpenter.sh/v1 NodePool?" in result.stderr
+
+
+def test_pools_of_the_files_are_each_others_neighbours(file: Any) -> None:
+    other = provisioner()
+    other["metadata"] = {"name": "other"}
+
+    result = nodeless("validate", file(provisioner(), other))
+
+    assert result.exit_code == 0
+    assert "overlaps with Provisioner/other, of the same weight" in result.stdout
+    assert "overlaps with Provisioner/default, of the same weight" in result.stdout
+
+
+def written(folder: Path, name: str, content: bytes) -> str:
+    (folder / name).write_bytes(content)
+    return str(folder / name)
+
+
+ONE = yaml.safe_dump(provisioner(weight=101)).encode()
+
+
+def test_every_fault_stands_at_its_line(tmp_path: Path) -> None:
+    text = """# a comment
+---
+apiVersion: karpenter.sh/v1alpha5
+kind: Provisioner
+metadata:
+  name: default
+spec:
+  providerRef:
+    name: default
+  weight: 101
+  requirements:
+  - key: kubernetes.io/arch
+    operator: Is
+"""
+    file = written(tmp_path, "given.yaml", text.encode())
+
+    told = nodeless("validate", file).stdout
+    (entry,) = json.loads(nodeless("validate", "-o", "json", file).stdout)
+
+    assert '  line 13: spec.requirements[0].operator: "Is"' in told
+    assert "  line 10: spec.weight: 101 must be" in told
+    assert entry["line"] == 3
+    assert {fault["path"]: fault["line"] for fault in entry["faults"] if fault["severity"] == "error"} == {
+        "spec.requirements[0].operator": 13,
+        "spec.weight": 10,
+    }
+
+
+@pytest.mark.parametrize("content", [b"", b"---\n---\n# nothing\n", b" \n"])
+@pytest.mark.parametrize("command", ["validate", "convert"])
+def test_a_file_without_an_object_is_not_taken_for_a_good_one(
+    tmp_path: Path, command: str, content: bytes
+) -> None:
+    result = nodeless(command, written(tmp_path, "empty.yaml", content))
+
+    assert result.exit_code == 2
+    assert "empty.yaml holds no object" in result.stderr
+    assert "there is no object to look at" in result.stderr
+
+
+def test_a_folder_is_read_with_all_that_is_below_it(tmp_path: Path) -> None:
+    (tmp_path / "pools").mkdir()
+    written(tmp_path, "a.yaml", yaml.safe_dump(node_template()).encode())
+    written(tmp_path / "pools", "b.yml", ONE)
+    written(tmp_path, "c.json", json.dumps(node_pool()).encode())
+    written(tmp_path, "README.md", b"| no | yaml |")
+
+    result = nodeless("validate", str(tmp_path))
+
+    assert result.exit_code == 1
+    assert result.stdout.count(": valid\n") == 2
+    assert f"{tmp_path / 'pools' / 'b.yml'}: Provisioner/default: invalid" in result.stdout
+    (tmp_path / "none").mkdir()
+    assert "holds no file that ends in .yaml" in nodeless("validate", str(tmp_path / "none")).stderr
+
+
+@pytest.mark.parametrize(
+    "content",
+    [ONE.replace(b"\n", b"\r\n"), b"\xef\xbb\xbf" + ONE, ONE.decode().encode("utf-16")],
+    ids=["line ends of Windows", "byte order mark", "UTF-16"],
+)
+def test_what_editors_and_shells_of_windows_write_is_read(tmp_path: Path, content: bytes) -> None:
+    result = nodeless("validate", written(tmp_path, "given.yaml", content))
+
+    assert result.exit_code == 1
+    assert "spec.weight: 101 must be from 1 to 100" in result.stdout
+
+
+def test_one_file_that_cannot_be_read_keeps_no_other_from_being_looked_at(tmp_path: Path) -> None:
+    good, bad = written(tmp_path, "good.yaml", ONE), written(tmp_path, "bad.yaml", b"a: [")
+
+    result = nodeless("validate", bad, str(tmp_path / "nowhere.yaml"), good)
+
+    assert result.exit_code == 2
+    assert "bad.yaml is not YAML: line 1, column 5: " in result.stderr
+    assert "nowhere.yaml cannot be read: No such file or directory" in result.stderr
+    assert "spec.weight: 101 must be from 1 to 100" in result.stdout
+
+
+def test_lists_of_the_api_server_and_json_objects_in_a_row_are_read(tmp_path: Path) -> None:
+    listed = {"apiVersion": "karpenter.sh/v1alpha5", "kind": "ProvisionerList", "items": [provisioner()]}
+    row = f"{json.dumps(node_pool())}\n{json.dumps(ec2_node_class(), indent=2)}\n{json.dumps(listed)}"
+
+    result = nodeless("validate", "-", stdin=row)
+
+    assert (result.exit_code, result.stdout.count(": valid\n")) == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"\x89PNG\r\n\x00", "is no UTF-8; hint: is it a text?"),
+        (b"kind: List\napiVersion: v1\nitems: 3\n", "the items of a List are no list"),
+        (b"a: " + b"[" * 20_000, "more than 200 levels deep"),
+        (b"&a [*a]", "an alias refers to what contains it"),
+        (
+            b"a: &a [x]\n"
+            + b"".join(
+                b"%c: &%c [%s]\n" % (98 + n, 98 + n, b",".join([b"*%c" % (97 + n)] * 9)) for n in range(8)
+            ),
+            "aliases make more than 1000000 values",
+        ),
+        (b"name: {{ .Values.name }}\n{{- if .x }}\n", "check what `helm template` prints"),
+    ],
+    ids=["no text", "no list", "deep", "endless", "huge", "helm"],
+)
+def test_what_no_one_can_read_is_one_clear_line(tmp_path: Path, content: bytes, said: str) -> None:
+    for command in ("validate", "convert"):
+        result = nodeless(command, written(tmp_path, "given.yaml", content))
+
+        assert result.exit_code == 2
+        (line,) = [each for each in result.stderr.splitlines() if "given.yaml" in each]
+        assert said in line
+
+
+def test_expressions_of_a_template_in_good_yaml_are_noted(tmp_path: Path) -> None:
+    manifest = provisioner() | {"metadata": {"name": "{{ .Values.name }}"}}
+
+    result = nodeless("validate", written(tmp_path, "given.yaml", yaml.safe_dump(manifest).encode()))
+
+    assert result.exit_code == 1
+    assert "check what `helm template` prints" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("manifest", "missing"),
+    [
+        ({"a": 1}, "apiVersion"),
+        ({"apiVersion": "karpenter.sh/v1"}, "kind"),
+        ({"apiVersion": [1], "kind": {}}, "kind"),
+    ],
+)
+def test_an_object_that_does_not_say_what_it_is_is_not_passed_over(
+    tmp_path: Path, manifest: Any, missing: str
+) -> None:
+    result = nodeless("validate", written(tmp_path, "given.yaml", yaml.safe_dump(manifest).encode()))
+
+    assert result.exit_code == 1
+    assert f"{missing}: is required; hint: known: karpenter.sh/v1alpha5 Provisioner" in result.stdout
+
+
+def test_two_objects_of_one_name_are_told_where_they_stand(file: Any) -> None:
+    path = file(provisioner(), node_template(), provisioner(weight=7))
+
+    result = nodeless("validate", path)
+
+    assert result.exit_code == 0
+    (line,) = [each for each in result.stdout.splitlines() if "metadata.name" in each]
+    assert f'warning: metadata.name: "default" is the name of the Provisioner at {path}:1, too' in line
+
+
+def test_items_that_are_no_objects_are_faults_each() -> None:
+    listed = {"apiVersion": "v1", "kind": "List", "items": [3, None, "x", [], {"kind": "NodePool"}] * 2}
+
+    result = nodeless("validate", "-", stdin=json.dumps(listed))
+
+    assert result.exit_code == 1
+    assert result.stdout.count(": invalid\n") == 10
+
+
+def test_objects_that_would_get_one_name_are_a_loss(file: Any) -> None:
+    others = node_template(instanceProfile="others")
+
+    result = nodeless("convert", file(node_template(instanceProfile="nodes"), others))
+
+    assert result.exit_code == 1
+    assert "would name a second EC2NodeClass that differs from the first" in result.stderr

@@ -1,0 +1,230 @@
+"""`nodeless plan`: manifests in, a plan, its cost and reasons out."""
+
+import json
+import re
+
+import pytest
+import yaml
+
+from tests.api.manifests import ec2_node_class, node_pool, node_template, provisioner
+from tests.controllers.planning import EXAMPLES, SETTINGS, a_workload, nodeless, nodes_of, report
+
+
+def test_the_examples_are_planned_with_exit_code_1_for_the_server_that_has_no_place():
+    result = nodeless(EXAMPLES)
+
+    assert result.exit_code == 1, result.output
+    assert "prices of us-east-1, " in result.stdout
+    assert re.search(r"shop/web \(Deployment\) +12 +new-", result.stdout)
+    assert "Not placed: 2 pods of shop/model-server (Deployment)" in result.stdout
+    assert "NodePool/general: kubernetes.io/arch In [arm64] does not overlap" in result.stdout
+    assert "would fit: let NodePool/general allow kubernetes.io/arch arm64" in result.stdout
+    assert "Placed 24 of 26 pods." in result.stdout
+    assert not [line for line in result.stdout.splitlines() if line != line.rstrip()]
+
+
+def test_what_all_have_a_place_exits_with_0():
+    result = nodeless(EXAMPLES / "pools.yaml", EXAMPLES / "workloads.yaml")
+
+    assert result.exit_code == 0, result.output
+    assert "Not placed" not in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "number"),
+    [
+        ("Deployment", {"replicas": 3}, 3),
+        ("Deployment", {}, 1),
+        ("ReplicaSet", {"replicas": 2}, 2),
+        ("StatefulSet", {"replicas": 2}, 2),
+        ("Job", {"parallelism": 4, "completions": 2}, 2),
+        ("Job", {"suspend": True}, 0),
+        ("CronJob", {"parallelism": 5}, 5),
+    ],
+)
+def test_every_workload_becomes_its_pods(file, kind, spec, number):
+    made = report(file(provisioner(), node_template(), a_workload(kind, **spec)))
+
+    assert sum(landing["pods"] for landing in made["landings"]) == number
+    assert all(landing["workload"]["kind"] == kind for landing in made["landings"])
+
+
+def test_daemon_sets_take_their_part_of_every_new_node(file):
+    agent = a_workload("DaemonSet", "agent", cpu="700m")
+    made = report(file(provisioner(), node_template(), a_workload(), agent))
+
+    (new,) = made["nodes"]
+    assert new["daemons"]["cpu"] == 700
+
+
+def a_buffer(name, namespace="shop", **spec):
+    return {
+        "apiVersion": "autoscaling.x-k8s.io/v1beta1",
+        "kind": "CapacityBuffer",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": spec,
+    }
+
+
+def test_room_is_planned_for_capacity_buffers_too(file):
+    web = {"apiGroup": "apps", "kind": "Deployment", "name": "web"}
+    path = file(
+        provisioner(),
+        node_template(),
+        a_workload(replicas=4),
+        a_buffer("headroom", scalableRef=web, percentage=50),
+        a_buffer("lost", podTemplateRef={"name": "nowhere"}, replicas=1),
+        a_buffer("empty", scalableRef=web),
+    )
+
+    assert [
+        (landing["workload"]["kind"], landing["workload"]["name"], landing["pods"])
+        for landing in report(path)["landings"]
+    ] == [("CapacityBuffer", "headroom", 2), ("Deployment", "web", 4)]
+    told = nodeless(path).stdout
+    assert "capacity buffer shop/lost reserves no capacity: PodTemplate/shop/nowhere does not exist" in told
+    assert (
+        "capacity buffer shop/empty reserves no capacity: replicas, percentage and limits make no pod" in told
+    )
+
+
+@pytest.mark.parametrize("pools", [(provisioner(), node_template()), (node_pool(), ec2_node_class())])
+def test_pools_of_both_generations_make_nodes(file, pools):
+    made = report(file(*pools, a_workload(replicas=2)))
+
+    assert made["complete"]
+    assert made["launches"][0]["pool"] == f"{pools[0]['kind']}/default"
+
+
+def test_a_list_on_stdin_with_nodes_and_running_pods_is_a_cluster(file):
+    machine = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {
+            "name": "n1",
+            "labels": {
+                "node.kubernetes.io/instance-type": "m5.xlarge",
+                "topology.kubernetes.io/zone": "us-east-1a",
+                "karpenter.sh/capacity-type": "on-demand",
+                "karpenter.sh/provisioner-name": "default",
+                "karpenter.sh/initialized": "true",
+                "karpenter.sh/registered": "true",
+            },
+        },
+        "spec": {"providerID": "aws:///us-east-1a/i-1"},
+        "status": {"allocatable": {"cpu": "4", "memory": "14Gi", "pods": "58"}, "capacity": {"cpu": "4"}},
+    }
+    container = {"name": "c", "resources": {"requests": {"cpu": "1"}}}
+    run = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "old", "namespace": "shop"},
+        "spec": {"nodeName": "n1", "containers": [container]},
+        "status": {"phase": "Running"},
+    }
+    wanting = {**run, "metadata": {"name": "young"}, "spec": {"containers": [container]}, "status": {}}
+    listed = {"apiVersion": "v1", "kind": "List", "items": [machine, run, wanting]}
+
+    made = report("-", file(provisioner(), node_template()), stdin=yaml.safe_dump(listed))
+
+    assert made["launches"] == []
+    assert made["landings"][0]["on_standing"] == [["n1", 1]]
+    assert made["cost"]["perHour"] == {"before": 0.192, "added": 0, "after": 0.192}
+
+
+def test_pods_of_a_workload_that_are_there_are_not_made_again(file):
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web-5f", "controller": True, "uid": "u"}
+    there = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": "web-5f-x",
+            "namespace": "shop",
+            "labels": {"pod-template-hash": "5f"},
+            "ownerReferences": [owner],
+        },
+        "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]},
+    }
+    made = report(file(provisioner(), node_template(), a_workload(replicas=3), there))
+
+    assert sum(landing["pods"] for landing in made["landings"]) == 3
+
+
+def test_what_is_not_in_the_files_is_assumed_and_said(file):
+    claim = {"metadata": {"name": "data"}, "spec": {"storageClassName": "gp3"}}
+    stateful = a_workload("StatefulSet", "db", replicas=2, volumeClaimTemplates=[claim])
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "db"}}
+    result = nodeless(file(node_pool(), stateful, service))
+
+    assert result.exit_code == 0, result.output
+    assert "EC2NodeClass/default of NodePool/default is not in the files" in result.stdout
+    assert "storage class gp3 is not in the files" in result.stdout
+    assert "ignored: Service (1)" in result.stdout
+
+
+def test_pods_on_the_hosts_network_share_no_node_for_one_port(file):
+    """The API server would fill the host port in; a manifest does not show it."""
+    port = {"name": "c", "image": "i", "ports": [{"containerPort": 8080}]}
+    ingress = a_workload(replicas=2, pod={"hostNetwork": True, "containers": [port]})
+    assert nodes_of(report(file(provisioner(), node_template(), ingress))) == 2
+
+
+@pytest.mark.parametrize(("keys", "nodes"), [(("tenant",), 2), ((), 1)])
+def test_tenants_keep_off_each_others_nodes(file, keys, nodes):
+    """Each tenant's pods may share a node: `mismatchLabelKeys` means pods of other tenants."""
+    term = {
+        "topologyKey": "kubernetes.io/hostname",
+        "labelSelector": {"matchExpressions": [{"key": "tenant", "operator": "Exists"}]},
+        "mismatchLabelKeys": list(keys),
+    }
+    anti = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term] if keys else []}}
+    tenants = []
+    for name in ("red", "blue"):
+        workload = a_workload(name=name, cpu="100m", replicas=2, pod={"affinity": anti})
+        workload["spec"]["template"]["metadata"]["labels"]["tenant"] = name
+        tenants.append(workload)
+    made = report(file(provisioner(), node_template(), *tenants))
+    assert nodes_of(made) == nodes
+    assert sum(landing["pods"] for landing in made["landings"]) == 4
+
+
+@pytest.mark.parametrize(("labels", "placed"), [({"team": "a"}, True), ({"team": "b"}, False), (None, False)])
+def test_namespaces_among_the_manifests_tell_their_labels(file, labels, placed):
+    term = {
+        "topologyKey": "kubernetes.io/hostname",
+        "labelSelector": {"matchLabels": {"app": "db"}},
+        "namespaceSelector": {"matchLabels": {"team": "a"}},
+    }
+    near = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    data = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "data", "labels": labels}}
+    workloads = (a_workload(name="db", namespace="data"), a_workload(pod={"affinity": near}))
+    given = file(provisioner(), node_template(), *workloads, *([data] if labels else []))
+    assert (nodeless(given).exit_code == 0) is placed
+    said = "namespace data is not in the files: taken as one without labels"
+    assert (said in nodeless(given).output) is (labels is None)
+
+
+def test_a_pod_that_claims_devices_is_refused_with_the_claim(file):
+    claim = {"name": "gpu", "resourceClaimTemplateName": "large"}
+    made = report(file(provisioner(), node_template(), a_workload(pod={"resourceClaims": [claim]})))
+    assert nodes_of(made) == 0
+    assert "gpu (ResourceClaimTemplate large)" in json.dumps(made)
+
+
+def test_settings_among_the_manifests_count(file):
+    web = [provisioner(), node_template(), a_workload(replicas=40)]
+    fewest = {**SETTINGS, "data": {"nodeless.packing": "fewest-nodes", "nodeless.nodeFee": "1"}}
+    given = file(*web)
+    plain, settled = report(given), report(file(*web, fewest, name="settled.yaml"))
+
+    assert nodes_of(settled) < nodes_of(plain)
+    assert settled["cost"]["perHour"]["added"] > nodes_of(settled)
+    assert not [note for note in settled["notes"] if "ConfigMap" in note]
+    assert nodes_of(report(given, "--what-if", "packing=fewest-nodes")) < nodes_of(plain)
+
+
+def test_nothing_pending_is_no_failure(file):
+    result = nodeless(file(provisioner(), node_template()))
+
+    assert result.exit_code == 0
+    assert "Nothing to plan" in result.stdout

@@ -1,0 +1,91 @@
+"""Given input that `nodeless plan` cannot use, what is told?"""
+
+import os
+import re
+
+import pytest
+
+from tests.api.manifests import node_pool
+from tests.controllers.planning import EXAMPLES, SETTINGS, a_workload, nodeless
+
+
+@pytest.mark.parametrize(
+    ("manifest", "line", "told"),
+    [
+        (a_workload(replicas=-1), 9, "spec.replicas: -1 is no number of pods; hint: 0 to 1000000"),
+        (a_workload(replicas=10**9), 9, "is no number of pods"),
+        (a_workload(cpu="much"), 17, "containers[0].resources.requests.cpu: 'much'"),
+        (a_workload(pod={"nodeSelector": {"a": 1}}), 19, "spec.template.spec.nodeSelector"),
+        ({**a_workload(), "spec": {}}, 6, "spec.template: is required"),
+        (node_pool(weight=101), 14, "NodePool/default: spec.weight: 101"),
+        ({"kind": "Nodepool", "apiVersion": "karpenter.sh/v1"}, 1, "NodePool"),
+        ({"metadata": {}}, 1, "no Kubernetes object"),
+    ],
+)
+def test_a_fault_is_told_with_file_and_line_and_exit_code_2(file, manifest, line, told):
+    path = file(manifest)
+    result = nodeless(path)
+
+    assert result.exit_code == 2
+    found = [each for each in result.stderr.splitlines() if each.startswith(f"{path}:") and told in each]
+    assert found, result.stderr
+    assert abs(int(found[0].removeprefix(f"{path}:").split(":")[0]) - line) <= 3
+
+
+def test_every_fault_of_every_file_is_told_at_once(file):
+    first, second = file(a_workload(replicas="x")), file(a_workload(name="api", cpu="1x"), name="other.yaml")
+    broken = file(name="broken.yaml")
+    broken.write_text("a: [1,\nb: }")
+    result = nodeless(first, second, broken)
+
+    assert result.exit_code == 2
+    assert all(f"{path}:" in result.stderr for path in (first, second, broken))
+    assert "3 faults in the manifests" in result.stderr
+
+
+def test_an_object_given_twice_is_told(file):
+    result = nodeless(file(a_workload(), a_workload()))
+
+    assert (result.exit_code, "it is at" in result.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["nowhere.yaml"], "nowhere.yaml cannot be read: No such file or directory; hint: give a file or"),
+        (["-"], "-: no object in it; hint: what made the input may have failed"),
+        (["--kubeconfig", "nowhere"], "or give manifests or --snapshot, which need no cluster"),
+        ([EXAMPLES, "--html", "nowhere/report.html"], "nowhere/report.html cannot be written: No such file"),
+        (["--snapshot", "nowhere.json"], "nowhere.json cannot be read"),
+        ([EXAMPLES, "--snapshot", "x"], "exclude each other"),
+        ([EXAMPLES, "--zones", "eu-west-1a"], "'eu-west-1a' is no zone of the catalogue"),
+        ([EXAMPLES, "--catalogue", EXAMPLES / "pools.yaml"], "not JSON"),
+        ([EXAMPLES, "--what-if", "scael=deploy/web:3"], "did you mean scale?"),
+        ([EXAMPLES, "--what-if", "scale=deploy/wob:3"], "no such workload; hint: there is shop/nightly"),
+        ([EXAMPLES, "--what-if", "scale=deploy/web:many"], "no number of pods"),
+        ([EXAMPLES, "--what-if", "without-type=m55.*"], "matches nothing"),
+        ([EXAMPLES, "--what-if", "price=m5.large:cheap"], "no price"),
+        ([EXAMPLES, "--what-if", "limit=general:cpu=many"], "limit=general:cpu=many: "),
+        ([EXAMPLES, "--what-if", "add"], "change 'add' needs something to work on; hint: add=FILE"),
+        ([EXAMPLES, "--what-if", "add=nowhere.yaml"], "nowhere.yaml cannot be read: No such file"),
+        ([EXAMPLES, "--what-if", "with-zone=us-east-1a"], "pools buy there already"),
+        ([EXAMPLES, "--what-if", "with-zone=eu-west-1a"], "hint: a zone of the region of us-east-1a"),
+        ([EXAMPLES, "--what-if", "packing=tight"], "hint: use lowest-price or fewest-nodes"),
+        ([EXAMPLES, "--what-if", "node-fee=-1"], "node-fee=-1: no price; hint: node-fee=0.01"),
+    ],
+)
+def test_input_that_cannot_be_used_is_told_with_exit_code_2(arguments, told, monkeypatch):
+    monkeypatch.setitem(os.environ, "KUBECONFIG", "put back afterwards")
+    result = nodeless(*arguments)
+
+    assert result.exit_code == 2
+    assert told in result.stderr
+
+
+def test_settings_that_cannot_be_used_are_told_with_their_line(file):
+    result = nodeless(file({**SETTINGS, "data": {"nodeless.packing": "tight"}}))
+
+    assert result.exit_code == 2
+    assert re.search(
+        r"given.yaml:\d+: .*nodeless.packing.*'tight'.*lowest-price or fewest-nodes", result.stderr
+    )

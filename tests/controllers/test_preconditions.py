@@ -1,0 +1,83 @@
+"""What guards a write: who it is about, and what was known of it."""
+
+import asyncio
+from dataclasses import replace
+
+from nodeless.controllers.executor.claim_writes import ClaimWriter
+from nodeless.controllers.executor.evictions import Evictions
+from nodeless.controllers.executor.executor import Hands
+from nodeless.kube.cluster import Cluster
+from nodeless.model.events import ClaimSeen, NodeSeen
+from nodeless.model.instructions import DeletePod, EvictPod, UpdateNode
+from nodeless.model.nodes import Condition
+from nodeless.model.taints import Taint
+from nodeless.operator.metrics import Metrics
+from tests.factories import a_claim, a_node
+
+
+class Server:
+    """Notes what it is asked to write, and gives it back."""
+
+    def __init__(self):
+        self.asked = []
+
+    async def create(self, path, body):
+        self.asked.append((path, body))
+        return body
+
+    async def delete(self, path, **options):
+        self.asked.append((path, options))
+
+    async def patch(self, path, body, **_):
+        self.asked.append((path, body))
+        name = path.removesuffix("/status").split("/")[-1]
+        return {**body, "metadata": {**body["metadata"], "name": name, "uid": "u"}}
+
+
+class Silent:
+    """A recorder that nobody listens to."""
+
+    def publish(self, _event):
+        return True
+
+
+def evicting(instruction):
+    server = Server()
+    evictions = Evictions(server, Silent(), Metrics(), None, lambda: None)
+    asyncio.run(evictions.carry_out([instruction]))
+    return server.asked
+
+
+def test_an_eviction_is_of_the_pod_that_was_seen_and_of_no_namesake():
+    (asked,) = evicting(EvictPod("test", "shop", "web-0", uid="uid-7", node_name="node"))
+    path, body = asked
+    assert path == "/api/v1/namespaces/shop/pods/web-0/eviction"
+    assert body["deleteOptions"] == {"preconditions": {"uid": "uid-7"}}
+
+
+def test_a_pod_is_deleted_past_its_drain_s_end_only_when_it_is_the_one_that_was_seen():
+    (asked,) = evicting(DeletePod("test", "shop", "web-0", "uid-7", 3, "node"))
+    assert asked == ("/api/v1/namespaces/shop/pods/web-0", {"uid": "uid-7", "grace_seconds": 3})
+
+
+def test_conditions_are_written_onto_the_claim_as_it_was_read():
+    cluster, server = Cluster(), Server()
+    claim = replace(a_claim("a", uid="u"), resource_version="41")
+    cluster.handle(ClaimSeen(claim))
+    writer = ClaimWriter(server, cluster)
+    launched = (Condition("Launched", "True", "Launched", "", 1.0),)
+    asyncio.run(writer.set_conditions("a", launched))
+    asyncio.run(writer.show_conditions(claim, launched))
+    assert [body["metadata"]["resourceVersion"] for _, body in server.asked] == ["41", "41"]
+
+
+def test_taints_are_written_onto_the_node_as_it_was_read_and_labels_onto_any():
+    cluster, server = Cluster(), Server()
+    node = replace(a_node("a", uid="u"), resource_version="41")
+    cluster.handle(NodeSeen(node))
+    hands = Hands(server, None, cluster, None, None, Metrics(), "karpenter")
+    tainted = UpdateNode("test", node.name, taints=(Taint("key", "NoSchedule"),))
+    asyncio.run(hands.carry_out([tainted, UpdateNode("test", node.name, labels={"one": "two"})]))
+    (_, taints), (_, labels) = server.asked
+    assert taints["metadata"]["resourceVersion"] == "41"
+    assert "resourceVersion" not in labels["metadata"]

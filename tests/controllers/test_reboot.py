@@ -1,0 +1,114 @@
+"""A broken machine is rebooted in place, on the real API server and the local AWS."""
+
+import asyncio
+
+import pytest
+
+from nodeless.operator.settings import GlobalSettings
+from tests.controllers.world import CLAIMS, CLUSTER, NODES, a_pod, a_provisioner, a_template
+
+pytestmark = [pytest.mark.cluster, pytest.mark.long]
+
+ILL = {"type": "AcceleratedHardwareReady", "status": "False", "reason": "NvidiaXID13Error"}
+WELL = {"type": "AcceleratedHardwareReady", "status": "True", "reason": "NvidiaReady"}
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    monkeypatch.setattr("nodeless.controllers.disruption.controller.LOOK_SECONDS", 0.5)
+
+
+def repairing(rig, **settings):
+    """The gate is open, and what is broken is tolerated for a second."""
+    rig.disruption.use(GlobalSettings(CLUSTER, node_repair=True, repair_toleration=1.0, **settings))
+
+
+async def report(rig, node, condition):
+    """What a watcher of the machine writes on its node."""
+    body = {"status": {"conditions": [condition]}}
+    path = f"{NODES}/{node}"
+    await asyncio.to_thread(rig.api.patch, path, body, kind="strategic", subresource="status")
+
+
+def status_of(claim):
+    return {each["type"]: each["status"] for each in claim.get("status", {}).get("conditions", ())}
+
+
+def test_a_machine_whose_error_a_reboot_clears_is_drained_rebooted_and_used_again(scene):
+    async def scenario(rig, namespace):
+        repairing(rig)
+        await rig.create(a_template(), a_provisioner(), a_pod("web", namespace))
+        node = await rig.running(namespace, "web")
+        claim = await rig.claim()
+        name, instance = claim["metadata"]["name"], claim["status"]["providerID"].rpartition("/")[2]
+        path = f"{NODES}/{node}"
+        before = rig.api.get(path)["status"]["nodeInfo"]["bootID"]
+        await report(rig, node, ILL)
+        await rig.until(lambda: rig.network.reboots().get(instance))
+        assert rig.api.find(f"/api/v1/namespaces/{namespace}/pods/web") is None
+        await report(rig, node, WELL)
+        await rig.event(namespace="default", name=node, reason="Rebooted", about=instance)
+        back = await rig.until(
+            lambda: rig.api.get(f"{CLAIMS}/{name}"),
+            lambda seen: (status_of(seen)["Rebooting"], status_of(seen)["Initialized"]) == ("False", "True"),
+        )
+        assert back["metadata"]["annotations"]["nodeless.dev/rebooted-from"] == before
+        seen = rig.api.get(path)
+        assert seen["status"]["nodeInfo"]["bootID"] != before
+        assert not any("rebooting" in taint["key"] for taint in seen["spec"].get("taints", ()))
+        # Another pod of its kind is planned onto it, and no second machine was bought meanwhile.
+        await rig.create(a_pod("again", namespace))
+        assert await rig.running(namespace, "again") == node
+        assert [*rig.network.instances()] == [instance]
+
+    scene(scenario)
+
+
+def test_a_machine_that_does_not_come_back_is_given_up(scene, monkeypatch):
+    monkeypatch.setattr("nodeless.nodeclaim.rebooting.REBOOT_DEADLINE", 1.0)
+
+    async def scenario(rig, namespace):
+        repairing(rig)
+        await rig.create(a_template(), a_provisioner(), a_pod("web", namespace))
+        node = await rig.running(namespace, "web")
+        claim = await rig.claim()
+        instance = claim["status"]["providerID"].rpartition("/")[2]
+        rig.kubelets.silent.add(instance)
+        await report(rig, node, ILL)
+        await rig.event(namespace="default", name=node, reason="RebootFailed", about=instance)
+        await rig.until_gone(f"{CLAIMS}/{claim['metadata']['name']}")
+        assert instance not in rig.network.instances()
+
+    scene(scenario)
+
+
+def test_a_reboot_that_may_not_be_asked_for_ends_the_node(scene, monkeypatch, aws):
+    monkeypatch.setattr("nodeless.nodeclaim.rebooting.ISSUING_PATIENCE", 2.0)
+
+    async def scenario(rig, namespace):
+        repairing(rig)
+        aws.set_faults(errors={"RebootInstances": {"code": "UnauthorizedOperation", "status": 403}})
+        await rig.create(a_template(), a_provisioner(), a_pod("web", namespace))
+        node = await rig.running(namespace, "web")
+        claim = await rig.claim()
+        await report(rig, node, ILL)
+        await rig.event(namespace="default", name=node, reason="RebootFailed", about="could not be asked for")
+        await rig.until_gone(f"{CLAIMS}/{claim['metadata']['name']}")
+
+    scene(scenario)
+
+
+def test_by_the_legacy_rules_the_machine_ends_at_once_whatever_protects_its_pod(scene):
+    async def scenario(rig, namespace):
+        repairing(rig, legacy_repair=True)
+        protected = a_pod("web", namespace)
+        protected["metadata"]["annotations"] = {"karpenter.sh/do-not-disrupt": "true"}
+        await rig.create(a_template(), a_provisioner(), protected)
+        node = await rig.running(namespace, "web")
+        claim = await rig.claim()
+        await report(rig, node, ILL)
+        await rig.until_gone(f"{CLAIMS}/{claim['metadata']['name']}")
+        assert claim["status"]["providerID"].rpartition("/")[2] not in rig.network.instances()
+        assert not rig.network.reboots()
+
+    scene(scenario)

@@ -1,0 +1,278 @@
+"""Settings: every key with its default, its values and its faults, from wherever it is given."""
+
+import base64
+
+import pytest
+
+from nodeless.operator.config_sources import Given
+from nodeless.operator.process_settings import PROCESS_SETTINGS, ProcessSettings
+from nodeless.operator.settings import SETTINGS, GlobalSettings, SettingsError, read_settings, unknown_keys
+from nodeless.operator.solver_policy import policy_of
+from nodeless.scheduling import PriceAdjustment
+from nodeless.scheduling.policy import DEFAULT_TIME_BOX
+
+NAMED = {"aws.clusterName": "demo"}
+
+
+def read(**data):
+    return GlobalSettings.from_config_map({**NAMED, **data})
+
+
+NINE_PERCENT_LESS = PriceAdjustment(percent=-9.0)
+AUTHORITY = base64.b64encode(b"-----BEGIN CERTIFICATE-----\nMII=\n-----END CERTIFICATE-----\n").decode()
+#: Key, field, default, a text and what it means, a text that means nothing (None: there is none).
+TABLE = [
+    ("batchMaxDuration", "batch_max_seconds", 10.0, "1m30s", 90.0, "0s"),
+    ("batchIdleDuration", "batch_idle_seconds", 1.0, "500ms", 0.5, "soon"),
+    ("featureGates.driftEnabled", "drift_enabled", False, "T", True, "yes"),
+    ("aws.clusterEndpoint", "cluster_endpoint", "", "https://a.example", "https://a.example", '"https://a"'),
+    ("aws.defaultInstanceProfile", "default_instance_profile", "", "nodes", "nodes", None),
+    ("aws.enablePodENI", "enable_pod_eni", False, "TRUE", True, "on"),
+    ("aws.enableENILimitedPodDensity", "enable_eni_limited_pod_density", True, "0", False, "off"),
+    ("nodeless.reservedENIs", "reserved_interfaces", 0, "1", 1, "-1"),
+    ("nodeless.prefixDelegation", "prefix_delegation", False, "true", True, "yes"),
+    ("aws.isolatedVPC", "isolated_vpc", False, "true", True, "maybe"),
+    ("nodeless.clusterCABundle", "cluster_ca_bundle", "", AUTHORITY, AUTHORITY, "Q0E="),
+    ("nodeless.eksControlPlane", "eks_control_plane", True, "false", False, "maybe"),
+    ("nodeless.zonalShift", "zonal_shift", False, "true", True, "maybe"),
+    ("nodeless.amiRefreshInterval", "ami_refresh_interval", 60.0, "15m", 900.0, "59s"),
+    ("nodeless.subnetRefreshInterval", "subnet_refresh_interval", 60.0, "2h", 7200.0, "often"),
+    ("nodeless.disableDryRun", "disable_dry_run", False, "true", True, "maybe"),
+    ("aws.nodeNameConvention", "node_name_convention", "ip-name", "resource-name", "resource-name", "dns"),
+    ("aws.vmMemoryOverheadPercent", "vm_memory_overhead_percent", 0.075, "0.1", 0.1, "7.5"),
+    ("aws.interruptionQueueName", "interruption_queue_name", "", "queue", "queue", None),
+    ("aws.tags", "tags", {}, '{"team": "x"}', {"team": "x"}, '["team"]'),
+    ("nodeless.packing", "packing", "lowest-price", "fewest-nodes", "fewest-nodes", "tight"),
+    ("nodeless.spotToSpotConsolidation", "spot_to_spot", False, "true", True, "yes"),
+    ("nodeless.nodeRepair", "node_repair", False, "true", True, "yes"),
+    ("nodeless.legacyNodeRepair", "legacy_repair", False, "true", True, "yes"),
+    ("nodeless.repairToleration", "repair_toleration", None, "5m", 300.0, "soon"),
+    ("nodeless.evictionPrice", "eviction_price", 0.0, "0.01", 0.01, "-1"),
+    ("nodeless.nodeFee", "node_fee", 0.0, "0.01", 0.01, "-1"),
+    ("nodeless.planAsBound", "plan_as_bound", "auto", "always", "always", "sometimes"),
+    ("nodeless.preferencePolicy", "preference_policy", "Respect", "Ignore", "Ignore", "Sometimes"),
+    ("nodeless.minValuesPolicy", "min_values_policy", "Strict", "BestEffort", "BestEffort", "Loose"),
+    ("nodeless.timeBox", "time_box", DEFAULT_TIME_BOX, "0", 0.0, "inf"),
+    ("nodeless.priceAdjustments", "price_adjustments", (), '[{"percent": -9}]', (NINE_PERCENT_LESS,), "{}"),
+]
+ROWS = pytest.mark.parametrize(
+    ("key", "name", "default", "text", "value", "bad"), TABLE, ids=[row[0] for row in TABLE]
+)
+
+
+@ROWS
+def test_a_key_that_is_absent_has_karpenters_default(key, name, default, text, value, bad):
+    assert getattr(read(), name) == default
+
+
+@ROWS
+def test_a_key_that_is_given_means_what_karpenter_means_by_it(key, name, default, text, value, bad):
+    assert getattr(read(**{key: text}), name) == value
+
+
+@ROWS
+def test_a_key_that_is_empty_is_refused_for_durations_and_counts_as_absent_elsewhere(
+    key, name, default, text, value, bad
+):
+    if key.startswith("batch"):
+        with pytest.raises(SettingsError, match=f"key {key}=''"):
+            read(**{key: ""})
+    else:
+        assert getattr(read(**{key: ""}), name) == default
+
+
+@ROWS
+def test_a_value_that_means_nothing_is_refused_with_config_map_key_value_and_hint(
+    key, name, default, text, value, bad
+):
+    if bad is None:
+        assert getattr(read(**{key: "?"}), name) == "?"
+        return
+    with pytest.raises(SettingsError) as caught:
+        read(**{key: bad})
+    (fault,) = caught.value.faults
+    assert fault.startswith(f"ConfigMap karpenter-global-settings, key {key}={bad!r}: ")
+    assert "; hint: " in fault
+
+
+@ROWS
+def test_while_running_a_bad_value_leaves_the_last_good_one(key, name, default, text, value, bad):
+    last = read(**{key: text})
+    settings, faults = read_settings({**NAMED, key: bad or ""}, last=last)
+    if bad is None:
+        assert not faults
+    else:
+        assert getattr(settings, name) == value
+        assert [fault.key for fault in faults] == [key]
+
+
+def test_the_cluster_must_have_a_name():
+    with pytest.raises(SettingsError, match=r"key aws\.clusterName=None: is required; hint:"):
+        GlobalSettings.from_config_map({})
+
+
+def test_the_table_has_every_key_of_karpenter_and_ours_are_told_apart_by_their_domain():
+    keys = {setting.key for setting in SETTINGS.values()}
+    upstream = {row[0] for row in TABLE if not row[0].startswith("nodeless.")} | {"aws.clusterName"}
+    assert upstream <= keys
+    assert all(key.startswith("nodeless.") for key in keys - upstream)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("10s", 10), ("1m30s", 90), ("1.5s", 1.5), ("500ms", 0.5), ("1h", 3600)]
+)
+def test_durations_are_read_as_go_writes_them(text, seconds):
+    assert read(batchMaxDuration=text).batch_max_seconds == pytest.approx(seconds)
+
+
+def test_all_faults_come_at_once_each_with_key_value_and_hint():
+    data = {
+        "batchMaxDuration": "",
+        "batchIdleDuration": "0s",
+        "aws.clusterEndpoint": "not a url",
+        "aws.isolatedVPC": "maybe",
+        "aws.vmMemoryOverheadPercent": "nan",
+        "aws.tags": "[]",
+    }
+    with pytest.raises(SettingsError) as caught:
+        GlobalSettings.from_config_map(data)
+    faults = "\n".join(caught.value.faults)
+    for key in (*data, "aws.clusterName"):
+        assert key in faults
+    assert len(caught.value.faults) == 7
+    assert all("hint:" in fault for fault in caught.value.faults)
+
+
+def test_unknown_keys_are_ignored_as_karpenter_ignores_them_and_named_with_what_was_meant():
+    assert read(**{"aws.tags.team": "x"}).tags == {}
+    assert unknown_keys({**NAMED, "batchMaxDurations": "1s", "zzz": ""}) == (
+        "batchMaxDurations (did you mean batchMaxDuration?)",
+        "zzz",
+    )
+
+
+#: How Karpenter v1 says the same: variable, text, field, value.
+VERSION_ONE = [
+    ("CLUSTER_NAME", "other", "cluster_name", "other"),
+    ("CLUSTER_ENDPOINT", "https://b.example", "cluster_endpoint", "https://b.example"),
+    ("BATCH_MAX_DURATION", "20s", "batch_max_seconds", 20.0),
+    ("BATCH_IDLE_DURATION", "2s", "batch_idle_seconds", 2.0),
+    ("ISOLATED_VPC", "true", "isolated_vpc", True),
+    ("DISABLE_DRY_RUN", "true", "disable_dry_run", True),
+    ("CLUSTER_CA_BUNDLE", AUTHORITY, "cluster_ca_bundle", AUTHORITY),
+    ("EKS_CONTROL_PLANE", "false", "eks_control_plane", False),
+    ("ENABLE_ZONAL_SHIFT", "true", "zonal_shift", True),
+    ("AMI_REFRESH_INTERVAL", "1h", "ami_refresh_interval", 3600.0),
+    ("SUBNET_REFRESH_INTERVAL", "5m", "subnet_refresh_interval", 300.0),
+    ("RESERVED_ENIS", "1", "reserved_interfaces", 1),
+    ("VM_MEMORY_OVERHEAD_PERCENT", "0.05", "vm_memory_overhead_percent", 0.05),
+    ("INTERRUPTION_QUEUE", "queue", "interruption_queue_name", "queue"),
+    ("FEATURE_GATES", "Drift=true,Other=false", "drift_enabled", True),
+    ("NODELESS_PACKING", "fewest-nodes", "packing", "fewest-nodes"),
+    ("PREFERENCE_POLICY", "Ignore", "preference_policy", "Ignore"),
+    ("MIN_VALUES_POLICY", "BestEffort", "min_values_policy", "BestEffort"),
+]
+
+
+@pytest.mark.parametrize(("variable", "text", "name", "value"), VERSION_ONE)
+def test_variables_of_v1_mean_the_same_as_the_keys_and_go_before_them(variable, text, name, value):
+    data = {**NAMED, "batchMaxDuration": "3s", "batchIdleDuration": "3s", "aws.isolatedVPC": "false"}
+    settings = GlobalSettings.from_config_map(data, Given({variable: text}))
+    assert getattr(settings, name) == value
+
+
+@pytest.mark.parametrize(("variable", "text", "name", "value"), VERSION_ONE)
+def test_flags_go_before_variables(variable, text, name, value):
+    given = Given({variable: "nonsense"}, {variable: text})
+    assert getattr(GlobalSettings.from_config_map(NAMED, given), name) == value
+
+
+def test_a_fault_in_a_variable_or_flag_names_it():
+    given = Given(
+        {"BATCH_MAX_DURATION": "soon", "FEATURE_GATES": "Drift"}, {"VM_MEMORY_OVERHEAD_PERCENT": "9"}
+    )
+    with pytest.raises(SettingsError) as caught:
+        GlobalSettings.from_config_map(NAMED, given)
+    said = "\n".join(caught.value.faults)
+    assert "environment variable BATCH_MAX_DURATION='soon': is no duration; hint:" in said
+    assert "flag --vm-memory-overhead-percent='9': must be a fraction" in said
+    assert "FEATURE_GATES='Drift', gate Drift: has no value; hint: write Drift=true" in said
+
+
+def test_fee_time_and_price_adjustments_reach_the_solver():
+    data = {
+        "nodeless.nodeFee": "0.01",
+        "nodeless.timeBox": "0",
+        "nodeless.packing": "fewest-nodes",
+        "nodeless.priceAdjustments": '[{"pools": ["batch"], "capacityTypes": ["spot"], "percent": -28}]',
+    }
+    policy = policy_of(read(**data))
+    assert (policy.node_fee, policy.time_box, policy.packing) == (0.01, 0.0, "fewest-nodes")
+    assert policy.price_adjustments == (
+        PriceAdjustment(pools=("batch",), capacity_types=("spot",), percent=-28.0),
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("{}", "is no JSON list"),
+        ('[{"percent": "-20"}]', "entry 0: percent is no number"),
+        ('[{"percent": -120}]', "entry 0: percent is -120"),
+        ('[{"pool": "batch", "percent": 1}]', "entry 0: unknown member 'pool'"),
+        ('[{"pools": "batch", "percent": 1}]', "entry 0: pools is no list"),
+        ('[{"pools": ["batch"]}]', "entry 0: changes no price"),
+        ('[{"percent": 1}, 3]', "entry 1: is no object"),
+    ],
+)
+def test_a_wrong_adjustment_of_prices_is_told_with_its_place_and_a_hint(text, problem):
+    with pytest.raises(SettingsError) as caught:
+        read(**{"nodeless.priceAdjustments": text})
+    (fault,) = caught.value.faults
+    assert f"key nodeless.priceAdjustments={text!r}: {problem}" in fault
+    assert "; hint: " in fault
+
+
+SYSTEM = {"SYSTEM_NAMESPACE": "karpenter"}
+
+
+@pytest.mark.parametrize(
+    ("variable", "default", "text", "value"),
+    [
+        ("KARPENTER_SERVICE", "karpenter", "mine", "mine"),
+        ("DISABLE_WEBHOOK", False, "true", True),
+        ("WEBHOOK_PORT", 8443, "9443", 9443),
+        ("METRICS_PORT", 8080, "9080", 9080),
+        ("HEALTH_PROBE_PORT", 8081, "9081", 9081),
+        ("KUBE_CLIENT_QPS", 200, "20", 20),
+        ("KUBE_CLIENT_BURST", 300, "30", 30),
+        ("ENABLE_PROFILING", False, "t", True),
+        ("LEADER_ELECT", True, "false", False),
+        ("CONFIG_LOGGING_NAME", "config-logging", "logs", "logs"),
+    ],
+)
+def test_the_process_has_karpenters_defaults_and_takes_flag_variable_default_in_this_order(
+    variable, default, text, value
+):
+    (name,) = (name for name, setting in PROCESS_SETTINGS.items() if setting.variable == variable)
+    assert getattr(ProcessSettings.from_environment(SYSTEM), name) == default
+    assert getattr(ProcessSettings.from_environment({**SYSTEM, variable: text}), name) == value
+    flagged = ProcessSettings.from_environment({**SYSTEM, variable: str(default)}, {variable: text})
+    assert getattr(flagged, name) == value
+
+
+def test_the_election_is_turned_off_in_the_words_of_either_generation():
+    for environment in ({"LEADER_ELECT": "false"}, {"DISABLE_LEADER_ELECTION": "true"}):
+        assert not ProcessSettings.from_environment({**SYSTEM, **environment}).leader_elect
+
+
+def test_a_process_without_namespace_or_with_a_bad_port_says_both():
+    with pytest.raises(SettingsError) as caught:
+        ProcessSettings.from_environment({"METRICS_PORT": "http"})
+    assert "SYSTEM_NAMESPACE" in str(caught.value)
+    assert "METRICS_PORT='http'" in str(caught.value)
+
+
+def test_the_pod_says_who_and_where_the_process_is():
+    settings = ProcessSettings.from_environment({**SYSTEM, "POD_NAME": "karpenter-1", "POD_IP": "10.0.1.2"})
+    assert (settings.identity, settings.bind_address) == ("karpenter-1", "10.0.1.2")

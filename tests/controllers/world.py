@@ -1,0 +1,401 @@
+"""The controller's loops in the test's own event loop, on the real API server and the local AWS.
+
+`Rig` holds the parts that `manager.manager` would make; `Kubelets` act as the kubelets of the instances that
+are launched: they join as Nodes, run the pods bound to them, and let deleted pods go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime
+from types import SimpleNamespace
+
+import structlog
+
+from infra.local.kubernetes_api import ApiError, ApiUnreachable
+from nodeless.cloudprovider.aws import AwsProvider, AwsSettings
+from nodeless.controllers.disruption.controller import DisruptionLoop
+from nodeless.controllers.disruption.drift import DriftLoop
+from nodeless.controllers.error_boundary import ErrorBoundary
+from nodeless.controllers.executor.executor import Hands
+from nodeless.controllers.executor.teardown_guard import GUARD_NAME
+from nodeless.controllers.metrics.lifecycle_metrics import Lives
+from nodeless.controllers.nodeclaim.controller import ClaimLoop
+from nodeless.controllers.nodeclaim.garbage_collection import Collector
+from nodeless.controllers.nodeclaim.launcher import Launcher
+from nodeless.controllers.nodepool.controller import PoolLoop
+from nodeless.controllers.provisioning.capacity_buffers import Buffers
+from nodeless.controllers.provisioning.controller import Provisioning
+from nodeless.controllers.provisioning.nominations import PodNominator
+from nodeless.kube import watched_kinds
+from nodeless.kube.cluster import Cluster
+from nodeless.kube.event_recorder import Recorder
+from nodeless.kube.kinds import watched_guard
+from nodeless.operator.event_reasons import misspoken
+from nodeless.operator.metrics import Metrics
+from nodeless.operator.settings import GlobalSettings
+from pulumi_nodeless.interruption import RULES
+
+CLUSTER = "demo"
+DISCOVERY = {"karpenter.sh/discovery": CLUSTER}
+CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
+POOLS = "/apis/karpenter.sh/v1alpha5/provisioners"
+TEMPLATES = "/apis/karpenter.k8s.aws/v1alpha1/awsnodetemplates"
+NODES = "/api/v1/nodes"
+#: Seconds within which what must come true does, also on a machine that does much else.
+PATIENCE = 200
+AWS_SETTINGS = AwsSettings(
+    cluster_name=CLUSTER,
+    cluster_endpoint="https://demo.example",
+    default_instance_profile="nodes",
+    certificate_authority="Q0E=",
+    kubernetes_version="1.29",
+)
+
+
+class Network:
+    """Tagged subnets in two zones, a security group, an instance profile."""
+
+    def __init__(self, aws, security_group=True):
+        self.ec2, self.reboots = aws.client("ec2"), aws.reboots
+        tags = [{"Key": key, "Value": value} for key, value in DISCOVERY.items()]
+        self.vpc = self.ec2.create_vpc(CidrBlock="10.0.0.0/16")["Vpc"]["VpcId"]
+        for number, zone in enumerate("ab"):
+            self.ec2.create_subnet(
+                VpcId=self.vpc,
+                CidrBlock=f"10.0.{number * 16}.0/20",
+                AvailabilityZone=f"us-east-1{zone}",
+                TagSpecifications=[{"ResourceType": "subnet", "Tags": tags}],
+            )
+        aws.client("iam").create_instance_profile(InstanceProfileName="nodes")
+        if security_group:
+            self.add_security_group()
+
+    def add_security_group(self):
+        tags = [{"Key": key, "Value": value} for key, value in DISCOVERY.items()]
+        self.ec2.create_security_group(
+            GroupName="nodes",
+            Description="nodes",
+            VpcId=self.vpc,
+            TagSpecifications=[{"ResourceType": "security-group", "Tags": tags}],
+        )
+
+    def instances(self, *states):
+        """Instances by id, by default those that live."""
+        wanted = states or ("pending", "running", "stopping", "stopped", "shutting-down")
+        answer = self.ec2.describe_instances(Filters=[{"Name": "instance-state-name", "Values": [*wanted]}])
+        return {i["InstanceId"]: i for r in answer["Reservations"] for i in r["Instances"]}
+
+    def terminate(self, *ids):
+        self.ec2.terminate_instances(InstanceIds=[*ids])
+
+
+def a_provisioner(name="default", **spec):
+    types = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["m5.large", "m5.xlarge"]}
+    capacity = {"key": "karpenter.sh/capacity-type", "operator": "In", "values": ["on-demand"]}
+    body = {"providerRef": {"name": "default"}, "requirements": [types, capacity], **spec}
+    return {
+        "apiVersion": "karpenter.sh/v1alpha5",
+        "kind": "Provisioner",
+        "metadata": {"name": name},
+        "spec": {key: value for key, value in body.items() if value is not None},
+    }
+
+
+def a_template(**spec):
+    body = {"subnetSelector": DISCOVERY, "securityGroupSelector": DISCOVERY, **spec}
+    return {
+        "apiVersion": "karpenter.k8s.aws/v1alpha1",
+        "kind": "AWSNodeTemplate",
+        "metadata": {"name": "default"},
+        "spec": body,
+    }
+
+
+def a_pod(name, namespace, cpu="1", **spec):
+    container = {"name": "c", "image": "pause", "resources": {"requests": {"cpu": cpu}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": namespace, "labels": {"app": name}},
+        "spec": {"containers": [container], "terminationGracePeriodSeconds": 1, **spec},
+    }
+
+
+def a_budget(name, namespace, app):
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": app}}},
+    }
+
+
+def an_interruption_queue(aws, name):
+    """The queue that the component's rules fill; gives back its URL."""
+    sqs, events = aws.client("sqs"), aws.client("events")
+    url = sqs.create_queue(QueueName=name)["QueueUrl"]
+    arn = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    for rule, pattern in RULES.items():
+        events.put_rule(Name=rule, EventPattern=json.dumps(pattern))
+        events.put_targets(Rule=rule, Targets=[{"Id": "queue", "Arn": arn}])
+    return url
+
+
+class Kubelets:
+    """Kubelets of all instances; an instance in `silent` runs none.
+
+    One that is seen while not `joining` is silent from then on.
+    """
+
+    def __init__(self, api, network):
+        self.silent = set()
+        #: While false, machines boot and never join.
+        self.joining = True
+        #: What kubelets report; the disk of the default block device is planned as 20 GiB.
+        self.ephemeral_storage = "18Gi"
+        self._api = api
+        self._network = network
+        self._joined = {}
+        self._boots = {}
+        self._beat = 0.0
+
+    async def run(self):
+        while True:
+            # A kubelet that is refused, or hears nothing, tries again.
+            with suppress(ApiError, ApiUnreachable):
+                await asyncio.to_thread(self.turn)
+            await asyncio.sleep(0.1)
+
+    def turn(self):
+        for instance in self._network.instances("running").values():
+            identifier = instance["InstanceId"]
+            if identifier in self._joined or identifier in self.silent:
+                continue
+            if self.joining:
+                self._join(instance)
+            else:
+                self.silent.add(identifier)
+        for identifier, number in self._network.reboots().items():
+            if identifier in self._joined and self._boots.get(identifier, 0) < number:
+                self._reboot(identifier, number)
+        beating = time.monotonic() - self._beat > 5
+        for identifier, name in self._joined.items():
+            if identifier in self.silent:
+                continue
+            for pod in self._api.list("/api/v1/pods", field_selector=f"spec.nodeName={name}"):
+                self._run_pod(pod)
+            if beating:
+                self._report_ready(name)
+        if beating:
+            self._beat = time.monotonic()
+
+    def _join(self, instance):
+        zone, name = instance["Placement"]["AvailabilityZone"], instance["PrivateDnsName"]
+        cpu = {"m5.large": "2", "m5.xlarge": "4", "p5.48xlarge": "192"}[instance["InstanceType"]]
+        resources = {"cpu": cpu, "memory": "7Gi", "pods": "29", "ephemeral-storage": self.ephemeral_storage}
+        node = {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
+            "spec": {
+                "providerID": f"aws:///{zone}/{instance['InstanceId']}",
+                "taints": [{"key": "karpenter.sh/unregistered", "effect": "NoExecute"}],
+            },
+            "status": {
+                "capacity": resources,
+                "allocatable": resources,
+                "nodeInfo": {"bootID": f"{instance['InstanceId']}-0"},
+            },
+        }
+        with suppress(ApiError):
+            self._api.create(node)
+        self._joined[instance["InstanceId"]] = name
+        self._report_ready(name)
+
+    def _reboot(self, identifier, number):
+        """Off, and on again with another boot id; a silent machine stays off."""
+        path = f"{NODES}/{self._joined[identifier]}"
+        off = {"status": {"conditions": [{"type": "Ready", "status": "False", "reason": "KubeletNotReady"}]}}
+        on = {"status": {"nodeInfo": {"bootID": f"{identifier}-{number}"}}}
+        with suppress(ApiError):
+            self._api.patch(path, off, kind="strategic", subresource="status")
+            if identifier not in self.silent:
+                self._api.patch(path, on, kind="strategic", subresource="status")
+                self._report_ready(self._joined[identifier])
+            self._boots[identifier] = number
+
+    def _report_ready(self, name):
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "lastHeartbeatTime": now}
+        with suppress(ApiError):
+            self._api.patch(
+                f"{NODES}/{name}", {"status": {"conditions": [ready]}}, kind="strategic", subresource="status"
+            )
+
+    def _run_pod(self, pod):
+        metadata = pod["metadata"]
+        path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}"
+        running = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
+        with suppress(ApiError):
+            if metadata.get("deletionTimestamp"):
+                self._api.delete(path, grace_seconds=0, uid=metadata["uid"])
+            elif not any(
+                c["type"] == "Ready" and c["status"] == "True" for c in pod["status"].get("conditions", ())
+            ):
+                self._api.patch(path, {"status": running}, kind="strategic", subresource="status")
+
+
+class StrictRecorder(Recorder):
+    """Takes no event that contradicts the table of events, from which the reference page is made."""
+
+    def publish(self, event):
+        assert not misspoken(event), misspoken(event)
+        return super().publish(event)
+
+
+def _innermost(task):
+    """The line that a task waits in, through all that it awaits."""
+    where, awaited = "?", task.get_coro()
+    while awaited is not None:
+        if frame := getattr(awaited, "cr_frame", None):
+            where = f"{frame.f_code.co_qualname}:{frame.f_lineno}"
+        awaited = getattr(awaited, "cr_await", None)
+    return where
+
+
+class Rig(SimpleNamespace):
+    """The parts by name, and words for what a scenario does with them."""
+
+    async def until(self, look, predicate=bool, seconds=PATIENCE):
+        """Wait until what a blocking call sees fulfils a predicate; gives it back."""
+        seen = None
+        try:
+            async with asyncio.timeout(seconds):
+                while not predicate(seen := await asyncio.to_thread(look)):
+                    self.check()
+                    await asyncio.sleep(0.05)
+                return seen
+        except TimeoutError as error:
+            waiting = "\n".join(f"{task.get_name()} waits in {_innermost(task)}" for task in self.tasks)
+            raise AssertionError(f"after {seconds} s there is still {seen!r}\n{waiting}") from error
+
+    def check(self):
+        """A part never ends by itself: show why it did."""
+        for task in self.tasks:
+            if task.done():
+                task.result()
+
+    async def until_gone(self, path, seconds=PATIENCE, of=None):
+        """Wait until nothing is at the path; with `of`, a node of another claim may have taken the name."""
+
+        def gone(found):
+            if found is None:
+                return True
+            labels = found["metadata"].get("labels", {})
+            return of is not None and labels.get("karpenter.sh/nodeclaim") != of["metadata"]["name"]
+
+        await self.until(lambda: self.api.find(path), gone, seconds)
+
+    async def create(self, *documents):
+        for document in documents:
+            await asyncio.to_thread(self.api.create, document)
+
+    async def claim(self, condition="Initialized"):
+        """The one claim, as the API server has it, once a condition is true."""
+
+        def true(claims):
+            return len(claims) == 1 and condition in {
+                each["type"]
+                for each in claims[0].get("status", {}).get("conditions", ())
+                if each["status"] == "True"
+            }
+
+        return (await self.until(lambda: self.api.list(CLAIMS), true))[0]
+
+    async def running(self, namespace, *names):
+        """Wait until the pods run; gives back the name of the node of the first."""
+        for name in names:
+            path = f"/api/v1/namespaces/{namespace}/pods/{name}"
+            await self.until(
+                lambda path=path: self.api.find(path),
+                lambda pod: pod is not None and pod["status"].get("phase") == "Running",
+            )
+        return self.api.get(f"/api/v1/namespaces/{namespace}/pods/{names[0]}")["spec"]["nodeName"]
+
+    async def event(self, namespace, name, reason, about=""):
+        """Wait for an event about an object with `about` in its message (names of nodes come again)."""
+
+        def found():
+            events = self.api.events(namespace, name)
+            return [e for e in events if e["reason"] == reason and about in e["message"]]
+
+        return (await self.until(found))[0]
+
+
+@asynccontextmanager
+async def a_rig(
+    client, api, network, namespace, *, cloud=None, act=True, clock=time.time, record=None, more=()
+):
+    """All parts of a leader, its loops running (unless `act` is false: then only the watches)."""
+    cluster, metrics = Cluster(), Metrics()
+    cloud = cloud or AwsProvider(AWS_SETTINGS, structlog.get_logger(), clock=clock)
+    settings = GlobalSettings(CLUSTER, batch_idle_seconds=0.1, batch_max_seconds=1.0)
+    recorder = StrictRecorder(client, "test")
+    Lives(cluster, metrics)
+    hands = Hands(client, cloud, cluster, None, recorder, metrics, namespace)
+    buffers = Buffers(client, cluster)
+    nominator = PodNominator(client, cluster, hands.assert_leading, ErrorBoundary("pod", metrics))
+    provisioning = Provisioning(
+        cluster, cloud, hands, recorder, metrics, settings, record, buffers, nominator
+    )
+    launcher = Launcher(hands, cloud, cluster, recorder, metrics, provisioning.pods_of)
+    claims = ClaimLoop(cluster, hands, launcher, metrics, nominator=nominator)
+    pools = PoolLoop(client, cluster, cloud, hands, recorder, metrics)
+    collector = Collector(cluster, cloud, hands, metrics)
+    drift = DriftLoop(cluster, cloud, hands, metrics)
+    disruption = DisruptionLoop(cluster, cloud, hands, recorder, settings, metrics)
+    kubelets = Kubelets(api, network)
+    invalid = []
+    kinds = (
+        *watched_kinds(lambda manifest, error: invalid.append(str(error))),
+        watched_guard(namespace, GUARD_NAME),
+        *more,
+    )
+    acting = (nominator, provisioning, claims, pools, disruption, drift) if act else ()
+    tasks = [
+        asyncio.create_task(part.run(), name=type(part).__name__) for part in (recorder, kubelets, *acting)
+    ]
+    tasks.append(asyncio.create_task(cluster.run(client, kinds)))
+    try:
+        await cluster.synced()
+        rig = Rig(
+            tasks=tasks,
+            api=api,
+            client=client,
+            cluster=cluster,
+            cloud=cloud,
+            hands=hands,
+            provisioning=provisioning,
+            nominator=nominator,
+            launcher=launcher,
+            claims=claims,
+            pools=pools,
+            collector=collector,
+            disruption=disruption,
+            drift=drift,
+            kubelets=kubelets,
+            network=network,
+            invalid=invalid,
+            metrics=metrics,
+        )
+        yield rig
+        rig.check()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await cloud.close()

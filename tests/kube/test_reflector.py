@@ -1,0 +1,150 @@
+"""What one object's trouble does to the others: nothing."""
+
+import asyncio
+import json
+from contextlib import asynccontextmanager, suppress
+
+from nodeless.kube.errors import ApiError
+from nodeless.kube.kinds import watched_kinds
+from nodeless.kube.reflector import Reflector
+from nodeless.model.events import NodeClassSeen, NodeGone, NodeSeen, PoolSeen
+
+BOOKMARK = {
+    "type": "BOOKMARK",
+    "object": {"metadata": {"resourceVersion": "9", "annotations": {"k8s.io/initial-events-end": "true"}}},
+}
+
+
+class Streams:
+    """An API server that answers each watch with the next of some streams, and then with silence."""
+
+    def __init__(self, *streams):
+        self._streams = list(streams)
+        self.finished = asyncio.Event()
+
+    @asynccontextmanager
+    async def stream(self, _path, _query):
+        yield self._lines(self._streams.pop(0) if self._streams else None)
+
+    async def _lines(self, entries):
+        if entries is None:
+            self.finished.set()
+            await asyncio.Event().wait()
+        for entry in entries:
+            yield json.dumps(entry).encode()
+
+
+def node(name, **spec):
+    return {"kind": "Node", "metadata": {"name": name, "resourceVersion": "5"}, "spec": spec}
+
+
+def added(document):
+    return {"type": "ADDED", "object": document}
+
+
+def events_of(kind, *streams, reported=None):
+    """The events that the streams of one kind lead to."""
+    return events_from(kind, Streams(*streams), reported)
+
+
+def events_from(kind, client, reported=None):
+    """The events of one kind that a server leads to until it falls silent."""
+    found = []
+
+    async def scenario():
+        report = (lambda _manifest, error: reported.append(str(error))) if reported is not None else print
+        watched = next(each for each in watched_kinds(report) if each.name == kind)
+        task = asyncio.create_task(Reflector(client, watched, found.append).run())
+        done = asyncio.create_task(client.finished.wait())
+        await asyncio.wait({task, done}, timeout=10, return_when=asyncio.FIRST_COMPLETED)
+        assert client.finished.is_set(), task
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+    asyncio.run(scenario())
+    return found
+
+
+def test_an_object_that_cannot_be_read_is_left_out_and_the_others_come_through():
+    found = events_of("nodes", [added(node("bad", taints="none")), added(node("good")), BOOKMARK])
+    assert [event.node.name for event in found if isinstance(event, NodeSeen)] == ["good"]
+
+
+def test_what_was_known_of_an_object_stands_while_its_new_state_cannot_be_read():
+    known = [added(node("a")), BOOKMARK, {"type": "ERROR", "object": {"code": 410}}]
+    unreadable = [added(node("a", taints="none")), BOOKMARK]
+    assert not [event for event in events_of("nodes", known, unreadable) if isinstance(event, NodeGone)]
+    gone = [*unreadable, {"type": "DELETED", "object": node("a", taints="none")}]
+    assert [event for event in events_of("nodes", known, gone) if isinstance(event, NodeGone)]
+
+
+def test_an_invalid_pool_is_seen_with_its_metadata_and_reported():
+    manifest = {
+        "apiVersion": "karpenter.sh/v1alpha5",
+        "kind": "Provisioner",
+        "metadata": {"name": "default", "uid": "u", "resourceVersion": "5", "finalizers": ["f"]},
+        "spec": {"providerRef": {"name": "default"}, "weight": 1000},
+    }
+    reported = []
+    (event,) = events_of("provisioners", [added(manifest), BOOKMARK], reported=reported)
+    assert isinstance(event, PoolSeen)
+    assert (event.pool.key, event.pool.finalizers) == ("Provisioner/default", ("f",))
+    assert "spec.weight" in event.pool.invalid
+    assert "spec.weight" in reported[0]
+
+
+def test_an_invalid_template_is_seen_as_invalid():
+    manifest = {
+        "apiVersion": "karpenter.k8s.aws/v1alpha1",
+        "kind": "AWSNodeTemplate",
+        "metadata": {"name": "default", "resourceVersion": "5"},
+        "spec": {"subnetSelector": {"a": "b"}, "amiFamily": "Slackware"},
+    }
+    (event,) = events_of("awsnodetemplates", [added(manifest), BOOKMARK])
+    assert isinstance(event, NodeClassSeen)
+    assert "spec.amiFamily" in event.node_class.invalid
+
+
+class Pages(Streams):
+    """One that streams no lists; it has pages instead, by the token that each is asked for with."""
+
+    def __init__(self, pages, *streams):
+        super().__init__(*streams)
+        self._pages = pages
+        self.asked = []
+
+    @asynccontextmanager
+    async def stream(self, path, query):
+        if "sendInitialEvents" in query:
+            raise ApiError(422, "Invalid", "sendInitialEvents is forbidden for watch")
+        self.asked.append(("watch", query["resourceVersion"]))
+        async with super().stream(path, query) as lines:
+            yield lines
+
+    async def ask(self, method, _path, *, query):
+        token = query.get("continue", "")
+        self.asked.append((method, token))
+        return json.dumps(self._pages[token].pop(0)).encode()
+
+
+def page(version, *items, then=""):
+    return {"metadata": {"resourceVersion": version, "continue": then}, "items": [*items]}
+
+
+def test_a_server_that_streams_no_lists_is_asked_for_pages_and_then_for_a_watch_from_there_on():
+    first = page("7", node("a"), node("bad", taints="none"), then="more")
+    pages = {"": [first], "more": [page("7", node("b"))]}
+    server = Pages(pages, [{"type": "DELETED", "object": node("a")}])
+    found = events_from("nodes", server)
+    assert [each.node.name for each in found if isinstance(each, NodeSeen)] == ["a", "b"]
+    assert [each.name for each in found if isinstance(each, NodeGone)] == ["a"]
+    assert server.asked[:3] == [("GET", ""), ("GET", "more"), ("watch", "7")]
+
+
+def test_what_is_in_no_page_of_a_new_list_is_gone():
+    pages = {"": [page("7", node("a"), node("b")), page("9", node("b"))]}
+    server = Pages(pages, [{"type": "ERROR", "object": {"code": 410}}])
+    found = events_from("nodes", server)
+    assert [each.name for each in found if isinstance(each, NodeGone)] == ["a"]
+    assert server.asked == [("GET", ""), ("watch", "7"), ("GET", ""), ("watch", "9")]

@@ -1,0 +1,184 @@
+"""Given a claim whose machine is to be rebooted, what happens in which order, and when is it given up?"""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodeless.api.times import format_time
+from nodeless.model.instructions import (
+    AnnotateClaim,
+    DeleteClaim,
+    DeletePod,
+    EvictPod,
+    PublishEvent,
+    RebootInstance,
+    UpdateClaimStatus,
+    UpdateNode,
+)
+from nodeless.model.labels import DO_NOT_DISRUPT, DRAIN_GRACE, REBOOTED_FROM, REBOOTS
+from nodeless.model.nodes import INITIALIZED_CONDITION, REBOOTING, Condition
+from nodeless.model.pools import Reference
+from nodeless.model.taints import Toleration
+from nodeless.nodeclaim import ClaimView, step
+from nodeless.nodeclaim.rebooting import FENCE, HISTORY_SECONDS, reboots_of, requested
+from tests.factories import NOW, a_node, a_pod, an_initialized_claim
+
+NODE = a_node(boot_id="one")
+FENCED = replace(NODE, taints=(FENCE,))
+BACK = replace(FENCED, boot_id="two")
+NODE_POOL = Reference("NodePool", "default", "pool-uid")
+
+
+def rebooting(since=NOW, *, reason="RebootRequested", asked=(), more=(), **fields):
+    base = an_initialized_claim(pool=NODE_POOL)
+    conditions = (
+        *(each for each in base.conditions if each.type not in {one.type for one in more}),
+        Condition(REBOOTING, "True", reason, "", since),
+        *more,
+    )
+    annotations = {
+        REBOOTED_FROM: "one",
+        **({REBOOTS: ",".join(map(format_time, asked))} if asked else {}),
+        **fields.pop("annotations", {}),
+    }
+    return replace(base, conditions=conditions, annotations=annotations, **fields)
+
+
+def issued(at=NOW):
+    unknown = Condition(INITIALIZED_CONDITION, "Unknown", REBOOTING, "", at)
+    return rebooting(at - 60, reason="RebootIssued", asked=(at,), more=(unknown,))
+
+
+def of_kind(outcome, kind):
+    return [each for each in outcome.instructions if isinstance(each, kind)]
+
+
+def statuses(outcome):
+    return {
+        each.type: (each.status, each.reason)
+        for update in of_kind(outcome, UpdateClaimStatus)
+        for each in update.conditions
+    }
+
+
+def test_the_wish_names_the_boot_that_is_to_end_before_the_condition_stands():
+    note, status, told = requested(an_initialized_claim(), NODE, "broken", NOW)
+    assert note.annotations == {REBOOTED_FROM: "one"}
+    assert [(each.type, each.status, each.reason) for each in status.conditions] == [
+        (REBOOTING, "True", "RebootRequested")
+    ]
+    assert told.reason == "RebootRequested"
+
+
+def test_the_node_is_fenced_and_its_pods_leave_before_the_machine_is_touched():
+    daemon = a_pod("daemon")
+    daemon = replace(daemon, shape=replace(daemon.shape, tolerations=(Toleration("", "Exists"),)))
+    pods = (a_pod("a"), daemon)
+    outcome = step(ClaimView(rebooting(), NODE, pods), NOW + 60)
+    (fence,) = of_kind(outcome, UpdateNode)
+    assert FENCE in fence.taints
+    assert [each.name for each in of_kind(outcome, EvictPod)] == ["a"]
+    assert not of_kind(outcome, RebootInstance)
+
+
+def test_a_drain_takes_at_least_five_seconds_since_pods_may_be_on_their_way():
+    early = step(ClaimView(rebooting(), FENCED), NOW + 1)
+    assert not of_kind(early, RebootInstance)
+    assert early.again_at == NOW + 5
+    assert of_kind(step(ClaimView(rebooting(), FENCED), NOW + 5), RebootInstance)
+
+
+def test_a_grace_of_zero_skips_the_drain():
+    claim = rebooting(annotations={DRAIN_GRACE: "0"})
+    outcome = step(ClaimView(claim, NODE, (a_pod("a"),)), NOW)
+    assert not of_kind(outcome, EvictPod)
+    assert [type(each) for each in outcome.instructions[:3]] == [UpdateNode, AnnotateClaim, RebootInstance]
+
+
+@pytest.mark.parametrize(("own", "of_policy"), [(None, "120"), (120, None), (120, "600")])
+def test_a_bounded_drain_ends_in_time_whatever_protects_a_pod(own, of_policy):
+    annotations = {} if of_policy is None else {DRAIN_GRACE: of_policy}
+    claim = rebooting(annotations=annotations, termination_grace_period=own)
+    view = ClaimView(claim, FENCED, (a_pod("a", annotations={DO_NOT_DISRUPT: "true"}),))
+    assert not of_kind(step(view, NOW + 60), DeletePod)
+    assert of_kind(step(view, NOW + 110), DeletePod)
+    assert not of_kind(step(view, NOW + 120), RebootInstance)
+    assert of_kind(step(view, NOW + 121), RebootInstance)
+
+
+def test_without_a_bound_a_protected_pod_is_waited_for_and_told_of():
+    view = ClaimView(rebooting(), FENCED, (a_pod("a", annotations={DO_NOT_DISRUPT: "true"}),))
+    outcome = step(view, NOW + 86400)
+    assert [each.reason for each in of_kind(outcome, PublishEvent)] == ["FailedDraining"]
+    assert not of_kind(outcome, RebootInstance)
+
+
+def test_the_attempt_is_noted_before_the_cloud_is_asked_and_the_answer_afterwards():
+    outcome = step(ClaimView(rebooting(), FENCED), NOW + 5)
+    kinds = [type(each) for each in outcome.instructions]
+    assert kinds == [AnnotateClaim, RebootInstance, UpdateClaimStatus, PublishEvent]
+    assert of_kind(outcome, AnnotateClaim)[0].annotations == {REBOOTS: format_time(NOW + 5)}
+    assert statuses(outcome) == {
+        REBOOTING: ("True", "RebootIssued"),
+        INITIALIZED_CONDITION: ("Unknown", "Rebooting"),
+        "Ready": ("Unknown", "Rebooting"),
+    }
+
+
+def test_a_cloud_that_refuses_is_asked_again_for_five_minutes_and_counts_as_one_reboot():
+    claim = rebooting(asked=(NOW + 5,))
+    again = step(ClaimView(claim, FENCED), NOW + 300)
+    assert of_kind(again, RebootInstance)
+    assert not of_kind(again, AnnotateClaim)
+    given_up = step(ClaimView(claim, FENCED), NOW + 306)
+    assert of_kind(given_up, DeleteClaim)[0].reason == "reboot_failed"
+    assert [each.reason for each in of_kind(given_up, PublishEvent)] == ["RebootFailed"]
+
+
+@pytest.mark.parametrize("node", [FENCED, replace(FENCED, ready=False), replace(BACK, ready=False)])
+def test_success_is_another_boot_id_and_ready_within_twenty_minutes(node):
+    claim = issued()
+    waiting = step(ClaimView(claim, node), NOW + 1200)
+    assert not of_kind(waiting, DeleteClaim)
+    assert REBOOTING not in statuses(waiting) or statuses(waiting)[REBOOTING][0] == "True"
+    assert of_kind(step(ClaimView(claim, node), NOW + 1201), DeleteClaim)[0].reason == "reboot_failed"
+
+
+def test_a_machine_that_is_back_loses_its_fence_and_is_initialised_anew():
+    outcome = step(ClaimView(issued(), BACK), NOW + 90)
+    (lifted,) = of_kind(outcome, UpdateNode)
+    assert FENCE not in lifted.taints
+    assert statuses(outcome)[REBOOTING] == ("False", "Rebooted")
+    assert INITIALIZED_CONDITION not in statuses(outcome)
+    over = Condition(REBOOTING, "False", "Rebooted", "", NOW + 90)
+    kept = tuple(each for each in issued().conditions if each.type != REBOOTING)
+    after = replace(issued(), conditions=(*kept, over))
+    then = step(ClaimView(after, replace(BACK, taints=())), NOW + 91)
+    assert statuses(then)[INITIALIZED_CONDITION] == ("True", "Initialized")
+
+
+def test_a_leader_that_died_between_asking_and_noting_finds_the_reboot_done():
+    """Its claim still says that the reboot is asked for; the boot id says more."""
+    outcome = step(ClaimView(rebooting(asked=(NOW + 5,)), BACK), NOW + 60)
+    assert not of_kind(outcome, RebootInstance)
+    assert statuses(outcome)[REBOOTING] == ("False", "Rebooted")
+
+
+def test_a_leader_that_died_before_the_machine_was_back_asks_again():
+    """Whether the cloud was asked is not known: a second request while it boots changes nothing."""
+    outcome = step(ClaimView(rebooting(asked=(NOW + 5,)), replace(FENCED, ready=False)), NOW + 20)
+    assert of_kind(outcome, RebootInstance)
+
+
+def test_the_end_of_a_claim_goes_before_its_reboot():
+    claim = rebooting(deletion_timestamp=NOW)
+    assert not of_kind(step(ClaimView(claim, FENCED), NOW + 60), RebootInstance)
+
+
+@given(st.lists(st.integers(0, 3 * 86400), max_size=5))
+def test_reboots_count_for_a_day(ages):
+    text = ",".join(format_time(NOW - age) for age in ages)
+    claim = an_initialized_claim(annotations={REBOOTS: f"{text},rubbish"})
+    assert len(reboots_of(claim, NOW)) == sum(age < HISTORY_SECONDS for age in ages)

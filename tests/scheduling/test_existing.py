@@ -1,0 +1,226 @@
+"""Room that exists or is on its way is used before anything is launched, as the scheduler will see it."""
+
+from dataclasses import replace
+
+import pytest
+
+from nodeless.model.labels import (
+    DISRUPTED_TAINT,
+    INITIALIZED,
+    INSTANCE_TYPE,
+    PROVISIONER_NAME,
+    UNREGISTERED_TAINT,
+    ZONE,
+)
+from nodeless.model.nodes import Condition
+from nodeless.model.pods import HostPort
+from nodeless.model.requirements import Requirements
+from nodeless.model.taints import Taint, Toleration
+from nodeless.scheduling.capacity.in_flight_node import surely
+from tests.scheduling.factories import (
+    claim,
+    claim_for,
+    daemon,
+    needs,
+    new_types,
+    node,
+    plan,
+    pods,
+    pool,
+    running,
+    term,
+)
+
+BOOTING = {PROVISIONER_NAME: "default", ZONE: "z1", INSTANCE_TYPE: "large"}
+
+
+def used(result):
+    return sorted(set(result.placements.values()))
+
+
+def test_a_node_with_room_takes_the_pods_that_fit_and_the_rest_gets_a_new_one():
+    result = plan(node("one", cpu="2"), pods(3))
+    assert result.placements == {"default/web-0": "one", "default/web-1": "one"}
+    assert [new.pods for new in result.new_nodes] == [("default/web-2",)]
+
+
+def test_what_runs_on_a_node_is_taken_off_and_what_has_ended_is_not():
+    busy = running(pods(1, "1500m", name="busy")[0], "one")
+    assert not plan(node("one", cpu="2"), busy, pods(1)).placements
+    done = replace(running(pods(1, "1500m", name="done")[0], "one"), phase="Succeeded")
+    assert used(plan(node("one", cpu="2"), done, pods(1))) == ["one"]
+
+
+def test_a_node_that_is_not_ours_is_used_too():
+    assert used(plan(node("static", labels={ZONE: "z1"}, provider_id=""), pods(1))) == ["static"]
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        {"unschedulable": True},
+        {"deletion_timestamp": 1.0},
+        {"taints": (Taint(DISRUPTED_TAINT, "NoSchedule"),)},
+        {"taints": (Taint("dedicated", "NoSchedule", "db"),)},
+        {"labels": {"eks.amazonaws.com/compute-type": "fargate"}},
+        {"allocatable": {"cpu": 8000, "memory": 2**34}},
+    ],
+    ids=["cordoned", "deleting", "disrupted", "tainted", "fargate", "no-pods-left"],
+)
+def test_nodes_that_will_take_no_pods_are_passed_over(state):
+    result = plan(node("one", **state), pods(1))
+    assert not result.placements
+    assert result.new_nodes
+
+
+def test_a_node_whose_claim_is_deleting_is_passed_over():
+    going = claim("default-aaaaa", provider_id="aws:///z1/i-one", deletion_timestamp=1.0)
+    assert not plan(node("one"), going, pods(1)).placements
+
+
+def test_rq_11_labels_of_nodes_must_be_there_even_well_known_ones():
+    unlabelled = node("one", labels={})
+    assert not plan(unlabelled, pods(1, selector={ZONE: "z1"})).placements
+    assert used(plan(node("two"), pods(1, selector={ZONE: "z1"}))) == ["two"]
+    assert used(plan(node("two"), pods(1, selector={"kubernetes.io/hostname": "two"}))) == ["two"]
+
+
+def test_initialised_nodes_come_first_then_booting_ones_then_claims():
+    booting = node("b-booting", cpu="1", labels=BOOTING)
+    waiting = claim("a-claim", "medium", allocatable={"cpu": 1000, "memory": 2**32, "pods": 10})
+    ready = [node(name, cpu="1") for name in ("f", "d", "c", "e")]
+    result = plan(booting, waiting, ready, pods(6))
+    assert [result.placements[f"default/web-{i}"] for i in range(6)] == [
+        "c",
+        "d",
+        "e",
+        "f",
+        "b-booting",
+        "a-claim",
+    ]
+
+
+def test_the_next_pass_uses_the_claim_that_the_last_one_made_even_before_its_launch():
+    first = plan(pods(3), daemon("agent", "100m"))
+    (planned,) = first.new_nodes
+    second = plan(pods(3), daemon("agent", "100m"), claim_for(planned))
+    assert not second.new_nodes
+    assert set(second.placements.values()) == {"default-aaaaa"}
+
+
+def test_an_unlaunched_claim_offers_the_least_of_what_it_may_become():
+    either = claim("default-aaaaa", "small", "large")
+    assert not plan(either, pods(1, "2")).placements
+    assert used(plan(either, pods(1, "500m"))) == ["default-aaaaa"]
+
+
+def test_a_pod_counts_on_a_claims_label_only_when_every_outcome_has_it():
+    anywhere = claim("default-aaaaa", "large")
+    in_zone = claim(
+        "default-bbbbb",
+        requirements=Requirements([needs(INSTANCE_TYPE, "In", "large"), needs(ZONE, "In", "z2")]),
+    )
+    wanted = pods(1, selector={ZONE: "z2"})
+    assert not plan(anywhere, wanted).placements
+    assert used(plan(anywhere, in_zone, wanted)) == ["default-bbbbb"]
+
+
+@pytest.mark.parametrize(
+    "expression", [needs("team", "NotIn", "red"), needs("team", "DoesNotExist")], ids=str
+)
+def test_a_claim_made_for_a_pod_that_shuns_a_label_still_suits_it(expression):
+    wanted = pods(1, required_terms=(term(expression),))
+    (planned,) = plan(wanted).new_nodes
+    assert used(plan(wanted, claim_for(planned))) == ["default-aaaaa"]
+
+
+def test_a_claim_of_an_unknown_type_and_size_offers_nothing():
+    assert not plan(claim("default-aaaaa", "gone"), pods(1)).placements
+
+
+def test_a_claims_taints_must_be_tolerated_and_its_startup_taints_need_not():
+    tainted = claim("default-aaaaa", "large", taints=(Taint("team", "NoSchedule"),))
+    assert not plan(tainted, pods(1)).placements
+    assert plan(tainted, pods(1, tolerations=(Toleration("team", "Exists"),))).placements
+    assert plan(
+        claim("default-aaaaa", "large", startup_taints=(Taint("cni", "NoSchedule"),)), pods(1)
+    ).placements
+
+
+@pytest.mark.parametrize(
+    "taint",
+    [
+        Taint("node.kubernetes.io/not-ready", "NoSchedule"),
+        Taint("node.kubernetes.io/not-ready", "NoExecute"),
+        Taint("node.kubernetes.io/unreachable", "NoSchedule"),
+        Taint("node.cloudprovider.kubernetes.io/uninitialized", "NoSchedule", "true"),
+        Taint(UNREGISTERED_TAINT, "NoExecute"),
+        Taint("cni", "NoSchedule", "starting"),
+    ],
+    ids=str,
+)
+def test_taints_of_booting_are_overlooked_until_the_node_is_initialised(taint):
+    starting = pool("default", startup_taints=(Taint("cni", "NoSchedule", "starting"),))
+    assert used(plan(starting, node("one", labels=BOOTING, taints=(taint,)), pods(1))) == ["one"]
+    done = {**BOOTING, INITIALIZED: "true"}
+    assert not plan(starting, node("one", labels=done, taints=(taint,)), pods(1)).placements
+
+
+def test_the_fence_of_a_reboot_is_overlooked_while_the_node_is_rebooted_and_only_then():
+    fenced = (
+        Taint("nodeless.dev/rebooting", "NoSchedule"),
+        Taint("node.kubernetes.io/unreachable", "NoExecute"),
+    )
+    done = {**BOOTING, INITIALIZED: "true"}
+    machine = node("one", labels=done, taints=fenced, provider_id="aws:///z1/i-1")
+    over = claim("default-aaaaa", "large", provider_id="aws:///z1/i-1")
+    going = replace(over, conditions=(Condition("Rebooting", "True"),))
+    assert used(plan(machine, going, pods(1))) == ["one"]
+    assert not plan(machine, over, pods(1)).placements
+
+
+def test_a_booting_node_with_a_taint_of_another_kind_is_passed_over():
+    assert not plan(node("one", labels=BOOTING, taints=(Taint("custom", "NoSchedule"),)), pods(1)).placements
+
+
+def test_a_booting_node_that_reports_nothing_yet_has_what_its_type_allocates():
+    silent = node("one", labels=BOOTING, allocatable={"cpu": 0}, capacity={})
+    result = plan(silent, pods(4))
+    assert used(result) == ["one"]
+    assert len(result.placements) == 3
+
+
+def test_a_taken_host_port_sends_the_pod_elsewhere():
+    web = pods(1, "100m", host_ports=(HostPort("", 80, "TCP"),))
+    there = running(pods(1, "100m", name="there", host_ports=(HostPort("", 80, "TCP"),))[0], "one")
+    assert not plan(node("one"), there, web).placements
+    assert used(plan(node("one"), web)) == ["one"]
+
+
+def test_pods_of_a_leaving_node_get_new_room_together_with_the_pending_ones():
+    bound = [running(pod, "one") for pod in pods(3, name="bound")]
+    result = plan(node("one", deletion_timestamp=1.0), bound, pods(2))
+    assert new_types(result) == ["xlarge"]
+    assert len(result.new_nodes[0].pods) == 5
+
+
+@pytest.mark.parametrize(
+    ("expression", "label", "sure"),
+    [
+        (needs("a", "In", "x", "y"), needs("a", "In", "x"), True),
+        (needs("a", "In", "x"), needs("a", "In", "x", "y"), False),
+        (needs("a", "Exists"), needs("a", "In", "x", "y"), True),
+        (needs("a", "NotIn", "x"), needs("a", "NotIn", "x", "y"), True),
+        (needs("a", "NotIn", "x", "y"), needs("a", "NotIn", "x"), False),
+        (needs("a", "Exists"), needs("a", "NotIn", "x"), False),
+        (needs("a", "Gt", "1"), needs("a", "Gt", "2"), True),
+        (needs("a", "Gt", "2"), needs("a", "Gt", "1"), False),
+        (needs("a", "DoesNotExist"), needs("a", "DoesNotExist"), True),
+        (needs("a", "Exists"), needs("a", "DoesNotExist"), False),
+        (needs("a", "NotIn", "x"), None, True),
+        (needs("a", "In", "x"), None, False),
+    ],
+    ids=str,
+)
+def test_an_expression_is_sure_to_hold_when_every_outcome_satisfies_it(expression, label, sure):
+    assert surely(expression, label) is sure

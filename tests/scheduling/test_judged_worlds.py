@@ -1,0 +1,294 @@
+"""Clusters in which the judge of many passes found pods bought for again, as they were at that pass."""
+
+import pytest
+
+from nodeless.launch.claims import labels_of
+from nodeless.model.labels import (
+    ARCH,
+    CAPACITY_TYPE,
+    HOSTNAME,
+    INSTANCE_TYPE,
+    ON_DEMAND,
+    PLANNED_PODS,
+    SPOT,
+    ZONE,
+)
+from nodeless.model.nodes import Claim
+from nodeless.model.pods import HostPort, NodeSelectorTerm
+from nodeless.model.requirements import Requirements
+from nodeless.model.taints import Toleration
+from nodeless.model.volumes import Volume, VolumeClaim
+from nodeless.scheduling import LOWEST_PRICE, Policy, solve
+from nodeless.state.expected import uid_digest
+from tests.scheduling.factories import NOW, beside, daemon, needs, pods, pool, snapshot, spread, term
+from tests.scheduling.test_many_passes import RACK, TEAM, TYPES
+
+PORT = (HostPort("", 80, "TCP"),)
+EVERYWHERE = {"tolerations": (Toleration("", "Exists"),)}
+ANY_RACK = (term(needs(RACK, "Exists")),)
+SPOT_OR_Z3 = (term(needs(CAPACITY_TYPE, "In", SPOT)), term(needs(ZONE, "In", "z3")))
+
+
+def under_way(name, own, types, requests, *for_pods, **where):
+    """A claim that was written and not launched; `for_pods` are named on it."""
+    labels = {"rack": RACK, "capacity": CAPACITY_TYPE, "zone": ZONE}
+    known = [needs(labels[key], "In", *values.split()) for key, values in where.items()]
+    requirements = Requirements([*known, needs(INSTANCE_TYPE, "In", *types.split())])
+    digests = sorted(uid_digest(pod.uid) for pod in for_pods)
+    return Claim(
+        name=name,
+        pool=own.reference,
+        node_class=own.node_class,
+        requirements=requirements,
+        requests=requests,
+        labels=labels_of(requirements, own),
+        annotations={PLANNED_PODS: ",".join(digests)} if digests else {},
+        taints=own.taints,
+        created_at=NOW - 10,
+    )
+
+
+def volume_in(zone, name):
+    reach = (NodeSelectorTerm((needs(ZONE, "In", zone),)),)
+    return [
+        Volume(f"pv-{name}", terms=reach),
+        VolumeClaim("default", name, volume_name=f"pv-{name}", bound=True, phase="Bound"),
+    ]
+
+
+@pytest.mark.parametrize("remembered", [True, False])
+@pytest.mark.parametrize("policy", ["Honor", "Ignore"])
+def test_pods_beside_which_others_were_put_later_keep_the_claims_that_were_made_for_them(policy, remembered):
+    first = pool("first", needs(RACK, "In", "r1"), weight=5)
+    second = pool("second", taints=(TEAM,))
+    on_disk = pods(1, "100m", "1Gi", name="w1", labels={"app": "b"}, required_terms=ANY_RACK, claims=("w1",))
+    plain = pods(4, "1500m", "1Gi", name="w2", labels={"app": "b"})
+    one_each = pods(
+        6,
+        "60",
+        "0",
+        name="w3",
+        labels={"app": "c"},
+        spread=(spread(HOSTNAME, "c", node_affinity_policy=policy),),
+        affinity=(beside(RACK, "a"),),
+        host_ports=PORT,
+        required_terms=ANY_RACK,
+    )
+    together = pods(
+        4,
+        "50m",
+        "6Gi",
+        name="w4",
+        labels={"app": "c"},
+        spread=(spread(ZONE, "c", 2, soft=True, min_domains=2, node_affinity_policy=policy),),
+        affinity=(beside(ZONE, "c"),),
+        required_terms=SPOT_OR_Z3,
+    )
+    leader = pods(1, "60", "1Gi", name="w5", labels={"app": "a"}, affinity=(beside(ZONE, "b"),))
+    nowhere = pods(
+        4,
+        "7",
+        "1Gi",
+        name="w8",
+        labels={"app": "a"},
+        affinity=(beside(HOSTNAME, "a"),),
+        required_terms=(term(needs(ARCH, "In", "arm64")),),
+        claims=("w8",),
+    )
+    large = pods(4, "15", "0", name="w7", labels={"app": "c"})
+    guests = pods(
+        4, "1500m", "1Gi", name="w9", labels={"app": "c"}, affinity=(beside(HOSTNAME, "c", weight=10),)
+    )
+    by_zone = pods(
+        2,
+        "15",
+        "0",
+        name="w10",
+        labels={"app": "c"},
+        spread=(spread(ZONE, "b", min_domains=2, node_affinity_policy=policy),),
+    )
+    huge = ("c64 m64", {"cpu": 60600, "pods": 3})
+    wide = ("c32 c64 m16 m64 spot-only", {"cpu": 15600, "pods": 3})
+    spot_z1, spot_z2 = ({"rack": "r1", "capacity": SPOT, "zone": zone} for zone in ("z1", "z2"))
+    homes = [
+        *(("first-l2lrd", one_each[0:1]), ("first-zist5", one_each[1:2]), ("first-dscsf", one_each[3:4])),
+        ("first-exptb", one_each[5:6]),
+        *(("first-43gqu", [one_each[2], *guests[2:]]), ("first-2bnbt", [one_each[4], *guests[:2]])),
+    ]
+    claims = [under_way(name, first, *huge, *some, **spot_z1) for name, some in homes]
+    for pod, name in zip(large, ("pmkc7", "xk3zj", "e4e5l", "5amkb"), strict=True):
+        homes.append((f"first-{name}", [pod]))
+        claims.append(under_way(f"first-{name}", first, *wide, pod, **spot_z1))
+    for pod, name in zip(by_zone, ("7hnxo", "xj43j"), strict=True):
+        homes.append((f"first-{name}", [pod]))
+        claims.append(under_way(f"first-{name}", first, *wide, pod, **spot_z2))
+    homes += [("first-rnpfk", leader), ("first-fimaf", on_disk), ("first-rrims", [*plain, *together])]
+    any_in_z1 = {"rack": "r1", "zone": "z1"}
+    claims += [
+        under_way("first-rnpfk", first, "c64 m64", {"cpu": 60600, "pods": 3}, *leader, **any_in_z1),
+        under_way(
+            "first-fimaf", first, "c2 c4 c8 few m1 m2 m4 m8", {"cpu": 700, "pods": 3}, *on_disk, **any_in_z1
+        ),
+        under_way(
+            "first-rrims",
+            first,
+            "c32 c64 m16 m64 m8 spot-only",
+            {"cpu": 6800, "memory": 28 << 30, "pods": 10},
+            *plain,
+            *together,
+            **spot_z1,
+        ),
+    ]
+    placed = [on_disk, plain, one_each, together, leader, large, guests, by_zone]
+    daemons = [daemon("agent-0", "500m"), daemon("agent-1", "100m")]
+    seen = snapshot(
+        placed, nowhere, first, second, claims, daemons, volume_in("z1", "w1"), volume_in("z1", "w8")
+    )
+    expected = {pod.key: name for name, some in homes for pod in some}
+    plan = passed(seen, expected if remembered else {})
+    assert not plan.new_nodes
+    assert plan.placements == expected
+    assert {refusal.pod for refusal in plan.refusals} == {pod.key for pod in nowhere}
+
+
+@pytest.mark.parametrize("policy", ["Honor", "Ignore"])
+@pytest.mark.parametrize("tolerations", [{}, EVERYWHERE])
+def test_a_leader_leaves_its_followers_the_claims_that_were_made_for_them_though_nothing_tells_so(
+    policy, tolerations
+):
+    first = pool("first", needs(RACK, "In", "r1", "r2"), weight=5, limits={"cpu": "140"})
+    second = pool("second", needs(ZONE, "In", "z1", "z2"), taints=(TEAM,), limits={"cpu": "140"})
+    near = (beside(CAPACITY_TYPE, "c"),)
+    followers = pods(
+        3,
+        "3",
+        "1Gi",
+        name="w1",
+        labels={"app": "b"},
+        spread=(spread(RACK, "b", node_affinity_policy=policy),),
+        affinity=near,
+        host_ports=PORT,
+    )
+    leader = pods(
+        1,
+        "100m",
+        "6Gi",
+        name="w2",
+        labels={"app": "c"},
+        spread=(spread(CAPACITY_TYPE, "a", soft=True, node_affinity_policy=policy),),
+        affinity=near,
+    )
+    on_disk = pods(5, "1", "1Gi", name="w3", labels={"app": "a"}, required_terms=SPOT_OR_Z3, claims=("w3",))
+    for_followers = {"cpu": 4000, "memory": 1 << 30, "pods": 3}
+    claims = [
+        *(
+            under_way(name, first, "c8 few m8", for_followers, rack=rack, capacity=ON_DEMAND)
+            for name, rack in (("first-5csol", "r1"), ("first-7foe3", "r1"), ("first-agzf3", "r2"))
+        ),
+        under_way(
+            "first-ffe4f",
+            first,
+            "arm c4 c8 few m2 m4 m8",
+            {"cpu": 1100, "memory": 6 << 30, "pods": 3},
+            rack="r1 r2",
+            capacity=ON_DEMAND,
+        ),
+        under_way(
+            "first-hdunl",
+            first,
+            "c8 m16 m8 spot-only",
+            {"cpu": 6000, "memory": 5 << 30, "pods": 7},
+            rack="r1 r2",
+            capacity=SPOT,
+            zone="z1",
+        ),
+    ]
+    daemons = [daemon("agent-0", "500m", **tolerations), daemon("agent-1", "500m", **tolerations)]
+    seen = snapshot(followers, leader, on_disk, first, second, claims, daemons, volume_in("z1", "w3"))
+    plan = passed(seen, {})
+    assert not plan.new_nodes
+    assert not plan.refusals
+    assert plan.placements[leader[0].key] == "first-ffe4f"
+
+
+@pytest.mark.parametrize("nowhere", [0, 4])
+def test_groups_find_their_claims_again_though_further_followers_could_go_nowhere(nowhere):
+    own = pool("second", needs(ZONE, "In", "z1", "z2"))
+    leaders = pods(
+        3, "30", "0", name="w1", labels={"app": "w1"}, spread=(spread(ZONE, "w1", 2),), claims=("w1",)
+    )
+    followers = pods(
+        3,
+        "1500m",
+        "0",
+        name="w3",
+        labels={"app": "w3"},
+        spread=(spread(HOSTNAME, "w3", soft=True),),
+        affinity=(beside(HOSTNAME, "w1"),),
+        host_ports=PORT,
+        required_terms=(term(needs(ZONE, "In", "z1", "z2")),),
+    )
+    further = pods(
+        nowhere,
+        "1",
+        "6Gi",
+        name="w5",
+        affinity=(beside(HOSTNAME, "w3"),),
+        host_ports=PORT,
+        required_terms=(term(needs(ARCH, "In", "arm64")),),
+    )
+    small = pods(2, "50m", "1Gi", name="w6", claims=("w6",))
+    room = {"cpu": 31500, "pods": 2}
+    claims = [
+        under_way(name, own, "c64 m64", room, zone="z1", capacity=SPOT)
+        for name in ("second-45him", "second-5ymox", "second-mgm7b")
+    ]
+    disks = [*volume_in("z1", "w1"), *volume_in("z1", "w6")]
+    plan = passed(snapshot(leaders, followers, further, small, own, claims, disks), {})
+    assert not plan.new_nodes
+    assert len(plan.placements) == 2 + 2 + 2, "one zone has two leaders at most"
+    assert len(plan.refusals) == 1 + 1 + nowhere
+
+
+def test_pods_of_which_some_can_never_be_placed_leave_claims_to_those_that_have_no_other():
+    own = pool("first")
+    arm = pods(4, "3", "1Gi", name="w7", required_terms=(term(needs(ARCH, "In", "arm64")),))
+    by_zone = {"spread": (spread(ZONE, "w1", 2),), "required_terms": SPOT_OR_Z3, "claims": ("w1",)}
+    plain = pods(4, "3", "1Gi", name="w1", labels={"app": "w1"}, **by_zone)
+    large = pods(1, "7", "1Gi", name="w0")
+    room = {"cpu": 3000, "memory": 1 << 30, "pods": 1}
+    claims = [
+        *(under_way(f"first-{name}", own, "arm", room, zone="z3") for name in ("a", "b", "c", "d")),
+        *(under_way(f"first-{name}", own, "arm c4 few m4", room, zone="z3") for name in ("e", "f")),
+        under_way("first-0", own, "c8 m8", {"cpu": 7000, "memory": 1 << 30, "pods": 1}, zone="z3"),
+    ]
+    plan = passed(snapshot(arm, plain, large, own, claims, volume_in("z3", "w1")), {})
+    assert not plan.new_nodes
+    assert len(plan.placements) == 4 + 2 + 1
+    assert len(plan.refusals) == 2, "z1 and z2 have none, and the volume is in z3"
+
+
+@pytest.mark.parametrize("names", ["abcd", "acbd", "cadb", "cdab"])
+@pytest.mark.parametrize("others", [0, 5])
+def test_claims_that_do_not_tell_their_pods_are_filled_to_the_last_place(others, names):
+    """There is room for each of them, and none to spare: no order by size finds it."""
+    own = pool("first")
+    plain = pods(6, "1", "0", name="w1", labels={"app": "a"})
+    near = pods(6, "500m", "0", name="w2", labels={"app": "a"}, affinity=(beside(ZONE, "a"),))
+    arm = pods(others, "50m", "0", name="w3", required_terms=(term(needs(ARCH, "In", "arm64")),))
+    large = "few c4 spot-only c8 m4 m8 c32 m16 c64 m64"
+    wanted = [(large, 3000), (large, 3000), (f"c2 m2 {large}", 1500), (f"c2 m2 {large}", 1500)]
+    claims = [
+        under_way(f"first-{name}", own, types, {"cpu": cpu, "pods": 3}, zone="z1")
+        for name, (types, cpu) in zip(names, wanted, strict=True)
+    ]
+    if others:
+        claims.append(under_way("first-e", own, "arm", {"cpu": 50 * others, "pods": others}, zone="z3"))
+    plan = passed(snapshot(plain, near, arm, own, claims), {})
+    assert not plan.new_nodes
+    assert len(plan.placements) == 12 + others
+
+
+def passed(seen, places):
+    catalog = dict.fromkeys(seen.pools, TYPES)
+    return solve(seen, catalog, Policy(packing=LOWEST_PRICE, time_box=0, places=places), NOW)

@@ -1,0 +1,111 @@
+"""Every plan says what it costs, what any plan costs at least, and by how much the two may differ."""
+
+import pytest
+
+from nodeless.model.labels import HOSTNAME, INSTANCE_TYPE
+from nodeless.model.requirements import Requirement
+from nodeless.scheduling import FEWEST_NODES, Policy
+from tests.scheduling.factories import beside, instance_type, needs, node, plan, pods, pool, term
+
+BY_PRICE, BY_NODES, QUICK = Policy(), Policy(packing=FEWEST_NODES), Policy(time_box=0)
+
+
+@pytest.mark.parametrize("policy", [BY_PRICE, BY_NODES])
+@pytest.mark.parametrize(
+    "things",
+    [
+        [pods(7, "700m", "1Gi")],
+        [pods(3), pods(2, "99", name="huge")],
+        [pool("static", replicas=2), pool(), pods(5)],
+        [pool("capped", limits={"cpu": "4"}), pods(9)],
+    ],
+)
+def test_a_plan_carries_cost_bound_and_gap(policy, things):
+    made = plan(*things, policy=policy)
+
+    assert made.lower_bound is not None
+    assert made.gap is not None
+    assert 0 < made.lower_bound <= made.cost_per_hour + 1e-9
+    assert made.lower_bound == pytest.approx(made.cost_per_hour * (1 - made.gap))
+
+
+def test_the_gap_of_packing_onto_the_fewest_nodes_tells_what_that_costs():
+    wanted = pods(5, "1", "1Gi")
+    cheap, few = plan(wanted, policy=BY_PRICE), plan(wanted, policy=BY_NODES)
+
+    assert len(few.new_nodes) <= len(cheap.new_nodes)
+    assert few.lower_bound == pytest.approx(cheap.lower_bound)
+    assert few.gap >= cheap.gap
+
+
+@pytest.mark.parametrize(
+    "things",
+    [
+        [],
+        [pods(2, "99")],
+        [pods(1, selector={"disk": "ssd"})],
+        [pool(), node("n1"), pods(2)],
+    ],
+    ids=["no pods", "too large", "no such label", "room that is there"],
+)
+def test_what_buys_nothing_costs_at_least_nothing(things):
+    made = plan(*things, policy=BY_PRICE)
+    assert (made.cost_per_hour, made.lower_bound, made.gap) == (0, 0, 0)
+
+
+def test_nodes_of_static_pools_are_part_of_the_bound():
+    made = plan(pool("static", replicas=3), policy=BY_PRICE)
+    assert made.cost_per_hour > 0
+    assert made.gap == pytest.approx(0)
+
+
+def test_pods_whose_node_cannot_be_made_are_no_part_of_the_bound():
+    picky = pool("picky", Requirement.of(INSTANCE_TYPE, "Exists", min_values=99))
+    made = plan(picky, pods(3), policy=BY_PRICE)
+    assert len(made.refusals) == 3
+    assert (made.lower_bound, made.gap) == (0, 0)
+
+
+def test_without_time_for_it_no_bound_is_claimed():
+    made = plan(pods(3), policy=QUICK)
+    assert (made.lower_bound, made.gap) == (None, None)
+
+
+#: Each CPU costs the same, whatever the size of the node.
+SIZES = tuple(instance_type(f"t{cpu}", cpu, 4 * cpu) for cpu in (1, 2, 4, 8, 16, 32))
+
+
+def apart(number: int):
+    """Pods that keep off each other's nodes."""
+    return pods(number, "100m", "64Mi", name="lone", labels={"app": "web"}, anti_affinity=(beside(HOSTNAME),))
+
+
+def test_a_bound_counts_the_nodes_of_pods_that_keep_off_each_other_however_many_classes_there_are():
+    others = [pods(1, f"{100 + number}m", f"{number}Mi", name=f"w{number}") for number in range(1100)]
+    cheapest = plan(pods(1, "100m"), types=SIZES).cost_per_hour
+
+    made = plan(apart(300), *others, types=SIZES[:1], policy=Policy(time_box=1e-9))
+
+    assert made.lower_bound >= 300 * cheapest * (1 - 1e-6)
+    assert made.lower_bound <= made.cost_per_hour
+
+
+def mixed():
+    return [
+        apart(200),
+        *(pods(1, f"{1000 + number}m", f"{number}Mi", name=f"w{number}") for number in range(600)),
+    ]
+
+
+def test_pods_that_keep_off_each_other_share_their_nodes_with_those_that_do_not_mind():
+    made = plan(*mixed(), types=SIZES, policy=Policy(time_box=1e-9))
+
+    assert not made.refusals
+    assert max(sum("lone" in key for key in node.pods) for node in made.new_nodes) == 1
+    assert made.cost_per_hour <= 1.3 * made.lower_bound
+
+
+def test_where_pods_have_wishes_the_largest_come_first_all_the_same():
+    wishful = pods(1, name="wishful", preferred_terms=((1, term(needs(INSTANCE_TYPE, "In", "t32"))),))
+    made = plan(*mixed(), wishful, types=SIZES, policy=Policy(time_box=1e-9))
+    assert made.cost_per_hour > 1.4 * made.lower_bound
