@@ -32,7 +32,7 @@ from nodeless.api.conversion_classes import ClassContext
 from nodeless.api.reading import read_pool
 from nodeless.api.validation_context import Surroundings
 from nodeless.cloudprovider.aws.bundled_types import bundled_types
-from nodeless.manager.freeze_gc import answer_while_computing, settle
+from nodeless.manager.freeze_gc import answer_while_computing, freeze_gc
 from nodeless.webhook import pki
 from nodeless.webhook.server import application
 
@@ -161,7 +161,7 @@ async def _serve_until_stopped(pipe: Connection, material: pki.Material) -> None
         file.flush()
         context.load_cert_chain(file.name)
     around = Surroundings(bundled_types(), dict(_neighbours()))
-    settle()
+    freeze_gc()
     runner = web.AppRunner(application(look_around=lambda: around), access_log=None)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from nodeless.controllers.executor import executor as hands
+from nodeless.controllers.executor import executor
 from nodeless.controllers.executor.evictions import Evictions
 from nodeless.controllers.nodeclaim import controller as claim_loop
 from nodeless.controllers.nodepool import controller as pool_loop
@@ -42,7 +42,7 @@ class Poison:
         ):
             setattr(module, name, self._failing(getattr(module, name), STEP, _names_itself))
         for kind, name, part in (
-            (hands.Hands, "_carry_out", WRITER),
+            (executor.InstructionExecutor, "_carry_out", WRITER),
             (Evictions, "_one", WRITER),
             (Buffers, "_write", WRITER),
             (LiveSettings, "handle", STEP),

@@ -13,8 +13,8 @@ from nodeless.controllers.executor import evictions
 from nodeless.controllers.nodeclaim.pod_events import PodEvents
 from nodeless.controllers.provisioning import suggestions as advising
 from nodeless.controllers.provisioning.batcher import Batcher
-from nodeless.controllers.provisioning.deferred_pods import RestingPods
-from nodeless.controllers.provisioning.launch_backoff import RelaunchGuard
+from nodeless.controllers.provisioning.deferred_pods import DeferredPods
+from nodeless.controllers.provisioning.launch_backoff import LaunchBackoff
 from nodeless.controllers.provisioning.suggestions import Advisor
 from nodeless.controllers.unread_objects import UnreadObjects
 from nodeless.explain.decisions import Situation
@@ -93,7 +93,7 @@ def test_units_that_fail_and_never_come_back_are_forgotten_but_for_the_newest():
 def test_classes_of_pods_that_took_too_long_are_forgotten_once_their_pods_are_gone(monkeypatch):
     moment = [0.0]
     monkeypatch.setattr("nodeless.controllers.error_boundary.time.monotonic", lambda: moment[0])
-    resting = RestingPods(Metrics(), SimpleNamespace(publish=lambda _event: True))
+    resting = DeferredPods(Metrics(), SimpleNamespace(publish=lambda _event: True))
     at_first = entries(resting)
     for start in range(0, 1500, 100):
         some = hostile(100, seed=start)
@@ -155,7 +155,7 @@ def test_a_queue_keeps_no_key_that_is_done():
 
 
 def test_a_pod_that_is_gone_is_no_more_in_the_relaunch_guard():
-    guard = RelaunchGuard()
+    guard = LaunchBackoff()
     some = pods(1, "1", name="web")
     (node,) = plan(some, types=FAMILY).new_nodes
     for each in range(MANY):

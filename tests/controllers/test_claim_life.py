@@ -34,7 +34,7 @@ async def ended(rig, claim):
     await rig.until_gone(f"{NODES}/{claim['status']['nodeName']}", of=claim)
     await rig.until(rig.network.instances, lambda living: instance not in living)
     await rig.until(lambda: name not in rig.cluster.snapshot.claims)
-    assert name not in rig.hands.instances.gone
+    assert name not in rig.executor.instances.gone
 
 
 def test_mc_01_a_pending_pod_gets_a_node_and_everybody_is_told(scene):
@@ -185,6 +185,6 @@ def test_what_is_deleted_while_the_launch_is_under_way_ends_with_its_instance(sc
         await rig.until_gone(f"{deleted}/{name}")
         await rig.until(lambda: rig.api.list(CLAIMS), lambda claims: not claims)
         assert not rig.network.instances()
-        assert not rig.hands.instances.gone
+        assert not rig.executor.instances.gone
 
     scene(scenario)

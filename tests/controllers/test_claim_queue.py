@@ -29,8 +29,8 @@ def waiting():
         claim, node = node_of(pool, name, "small")
         cluster.handle(events.ClaimSeen(claim))
         cluster.handle(events.NodeSeen(node))
-    hands = SimpleNamespace(instances=SimpleNamespace(gone=set()))
-    loop = ClaimLoop(cluster, hands, SimpleNamespace(), Metrics())
+    executor = SimpleNamespace(instances=SimpleNamespace(gone=set()))
+    loop = ClaimLoop(cluster, executor, SimpleNamespace(), Metrics())
 
     def after(pool):
         cluster.handle(events.PoolSeen(pool))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from nodeless.disruption import DisruptionPolicy, Memory, disrupt
+from nodeless.disruption import CommandHistory, DisruptionPolicy, disrupt
 from nodeless.disruption.changes import NO_OBJECT
 from nodeless.disruption.command_history import VALIDATION_SECONDS
 from nodeless.model import events
@@ -116,7 +116,7 @@ def test_an_empty_node_that_gets_a_pod_while_a_budget_keeps_it_stays():
     pool = a_node_pool(requirements=ON_DEMAND_ONLY, budgets=(Budget("1"),))
     seen = cluster(pool, [node_of(pool, name, "a.large", types=NAMED) for name in "ab"])
     first = disrupt(seen, {pool.key: TYPES}, DisruptionPolicy(), NOW)
-    memory = Memory().holding(first, NOW)
+    memory = CommandHistory().holding(first, NOW)
     assert list(first.held) == ["b"]
     taken = apply(seen, events.PodSeen(on("b", cpu="1500m")[0]))
     after = disrupt(taken, {pool.key: TYPES}, DisruptionPolicy(), NOW + 20, memory)

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from nodeless.disruption import CommandStep, commands, validating
-from nodeless.disruption.candidates import Making
+from nodeless.disruption.candidates import CandidateBuilder
 from nodeless.disruption.consolidation import Consolidation
 from nodeless.kube import ApiError
 from nodeless.model.instructions import CreateClaim, DeleteClaim
@@ -32,7 +32,7 @@ def cursed(monkeypatch, owner, method, name_of):
 @pytest.mark.parametrize(
     ("owner", "method", "name_of"),
     [
-        (Making, "candidate", lambda claim: claim.name),
+        (CandidateBuilder, "candidate", lambda claim: claim.name),
         (Consolidation, "_crowded", lambda candidate: candidate.name),
     ],
     ids=["while it is made a candidate", "while others are asked for room"],

@@ -29,7 +29,7 @@ from nodeless.model.pools import Budget, NodeClass, Reference
 from nodeless.model.requirements import Requirements
 from nodeless.model.taints import Taint, Toleration
 from nodeless.nodeclaim.draining import DISRUPTED
-from nodeless.operator.event_reasons import misspoken
+from nodeless.operator.event_reasons import undeclared_reason
 from nodeless.operator.metrics import Metrics
 from nodeless.operator.settings import GlobalSettings
 from tests.disruption.world import a_provisioner, node_of, on
@@ -90,7 +90,7 @@ class World:
 
     def told(self):
         """Object, reason and message of each event, all of which the table of events allows."""
-        assert [misspoken(event) for event in self.published] == [""] * len(self.published)
+        assert [undeclared_reason(event) for event in self.published] == [""] * len(self.published)
         return [(event.name, event.reason, event.message) for event in self.published]
 
     def looked(self):

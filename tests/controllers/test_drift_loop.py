@@ -44,8 +44,8 @@ def test_nd_09_a_node_whose_provisioner_is_gone_is_left_as_it_is(there, marked, 
     async def carry_out(instructions):
         done.extend(instructions)
 
-    hands, settings = SimpleNamespace(carry_out=carry_out), GlobalSettings("demo", drift_enabled=True)
-    loop = DriftLoop(cluster, cloud, hands, Metrics(), settings)
+    executor, settings = SimpleNamespace(carry_out=carry_out), GlobalSettings("demo", drift_enabled=True)
+    loop = DriftLoop(cluster, cloud, executor, Metrics(), settings)
     asyncio.run(loop.look_once())
     values = [each.annotations[VOLUNTARY_DISRUPTION] for each in done if isinstance(each, UpdateNode)]
     assert values == marked

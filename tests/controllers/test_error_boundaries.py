@@ -26,7 +26,7 @@ from nodeless.model import events
 from nodeless.model.interruptions import Interruption, InterruptionKind
 from nodeless.model.labels import TEARDOWN_DRAIN, TERMINATION_FINALIZER
 from nodeless.model.nodes import Instance
-from nodeless.operator.event_reasons import misspoken
+from nodeless.operator.event_reasons import undeclared_reason
 from nodeless.operator.metrics import Metrics
 from tests.disruption.world import a_provisioner, node_of
 
@@ -66,10 +66,10 @@ class Hands:
         return [each for each in self.done if name in str(each)]
 
 
-async def until(hands, condition):
+async def until(executor, condition):
     while not condition():
-        hands.changed.clear()
-        await asyncio.wait_for(hands.changed.wait(), 30)
+        executor.changed.clear()
+        await asyncio.wait_for(executor.changed.wait(), 30)
 
 
 async def stopped(task):
@@ -89,22 +89,24 @@ def test_a_claim_whose_step_fails_rests_with_a_condition_and_the_others_end(erro
     published = []
 
     async def scenario():
-        cluster, hands = Cluster(), Hands(error, "poison")
+        cluster, executor = Cluster(), Hands(error, "poison")
         recorder = SimpleNamespace(publish=published.append)
-        loop = ClaimLoop(cluster, hands, SimpleNamespace(), Metrics(), recorder)
+        loop = ClaimLoop(cluster, executor, SimpleNamespace(), Metrics(), recorder)
         cluster.handle(events.PoolSeen(POOL))
         task = asyncio.create_task(loop.run())
         for name in ("poison", "a", "b"):
             for event in zip((events.NodeSeen, events.ClaimSeen), reversed(deleted(name)), strict=True):
                 cluster.handle(event[0](event[1]))
-        await until(hands, lambda: hands.done_for("a") and hands.done_for("b") and hands.conditions)
+        await until(
+            executor, lambda: executor.done_for("a") and executor.done_for("b") and executor.conditions
+        )
         assert not task.done()
-        assert hands.conditions["poison"]["Quarantined"].status == "True"
+        assert executor.conditions["poison"]["Quarantined"].status == "True"
         # What held it is gone, and the object changes: it is looked at at once.
-        hands.poisoned = ()
+        executor.poisoned = ()
         claim = cluster.snapshot.claims["poison"]
         cluster.handle(events.ClaimSeen(replace(claim, resource_version="99", annotations={"a": "b"})))
-        await until(hands, lambda: hands.done_for("poison"))
+        await until(executor, lambda: executor.done_for("poison"))
         await stopped(task)
 
     asyncio.run(scenario())
@@ -121,11 +123,11 @@ def test_an_instance_that_cannot_be_collected_does_not_keep_the_others():
         async def listed():
             return instances
 
-        hands = Hands(TypeError("a field of AWS is null"), "i-poison")
-        collector = Collector(Cluster(), SimpleNamespace(instances=listed), hands, Metrics())
+        executor = Hands(TypeError("a field of AWS is null"), "i-poison")
+        collector = Collector(Cluster(), SimpleNamespace(instances=listed), executor, Metrics())
         await collector.collect_once()
-        assert hands.done_for("i-a")
-        assert hands.done_for("i-z")
+        assert executor.done_for("i-a")
+        assert executor.done_for("i-z")
 
     asyncio.run(scenario())
 
@@ -232,7 +234,7 @@ def test_an_object_of_every_watched_kind_can_have_its_event(kind):
     unread = UnreadObjects(ErrorBoundary("object", Metrics(), recorder))
     unread.failed(kind.name, {"name": "a", "namespace": "ns"}, ValueError("no"))
     (event,) = published
-    assert not misspoken(event)
+    assert not undeclared_reason(event)
 
 
 @pytest.mark.parametrize("drain", [0, 1, 59, 3600, 999_999, 1_000_000, 1_234_567, LONGEST_SPAN, None])

@@ -150,7 +150,7 @@ def test_mc_02_a_launch_that_fails_otherwise_stands_on_the_claim_which_is_kept_a
 @cluster_test
 def test_a_template_deleted_before_the_launch_is_named_and_the_launch_made_up_for(scene):
     async def scenario(rig, namespace):
-        rig.provisioning._hands = Planner(rig.hands, rig.api)
+        rig.provisioning._executor = Planner(rig.executor, rig.api)
         await rig.create(a_template(), a_provisioner(), a_pod("web", namespace))
         event = await rig.event(namespace, "web", "FailedLaunch")
         assert "AWSNodeTemplate/default does not exist" in event["message"]
@@ -166,14 +166,16 @@ def test_a_template_deleted_before_the_launch_is_named_and_the_launch_made_up_fo
 class Planner:
     """Hands that lose the node template at the very moment at which a claim is written."""
 
-    def __init__(self, hands, api):
-        self._hands, self._api = hands, api
+    def __init__(self, executor, api):
+        self._executor, self._api = executor, api
 
     async def carry_out(self, instructions):
         path = f"{TEMPLATES}/default"
         await asyncio.to_thread(self._api.delete, path, missing_ok=True)
-        await eventually(lambda: "AWSNodeTemplate/default" not in self._hands._cluster.snapshot.node_classes)
-        await self._hands.carry_out(instructions)
+        await eventually(
+            lambda: "AWSNodeTemplate/default" not in self._executor._cluster.snapshot.node_classes
+        )
+        await self._executor.carry_out(instructions)
 
 
 class Launches:

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from nodeless.manager.freeze_gc import answer_while_computing, settle
+from nodeless.manager.freeze_gc import answer_while_computing, freeze_gc
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +25,7 @@ def test_a_thread_that_waits_gets_its_turn_after_a_millisecond():
 def test_what_is_settled_is_not_collected_again_and_is_freed_when_nobody_needs_it():
     table = [[number] for number in range(10_000)]
 
-    settle()
+    freeze_gc()
 
     assert gc.get_freeze_count() > 10_000
     assert not any(each is table for each in gc.get_objects())

@@ -44,7 +44,7 @@ class Warned:
 
     def __init__(self, rig):
         self.metrics = Metrics()
-        self.loop = InterruptionLoop(rig.cluster, rig.cloud, rig.hands, self.metrics)
+        self.loop = InterruptionLoop(rig.cluster, rig.cloud, rig.executor, self.metrics)
         self.task = asyncio.create_task(self.loop.run())
         rig.tasks.append(self.task)
 

@@ -57,14 +57,14 @@ def test_16_9_a_message_whose_handling_fails_stays_and_comes_again():
     warnings = [
         Interruption(InterruptionKind.SCHEDULED_CHANGE, (name,), handle=name) for name in ("i-good", "i-bad")
     ]
-    queue, hands = Queue(*warnings), Hands("bad")
-    loop = InterruptionLoop(SimpleNamespace(snapshot=snapshot), queue, hands, Metrics())
+    queue, executor = Queue(*warnings), Hands("bad")
+    loop = InterruptionLoop(SimpleNamespace(snapshot=snapshot), queue, executor, Metrics())
 
     asyncio.run(loop.handle_once())
     assert [each.handle for each in queue.left] == ["i-bad"]
-    assert hands.deleted == ["good"]
+    assert executor.deleted == ["good"]
 
-    hands.refusing.clear()
+    executor.refusing.clear()
     asyncio.run(loop.handle_once())
     assert queue.left == []
-    assert hands.deleted == ["good", "bad"]
+    assert executor.deleted == ["good", "bad"]

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from nodeless.controllers.metrics.lifecycle_metrics import Lives
+from nodeless.controllers.metrics.lifecycle_metrics import LifecycleMetrics
 from nodeless.kube.cluster import Cluster
 from nodeless.model.events import ClaimGone, ClaimSeen, NodeGone, NodeSeen, PodGone, PodSeen
 from nodeless.model.labels import REPLACES, TERMINATION_FINALIZER
@@ -24,7 +24,7 @@ from tests.controllers.test_metrics import collected
 class Watching:
     def __init__(self):
         self.metrics, self.cluster = Metrics(), Cluster()
-        Lives(self.cluster, self.metrics)
+        LifecycleMetrics(self.cluster, self.metrics)
 
     def see(self, *events):
         for event in events:

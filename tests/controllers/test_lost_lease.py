@@ -6,7 +6,7 @@ import pytest
 import structlog
 
 from nodeless.cloudprovider.aws import AwsProvider
-from nodeless.controllers.executor.executor import Hands
+from nodeless.controllers.executor.executor import InstructionExecutor
 from nodeless.kube.cluster import Cluster
 from nodeless.kube.leader_election import Leadership, NotLeadingError
 from nodeless.model.instructions import DeletePod, EvictPod, TerminateEverything
@@ -29,9 +29,9 @@ class LeadingUntil(Leadership):
         return not self._lost
 
 
-def hands(client, namespace, lost, cloud=None):
+def executor(client, namespace, lost, cloud=None):
     recorder = StrictRecorder(client, "test")
-    return Hands(client, cloud, Cluster(), LeadingUntil(lost), recorder, Metrics(), namespace)
+    return InstructionExecutor(client, cloud, Cluster(), LeadingUntil(lost), recorder, Metrics(), namespace)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def hands(client, namespace, lost, cloud=None):
 )
 def test_no_pod_is_asked_to_leave_after_the_lease_is_lost(on_cluster, namespace, monkeypatch, asked):
     async def scenario(client):
-        made = hands(client, namespace, lambda: len(answered) >= 10)
+        made = executor(client, namespace, lambda: len(answered) >= 10)
         answered, request = [], client.request
 
         async def counted(*arguments, **options):
@@ -71,7 +71,7 @@ def test_no_instance_is_terminated_after_the_lease_is_lost(on_cluster, namespace
     async def scenario(client):
         for _ in range(3):
             await asyncio.to_thread(an_unclaimed_instance, network)
-        made = hands(client, namespace, lambda: living() < 3, cloud)
+        made = executor(client, namespace, lambda: living() < 3, cloud)
         with pytest.raises(NotLeadingError):
             await made.carry_out([TerminateEverything("test")])
         assert living() == 2

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from nodeless.controllers.executor.executor import Hands
+from nodeless.controllers.executor.executor import InstructionExecutor
 from nodeless.kube import ApiError
 from nodeless.kube.cluster import Cluster
 from nodeless.model.events import ClaimGone, ClaimSeen, NodeGone, NodeSeen
@@ -42,8 +42,8 @@ def finalizer_removed(kind, *, heard):
     cluster = Cluster()
     cluster.handle(seen)
     server = Server(cluster, (gone, newcomer) if heard else ())
-    hands = Hands(server, None, cluster, None, None, Metrics(), "karpenter")
-    asyncio.run(hands.carry_out([RemoveFinalizer("test", kind, name, TERMINATION_FINALIZER)]))
+    executor = InstructionExecutor(server, None, cluster, None, None, Metrics(), "karpenter")
+    asyncio.run(executor.carry_out([RemoveFinalizer("test", kind, name, TERMINATION_FINALIZER)]))
     known = [each.uid for each in (*cluster.snapshot.nodes.values(), *cluster.snapshot.claims.values())]
     cluster.handle(newcomer)
     again = [each.uid for each in (*cluster.snapshot.nodes.values(), *cluster.snapshot.claims.values())]
@@ -84,8 +84,8 @@ def written_for(uid, make):
     cluster, server = Cluster(), Newcomer()
     for seen, *_ in KINDS.values():
         cluster.handle(seen)
-    hands = Hands(server, None, cluster, None, None, Metrics(), "karpenter")
-    asyncio.run(hands.carry_out([make(uid)]))
+    executor = InstructionExecutor(server, None, cluster, None, None, Metrics(), "karpenter")
+    asyncio.run(executor.carry_out([make(uid)]))
     return server.written
 
 

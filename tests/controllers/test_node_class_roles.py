@@ -83,7 +83,7 @@ def test_a_role_becomes_a_profile_that_lives_as_long_as_its_class(scene, eks, ia
         new = await ready(rig, "others")
         claim = await rig.claim("Drifted")
         assert condition(claim, "Drifted")["reason"] == "NodeClassDrift"
-        sweeps = ProfileLoop(rig.cluster, rig.cloud, rig.hands)
+        sweeps = ProfileLoop(rig.cluster, rig.cloud, rig.executor)
         for _ in range(3):
             await sweeps.sweep_once()
         assert roles(iam) == {old: ["nodes"], new: ["others"]}

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from nodeless.controllers.executor.claim_writes import ClaimWriter
 from nodeless.controllers.executor.evictions import Evictions
-from nodeless.controllers.executor.executor import Hands
+from nodeless.controllers.executor.executor import InstructionExecutor
 from nodeless.kube.cluster import Cluster
 from nodeless.model.events import ClaimSeen, NodeSeen
 from nodeless.model.instructions import DeletePod, EvictPod, UpdateNode
@@ -75,9 +75,9 @@ def test_taints_are_written_onto_the_node_as_it_was_read_and_labels_onto_any():
     cluster, server = Cluster(), Server()
     node = replace(a_node("a", uid="u"), resource_version="41")
     cluster.handle(NodeSeen(node))
-    hands = Hands(server, None, cluster, None, None, Metrics(), "karpenter")
+    executor = InstructionExecutor(server, None, cluster, None, None, Metrics(), "karpenter")
     tainted = UpdateNode("test", node.name, taints=(Taint("key", "NoSchedule"),))
-    asyncio.run(hands.carry_out([tainted, UpdateNode("test", node.name, labels={"one": "two"})]))
+    asyncio.run(executor.carry_out([tainted, UpdateNode("test", node.name, labels={"one": "two"})]))
     (_, taints), (_, labels) = server.asked
     assert taints["metadata"]["resourceVersion"] == "41"
     assert "resourceVersion" not in labels["metadata"]

@@ -7,7 +7,7 @@ import pytest
 from nodeless.cloudprovider import CloudError
 from nodeless.controllers.error_boundary import ErrorBoundary, ProcessMustEnd, Subject, cause_of, is_transient
 from nodeless.kube import ApiError, ApiUnavailable
-from nodeless.operator.event_reasons import misspoken
+from nodeless.operator.event_reasons import undeclared_reason
 from nodeless.operator.metrics import Metrics
 
 
@@ -35,7 +35,7 @@ def test_a_failure_stays_inside_rests_and_stands_on_the_object(world, error):
     (event,) = world.events
     assert (event.kind, event.name, event.reason) == ("NodeClaim", "a", "Quarantined")
     assert cause_of(error) in event.message
-    assert not misspoken(event)
+    assert not undeclared_reason(event)
     text = world.metrics.render().decode()
     assert 'nodeless_quarantined_units{unit="claim"} 1.0' in text
     assert 'nodeless_unit_failures_total{unit="claim"} 1.0' in text

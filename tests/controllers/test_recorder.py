@@ -14,7 +14,7 @@ from nodeless.kube.event_recorder import Recorder
 from nodeless.model.instructions import PublishEvent
 from nodeless.model.pools import PROVISIONER, Reference
 from nodeless.nodeclaim import registration as joining
-from nodeless.operator.event_reasons import EVENT_RULES, misspoken, rule_of
+from nodeless.operator.event_reasons import EVENT_RULES, rule_of, undeclared_reason
 
 pytestmark = pytest.mark.cluster
 
@@ -122,4 +122,4 @@ def test_every_reason_that_is_made_of_parts_is_in_the_table():
 )
 def test_an_event_that_contradicts_the_table_is_told(event, fault):
     kind, type_, reason = event
-    assert misspoken(PublishEvent("test", kind, "web", type_, reason, "why")) == fault
+    assert undeclared_reason(PublishEvent("test", kind, "web", type_, reason, "why")) == fault

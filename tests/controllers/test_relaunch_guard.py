@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from nodeless.controllers.provisioning.launch_backoff import RelaunchGuard
+from nodeless.controllers.provisioning.launch_backoff import LaunchBackoff
 from nodeless.model.events import ClaimSeen, PodSeen
 from nodeless.model.instance_types import Offering
 from nodeless.model.nodes import Condition
@@ -30,14 +30,14 @@ def a_cluster(*claims, pods=(POD,)):
 
 
 def test_the_first_two_nodes_come_at_once():
-    guard, node = RelaunchGuard(), a_planned_node(POD)
+    guard, node = LaunchBackoff(), a_planned_node(POD)
     assert guard.wait_for(node, a_cluster(), NOW) == 0
     guard.launched("first", node, a_cluster(), NOW)
     assert guard.wait_for(node, a_cluster(an_initialized_claim("first")), NOW + 5) == 0
 
 
 def test_after_a_node_in_vain_the_next_but_one_waits_ever_longer():
-    guard, node, now, waits = RelaunchGuard(), a_planned_node(POD), NOW, []
+    guard, node, now, waits = LaunchBackoff(), a_planned_node(POD), NOW, []
     claims = []
     for number in range(7):
         now += guard.wait_for(node, a_cluster(*claims), now)
@@ -48,14 +48,14 @@ def test_after_a_node_in_vain_the_next_but_one_waits_ever_longer():
 
 
 def test_a_node_that_never_joined_does_not_count():
-    guard, node = RelaunchGuard(), a_planned_node(POD)
+    guard, node = LaunchBackoff(), a_planned_node(POD)
     for name in ("first", "second", "third"):
         guard.launched(name, node, a_cluster(a_launched_claim("first")), NOW)
     assert guard.wait_for(node, a_cluster(), NOW) == 0
 
 
 def test_a_node_that_joined_and_never_became_ready_counts():
-    guard, node = RelaunchGuard(), a_planned_node(POD)
+    guard, node = LaunchBackoff(), a_planned_node(POD)
     joined = replace(an_initialized_claim("first"), conditions=(Condition("Registered", "True"),))
     for name in ("first", "second"):
         guard.launched(name, node, a_cluster(joined), NOW)
@@ -63,7 +63,7 @@ def test_a_node_that_joined_and_never_became_ready_counts():
 
 
 def test_a_pod_that_has_waited_for_nothing_yet_brings_the_others_along():
-    guard, fresh = RelaunchGuard(), a_pending_pod("fresh")
+    guard, fresh = LaunchBackoff(), a_pending_pod("fresh")
     cluster = a_cluster(an_initialized_claim("first"), pods=(POD, fresh))
     guard.launched("first", a_planned_node(POD), cluster, NOW)
     guard.launched("second", a_planned_node(POD), cluster, NOW)
@@ -72,7 +72,7 @@ def test_a_pod_that_has_waited_for_nothing_yet_brings_the_others_along():
 
 
 def test_a_pod_that_found_its_place_is_forgotten():
-    guard, node = RelaunchGuard(), a_planned_node(POD)
+    guard, node = LaunchBackoff(), a_planned_node(POD)
     cluster = a_cluster(an_initialized_claim("first"))
     guard.launched("first", node, cluster, NOW)
     guard.launched("second", node, cluster, NOW)

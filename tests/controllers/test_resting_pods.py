@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from nodeless.controllers.provisioning.deferred_pods import RestingPods, is_refusal
+from nodeless.controllers.provisioning.deferred_pods import DeferredPods, is_refusal
 from nodeless.controllers.provisioning.rejected_pods import culprits
 from nodeless.explain.decisions import Situation
 from nodeless.kube import ApiError
@@ -37,7 +37,7 @@ def told():
 
 @pytest.fixture
 def resting(told):
-    return RestingPods(Metrics(), told)
+    return DeferredPods(Metrics(), told)
 
 
 def keys(seen):

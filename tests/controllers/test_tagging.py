@@ -43,7 +43,9 @@ async def tagged(rig, claim):
 def tagging(rig, monkeypatch):
     monkeypatch.setattr(tagging_loop, "PAUSE", 0.0)
     rig.tasks.append(
-        asyncio.create_task(TaggingLoop(rig.cluster, rig.cloud, rig.hands, rig.metrics).run(), name="tagging")
+        asyncio.create_task(
+            TaggingLoop(rig.cluster, rig.cloud, rig.executor, rig.metrics).run(), name="tagging"
+        )
     )
 
 
@@ -103,7 +105,7 @@ def test_a_request_that_fails_is_made_again_and_holds_up_nothing(scene, monkeypa
 def test_instances_of_provisioners_keep_the_tags_that_they_were_made_with(scene, monkeypatch):
     async def scenario(rig, namespace):
         tagging(rig, monkeypatch)
-        loop = TaggingLoop(rig.cluster, rig.cloud, rig.hands, rig.metrics)
+        loop = TaggingLoop(rig.cluster, rig.cloud, rig.executor, rig.metrics)
         await rig.create(a_template(), a_provisioner(), a_pod("web", namespace))
         await rig.running(namespace, "web")
         claim = await rig.claim()

@@ -1,6 +1,6 @@
 """Namespaces whose pods take long to plan come after the others."""
 
-from nodeless.controllers.provisioning.deferred_pods import RestingPods
+from nodeless.controllers.provisioning.deferred_pods import DeferredPods
 from nodeless.controllers.provisioning.tenants import DEADLINE, HEAVY_SECONDS, HEAVY_WORK, LATELY, Tenants
 from nodeless.model.labels import ZONE
 from nodeless.model.plan import Plan
@@ -37,7 +37,7 @@ def test_who_is_alone_in_the_cluster_has_all_the_time():
 
 def test_heavy_namespaces_get_a_turn_of_their_own():
     seen = snapshot(pods(2, namespace="greedy"), pods(2, namespace="modest"), pool())
-    turns = RestingPods(Metrics(), None).turns(seen, {"greedy"})
+    turns = DeferredPods(Metrics(), None).turns(seen, {"greedy"})
     assert placed(turns.first) == {"modest"}
     assert placed(turns.second) == {"greedy", "modest"}
     assert turns.late == {"greedy/web-0", "greedy/web-1"}
@@ -45,7 +45,7 @@ def test_heavy_namespaces_get_a_turn_of_their_own():
 
 def test_without_them_everybody_is_in_one_turn():
     seen = snapshot(pods(2, namespace="one"), pods(2, namespace="other"), pool())
-    turns = RestingPods(Metrics(), None).turns(seen)
+    turns = DeferredPods(Metrics(), None).turns(seen)
     assert (placed(turns.first), turns.second) == ({"one", "other"}, None)
 
 

@@ -20,7 +20,7 @@ def test_an_instance_that_fails_its_checks_is_ended_whatever_a_budget_says(scene
         node = await rig.running(namespace, "web")
         claim = await rig.claim()
         (instance,) = await asyncio.to_thread(rig.network.instances)
-        loop = TroubleLoop(rig.cluster, rig.cloud, rig.hands, Metrics())
+        loop = TroubleLoop(rig.cluster, rig.cloud, rig.executor, Metrics())
         await loop.look_once()
         assert (
             rig.api.get(f"{CLAIMS}/{claim['metadata']['name']}")["metadata"].get("deletionTimestamp") is None

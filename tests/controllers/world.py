@@ -20,9 +20,9 @@ from nodeless.cloudprovider.aws import AwsProvider, AwsSettings
 from nodeless.controllers.disruption.controller import DisruptionLoop
 from nodeless.controllers.disruption.drift import DriftLoop
 from nodeless.controllers.error_boundary import ErrorBoundary
-from nodeless.controllers.executor.executor import Hands
+from nodeless.controllers.executor.executor import InstructionExecutor
 from nodeless.controllers.executor.teardown_guard import GUARD_NAME
-from nodeless.controllers.metrics.lifecycle_metrics import Lives
+from nodeless.controllers.metrics.lifecycle_metrics import LifecycleMetrics
 from nodeless.controllers.nodeclaim.controller import ClaimLoop
 from nodeless.controllers.nodeclaim.garbage_collection import Collector
 from nodeless.controllers.nodeclaim.launcher import Launcher
@@ -34,7 +34,7 @@ from nodeless.kube import watched_kinds
 from nodeless.kube.cluster import Cluster
 from nodeless.kube.event_recorder import Recorder
 from nodeless.kube.kinds import watched_guard
-from nodeless.operator.event_reasons import misspoken
+from nodeless.operator.event_reasons import undeclared_reason
 from nodeless.operator.metrics import Metrics
 from nodeless.operator.settings import GlobalSettings
 from pulumi_nodeless.interruption import RULES
@@ -253,7 +253,7 @@ class StrictRecorder(Recorder):
     """Takes no event that contradicts the table of events, from which the reference page is made."""
 
     def publish(self, event):
-        assert not misspoken(event), misspoken(event)
+        assert not undeclared_reason(event), undeclared_reason(event)
         return super().publish(event)
 
 
@@ -345,19 +345,19 @@ async def a_rig(
     cloud = cloud or AwsProvider(AWS_SETTINGS, structlog.get_logger(), clock=clock)
     settings = GlobalSettings(CLUSTER, batch_idle_seconds=0.1, batch_max_seconds=1.0)
     recorder = StrictRecorder(client, "test")
-    Lives(cluster, metrics)
-    hands = Hands(client, cloud, cluster, None, recorder, metrics, namespace)
+    LifecycleMetrics(cluster, metrics)
+    executor = InstructionExecutor(client, cloud, cluster, None, recorder, metrics, namespace)
     buffers = Buffers(client, cluster)
-    nominator = PodNominator(client, cluster, hands.assert_leading, ErrorBoundary("pod", metrics))
+    nominator = PodNominator(client, cluster, executor.assert_leading, ErrorBoundary("pod", metrics))
     provisioning = Provisioning(
-        cluster, cloud, hands, recorder, metrics, settings, record, buffers, nominator
+        cluster, cloud, executor, recorder, metrics, settings, record, buffers, nominator
     )
-    launcher = Launcher(hands, cloud, cluster, recorder, metrics, provisioning.pods_of)
-    claims = ClaimLoop(cluster, hands, launcher, metrics, nominator=nominator)
-    pools = PoolLoop(client, cluster, cloud, hands, recorder, metrics)
-    collector = Collector(cluster, cloud, hands, metrics)
-    drift = DriftLoop(cluster, cloud, hands, metrics)
-    disruption = DisruptionLoop(cluster, cloud, hands, recorder, settings, metrics)
+    launcher = Launcher(executor, cloud, cluster, recorder, metrics, provisioning.pods_of)
+    claims = ClaimLoop(cluster, executor, launcher, metrics, nominator=nominator)
+    pools = PoolLoop(client, cluster, cloud, executor, recorder, metrics)
+    collector = Collector(cluster, cloud, executor, metrics)
+    drift = DriftLoop(cluster, cloud, executor, metrics)
+    disruption = DisruptionLoop(cluster, cloud, executor, recorder, settings, metrics)
     kubelets = Kubelets(api, network)
     invalid = []
     kinds = (
@@ -378,7 +378,7 @@ async def a_rig(
             client=client,
             cluster=cluster,
             cloud=cloud,
-            hands=hands,
+            executor=executor,
             provisioning=provisioning,
             nominator=nominator,
             launcher=launcher,

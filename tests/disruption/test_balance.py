@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from nodeless.disruption import DisruptionPolicy, Stillness
+from nodeless.disruption import ConsolidationState, DisruptionPolicy
 from nodeless.disruption.balance import Exchange, Totals, score
 from nodeless.disruption.consolidation_state import LEAST_PAUSE
 from nodeless.model.disruption import UNDERUTILIZED, Move
@@ -115,7 +115,7 @@ def test_a_replacement_is_made_once_its_node_has_run_for_as_long_as_it_takes_to_
     assert not decide(seen, (dear, near), now=decisions.again_at - 1).moves
     assert decide(seen, (dear, near), now=decisions.again_at).moves
     assert decide(seen, (dear, near), overlap=0.0).moves
-    still = Stillness.after(seen, DisruptionPolicy(), NOW, 1000.0, again_at=decisions.again_at)
+    still = ConsolidationState.after(seen, DisruptionPolicy(), NOW, 1000.0, again_at=decisions.again_at)
     assert still.ends == pytest.approx(1000.0 + min(max(born + seconds - NOW, LEAST_PAUSE), 300.0))
 
 

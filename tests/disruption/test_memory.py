@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodeless.disruption import Memory, disrupt
+from nodeless.disruption import CommandHistory, disrupt
 from nodeless.disruption.command_history import HOUR, MOST_MOVES
 from nodeless.disruption.policy import DisruptionPolicy
 from nodeless.model.disruption import UNDERUTILIZED, Move
@@ -25,7 +25,7 @@ MOVE = Move(UNDERUTILIZED, ("a",))
 
 
 def after(moves, at=NOW):
-    memory = Memory()
+    memory = CommandHistory()
     for _ in range(moves):
         memory = memory.made(MOVE, WASTEFUL, at)
     return memory
@@ -57,7 +57,7 @@ def test_many_pods_of_one_workload_may_each_be_moved():
     """A large Deployment is on many nodes: that each of them goes once is no repetition."""
     nodes = [[node_of(POOL, name, "2xlarge"), on(name, 1, cpu="500m", owners=OWNER)] for name in "abcdef"]
     seen = cluster(POOL, nodes)
-    memory = Memory()
+    memory = CommandHistory()
     for name in "abcdef":
         memory = memory.made(Move(UNDERUTILIZED, (name,)), seen, NOW)
     assert looked(memory, snapshot=seen).moves
@@ -65,7 +65,7 @@ def test_many_pods_of_one_workload_may_each_be_moved():
 
 def test_a_move_that_waits_is_not_found_twice_and_its_node_says_what_it_waits_for():
     found = only_move(decide(WASTEFUL))
-    decisions = looked(Memory().found(found, NOW))
+    decisions = looked(CommandHistory().found(found, NOW))
     assert not decisions.moves
     assert decisions.verdicts["a"].code == "Chosen"
     assert found.message in decisions.verdicts["a"].message
@@ -73,7 +73,7 @@ def test_a_move_that_waits_is_not_found_twice_and_its_node_says_what_it_waits_fo
 
 @given(st.lists(st.floats(0, 100), max_size=8), st.floats(0, 200))
 def test_moves_come_due_in_the_order_in_which_they_were_found(times, now):
-    memory = Memory()
+    memory = CommandHistory()
     for number, at in enumerate(sorted(times)):
         memory = memory.found(Move(UNDERUTILIZED, (f"n{number}",)), at)
     due = memory.due(now)

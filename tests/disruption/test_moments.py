@@ -8,9 +8,9 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from nodeless.api.times import format_time
-from nodeless.disruption import DisruptionPolicy, Memory, disrupt, nothing_to_do
+from nodeless.disruption import CommandHistory, DisruptionPolicy, disrupt, is_consolidated
 from nodeless.disruption.command_history import HOUR, MOST_MOVES, NOTHING_REMEMBERED
-from nodeless.disruption.requeue import next_moment
+from nodeless.disruption.requeue import next_requeue_at
 from nodeless.model import events
 from nodeless.model.conditions import Condition
 from nodeless.model.disruption import UNDERUTILIZED, Decisions, Move
@@ -48,23 +48,23 @@ def found(snapshot, now, memory=NOTHING_REMEMBERED):
 def protected(seconds):
     """Its pod asked not to be disturbed for so long after its start, which was an hour ago."""
     annotations = {DO_NOT_DISRUPT: f"{int(NOW - BORN + seconds)}s"}
-    return cluster(a_pool(), wasteful(pod={"annotations": annotations})), Memory()
+    return cluster(a_pool(), wasteful(pod={"annotations": annotations})), CommandHistory()
 
 
 def nominated(seconds):
-    return apply(cluster(a_pool(), wasteful()), events.Nominated("node-a", NOW + seconds)), Memory()
+    return apply(cluster(a_pool(), wasteful()), events.Nominated("node-a", NOW + seconds)), CommandHistory()
 
 
 def resting(seconds):
     """A replacement of it failed."""
     until = {NOT_BEFORE: format_time(NOW + seconds)}
-    return cluster(a_pool(), wasteful(annotations=until)), Memory()
+    return cluster(a_pool(), wasteful(annotations=until)), CommandHistory()
 
 
 def restless(seconds):
     """Its pods were moved again and again, almost an hour ago."""
     seen = cluster(a_pool(), wasteful())
-    memory = Memory()
+    memory = CommandHistory()
     for _ in range(MOST_MOVES + 1):
         memory = memory.made(Move(UNDERUTILIZED, ("a",)), seen, NOW - HOUR + seconds)
     return seen, memory
@@ -72,7 +72,7 @@ def restless(seconds):
 
 def not_quiet(seconds):
     pool = a_pool(consolidate_after=600)
-    return cluster(pool, wasteful(pool=pool, last_pod_event=NOW - 600 + seconds)), Memory()
+    return cluster(pool, wasteful(pool=pool, last_pod_event=NOW - 600 + seconds)), CommandHistory()
 
 
 def nowhere_to_go(seconds):
@@ -85,7 +85,7 @@ def nowhere_to_go(seconds):
         on("a", cpu="800m"),
         node_of(busy, "b", "large", last_pod_event=NOW - 600 + seconds),
         on("b", cpu="2700m", annotations={DO_NOT_DISRUPT: "true"}),
-    ), Memory()
+    ), CommandHistory()
 
 
 def window_closing(seconds):
@@ -93,21 +93,21 @@ def window_closing(seconds):
     strike = NOW - NOW % HOUR - HOUR
     budget = Budget("0", schedule="0 21 * * *", duration=int(NOW - strike + seconds))
     pool = a_pool(budgets=(budget,))
-    return cluster(pool, wasteful(pool=pool)), Memory()
+    return cluster(pool, wasteful(pool=pool)), CommandHistory()
 
 
 def planning(seconds):
     """Capacity for a pod is being planned, and consolidation waits for that."""
     (waiting,) = pods(1, "15600m", name="new")
     waits = replace(waiting, created_at=NOW - 120 + seconds)
-    return cluster(a_pool(), wasteful(), waits), Memory()
+    return cluster(a_pool(), wasteful(), waits), CommandHistory()
 
 
 def broken(seconds, **fields):
     condition = Condition("KernelReady", "False", "", "", NOW - 1800 + seconds)
     pool = a_pool(consolidation_enabled=False, consolidate_after=None)
     node = node_of(pool, "a", "small", node={"conditions": (condition,)}, **fields)
-    return cluster(pool, node, [node_of(pool, f"h{each}", "small") for each in range(4)]), Memory()
+    return cluster(pool, node, [node_of(pool, f"h{each}", "small") for each in range(4)]), CommandHistory()
 
 
 def rebooted_too_often(seconds):
@@ -122,7 +122,7 @@ def rebooted_too_often(seconds):
         node_of(pool, "a", "small", node=node, annotations={REBOOTS: asked}),
         on("a", cpu="500m", shape=nowhere_else),
         [node_of(pool, f"h{each}", "small") for each in range(4)],
-    ), Memory()
+    ), CommandHistory()
 
 
 KINDS = (
@@ -142,7 +142,7 @@ KINDS = (
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_what_time_alone_changes_is_found_at_the_next_moment_and_not_a_second_sooner(kind):
     seen, memory = kind(50)
-    moment = next_moment(seen, REPAIRING, NOW, memory)
+    moment = next_requeue_at(seen, REPAIRING, NOW, memory)
     assert moment == NOW + 50
     assert not found(seen, NOW, memory)
     assert not found(seen, moment - 1, memory)
@@ -152,8 +152,8 @@ def test_what_time_alone_changes_is_found_at_the_next_moment_and_not_a_second_so
 def test_a_window_that_opens_is_a_moment():
     pool = a_pool(budgets=(Budget("0", schedule="@daily", duration=600),))
     seen = cluster(pool, wasteful(pool=pool))
-    assert next_moment(seen, REPAIRING, NOW) == MIDNIGHT
-    assert next_moment(seen, REPAIRING, MIDNIGHT) == MIDNIGHT + 600
+    assert next_requeue_at(seen, REPAIRING, NOW) == MIDNIGHT
+    assert next_requeue_at(seen, REPAIRING, MIDNIGHT) == MIDNIGHT + 600
     assert not found(seen, MIDNIGHT + 599)
     assert found(seen, MIDNIGHT + 600)
 
@@ -171,7 +171,7 @@ def test_what_no_time_changes_has_no_next_moment(budget):
     pool = a_pool(budgets=(budget,))
     forever = {"annotations": {DO_NOT_DISRUPT: "true"}}
     seen = cluster(pool, wasteful(pool=pool, pod=forever, annotations={NOT_BEFORE: "soon"}))
-    assert next_moment(seen, REPAIRING, NOW) == math.inf
+    assert next_requeue_at(seen, REPAIRING, NOW) == math.inf
 
 
 #: What may hold a node: most of it ends by itself, at different times.
@@ -204,7 +204,7 @@ def held_clusters(draw):
         "p": a_pool(name="p", consolidate_after=draw(st.sampled_from([0, 300])), budgets=draw(BUDGETS)),
         "q": a_provisioner("q", requirements=ON_DEMAND_ONLY),
     }
-    things, nominations, memory = [list(pools.values())], [], Memory()
+    things, nominations, memory = [list(pools.values())], [], CommandHistory()
     for number, (kind, pool, requests, hold, seconds) in enumerate(draw(NODES)):
         name = f"n{number}"
         claim = {"rest": {"annotations": {NOT_BEFORE: format_time(NOW + seconds)}}}.get(hold, {})
@@ -240,11 +240,11 @@ def test_a_look_that_found_nothing_finds_nothing_at_any_time_before_the_next_mom
     for _ in range(8):
         if now == math.inf or not found(seen, now, memory):
             break
-        now = next_moment(seen, REPAIRING, now, memory)
+        now = next_requeue_at(seen, REPAIRING, now, memory)
     if now == math.inf or found(seen, now, memory):
         event("a move is always found")
         return
-    moment = min(next_moment(seen, REPAIRING, now, memory), now + HOUR)
+    moment = min(next_requeue_at(seen, REPAIRING, now, memory), now + HOUR)
     event("found nothing")
     assert moment > now
     for time in sorted({*(now + int(share * (moment - now)) for share in shares), moment - 1}):
@@ -263,7 +263,7 @@ def test_looks_that_try_a_few_nodes_each_find_what_one_look_at_all_of_them_finds
         ]
         for name, (kind, _, requests, _, _) in zip(names, nodes, strict=True)
     ]
-    seen, memory = cluster(pool, things), Memory()
+    seen, memory = cluster(pool, things), CommandHistory()
     whole = found(seen, NOW + seconds)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("nodeless.disruption.consolidation._MOST_SINGLES", 1)
@@ -272,9 +272,9 @@ def test_looks_that_try_a_few_nodes_each_find_what_one_look_at_all_of_them_finds
             memory = memory.searched(decisions)
             if decisions.moves or not memory.tried:
                 break
-            assert not nothing_to_do(decisions)
+            assert not is_consolidated(decisions)
     assert bool(decisions.moves) == bool(whole)
-    assert bool(whole) or nothing_to_do(decisions)
+    assert bool(whole) or is_consolidated(decisions)
 
 
 def test_a_node_that_one_look_did_not_come_to_has_its_turn_in_the_next(monkeypatch):
@@ -287,7 +287,7 @@ def test_a_node_that_one_look_did_not_come_to_has_its_turn_in_the_next(monkeypat
     first = disrupt(seen, {pool.key: FAMILY}, DisruptionPolicy(), NOW)
     assert not first.moves
     assert sorted(each.code for each in first.verdicts.values()) == ["NotReached", "Unconsolidatable"]
-    memory = Memory().searched(first)
+    memory = CommandHistory().searched(first)
     assert memory.tried == {"full"}
     assert [move.claims for move in found(seen, NOW, memory)] == [("half",)]
     assert not memory.searched(Decisions()).tried

@@ -29,17 +29,17 @@ POOL = a_provisioner(
 @contextmanager
 def simulated():
     """The number of nodes that each simulation has looked at."""
-    sizes, real = [], consolidation.without
+    sizes, real = [], consolidation.simulate_scheduling
 
     def counted(snapshot, *arguments):
         sizes.append(len(snapshot.nodes))
         return real(snapshot, *arguments)
 
-    consolidation.without = counted
+    consolidation.simulate_scheduling = counted
     try:
         yield sizes
     finally:
-        consolidation.without = real
+        consolidation.simulate_scheduling = real
 
 
 def nodes_with(counts, kind="large"):
@@ -89,13 +89,13 @@ def only_on_demand(kind):
     "types", [(only_on_demand(BY_NAME["large"]),), FAMILY], ids=["nothing else", "nothing else for the pool"]
 )
 def test_what_cannot_go_and_has_nothing_cheaper_is_not_tried_again(monkeypatch, types):
-    tried, real = [], consolidation.without
+    tried, real = [], consolidation.simulate_scheduling
 
     def noted(snapshot, some, *arguments):
         tried.append([candidate.name for candidate in some])
         return real(snapshot, some, *arguments)
 
-    monkeypatch.setattr(consolidation, "without", noted)
+    monkeypatch.setattr(consolidation, "simulate_scheduling", noted)
     apart = {"anti_affinity": (beside(HOSTNAME),)}
     names = [f"n{number}" for number in range(9)]
     things = [(node_of(POOL, name, "large"), on(name, cpu="500m", app="web", shape=apart)) for name in names]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from nodeless.api.times import format_time
 from nodeless.disruption import DisruptionPolicy, advance, begin
-from nodeless.disruption.consolidation_state import Stillness
+from nodeless.disruption.consolidation_state import ConsolidationState
 from nodeless.disruption.repair_controller import next_repair
 from nodeless.disruption.repair_policy import (
     POLICIES,
@@ -386,6 +386,6 @@ def test_a_still_cluster_is_looked_at_when_the_next_node_is_due():
     due = next_repair(seen, DisruptionPolicy(node_repair=True), NOW)
     assert due == NOW + MINUTE
     assert next_repair(seen, DisruptionPolicy(), NOW) is None
-    still = Stillness(seen, 0.0, due - NOW)
+    still = ConsolidationState(seen, 0.0, due - NOW)
     assert still.holds(seen, 59.0)
     assert not still.holds(seen, 61.0)

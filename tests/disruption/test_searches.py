@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nodeless.disruption import DisruptionPolicy, Memory, Searches, disrupt
+from nodeless.disruption import CommandHistory, DisruptionPolicy, Searches, disrupt
 from nodeless.disruption.consolidation import Consolidation
 from nodeless.model import events
 from nodeless.state import apply
@@ -75,7 +75,7 @@ def test_a_search_that_is_spared_would_have_found_the_same(pools, nodes, steps):
             seen = apply(seen, events.PodSeen(on(max(seen.nodes), cpu="50m", app=f"at{now:.0f}")[0]))
         elif change == "prices":
             catalog = {key: tuple(map(_dearer, types)) for key, types in catalog.items()}
-        kept = disrupt(seen, catalog, POLICY, now, Memory(), searches)
+        kept = disrupt(seen, catalog, POLICY, now, CommandHistory(), searches)
         fresh = disrupt(seen, catalog, POLICY, now)
         assert kept.moves == fresh.moves
         assert kept.verdicts == fresh.verdicts

@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodeless.disruption import begin, side_by_side
+from nodeless.disruption import batch_instructions, begin
 from nodeless.model.disruption import EMPTY, UNDERUTILIZED, Move
 from nodeless.model.instructions import (
     AnnotateClaim,
@@ -27,7 +27,7 @@ KINDS = (AnnotateClaim, CreateClaim, DeleteClaim)
 
 
 def parts(instructions):
-    return [[list(map(type, each)) for each in part] for part in side_by_side(instructions, CLUSTER)]
+    return [[list(map(type, each)) for each in part] for part in batch_instructions(instructions, CLUSTER)]
 
 
 def test_nodes_of_a_move_are_marked_at_the_same_time_and_all_marks_stand_before_the_first_node_ends():
@@ -71,7 +71,7 @@ def test_nothing_is_lost_and_what_is_about_one_claim_keeps_its_order(drawn):
         UpdateClaimStatus: lambda name: UpdateClaimStatus("", name),
     }
     instructions = [made[kind](name) for name, kind in drawn]
-    found = list(side_by_side(instructions, CLUSTER))
+    found = list(batch_instructions(instructions, CLUSTER))
     flat = [each for part in found for sequence in part for each in sequence]
     for name in NAMES:
         mine = [each for each, (whose, _) in zip(instructions, drawn, strict=True) if whose == name]

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from nodeless.disruption import DisruptionPolicy, Stillness, nothing_to_do
+from nodeless.disruption import ConsolidationState, DisruptionPolicy, is_consolidated
 from nodeless.model import events
 from nodeless.model.disruption import Decisions, Verdict
 from nodeless.model.pods import DaemonSet
@@ -13,7 +13,7 @@ from tests.disruption.world import a_node_pool, a_provisioner
 from tests.scheduling.factories import NOW, node, pods, running, snapshot
 
 SEEN = snapshot(a_provisioner(), node("one"), running(pods(1)[0], "one"))
-STILL = Stillness(SEEN, NOW)
+STILL = ConsolidationState(SEEN, NOW)
 
 
 def test_st_12_a_cluster_that_stands_still_is_looked_at_again_after_five_minutes():
@@ -48,19 +48,19 @@ def test_what_moves_do_not_depend_on_leaves_it_still():
 
 
 def test_dn_01_a_cluster_that_a_budget_holds_is_looked_at_again():
-    assert not nothing_to_do(Decisions(verdicts={"one": Verdict("Budget", "0 of at most 0")}))
+    assert not is_consolidated(Decisions(verdicts={"one": Verdict("Budget", "0 of at most 0")}))
 
 
 def test_a_still_cluster_is_looked_at_at_the_next_moment_at_which_time_changes_what_is_found():
     nominated = apply(SEEN, events.Nominated("one", NOW + 20))
-    still = Stillness.after(nominated, DisruptionPolicy(), NOW, at=1000.0)
+    still = ConsolidationState.after(nominated, DisruptionPolicy(), NOW, at=1000.0)
     assert still.ends == 1020.0
     assert still.holds(nominated, 1019.9)
     assert not still.holds(nominated, 1020.0)
-    assert Stillness.after(SEEN, DisruptionPolicy(), NOW, at=1000.0).ends == 1300.0
+    assert ConsolidationState.after(SEEN, DisruptionPolicy(), NOW, at=1000.0).ends == 1300.0
 
 
 def test_a_cluster_in_which_no_node_can_be_spared_is_left_alone():
-    assert nothing_to_do(
+    assert is_consolidated(
         Decisions(verdicts={"one": Verdict("Unconsolidatable", "its pods fit nowhere else")})
     )

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from nodeless.disruption.events import told
+from nodeless.disruption.events import command_events
 from nodeless.model import events
 from nodeless.state import apply
 from tests.disruption.test_commands import CLUSTER, begun, ready, replacement_of
@@ -10,15 +10,15 @@ from tests.scheduling.factories import NOW
 
 
 def reasons(snapshot):
-    return {(each.name, each.reason) for each in told(snapshot)}
+    return {(each.name, each.reason) for each in command_events(snapshot)}
 
 
 def test_without_a_move_nothing_is_told():
-    assert told(CLUSTER) == ()
+    assert command_events(CLUSTER) == ()
 
 
 def test_a_replacement_that_has_not_joined_is_told_nothing():
-    assert told(begun()[1]) == ()
+    assert command_events(begun()[1]) == ()
 
 
 def test_a_replacement_is_told_what_it_is_for_and_that_the_others_wait_for_it():

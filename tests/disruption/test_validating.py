@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nodeless.disruption import DisruptionPolicy, Memory, disrupt, validate, what_changed
+from nodeless.disruption import CommandHistory, DisruptionPolicy, disrupt, validate, what_changed
 from nodeless.model import events
 from nodeless.model.labels import CAPACITY_TYPE, DO_NOT_DISRUPT, ON_DEMAND, SPOT
 from nodeless.model.pools import Budget
@@ -47,7 +47,7 @@ def a_cluster(pools, nodes, extra=()):
 
 def a_command(snapshot, policy, now=NOW, most=20):
     """What a search finds, one move after the other, until there are no more."""
-    memory, catalog = Memory(), dict.fromkeys(snapshot.pools, TYPES)
+    memory, catalog = CommandHistory(), dict.fromkeys(snapshot.pools, TYPES)
     for _ in range(most):
         decisions = disrupt(snapshot, catalog, policy, now, memory)
         if not decisions.moves:
@@ -59,7 +59,7 @@ def a_command(snapshot, policy, now=NOW, most=20):
 
 def looked_again(snapshot, command, policy=None, memory=None, now=NOW + 15):
     catalog = dict.fromkeys(snapshot.pools, TYPES)
-    return validate(command, snapshot, catalog, policy or DisruptionPolicy(), now, memory or Memory())
+    return validate(command, snapshot, catalog, policy or DisruptionPolicy(), now, memory or CommandHistory())
 
 
 @settings(max_examples=30, deadline=None)

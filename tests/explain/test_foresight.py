@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from nodeless.explain.decisions import Situation
-from nodeless.explain.drift_preview import Looked, foresee, without_pools, without_pools_of
+from nodeless.explain.drift_preview import CloudObservations, preview_drift, without_pools, without_pools_of
 from nodeless.model import events
 from nodeless.model.labels import INSTANCE_TYPE, ON_DEMAND, OWNER
 from nodeless.model.requirements import Requirements
@@ -39,7 +39,7 @@ def test_a_change_that_nodes_do_not_bear_moves_their_pods_and_tells_the_cost():
     pool = replace(POOL, requirements=Requirements([DEAR]))
     before = situation(cluster(pool, standing(pool), standing(pool, "b", "large"), on("a", 2)))
 
-    told = foresee(before, with_pool(before, replace(pool, requirements=Requirements([CHEAP]))))
+    told = preview_drift(before, with_pool(before, replace(pool, requirements=Requirements([CHEAP]))))
 
     (node,) = told.drifting
     assert (node.node, node.reason, node.pods, node.replaced) == ("node-a", "RequirementsDrifted", 2, True)
@@ -62,11 +62,11 @@ def test_a_change_that_nodes_do_not_bear_moves_their_pods_and_tells_the_cost():
 def test_what_nodes_are_made_with_counts_and_other_fields_do_not():
     before = situation(cluster(POOL, standing(POOL), on("a")))
     tainted = replace(POOL, taints=(Taint("team", "search", "NoSchedule"),))
-    told = foresee(before, with_pool(before, tainted))
+    told = preview_drift(before, with_pool(before, tainted))
     assert [each.reason for each in told.drifting] == ["NodePoolDrifted"]
     assert [len(each.pods) for each in told.unplaced] == [1], "nothing tolerates the new taint"
 
-    same = foresee(before, with_pool(before, replace(POOL, weight=50)))
+    same = preview_drift(before, with_pool(before, replace(POOL, weight=50)))
     assert same.drifting == same.launches == ()
     assert same.difference == 0
     assert next(same.lines()) == "no node would drift"
@@ -75,7 +75,7 @@ def test_what_nodes_are_made_with_counts_and_other_fields_do_not():
 def test_a_node_that_drifts_already_is_no_news():
     before = situation(cluster(POOL, node_of(POOL, "a", "2xlarge", annotations=digests(POOL, None)), on("a")))
     drifted = with_pool(before, replace(POOL, labels={"team": "web"}))
-    assert foresee(drifted, with_pool(drifted, replace(POOL, labels={"team": "shop"}))).drifting == ()
+    assert preview_drift(drifted, with_pool(drifted, replace(POOL, labels={"team": "shop"}))).drifting == ()
 
 
 @pytest.mark.parametrize("kind", [a_node_pool, a_provisioner])
@@ -85,9 +85,9 @@ def test_the_nodes_of_a_pool_that_leaves_end_and_their_pods_move(kind):
     before = situation(cluster([leaving, staying], standing(leaving), standing(staying, "b"), on("a", 2)))
 
     others = without_pools_of("shop/dev/pools", before.snapshot)
-    assert foresee(before, replace(before, snapshot=others)).drifting == ()
+    assert preview_drift(before, replace(before, snapshot=others)).drifting == ()
     after = replace(before, snapshot=without_pools_of("shop/prod/pools", before.snapshot))
-    told = foresee(before, with_pool(after, staying))
+    told = preview_drift(before, with_pool(after, staying))
 
     assert [(each.node, each.pods, each.replaced) for each in told.drifting] == [("node-a", 2, True)]
     assert told.difference < 0, "the pods fit on the other node"
@@ -111,7 +111,7 @@ def test_a_pool_that_is_being_deleted_already_is_no_news():
     gone = replace(POOL, deletion_timestamp=NOW)
     before = situation(cluster(gone, standing(gone), on("a")))
     after = replace(before, snapshot=apply(before.snapshot, events.PoolGone(gone.key)))
-    assert foresee(before, after).drifting == ()
+    assert preview_drift(before, after).drifting == ()
 
 
 @pytest.mark.parametrize("enabled", [False, True])
@@ -120,7 +120,7 @@ def test_nodes_of_provisioners_are_replaced_only_where_drift_is_turned_on(enable
     before = situation(cluster(pool, standing(pool), on("a")))
     after = with_pool(before, replace(pool, requirements=Requirements([CHEAP])))
 
-    told = foresee(before, after, provisioners_drift=enabled)
+    told = preview_drift(before, after, provisioners_drift=enabled)
 
     assert [each.replaced for each in told.drifting] == [enabled]
     assert bool(told.launches) == enabled
@@ -135,7 +135,7 @@ def test_another_image_is_found_by_what_the_cloud_says():
     (claim,) = before.snapshot.claims.values()
     instance = an_instance("a", provider_id=claim.provider_id, image_id="ami-1")
 
-    told = foresee(before, before, Looked(old, new, {instance.provider_id: instance}))
+    told = preview_drift(before, before, CloudObservations(old, new, {instance.provider_id: instance}))
 
     assert [each.reason for each in told.drifting] == ["AMIDrift"]
     assert "ami-1 is not selected" in next(told.lines())
@@ -145,4 +145,4 @@ def test_the_same_change_is_told_in_the_same_words():
     pool = replace(POOL, requirements=Requirements([DEAR]))
     before = situation(cluster(pool, standing(pool), standing(pool, "c"), on("a", 2), on("c")))
     after = with_pool(before, replace(pool, requirements=Requirements([CHEAP])))
-    assert list(foresee(before, after).lines()) == list(foresee(before, after).lines())
+    assert list(preview_drift(before, after).lines()) == list(preview_drift(before, after).lines())

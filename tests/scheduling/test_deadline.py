@@ -14,7 +14,7 @@ from nodeless.scheduling import Policy, pods_to_place, solve
 from nodeless.scheduling.first_fit.packing import Packing
 from nodeless.scheduling.meter import Meter, Shares
 from nodeless.scheduling.optimizer.cover import Cover
-from nodeless.scheduling.spread.backtracking_search import Walk
+from nodeless.scheduling.spread.backtracking_search import BacktrackingSearch
 from nodeless.scheduling.spread.sharing import ENDLESS, Limit
 from tests.hostile_pods import KINDS, hostile_pod, pending
 from tests.scheduling.factories import (
@@ -279,7 +279,7 @@ def test_a_step_of_a_walk_looks_at_the_domains_of_each_limit_no_more_than_a_few_
     values = [f"d{each}" for each in range(40)]
     limits = [Limit(at, {}, values, ENDLESS, 1) for at in range(2)]
     options = [(value, other) for value in values for other in values]
-    walk = Walk(limits, range(len(options)), options, [ENDLESS] * len(options), ordered=True)
+    walk = BacktrackingSearch(limits, range(len(options)), options, [ENDLESS] * len(options), ordered=True)
     assert sum(walk.run(30).values()) == 30
     assert len(looks) <= 4 * len(limits) * (1 + len(walk.steps))
 

@@ -16,7 +16,7 @@ from nodeless.model.nodes import Condition
 from nodeless.model.pods import HostPort
 from nodeless.model.requirements import Requirements
 from nodeless.model.taints import Taint, Toleration
-from nodeless.scheduling.capacity.in_flight_node import surely
+from nodeless.scheduling.capacity.in_flight_node import always_satisfies
 from tests.scheduling.factories import (
     claim,
     claim_for,
@@ -223,4 +223,4 @@ def test_pods_of_a_leaving_node_get_new_room_together_with_the_pending_ones():
     ids=str,
 )
 def test_an_expression_is_sure_to_hold_when_every_outcome_satisfies_it(expression, label, sure):
-    assert surely(expression, label) is sure
+    assert always_satisfies(expression, label) is sure

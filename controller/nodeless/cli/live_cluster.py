@@ -22,7 +22,7 @@ from nodeless.controllers.disruption.drift import selections
 from nodeless.controllers.executor.teardown_guard import GUARD_NAME
 from nodeless.controllers.server_version import server_version
 from nodeless.explain.decisions import Situation
-from nodeless.explain.drift_preview import Looked
+from nodeless.explain.drift_preview import CloudObservations
 from nodeless.kube import ApiClient, ApiError, ApiUnavailable, Watched, watched_kinds
 from nodeless.kube.buffers import watched_buffers
 from nodeless.kube.cluster import Cluster
@@ -96,7 +96,7 @@ class Change:
 
     before: Situation
     after: Situation
-    looked: Looked
+    looked: CloudObservations
     provisioners_drift: bool
 
 
@@ -134,7 +134,7 @@ async def live_change(
     policy, now, changed = policy_of(settings), time.time(), applied(seen)
     async with _provider(settings, region, told) as cloud:
         before, after = [await _situation(cloud, snapshot, policy, now) for snapshot in (seen, changed)]
-        looked = Looked(
+        looked = CloudObservations(
             await selections(cloud, seen),
             await selections(cloud, changed),
             {each.provider_id: each for each in await cloud.instances()},

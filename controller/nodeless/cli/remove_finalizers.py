@@ -45,7 +45,7 @@ async def held(client: ApiClient, namespace: str) -> list[str]:
     return [f"{kind}/{each['metadata']['name']}" async for kind, _, each in _held(client, namespace)]
 
 
-async def let_go(client: ApiClient, namespace: str) -> list[str]:
+async def remove_finalizers(client: ApiClient, namespace: str) -> list[str]:
     """Deletes the webhook configurations and takes every finalizer of the controller off.
 
     Returns:

@@ -15,7 +15,7 @@ from nodeless.model.instructions import PublishEvent
 PATIENCE_SECONDS = 5.0
 
 
-async def synced(cluster: Cluster, recorder: Recorder) -> None:
+async def wait_for_cache_sync(cluster: Cluster, recorder: Recorder) -> None:
     """Wait until every kind has been listed once, and tell pods what is in the way meanwhile."""
     waiting = asyncio.ensure_future(cluster.synced())
     try:

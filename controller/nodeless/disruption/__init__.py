@@ -15,31 +15,31 @@ go), `node_capacity`, `least_prices`, `replacing`, `balance`, `sets` and `consol
 """
 
 from nodeless.disruption.changes import what_changed
-from nodeless.disruption.command_history import Memory
+from nodeless.disruption.command_history import CommandHistory
 from nodeless.disruption.commands import CommandStep, advance, begin, next_steps
-from nodeless.disruption.consolidation_state import Stillness, nothing_to_do
+from nodeless.disruption.consolidation_state import ConsolidationState, is_consolidated
 from nodeless.disruption.controller import disrupt
-from nodeless.disruption.instruction_batches import side_by_side
+from nodeless.disruption.instruction_batches import batch_instructions
 from nodeless.disruption.policy import DisruptionPolicy
 from nodeless.disruption.searches import Searches
 from nodeless.disruption.target import Step, Target, path, target
 from nodeless.disruption.validating import validate
 
 __all__ = [
+    "CommandHistory",
     "CommandStep",
+    "ConsolidationState",
     "DisruptionPolicy",
-    "Memory",
     "Searches",
     "Step",
-    "Stillness",
     "Target",
     "advance",
+    "batch_instructions",
     "begin",
     "disrupt",
+    "is_consolidated",
     "next_steps",
-    "nothing_to_do",
     "path",
-    "side_by_side",
     "target",
     "validate",
     "what_changed",

@@ -102,7 +102,7 @@ class Exchange:
         return move.saving - self.eviction * move.evictions
 
 
-class Worth:
+class BalancedScore:
     """Judges moves of one look at the cluster."""
 
     def __init__(self, snapshot: Snapshot, catalog: Catalog, policy: DisruptionPolicy, now: float) -> None:

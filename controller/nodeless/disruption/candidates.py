@@ -74,7 +74,7 @@ def candidates(
     found: list[Candidate] = []
     verdicts: dict[str, Verdict] = {}
     at = at or AtWork()
-    make = Making(snapshot, catalog, now)
+    make = CandidateBuilder(snapshot, catalog, now)
     busy = replacing(snapshot)
     for name, claim in sorted(snapshot.claims.items()):
         if name in without:
@@ -94,7 +94,7 @@ def candidates(
     return tuple(found), verdicts
 
 
-class Making:
+class CandidateBuilder:
     """Makes candidates of one snapshot."""
 
     def __init__(self, snapshot: Snapshot, catalog: Catalog, now: float) -> None:

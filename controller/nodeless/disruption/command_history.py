@@ -55,7 +55,7 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class CommandHistory:
     """Moves found, each with the time when it was; evictions of the last hour."""
 
     waiting: tuple[Waiting, ...] = ()
@@ -70,12 +70,12 @@ class Memory:
         """The moves that wait, in the order in which they were found."""
         return tuple(each.move for each in self.waiting)
 
-    def searched(self, decisions: Decisions) -> "Memory":
+    def searched(self, decisions: Decisions) -> "CommandHistory":
         """After a look that found no move: what it came to, as long as there is more to come to."""
         left = {name for name, verdict in decisions.verdicts.items() if verdict.code == NOT_REACHED}
         return replace(self, tried=frozenset(decisions.verdicts).difference(left) if left else frozenset())
 
-    def found(self, move: Move, now: float, seen: Snapshot | None = None) -> "Memory":
+    def found(self, move: Move, now: float, seen: Snapshot | None = None) -> "CommandHistory":
         """A move waits for its second look from now on; `seen` is the cluster in which it was found.
 
         Empty nodes that a budget has kept until now have waited as long already.
@@ -83,7 +83,7 @@ class Memory:
         at = max((self.held.get(name, now) for name in move.claims), default=now)
         return replace(self, waiting=(*self.waiting, Waiting(move, at, seen)))
 
-    def holding(self, decisions: Decisions, now: float) -> "Memory":
+    def holding(self, decisions: Decisions, now: float) -> "CommandHistory":
         """After a look: which empty nodes only a budget keeps, and since when without a break."""
         held = {name: self.held.get(name, now) for name in decisions.held}
         return self if held == self.held else replace(self, held=held)
@@ -97,15 +97,15 @@ class Memory:
         due = (each for each in self.waiting if not 0 <= now - each.at < wait)
         return tuple(tuple(command) for _, command in groupby(due, lambda each: each.at))
 
-    def without(self, move: Move) -> "Memory":
+    def without(self, move: Move) -> "CommandHistory":
         """The move waits no more: it is made, or not right any more."""
         return replace(self, waiting=tuple(each for each in self.waiting if each.move != move))
 
-    def counting(self, moves: Iterable[Move], now: float) -> "Memory":
+    def counting(self, moves: Iterable[Move], now: float) -> "CommandHistory":
         """As if these moves alone waited, and so counted as made."""
         return replace(self, waiting=tuple(Waiting(move, now) for move in moves))
 
-    def made(self, move: Move, snapshot: Snapshot, now: float) -> "Memory":
+    def made(self, move: Move, snapshot: Snapshot, now: float) -> "CommandHistory":
         """The move's evictions are remembered for an hour; those of more than an hour ago are forgotten."""
         counts: dict[Workload, int] = {}
         for name in move.claims:
@@ -136,4 +136,4 @@ class Memory:
         return {workload: rate for workload, rate in sorted(rates.items()) if rate > MOST_MOVES}
 
 
-NOTHING_REMEMBERED = Memory()
+NOTHING_REMEMBERED = CommandHistory()

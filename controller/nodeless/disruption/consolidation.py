@@ -25,17 +25,17 @@ from math import fsum, isfinite
 
 from immutables import Map
 
-from nodeless.disruption.balance import Exchange, Worth, least_saving
+from nodeless.disruption.balance import BalancedScore, Exchange, least_saving
 from nodeless.disruption.candidates import Candidate
 from nodeless.disruption.command_history import NOT_REACHED
 from nodeless.disruption.faults import AtWork
 from nodeless.disruption.least_prices import LeastPrices
-from nodeless.disruption.node_capacity import Room
+from nodeless.disruption.node_capacity import NodeCapacity
 from nodeless.disruption.policy import DisruptionPolicy
 from nodeless.disruption.replacing import Replacement, cheaper_replacement
 from nodeless.disruption.searches import Searches
 from nodeless.disruption.sets import worth_trying
-from nodeless.disruption.simulation import Outcome, moved, price_alone, without
+from nodeless.disruption.simulation import Outcome, apply_command, price_alone, simulate_scheduling
 from nodeless.model.disruption import UNDERUTILIZED, Move, Verdict
 from nodeless.model.instance_types import Catalog, InstanceType
 from nodeless.model.plan import PlannedNode
@@ -45,7 +45,7 @@ from nodeless.scheduling import FEWEST_NODES, Policy
 
 #: Trials of single replacements in one look; the others have their turn in the next ones.
 _MOST_SINGLES = 200
-#: In a cluster of so many nodes, what the floor plan finds no better place for is packed more thoroughly: so
+#: In a cluster of so many nodes, what first fit finds no better place for is packed more thoroughly: so
 #: many pods in one look, each set counting for some at least, with so many seconds of work for a pod and at
 #: most.
 _THOROUGH_NODES = 20
@@ -62,7 +62,7 @@ class Consolidation:
         policy: DisruptionPolicy,
         now: float,
         closed: frozenset[str],
-        worth: Worth | None = None,
+        worth: BalancedScore | None = None,
         tried: frozenset[str] = frozenset(),
         at: AtWork | None = None,
         searches: Searches | None = None,
@@ -72,7 +72,7 @@ class Consolidation:
         self._searches = searches or Searches()
         self._searches.look_at(snapshot, catalog, policy, closed)
         self._at = at or AtWork()
-        self._worth = worth or Worth(snapshot, catalog, policy, now)
+        self._worth = worth or BalancedScore(snapshot, catalog, policy, now)
         self._snapshot = snapshot
         self._catalog = catalog
         self._policy = policy
@@ -88,9 +88,9 @@ class Consolidation:
         return self._worth.again_at
 
     @cached_property
-    def _room(self) -> Room:
+    def _room(self) -> NodeCapacity:
         """What the nodes have room for before any of them goes."""
-        return Room(self._snapshot, self._closed)
+        return NodeCapacity(self._snapshot, self._closed)
 
     @cached_property
     def _least_prices(self) -> LeastPrices:
@@ -132,7 +132,7 @@ class Consolidation:
 
     def _deletions(self, ordered: Sequence[Candidate], left: dict[str, int]) -> Move | None:
         spent = dict(left)
-        state, room = self._snapshot, Room(self._snapshot, self._closed)
+        state, room = self._snapshot, NodeCapacity(self._snapshot, self._closed)
         going: list[Candidate] = []
         #: Nodes that stay anyway: they cannot go themselves, or take pods in this move.
         staying: dict[str, None] = {}
@@ -163,7 +163,7 @@ class Consolidation:
                 continue
             going.append(candidate)
             spent[candidate.pool.key] -= 1
-            state = moved(state, candidate, outcome.placements)
+            state = apply_command(state, candidate, outcome.placements)
             receiving |= set(outcome.placements.values())
             staying |= dict.fromkeys(sorted(set(outcome.placements.values())))
             room.close(candidate.node.name)
@@ -172,7 +172,7 @@ class Consolidation:
         self._at.on()
         return self._confirmed(going)
 
-    def _crowded(self, candidate: Candidate, room: Room) -> bool:
+    def _crowded(self, candidate: Candidate, room: NodeCapacity) -> bool:
         """Whether the other nodes surely hold not all of its pods; that is then why it stays."""
         pods = len(candidate.pods)
         seats = room.seats([candidate]) if pods else 0
@@ -181,7 +181,9 @@ class Consolidation:
         self._stay(candidate, f"the other nodes have room for {seats} of its {pods} pods at most")
         return True
 
-    def _fit(self, state: Snapshot, candidate: Candidate, room: Room, staying: Iterable[str]) -> Outcome:
+    def _fit(
+        self, state: Snapshot, candidate: Candidate, room: NodeCapacity, staying: Iterable[str]
+    ) -> Outcome:
         """On nodes that stay anyway, so that the others remain free to go; else on any."""
         first, some = room.targets(candidate, staying), room.targets(candidate)
         if first:
@@ -364,7 +366,7 @@ class Consolidation:
         world: Snapshot | None = None,
     ) -> Outcome:
         solving = solving or self._policy.solving
-        return without(world or self._snapshot, some, catalog, solving, self._now, self._closed)
+        return simulate_scheduling(world or self._snapshot, some, catalog, solving, self._now, self._closed)
 
     def _trial(
         self, state: Snapshot, candidate: Candidate, names: Sequence[str], catalog: Catalog
@@ -372,7 +374,7 @@ class Consolidation:
         if not candidate.pods:
             return Outcome(True, "", (), {})
         small = _around(state, [candidate.node.name, *names])
-        return without(small, [candidate], catalog, self._policy.solving, self._now)
+        return simulate_scheduling(small, [candidate], catalog, self._policy.solving, self._now)
 
     def _below(self, price: float) -> Catalog:
         """The types that each pool may buy, of which one costs less than a price."""

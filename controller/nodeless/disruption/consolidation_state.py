@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from nodeless.disruption.command_history import NOT_REACHED, NOTHING_REMEMBERED, Memory
+from nodeless.disruption.command_history import NOT_REACHED, NOTHING_REMEMBERED, CommandHistory
 from nodeless.disruption.policy import DisruptionPolicy
-from nodeless.disruption.requeue import next_moment
+from nodeless.disruption.requeue import next_requeue_at
 from nodeless.model.disruption import Decisions
 from nodeless.model.snapshot import Snapshot
 
@@ -48,13 +48,13 @@ def untouched(before: Snapshot, after: Snapshot) -> bool:
     return all(getattr(before, part) is getattr(after, part) for part in _PARTS)
 
 
-def nothing_to_do(decisions: Decisions) -> bool:
+def is_consolidated(decisions: Decisions) -> bool:
     """Whether a look came to every node, and found neither a move nor one that only a budget holds."""
     return not decisions.moves and not any(each.code in _PASSING for each in decisions.verdicts.values())
 
 
 @dataclass(frozen=True, slots=True)
-class Stillness:
+class ConsolidationState:
     """The cluster as it was when a look at it found nothing."""
 
     seen: Snapshot
@@ -72,10 +72,10 @@ class Stillness:
         policy: DisruptionPolicy,
         now: float,
         at: float,
-        memory: Memory = NOTHING_REMEMBERED,
-        since: Stillness | None = None,
+        memory: CommandHistory = NOTHING_REMEMBERED,
+        since: ConsolidationState | None = None,
         again_at: float = math.inf,
-    ) -> Stillness:
+    ) -> ConsolidationState:
         """The stillness that begins with a look that found nothing.
 
         Args:
@@ -87,7 +87,7 @@ class Stillness:
             since: The stillness in which the round of looks began that this look is of.
             again_at: When a move is worth it that the look has refused (`Decisions.again_at`).
         """
-        moment = min(next_moment(snapshot, policy, now, memory), max(again_at, now + LEAST_PAUSE))
+        moment = min(next_requeue_at(snapshot, policy, now, memory), max(again_at, now + LEAST_PAUSE))
         lasts = min(moment - now, LOOK_AGAIN_SECONDS)
         if since is not None:
             lasts, again_at = min(lasts, since.ends - at), min(again_at, since.awaited)

@@ -7,10 +7,16 @@ from types import MappingProxyType
 
 from nodeless.disruption.budgets import allowance
 from nodeless.disruption.candidates import Candidate, candidates
-from nodeless.disruption.command_history import NOTHING_REMEMBERED, Memory
+from nodeless.disruption.command_history import NOTHING_REMEMBERED, CommandHistory
 from nodeless.disruption.faults import AtWork
 from nodeless.disruption.policy import DisruptionPolicy
-from nodeless.disruption.simulation import Settled, leaving_soon, moved, settled, with_buffers
+from nodeless.disruption.simulation import (
+    Settled,
+    apply_command,
+    leaving_soon,
+    schedule_pending,
+    with_buffers,
+)
 from nodeless.model.disruption import Move, Verdict
 from nodeless.model.instance_types import Catalog
 from nodeless.model.nodes import INSTANCE_TERMINATING, Claim
@@ -22,7 +28,7 @@ from nodeless.scheduling.capacity.pricing import priced
 DRAINS_WITHIN = 60.0
 
 
-class Look:
+class DisruptionContext:
     """What the kinds of moves share. `verdicts` says, by claim name, why each one is left alone."""
 
     def __init__(
@@ -31,7 +37,7 @@ class Look:
         catalog: Catalog,
         policy: DisruptionPolicy,
         now: float,
-        memory: Memory = NOTHING_REMEMBERED,
+        memory: CommandHistory = NOTHING_REMEMBERED,
         again: Move | None = None,
         without: Mapping[str, Verdict] = MappingProxyType({}),
         at: AtWork | None = None,
@@ -65,7 +71,7 @@ class Look:
     @property
     def settled(self) -> Settled:
         if self._settled is None:
-            self._settled = settled(
+            self._settled = schedule_pending(
                 self.snapshot, self.catalog, self.policy.solving, self.now, self._promised, self._ending
             )
         return self._settled
@@ -73,7 +79,7 @@ class Look:
     def went(self, candidate: Candidate, placements: Mapping[str, str]) -> None:
         """Count a move as made: the room that its pods take is not there for the next one."""
         before = self.settled
-        self._settled = replace(before, snapshot=moved(before.snapshot, candidate, placements))
+        self._settled = replace(before, snapshot=apply_command(before.snapshot, candidate, placements))
         self.receiving |= {placements[pod.key] for pod in candidate.pods if pod.key in placements}
 
     def left(self, reason: str) -> dict[str, int]:

@@ -12,9 +12,9 @@ from functools import cached_property
 
 from nodeless.disruption.budgets import allowance
 from nodeless.disruption.candidates import Candidate
-from nodeless.disruption.command_history import NOTHING_REMEMBERED, Memory
+from nodeless.disruption.command_history import NOTHING_REMEMBERED, CommandHistory
 from nodeless.disruption.consolidation import Consolidation
-from nodeless.disruption.context import Look
+from nodeless.disruption.context import DisruptionContext
 from nodeless.disruption.drift_and_expiration import replaced
 from nodeless.disruption.faults import AtWork, without_culprits
 from nodeless.disruption.policy import DisruptionPolicy
@@ -34,7 +34,7 @@ def disrupt(
     catalog: Catalog,
     policy: DisruptionPolicy,
     now: float,
-    memory: Memory = NOTHING_REMEMBERED,
+    memory: CommandHistory = NOTHING_REMEMBERED,
     searches: Searches | None = None,
 ) -> Decisions:
     """What to disrupt.
@@ -69,7 +69,7 @@ def _decisions(look: "Deciding", moves: tuple[Move, ...]) -> Decisions:
     return Decisions(moves, dict(sorted(verdicts.items())), held, again_at=look.again_at)
 
 
-class Deciding(Look):
+class Deciding(DisruptionContext):
     """A look that decides."""
 
     #: When a move is worth it that its look has refused for the age of its nodes (seconds since the epoch).

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from nodeless.disruption.budgets import allowance
 from nodeless.disruption.candidates import Candidate, replacing
-from nodeless.disruption.context import Look
+from nodeless.disruption.context import DisruptionContext
 from nodeless.disruption.replacement_lookup import succession
 from nodeless.model.disruption import DRIFTED, EXPIRED, Move
 from nodeless.model.labels import VOLUNTARY_DISRUPTION
@@ -19,7 +19,7 @@ from nodeless.model.pools import NODE_POOL_KIND, PROVISIONER
 
 
 def replaced(
-    look: Look, reason: str, kinds: Sequence[str] = (PROVISIONER, NODE_POOL_KIND)
+    look: DisruptionContext, reason: str, kinds: Sequence[str] = (PROVISIONER, NODE_POOL_KIND)
 ) -> tuple[Move, ...]:
     """The moves of expired or drifted nodes of these kinds of pools."""
     left, moves = look.left(reason), []
@@ -43,7 +43,7 @@ def replaced(
     return tuple(moves)
 
 
-def _due(look: Look, candidate: Candidate, reason: str) -> bool:
+def _due(look: DisruptionContext, candidate: Candidate, reason: str) -> bool:
     first = candidate.pool.reference.kind == PROVISIONER
     mark = candidate.node.annotations.get(VOLUNTARY_DISRUPTION)
     if reason == EXPIRED:
@@ -54,7 +54,7 @@ def _due(look: Look, candidate: Candidate, reason: str) -> bool:
     return candidate.claim.is_true(DRIFTED_CONDITION)
 
 
-def _age(look: Look, candidate: Candidate, reason: str) -> tuple[bool, float, str]:
+def _age(look: DisruptionContext, candidate: Candidate, reason: str) -> tuple[bool, float, str]:
     if reason == EXPIRED:
         return False, candidate.node.created_at, candidate.name
     condition = candidate.claim.condition(DRIFTED_CONDITION)
@@ -62,7 +62,7 @@ def _age(look: Look, candidate: Candidate, reason: str) -> tuple[bool, float, st
     return bool(candidate.pods), since, candidate.name
 
 
-def _first(look: Look, some: Sequence[Candidate], reason: str) -> Move | None:
+def _first(look: DisruptionContext, some: Sequence[Candidate], reason: str) -> Move | None:
     for candidate in some:
         look.at.on(candidate.name)
         bounded = reason == DRIFTED and candidate.claim.termination_grace_period is not None

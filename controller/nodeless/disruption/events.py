@@ -23,12 +23,12 @@ def reason_of(pool: Reference, what: str) -> str:
     return f"{'Deprovisioning' if pool.kind == PROVISIONER else 'Disruption'}{what}"
 
 
-def told(snapshot: Snapshot) -> tuple[PublishEvent, ...]:
+def command_events(snapshot: Snapshot) -> tuple[PublishEvent, ...]:
     """The events of every move under way; equal ones are for the recorder to hold back."""
     return tuple(event for name in replacing(snapshot) for event in _of_replacement(snapshot, name))
 
 
-def unreadable(snapshot: Snapshot) -> tuple[PublishEvent, ...]:
+def invalid_annotation_events(snapshot: Snapshot) -> tuple[PublishEvent, ...]:
     """A warning for each running pod that asks for protection in words that mean none (Karpenter's event)."""
     found = (
         (pod, value)

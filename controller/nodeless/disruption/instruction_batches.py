@@ -19,7 +19,7 @@ _BARRIERS = (AnnotateClaim, CreateClaim, DeleteClaim)
 Sequences = tuple[tuple[Instruction, ...], ...]
 
 
-def side_by_side(instructions: Sequence[Instruction], snapshot: Snapshot) -> Iterator[Sequences]:
+def batch_instructions(instructions: Sequence[Instruction], snapshot: Snapshot) -> Iterator[Sequences]:
     """Cut instructions into parts that follow each other; the sequences of a part do not touch each other.
 
     All annotations, creations, marks or deletions that stand together are a part: replacements are written

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence, Set
 import numpy as np
 
 from nodeless.disruption.candidates import Candidate
-from nodeless.disruption.node_capacity import Amounts, Requests, Room, held
+from nodeless.disruption.node_capacity import Amounts, NodeCapacity, Requests, held
 from nodeless.model.instance_types import Catalog, InstanceType
 from nodeless.model.pods import PodShape
 from nodeless.model.pools import Pool
@@ -16,13 +16,13 @@ from nodeless.model.resources import CPU, MEMORY
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.taints import untolerated
 from nodeless.scheduling.capacity.pool_table import LATER_LABELS, prefers_only
-from nodeless.scheduling.pods.daemons import as_they_run
+from nodeless.scheduling.pods.daemons import with_observed_requests
 
 
 class LeastPrices:
     """What new capacity costs at least, after the daemons that every new node of a pool has."""
 
-    def __init__(self, catalog: Catalog, room: Room, snapshot: Snapshot) -> None:
+    def __init__(self, catalog: Catalog, room: NodeCapacity, snapshot: Snapshot) -> None:
         """`catalog`: the types that the requirements of each pool leave it."""
         offers: list[tuple[float, Amounts]] = []
         for key, kinds in catalog.items():
@@ -90,7 +90,7 @@ def _daemons_of_all_nodes(
     """What the DaemonSets ask for that no node of the pool is without, whatever its type."""
     labels = {key for kind in kinds for key in kind.requirements} | set(pool.requirements) | set(LATER_LABELS)
     hard = [taint for taint in pool.taints if not prefers_only(taint)]
-    for daemon_set in as_they_run(snapshot).values():
+    for daemon_set in with_observed_requests(snapshot).values():
         shape = daemon_set.shape
         tolerated = untolerated(hard, shape.tolerations) is None
         if tolerated and not shape.invalid and _chooses_nothing(shape, labels):

@@ -22,7 +22,7 @@ Requests = tuple[tuple[str, int], ...]
 _TARGETS = 24
 
 
-class Room:
+class NodeCapacity:
     """Free room of every node that takes pods."""
 
     def __init__(self, snapshot: Snapshot, closed: frozenset[str]) -> None:

@@ -12,8 +12,8 @@ annotations and a pool with too many broken nodes hold it back.
 from collections.abc import Iterator, Mapping
 
 from nodeless.disruption.budgets import allowance
-from nodeless.disruption.candidates import Candidate, Making, cooling_down, replacing
-from nodeless.disruption.context import Look
+from nodeless.disruption.candidates import Candidate, CandidateBuilder, cooling_down, replacing
+from nodeless.disruption.context import DisruptionContext
 from nodeless.disruption.policy import DisruptionPolicy
 from nodeless.disruption.repair_policy import (
     BREAKER_PERCENT,
@@ -39,7 +39,7 @@ from nodeless.state.usage import pool_members
 MOST_REBOOTS = 2
 
 
-def repairs(look: Look) -> tuple[Move, ...]:
+def repairs(look: DisruptionContext) -> tuple[Move, ...]:
     """The most urgent repair, if one is due and may be made."""
     if not look.policy.node_repair:
         return ()
@@ -72,7 +72,7 @@ def next_repair(snapshot: Snapshot, policy: DisruptionPolicy, now: float) -> flo
     return min((each for each in times if each is not None), default=None)
 
 
-def _ended(look: Look, due: Mapping[str, tuple[Candidate, Ailment]]) -> Iterator[Move]:
+def _ended(look: DisruptionContext, due: Mapping[str, tuple[Candidate, Ailment]]) -> Iterator[Move]:
     for name, (candidate, found) in sorted(due.items()):
         veto = _veto(look, candidate, found)
         if veto is not None:
@@ -83,8 +83,8 @@ def _ended(look: Look, due: Mapping[str, tuple[Candidate, Ailment]]) -> Iterator
         yield Move(UNHEALTHY, (name,), (), price, 0.0, pods, text, drain_grace=0)
 
 
-def _due(look: Look) -> dict[str, tuple[Candidate, Ailment]]:
-    making = Making(look.snapshot, look.catalog, look.now)
+def _due(look: DisruptionContext) -> dict[str, tuple[Candidate, Ailment]]:
+    making = CandidateBuilder(look.snapshot, look.catalog, look.now)
     busy = replacing(look.snapshot)
     found: dict[str, tuple[Candidate, Ailment]] = {}
     for name, claim in sorted(look.snapshot.claims.items()):
@@ -103,7 +103,7 @@ def _due(look: Look) -> dict[str, tuple[Candidate, Ailment]]:
     return found
 
 
-def _veto(look: Look, candidate: Candidate, found: Ailment) -> Verdict | None:
+def _veto(look: DisruptionContext, candidate: Candidate, found: Ailment) -> Verdict | None:
     """What no rule of repair may pass over: an annotation, or too many broken nodes."""
     node, pool = candidate.node, candidate.pool
     for annotations, key in (
@@ -121,7 +121,7 @@ def _veto(look: Look, candidate: Candidate, found: Ailment) -> Verdict | None:
     return None
 
 
-def _refusal(look: Look, candidate: Candidate, found: Ailment, left: int) -> Verdict | None:
+def _refusal(look: DisruptionContext, candidate: Candidate, found: Ailment, left: int) -> Verdict | None:
     veto = _veto(look, candidate, found)
     if veto is not None:
         return veto
@@ -136,12 +136,12 @@ def _refusal(look: Look, candidate: Candidate, found: Ailment, left: int) -> Ver
     return resting and Verdict(resting.code, f"broken ({found}), but {resting.message}")
 
 
-def _may_reboot(look: Look, candidate: Candidate, found: Ailment) -> bool:
+def _may_reboot(look: DisruptionContext, candidate: Candidate, found: Ailment) -> bool:
     fresh = len(reboots_of(candidate.claim, look.now)) < MOST_REBOOTS
     return found.action == REBOOT and fresh and bool(candidate.node.boot_id)
 
 
-def _move(look: Look, candidate: Candidate, found: Ailment) -> Move | None:
+def _move(look: DisruptionContext, candidate: Candidate, found: Ailment) -> Move | None:
     pods, price = len(candidate.pods), candidate.price or 0.0
     if _may_reboot(look, candidate, found):
         text = f"broken: {found}; it is rebooted, {pods} pods move"

@@ -4,19 +4,21 @@ A dynamic pool owes room to the node's pods, wherever it is; a static pool owes 
 """
 
 from nodeless.disruption.candidates import Candidate
-from nodeless.disruption.context import Look
-from nodeless.disruption.simulation import Outcome, without
+from nodeless.disruption.context import DisruptionContext
+from nodeless.disruption.simulation import Outcome, simulate_scheduling
 from nodeless.scheduling import has_slot, spare_slots, static_nodes
 
 
-def succession(look: Look, candidate: Candidate) -> Outcome:
+def succession(look: DisruptionContext, candidate: Candidate) -> Outcome:
     """The nodes to launch before the candidate ends, or why that cannot be done now."""
     if candidate.pool.replicas is not None:
         return _one_for_one(look, candidate)
-    return without(look.settled.snapshot, [candidate], look.catalog, look.policy.solving, look.now)
+    return simulate_scheduling(
+        look.settled.snapshot, [candidate], look.catalog, look.policy.solving, look.now
+    )
 
 
-def _one_for_one(look: Look, candidate: Candidate) -> Outcome:
+def _one_for_one(look: DisruptionContext, candidate: Candidate) -> Outcome:
     """The new node first, or the old one where the pool's limit never has room for both.
 
     Where it has, and others are being replaced in that room, the node waits for its turn: ended first, the

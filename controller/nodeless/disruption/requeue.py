@@ -21,7 +21,7 @@ import math
 from collections.abc import Iterator
 
 from nodeless.api.times import parse_life_span, parse_time
-from nodeless.disruption.command_history import HOUR, NOTHING_REMEMBERED, Memory
+from nodeless.disruption.command_history import HOUR, NOTHING_REMEMBERED, CommandHistory
 from nodeless.disruption.policy import DisruptionPolicy
 from nodeless.disruption.repair_controller import next_repair
 from nodeless.disruption.schedules import LONGEST_WAIT, parse_schedule
@@ -35,8 +35,8 @@ from nodeless.nodeclaim.rebooting import HISTORY_SECONDS, reboots_of
 from nodeless.state.last_pod_event_time import consolidates_after, quiet_since
 
 
-def next_moment(
-    snapshot: Snapshot, policy: DisruptionPolicy, now: float, memory: Memory = NOTHING_REMEMBERED
+def next_requeue_at(
+    snapshot: Snapshot, policy: DisruptionPolicy, now: float, memory: CommandHistory = NOTHING_REMEMBERED
 ) -> float:
     """The earliest time at which a look may find something that one made now does not.
 
@@ -52,7 +52,9 @@ def next_moment(
     return min((at for at in _moments(snapshot, policy, now, memory) if at > now), default=math.inf)
 
 
-def _moments(snapshot: Snapshot, policy: DisruptionPolicy, now: float, memory: Memory) -> Iterator[float]:
+def _moments(
+    snapshot: Snapshot, policy: DisruptionPolicy, now: float, memory: CommandHistory
+) -> Iterator[float]:
     repair = next_repair(snapshot, policy, now)
     if repair is not None:
         yield repair

@@ -1,6 +1,6 @@
 """What if these nodes were not there? The solver's answer on the snapshot without them.
 
-First everything that waits for a place anyway is settled (`settled`): pods that are pending
+First everything that waits for a place anyway is settled (`schedule_pending`): pods that are pending
 or on nodes that leave go where the solver would put them, and count there. So a simulation
 is about the pods of the nodes in question alone, and pods that nobody can place block no
 move.
@@ -61,7 +61,7 @@ class Outcome:
     """Pods that find no room where kube-scheduler puts the others, if that was simulated (`as_bound`)."""
 
 
-def settled(
+def schedule_pending(
     snapshot: Snapshot,
     catalog: Catalog,
     policy: Policy,
@@ -136,7 +136,7 @@ def _is_fresh(snapshot: Snapshot, pod: Pod, now: float) -> bool:
     return since is None or now - since < PATIENCE
 
 
-def without(
+def simulate_scheduling(
     snapshot: Snapshot,
     candidates: Iterable[Candidate],
     catalog: Catalog,
@@ -220,7 +220,7 @@ def leaving_soon(snapshot: Snapshot, claims: Iterable[str]) -> Snapshot:
     return replace(snapshot, nodes=nodes)
 
 
-def moved(snapshot: Snapshot, candidate: Candidate, placements: Mapping[str, str]) -> Snapshot:
+def apply_command(snapshot: Snapshot, candidate: Candidate, placements: Mapping[str, str]) -> Snapshot:
     """The snapshot once a candidate's node is gone and its pods run where they were placed.
 
     Pods that were placed on no node that there is already (but on a new one, or nowhere) are left out.

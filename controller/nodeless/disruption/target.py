@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from math import fsum
 
 from nodeless.disruption.candidates import Candidate, Prices
-from nodeless.disruption.command_history import NOTHING_REMEMBERED, Memory
+from nodeless.disruption.command_history import NOTHING_REMEMBERED, CommandHistory
 from nodeless.disruption.controller import Deciding
 from nodeless.disruption.policy import DisruptionPolicy
-from nodeless.disruption.simulation import without
+from nodeless.disruption.simulation import simulate_scheduling
 from nodeless.launch.claims import claims_for
 from nodeless.model.disruption import Move
 from nodeless.model.events import ClaimGone, ClaimSeen, NodeGone, NodeSeen, PodSeen
@@ -62,7 +62,7 @@ def target(
     catalog: Catalog,
     policy: DisruptionPolicy,
     now: float,
-    memory: Memory = NOTHING_REMEMBERED,
+    memory: CommandHistory = NOTHING_REMEMBERED,
 ) -> Target:
     """The target of a cluster: one solve of everything that may move now.
 
@@ -78,7 +78,9 @@ def target(
     movable = _movable(look)
     if not movable:
         return Target(price, price)
-    outcome = without(look.settled.snapshot, movable, look.catalog, policy.solving, now, closed=look.closed())
+    outcome = simulate_scheduling(
+        look.settled.snapshot, movable, look.catalog, policy.solving, now, closed=look.closed()
+    )
     saved = fsum(each.price or 0.0 for each in movable) - fsum(node.price for node in outcome.new_nodes)
     if not outcome.placed or saved <= 0:
         return Target(price, price)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from nodeless.disruption.budgets import allowance
 from nodeless.disruption.candidates import Candidate
-from nodeless.disruption.command_history import NOTHING_REMEMBERED, Memory
+from nodeless.disruption.command_history import NOTHING_REMEMBERED, CommandHistory
 from nodeless.disruption.controller import Deciding, end_of_empty
 from nodeless.disruption.faults import AtWork, failed, without_culprits
 from nodeless.disruption.policy import DisruptionPolicy
@@ -47,7 +47,7 @@ def validate(
     catalog: Catalog,
     policy: DisruptionPolicy,
     now: float,
-    memory: Memory = NOTHING_REMEMBERED,
+    memory: CommandHistory = NOTHING_REMEMBERED,
 ) -> tuple[Validation, ...]:
     """A second look at the moves of one command, in their order.
 
@@ -69,7 +69,7 @@ def validate(
         counted = memory.counting(made, now)
 
         def looked(
-            without: Mapping[str, Verdict], at: AtWork, move: Move = move, counted: Memory = counted
+            without: Mapping[str, Verdict], at: AtWork, move: Move = move, counted: CommandHistory = counted
         ) -> Validation:
             look = Deciding(snapshot, catalog, policy, now, counted, again=move, without=without, at=at)
             return _validated(look, move)

@@ -27,7 +27,7 @@ POOL_REMOVED = "PoolRemoved"
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class CloudObservations:
     """What the cloud says; what it did not say is not concluded from."""
 
     before: Mapping[str, Selected] = field(default_factory=dict)
@@ -109,10 +109,10 @@ class Foresight:
         )
 
 
-def foresee(
+def preview_drift(
     before: Situation,
     after: Situation,
-    looked: Looked | None = None,
+    looked: CloudObservations | None = None,
     *,
     provisioners_drift: bool = False,
     notes: Sequence[str] = (),
@@ -127,7 +127,7 @@ def foresee(
         provisioners_drift: whether drifted nodes of Provisioners are replaced (`featureGates.driftEnabled`).
         notes: lines on what it rests on.
     """
-    drifting = tuple(_drifting(before, after, looked or Looked(), provisioners_drift))
+    drifting = tuple(_drifting(before, after, looked or CloudObservations(), provisioners_drift))
     moved = after
     for each in drifting:
         if each.replaced:
@@ -174,7 +174,7 @@ def _report(situation: Situation) -> Report:
 
 
 def _drifting(
-    before: Situation, after: Situation, looked: Looked, provisioners_drift: bool
+    before: Situation, after: Situation, looked: CloudObservations, provisioners_drift: bool
 ) -> Iterator[Drifting]:
     for _, claim in sorted(before.snapshot.claims.items()):
         node = before.snapshot.node_of(claim)
@@ -205,7 +205,7 @@ def _removed(before: Situation, after: Situation, claim: Claim) -> tuple[str, st
 
 
 def _reason(
-    situation: Situation, claim: Claim, selected: Mapping[str, Selected], looked: Looked
+    situation: Situation, claim: Claim, selected: Mapping[str, Selected], looked: CloudObservations
 ) -> tuple[str, str] | None:
     snapshot = situation.snapshot
     pool = snapshot.pools.get(str(claim.pool))

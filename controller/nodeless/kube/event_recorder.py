@@ -15,7 +15,7 @@ import structlog
 
 from nodeless.kube import ApiClient
 from nodeless.model.instructions import PublishEvent
-from nodeless.operator.event_reasons import API_VERSIONS, EventRule, misspoken, rule_of
+from nodeless.operator.event_reasons import API_VERSIONS, EventRule, rule_of, undeclared_reason
 
 COMPONENT = "karpenter"
 _MOST_REMEMBERED = 20_000
@@ -43,7 +43,7 @@ class Recorder:
     def publish(self, event: PublishEvent) -> bool:
         """Queue an event unless an equal one was published a short while ago; whether it was queued."""
         rule = rule_of(event.reason)
-        if fault := misspoken(event):
+        if fault := undeclared_reason(event):
             self._log.error(f"event against the table: {fault}", object=event.name)
         digest = _digest(event, rule)
         now = time.monotonic()

@@ -16,7 +16,7 @@ def answer_while_computing() -> None:
     sys.setswitchinterval(SWITCH_SECONDS)
 
 
-def settle() -> None:
+def freeze_gc() -> None:
     """Leave what is in memory now out of later garbage collections.
 
     A full collection looks at every object while all threads wait: ten milliseconds for 60,000 of them, the

@@ -22,15 +22,15 @@ from nodeless.cloudprovider import CloudError, CloudProvider
 from nodeless.cloudprovider.aws import AwsProvider
 from nodeless.cloudprovider.aws.bundled_types import bundled_types
 from nodeless.cloudprovider.instrumented import measured
-from nodeless.controllers.cache_sync import synced
+from nodeless.controllers.cache_sync import wait_for_cache_sync
 from nodeless.controllers.disruption.controller import DisruptionLoop
 from nodeless.controllers.disruption.drift import DriftLoop
 from nodeless.controllers.error_boundary import ErrorBoundary, ProcessMustEnd, kept_running
-from nodeless.controllers.executor.executor import Hands
+from nodeless.controllers.executor.executor import InstructionExecutor
 from nodeless.controllers.executor.teardown_guard import GUARD_NAME
 from nodeless.controllers.interruption.controller import InterruptionLoop
 from nodeless.controllers.interruption.instance_status import TroubleLoop
-from nodeless.controllers.metrics.lifecycle_metrics import Lives
+from nodeless.controllers.metrics.lifecycle_metrics import LifecycleMetrics
 from nodeless.controllers.metrics.offerings import OfferingMetricsLoop
 from nodeless.controllers.nodeclaim.controller import ClaimLoop
 from nodeless.controllers.nodeclaim.garbage_collection import Collector
@@ -61,7 +61,7 @@ from nodeless.kube.kinds import watched_guard
 from nodeless.kube.leader_election import Leadership, NotLeadingError
 from nodeless.manager.aws_settings import aws_settings
 from nodeless.manager.decision_files import DecisionFiles
-from nodeless.manager.freeze_gc import answer_while_computing, settle
+from nodeless.manager.freeze_gc import answer_while_computing, freeze_gc
 from nodeless.manager.health import health_application, metrics_application, serve
 from nodeless.manager.live_logging import LiveLogging
 from nodeless.manager.live_settings import Faults, LiveSettings, read_global_settings
@@ -70,7 +70,7 @@ from nodeless.manager.validation_context import SurroundingsWatch
 from nodeless.model.instructions import PublishEvent
 from nodeless.model.object_names import LEASE_NAME
 from nodeless.operator import logs
-from nodeless.operator.clock import hear_date, wall_clock
+from nodeless.operator.clock import sync_from_date_header, wall_clock
 from nodeless.operator.failpoints import Failpoint, pass_by
 from nodeless.operator.logs import logger
 from nodeless.operator.metrics import Metrics
@@ -142,7 +142,7 @@ class Controller:
 
     def _set_clock(self, date: str | None, took: float) -> None:
         before = wall_clock()
-        if hear_date(date, took):
+        if sync_from_date_header(date, took):
             off = before - wall_clock()
             self._log.warning(
                 f"the clock was {abs(off):.0f} s {'ahead of' if off > 0 else 'behind'} the API server's:"
@@ -190,7 +190,7 @@ class Controller:
         certificates = Certificates(self._client, self._process.namespace, self._process.service)
         surroundings = SurroundingsWatch(self._client)
         await asyncio.to_thread(bundled_types)  # before the first question needs the table
-        settle()
+        freeze_gc()
         server = AdmissionServer(
             self._process.bind_address,
             self._process.webhook_port,
@@ -278,8 +278,8 @@ class Controller:
     ) -> None:
         process, client = self._process, self._client
         cluster = Cluster(self._boundary("event of the cluster").caught)
-        Lives(cluster, self._metrics)
-        hands = Hands(
+        LifecycleMetrics(cluster, self._metrics)
+        executor = InstructionExecutor(
             client,
             cloud,
             cluster,
@@ -291,11 +291,11 @@ class Controller:
         )
         decisions = process.decisions_folder
         record = DecisionFiles(Path(decisions), process.decisions_kept).record if decisions else None
-        nominator = PodNominator(client, cluster, hands.assert_leading, self._boundary("pod"))
+        nominator = PodNominator(client, cluster, executor.assert_leading, self._boundary("pod"))
         provisioning = Provisioning(
             cluster,
             cloud,
-            hands,
+            executor,
             self._recorder,
             self._metrics,
             settings.current,
@@ -305,7 +305,7 @@ class Controller:
         )
         settings.listen(provisioning.use)
         launcher = Launcher(
-            hands,
+            executor,
             cloud,
             cluster,
             self._recorder,
@@ -313,16 +313,16 @@ class Controller:
             provisioning.pods_of,
             resource_names=settings.current.node_name_convention == "resource-name",
         )
-        claims = ClaimLoop(cluster, hands, launcher, self._metrics, self._recorder, nominator)
+        claims = ClaimLoop(cluster, executor, launcher, self._metrics, self._recorder, nominator)
         measured_capacity = MeasuredCapacity(client, cluster, cloud, process.namespace)
-        pools = PoolLoop(client, cluster, cloud, hands, self._recorder, self._metrics)
-        collector = Collector(cluster, cloud, hands, self._metrics)
-        interruption = InterruptionLoop(cluster, cloud, hands, self._metrics)
-        disruption = DisruptionLoop(cluster, cloud, hands, self._recorder, settings.current, self._metrics)
+        pools = PoolLoop(client, cluster, cloud, executor, self._recorder, self._metrics)
+        collector = Collector(cluster, cloud, executor, self._metrics)
+        interruption = InterruptionLoop(cluster, cloud, executor, self._metrics)
+        disruption = DisruptionLoop(cluster, cloud, executor, self._recorder, settings.current, self._metrics)
         settings.listen(disruption.use)
-        drift = DriftLoop(cluster, cloud, hands, self._metrics, settings.current)
+        drift = DriftLoop(cluster, cloud, executor, self._metrics, settings.current)
         settings.listen(drift.use)
-        tagging = TaggingLoop(cluster, cloud, hands, self._metrics)
+        tagging = TaggingLoop(cluster, cloud, executor, self._metrics)
         buffers = watched_buffers() if settings.current.capacity_buffers else ()
         guard = watched_guard(process.namespace, GUARD_NAME)
         kinds = (*watched_kinds(self._report_invalid), *buffers, guard)
@@ -330,8 +330,8 @@ class Controller:
             unread = UnreadObjects(self._boundary("object"))
             group.create_task(cluster.run(client, kinds, unread), name="watches")
             self._waiting.add("the cluster's state")
-            await synced(cluster, self._recorder)
-            settle()
+            await wait_for_cache_sync(cluster, self._recorder)
+            freeze_gc()
             self._waiting.discard("the cluster's state")
             self._metrics.cluster.watch(lambda: cluster.snapshot)
             loops = self._boundary("loop")
@@ -343,9 +343,9 @@ class Controller:
                 collector,
                 tagging,
                 interruption,
-                TroubleLoop(cluster, cloud, hands, self._metrics),
-                ReservationLoop(cluster, cloud, hands, self._metrics),
-                ProfileLoop(cluster, cloud, hands),
+                TroubleLoop(cluster, cloud, executor, self._metrics),
+                ReservationLoop(cluster, cloud, executor, self._metrics),
+                ProfileLoop(cluster, cloud, executor),
                 OfferingMetricsLoop(cluster, cloud, self._metrics.offerings),
                 disruption,
                 drift,

@@ -50,6 +50,6 @@ def wall_clock() -> float:
     return _CLOCK.now()
 
 
-def hear_date(date: str | None, took: float) -> bool:
+def sync_from_date_header(date: str | None, took: float) -> bool:
     """Set `wall_clock` by an answer of the API server, where need be; see `Clock.told`."""
     return _CLOCK.told(date, took)

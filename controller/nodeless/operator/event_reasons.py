@@ -210,7 +210,7 @@ EVENT_RULES: tuple[EventRule, ...] = (
 _BY_REASON = {rule.reason: rule for rule in EVENT_RULES}
 
 
-def misspoken(event: PublishEvent) -> str:
+def undeclared_reason(event: PublishEvent) -> str:
     """How an event contradicts the table; empty when it does not."""
     rule = _BY_REASON.get(event.reason)
     if rule is None:

@@ -32,13 +32,13 @@ from nodeless.model.instance_types import Offering
 from nodeless.model.labels import CAPACITY_TYPE, HOSTNAME, ZONE
 from nodeless.model.pods import HostPort, Pod
 from nodeless.model.requirements import Conflict
-from nodeless.scheduling.capacity.in_flight_node_claim import OpenedNode
+from nodeless.scheduling.capacity.in_flight_node_claim import InFlightNodeClaim
 from nodeless.scheduling.first_fit.filling import Existing
-from nodeless.scheduling.first_fit.plan import Site
+from nodeless.scheduling.first_fit.plan import SchedulingInput
 from nodeless.scheduling.meter import Meter
 from nodeless.scheduling.pods.classes import Amounts, Mask, PodClass, ports_conflict
-from nodeless.scheduling.pods.constraints import Wish
-from nodeless.scheduling.pods.rules import Rules, Tally
+from nodeless.scheduling.pods.constraints import NodeRequirements
+from nodeless.scheduling.pods.rules import Rules, TopologyGroup
 from nodeless.scheduling.topology.tracking import Topology
 
 _Scores = NDArray[np.float64]
@@ -53,7 +53,9 @@ _SPREAD_OWNERS = frozenset(("ReplicaSet", "ReplicationController", "StatefulSet"
 MOST_LOOKS = 3_000_000
 
 
-def spill(site: Site, nodes: Sequence[OpenedNode], placed: Iterable[str]) -> tuple[str, ...] | None:
+def spill(
+    site: SchedulingInput, nodes: Sequence[InFlightNodeClaim], placed: Iterable[str]
+) -> tuple[str, ...] | None:
     """Keys of the pods for which kube-scheduler finds no room, in the order in which it tries them.
 
     Args:
@@ -100,8 +102,8 @@ def _turn(pod: Pod, drained: Mapping[str, int]) -> tuple[int, float, int, float,
 
 
 def _bound(
-    site: Site,
-    nodes: Sequence[OpenedNode],
+    site: SchedulingInput,
+    nodes: Sequence[InFlightNodeClaim],
     queue: Iterable[tuple[Pod, int]],
     classes: Sequence[PodClass],
 ) -> tuple[str, ...]:
@@ -139,7 +141,7 @@ class _Member:
 class _Scheduler:
     """Hosts, and what is on them."""
 
-    def __init__(self, site: Site, nodes: Sequence[OpenedNode]) -> None:
+    def __init__(self, site: SchedulingInput, nodes: Sequence[InFlightNodeClaim]) -> None:
         meter = Meter()
         self._site, self._nodes = site, nodes
         self._topology = Topology(site.snapshot, site.profiles, site.slots, site.usable, meter)
@@ -160,7 +162,7 @@ class _Scheduler:
         self._ports += [list(node.table.daemon_ports([row])) for node, row in zip(nodes, rows, strict=True)]
         self._values = {key: self._values_of(key) for key in {*self._topology.keys, ZONE}}
         self._zones = self._numbered(ZONE)
-        self._counts: dict[Tally, _Counted] = {}
+        self._counts: dict[TopologyGroup, _Counted] = {}
 
     def member(self, pods: PodClass, *, spread: bool) -> _Member:
         accepted = np.zeros(self._count, dtype=np.bool_)
@@ -231,7 +233,7 @@ class _Scheduler:
             allowed &= ~counted.known | (counted.there() == 0)
         return allowed
 
-    def _counted(self, tally: Tally) -> "_Counted":
+    def _counted(self, tally: TopologyGroup) -> "_Counted":
         if tally not in self._counts:
             counter = self._topology.counters[tally]
             if tally.key == HOSTNAME:
@@ -242,13 +244,13 @@ class _Scheduler:
             self._counts[tally] = _Counted(own, start, counter.total)
         return self._counts[tally]
 
-    def _would_take(self, node: OpenedNode, index: int, pods: PodClass) -> bool:
+    def _would_take(self, node: InFlightNodeClaim, index: int, pods: PodClass) -> bool:
         """Whether a node, once bought as what it is meant to be, meets what a class requires."""
         if node.table.refuses(pods.shape.tolerations, soft=True) is not None:
             return False
         return any(self._meets(node, index, wish) for wish in pods.demand.required)
 
-    def _meets(self, node: OpenedNode, index: int, wish: Wish) -> bool:
+    def _meets(self, node: InFlightNodeClaim, index: int, wish: NodeRequirements) -> bool:
         terms = node.table.grow(node.terms, wish)
         if isinstance(terms, Conflict) or not terms.types[self._rows[index]]:
             return False
@@ -321,7 +323,7 @@ class _Counted:
             self.total += 1
 
 
-def _offerings(nodes: Sequence[OpenedNode], rows: Sequence[int]) -> list[Offering]:
+def _offerings(nodes: Sequence[InFlightNodeClaim], rows: Sequence[int]) -> list[Offering]:
     return [
         node.table.table.cheapest_offerings((row,), node.terms.requirements)[0]
         for node, row in zip(nodes, rows, strict=True)

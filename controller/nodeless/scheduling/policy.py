@@ -11,7 +11,7 @@ __all__ = ["BEST_EFFORT", "DEFAULT_TIME_BOX", "FEWEST_NODES", "LOWEST_PRICE", "S
 
 STRICT = "Strict"
 BEST_EFFORT = "BestEffort"
-#: Seconds that the search for a cheaper plan may take on top of the floor plan.
+#: Seconds that the search for a cheaper plan may take on top of the first-fit plan.
 DEFAULT_TIME_BOX = 1.0
 #: Seconds of work after which a pass ends with what it has.
 DEFAULT_DEADLINE = 8.0
@@ -38,7 +38,7 @@ class Policy:
     price_adjustments: tuple[PriceAdjustment, ...] = ()
     """Discounts, surcharges and commitments, applied to list prices in their order."""
     time_box: float = DEFAULT_TIME_BOX
-    """Seconds that the search for a cheaper plan may take (`budget` says how); 0: the floor plan only."""
+    """Seconds that the search for a cheaper plan may take (`budget` says how); 0: the first-fit plan only."""
     deadline: float = DEFAULT_DEADLINE
     """Seconds of work that a pass may take with all pods together, as counted (`meter`)."""
     late: frozenset[str] = frozenset()

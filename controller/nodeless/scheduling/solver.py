@@ -19,13 +19,13 @@ existing slots e with free room f_e[r]:
              first, and (policy `fewest-nodes`) the number of new nodes is small;
     then     each node's intended type is the cheapest of T(k): min over t, o of w_to.
 
-Method: first-fit decreasing over classes (`first_fit`) gives the floor plan; column generation over
+Method: first-fit decreasing over classes (`first_fit`) gives the first-fit plan; column generation over
 node shapes (`optimizer`) looks for a cheaper one in its time box, and for the lower bound that says
 how far from optimal the answer is. In array form a placement is one integer division:
 floor(room[t, r] / q_c[r]) per remaining type, least over r, largest over t.
 
 Order of work: `pods` (which, and what they ask for), `capacity` (what is there and for sale),
-`first_fit` with `topology` (the floor plan), `optimizer` (the cheaper one), `diagnostics` (why not).
+`first_fit` with `topology` (the first-fit plan), `optimizer` (the cheaper one), `diagnostics` (why not).
 
 Example: 5 pods of 1 CPU and a pool of t3a types. The largest, t3a.2xlarge, holds all 5, and no
 smaller one does; so T = {t3a.2xlarge} and the plan is one node. With 10 such pods the first
@@ -47,7 +47,7 @@ from nodeless.model.snapshot import Snapshot
 from nodeless.scheduling.as_bound import cheapest_as_bound
 from nodeless.scheduling.binding import spill
 from nodeless.scheduling.capacity.existing import existing_slots
-from nodeless.scheduling.capacity.in_flight_node_claim import OpenedNode, price_of, widen
+from nodeless.scheduling.capacity.in_flight_node_claim import InFlightNodeClaim, price_of, widen
 from nodeless.scheduling.capacity.limits import drop_far_limits
 from nodeless.scheduling.capacity.pool_table import PoolTable
 from nodeless.scheduling.capacity.pricing import priced
@@ -56,18 +56,25 @@ from nodeless.scheduling.capacity.type_table import TypeTable
 from nodeless.scheduling.diagnostics.refusing import DEADLINE, MIN_VALUES, NO_POOL_FITS, refuse, refuse_pool
 from nodeless.scheduling.diagnostics.relaxations import relaxations
 from nodeless.scheduling.faults import MOST_FAILURES, ClassFailed, about, or_without
-from nodeless.scheduling.first_fit.plan import Floor, Site, carried_plan, floor_plan, resumed, worked_out
+from nodeless.scheduling.first_fit.plan import (
+    FirstFitPlan,
+    SchedulingInput,
+    anti_affinity_first_plan,
+    first_fit_plan,
+    resumed,
+    worked_out,
+)
 from nodeless.scheduling.first_fit.planned import planned
 from nodeless.scheduling.meter import Meter, Shares
 from nodeless.scheduling.optimizer.bound import lower_bound
-from nodeless.scheduling.optimizer.existing_node_repack import Standing
+from nodeless.scheduling.optimizer.existing_node_repack import ExistingNodeRepack
 from nodeless.scheduling.optimizer.repacking import Packed, repack
 from nodeless.scheduling.pods.buffers import with_placeholders
 from nodeless.scheduling.pods.classes import Axis, PodClass, requested_names, requests_of
-from nodeless.scheduling.pods.constraints import Demand, Unplannable, demand_of
-from nodeless.scheduling.pods.daemons import as_they_run
+from nodeless.scheduling.pods.constraints import PodRequirements, UnschedulableReason, demand_of
+from nodeless.scheduling.pods.daemons import with_observed_requests
 from nodeless.scheduling.pods.eligibility import to_place
-from nodeless.scheduling.pods.grouping import Kind, Kinds
+from nodeless.scheduling.pods.grouping import PodGroup, PodGroups
 from nodeless.scheduling.pods.profiles import Profile, Profiles
 from nodeless.scheduling.pods.volumes import Volumes, mounts
 from nodeless.scheduling.pods.zone_ids import ZoneIds
@@ -113,7 +120,7 @@ def solve(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: float) -> P
     """
     del now
     snapshot = with_placeholders(snapshot)
-    snapshot = replace(snapshot, daemon_sets=as_they_run(snapshot))
+    snapshot = replace(snapshot, daemon_sets=with_observed_requests(snapshot))
     zone_ids = ZoneIds(snapshot, policy.subnets)
     snapshot = zone_ids.in_snapshot()
     plan = _plan_around_faults(snapshot, catalog, policy, zone_ids)
@@ -189,7 +196,7 @@ def _plan_of_pods(
     tables = [table for table in tables if table.pool.replicas is None]
     usable = [table for table in tables if table.pool.key not in policy.pool_problems]
     slots = existing_slots(snapshot, by_pool, axis, volumes)
-    site = Site(
+    site = SchedulingInput(
         snapshot,
         replace(policy, deadline=max(_LEAST * policy.deadline, policy.deadline - meter.spent)),
         profiles,
@@ -202,10 +209,10 @@ def _plan_of_pods(
         meter,
         frozenset(pods for pods in classes if policy.late and not policy.late.isdisjoint(pods.pods)),
     )
-    laid = floor_plan(site)
+    laid = first_fit_plan(site)
     floor = or_without(lambda: worked_out(laid, site), laid, faults)
     packed = or_without(lambda: _packed(floor, site), Packed(floor.nodes, floor.placements), faults)
-    carried = carried_plan(site, floor) if policy.time_box and packed.nodes else None
+    carried = anti_affinity_first_plan(site, floor) if policy.time_box and packed.nodes else None
     if carried is not None and price_of(carried.nodes) < price_of(packed.nodes):
         floor, packed = carried, Packed(carried.nodes, carried.placements)
     again = resumed(site, floor, packed.nodes, packed.placements)
@@ -235,7 +242,7 @@ def _plan_of_pods(
         meter.allow(_BOUND * policy.deadline)
         bound = or_without(
             lambda: lower_bound(
-                placed, Standing(existing, floor.placements, classes), budgets, usable, meter
+                placed, ExistingNodeRepack(existing, floor.placements, classes), budgets, usable, meter
             ),
             None,
             faults,
@@ -264,7 +271,7 @@ def _unusable(tables: Iterable[PoolTable]) -> tuple[PoolRefusal, ...]:
     return tuple(refusal for refusal in map(refuse_pool, tables) if refusal is not None)
 
 
-def _places(snapshot: Snapshot, policy: Policy, batch: Sequence[Kind], meter: Meter) -> dict[str, str]:
+def _places(snapshot: Snapshot, policy: Policy, batch: Sequence[PodGroup], meter: Meter) -> dict[str, str]:
     """Where pods that wait are expected: as the pass before had it, else as claims and nominations say."""
     meter.spend(_EXPECTED * (len(snapshot.claims) + sum(len(kind.keys) for kind in batch)))
     told = expected_places(snapshot, (kind.pods for kind in batch))
@@ -272,15 +279,15 @@ def _places(snapshot: Snapshot, policy: Policy, batch: Sequence[Kind], meter: Me
     return {**told, **{key: place_of(snapshot, policy.places[key]) for key in known}}
 
 
-def _packed(floor: Floor, site: Site) -> Packed:
-    """The floor plan, or a cheaper one where its pools are packed by price."""
+def _packed(floor: FirstFitPlan, site: SchedulingInput) -> Packed:
+    """The first-fit plan, or a cheaper one where its pools are packed by price."""
     packed = Packed(floor.nodes, floor.placements)
     aims = frozenset(table.pool.key for table in site.usable if floor.targets.aims(table))
     if not aims or not floor.nodes:
         return packed
     if floor.aside or site.meter.spent > _LATE * site.policy.deadline:
         return packed
-    standing = Standing(floor.existing, floor.placements, site.classes, kept=site.places)
+    standing = ExistingNodeRepack(floor.existing, floor.placements, site.classes, kept=site.places)
     site.meter.allow(_SHAPES * site.policy.deadline)
     try:
         return repack(
@@ -302,13 +309,13 @@ def static_nodes(
     nodes: list[PlannedNode] = []
     for table in _tables(snapshot, prices, pools, axis, strict=policy.min_values == STRICT):
         types = table.start.types & (table.room >= 0).all(axis=1)
-        bare = [OpenedNode(table, types)] if types.any() else []
+        bare = [InFlightNodeClaim(table, types)] if types.any() else []
         for made in planned(bare, policy.max_alternatives):
             nodes += [made] * lacking[table.pool.key] if made is not None else []
     return tuple(nodes)
 
 
-def _settled(volumes: Volumes, kinds: Sequence[Kind]) -> tuple[list[Kind], list[Refusal]]:
+def _settled(volumes: Volumes, kinds: Sequence[PodGroup]) -> tuple[list[PodGroup], list[Refusal]]:
     """The pods with their volumes looked up, and the refusals where volumes forbid a plan."""
     batch = [kind for kind in kinds if not mounts(kind.shape)]
     looked_up: list[tuple[str, Pod]] = []
@@ -316,11 +323,11 @@ def _settled(volumes: Volumes, kinds: Sequence[Kind]) -> tuple[list[Kind], list[
     for kind in kinds:
         for key, pod in zip(kind.keys, kind.pods, strict=True) if mounts(kind.shape) else ():
             settled = volumes.settle(pod)
-            if isinstance(settled, Unplannable):
+            if isinstance(settled, UnschedulableReason):
                 refusals.append(Refusal(key, settled.code, (), settled.message))
             else:
                 looked_up.append((key, settled))
-    settled_kinds = Kinds()
+    settled_kinds = PodGroups()
     settled_kinds.gather(looked_up)
     return [*batch, *settled_kinds], refusals
 
@@ -328,7 +335,7 @@ def _settled(volumes: Volumes, kinds: Sequence[Kind]) -> tuple[list[Kind], list[
 def _classes(profiles: Profiles, axis: Axis, meter: Meter) -> tuple[list[PodClass], list[Refusal]]:
     """The classes that can be planned, and the refusals of the others."""
     refusals: list[Refusal] = []
-    demands: dict[object, Demand] = {}
+    demands: dict[object, PodRequirements] = {}
     members: dict[tuple[PodShape, Profile], list[tuple[str, ...]]] = {}
     for (shape, mark), keys in profiles.groups.items():
         profile = profiles.of(shape, mark)
@@ -338,7 +345,7 @@ def _classes(profiles: Profiles, axis: Axis, meter: Meter) -> tuple[list[PodClas
         except Exception as error:
             refusals.extend(ClassFailed(keys, error).refusals())
             continue
-        if isinstance(obstacle, Unplannable):
+        if isinstance(obstacle, UnschedulableReason):
             refusals.extend(Refusal(key, obstacle.code, (), obstacle.message) for key in keys)
         else:
             demands.setdefault(_asked(shape), obstacle)
@@ -401,7 +408,7 @@ def _tables(
     return tables
 
 
-def _too_alike(node: OpenedNode) -> list[Refusal]:
+def _too_alike(node: InFlightNodeClaim) -> list[Refusal]:
     """The refusals of pods whose node came to have too few different types."""
     message = f"{node.table.pool.key}: limits leave fewer different types than its minValues ask for"
     return [Refusal(key, MIN_VALUES, (), message) for key in node.pods]

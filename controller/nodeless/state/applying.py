@@ -10,7 +10,7 @@ from nodeless.model.pods import Pod
 from nodeless.model.pools import NodeClass, Pool
 from nodeless.model.snapshot import Snapshot
 from nodeless.state.buffers import apply_buffers
-from nodeless.state.entries import without
+from nodeless.state.entries import delete_key
 from nodeless.state.storage import apply_storage
 
 
@@ -32,25 +32,25 @@ def apply(snapshot: Snapshot, event: events.Event) -> Snapshot:  # noqa: PLR0911
         case events.PoolSeen(pool, inline_class):
             return _put_pool(snapshot, pool, inline_class)
         case events.PoolGone(key):
-            classes = without(snapshot.node_classes, key)
-            return replace(snapshot, pools=without(snapshot.pools, key), node_classes=classes)
+            classes = delete_key(snapshot.node_classes, key)
+            return replace(snapshot, pools=delete_key(snapshot.pools, key), node_classes=classes)
         case events.NodeClassSeen(node_class):
             return replace(snapshot, node_classes=snapshot.node_classes.set(node_class.key, node_class))
         case events.NodeClassGone(key):
-            return replace(snapshot, node_classes=without(snapshot.node_classes, key))
+            return replace(snapshot, node_classes=delete_key(snapshot.node_classes, key))
         case events.DaemonSetSeen(daemon_set):
             return replace(snapshot, daemon_sets=snapshot.daemon_sets.set(daemon_set.key, daemon_set))
         case events.DaemonSetGone(key):
-            return replace(snapshot, daemon_sets=without(snapshot.daemon_sets, key))
+            return replace(snapshot, daemon_sets=delete_key(snapshot.daemon_sets, key))
         case events.NamespaceSeen(namespace):
             return replace(snapshot, namespaces=snapshot.namespaces.set(namespace.name, namespace))
         case events.NamespaceGone(name):
-            return replace(snapshot, namespaces=without(snapshot.namespaces, name))
+            return replace(snapshot, namespaces=delete_key(snapshot.namespaces, name))
         case events.PodDisruptionBudgetSeen(budget):
             budgets = snapshot.disruption_budgets.set(budget.key, budget)
             return replace(snapshot, disruption_budgets=budgets)
         case events.PodDisruptionBudgetGone(key):
-            budgets = without(snapshot.disruption_budgets, key)
+            budgets = delete_key(snapshot.disruption_budgets, key)
             return replace(snapshot, disruption_budgets=budgets)
         case events.Nominated(name, until):
             if name not in snapshot.claims and name not in snapshot.nodes:
@@ -95,7 +95,7 @@ def _unbind(bound: Map[str, frozenset[str]], pod: Pod) -> Map[str, frozenset[str
     if not pod.node_name:
         return bound
     left = bound.get(pod.node_name, frozenset()) - {pod.key}
-    return bound.set(pod.node_name, left) if left else without(bound, pod.node_name)
+    return bound.set(pod.node_name, left) if left else delete_key(bound, pod.node_name)
 
 
 def _reindex(
@@ -122,8 +122,10 @@ def _put_node(snapshot: Snapshot, node: Node) -> Snapshot:
 
 def _drop_node(snapshot: Snapshot, name: str) -> Snapshot:
     index = _reindex(snapshot.node_names, snapshot.nodes, name, None)
-    nominations = without(snapshot.nominations, name)
-    return replace(snapshot, nodes=without(snapshot.nodes, name), node_names=index, nominations=nominations)
+    nominations = delete_key(snapshot.nominations, name)
+    return replace(
+        snapshot, nodes=delete_key(snapshot.nodes, name), node_names=index, nominations=nominations
+    )
 
 
 def _put_claim(snapshot: Snapshot, claim: Claim) -> Snapshot:
@@ -133,13 +135,15 @@ def _put_claim(snapshot: Snapshot, claim: Claim) -> Snapshot:
 
 def _drop_claim(snapshot: Snapshot, name: str) -> Snapshot:
     index = _reindex(snapshot.claim_names, snapshot.claims, name, None)
-    nominations = without(snapshot.nominations, name)
+    nominations = delete_key(snapshot.nominations, name)
     return replace(
-        snapshot, claims=without(snapshot.claims, name), claim_names=index, nominations=nominations
+        snapshot, claims=delete_key(snapshot.claims, name), claim_names=index, nominations=nominations
     )
 
 
 def _put_pool(snapshot: Snapshot, pool: Pool, inline_class: NodeClass | None) -> Snapshot:
     classes = snapshot.node_classes
-    classes = classes.set(pool.key, inline_class) if inline_class is not None else without(classes, pool.key)
+    classes = (
+        classes.set(pool.key, inline_class) if inline_class is not None else delete_key(classes, pool.key)
+    )
     return replace(snapshot, pools=snapshot.pools.set(pool.key, pool), node_classes=classes)

@@ -6,7 +6,7 @@ from immutables import Map
 
 from nodeless.model import events
 from nodeless.model.snapshot import Snapshot
-from nodeless.state.entries import without
+from nodeless.state.entries import delete_key
 
 
 def apply_buffers(snapshot: Snapshot, event: events.BufferEvent) -> Snapshot:
@@ -15,10 +15,10 @@ def apply_buffers(snapshot: Snapshot, event: events.BufferEvent) -> Snapshot:
         case events.CapacityBufferSeen(buffer):
             return replace(snapshot, capacity_buffers=snapshot.capacity_buffers.set(buffer.key, buffer))
         case events.CapacityBufferGone(key):
-            return replace(snapshot, capacity_buffers=without(snapshot.capacity_buffers, key))
+            return replace(snapshot, capacity_buffers=delete_key(snapshot.capacity_buffers, key))
         case events.PodSourceSeen(source):
             return replace(snapshot, pod_sources=snapshot.pod_sources.set(source.key, source))
         case events.PodSourceGone(key):
-            return replace(snapshot, pod_sources=without(snapshot.pod_sources, key))
+            return replace(snapshot, pod_sources=delete_key(snapshot.pod_sources, key))
         case events.BuffersPlaced(nodes):
             return replace(snapshot, buffered=Map(dict.fromkeys(nodes, True)))

@@ -97,21 +97,21 @@ class _Leaving:
 def _of_snapshot(files: list[str], snapshot: str, leaving: _Leaving) -> "Foresight":
     # Imported here: other commands do not need the solver.
     from nodeless.cloudprovider.aws.catalogue_file import bundled_catalogue  # noqa: PLC0415
-    from nodeless.explain.drift_preview import foresee  # noqa: PLC0415
+    from nodeless.explain.drift_preview import preview_drift  # noqa: PLC0415
 
     before, _, notes = situation_of(Source(snapshot=snapshot))
     sold = bundled_catalogue()
     left = replace(before, snapshot=leaving.gone(before.snapshot))
     offer = Offer(sold, sold.all_zones[:3])
     after = with_files(left, files, offer, notes, may_be_empty=bool(leaving))
-    return foresee(before, after, notes=notes)
+    return preview_drift(before, after, notes=notes)
 
 
 def _live(files: list[str], kubeconfig: str, namespace: str, region: str, leaving: _Leaving) -> "Foresight":
     # Imported here: commands on files need neither AWS nor the cluster.
     from nodeless.cli.live_cluster import ClusterUnreadable, live_change, use_kubeconfig  # noqa: PLC0415
     from nodeless.cloudprovider import CloudError  # noqa: PLC0415
-    from nodeless.explain.drift_preview import foresee  # noqa: PLC0415
+    from nodeless.explain.drift_preview import preview_drift  # noqa: PLC0415
     from nodeless.kube import ApiError, ApiUnavailable  # noqa: PLC0415
     from nodeless.operator import logs  # noqa: PLC0415
 
@@ -129,7 +129,7 @@ def _live(files: list[str], kubeconfig: str, namespace: str, region: str, leavin
         )
     except (ApiUnavailable, ApiError, ClusterUnreadable, CloudError) as error:
         refuse(f"{error}; or give --snapshot, which needs no cluster")
-    return foresee(
+    return preview_drift(
         change.before,
         change.after,
         change.looked,

@@ -27,7 +27,7 @@ class UnreadableProblem(Exception):
 def solve_problem(
     problem: Annotated[Path, typer.Option(help="The problem: JSON, plain or gzipped")],
     improve: Annotated[
-        float, typer.Option(help="Seconds of work for a cheaper plan on top of the floor plan; 0: none")
+        float, typer.Option(help="Seconds of work for a cheaper plan on top of the first-fit plan; 0: none")
     ] = 1.0,
     policy: Annotated[str, typer.Option("--packing", help="lowest-price or fewest-nodes")] = LOWEST_PRICE,
     as_json: Annotated[bool, typer.Option("--json", help="The whole answer as JSON")] = False,

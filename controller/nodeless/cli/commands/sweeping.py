@@ -65,7 +65,7 @@ async def _both(cluster: str, yes: bool, region: str, patience: float, namespace
     if not namespace:
         return bool(await _sweep(cluster, yes, region, patience))
     # Imported here: most sweeps do not need the cluster.
-    from nodeless.cli.remove_finalizers import held, let_go, living_leader  # noqa: PLC0415
+    from nodeless.cli.remove_finalizers import held, living_leader, remove_finalizers  # noqa: PLC0415
     from nodeless.kube import ApiClient  # noqa: PLC0415
 
     client = await ApiClient.connect()
@@ -80,7 +80,7 @@ async def _both(cluster: str, yes: bool, region: str, patience: float, namespace
                 "the cluster's objects still have finalizers; hint: they are removed when no instance is left"
             )
             return True
-        found = await (let_go if yes else held)(client, namespace)
+        found = await (remove_finalizers if yes else held)(client, namespace)
     finally:
         await client.close()
     if found:

@@ -24,7 +24,7 @@ from nodeless.cloudprovider import (
 from nodeless.cloudprovider.aws.caching import Clock
 from nodeless.cloudprovider.aws.errors import FORBIDDEN, AwsCallRefused
 from nodeless.cloudprovider.aws.launch_failures import USER_DATA_TOO_LARGE, denial, refusal
-from nodeless.cloudprovider.aws.launch_requests import Order, Prepared, Preparer
+from nodeless.cloudprovider.aws.launch_requests import LaunchRequest, LaunchRequestBuilder, Prepared
 from nodeless.cloudprovider.aws.session import AwsSession
 from nodeless.launch.tags import specifications
 from nodeless.model.labels import RESERVED, SPOT
@@ -48,7 +48,7 @@ class _Verdict:
 class DryRuns:
     """Remembers the last verdict on each node class."""
 
-    def __init__(self, session: AwsSession, preparer: Preparer, clock: Clock) -> None:
+    def __init__(self, session: AwsSession, preparer: LaunchRequestBuilder, clock: Clock) -> None:
         self._session = session
         self._preparer = preparer
         self._clock = clock
@@ -77,7 +77,7 @@ class DryRuns:
         """It is gone."""
         self._verdicts.pop(node_class.key, None)
 
-    async def ask(self, order: Order) -> None:
+    async def ask(self, order: LaunchRequest) -> None:
         """Rehearse the order's launch and remember the verdict.
 
         Raises:
@@ -100,7 +100,7 @@ class DryRuns:
         known = verdict is not None and verdict.content == _content(node_class, resolved)
         return verdict if known else None
 
-    async def _rehearse(self, order: Order) -> None:
+    async def _rehearse(self, order: LaunchRequest) -> None:
         try:
             prepared = await self._preparer.prepare(_of_one_type(order), 0)
         except CredentialsRefused as error:
@@ -141,14 +141,14 @@ class DryRuns:
         return None
 
 
-def _of_one_type(order: Order) -> Order:
+def _of_one_type(order: LaunchRequest) -> LaunchRequest:
     """The order with the type alone that it would get first, if it can get any."""
     candidates = order.candidates()
     types = () if candidates is None else (candidates.types[0].instance_type,)
     return replace(order, instance_types=types)
 
 
-def _run_requests(order: Order, prepared: Prepared) -> Iterator[Mapping[str, Any]]:
+def _run_requests(order: LaunchRequest, prepared: Prepared) -> Iterator[Mapping[str, Any]]:
     """RunInstances in one subnet after the other, those that the fleet would use first.
 
     Each reservation has a launch template of its own, which is of use in its zone alone: the first will do.

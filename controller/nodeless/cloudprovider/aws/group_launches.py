@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 
 from nodeless.cloudprovider import CloudError
 from nodeless.cloudprovider.aws.batching import Batcher, BatchObserver
-from nodeless.cloudprovider.aws.launch_requests import Order
+from nodeless.cloudprovider.aws.launch_requests import LaunchRequest
 from nodeless.cloudprovider.aws.launching import Launcher, Outcome
 from nodeless.launch.groups import MAX_GROUP
 from nodeless.launch.results import FleetAnswer
@@ -23,7 +23,7 @@ _IDLE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class LaunchClaim:
     """One claim to launch; `first` and `claimed` as for `CloudProvider.launch`."""
 
     claim: Claim
@@ -33,7 +33,7 @@ class Ask:
     claimed: Container[str]
 
 
-MakeOrder = Callable[[tuple[Claim, ...], Pool, NodeClass], Awaitable[Order]]
+MakeOrder = Callable[[tuple[Claim, ...], Pool, NodeClass], Awaitable[LaunchRequest]]
 
 
 class GroupLaunches:
@@ -43,13 +43,13 @@ class GroupLaunches:
         self,
         launcher: Launcher,
         order: MakeOrder,
-        learn: Callable[[Order, FleetAnswer], None],
+        learn: Callable[[LaunchRequest, FleetAnswer], None],
         observe: BatchObserver | None = None,
     ) -> None:
         self._launcher = launcher
         self._order = order
         self._learn = learn
-        self._batcher: Batcher[Ask, Instance] = Batcher(
+        self._batcher: Batcher[LaunchClaim, Instance] = Batcher(
             "create_fleet",
             self._launch,
             CloudError("the launch was not answered"),
@@ -60,20 +60,22 @@ class GroupLaunches:
         #: One launch of a group at a time: what one of them makes, the look-up of another must not take.
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    async def launch(self, ask: Ask) -> Instance:
+    async def launch(self, ask: LaunchClaim) -> Instance:
         """The claim's instance. Raises CloudError."""
         group = ask.claim.launch_group
         return await self._batcher.ask(
             ask.claim.name, ask, bucket=group or (ask.claim.name,), enough=ask.claim.launch_group_size
         )
 
-    async def _launch(self, asked: Mapping[str, Ask]) -> Mapping[str, Outcome]:
+    async def _launch(self, asked: Mapping[str, LaunchClaim]) -> Mapping[str, Outcome]:
         ask = next(iter(asked.values()))
         lock = self._locks.setdefault(ask.claim.launch_group or ask.claim.name, asyncio.Lock())
         async with lock:
             return await self._launch_alone(asked, ask)
 
-    async def _launch_alone(self, asked: Mapping[str, Ask], ask: Ask) -> Mapping[str, Outcome]:
+    async def _launch_alone(
+        self, asked: Mapping[str, LaunchClaim], ask: LaunchClaim
+    ) -> Mapping[str, Outcome]:
         claims = tuple(each.claim for each in asked.values())
         order = await self._order(claims, ask.pool, ask.node_class)
         outcomes: dict[str, Outcome] = {}

@@ -43,7 +43,7 @@ from nodeless.model.resources import fits
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class LaunchRequest:
     """All that a launch is made from. Its claims, at least one, are of one group and sorted by name."""
 
     claims: tuple[Claim, ...]
@@ -78,7 +78,7 @@ class Order:
         """The claims' group; empty for a claim that is launched by itself."""
         return self.claim.launch_group
 
-    def without(self, names: Collection[str]) -> "Order":
+    def without(self, names: Collection[str]) -> "LaunchRequest":
         """For the other claims; for none at all, an order that must not be launched."""
         return replace(self, claims=tuple(claim for claim in self.claims if claim.name not in names))
 
@@ -109,7 +109,7 @@ class Prepared:
     """How many addresses the request may take, by the id of each subnet that it names."""
 
 
-class Preparer:
+class LaunchRequestBuilder:
     """Makes requests of orders; the launch templates that they name exist afterwards."""
 
     def __init__(
@@ -122,13 +122,13 @@ class Preparer:
         #: The user data of node classes that was found to be nearly too long.
         self._warned: dict[str, str | None] = {}
 
-    async def prepare_template(self, order: Order) -> None:
+    async def prepare_template(self, order: LaunchRequest) -> None:
         """Have the launch templates exist that the claim would use at this moment."""
         candidates = order.candidates()
         if candidates is not None and order.node_class.launch_template is None:
             await self._ensure(order, candidates)
 
-    async def prepare(self, order: Order, attempt: int) -> Prepared:
+    async def prepare(self, order: LaunchRequest, attempt: int) -> Prepared:
         """The request for the order; `attempt` counts the client tokens that its claims have used up.
 
         Raises:
@@ -169,7 +169,7 @@ class Preparer:
             self._templates.invalidate(name)
 
     async def _ensure(
-        self, order: Order, candidates: Candidates
+        self, order: LaunchRequest, candidates: Candidates
     ) -> tuple[dict[str, list[Candidate]], dict[str, str], dict[str, Mapping[str, Any]]]:
         """Types by launch template, each type's image, the templates' content; all exist afterwards."""
         own = order.node_class.launch_template
@@ -199,7 +199,7 @@ class Preparer:
         contents = {each.name: each.request["LaunchTemplateData"] for each in templates.values()}
         return by_template, image_ids, contents
 
-    def _tells_pods(self, order: Order) -> bool:
+    def _tells_pods(self, order: LaunchRequest) -> bool:
         """Whether the limit of pods is other than a node computes itself."""
         return (
             self.settings.prefix_delegation
@@ -207,7 +207,7 @@ class Preparer:
             or bool(order.node_class.network_interfaces)
         )
 
-    def _template(self, order: Order, capacity_type: str, variant: Variant) -> LaunchTemplate:
+    def _template(self, order: LaunchRequest, capacity_type: str, variant: Variant) -> LaunchTemplate:
         try:
             template = launch_template(
                 order.claim,
@@ -241,7 +241,7 @@ class Preparer:
             "hint: shorten spec.userData, or keep the long part elsewhere and fetch it from there"
         )
 
-    def _pool_tags(self, order: Order) -> dict[str, str]:
+    def _pool_tags(self, order: LaunchRequest) -> dict[str, str]:
         return pool_tags(self.settings.cluster_name, order.pool, order.node_class, self.settings.tags)
 
 

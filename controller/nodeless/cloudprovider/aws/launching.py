@@ -25,7 +25,7 @@ from nodeless.cloudprovider.aws.instance_records import (
 )
 from nodeless.cloudprovider.aws.instances import Instances, Record
 from nodeless.cloudprovider.aws.launch_failures import launch_failed, refusal
-from nodeless.cloudprovider.aws.launch_requests import Order, Prepared, Preparer
+from nodeless.cloudprovider.aws.launch_requests import LaunchRequest, LaunchRequestBuilder, Prepared
 from nodeless.cloudprovider.aws.launch_templates import MISSING_CODES
 from nodeless.cloudprovider.aws.session import AwsSession
 from nodeless.cloudprovider.aws.subnets import Subnets
@@ -53,7 +53,7 @@ class Launcher:
     def __init__(
         self,
         session: AwsSession,
-        preparer: Preparer,
+        preparer: LaunchRequestBuilder,
         instances: Instances,
         subnets: Subnets,
         clock: Clock,
@@ -71,7 +71,10 @@ class Launcher:
         self.given: OrderedDict[str, str] = OrderedDict()
 
     async def launch(
-        self, order: Order, learn: Callable[[Order, FleetAnswer], None], claimed: Container[str] = frozenset()
+        self,
+        order: LaunchRequest,
+        learn: Callable[[LaunchRequest, FleetAnswer], None],
+        claimed: Container[str] = frozenset(),
     ) -> dict[str, Outcome]:
         """For each claim an instance, or why it has none.
 
@@ -116,7 +119,9 @@ class Launcher:
         hint = "delete the claim: a new one is made"
         return outcomes | {name: LaunchFailed(name, "LaunchFailed", message, hint) for name in order.names}
 
-    async def living(self, order: Order, claimed: Container[str] = frozenset()) -> dict[str, Instance]:
+    async def living(
+        self, order: LaunchRequest, claimed: Container[str] = frozenset()
+    ) -> dict[str, Instance]:
         """Instances by claim, of launches that went through before: the claim's own, or its group's."""
         if not order.group:
             record = await self._instances.of_claim(order.claim.name)
@@ -134,7 +139,7 @@ class Launcher:
         self._give(ids)
         return {name: _read(order, records[instance_id]) for name, instance_id in ids.items()}
 
-    def _warn_of_few_types(self, order: Order, candidates: Candidates) -> None:
+    def _warn_of_few_types(self, order: LaunchRequest, candidates: Candidates) -> None:
         allowed = order.claim.requirements.get(CAPACITY_TYPE)
         spot = allowed is None or allowed.allows(SPOT)
         if spot and candidates.capacity_type == ON_DEMAND and len(candidates.types) < _FEW_TYPES:
@@ -145,11 +150,11 @@ class Launcher:
                 claim=order.title,
             )
 
-    async def _prepare(self, order: Order) -> Prepared:
+    async def _prepare(self, order: LaunchRequest) -> Prepared:
         attempt = max(self._attempts.get(name, 0) for name in order.names)
         return await self._preparer.prepare(order, attempt)
 
-    def _missing(self, order: Order, prepared: Prepared, code: str) -> bool:
+    def _missing(self, order: LaunchRequest, prepared: Prepared, code: str) -> bool:
         """Whether a launch template of ours is not there (any more); it is made again then."""
         if code not in MISSING_CODES or order.node_class.launch_template:
             return False
@@ -157,7 +162,7 @@ class Launcher:
         return True
 
     async def _recover(
-        self, order: Order, prepared: Prepared, error: AwsCallRefused, claimed: Container[str]
+        self, order: LaunchRequest, prepared: Prepared, error: AwsCallRefused, claimed: Container[str]
     ) -> dict[str, Instance]:
         """What follows from a refused call: instances found after all, none to try again, or an error."""
         if self._missing(order, prepared, error.code):
@@ -172,7 +177,9 @@ class Launcher:
         self._count_attempt(order.names)
         return {}
 
-    async def _launched(self, order: Order, prepared: Prepared, answer: FleetAnswer) -> dict[str, Outcome]:
+    async def _launched(
+        self, order: LaunchRequest, prepared: Prepared, answer: FleetAnswer
+    ) -> dict[str, Outcome]:
         if answer.surplus:
             await asyncio.gather(*(self._instances.terminate(each) for each in answer.surplus))
         outcomes: dict[str, Outcome] = {}
@@ -237,12 +244,12 @@ class Launcher:
             self._attempts.popitem(last=False)
 
 
-def _in_unknown_partition(order: Order, prepared: Prepared) -> bool:
+def _in_unknown_partition(order: LaunchRequest, prepared: Prepared) -> bool:
     group = order.resolved.placement_group
     return group is not None and group.partitions > 0 and PLACEMENT_GROUP_PARTITION not in prepared.labels
 
 
-def _read(order: Order, record: Record) -> Instance:
+def _read(order: LaunchRequest, record: Record) -> Instance:
     named = (each for each in order.instance_types if each.name == record["InstanceType"])
     instance = read_instance(record, next(named, None))
     zone = zone_label(instance.zone, order.zone_ids)

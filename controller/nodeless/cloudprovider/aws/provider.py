@@ -28,7 +28,7 @@ from nodeless.cloudprovider.aws.catalogs import Catalogs
 from nodeless.cloudprovider.aws.cluster import ClusterFacts, KnownCluster
 from nodeless.cloudprovider.aws.dry_runs import DryRuns
 from nodeless.cloudprovider.aws.errors import AwsCallRefused
-from nodeless.cloudprovider.aws.group_launches import Ask, GroupLaunches
+from nodeless.cloudprovider.aws.group_launches import GroupLaunches, LaunchClaim
 from nodeless.cloudprovider.aws.images import Images
 from nodeless.cloudprovider.aws.instance_profiles import InstanceProfiles
 from nodeless.cloudprovider.aws.instance_records import read_instance
@@ -36,7 +36,7 @@ from nodeless.cloudprovider.aws.instance_statuses import InstanceStatuses
 from nodeless.cloudprovider.aws.instance_types import InstanceTypes
 from nodeless.cloudprovider.aws.instances import Instances
 from nodeless.cloudprovider.aws.interruption_queue import InterruptionQueue
-from nodeless.cloudprovider.aws.launch_requests import Order, Preparer
+from nodeless.cloudprovider.aws.launch_requests import LaunchRequest, LaunchRequestBuilder
 from nodeless.cloudprovider.aws.launch_templates import LaunchTemplates
 from nodeless.cloudprovider.aws.launching import Launcher
 from nodeless.cloudprovider.aws.placement_groups import PlacementGroups
@@ -119,7 +119,7 @@ class AwsProvider:
         self._catalogs = Catalogs(settings, self._types, self._pricing, clock)
         self._templates = LaunchTemplates(self._session, clock, settings.cluster_name)
         self._instances = Instances(self._session, settings.cluster_name, on_batch)
-        self._preparer = Preparer(settings, self._templates, self._subnets, self._log)
+        self._preparer = LaunchRequestBuilder(settings, self._templates, self._subnets, self._log)
         self._dry_runs = DryRuns(self._session, self._preparer, clock)
         self._launcher = Launcher(
             self._session, self._preparer, self._instances, self._subnets, clock, self._log
@@ -235,13 +235,13 @@ class AwsProvider:
     ) -> Instance:
         """See the Protocol."""
         try:
-            return await self._launches.launch(Ask(claim, pool, node_class, first, claimed))
+            return await self._launches.launch(LaunchClaim(claim, pool, node_class, first, claimed))
         except LaunchFailed as error:
             if error.reason in _STALE_REASONS:
                 self._resolver.forget()
             raise
 
-    def _learn(self, order: Order, answer: FleetAnswer) -> None:
+    def _learn(self, order: LaunchRequest, answer: FleetAnswer) -> None:
         """Remember what an answer says of offerings and subnets, whether or not it made an instance."""
         self._catalogs.mark_sold_out(order.pool, order.resolved, answer.unavailable)
         self._catalogs.mark((EVERY_SPOT,) if answer.no_spot else ())
@@ -367,11 +367,11 @@ class AwsProvider:
     async def _known_cluster(self, node_class: NodeClass) -> KnownCluster:
         return await self._cluster.get(with_service_cidr=node_class.ami_family == "AL2023")
 
-    async def _order(self, claims: tuple[Claim, ...], pool: Pool, node_class: NodeClass) -> Order:
+    async def _order(self, claims: tuple[Claim, ...], pool: Pool, node_class: NodeClass) -> LaunchRequest:
         known = await self._known_cluster(node_class)
         resolved = await self._resolver.resolve(node_class, known.version, known.cluster)
         types = await self._catalogs.get(pool, node_class, resolved)
-        return Order(claims, pool, node_class, resolved, types, known.cluster)
+        return LaunchRequest(claims, pool, node_class, resolved, types, known.cluster)
 
     def _read(self, record: Any) -> Instance:
         instance = read_instance(record, facts=self._types.facts(record["InstanceType"]))
@@ -387,7 +387,7 @@ class AwsProvider:
             self._dry_runs.assert_not_refused(node_class, order.resolved)
         await self._preparer.prepare_template(order)
 
-    async def _usual_order(self, pool: Pool, node_class: NodeClass) -> Order:
+    async def _usual_order(self, pool: Pool, node_class: NodeClass) -> LaunchRequest:
         """What a pod that asks for nothing special would have launched."""
         usual = Claim(
             name=f"{pool.name}-usual",

@@ -2,7 +2,7 @@
 
 Moves that make the cluster cheaper are looked at again 15 seconds later on the fresh snapshot
 (Karpenter's period) before anything is done; those found together as one command. Meanwhile the search
-and other moves go on. What is kept in this process, as a `Memory`, may be lost: moves that wait are
+and other moves go on. What is kept in this process, as a `CommandHistory`, may be lost: moves that wait are
 found again.
 """
 
@@ -13,18 +13,18 @@ from dataclasses import replace
 from nodeless.cloudprovider import CloudError, CloudProvider
 from nodeless.cloudprovider.pool_catalogs import pool_catalogs, pool_subnets
 from nodeless.controllers.error_boundary import ErrorBoundary, Subject, is_transient, must_end
-from nodeless.controllers.executor.executor import Hands
+from nodeless.controllers.executor.executor import InstructionExecutor
 from nodeless.disruption import (
+    CommandHistory,
     CommandStep,
+    ConsolidationState,
     DisruptionPolicy,
-    Memory,
     Searches,
-    Stillness,
+    batch_instructions,
     begin,
     disrupt,
+    is_consolidated,
     next_steps,
-    nothing_to_do,
-    side_by_side,
     target,
     validate,
     what_changed,
@@ -32,7 +32,7 @@ from nodeless.disruption import (
 from nodeless.disruption.candidates import replacing
 from nodeless.disruption.command_history import VALIDATION_SECONDS as _VALIDATION
 from nodeless.disruption.command_history import Waiting
-from nodeless.disruption.events import BLOCKED, reason_of, told, unreadable
+from nodeless.disruption.events import BLOCKED, command_events, invalid_annotation_events, reason_of
 from nodeless.disruption.repair_policy import POLICIES, RepairPolicy
 from nodeless.disruption.validating import Validation, held_by_budgets
 from nodeless.explain.why import one_line
@@ -92,23 +92,23 @@ class DisruptionLoop:
         self,
         cluster: Cluster,
         cloud: CloudProvider,
-        hands: Hands,
+        executor: InstructionExecutor,
         recorder: Recorder,
         settings: GlobalSettings,
         metrics: Metrics,
     ) -> None:
         self._cluster = cluster
         self._cloud = cloud
-        self._hands = hands
+        self._executor = executor
         self._recorder = recorder
         self._metrics = metrics
         self._policy = _policy(settings)
         self._told: dict[str, tuple[str, float]] = {}
-        self._still: tuple[Stillness, tuple[Move, ...]] | None = None
-        self._memory = Memory()
+        self._still: tuple[ConsolidationState, tuple[Move, ...]] | None = None
+        self._memory = CommandHistory()
         self._searches = Searches()
         #: The cluster in which the round of looks began that is not over.
-        self._round: Stillness | None = None
+        self._round: ConsolidationState | None = None
         #: A cluster of which the last step found that no command is under way.
         self._idle: Snapshot | None = None
         #: The cluster whose distance from its target was measured last.
@@ -173,7 +173,7 @@ class DisruptionLoop:
                 raise outcome
         for key in self._failed_steps - {step.key for step in steps}:
             self._passed(self._failed_steps, key)
-        await self._hands.carry_out(told(self._cluster.snapshot))
+        await self._executor.carry_out(command_events(self._cluster.snapshot))
         self._idle = snapshot if not steps and not replacing(snapshot) else None
 
     async def _take(self, step: CommandStep, snapshot: Snapshot) -> None:
@@ -236,7 +236,7 @@ class DisruptionLoop:
         """
         self._metrics.disruption.show_budgets(self._cluster.snapshot, wall_clock())
         if self._cluster.snapshot.teardown:
-            self._memory = Memory()
+            self._memory = CommandHistory()
             return False
         begun = False
         for command in self._memory.commands(wall_clock(), VALIDATION_SECONDS):
@@ -274,12 +274,12 @@ class DisruptionLoop:
         await self._measure(decisions, snapshot, now)
         if decisions.moves:
             return True
-        still = Stillness.after(
+        still = ConsolidationState.after(
             snapshot, self._policy, now, started, self._memory, self._round, decisions.again_at
         )
         self._memory = self._memory.searched(decisions)
         self._round = (self._round or still) if self._memory.tried else None
-        if nothing_to_do(decisions):
+        if is_consolidated(decisions):
             self._still = still, self._memory.moves
         return bool(found)
 
@@ -399,12 +399,12 @@ class DisruptionLoop:
                 self._cluster.handle(Nominated(instruction.claim.name, now + LOOK_SECONDS))
 
     async def _carry_out(self, instructions: tuple[Instruction, ...], snapshot: Snapshot) -> None:
-        for part in side_by_side(instructions, snapshot):
-            await self._hands.carry_out_side_by_side(part)
+        for part in batch_instructions(instructions, snapshot):
+            await self._executor.carry_out_side_by_side(part)
 
     def _tell(self, decisions: Decisions, snapshot: Snapshot) -> None:
         now = time.monotonic()
-        for event in unreadable(snapshot):
+        for event in invalid_annotation_events(snapshot):
             self._recorder.publish(event)
         for name, verdict in decisions.verdicts.items():
             claim = snapshot.claims.get(name)
@@ -427,7 +427,7 @@ class DisruptionLoop:
 
 
 def _policy(settings: GlobalSettings) -> DisruptionPolicy:
-    """Simulations take the floor plan: what it does not find cheaper is not worth a move."""
+    """Simulations take the first-fit plan: what it does not find cheaper is not worth a move."""
     solving = replace(policy_of(settings), time_box=0.0)
     return DisruptionPolicy(
         solving=solving,

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from nodeless.cloudprovider import CloudError, CloudProvider, ResolvedNodeClass
 from nodeless.cloudprovider.pool_catalogs import pool_catalogs
 from nodeless.controllers.error_boundary import ErrorBoundary
-from nodeless.controllers.executor.executor import Hands
+from nodeless.controllers.executor.executor import InstructionExecutor
 from nodeless.kube import ApiError, ApiUnavailable
 from nodeless.kube.cluster import Cluster
 from nodeless.model import events
@@ -35,14 +35,14 @@ class DriftLoop:
         self,
         cluster: Cluster,
         cloud: CloudProvider,
-        hands: Hands,
+        executor: InstructionExecutor,
         metrics: Metrics,
         settings: GlobalSettings | None = None,
     ) -> None:
         self._marks_provisioners = settings is not None and settings.drift_enabled
         self._cluster = cluster
         self._cloud = cloud
-        self._hands = hands
+        self._executor = executor
         self._metrics = metrics
         self._boundary = ErrorBoundary("claim's drift", metrics)
         self._changed = asyncio.Event()
@@ -110,7 +110,7 @@ class DriftLoop:
                 continue
             with self._boundary.around(claim.name, claim.resource_version):
                 try:
-                    await self._hands.carry_out(step_drift(view, wall_clock()).instructions)
+                    await self._executor.carry_out(step_drift(view, wall_clock()).instructions)
                 except ApiError as error:
                     if error.status != 409:
                         raise

@@ -1,4 +1,4 @@
-"""The hands: they carry out instructions, and only while this replica leads.
+"""The executor: carries out instructions, and only while this replica leads.
 
 Each instruction is idempotent; what the world answers comes back as events. A refused
 call raises, and whoever gave the instruction tries again later with fresh eyes.
@@ -35,7 +35,7 @@ from nodeless.operator.logs import logger
 from nodeless.operator.metrics import Metrics
 
 
-class Hands:
+class InstructionExecutor:
     """Carries out instructions on the API server and the cloud. Launches have a module of their own."""
 
     def __init__(
@@ -63,7 +63,7 @@ class Hands:
         self._recorder = recorder
         self._metrics = metrics
         self._namespace = namespace
-        self._log = logger("hands")
+        self._log = logger("executor")
 
     async def carry_out(self, instructions: Iterable[do.Instruction]) -> None:
         """Carry out in order.

@@ -32,7 +32,7 @@ class Instances:
         self._assert_leading = assert_leading
         self._cloud = cloud
         self._cluster = cluster
-        self._log = logger("hands")
+        self._log = logger("executor")
         #: Known claims (by name) of which the cloud has confirmed that no instance lives.
         self.gone: set[str] = set()
         cluster.listen(self._on_event)

@@ -9,7 +9,7 @@ import asyncio
 
 from nodeless.cloudprovider import CloudError, CloudProvider
 from nodeless.controllers.error_boundary import ErrorBoundary, ProcessMustEnd
-from nodeless.controllers.executor.executor import Hands
+from nodeless.controllers.executor.executor import InstructionExecutor
 from nodeless.kube import ApiError, ApiUnavailable
 from nodeless.kube.cluster import Cluster
 from nodeless.model.interruptions import Interruption
@@ -27,10 +27,12 @@ _LONGEST_DELAY = 60.0
 class InterruptionLoop:
     """Reads warnings and carries out what follows."""
 
-    def __init__(self, cluster: Cluster, cloud: CloudProvider, hands: Hands, metrics: Metrics) -> None:
+    def __init__(
+        self, cluster: Cluster, cloud: CloudProvider, executor: InstructionExecutor, metrics: Metrics
+    ) -> None:
         self._cluster = cluster
         self._cloud = cloud
-        self._hands = hands
+        self._executor = executor
         self._metrics = metrics
         self._boundary = ErrorBoundary("message", metrics)
         self._said = ""
@@ -101,7 +103,7 @@ class InterruptionLoop:
         if reaction.instructions:
             ids = ", ".join(message.instance_ids)
             self._log.info("interruption", kind=message.kind.value, instances=ids, draining=reaction.drained)
-        await self._hands.carry_out(reaction.instructions)
+        await self._executor.carry_out(reaction.instructions)
         self._metrics.interruption_actions.labels("CordonAndDrain").inc(reaction.drained)
         self._metrics.interruption_actions.labels("NoAction").inc(reaction.ignored)
         return True

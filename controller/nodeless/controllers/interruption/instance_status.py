@@ -8,7 +8,7 @@ import asyncio
 
 from nodeless.cloudprovider import CloudError, CloudProvider
 from nodeless.controllers.error_boundary import ErrorBoundary
-from nodeless.controllers.executor.executor import Hands
+from nodeless.controllers.executor.executor import InstructionExecutor
 from nodeless.kube import ApiError, ApiUnavailable
 from nodeless.kube.cluster import Cluster
 from nodeless.model.interruptions import Interruption
@@ -24,10 +24,12 @@ PERIOD = 60.0
 class TroubleLoop:
     """Asks and carries out what follows."""
 
-    def __init__(self, cluster: Cluster, cloud: CloudProvider, hands: Hands, metrics: Metrics) -> None:
+    def __init__(
+        self, cluster: Cluster, cloud: CloudProvider, executor: InstructionExecutor, metrics: Metrics
+    ) -> None:
         self._cluster = cluster
         self._cloud = cloud
-        self._hands = hands
+        self._executor = executor
         self._metrics = metrics
         self._boundary = ErrorBoundary("instance in trouble", metrics)
         self._said = ""
@@ -67,5 +69,5 @@ class TroubleLoop:
         self._log.warning(
             "instance in trouble", kind=warning.kind.value, instances=", ".join(warning.instance_ids)
         )
-        await self._hands.carry_out(reaction.instructions)
+        await self._executor.carry_out(reaction.instructions)
         self._metrics.interruption_actions.labels("CordonAndDrain").inc(reaction.drained)

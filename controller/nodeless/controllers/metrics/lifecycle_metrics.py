@@ -18,7 +18,7 @@ from nodeless.operator.cluster_metrics import pool_name
 from nodeless.operator.metrics import Metrics
 
 
-class Lives:
+class LifecycleMetrics:
     """Measures what the events that pass by begin and end."""
 
     def __init__(self, cluster: Cluster, metrics: Metrics) -> None:

@@ -18,7 +18,7 @@ from nodeless.controllers.error_boundary import (
     quarantined,
     released,
 )
-from nodeless.controllers.executor.executor import Hands
+from nodeless.controllers.executor.executor import InstructionExecutor
 from nodeless.controllers.nodeclaim.launcher import Launcher, RetryLaterError
 from nodeless.controllers.nodeclaim.pod_events import PodEvents
 from nodeless.controllers.provisioning.nominations import PodNominator
@@ -58,7 +58,7 @@ class ClaimLoop:
     def __init__(
         self,
         cluster: Cluster,
-        hands: Hands,
+        executor: InstructionExecutor,
         launcher: Launcher,
         metrics: Metrics,
         recorder: Recorder | None = None,
@@ -66,7 +66,7 @@ class ClaimLoop:
     ) -> None:
         self._boundary = ErrorBoundary("claim", metrics, recorder)
         self._cluster = cluster
-        self._hands = hands
+        self._executor = executor
         self._launcher = launcher
         self._metrics = metrics
         self._queue = KeyedQueue(metrics.work.queue(CLAIM_LIFECYCLE, WORKERS))
@@ -184,7 +184,7 @@ class ClaimLoop:
         if same(claim.conditions, conditions):
             return
         try:
-            await self._hands.claims.show_conditions(claim, conditions)
+            await self._executor.claims.show_conditions(claim, conditions)
         except ProcessMustEnd:
             raise
         except Exception as error:
@@ -203,7 +203,7 @@ class ClaimLoop:
         if key.startswith(_NODE_PREFIX):
             node = snapshot.nodes.get(key.removeprefix(_NODE_PREFIX))
             if node is not None and snapshot.claim_of(node) is None:
-                await self._hands.carry_out(step_orphan(node).instructions)
+                await self._executor.carry_out(step_orphan(node).instructions)
             return
         claim = snapshot.claims.get(key)
         if claim is None:
@@ -215,14 +215,14 @@ class ClaimLoop:
         gone = view.instance_gone
         decided = step(view, wall_clock())
         launches = [each.claim for each in decided.instructions if isinstance(each, LaunchInstance)]
-        await self._hands.carry_out(
+        await self._executor.carry_out(
             each for each in decided.instructions if not isinstance(each, LaunchInstance)
         )
         for launched in launches:
             await self._launch(launched)
         noted, again = self._pod_events.to_write(claim, wall_clock())
         if noted is not None:
-            await self._hands.carry_out(
+            await self._executor.carry_out(
                 (UpdateClaimStatus(f"claim:{claim.name}", claim.name, last_pod_event=noted),)
             )
         if again is not None:
@@ -230,7 +230,7 @@ class ClaimLoop:
         if decided.again_at is not None:
             outcome.again_later()
             self._queue.add_in(key, decided.again_at - wall_clock())
-        if not gone and claim.name in self._hands.instances.gone:
+        if not gone and claim.name in self._executor.instances.gone:
             # The instance went during this step: take the last one without waiting for the clock.
             self._queue.add_in(key, 0)
 
@@ -262,7 +262,7 @@ class ClaimLoop:
             else (),
             buffered=any(name in snapshot.buffered for name in names),
             nominated_until=max(snapshot.nominations.get(name, 0.0) for name in names),
-            instance_gone=claim.name in self._hands.instances.gone,
+            instance_gone=claim.name in self._executor.instances.gone,
             expects_pods=expecting is not None and expecting.expects(claim),
             awaits_nominations=expecting is not None and node is not None and expecting.awaits(claim, node),
             alone=self._alone(snapshot, claim, pods),
@@ -277,5 +277,5 @@ class ClaimLoop:
     def _alone(self, snapshot: Snapshot, claim: Claim, pods: tuple[Pod, ...]) -> frozenset[str]:
         if claim.deletion_timestamp is None:
             return frozenset()
-        refused = self._hands.surges.refused
+        refused = self._executor.surges.refused
         return alone(snapshot, (pod for pod in pods if pod.uid not in refused))

@@ -9,7 +9,7 @@ import asyncio
 
 from nodeless.cloudprovider import CloudError, CloudProvider
 from nodeless.controllers.error_boundary import ErrorBoundary
-from nodeless.controllers.executor.executor import Hands
+from nodeless.controllers.executor.executor import InstructionExecutor
 from nodeless.kube import ApiError, ApiUnavailable
 from nodeless.kube.cluster import Cluster
 from nodeless.model.events import ClaimSeen
@@ -32,10 +32,12 @@ class Collector:
     _EAGER_SECONDS = 10.0
     _CALM_SECONDS = 120.0
 
-    def __init__(self, cluster: Cluster, cloud: CloudProvider, hands: Hands, metrics: Metrics) -> None:
+    def __init__(
+        self, cluster: Cluster, cloud: CloudProvider, executor: InstructionExecutor, metrics: Metrics
+    ) -> None:
         self._cluster = cluster
         self._cloud = cloud
-        self._hands = hands
+        self._executor = executor
         self._metrics = metrics
         #: Claims (by name and uid) whose instance the last list did not show.
         self._missed: frozenset[tuple[str, str]] = frozenset()
@@ -71,7 +73,7 @@ class Collector:
         if not unclaimed(self._cluster.snapshot, instances, now):
             return ()
         snapshot = self._cluster.snapshot
-        for claim in await self._hands.claims.listed():
+        for claim in await self._executor.claims.listed():
             snapshot = apply(snapshot, ClaimSeen(claim))
         return unclaimed(snapshot, instances, now)
 
@@ -98,4 +100,4 @@ class Collector:
                 continue
             with self._boundary.around(instruction.cause):
                 self._log.info("collecting", cause=instruction.cause, what=type(instruction).__name__)
-                await self._hands.carry_out((instruction,))
+                await self._executor.carry_out((instruction,))

@@ -14,7 +14,7 @@ from nodeless.cloudprovider import (
     InsufficientCapacity,
     NodeClassUnresolved,
 )
-from nodeless.controllers.executor.executor import Hands
+from nodeless.controllers.executor.executor import InstructionExecutor
 from nodeless.kube.cluster import Cluster
 from nodeless.kube.event_recorder import Recorder
 from nodeless.model.instructions import DeleteClaim, LaunchInstance, PublishEvent, UpdateClaimStatus
@@ -36,7 +36,7 @@ class Launcher:
 
     def __init__(
         self,
-        hands: Hands,
+        executor: InstructionExecutor,
         cloud: CloudProvider,
         cluster: Cluster,
         recorder: Recorder,
@@ -45,7 +45,7 @@ class Launcher:
         *,
         resource_names: bool = False,
     ) -> None:
-        self._hands = hands
+        self._executor = executor
         self._cloud = cloud
         self._cluster = cluster
         self._recorder = recorder
@@ -68,10 +68,10 @@ class Launcher:
             await self._failed(claim, "NodeClassNotReady", str(error))
             raise RetryLaterError from error
         launch = LaunchInstance(f"claim:{claim.name}", claim)
-        self._hands.failpoint("before", launch)
-        self._hands.assert_leading()
+        self._executor.failpoint("before", launch)
+        self._executor.assert_leading()
         try:
-            first = self._hands.claims.first_try(claim.name)
+            first = self._executor.claims.first_try(claim.name)
             claimed = self._cluster.snapshot.claim_names
             async with waiting():
                 instance = await self._cloud.launch(claim, pool, node_class, first=first, claimed=claimed)
@@ -81,12 +81,12 @@ class Launcher:
         except CloudError as error:
             await self._failed(claim, _reason(error), str(error), error.evidence)
             raise RetryLaterError from error
-        self._hands.failpoint("unrecorded", launch)
+        self._executor.failpoint("unrecorded", launch)
         self._metrics.nodes.created.labels(_purpose(claim), claim.pool.name).inc()
         # Without the lease the other replica adopts it: it finds the instance by its tag.
-        self._hands.assert_leading()
-        await self._hands.claims.adopt(claim, instance, wall_clock())
-        self._hands.failpoint("after", launch)
+        self._executor.assert_leading()
+        await self._executor.claims.adopt(claim, instance, wall_clock())
+        self._executor.failpoint("after", launch)
         message = f"instance {instance.id}, {instance.instance_type} in {instance.zone}"
         cause = f"claim:{claim.name}"
         self._recorder.publish(
@@ -121,7 +121,7 @@ class Launcher:
         self._log.warning(f"no capacity: {error}", claim=claim.name, reason=error.reason)
         self._tell_pods(claim, "InsufficientCapacity", f"{error}; other capacity is being planned")
         cause = f"claim:{claim.name}"
-        await self._hands.carry_out((DeleteClaim(cause, claim.name, "insufficient_capacity"),))
+        await self._executor.carry_out((DeleteClaim(cause, claim.name, "insufficient_capacity"),))
 
     async def _failed(self, claim: Claim, reason: str, message: str, evidence: str = "") -> None:
         told = {"evidence": evidence} if evidence else {}
@@ -134,7 +134,7 @@ class Launcher:
         since = present.last_transition_time if present and present.status == "False" else wall_clock()
         launched = Condition(LAUNCHED, "False", reason, message, since)
         ready = Condition(READY, "False", f"{LAUNCHED}False", message, since)
-        await self._hands.carry_out(
+        await self._executor.carry_out(
             (
                 UpdateClaimStatus(cause, claim.name, (launched, ready)),
                 PublishEvent(cause, "NodeClaim", claim.name, "Warning", reason, message, uid=claim.uid),

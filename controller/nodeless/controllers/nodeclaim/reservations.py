@@ -4,7 +4,7 @@ import asyncio
 
 from nodeless.cloudprovider import CloudError, CloudProvider
 from nodeless.controllers.error_boundary import ErrorBoundary
-from nodeless.controllers.executor.executor import Hands
+from nodeless.controllers.executor.executor import InstructionExecutor
 from nodeless.kube import ApiError, ApiUnavailable
 from nodeless.kube.cluster import Cluster
 from nodeless.model.placement import CapacityReservation
@@ -20,11 +20,13 @@ PERIOD = 60.0
 class ReservationLoop:
     """Asks and carries out what follows; without a reserved node there is nothing to ask for."""
 
-    def __init__(self, cluster: Cluster, cloud: CloudProvider, hands: Hands, metrics: Metrics) -> None:
+    def __init__(
+        self, cluster: Cluster, cloud: CloudProvider, executor: InstructionExecutor, metrics: Metrics
+    ) -> None:
         self._boundary = ErrorBoundary("claim's reservation", metrics)
         self._cluster = cluster
         self._cloud = cloud
-        self._hands = hands
+        self._executor = executor
         self._log = logger("reservations")
 
     async def run(self) -> None:
@@ -58,7 +60,7 @@ class ReservationLoop:
             )
             if not self._boundary.held(claim.name, claim.resource_version):
                 with self._boundary.around(claim.name, claim.resource_version):
-                    await self._hands.carry_out(step_reservation(view, wall_clock()))
+                    await self._executor.carry_out(step_reservation(view, wall_clock()))
 
     async def _reservations(self, key: str) -> dict[str, CapacityReservation]:
         """Those of a node class; none when it cannot be resolved now."""

@@ -7,7 +7,7 @@ import asyncio
 
 from nodeless.cloudprovider import CloudProvider
 from nodeless.controllers.error_boundary import ErrorBoundary, ProcessMustEnd
-from nodeless.controllers.executor.executor import Hands
+from nodeless.controllers.executor.executor import InstructionExecutor
 from nodeless.kube.cluster import Cluster
 from nodeless.kube.workqueue import KeyedQueue
 from nodeless.model.events import ClaimGone, ClaimSeen, Event
@@ -22,10 +22,12 @@ PAUSE = 1.0
 class TaggingLoop:
     """Tags the instance of every claim that says by its annotations that it is not tagged yet."""
 
-    def __init__(self, cluster: Cluster, cloud: CloudProvider, hands: Hands, metrics: Metrics) -> None:
+    def __init__(
+        self, cluster: Cluster, cloud: CloudProvider, executor: InstructionExecutor, metrics: Metrics
+    ) -> None:
         self._cluster = cluster
         self._cloud = cloud
-        self._hands = hands
+        self._executor = executor
         self._boundary = ErrorBoundary("instance's tags", metrics)
         self._queue = KeyedQueue()
         cluster.listen(self._on_event)
@@ -74,7 +76,7 @@ class TaggingLoop:
         claim = self._cluster.snapshot.claims.get(name)
         if claim is None or not is_taggable(claim):
             return False
-        self._hands.assert_leading()
+        self._executor.assert_leading()
         asked = await self._cloud.tag(claim)
-        await self._hands.carry_out((note_tagged(claim),))
+        await self._executor.carry_out((note_tagged(claim),))
         return asked

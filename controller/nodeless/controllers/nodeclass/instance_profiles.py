@@ -3,7 +3,7 @@
 import asyncio
 
 from nodeless.cloudprovider import CloudError, CloudProvider
-from nodeless.controllers.executor.executor import Hands
+from nodeless.controllers.executor.executor import InstructionExecutor
 from nodeless.kube.cluster import Cluster
 from nodeless.operator.logs import logger
 
@@ -14,10 +14,10 @@ PERIOD = 1800.0
 class ProfileLoop:
     """Sweeps; the first time a period after the start, so that no start waits for IAM."""
 
-    def __init__(self, cluster: Cluster, cloud: CloudProvider, hands: Hands) -> None:
+    def __init__(self, cluster: Cluster, cloud: CloudProvider, executor: InstructionExecutor) -> None:
         self._cluster = cluster
         self._cloud = cloud
-        self._hands = hands
+        self._executor = executor
         self._log = logger("profiles")
 
     async def run(self) -> None:
@@ -42,7 +42,7 @@ class ProfileLoop:
         snapshot = self._cluster.snapshot
         if snapshot.teardown:
             return
-        self._hands.assert_leading()
+        self._executor.assert_leading()
         count = await self._cloud.sweep_instance_profiles(tuple(snapshot.node_classes.values()))
         if count:
             self._log.info("deleted unused instance profiles", count=count)

@@ -17,7 +17,7 @@ from nodeless.controllers.error_boundary import (
     quarantined,
     released,
 )
-from nodeless.controllers.executor.executor import Hands
+from nodeless.controllers.executor.executor import InstructionExecutor
 from nodeless.controllers.executor.instances import StillThereError
 from nodeless.controllers.executor.teardown_guard import RESTORE_SECONDS
 from nodeless.controllers.nodeclass.checks import NodeClassChecks
@@ -80,14 +80,14 @@ class PoolLoop:
         client: ApiClient,
         cluster: Cluster,
         cloud: CloudProvider,
-        hands: Hands,
+        executor: InstructionExecutor,
         recorder: Recorder,
         metrics: Metrics,
     ) -> None:
         self._client = client
         self._cluster = cluster
         self._cloud = cloud
-        self._hands = hands
+        self._executor = executor
         self._recorder = recorder
         self._metrics = metrics
         self._queue = KeyedQueue(metrics.work.queue(POOLS, 1))
@@ -237,9 +237,9 @@ class PoolLoop:
             await self._step_teardown(snapshot)
             return
         if key == _GUARD:
-            self._hands.assert_leading()
+            self._executor.assert_leading()
             if not self._guarded:
-                await self._hands.guard.restore(snapshot.teardown_drain)
+                await self._executor.guard.restore(snapshot.teardown_drain)
             return
         pool = snapshot.pools.get(key)
         if pool is not None:
@@ -252,13 +252,13 @@ class PoolLoop:
         """End everything step by step, as long as no hold says that the guard's deletion is not meant."""
         if not snapshot.teardown:
             return
-        if holds := await self._hands.guard.holds():
-            self._hands.guard.spare(holds)
-            await self._hands.carry_out((ReleaseGuard(_TEARDOWN),))
+        if holds := await self._executor.guard.holds():
+            self._executor.guard.spare(holds)
+            await self._executor.carry_out((ReleaseGuard(_TEARDOWN),))
             return
         await self._checks.ended()
         steps = step_teardown(snapshot)
-        await self._hands.carry_out(steps)
+        await self._executor.carry_out(steps)
         self._torn_down = any(isinstance(each, ReleaseGuard) for each in steps)
         self._queue.add_in(_TEARDOWN, _RETRY_SECONDS)
 
@@ -270,7 +270,7 @@ class PoolLoop:
         if node_class.deletion_timestamp is not None:
             await self._checks.ended(node_class.key)
         try:
-            await self._hands.carry_out(step_node_class(snapshot, node_class))
+            await self._executor.carry_out(step_node_class(snapshot, node_class))
         except CloudError as error:
             self._recorder.publish(
                 PublishEvent(
@@ -290,7 +290,7 @@ class PoolLoop:
     async def _step_pool(self, snapshot: Snapshot, pool: Pool) -> None:
         if snapshot.teardown and pool.deletion_timestamp is None:
             return
-        await self._hands.carry_out(step_pool(snapshot, pool, wall_clock()))
+        await self._executor.carry_out(step_pool(snapshot, pool, wall_clock()))
         if not pool.invalid:
             nodes = sum(node is not None for _, node in pool_members(snapshot, pool))
             await self._write_status(pool.reference, usage_status(pool, pool_usage(snapshot, pool), nodes))
@@ -311,7 +311,7 @@ class PoolLoop:
             known = snapshot.node_classes.get(str(pool.node_class))
             if known is not None and known.deletion_timestamp is None:
                 # Before anything is made for it.
-                await self._hands.carry_out(step_node_class(snapshot, known))
+                await self._executor.carry_out(step_node_class(snapshot, known))
             try:
                 await self._cloud.warm(*usable(snapshot, pool.reference, pool.node_class))
             except (PoolUnusable, CloudError) as error:

@@ -12,11 +12,11 @@ from dataclasses import replace
 
 from nodeless.cloudprovider import CloudError, CloudProvider
 from nodeless.cloudprovider.pool_catalogs import pool_catalogs, pool_subnets
-from nodeless.controllers.executor.executor import Hands
+from nodeless.controllers.executor.executor import InstructionExecutor
 from nodeless.controllers.provisioning.batcher import Batcher
 from nodeless.controllers.provisioning.capacity_buffers import Buffers
-from nodeless.controllers.provisioning.deferred_pods import RestingPods, Turns, is_refusal
-from nodeless.controllers.provisioning.launch_backoff import RelaunchGuard
+from nodeless.controllers.provisioning.deferred_pods import DeferredPods, Turns, is_refusal
+from nodeless.controllers.provisioning.launch_backoff import LaunchBackoff
 from nodeless.controllers.provisioning.nominations import PodNominator
 from nodeless.controllers.provisioning.rejected_pods import culprits
 from nodeless.controllers.provisioning.suggestions import Advisor
@@ -66,7 +66,7 @@ class Provisioning:
         self,
         cluster: Cluster,
         cloud: CloudProvider,
-        hands: Hands,
+        executor: InstructionExecutor,
         recorder: Recorder,
         metrics: Metrics,
         settings: GlobalSettings,
@@ -78,7 +78,7 @@ class Provisioning:
         self._buffers = buffers
         self._cluster = cluster
         self._cloud = cloud
-        self._hands = hands
+        self._executor = executor
         self._recorder = recorder
         self._metrics = metrics
         self._record = record
@@ -91,12 +91,12 @@ class Provisioning:
         self._content: Snapshot | None = None
         #: What keeps pools from being used, by pool, as it was logged: each cause is logged once.
         self._problems: dict[str, str] = {}
-        self._guard = RelaunchGuard()
+        self._guard = LaunchBackoff()
         #: Where the last passes put pods that wait, by key: the next one keeps them there.
         self._places: dict[str, str] = {}
         self._realizing = Realizing()
         self._advisor = Advisor()
-        self._resting = RestingPods(metrics, recorder)
+        self._resting = DeferredPods(metrics, recorder)
         self._tenants = Tenants()
         #: What plans were made without, as it was logged.
         self._faults: set[str] = set()
@@ -334,7 +334,7 @@ class Provisioning:
 
     async def _find_culprits(self, situation: Situation, node: PlannedNode, error: Exception) -> None:
         """Set those aside because of whom a claim was refused; the others are planned again at once."""
-        for pod, refusal in await culprits(situation, node, error, self._hands.claims.offer):
+        for pod, refusal in await culprits(situation, node, error, self._executor.claims.offer):
             self._resting.refused(pod, refusal, situation.snapshot)
         self._trigger_pending()
 
@@ -352,7 +352,7 @@ class Provisioning:
         self._nominator.expect((snapshot.pods[key] for key in considered if key in snapshot.pods), places)
 
     async def _create(self, create: CreateClaim, now: float) -> None:
-        await self._hands.carry_out((create,))
+        await self._executor.carry_out((create,))
         self._cluster.handle(events.Nominated(create.claim.name, now + self._nomination))
 
     def _report(self, plan: Plan, snapshot: Snapshot, now: float) -> None:

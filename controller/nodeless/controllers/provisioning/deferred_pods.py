@@ -41,7 +41,7 @@ class Turns:
     """Those that are not due yet, and why."""
 
 
-class RestingPods:
+class DeferredPods:
     """The classes of pods that are set aside."""
 
     def __init__(self, metrics: Metrics, recorder: Recorder) -> None:

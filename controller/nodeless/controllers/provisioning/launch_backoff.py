@@ -25,7 +25,7 @@ class _Attempt:
     not_before: float
 
 
-class RelaunchGuard:
+class LaunchBackoff:
     """Remembers, by pod uid, which claim was made for it."""
 
     def __init__(self) -> None:

@@ -24,11 +24,11 @@ from nodeless.model.resources import total
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.taints import Taint, untolerated
 from nodeless.scheduling.capacity.in_flight_node import (
-    Outlook,
+    InFlightNode,
+    always_satisfies,
     expected_allocatable,
     outlook,
     pool_of_node,
-    surely,
     type_named,
 )
 from nodeless.scheduling.capacity.pool_table import PoolTable, prefers_only
@@ -87,7 +87,9 @@ class Slot:
             return expression.allows(value)
         if not self.possible:
             return expression.allows_absence()
-        return all(surely(expression, requirements.get(expression.key)) for requirements in self.possible)
+        return all(
+            always_satisfies(expression, requirements.get(expression.key)) for requirements in self.possible
+        )
 
     def domains(self, key: str) -> frozenset[str]:
         """The values that a label may have: one where it is certain, none where it is absent."""
@@ -168,7 +170,7 @@ def _node_slot(
     return Slot(node.name, rank, labels, (), taints, free, ports, held)
 
 
-def _claim_slot(snapshot: Snapshot, claim: Claim, outlined: Outlook, axis: Axis) -> Slot:
+def _claim_slot(snapshot: Snapshot, claim: Claim, outlined: InFlightNode, axis: Axis) -> Slot:
     free, ports = outlined.free, outlined.ports
     if not outlined.possible:
         # Its type is not in the catalogue, which would know its daemons.

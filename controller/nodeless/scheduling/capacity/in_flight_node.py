@@ -16,7 +16,7 @@ from nodeless.scheduling.pods.volumes import attachable
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Outlook:
+class InFlightNode:
     """`possible`: the labels of each type that the claim may become; `free`: the least room of any."""
 
     possible: tuple[Requirements, ...]
@@ -33,18 +33,18 @@ def pool_of_node(node: Node) -> Reference | None:
     return None
 
 
-def outlook(claim: Claim, table: PoolTable | None, axis: Axis) -> Outlook | None:
+def outlook(claim: Claim, table: PoolTable | None, axis: Axis) -> InFlightNode | None:
     """What pods may count on, daemons taken off; None when neither claim nor catalogue tell."""
     rows = _rows(claim, table)
     if table is None or not rows:
-        return Outlook((), _allocatable(claim, {}, axis)) if claim.allocatable else None
+        return InFlightNode((), _allocatable(claim, {}, axis)) if claim.allocatable else None
     possible = tuple(_labels(claim, table.table.types[row]) for row in rows)
     ports = table.daemon_ports(rows)
     if claim.allocatable and len(rows) == 1:
         limits = table.table.types[rows[0]].volume_limits
-        return Outlook(possible, _allocatable(claim, limits, axis) - table.daemons[rows[0]], ports)
+        return InFlightNode(possible, _allocatable(claim, limits, axis) - table.daemons[rows[0]], ports)
     free: Amounts = table.room[rows].min(axis=0)
-    return Outlook(possible, free, ports)
+    return InFlightNode(possible, free, ports)
 
 
 def expected_allocatable(node: Node, claim: Claim | None, table: PoolTable | None) -> Resources:
@@ -65,7 +65,7 @@ def charged_capacity(claim: Claim, table: PoolTable | None) -> Resources:
     return most
 
 
-def surely(expression: Requirement, label: Requirement | None) -> bool:
+def always_satisfies(expression: Requirement, label: Requirement | None) -> bool:
     """Whether every value that a label may take satisfies an expression."""
     if label is None or label.is_empty():
         return expression.allows_absence()

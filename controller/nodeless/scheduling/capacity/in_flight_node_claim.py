@@ -16,7 +16,7 @@ from nodeless.scheduling.capacity.diversity import most_possible
 from nodeless.scheduling.capacity.pool_table import MOST_ARRAYS, Filled, PoolTable, Terms, keep_few
 from nodeless.scheduling.capacity.price_cube import Prices
 from nodeless.scheduling.pods.classes import Amounts, Mask, PodClass, how_many, ports_conflict
-from nodeless.scheduling.pods.constraints import Wish
+from nodeless.scheduling.pods.constraints import NodeRequirements
 from nodeless.scheduling.pods.rules import Rules
 
 #: Seconds for each host port that is looked at.
@@ -28,14 +28,14 @@ class Part:
     """Pods of one class that a node took at once, and what was asked for them."""
 
     pods: PodClass
-    wish: Wish
+    wish: NodeRequirements
     rules: Rules
     tables: tuple[PoolTable, ...]
     """The pools in which they may be, heaviest first."""
     count: int
 
 
-class OpenedNode:
+class InFlightNodeClaim:
     """A node of a pool while it is being filled."""
 
     def __init__(self, table: PoolTable, types: Mask, possible: Mask | None = None) -> None:
@@ -63,7 +63,7 @@ class OpenedNode:
         self.slack: Amounts = self.spare.max(axis=0)
         #: The most that any remaining type has left, resource by resource.
 
-    def place(self, pods: PodClass, wish: Wish, want: int) -> int:
+    def place(self, pods: PodClass, wish: NodeRequirements, want: int) -> int:
         """How many of the class the node can take, at most `want`; it is narrowed for them.
 
         What comes out where more pods wait than fit is kept for the node's twins.
@@ -84,7 +84,7 @@ class OpenedNode:
             self.table.filled[memo] = after
         return take
 
-    def _place(self, pods: PodClass, wish: Wish, want: int) -> int:
+    def _place(self, pods: PodClass, wish: NodeRequirements, want: int) -> int:
         terms = self.table.grow(self.terms, wish)
         if isinstance(terms, Conflict):
             return 0
@@ -103,14 +103,14 @@ class OpenedNode:
         self._keep(counts >= take)
         return take
 
-    def twin(self, pods: Sequence[str]) -> "OpenedNode":
+    def twin(self, pods: Sequence[str]) -> "InFlightNodeClaim":
         """A node in the same state, with as many other pods of the same classes."""
-        twin = OpenedNode.__new__(OpenedNode)
+        twin = InFlightNodeClaim.__new__(InFlightNodeClaim)
         twin.__dict__.update(self.__dict__)
         twin.pods, twin.parts, twin.ports = list(pods), list(self.parts), list(self.ports)
         return twin
 
-    def capacity(self, pods: PodClass, wish: Wish) -> int:
+    def capacity(self, pods: PodClass, wish: NodeRequirements) -> int:
         """How many of the class the node could take."""
         terms = self.table.grow(self.terms, wish)
         if isinstance(terms, Conflict):
@@ -118,7 +118,7 @@ class OpenedNode:
         counts = self._counts(pods, terms)
         return self._diverse(pods, terms, counts, int(counts.max(initial=0)))
 
-    def price(self, pods: PodClass, wish: Wish) -> float:
+    def price(self, pods: PodClass, wish: NodeRequirements) -> float:
         """The lowest price of a remaining type that takes one of the class; infinite when none does."""
         terms = self.table.grow(self.terms, wish)
         if isinstance(terms, Conflict):
@@ -158,7 +158,7 @@ class OpenedNode:
         return most_possible(take, possible)
 
     def beyond(
-        self, pods: PodClass, wish: Wish, affordable: Mask
+        self, pods: PodClass, wish: NodeRequirements, affordable: Mask
     ) -> tuple[NDArray[np.intp], Amounts, Prices] | None:
         """Types that it could be instead, set aside or not: rows, how many of the class each takes, prices.
 
@@ -213,9 +213,9 @@ class OpenedNode:
         self.become(self.types[kept])
 
 
-def widen(nodes: Iterable[OpenedNode]) -> None:
+def widen(nodes: Iterable[InFlightNodeClaim]) -> None:
     """Give nodes back the types that were set aside while they were filled; twins are looked at once."""
-    twins: dict[tuple[int, ...], tuple[OpenedNode, NDArray[np.intp]]] = {}
+    twins: dict[tuple[int, ...], tuple[InFlightNodeClaim, NDArray[np.intp]]] = {}
     known: dict[tuple[object, ...], tuple[NDArray[np.intp], NDArray[np.intp]]] = {}
     for node in nodes:
         same = id(node.table), id(node.terms), id(node.types), id(node.possible), id(node.used)
@@ -228,7 +228,7 @@ def widen(nodes: Iterable[OpenedNode]) -> None:
         node.types = twins[same][1]
 
 
-def reopened(nodes: Sequence[OpenedNode]) -> Sequence[OpenedNode]:
+def reopened(nodes: Sequence[InFlightNodeClaim]) -> Sequence[InFlightNodeClaim]:
     """The nodes, widened, as nodes that take further pods."""
     widen(nodes)
     for node in nodes:
@@ -236,6 +236,6 @@ def reopened(nodes: Sequence[OpenedNode]) -> Sequence[OpenedNode]:
     return nodes
 
 
-def price_of(nodes: Iterable[OpenedNode]) -> float:
+def price_of(nodes: Iterable[InFlightNodeClaim]) -> float:
     """Dollars an hour of nodes, each as the cheapest type that it may become."""
     return sum(float(node.terms.prices[node.types].min()) for node in nodes)

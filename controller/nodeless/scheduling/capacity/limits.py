@@ -14,7 +14,7 @@ from nodeless.model.nodes import Claim, Node
 from nodeless.model.resources import Resources
 from nodeless.model.snapshot import Snapshot
 from nodeless.scheduling.capacity.in_flight_node import charged_capacity, pool_of_node
-from nodeless.scheduling.capacity.in_flight_node_claim import OpenedNode
+from nodeless.scheduling.capacity.in_flight_node_claim import InFlightNodeClaim
 from nodeless.scheduling.capacity.pool_table import NODES, PoolTable, bounded_limit
 from nodeless.scheduling.pods.classes import Amounts, Mask
 from nodeless.scheduling.pods.eligibility import claims_by_provider_id, leaving
@@ -32,7 +32,7 @@ def drop_far_limits(snapshot: Snapshot, tables: Mapping[str, PoolTable], pods: i
             table.keep_limits(left // max(pods, 1) < table.limited.max(axis=0, initial=0))
 
 
-class Budgets:
+class RemainingLimits:
     """The budgets of all pools in one solve."""
 
     def __init__(self, snapshot: Snapshot, tables: Mapping[str, PoolTable]) -> None:
@@ -40,7 +40,7 @@ class Budgets:
         self._left: dict[str, Amounts] = {}
         for key, table in tables.items():
             self._left[key] = table.limits - _spent(table, used.get(key, []))
-        self._opened: dict[str, list[OpenedNode]] = {}
+        self._opened: dict[str, list[InFlightNodeClaim]] = {}
 
     def affordable(self, table: PoolTable) -> Mask:
         """The types of which one more node stays within the limits."""
@@ -52,7 +52,7 @@ class Budgets:
         mask: Mask = np.logical_and.reduce(table.limited <= left, axis=1)
         return mask
 
-    def affordable_instead(self, node: OpenedNode) -> Mask:
+    def affordable_instead(self, node: InFlightNodeClaim) -> Mask:
         """The types that an open node could be instead of those it has, within the limits."""
         table = node.table
         if not table.limit_names:
@@ -61,7 +61,7 @@ class Budgets:
         mask: Mask = np.logical_and.reduce(table.limited <= left, axis=1)
         return mask
 
-    def left(self, table: PoolTable, opened: Sequence[OpenedNode]) -> Amounts:
+    def left(self, table: PoolTable, opened: Sequence[InFlightNodeClaim]) -> Amounts:
         """What is left of a pool's limits when only these nodes of this pass are opened, by limit name."""
         left: Amounts = self._left[table.pool.key].copy()
         for node in opened:
@@ -88,7 +88,7 @@ class Budgets:
                 return name, int(limit), int(limit - left)
         return None
 
-    def opened(self, node: OpenedNode) -> None:
+    def opened(self, node: InFlightNodeClaim) -> None:
         """Count a node from now on."""
         if node.table.limit_names:
             self._opened.setdefault(node.table.pool.key, []).append(node)

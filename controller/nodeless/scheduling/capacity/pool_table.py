@@ -36,7 +36,7 @@ from nodeless.scheduling.pods.classes import (
     ports_conflict,
     requests_of,
 )
-from nodeless.scheduling.pods.constraints import Wish, daemon_alternatives
+from nodeless.scheduling.pods.constraints import NodeRequirements, daemon_alternatives
 
 #: The limit that counts nodes instead of a resource.
 NODES = "nodes"
@@ -103,11 +103,11 @@ class PoolTable:
         """What the pool's minValues ask for."""
         self.least = self.wanted if strict else ()
         """What a node may not be made without."""
-        self._grown: dict[tuple[Terms, Wish], Terms | Conflict] = {}
+        self._grown: dict[tuple[Terms, NodeRequirements], Terms | Conflict] = {}
         self._interned: dict[tuple[Requirements, bytes], Terms] = {}
-        self._fresh: dict[tuple[PodClass, Wish], tuple[Terms, Amounts] | None] = {}
+        self._fresh: dict[tuple[PodClass, NodeRequirements], tuple[Terms, Amounts] | None] = {}
         self._held: dict[bytes, Amounts] = {}
-        self.filled: dict[tuple[int, int, Terms, PodClass, Wish], Filled] = {}
+        self.filled: dict[tuple[int, int, Terms, PodClass, NodeRequirements], Filled] = {}
         """What became of open nodes, by the arrays that they had (`in_flight_node_claim`)."""
         self.daemons: Amounts = np.zeros_like(table.capacity)
         self._daemon_ports: list[tuple[tuple[HostPort, ...], Mask]] = []
@@ -138,7 +138,7 @@ class PoolTable:
         hard = (taint for taint in self.pool.taints if not soft or not prefers_only(taint))
         return untolerated(hard, tolerations)
 
-    def grow(self, terms: Terms, wish: Wish) -> Terms | Conflict:
+    def grow(self, terms: Terms, wish: NodeRequirements) -> Terms | Conflict:
         """The terms with one more wish, or the conflict that forbids it. No type may be left."""
         memo = (terms, wish)
         grown = self._grown.get(memo)
@@ -147,7 +147,7 @@ class PoolTable:
             grown = self._grown[memo] = self._grow(terms, wish)
         return grown
 
-    def fresh(self, pods: PodClass, wish: Wish) -> tuple[Terms, Amounts] | None:
+    def fresh(self, pods: PodClass, wish: NodeRequirements) -> tuple[Terms, Amounts] | None:
         """Terms of a node opened for a class, and how many of the class each type holds; None when none."""
         memo = (pods, wish)
         if memo not in self._fresh:
@@ -167,7 +167,7 @@ class PoolTable:
                 free &= ~where
         return free
 
-    def undefined(self, wish: Wish) -> Requirement | None:
+    def undefined(self, wish: NodeRequirements) -> Requirement | None:
         """The first expression on a label that neither the pool nor any type knows."""
         for expression in wish.expressions:
             known = expression.key in self.offered or self.table.carries(expression.key)
@@ -179,7 +179,7 @@ class PoolTable:
         """The types that one expression allows on a node of this pool."""
         return self.table.allowed(expression, defined=expression.key in self.offered)
 
-    def _open(self, pods: PodClass, wish: Wish) -> tuple[Terms, Amounts] | None:
+    def _open(self, pods: PodClass, wish: NodeRequirements) -> tuple[Terms, Amounts] | None:
         terms = self.grow(self.start, wish)
         if isinstance(terms, Conflict):
             return None
@@ -215,7 +215,7 @@ class PoolTable:
             int(counts.max(initial=0)), lambda number: self.diverse(counts >= number, terms.requirements)
         )
 
-    def _grow(self, terms: Terms, wish: Wish) -> Terms | Conflict:
+    def _grow(self, terms: Terms, wish: NodeRequirements) -> Terms | Conflict:
         self.meter.spend(_GROWTH + _EXPRESSION * len(wish.expressions) + _ROW * len(self.table))
         conflict = terms.requirements.conflict(wish.requirements)
         if conflict is not None:

@@ -25,16 +25,16 @@ from nodeless.model.labels import (
 from nodeless.model.nodes import Claim
 from nodeless.model.requirements import DOES_NOT_EXIST, IN, NOT_IN, Requirement
 from nodeless.model.subnets import SubnetRoom
-from nodeless.scheduling.capacity.in_flight_node_claim import OpenedNode
+from nodeless.scheduling.capacity.in_flight_node_claim import InFlightNodeClaim
 from nodeless.scheduling.capacity.pool_table import PoolTable
 from nodeless.scheduling.pods.classes import UNBOUNDED, PodClass
-from nodeless.scheduling.pods.constraints import Wish, wish_of
+from nodeless.scheduling.pods.constraints import NodeRequirements, wish_of
 
 _ENDLESS = int(UNBOUNDED)
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class ReservationOption:
     """One way to get a node: what it adds to what is asked of the node, and what it takes."""
 
     adds: tuple[Requirement, ...] = ()
@@ -43,14 +43,14 @@ class Way:
 
 
 #: The way where nothing is scarce.
-FREE = Way()
+FREE = ReservationOption()
 _NOT_RESERVED = (
     Requirement.of(CAPACITY_TYPE, NOT_IN, (RESERVED,)),
     *(Requirement.of(key, DOES_NOT_EXIST) for key in RESERVATION_LABELS),
 )
 
 
-class Supply:
+class ReservationManager:
     """What is left of scarce things while a solve goes on."""
 
     def __init__(
@@ -69,11 +69,11 @@ class Supply:
             pods: How many pods wait at most.
         """
         self._slots: dict[str, int] = {}
-        self._reserved: dict[str, tuple[Way, ...]] = {}
+        self._reserved: dict[str, tuple[ReservationOption, ...]] = {}
         self._scarce: dict[str, tuple[SubnetRoom, ...]] = {}
         self._left: dict[str, int] = {}
-        self._ways: dict[int, tuple[OpenedNode, Way]] = {}
-        self._bound: dict[tuple[Wish, tuple[Requirement, ...]], Wish | None] = {}
+        self._ways: dict[int, tuple[InFlightNodeClaim, ReservationOption]] = {}
+        self._bound: dict[tuple[NodeRequirements, tuple[Requirement, ...]], NodeRequirements | None] = {}
         for table in tables:
             key = table.pool.key
             self._reserved[key] = self._reservations(table)
@@ -93,35 +93,35 @@ class Supply:
         """Whether a slot of a reservation is left for the pool."""
         return any(self._slots[way.reservation] > 0 for way in self._reserved.get(table.pool.key, ()))
 
-    def ways(self, table: PoolTable) -> Sequence[Way]:
+    def ways(self, table: PoolTable) -> Sequence[ReservationOption]:
         """The ways that are left to get a node of a pool."""
         key = table.pool.key
         reserved = self._reserved.get(key, ())
         ways = [way for way in reserved if self._slots[way.reservation] > 0]
-        ways.append(Way(_NOT_RESERVED) if reserved else FREE)
+        ways.append(ReservationOption(_NOT_RESERVED) if reserved else FREE)
         if key not in self._scarce:
             return ways
         return [
-            Way((*way.adds, Requirement.of(ZONE, IN, (room.zone,))), way.reservation, room.id)
+            ReservationOption((*way.adds, Requirement.of(ZONE, IN, (room.zone,))), way.reservation, room.id)
             for room in self._roomiest(key)
             for way in ways
         ]
 
-    def bind(self, wish: Wish, way: Way) -> Wish | None:
+    def bind(self, wish: NodeRequirements, way: ReservationOption) -> NodeRequirements | None:
         """The wish for a node that is got this way; None where they contradict."""
         if not way.adds:
             return wish
         memo = (wish, way.adds)
         if memo not in self._bound:
             bound = wish_of((*wish.expressions, *way.adds))
-            self._bound[memo] = bound if isinstance(bound, Wish) else None
+            self._bound[memo] = bound if isinstance(bound, NodeRequirements) else None
         return self._bound[memo]
 
-    def room(self, way: Way) -> int:
+    def room(self, way: ReservationOption) -> int:
         """How many pods may run on a fresh node that is got this way."""
         return self._left[way.subnet] - 1 if way.subnet else _ENDLESS
 
-    def opened(self, node: OpenedNode, way: Way) -> None:
+    def opened(self, node: InFlightNodeClaim, way: ReservationOption) -> None:
         """A node is got this way."""
         if way is FREE:
             return
@@ -136,27 +136,27 @@ class Supply:
         """Whether no open node holds anything scarce."""
         return not self._ways
 
-    def way_of(self, node: OpenedNode) -> Way:
+    def way_of(self, node: InFlightNodeClaim) -> ReservationOption:
         """How an open node is got."""
         return self._ways[id(node)][1] if id(node) in self._ways else FREE
 
-    def takes(self, node: OpenedNode) -> int:
+    def takes(self, node: InFlightNodeClaim) -> int:
         """How many pods more there are addresses for on an open node."""
         subnet = self.way_of(node).subnet
         return self._left[subnet] if subnet else _ENDLESS
 
-    def filled(self, node: OpenedNode, pods: int) -> None:
+    def filled(self, node: InFlightNodeClaim, pods: int) -> None:
         """So many pods were put on an open node."""
         subnet = self.way_of(node).subnet
         if subnet:
             self._left[subnet] -= pods
 
-    def fixed(self, node: OpenedNode) -> bool:
+    def fixed(self, node: InFlightNodeClaim) -> bool:
         """Whether pods must stay on an open node because of what it holds."""
         way = self.way_of(node)
         return bool(way.reservation or way.subnet)
 
-    def shortage(self, table: PoolTable, pods: PodClass, wish: Wish) -> str | None:
+    def shortage(self, table: PoolTable, pods: PodClass, wish: NodeRequirements) -> str | None:
         """What a pool has too little of for another such pod; None where that is not the reason."""
         if self.plain(table) or any(
             (bound := self.bind(wish, way)) is not None and table.fresh(pods, bound) is not None
@@ -181,13 +181,13 @@ class Supply:
             best.setdefault(room.zone, room)
         return [room for _, room in sorted(best.items()) if self._left[room.id] > 1]
 
-    def _reservations(self, table: PoolTable) -> tuple[Way, ...]:
+    def _reservations(self, table: PoolTable) -> tuple[ReservationOption, ...]:
         ways = {}
         for kind in table.table.types if table.table.offers.reserves else ():
             for offering in kind.offerings:
                 if offering.reservation and offering.for_sale:
                     self._slots[offering.reservation] = offering.remaining
-                    way = Way(
+                    way = ReservationOption(
                         (
                             Requirement.of(CAPACITY_TYPE, IN, (offering.capacity_type,)),
                             *(

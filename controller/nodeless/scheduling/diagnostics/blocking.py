@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from nodeless.model.labels import HOSTNAME
 from nodeless.scheduling.pods.classes import PodClass
-from nodeless.scheduling.pods.rules import Rules, Tally
+from nodeless.scheduling.pods.rules import Rules, TopologyGroup
 from nodeless.scheduling.topology.tracking import Topology
 
 SPREAD = "TopologySpread"
@@ -48,19 +48,19 @@ def blocked(pods: PodClass, topology: Topology) -> tuple[str, str]:
     return code, message
 
 
-def _affinity(tallies: Sequence[Tally], topology: Topology) -> str:
+def _affinity(tallies: Sequence[TopologyGroup], topology: Topology) -> str:
     where = ", ".join(tally.key for tally in tallies)
     if not any(topology.counters[tally].total for tally in tallies):
         return f"podAffinity on {where}: no pod that it selects runs or is planned"
     return f"podAffinity on {where}: no node beside the pods that it selects has room or can be made"
 
 
-def _anti_affinity(tally: Tally, topology: Topology) -> str:
+def _anti_affinity(tally: TopologyGroup, topology: Topology) -> str:
     counts = _numbers(topology.counters[tally].domains)
     return f"podAntiAffinity on {tally.key}: pods that it selects are in every domain ({counts})"
 
 
-def _repelled(tally: Tally, topology: Topology) -> str:
+def _repelled(tally: TopologyGroup, topology: Topology) -> str:
     counts = _numbers(topology.counters[tally].domains)
     return f"podAntiAffinity on {tally.key} of other pods selects this pod, and holds every domain ({counts})"
 

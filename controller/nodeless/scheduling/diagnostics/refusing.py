@@ -14,12 +14,12 @@ from nodeless.model.plan import PoolRefusal, Refusal
 from nodeless.model.requirements import Conflict
 from nodeless.model.resources import format_amount
 from nodeless.scheduling.capacity.diversity import shortage
-from nodeless.scheduling.capacity.limits import Budgets
+from nodeless.scheduling.capacity.limits import RemainingLimits
 from nodeless.scheduling.capacity.pool_table import PoolTable
-from nodeless.scheduling.capacity.supply import Supply
+from nodeless.scheduling.capacity.supply import ReservationManager
 from nodeless.scheduling.diagnostics.blocking import AFFINITY, ANTI_AFFINITY, SPREAD, blocked
 from nodeless.scheduling.pods.classes import Mask, PodClass, how_many
-from nodeless.scheduling.pods.constraints import Wish
+from nodeless.scheduling.pods.constraints import NodeRequirements
 from nodeless.scheduling.topology.tracking import Topology
 
 NO_POOLS = "NoPools"
@@ -57,8 +57,8 @@ def refuse(
     pods: PodClass,
     keys: Sequence[str],
     tables: Sequence[PoolTable],
-    budgets: Budgets,
-    supply: Supply,
+    budgets: RemainingLimits,
+    supply: ReservationManager,
     problems: Mapping[str, str],
     topology: Topology,
 ) -> tuple[Refusal, ...]:
@@ -94,7 +94,7 @@ def refuse_pool(table: PoolTable) -> PoolRefusal | None:
 def _reason(
     pods: PodClass,
     table: PoolTable,
-    left: tuple[Budgets, Supply],
+    left: tuple[RemainingLimits, ReservationManager],
     problems: Mapping[str, str],
     blocking: tuple[str, str] | None,
 ) -> tuple[str, str]:
@@ -113,9 +113,9 @@ def _reason(
 
 def _obstacle(
     pods: PodClass,
-    wish: Wish,
+    wish: NodeRequirements,
     table: PoolTable,
-    left: tuple[Budgets, Supply],
+    left: tuple[RemainingLimits, ReservationManager],
     blocking: tuple[str, str] | None,
 ) -> tuple[str, str]:
     conflict = _conflict(wish, table)
@@ -152,7 +152,7 @@ def _obstacle(
     return LIMITS, _limits(table, budgets)
 
 
-def _conflict(wish: Wish, table: PoolTable) -> str | None:
+def _conflict(wish: NodeRequirements, table: PoolTable) -> str | None:
     """The requirement that the pool contradicts, or that nothing defines, or that no type meets."""
     conflict = table.start.requirements.conflict(wish.requirements)
     if conflict is not None:
@@ -166,7 +166,7 @@ def _conflict(wish: Wish, table: PoolTable) -> str | None:
     return None
 
 
-def _not_sold(wish: Wish, table: PoolTable) -> tuple[str, str]:
+def _not_sold(wish: NodeRequirements, table: PoolTable) -> tuple[str, str]:
     """No type is left: requirements that only together exclude all, or nothing for sale."""
     merged = table.offered.intersect(wish.requirements)
     types = np.ones(len(table.table), dtype=np.bool_)
@@ -221,7 +221,7 @@ def _too_small(pods: PodClass, table: PoolTable, usable: Mask) -> str:
     return f"no single matching instance type has room for {request} at once"
 
 
-def _limits(table: PoolTable, budgets: Budgets) -> str:
+def _limits(table: PoolTable, budgets: RemainingLimits) -> str:
     used_up = budgets.exhausted(table)
     if used_up is not None:
         name, limit, used = used_up

@@ -1,6 +1,6 @@
 """Which wishes pods gave up for their place, and why each could not be had.
 
-On a new node the parts of the floor plan tell: a wish that a class has and its part does not ask
+On a new node the parts of the first-fit plan tell: a wish that a class has and its part does not ask
 for was given up (`placing.relaxing` says in which order). Room on nodes that exist is used before
 any wish; which of a pod's preferred terms and PreferNoSchedule taints lose by that is told too.
 Whether rules between pods that are only preferred hold on such a node is for kube-scheduler's score.
@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from nodeless.model.plan import PlannedNode, Relaxation
 from nodeless.model.requirements import Requirement
-from nodeless.scheduling.capacity.in_flight_node_claim import OpenedNode, Part
+from nodeless.scheduling.capacity.in_flight_node_claim import InFlightNodeClaim, Part
 from nodeless.scheduling.capacity.pool_table import PoolTable
 from nodeless.scheduling.first_fit.filling import Existing
 from nodeless.scheduling.meter import Meter
 from nodeless.scheduling.pods.classes import PodClass
-from nodeless.scheduling.pods.constraints import Wish, wish_of
+from nodeless.scheduling.pods.constraints import NodeRequirements, wish_of
 
 NODE_AFFINITY = "PreferredNodeAffinity"
 POD_AFFINITY = "PreferredPodAffinity"
@@ -31,7 +31,7 @@ _Told = tuple[str, str]
 
 
 def relaxations(
-    nodes: Sequence[tuple[OpenedNode, PlannedNode]],
+    nodes: Sequence[tuple[InFlightNodeClaim, PlannedNode]],
     placements: Mapping[str, str],
     classes: Iterable[PodClass],
     existing: Existing,
@@ -129,15 +129,15 @@ def _preferred(weight: int, expressions: tuple[Requirement, ...], why: str) -> _
 def _obstacle(part: Part, expressions: tuple[Requirement, ...], tables: Sequence[PoolTable]) -> str:
     """Why a preferred term could not be had: by itself, beside what holds already, or for want of room."""
     alone = [wish_of((*wish.expressions, *expressions)) for wish in part.pods.demand.required]
-    if not any(_makes(part.pods, wish, tables) for wish in alone if isinstance(wish, Wish)):
+    if not any(_makes(part.pods, wish, tables) for wish in alone if isinstance(wish, NodeRequirements)):
         return "no pool can make such a node"
     together = wish_of((*part.wish.expressions, *expressions))
-    if not isinstance(together, Wish) or not _makes(part.pods, together, tables):
+    if not isinstance(together, NodeRequirements) or not _makes(part.pods, together, tables):
         return "it does not go together with what else holds there"
     return "no such node has room or can be made"
 
 
-def _makes(pods: PodClass, wish: Wish, tables: Sequence[PoolTable]) -> bool:
+def _makes(pods: PodClass, wish: NodeRequirements, tables: Sequence[PoolTable]) -> bool:
     return any(
         table.refuses(pods.shape.tolerations, soft=True) is None and table.fresh(pods, wish) is not None
         for table in tables

@@ -1,1 +1,1 @@
-"""The floor plan: pods onto existing nodes first, then onto new ones that first-fit finds."""
+"""The first-fit plan: pods onto existing nodes first, then onto new ones that first-fit finds."""

@@ -9,20 +9,20 @@ from collections.abc import Iterable, Mapping
 
 from nodeless.model.labels import HOSTNAME
 from nodeless.scheduling.pods.classes import PodClass
-from nodeless.scheduling.pods.rules import Tally
+from nodeless.scheduling.pods.rules import TopologyGroup
 
 
 def nodes_apart(classes: Iterable[PodClass]) -> Mapping[PodClass, float]:
     """For classes with rules that let only so many on one node: the nodes that all under that rule need."""
     limits = {pods: _own_limits(pods) for pods in classes if pods.hard_rules}
-    total: dict[Tally, float] = {}
+    total: dict[TopologyGroup, float] = {}
     for pods, own in limits.items():
         for tally, most in own.items():
             total[tally] = total.get(tally, 0.0) + len(pods.pods) / most
     return {pods: max(total[tally] for tally in own) for pods, own in limits.items() if own}
 
 
-def _own_limits(pods: PodClass) -> dict[Tally, int]:
+def _own_limits(pods: PodClass) -> dict[TopologyGroup, int]:
     """The tallies of the host in which pods of a class count, and how many of them one node may have."""
     limits = {
         spread.tally: spread.max_skew

@@ -12,7 +12,7 @@ import numpy as np
 
 from nodeless.model.labels import CAPACITY_TYPE, HOSTNAME, ZONE
 from nodeless.model.requirements import Conflict
-from nodeless.scheduling.capacity.limits import Budgets
+from nodeless.scheduling.capacity.limits import RemainingLimits
 from nodeless.scheduling.capacity.pool_table import PoolTable
 from nodeless.scheduling.capacity.targets import Targets
 from nodeless.scheduling.first_fit.filling import Existing
@@ -20,7 +20,7 @@ from nodeless.scheduling.first_fit.ordering import Left
 from nodeless.scheduling.first_fit.packing import Packing
 from nodeless.scheduling.first_fit.program import Crowd, Far, Near, Question, Values, most_nodes
 from nodeless.scheduling.pods.classes import Amounts, PodClass, ports_conflict
-from nodeless.scheduling.pods.rules import Tally
+from nodeless.scheduling.pods.rules import TopologyGroup
 from nodeless.scheduling.topology.tracking import Topology
 
 #: New nodes that may be asked for, and the types of a pool where none is better than another in everything.
@@ -35,7 +35,7 @@ class Places:
 
     topology: Topology
     existing: Existing
-    budgets: Budgets
+    budgets: RemainingLimits
     targets: Targets
     packing: Packing
     tables: Sequence[PoolTable]
@@ -65,7 +65,7 @@ def question(
 
     Of the `placements` so far those are kept where pods are expected.
     """
-    adders: dict[Tally, list[int]] = {}
+    adders: dict[TopologyGroup, list[int]] = {}
     for index, pods in enumerate(ordered):
         for tally in pods.adds:
             adders.setdefault(tally, []).append(index)
@@ -200,7 +200,7 @@ def _costs(where: Places, offers: Sequence[Offer]) -> Values:
     return cost
 
 
-def _limits(budgets: Budgets, table: PoolTable, offers: Sequence[Offer]) -> list[tuple[Amounts, int]]:
+def _limits(budgets: RemainingLimits, table: PoolTable, offers: Sequence[Offer]) -> list[tuple[Amounts, int]]:
     left = budgets.left(table, ())
     return [
         (
@@ -214,7 +214,9 @@ def _limits(budgets: Budgets, table: PoolTable, offers: Sequence[Offer]) -> list
     ]
 
 
-def _apart(ordered: Sequence[PodClass], adders: Mapping[Tally, Sequence[int]]) -> list[tuple[int, int]]:
+def _apart(
+    ordered: Sequence[PodClass], adders: Mapping[TopologyGroup, Sequence[int]]
+) -> list[tuple[int, int]]:
     """The classes that cannot share a node, because of ports or because one keeps the other off.
 
     Or off its zone or capacity type: pods on one node share those as well.
@@ -263,10 +265,10 @@ def _together(table: PoolTable, pods: PodClass, others: PodClass) -> bool:
 
 
 def _near(
-    where: Places, ordered: Sequence[PodClass], adders: Mapping[Tally, Sequence[int]]
+    where: Places, ordered: Sequence[PodClass], adders: Mapping[TopologyGroup, Sequence[int]]
 ) -> tuple[list[Near], int]:
     """Who must share a node with whom, and how many groups there are of which nobody runs."""
-    groups: dict[Tally, int] = {}
+    groups: dict[TopologyGroup, int] = {}
     near = []
     for index, pods in enumerate(ordered):
         for rule in pods.hard_rules.affinity:
@@ -286,7 +288,9 @@ def _near(
     return near, len(groups)
 
 
-def _far(where: Places, ordered: Sequence[PodClass], adders: Mapping[Tally, Sequence[int]]) -> list[Far]:
+def _far(
+    where: Places, ordered: Sequence[PodClass], adders: Mapping[TopologyGroup, Sequence[int]]
+) -> list[Far]:
     """Who must share a domain larger than a node with others, of whom none runs anywhere yet.
 
     In which domain the program does not say: only that somebody must be there whom they could join.
@@ -301,11 +305,13 @@ def _far(where: Places, ordered: Sequence[PodClass], adders: Mapping[Tally, Sequ
     ]
 
 
-def _leads(pods: PodClass, tally: Tally) -> bool:
+def _leads(pods: PodClass, tally: TopologyGroup) -> bool:
     return any(rule.counts_itself and tally in rule.tallies for rule in pods.hard_rules.affinity)
 
 
-def _crowds(where: Places, ordered: Sequence[PodClass], adders: Mapping[Tally, Sequence[int]]) -> list[Crowd]:
+def _crowds(
+    where: Places, ordered: Sequence[PodClass], adders: Mapping[TopologyGroup, Sequence[int]]
+) -> list[Crowd]:
     return [
         Crowd(
             index,

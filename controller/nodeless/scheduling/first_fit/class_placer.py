@@ -13,10 +13,10 @@ import numpy as np
 
 from nodeless.model.labels import HOSTNAME, WELL_KNOWN
 from nodeless.model.requirements import DOES_NOT_EXIST, IN, NOT_IN, Requirement
-from nodeless.scheduling.capacity.in_flight_node_claim import OpenedNode, Part
-from nodeless.scheduling.capacity.limits import Budgets
+from nodeless.scheduling.capacity.in_flight_node_claim import InFlightNodeClaim, Part
+from nodeless.scheduling.capacity.limits import RemainingLimits
 from nodeless.scheduling.capacity.pool_table import PoolTable
-from nodeless.scheduling.capacity.supply import FREE, Way
+from nodeless.scheduling.capacity.supply import FREE, ReservationOption
 from nodeless.scheduling.capacity.targets import Targets
 from nodeless.scheduling.first_fit.growth import cheapest_growth
 from nodeless.scheduling.first_fit.open_nodes import OpenNodes
@@ -24,7 +24,7 @@ from nodeless.scheduling.first_fit.options import bound_keys, options_of
 from nodeless.scheduling.first_fit.relaxing import Attempt
 from nodeless.scheduling.meter import Meter
 from nodeless.scheduling.pods.classes import Amounts, Mask, PodClass
-from nodeless.scheduling.pods.constraints import Wish, wish_of
+from nodeless.scheduling.pods.constraints import NodeRequirements, wish_of
 from nodeless.scheduling.spread.sharing import ENDLESS, Option
 from nodeless.scheduling.topology.tracking import Topology
 
@@ -47,16 +47,18 @@ class Trust:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ground:
+class PackingContext:
     """What the placing of every class shares."""
 
     open: OpenNodes
-    budgets: Budgets
+    budgets: RemainingLimits
     topology: Topology
     targets: Targets
     meter: Meter
     trust: Trust = field(default_factory=Trust)
-    bound: dict[tuple[Wish, tuple[str, ...], Option], Wish | None] = field(default_factory=dict)
+    bound: dict[tuple[NodeRequirements, tuple[str, ...], Option], NodeRequirements | None] = field(
+        default_factory=dict
+    )
     """Wishes with domains added; None where they contradict."""
     labels: dict[str, tuple[str | None, ...]] = field(default_factory=dict)
     choices: dict[tuple[tuple[str, ...], tuple[str, ...]], Sequence[Option]] = field(default_factory=dict)
@@ -76,7 +78,7 @@ class Ground:
             self.meter.spend(_VALUE * len(found) * len(keys))
         return self.choices[memo]
 
-    def bind(self, wish: Wish, keys: tuple[str, ...], option: Option) -> Wish | None:
+    def bind(self, wish: NodeRequirements, keys: tuple[str, ...], option: Option) -> NodeRequirements | None:
         """The wish for a node in an option's domains."""
         if not keys:
             return wish
@@ -88,16 +90,16 @@ class Ground:
                 for key, value in zip(keys, option, strict=True)
             )
             bound = wish_of((*wish.expressions, *domains))
-            self.bound[memo] = bound if isinstance(bound, Wish) else None
+            self.bound[memo] = bound if isinstance(bound, NodeRequirements) else None
         return self.bound[memo]
 
 
-class Placing:
+class ClassPlacer:
     """One attempt to find room for a class on new nodes of some pools."""
 
     def __init__(
         self,
-        ground: Ground,
+        ground: PackingContext,
         pods: PodClass,
         attempt: Attempt,
         tables: Sequence[PoolTable],
@@ -133,15 +135,15 @@ class Placing:
         topology = ground.topology
         self._keys, self._for_others = self._decided(pods)
         self._options: list[Option] = []
-        self._wishes: list[Wish] = []
+        self._wishes: list[NodeRequirements] = []
         kept_off = self._kept_off()
         wanted = wish_of((*attempt.wish.expressions, *kept_off)) if kept_off else attempt.wish
-        if topology.counters.hopeless(attempt.rules) or not isinstance(wanted, Wish):
+        if topology.counters.hopeless(attempt.rules) or not isinstance(wanted, NodeRequirements):
             return
         with self._meter.for_others(self._for_others):
             self._look(wanted)
 
-    def _look(self, wanted: Wish) -> None:
+    def _look(self, wanted: NodeRequirements) -> None:
         """Find the options in which new nodes can be."""
         for option in self._ground.options(self._keys, self._tables):
             if self._meter.over:
@@ -230,7 +232,7 @@ class Placing:
                 break
         return done - first
 
-    def _asked(self, wish: Wish) -> Part:
+    def _asked(self, wish: NodeRequirements) -> Part:
         return Part(self._pods, wish, self._rules, self._tables, 0)
 
     def _endless(self) -> bool:
@@ -471,7 +473,7 @@ class Placing:
         *,
         reserved: bool = False,
         least: int = 1,
-    ) -> Wish | None:
+    ) -> NodeRequirements | None:
         """Open a node that takes at least so many of the class, in the option where a pod is cheapest."""
         for _, wish, way in self._by_price(table, chosen, want):
             if (reserved and not way.reservation) or self._open.supply.room(way) < least:
@@ -492,7 +494,7 @@ class Placing:
             if types.any():
                 most = min(want, self._open.supply.room(way))
                 kept = self._ground.targets.types(table, self._pods, terms, counts, types, most)
-                node = OpenedNode(table, kept, types)
+                node = InFlightNodeClaim(table, kept, types)
                 if table.least and not node.capacity(self._pods, wish):
                     continue
                 self._open.append(node)
@@ -501,11 +503,13 @@ class Placing:
                 return wish
         return None
 
-    def _by_price(self, table: PoolTable, chosen: Sequence[int], want: int) -> list[tuple[float, Wish, Way]]:
+    def _by_price(
+        self, table: PoolTable, chosen: Sequence[int], want: int
+    ) -> list[tuple[float, NodeRequirements, ReservationOption]]:
         """What to ask of a fresh node, the option and the way in which a pod is cheapest first."""
         if len(chosen) == 1 and self._open.supply.plain(table):
             return [(0.0, self._wishes[chosen[0]], FREE)]
-        priced: list[tuple[float, int, int, Wish, Way]] = []
+        priced: list[tuple[float, int, int, NodeRequirements, ReservationOption]] = []
         for index, way in product(chosen, self._open.supply.ways(table)):
             if self._meter.over:
                 break

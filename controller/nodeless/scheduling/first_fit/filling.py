@@ -21,7 +21,7 @@ from nodeless.scheduling.capacity.existing import Slot
 from nodeless.scheduling.capacity.pool_table import prefers_only
 from nodeless.scheduling.meter import Meter
 from nodeless.scheduling.pods.classes import Amounts, Mask, PodClass, how_many, ports_conflict
-from nodeless.scheduling.pods.constraints import Demand
+from nodeless.scheduling.pods.constraints import PodRequirements
 from nodeless.scheduling.spread.sharing import Option
 from nodeless.scheduling.topology.tracking import Topology
 
@@ -47,7 +47,7 @@ class Existing:
         self._held = [slot.held for slot in slots]
         self._holds: dict[Requirement, Mask] = {}
         self._tolerated: dict[tuple[Toleration, ...], tuple[Mask, Amounts]] = {}
-        self._asked: dict[Demand, Mask] = {}
+        self._asked: dict[PodRequirements, Mask] = {}
         self._options: dict[tuple[str, ...], list[Option | None]] = {}
         #: While pods are kept where they are expected: how many more of them each slot may take.
         self._expected: Amounts | None = None

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from nodeless.scheduling.capacity.in_flight_node_claim import OpenedNode
-from nodeless.scheduling.capacity.limits import Budgets
+from nodeless.scheduling.capacity.in_flight_node_claim import InFlightNodeClaim
+from nodeless.scheduling.capacity.limits import RemainingLimits
 from nodeless.scheduling.pods.classes import PodClass
-from nodeless.scheduling.pods.constraints import Wish
+from nodeless.scheduling.pods.constraints import NodeRequirements
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,10 +31,10 @@ class Growth:
 
 
 def cheapest_growth(
-    nodes: Sequence[OpenedNode],
-    budgets: Budgets,
+    nodes: Sequence[InFlightNodeClaim],
+    budgets: RemainingLimits,
     pods: PodClass,
-    wishes: Sequence[Wish],
+    wishes: Sequence[NodeRequirements],
     candidates: Iterable[tuple[int, int, int]],
 ) -> Growth | None:
     """The growth that costs the least for each pod; of equal ones that which takes the most.
@@ -55,11 +55,11 @@ def cheapest_growth(
 
 
 def _growth(
-    node: OpenedNode,
+    node: InFlightNodeClaim,
     index: int,
-    budgets: Budgets,
+    budgets: RemainingLimits,
     pods: PodClass,
-    wishes: Sequence[Wish],
+    wishes: Sequence[NodeRequirements],
     allowed: Sequence[int],
 ) -> Growth | None:
     option, most = allowed

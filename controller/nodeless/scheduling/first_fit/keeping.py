@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from nodeless.scheduling.first_fit.filling import Existing
 from nodeless.scheduling.meter import Shares
 from nodeless.scheduling.pods.classes import PodClass
-from nodeless.scheduling.pods.rules import Tally
+from nodeless.scheduling.pods.rules import TopologyGroup
 
 #: The part of a box in which rounds begin that keep pods where they are expected.
 _PART = 0.25
@@ -35,7 +35,7 @@ class Keeping:
     shares: Shares
     _end: float = field(init=False)
     """Each round may let in a single pod: none begins when rounds have taken their part of the box."""
-    _kept_off: dict[Tally, list[PodClass]] = field(default_factory=dict)
+    _kept_off: dict[TopologyGroup, list[PodClass]] = field(default_factory=dict)
     """Classes with pods that are not let in yet where they are expected, by what their rules count."""
 
     def __post_init__(self) -> None:
@@ -111,7 +111,7 @@ class Keeping:
         return bool(kept)
 
 
-def _shuts_others(pods: PodClass, shut: Mapping[Tally, int]) -> bool:
+def _shuts_others(pods: PodClass, shut: Mapping[TopologyGroup, int]) -> bool:
     """Whether pods of a class close domains to some of so many classes, by what closes them."""
     own = set(pods.hard_rules.closing())
     return any(shut.get(tally, 0) > (tally in own) for tally in pods.adds)

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from nodeless.model.requirements import Requirements
-from nodeless.scheduling.capacity.in_flight_node_claim import OpenedNode, Part
-from nodeless.scheduling.capacity.supply import Supply
+from nodeless.scheduling.capacity.in_flight_node_claim import InFlightNodeClaim, Part
+from nodeless.scheduling.capacity.supply import ReservationManager
 from nodeless.scheduling.pods.classes import Amounts, Mask, PodClass
-from nodeless.scheduling.pods.constraints import Wish
+from nodeless.scheduling.pods.constraints import NodeRequirements
 from nodeless.scheduling.spread.sharing import Option
 from nodeless.scheduling.topology.growing import Growing
 from nodeless.scheduling.topology.node_filter import NodeOutlook
@@ -26,9 +26,9 @@ _ABSENT = -2
 class OpenNodes:
     """Nodes in the order in which they were opened."""
 
-    def __init__(self, resources: int, topology: Topology, supply: Supply) -> None:
+    def __init__(self, resources: int, topology: Topology, supply: ReservationManager) -> None:
         self.supply = supply
-        self.nodes: list[OpenedNode] = []
+        self.nodes: list[InFlightNodeClaim] = []
         self._topology = topology
         self._slack = Growing(resources)
         self._domain = {key: Growing(fill=_UNDECIDED) for key in topology.keys}
@@ -38,13 +38,13 @@ class OpenNodes:
     def __len__(self) -> int:
         return len(self.nodes)
 
-    def append(self, node: OpenedNode) -> int:
+    def append(self, node: InFlightNodeClaim) -> int:
         """Add a node; returns its index."""
         self.nodes.append(node)
         self._describe(len(self.nodes) - 1)
         return len(self.nodes) - 1
 
-    def adopt(self, node: OpenedNode) -> None:
+    def adopt(self, node: InFlightNodeClaim) -> None:
         """Add a node with its pods."""
         index = self.append(node)
         for part in node.parts:
@@ -55,7 +55,7 @@ class OpenNodes:
         for index in range(len(self.nodes)):
             self._describe(index)
 
-    def repeat(self, pods: PodClass, waiting: Sequence[str]) -> OpenedNode:
+    def repeat(self, pods: PodClass, waiting: Sequence[str]) -> InFlightNodeClaim:
         """Add a node like the last one, which holds as many pods of one class."""
         node = self.nodes[-1].twin(waiting)
         self._count(pods, self.append(node), len(waiting))
@@ -72,7 +72,7 @@ class OpenNodes:
             start: The first of them that waits still.
         """
         pods, node = asked.pods, self.nodes[index]
-        wish: Wish | None = asked.wish
+        wish: NodeRequirements | None = asked.wish
         scarce = not self.supply.untouched
         if scarce:
             wish = self.supply.bind(asked.wish, self.supply.way_of(node))
@@ -87,7 +87,7 @@ class OpenNodes:
             self._count(pods, index, count)
         return count
 
-    def _part(self, asked: Part, wish: Wish, count: int) -> Part:
+    def _part(self, asked: Part, wish: NodeRequirements, count: int) -> Part:
         """What is asked, for so many pods; nodes that take as many of a class one after another share it."""
         last = self._last
         if (
@@ -121,7 +121,9 @@ class OpenNodes:
             mask = mask & ((domain == wanted) | (domain == _UNDECIDED))
         return mask
 
-    def best(self, index: int, pods: PodClass, wishes: Sequence[Wish], options: Sequence[int]) -> int | None:
+    def best(
+        self, index: int, pods: PodClass, wishes: Sequence[NodeRequirements], options: Sequence[int]
+    ) -> int | None:
         """The option that keeps the node cheapest; equal prices by the order of the options."""
         if len(options) == 1:
             return options[0]

@@ -21,7 +21,7 @@ from nodeless.scheduling.first_fit.packing import Packing
 from nodeless.scheduling.first_fit.turns import Turn, followers_of, room_beside, room_for_one_each, served
 from nodeless.scheduling.meter import Shares
 from nodeless.scheduling.pods.classes import Amounts, PodClass
-from nodeless.scheduling.pods.rules import Tally
+from nodeless.scheduling.pods.rules import TopologyGroup
 
 Left = list[tuple[PodClass, Sequence[str]]]
 """The pods of each class for which there is no room."""
@@ -58,7 +58,7 @@ def _bound(pods: PodClass, keys: Sequence[str]) -> bool:
 
 
 def _followers_after_leaders(ordered: Sequence[PodClass]) -> Iterator[PodClass]:
-    adders: dict[Tally, list[int]] = {}
+    adders: dict[TopologyGroup, list[int]] = {}
     for index, pods in enumerate(ordered):
         for tally in pods.adds:
             adders.setdefault(tally, []).append(index)

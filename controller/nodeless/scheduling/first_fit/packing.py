@@ -13,12 +13,12 @@ cheapest.
 
 from collections.abc import Sequence
 
-from nodeless.scheduling.capacity.in_flight_node_claim import OpenedNode, reopened
-from nodeless.scheduling.capacity.limits import Budgets
+from nodeless.scheduling.capacity.in_flight_node_claim import InFlightNodeClaim, reopened
+from nodeless.scheduling.capacity.limits import RemainingLimits
 from nodeless.scheduling.capacity.pool_table import PoolTable
-from nodeless.scheduling.capacity.supply import Supply
+from nodeless.scheduling.capacity.supply import ReservationManager
 from nodeless.scheduling.capacity.targets import Targets
-from nodeless.scheduling.first_fit.class_placer import Ground, Placing, Trust
+from nodeless.scheduling.first_fit.class_placer import ClassPlacer, PackingContext, Trust
 from nodeless.scheduling.first_fit.open_nodes import OpenNodes
 from nodeless.scheduling.first_fit.relaxing import attempts
 from nodeless.scheduling.meter import Meter
@@ -33,10 +33,10 @@ class Packing:
     def __init__(
         self,
         tables: Sequence[PoolTable],
-        budgets: Budgets,
+        budgets: RemainingLimits,
         topology: Topology,
         targets: Targets,
-        supply: Supply,
+        supply: ReservationManager,
         resources: int,
         trust: Trust | None = None,
         meter: Meter | None = None,
@@ -45,13 +45,13 @@ class Packing:
         self._tables = tuple(tables)
         self._meter = meter or Meter()
         opened = OpenNodes(resources, topology, supply)
-        self._ground = Ground(opened, budgets, topology, targets, self._meter, trust or Trust())
+        self._ground = PackingContext(opened, budgets, topology, targets, self._meter, trust or Trust())
 
     @property
-    def nodes(self) -> Sequence[OpenedNode]:
+    def nodes(self) -> Sequence[InFlightNodeClaim]:
         return self._ground.open.nodes
 
-    def adopt(self, nodes: Sequence[OpenedNode]) -> None:
+    def adopt(self, nodes: Sequence[InFlightNodeClaim]) -> None:
         """Go on with nodes that have pods already, each with all the types that hold those."""
         for node in reopened(nodes):
             self._ground.open.adopt(node)
@@ -82,7 +82,7 @@ class Packing:
         types: Mask | None = None,
         only: int | None = None,
     ) -> Sequence[str]:
-        """Place what can be placed of a class on nodes of some pools (`Placing`); the pods left."""
+        """Place what can be placed of a class on nodes of some pools (`ClassPlacer`); the pods left."""
         self._ground.targets.begin(pods)
         for attempt in attempts(pods, allowed, self._ground.targets.rank, self._meter):
             if not waiting or self._meter.over:
@@ -94,7 +94,7 @@ class Packing:
                 and table.fresh(pods, attempt.wish) is not None
             ]
             if tables:
-                placing = Placing(
+                placing = ClassPlacer(
                     self._ground, pods, attempt, tables, fresh=fresh, beside=beside, types=types, only=only
                 )
                 waiting = placing.run(waiting)

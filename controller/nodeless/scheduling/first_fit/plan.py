@@ -1,4 +1,4 @@
-"""The floor plan: every class in its order onto existing room and new nodes.
+"""The first-fit plan: every class in its order onto existing room and new nodes.
 
 Price decides where a pod goes, never whether. Where pods are left over that some pool could make a node
 for, the plan is made again in other ways, and the one that leaves the fewest is kept: with nodes that
@@ -11,7 +11,7 @@ over even so is tried again when it is known what is bought in the end (`resumed
 the limits. Where nodes are bought for pods that room which is there already would hold, the plan is made
 again with those first on that room: so claims that do not name their pods are filled as they were planned.
 
-Where many nodes are there because pods keep off each other, `carried_plan` puts those first.
+Where many nodes are there because pods keep off each other, `anti_affinity_first_plan` puts those first.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -20,10 +20,10 @@ from types import MappingProxyType
 
 from nodeless.model.snapshot import Snapshot
 from nodeless.scheduling.capacity.existing import Slot
-from nodeless.scheduling.capacity.in_flight_node_claim import OpenedNode, price_of
-from nodeless.scheduling.capacity.limits import Budgets
+from nodeless.scheduling.capacity.in_flight_node_claim import InFlightNodeClaim, price_of
+from nodeless.scheduling.capacity.limits import RemainingLimits
 from nodeless.scheduling.capacity.pool_table import PoolTable
-from nodeless.scheduling.capacity.supply import Supply
+from nodeless.scheduling.capacity.supply import ReservationManager
 from nodeless.scheduling.capacity.targets import Targets
 from nodeless.scheduling.first_fit.anti_affinity_first import nodes_apart
 from nodeless.scheduling.first_fit.asking import Places
@@ -52,7 +52,7 @@ from nodeless.scheduling.topology.tracking import Topology
 
 #: Pods that keep off each other matter when they need so many nodes, and this share of all.
 _MANY, _SHARE = 20, 0.3
-#: Nodes of a floor plan beyond which none is made again with those pods first.
+#: Nodes of a first-fit plan beyond which none is made again with those pods first.
 _MOST = 5000
 #: Classes and nodes up to which a plan that leaves pods is made again in every way.
 _FEW_CLASSES, _FEW_NODES = 200, 500
@@ -60,14 +60,14 @@ _FEW_CLASSES, _FEW_NODES = 200, 500
 _ROUNDS = 4
 #: More pods than any plan has.
 _ALL = 2**62
-#: Of the pass, what placing may take, what another floor plan may, and what may be used up before it.
+#: Of the pass, what placing may take, what another first-fit plan may, and what may be used up before it.
 _PART, _OTHER, _SHORT = 0.6, 0.1, 0.25
 _NOBODY: Mapping[PodClass, float] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Site:
-    """What a floor plan starts from; none of it is changed."""
+class SchedulingInput:
+    """What a first-fit plan starts from; none of it is changed."""
 
     snapshot: Snapshot
     policy: Policy
@@ -87,15 +87,15 @@ class Site:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Floor:
-    """One floor plan, with all that it has counted."""
+class FirstFitPlan:
+    """One first-fit plan, with all that it has counted."""
 
     topology: Topology
     existing: Existing
-    budgets: Budgets
+    budgets: RemainingLimits
     targets: Targets
-    supply: Supply
-    nodes: Sequence[OpenedNode]
+    supply: ReservationManager
+    nodes: Sequence[InFlightNodeClaim]
     placements: dict[str, str]
     left: Left
     aside: Left
@@ -119,41 +119,41 @@ def _in_order(ordered: Sequence[PodClass], _: Collection[PodClass]) -> list[Turn
     return plainly(ordered)
 
 
-def _limits_matter(floor: Floor, site: Site) -> bool:
+def _limits_matter(floor: FirstFitPlan, site: SchedulingInput) -> bool:
     return any(_limited(pods, site.usable) for pods, _ in floor.left)
 
 
-def _limits_matter_to_few(floor: Floor, site: Site) -> bool:
+def _limits_matter_to_few(floor: FirstFitPlan, site: SchedulingInput) -> bool:
     return _few(floor, site) and _limits_matter(floor, site)
 
 
-def _prices_matter(floor: Floor, site: Site) -> bool:
+def _prices_matter(floor: FirstFitPlan, site: SchedulingInput) -> bool:
     return any(floor.targets.aims(table) for table in site.usable)
 
 
-def _groups_matter(floor: Floor, site: Site) -> bool:
+def _groups_matter(floor: FirstFitPlan, site: SchedulingInput) -> bool:
     return _few(floor, site) and any(pods.hard_rules.affinity for pods, _ in floor.left)
 
 
-def _groups_and_limits_matter(floor: Floor, site: Site) -> bool:
+def _groups_and_limits_matter(floor: FirstFitPlan, site: SchedulingInput) -> bool:
     return _groups_matter(floor, site) and _limits_matter(floor, site)
 
 
-def _few(floor: Floor, site: Site) -> bool:
+def _few(floor: FirstFitPlan, site: SchedulingInput) -> bool:
     """Whether a plan is so small that it may be made several times."""
     return len(site.classes) <= _FEW_CLASSES and len(floor.nodes) <= _FEW_NODES
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One way to make the choices of a floor plan again, for pods that were left over."""
+    """One way to make the choices of a first-fit plan again, for pods that were left over."""
 
     thrifty: bool = False
     """Types that count the least against their pool's limits before any price."""
     wide: bool = False
     """No type is set aside for its price."""
     turns: Callable[[Sequence[PodClass], Collection[PodClass]], list[Turn]] = _in_order
-    helps: Callable[[Floor, Site], bool] = _few
+    helps: Callable[[FirstFitPlan, SchedulingInput], bool] = _few
 
 
 _AS_ASKED = Choice()
@@ -179,8 +179,8 @@ _CHOICES = (
 )
 
 
-def floor_plan(site: Site) -> Floor:
-    """The floor plan that leaves the fewest pods, and of those the one that makes most of what is there."""
+def first_fit_plan(site: SchedulingInput) -> FirstFitPlan:
+    """The plan that leaves the fewest pods, and of those the one that makes most of what is there."""
     floor = _chosen(site, _CHOICES)
     if floor.left and _limits_matter(floor, site) and not _hurried(floor, site):
         other = _chosen(site, [choice for choice in _CHOICES if not choice.thrifty], trusting=True)
@@ -188,7 +188,7 @@ def floor_plan(site: Site) -> Floor:
     return _using_what_is_there(floor, site)
 
 
-def worked_out(floor: Floor, site: Site) -> Floor:
+def worked_out(floor: FirstFitPlan, site: SchedulingInput) -> FirstFitPlan:
     """The plan, or where few pods wait a better one by an integer program (`assigning`).
 
     One that leaves fewer of them; or, where nodes are bought for pods that room on its way would hold, one
@@ -205,7 +205,7 @@ def worked_out(floor: Floor, site: Site) -> Floor:
     return floor
 
 
-def _spares_nodes(other: Floor, floor: Floor, site: Site) -> bool:
+def _spares_nodes(other: FirstFitPlan, floor: FirstFitPlan, site: SchedulingInput) -> bool:
     """Whether another plan leaves no more pods, and buys fewer nodes of the same pools for less."""
     return (
         other.refused <= floor.refused
@@ -215,7 +215,7 @@ def _spares_nodes(other: Floor, floor: Floor, site: Site) -> bool:
     )
 
 
-def _assigned(floor: Floor, site: Site, *, more: bool) -> Floor:
+def _assigned(floor: FirstFitPlan, site: SchedulingInput, *, more: bool) -> FirstFitPlan:
     """A plan with `more` pods than one, or as many, by the program; the plan itself where there is none."""
     if _hurried(floor, site):
         return floor
@@ -229,7 +229,7 @@ def _assigned(floor: Floor, site: Site, *, more: bool) -> Floor:
     return start.floor(placed, _AS_ASKED, ()) if placed is not None else floor
 
 
-def _using_what_is_there(floor: Floor, site: Site) -> Floor:
+def _using_what_is_there(floor: FirstFitPlan, site: SchedulingInput) -> FirstFitPlan:
     """The plan again, as long as nodes are bought for pods which room that others took would hold.
 
     Those come first the next time, each time those for whom was bought last: what an earlier pass found for
@@ -251,7 +251,7 @@ def _using_what_is_there(floor: Floor, site: Site) -> Floor:
     return floor
 
 
-def _there_first(ahead: Sequence[PodClass], floor: Floor) -> Choice:
+def _there_first(ahead: Sequence[PodClass], floor: FirstFitPlan) -> Choice:
     """The choice of a plan, with classes on what is there before anybody else."""
 
     def turns(ordered: Sequence[PodClass], led: Collection[PodClass]) -> list[Turn]:
@@ -260,12 +260,12 @@ def _there_first(ahead: Sequence[PodClass], floor: Floor) -> Choice:
     return replace(floor.choice, turns=turns)
 
 
-def _bought(floor: Floor, site: Site) -> tuple[float, float]:
+def _bought(floor: FirstFitPlan, site: SchedulingInput) -> tuple[float, float]:
     price, number = round(price_of(floor.nodes), 9), float(len(floor.nodes))
     return (price, number) if _prices_matter(floor, site) else (number, price)
 
 
-def _without_room(floor: Floor, site: Site) -> tuple[list[PodClass], list[PodClass]]:
+def _without_room(floor: FirstFitPlan, site: SchedulingInput) -> tuple[list[PodClass], list[PodClass]]:
     """The classes for whose pods nodes are bought, and those that are left over."""
     bought = {key for node in floor.nodes for key in node.pods}
     left = {pods for pods, _ in floor.left}
@@ -276,7 +276,7 @@ def _without_room(floor: Floor, site: Site) -> tuple[list[PodClass], list[PodCla
 
 
 def _found(
-    classes: Sequence[PodClass], ahead: Sequence[PodClass], floor: Floor, site: Site
+    classes: Sequence[PodClass], ahead: Sequence[PodClass], floor: FirstFitPlan, site: SchedulingInput
 ) -> list[PodClass]:
     """Those of some classes which room that others took would hold; with the least choice first."""
     rooms = {
@@ -287,7 +287,7 @@ def _found(
     return sorted((pods for pods, number in rooms.items() if number), key=lambda pods: rooms[pods])
 
 
-def _rooms_there(pods: PodClass, floor: Floor, site: Site) -> int:
+def _rooms_there(pods: PodClass, floor: FirstFitPlan, site: SchedulingInput) -> int:
     """How many slots as they were at the start would take a pod of the class, other pods apart."""
     accepts = floor.existing.accepts(pods, grudgingly=True)
     return sum(
@@ -296,7 +296,7 @@ def _rooms_there(pods: PodClass, floor: Floor, site: Site) -> int:
     )
 
 
-def _chosen(site: Site, choices: Sequence[Choice], *, trusting: bool = False) -> Floor:
+def _chosen(site: SchedulingInput, choices: Sequence[Choice], *, trusting: bool = False) -> FirstFitPlan:
     floor = _laid(site, trusting=trusting, part=_OTHER if trusting else _PART)
     ever = dict.fromkeys(pods for pods, _ in floor.left)
     for choice in choices:
@@ -309,8 +309,12 @@ def _chosen(site: Site, choices: Sequence[Choice], *, trusting: bool = False) ->
 
 
 def _better(
-    floor: Floor, site: Site, choice: Choice, led: Sequence[PodClass], ever: dict[PodClass, None]
-) -> Floor:
+    floor: FirstFitPlan,
+    site: SchedulingInput,
+    choice: Choice,
+    led: Sequence[PodClass],
+    ever: dict[PodClass, None],
+) -> FirstFitPlan:
     """The plan, or that of another choice for some classes that leaves fewer pods; `ever`: who was left."""
     if (
         not floor.left
@@ -324,15 +328,18 @@ def _better(
     return other if other.refused < floor.refused else floor
 
 
-def _hurried(floor: Floor, site: Site) -> bool:
-    """Whether the pass has no time for another floor plan."""
+def _hurried(floor: FirstFitPlan, site: SchedulingInput) -> bool:
+    """Whether the pass has no time for another first-fit plan."""
     return bool(floor.aside) or site.meter.spent > _SHORT * site.policy.deadline
 
 
 def resumed(
-    site: Site, floor: Floor, nodes: Sequence[OpenedNode], placements: Mapping[str, str]
-) -> Floor | None:
-    """The floor plan with what became of it, and with those who were left over where they fit now.
+    site: SchedulingInput,
+    floor: FirstFitPlan,
+    nodes: Sequence[InFlightNodeClaim],
+    placements: Mapping[str, str],
+) -> FirstFitPlan | None:
+    """The first-fit plan with what became of it, and with those who were left over where they fit now.
 
     None where no limit keeps anybody out, or where nodes hold something scarce.
 
@@ -359,8 +366,8 @@ def resumed(
     return start.floor(placed, _AS_ASKED, ())
 
 
-def carried_plan(site: Site, floor: Floor) -> Floor | None:
-    """The floor plan that puts pods first which keep off each other, so that their nodes carry the others.
+def anti_affinity_first_plan(site: SchedulingInput, floor: FirstFitPlan) -> FirstFitPlan | None:
+    """The plan that puts pods first which keep off each other, so that their nodes carry the others.
 
     None where they do not matter, where something else than the price decides (the number of nodes, weights
     of limited pools, wishes), or where it leaves more pods without a place.
@@ -377,18 +384,18 @@ def carried_plan(site: Site, floor: Floor) -> Floor | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Start:
-    """All that counts while a floor plan is made."""
+    """All that counts while a first-fit plan is made."""
 
     topology: Topology
     existing: Existing
-    budgets: Budgets
+    budgets: RemainingLimits
     targets: Targets
-    supply: Supply
+    supply: ReservationManager
     packing: Packing
     trust: Trust
 
-    def floor(self, placed: Placed, choice: Choice, led: Collection[PodClass]) -> Floor:
-        return Floor(
+    def floor(self, placed: Placed, choice: Choice, led: Collection[PodClass]) -> FirstFitPlan:
+        return FirstFitPlan(
             self.topology,
             self.existing,
             self.budgets,
@@ -405,12 +412,16 @@ class _Start:
 
 
 def _start(
-    site: Site, choice: Choice, *, apart: Mapping[PodClass, float] = _NOBODY, trusting: bool = False
+    site: SchedulingInput,
+    choice: Choice,
+    *,
+    apart: Mapping[PodClass, float] = _NOBODY,
+    trusting: bool = False,
 ) -> _Start:
     meter = site.meter
     topology = Topology(site.snapshot, site.profiles, site.slots, site.usable, meter)
     existing = Existing(site.slots, site.resources, topology, meter)
-    budgets = Budgets(site.snapshot, site.by_pool)
+    budgets = RemainingLimits(site.snapshot, site.by_pool)
     targets = Targets(
         site.usable,
         site.classes,
@@ -421,21 +432,21 @@ def _start(
         meter=meter,
     )
     waiting = sum(len(pods.pods) for pods in site.classes)
-    supply = Supply(site.usable, site.policy.subnets, site.snapshot.claims.values(), waiting)
+    supply = ReservationManager(site.usable, site.policy.subnets, site.snapshot.claims.values(), waiting)
     trust = Trust(trusting)
     packing = Packing(site.usable, budgets, topology, targets, supply, site.resources, trust, meter)
     return _Start(topology, existing, budgets, targets, supply, packing, trust)
 
 
 def _laid(
-    site: Site,
+    site: SchedulingInput,
     choice: Choice | None = None,
     *,
     left: Collection[PodClass] = (),
     apart: Mapping[PodClass, float] = _NOBODY,
     trusting: bool = False,
     part: float = _OTHER,
-) -> Floor:
+) -> FirstFitPlan:
     choice = choice or _AS_ASKED
     start = _start(site, choice, apart=apart, trusting=trusting)
     turns = choice.turns(queue(site.classes, start.topology.keys, apart), left)
@@ -444,7 +455,7 @@ def _laid(
     return start.floor(placed, choice, left)
 
 
-def _price_alone_counts(site: Site, targets: Targets) -> bool:
+def _price_alone_counts(site: SchedulingInput, targets: Targets) -> bool:
     weights = {table.pool.weight for table in site.usable}
     return (
         all(map(targets.aims, site.usable))
@@ -453,7 +464,7 @@ def _price_alone_counts(site: Site, targets: Targets) -> bool:
     )
 
 
-def _possible(pods: PodClass, site: Site) -> bool:
+def _possible(pods: PodClass, site: SchedulingInput) -> bool:
     """Whether some pool could make a node for a class, limits and other pods apart."""
     return any(
         table.refuses(pods.shape.tolerations, soft=True) is None

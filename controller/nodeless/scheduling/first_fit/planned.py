@@ -7,12 +7,12 @@ from nodeless.model.pools import Pool
 from nodeless.model.requirements import Requirements
 from nodeless.model.resources import Resources
 from nodeless.scheduling.capacity.diversity import chosen_rows, lowered
-from nodeless.scheduling.capacity.in_flight_node_claim import OpenedNode
+from nodeless.scheduling.capacity.in_flight_node_claim import InFlightNodeClaim
 from nodeless.scheduling.pods.eligibility import POOL_KEYS
 from nodeless.scheduling.pods.volumes import without_attachments
 
 
-def planned(nodes: Iterable[OpenedNode], max_alternatives: int) -> tuple[PlannedNode | None, ...]:
+def planned(nodes: Iterable[InFlightNodeClaim], max_alternatives: int) -> tuple[PlannedNode | None, ...]:
     """The nodes to launch, each with its types, cheapest first; nodes that are alike share them.
 
     None stands for a node of which what is left of its types does not meet the pool's minValues.
@@ -31,7 +31,7 @@ def planned(nodes: Iterable[OpenedNode], max_alternatives: int) -> tuple[Planned
 
 
 def _look(
-    node: OpenedNode, memo: "dict[object, _Kind | None]", max_alternatives: int
+    node: InFlightNodeClaim, memo: "dict[object, _Kind | None]", max_alternatives: int
 ) -> "tuple[_Kind, Resources] | None":
     by_price = tuple(node.by_price())
     alike = (id(node.table), id(node.terms), by_price)
@@ -49,7 +49,7 @@ _Kind = tuple[tuple[int, ...], Requirements, tuple[Alternative, ...], bool]
 """Rows of the types, what is required, the types, and whether minValues were lowered."""
 
 
-def _kind(node: OpenedNode, by_price: tuple[int, ...], max_alternatives: int) -> _Kind | None:
+def _kind(node: InFlightNodeClaim, by_price: tuple[int, ...], max_alternatives: int) -> _Kind | None:
     table, types, terms = node.table, node.table.table, node.terms
     rows = chosen_rows(types, list(by_price), table.wanted, terms.requirements, max_alternatives)
     relaxed = lowered(types, rows, table.wanted, terms.requirements)
@@ -63,7 +63,7 @@ def _kind(node: OpenedNode, by_price: tuple[int, ...], max_alternatives: int) ->
     return tuple(rows), required, alternatives, relaxed is not None
 
 
-def _made(node: OpenedNode, kind: _Kind, requests: Resources) -> PlannedNode:
+def _made(node: InFlightNodeClaim, kind: _Kind, requests: Resources) -> PlannedNode:
     _, requirements, alternatives, relaxed = kind
     pool = node.table.pool
     return PlannedNode(

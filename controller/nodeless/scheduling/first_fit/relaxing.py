@@ -21,7 +21,7 @@ from nodeless.model.requirements import Requirement
 from nodeless.scheduling.capacity.pool_table import PoolTable, Terms
 from nodeless.scheduling.meter import Meter
 from nodeless.scheduling.pods.classes import Amounts, PodClass
-from nodeless.scheduling.pods.constraints import Wish, wish_of
+from nodeless.scheduling.pods.constraints import NodeRequirements, wish_of
 from nodeless.scheduling.pods.rules import Affinity, AntiAffinity, Rules
 
 #: Seconds for each expression of a wish that is made.
@@ -35,7 +35,7 @@ Rank = Callable[[PoolTable, PodClass, Terms, Amounts], float | None]
 class Attempt:
     """What is asked of a new node at one step of the relaxation."""
 
-    wish: Wish
+    wish: NodeRequirements
     rules: Rules
     soft_taints: bool
     """PreferNoSchedule taints are tolerated."""
@@ -47,7 +47,7 @@ def attempts(pods: PodClass, tables: Sequence[PoolTable], rank: Rank, meter: Met
     It ends early when the class has used its share of the pass.
     """
     for soft in _softness(pods, tables):
-        kept: list[tuple[Wish, ...]] = [pods.demand.required]
+        kept: list[tuple[NodeRequirements, ...]] = [pods.demand.required]
         for _, expressions in pods.demand.preferred:
             if meter.over:
                 return
@@ -62,12 +62,12 @@ def attempts(pods: PodClass, tables: Sequence[PoolTable], rank: Rank, meter: Met
 
 def _cheapest_first(
     pods: PodClass,
-    wishes: tuple[Wish, ...],
+    wishes: tuple[NodeRequirements, ...],
     tables: Sequence[PoolTable],
     rank: Rank,
     *,
     soft: bool,
-) -> Sequence[Wish]:
+) -> Sequence[NodeRequirements]:
     """Alternatives by the least price of room for a pod, in the first pool that accepts them."""
     if len(wishes) == 1:
         return wishes
@@ -91,7 +91,9 @@ def _cheapest_first(
     return [wishes[index] for index in order]
 
 
-def _steps(kept: Sequence[tuple[Wish, ...]], rules: Rules) -> Iterator[tuple[tuple[Wish, ...], Rules]]:
+def _steps(
+    kept: Sequence[tuple[NodeRequirements, ...]], rules: Rules
+) -> Iterator[tuple[tuple[NodeRequirements, ...], Rules]]:
     yield kept[-1], rules
     for affinity in _heaviest_first(rules.affinity):
         rules = replace(rules, affinity=tuple(rule for rule in rules.affinity if rule is not affinity))
@@ -122,7 +124,7 @@ def _softness(pods: PodClass, tables: Sequence[PoolTable]) -> tuple[bool, ...]:
     return (False, True) if gains else (False,)
 
 
-def _possible(pods: PodClass, wish: Wish, tables: Sequence[PoolTable], *, soft: bool) -> bool:
+def _possible(pods: PodClass, wish: NodeRequirements, tables: Sequence[PoolTable], *, soft: bool) -> bool:
     """Whether some pool could make a node for one pod of the class, limits aside."""
     return any(
         table.refuses(pods.shape.tolerations, soft=soft) is None and table.fresh(pods, wish) is not None
@@ -130,7 +132,9 @@ def _possible(pods: PodClass, wish: Wish, tables: Sequence[PoolTable], *, soft: 
     )
 
 
-def _with(wishes: tuple[Wish, ...], expressions: tuple[Requirement, ...]) -> tuple[Wish, ...]:
+def _with(
+    wishes: tuple[NodeRequirements, ...], expressions: tuple[Requirement, ...]
+) -> tuple[NodeRequirements, ...]:
     """Each wish with more expressions; those that contradict them are left out."""
     grown = (wish_of((*wish.expressions, *expressions)) for wish in wishes)
-    return tuple(wish for wish in grown if isinstance(wish, Wish))
+    return tuple(wish for wish in grown if isinstance(wish, NodeRequirements))

@@ -12,7 +12,7 @@ import numpy as np
 
 from nodeless.model.labels import HOSTNAME
 from nodeless.scheduling.pods.classes import Amounts, PodClass
-from nodeless.scheduling.pods.rules import Tally
+from nodeless.scheduling.pods.rules import TopologyGroup
 
 #: Steps from pods to those whom they follow that are gone in one pass: a tenth of a second.
 _MOST_STEPS = 300_000
@@ -124,7 +124,7 @@ def apart_from_those_left(ordered: Sequence[PodClass], left: Collection[PodClass
 
 def _leaders(ordered: Sequence[PodClass], *, any_key: bool = False) -> Mapping[PodClass, frozenset[PodClass]]:
     """For each class those that may have the pods which it must share a node (`any_key`: a domain) with."""
-    adders: dict[Tally, list[PodClass]] = {}
+    adders: dict[TopologyGroup, list[PodClass]] = {}
     for pods in ordered:
         for tally in pods.adds:
             adders.setdefault(tally, []).append(pods)

@@ -31,11 +31,11 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
-from nodeless.scheduling.capacity.limits import Budgets
+from nodeless.scheduling.capacity.limits import RemainingLimits
 from nodeless.scheduling.capacity.pool_table import PoolTable
 from nodeless.scheduling.capacity.resource_prices import quiet_solver
 from nodeless.scheduling.meter import Meter
-from nodeless.scheduling.optimizer.existing_node_repack import Standing
+from nodeless.scheduling.optimizer.existing_node_repack import ExistingNodeRepack
 from nodeless.scheduling.optimizer.items import HostLimits, Item
 from nodeless.scheduling.optimizer.shapes import Shapes, shapes_for
 from nodeless.scheduling.pods.classes import Amounts, Mask, PodClass
@@ -69,8 +69,8 @@ _ALTERNATIVES, _LIMITS = 32, 32
 
 def lower_bound(
     classes: Iterable[tuple[PodClass, int]],
-    standing: Standing,
-    budgets: Budgets,
+    standing: ExistingNodeRepack,
+    budgets: RemainingLimits,
     tables: Sequence[PoolTable],
     meter: Meter,
 ) -> float | None:

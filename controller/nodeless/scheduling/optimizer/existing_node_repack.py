@@ -1,6 +1,6 @@
 """Room on existing nodes that a cheaper plan may use otherwise.
 
-Pods that the floor plan put on existing nodes may change places with others, so that what is
+Pods that the first-fit plan put on existing nodes may change places with others, so that what is
 there is used better. Only plain pods do: a class with rules, wishes, host ports or volumes keeps
 its places, and what it takes is not room any more.
 """
@@ -25,7 +25,7 @@ _SINGLY = 64
 _CELL = 12e-9
 
 
-class Standing:
+class ExistingNodeRepack:
     """The existing nodes of a solve as shapes that cost nothing and are there once."""
 
     def __init__(

@@ -1,6 +1,6 @@
-"""What a cheaper plan may move: the pods of the floor plan, with the domains that it gave them.
+"""What a cheaper plan may move: the pods of the first-fit plan, with the domains that it gave them.
 
-The floor plan has settled everything that pods mean to each other across nodes: how many of a
+The first-fit plan has settled everything that pods mean to each other across nodes: how many of a
 class go to each zone, which wishes were given up, which pools are open to them. An *item* is the
 pods of one class for which all of that is the same. Packing items anew onto other nodes keeps
 every topology rule but those on the hostname, for each domain holds as many pods of each class
@@ -16,11 +16,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from nodeless.model.labels import HOSTNAME
-from nodeless.scheduling.capacity.in_flight_node_claim import OpenedNode, Part
+from nodeless.scheduling.capacity.in_flight_node_claim import InFlightNodeClaim, Part
 from nodeless.scheduling.capacity.pool_table import PoolTable
 from nodeless.scheduling.pods.classes import Amounts, PodClass
-from nodeless.scheduling.pods.constraints import Wish
-from nodeless.scheduling.pods.rules import Rules, Tally
+from nodeless.scheduling.pods.constraints import NodeRequirements
+from nodeless.scheduling.pods.rules import Rules, TopologyGroup
 from nodeless.scheduling.spread.sharing import ENDLESS
 
 #: Rules on the host, ports included, with which pods are still moved to a cheaper node.
@@ -32,7 +32,7 @@ class Item:
     """Pods of one class that want the same of a new node; compared by identity."""
 
     pods: PodClass
-    wish: Wish
+    wish: NodeRequirements
     rules: Rules
     tables: tuple[PoolTable, ...]
     """The pools that weights leave open to it, heaviest first."""
@@ -44,7 +44,7 @@ class Item:
         return len(self.keys)
 
 
-def movable(nodes: Sequence[OpenedNode], aims: frozenset[str]) -> list[OpenedNode]:
+def movable(nodes: Sequence[InFlightNodeClaim], aims: frozenset[str]) -> list[InFlightNodeClaim]:
     """The nodes whose pods may be packed anew.
 
     They are of pools packed by price, without minValues, and none of their pods is bound to another or shares
@@ -75,7 +75,7 @@ def _entangled(part: Part) -> bool:
     return len(part.pods.shape.host_ports) + rules > _MOST_LIMITS
 
 
-def items_of(nodes: Iterable[OpenedNode]) -> list[Item]:
+def items_of(nodes: Iterable[InFlightNodeClaim]) -> list[Item]:
     """The items on some nodes, in the order in which they were placed."""
     kinds: dict[object, tuple[Part, list[str]]] = {}
     known: dict[int, list[str]] = {}
@@ -110,7 +110,7 @@ def open_to(part: Part) -> tuple[PoolTable, ...]:
     return tuple(result)
 
 
-def _neighbours(rules: Rules) -> Iterator[Tally]:
+def _neighbours(rules: Rules) -> Iterator[TopologyGroup]:
     return (tally for rule in rules.affinity for tally in rule.tallies if tally.key == HOSTNAME)
 
 
@@ -149,10 +149,10 @@ class HostLimits:
         """The tallies that matter to each item."""
 
 
-def _limits(rules: Rules, own: set[Tally]) -> dict[object, int]:
+def _limits(rules: Rules, own: set[TopologyGroup]) -> dict[object, int]:
     limits: dict[object, int] = {}
 
-    def at_most(tally: Tally, number: int) -> None:
+    def at_most(tally: TopologyGroup, number: int) -> None:
         if tally.key == HOSTNAME:
             limits[tally] = min(number, limits.get(tally, number))
 

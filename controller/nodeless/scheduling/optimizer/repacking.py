@@ -1,10 +1,10 @@
-"""A cheaper plan for the pods of the floor plan, if there is one.
+"""A cheaper plan for the pods of the first-fit plan, if there is one.
 
 The pods that may move become items (`items`), what can be bought for them shapes (`shapes`), room
 on existing nodes further shapes that cost nothing and stand there once (`existing_node_repack`, `covering`).
-`column_generation` looks for a cheaper cover. What it finds is built with the same `OpenedNode` as
-the floor plan, which counts room, labels, offerings and ports again for itself: a plan that does
-not come out as it was meant is dropped, and the floor plan stays.
+`column_generation` looks for a cheaper cover. What it finds is built with the same `InFlightNodeClaim` as
+the first-fit plan, which counts room, labels, offerings and ports again for itself: a plan that does
+not come out as it was meant is dropped, and the first-fit plan stays.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,15 +12,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nodeless.scheduling.capacity.in_flight_node_claim import OpenedNode, Part
-from nodeless.scheduling.capacity.limits import Budgets
+from nodeless.scheduling.capacity.in_flight_node_claim import InFlightNodeClaim, Part
+from nodeless.scheduling.capacity.limits import RemainingLimits
 from nodeless.scheduling.capacity.pool_table import PoolTable
-from nodeless.scheduling.capacity.supply import Supply
+from nodeless.scheduling.capacity.supply import ReservationManager
 from nodeless.scheduling.meter import Meter
 from nodeless.scheduling.optimizer.column_generation import Search
 from nodeless.scheduling.optimizer.cover import Chosen, Cover, cost_of
 from nodeless.scheduling.optimizer.covering import cover_of
-from nodeless.scheduling.optimizer.existing_node_repack import Standing
+from nodeless.scheduling.optimizer.existing_node_repack import ExistingNodeRepack
 from nodeless.scheduling.optimizer.items import HostLimits, Item, items_of, movable
 from nodeless.scheduling.optimizer.merging import merged
 from nodeless.scheduling.optimizer.patterns import Filler
@@ -30,9 +30,9 @@ from nodeless.scheduling.pods.classes import Amounts
 
 #: Plans whose prices differ by less are equally cheap.
 _SAME = 1e-9
-#: The floor plan is left as it is for fewer pods, and where it costs little more than resources in bulk.
+#: The first-fit plan is left as it is for fewer pods, and where it costs little more than resources in bulk.
 _MANY, _GOOD = 50, 1.05
-#: Seconds of work that belong to the floor plan: for each pod, and at most.
+#: Seconds of work that belong to the first-fit plan: for each pod, and at most.
 _FLOOR_POD, _FLOOR = 50e-6, 0.3
 #: Pairs of a shape and an item beyond which no cheaper plan is looked for: a search has no time to begin.
 _MOST_PAIRS = 4_000_000
@@ -46,21 +46,21 @@ _NODES = 1e-3
 class Packed:
     """Where the pods of a solve are: on new nodes, and on existing ones by pod key."""
 
-    nodes: Sequence[OpenedNode]
+    nodes: Sequence[InFlightNodeClaim]
     placements: Mapping[str, str]
 
 
 def repack(
     floor: Packed,
-    standing: Standing,
-    budgets: Budgets,
-    supply: Supply,
+    standing: ExistingNodeRepack,
+    budgets: RemainingLimits,
+    supply: ReservationManager,
     tables: Sequence[PoolTable],
     aims: frozenset[str],
     time_box: float,
     meter: Meter,
 ) -> Packed:
-    """The floor plan, or a cheaper one for the same pods.
+    """The first-fit plan, or a cheaper one for the same pods.
 
     Without a time box only a greedy cover is tried, where it is cheap to find and much may be won.
 
@@ -72,7 +72,7 @@ def repack(
         tables: The usable pools, heaviest first.
         aims: Keys of the pools whose nodes are chosen by price.
         time_box: Seconds that the search may take (`work_budget`).
-        meter: Counts what goes before the search; the floor plan stays where that is too much.
+        meter: Counts what goes before the search; the first-fit plan stays where that is too much.
     """
     free = [node for node in movable(floor.nodes, aims) if not supply.fixed(node)]
     if not free:
@@ -142,11 +142,11 @@ def _candidates(
 def _seeds(
     cover: Cover,
     items: Sequence[Item],
-    free: Sequence[OpenedNode],
+    free: Sequence[InFlightNodeClaim],
     placements: Mapping[str, str],
     names: Sequence[str],
 ) -> Iterator[tuple[int, Amounts]]:
-    """The nodes of the floor plan as configurations."""
+    """The nodes of the first-fit plan as configurations."""
     shapes = cover.shapes
     index = {key: number for number, item in enumerate(items) for key in item.keys}
     pools = {table.pool.key: number for number, table in enumerate(shapes.tables)}
@@ -174,7 +174,7 @@ def _seeds(
 
 @dataclass(slots=True, eq=False)
 class _Built:
-    nodes: list[OpenedNode]
+    nodes: list[InFlightNodeClaim]
     placements: dict[str, str]
     handicaps: Mapping[str, float]
 
@@ -207,7 +207,7 @@ class _Builder:
         waiting = [list(reversed(item.keys)) for item in self._items]
         result = _Built([], {}, self._cover.handicaps)
         for one in sorted(chosen, key=lambda one: (self._cover.shapes.pool[one.shape] >= 0, one.shape)):
-            node: OpenedNode | None = None
+            node: InFlightNodeClaim | None = None
             meant = [(int(index), int(one.filling[index])) for index in np.flatnonzero(one.filling)]
             for _ in range(one.times):
                 parts = self._parts(meant, waiting)
@@ -236,8 +236,8 @@ class _Builder:
         return parts
 
     def _node(
-        self, shape: int, parts: Sequence[tuple[Item, list[str]]], last: OpenedNode | None
-    ) -> OpenedNode | None:
+        self, shape: int, parts: Sequence[tuple[Item, list[str]]], last: InFlightNodeClaim | None
+    ) -> InFlightNodeClaim | None:
         """A node with these pods; the twin of the last one where only the pods' names differ."""
         if last is not None and [part.count for part in last.parts] == [len(keys) for _, keys in parts]:
             return last.twin([key for _, keys in parts for key in keys])
@@ -251,7 +251,7 @@ class _Builder:
             types = types & (table.limited <= shapes.charge[shape]).all(axis=1)
         if not types.any():
             return None
-        node = OpenedNode(table, types)
+        node = InFlightNodeClaim(table, types)
         for item, keys in parts:
             if node.place(item.pods, item.wish, len(keys)) < len(keys):
                 return None

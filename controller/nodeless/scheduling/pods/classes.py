@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from nodeless.model.pods import HostPort, PodShape
 from nodeless.model.resources import CPU, MEMORY, PODS, Resources
-from nodeless.scheduling.pods.constraints import Demand
-from nodeless.scheduling.pods.rules import NO_RULES, Rules, Tally
+from nodeless.scheduling.pods.constraints import PodRequirements
+from nodeless.scheduling.pods.rules import NO_RULES, Rules, TopologyGroup
 
 Amounts = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -67,14 +67,14 @@ class PodClass:
     """Pods that are interchangeable; `pods` in the order in which they get their places (oldest first)."""
 
     shape: PodShape
-    demand: Demand
+    demand: PodRequirements
     pods: tuple[str, ...]
     requests: Amounts
     rules: Rules = NO_RULES
     """What other pods mean to these."""
     hard_rules: Rules = NO_RULES
     """The rules without wishes."""
-    adds: tuple[Tally, ...] = ()
+    adds: tuple[TopologyGroup, ...] = ()
     """Where these count for others."""
     shared: tuple[tuple[str, Amounts], ...] = ()
     """Claims that others mount too, with what a node needs to attach their volume once for all."""
@@ -85,7 +85,7 @@ class PodClass:
 
     def without_preferred_terms(self) -> "PodClass":
         """The class as it is when preferred node affinity has no influence."""
-        return replace(self, demand=Demand(self.demand.required, ()))
+        return replace(self, demand=PodRequirements(self.demand.required, ()))
 
 
 def how_many(room: Amounts, requests: Amounts) -> Amounts:

@@ -24,7 +24,7 @@ CONTRADICTION = "RequirementsContradict"
 
 
 @dataclass(frozen=True, slots=True)
-class Unplannable:
+class UnschedulableReason:
     """Why no node at all can be planned for a pod shape, whatever the pools are."""
 
     code: str
@@ -32,7 +32,7 @@ class Unplannable:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Wish:
+class NodeRequirements:
     """One consistent set of expressions that a node may be asked to satisfy; compared by identity."""
 
     expressions: tuple[Requirement, ...]
@@ -41,22 +41,22 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Demand:
+class PodRequirements:
     """What the node selector and node affinity of a pod shape say; compared by identity."""
 
-    required: tuple[Wish, ...]
+    required: tuple[NodeRequirements, ...]
     """Alternatives, in the order of the terms; never empty."""
     preferred: tuple[tuple[int, tuple[Requirement, ...]], ...]
     """(weight, expressions), heaviest first; terms of equal weight in their order."""
 
 
-def demand_of(shape: PodShape) -> Demand | Unplannable:
+def demand_of(shape: PodShape) -> PodRequirements | UnschedulableReason:
     """The demand of a shape, or why it cannot be planned."""
     fault = shape.invalid or _fault_of_requests(shape)
     if fault:
-        return Unplannable(INVALID, f"the pod cannot be read: {fault}")
+        return UnschedulableReason(INVALID, f"the pod cannot be read: {fault}")
     if shape.resource_claims:
-        return Unplannable(
+        return UnschedulableReason(
             RESOURCE_CLAIMS,
             f"the pod asks for devices by resourceClaims: {', '.join(shape.resource_claims)}; nodes are not "
             "planned by devices, it waits for a node that has them; hint: request the device as a resource, "
@@ -65,20 +65,22 @@ def demand_of(shape: PodShape) -> Demand | Unplannable:
     selector = tuple(Requirement.of(key, IN, (value,)) for key, value in shape.node_selector)
     usable = [term.expressions for term in shape.required_terms if _matches_something(term)]
     if shape.required_terms and not usable:
-        return Unplannable(
+        return UnschedulableReason(
             MATCH_FIELDS,
             "every required node affinity term is empty or uses matchFields, which names nodes that exist; "
             "hint: use matchExpressions",
         )
     possible = [known for expressions in usable or [()] if (known := matchable(expressions)) is not None]
     if not possible:
-        return Unplannable(CONTRADICTION, "the pod asks for labels with values that no label can have")
+        return UnschedulableReason(
+            CONTRADICTION, "the pod asks for labels with values that no label can have"
+        )
     wishes = [wish_of((*selector, *expressions)) for expressions in possible]
-    consistent = tuple(wish for wish in wishes if isinstance(wish, Wish))
+    consistent = tuple(wish for wish in wishes if isinstance(wish, NodeRequirements))
     if not consistent:
-        return Unplannable(CONTRADICTION, f"the pod contradicts itself: {wishes[0]}")
+        return UnschedulableReason(CONTRADICTION, f"the pod contradicts itself: {wishes[0]}")
     reaching = _reaching(consistent, shape.volume_terms)
-    if isinstance(reaching, Unplannable):
+    if isinstance(reaching, UnschedulableReason):
         return reaching
     preferred = sorted(
         (
@@ -88,7 +90,7 @@ def demand_of(shape: PodShape) -> Demand | Unplannable:
         ),
         key=lambda entry: -entry[0],
     )
-    return Demand(reaching, tuple(preferred))
+    return PodRequirements(reaching, tuple(preferred))
 
 
 def matchable(expressions: Iterable[Requirement]) -> tuple[Requirement, ...] | None:
@@ -120,7 +122,7 @@ def _fault_of_requests(shape: PodShape) -> str:
     )
 
 
-def wish_of(expressions: tuple[Requirement, ...]) -> Wish | Conflict:
+def wish_of(expressions: tuple[Requirement, ...]) -> NodeRequirements | Conflict:
     """Expressions as one wish, or the first two that contradict each other."""
     by_key: dict[str, Requirement] = {}
     for expression in expressions:
@@ -128,7 +130,7 @@ def wish_of(expressions: tuple[Requirement, ...]) -> Wish | Conflict:
         if expression.is_impossible() or (present is not None and not present.overlaps(expression)):
             return Conflict(expression.key, expression, present or expression)
         by_key[expression.key] = expression if present is None else present.intersect(expression)
-    return Wish(expressions, Requirements(by_key.values()))
+    return NodeRequirements(expressions, Requirements(by_key.values()))
 
 
 def daemon_alternatives(shape: PodShape) -> tuple[tuple[Requirement, ...], ...]:
@@ -147,15 +149,15 @@ def _matches_something(term: NodeSelectorTerm) -> bool:
 
 
 def _reaching(
-    wishes: tuple[Wish, ...], terms: tuple[NodeSelectorTerm, ...]
-) -> tuple[Wish, ...] | Unplannable:
+    wishes: tuple[NodeRequirements, ...], terms: tuple[NodeSelectorTerm, ...]
+) -> tuple[NodeRequirements, ...] | UnschedulableReason:
     """Each wish with each place where the volumes can be reached, contradictions left out."""
     if not terms:
         return wishes
     both = [wish_of((*wish.expressions, *term.expressions)) for wish in wishes for term in terms]
-    consistent = tuple(wish for wish in both if isinstance(wish, Wish))
+    consistent = tuple(wish for wish in both if isinstance(wish, NodeRequirements))
     if not consistent:
-        return Unplannable(
+        return UnschedulableReason(
             VOLUME_UNREACHABLE, f"a volume of the pod cannot be reached where it must run: {both[0]}"
         )
     return consistent

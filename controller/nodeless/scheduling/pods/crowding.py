@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from nodeless.model.pods import LabelSelector, Pod, PodShape
 from nodeless.scheduling.meter import Meter
-from nodeless.scheduling.pods.grouping import Kind
+from nodeless.scheduling.pods.grouping import PodGroup
 
 #: Pairs of a rule and a set of labels that a pass looks at: some seconds of work at most.
 PAIRS = 750_000
@@ -33,7 +33,7 @@ class Crowd:
         self._meter = meter
         self._most = PAIRS
 
-    def bearable(self, batch: Sequence[Kind]) -> tuple[list[Kind], list[Kind]]:
+    def bearable(self, batch: Sequence[PodGroup]) -> tuple[list[PodGroup], list[PodGroup]]:
         """The kinds of pods that a pass takes on, in their order, and those that it sets aside."""
         chosen = self._chosen(batch, lambda kind: kind.shape, lambda kind: kind.pods[0].namespace)
         return [one for one in batch if id(one) in chosen], [one for one in batch if id(one) not in chosen]
@@ -91,7 +91,7 @@ class Crowd:
         return len(self._sets)
 
 
-def crowded(batch: Sequence[Kind], staying: int, carriers: Sequence[Pod]) -> bool:
+def crowded(batch: Sequence[PodGroup], staying: int, carriers: Sequence[Pod]) -> bool:
     """Whether rules and pods may be too many: a look at their numbers alone."""
     rules = sum(_number(kind.shape) for kind in batch) + sum(_number(pod.shape) for pod in carriers)
     return rules * (sum(len(kind.pods) for kind in batch) + staying + _RULE) > PAIRS

@@ -14,7 +14,7 @@ from nodeless.model.pods import DaemonSet, NodeSelectorTerm, Pod, PodShape
 from nodeless.model.snapshot import Snapshot
 
 
-def as_they_run(snapshot: Snapshot) -> Map[str, DaemonSet]:
+def with_observed_requests(snapshot: Snapshot) -> Map[str, DaemonSet]:
     """The DaemonSets by key, each as its newest pod was admitted, where it has one that can be read."""
     daemon_sets = snapshot.daemon_sets
     newest: dict[str, Pod] = {}

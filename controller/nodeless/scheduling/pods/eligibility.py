@@ -13,7 +13,7 @@ from nodeless.model.labels import DISRUPTED_TAINT, NODE_POOL, PROVISIONER_NAME, 
 from nodeless.model.nodes import Claim, Node
 from nodeless.model.pods import Pod, PodShape
 from nodeless.model.snapshot import Snapshot
-from nodeless.scheduling.pods.grouping import Kind, Kinds
+from nodeless.scheduling.pods.grouping import PodGroup, PodGroups
 
 #: The scheduler that EKS gives to pods which a Fargate profile selects.
 FARGATE_SCHEDULER = "fargate-scheduler"
@@ -27,9 +27,9 @@ def pods_to_place(snapshot: Snapshot) -> tuple[Pod, ...]:
     return tuple(pods[key] for key in sorted(pods))
 
 
-def to_place(snapshot: Snapshot) -> list[Kind]:
+def to_place(snapshot: Snapshot) -> list[PodGroup]:
     """The pods that a pass must place or refuse, in no order."""
-    kinds = Kinds()
+    kinds = PodGroups()
     kinds.gather(snapshot.pods.items(), _waits)
     kinds.gather(_pods_on_leaving_nodes(snapshot).items())
     return [kind for kind in kinds if not (kind.shape.required_terms and opted_out(kind.shape))]

@@ -15,7 +15,7 @@ NO_MARK: Mark = ("", ())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Kind:
+class PodGroup:
     """Pods that share one shape object, in no order."""
 
     shape: PodShape
@@ -26,13 +26,13 @@ class Kind:
     """When they were created."""
 
 
-class Kinds:
+class PodGroups:
     """Pods by the identity of their shapes."""
 
     def __init__(self) -> None:
-        self._kinds: dict[int, Kind] = {}
+        self._kinds: dict[int, PodGroup] = {}
 
-    def __iter__(self) -> Iterator[Kind]:
+    def __iter__(self) -> Iterator[PodGroup]:
         return iter(self._kinds.values())
 
     def gather(self, pods: Iterable[tuple[str, Pod]], wanted: Callable[[Pod], bool] | None = None) -> None:
@@ -44,14 +44,14 @@ class Kinds:
             shape = pod.shape
             kind = kinds.get(id(shape))
             if kind is None:
-                kind = kinds[id(shape)] = Kind(shape)
+                kind = kinds[id(shape)] = PodGroup(shape)
             kind.keys.append(key)
             kind.pods.append(pod)
             kind.ages.add(pod.created_at)
 
 
 def group(
-    batch: Iterable[Kind], mark: Callable[[Pod], Mark] | None
+    batch: Iterable[PodGroup], mark: Callable[[Pod], Mark] | None
 ) -> dict[tuple[PodShape, Mark], tuple[str, ...]]:
     """Keys of the pods by shape and mark, oldest first and those of one age by key.
 

@@ -12,8 +12,8 @@ from nodeless.model.pods import Pod, PodShape
 from nodeless.model.snapshot import Snapshot
 from nodeless.scheduling.meter import Meter
 from nodeless.scheduling.pods.crowding import Crowd, crowded
-from nodeless.scheduling.pods.grouping import NO_MARK, Kind, Mark, group
-from nodeless.scheduling.pods.rules import NO_RULES, Rules, Tally, carried, has_rules, rules_of
+from nodeless.scheduling.pods.grouping import NO_MARK, Mark, PodGroup, group
+from nodeless.scheduling.pods.rules import NO_RULES, Rules, TopologyGroup, carried, has_rules, rules_of
 from nodeless.scheduling.pods.selecting import Namespaces
 
 
@@ -22,14 +22,19 @@ class Profile:
     """The rules of a pod, and the tallies in which it counts."""
 
     rules: Rules = NO_RULES
-    adds: tuple[Tally, ...] = ()
+    adds: tuple[TopologyGroup, ...] = ()
 
 
 class Profiles:
     """The profiles of the pods of one solve; without `wishes` only what is required makes rules."""
 
     def __init__(
-        self, snapshot: Snapshot, batch: Sequence[Kind], *, wishes: bool = True, meter: Meter | None = None
+        self,
+        snapshot: Snapshot,
+        batch: Sequence[PodGroup],
+        *,
+        wishes: bool = True,
+        meter: Meter | None = None,
     ) -> None:
         self._wishes = wishes
         self._namespaces = Namespaces(snapshot)
@@ -50,17 +55,17 @@ class Profiles:
         self.groups = group(batch, None if self.staying is None else self.mark)
         """Keys of the pods by shape and mark."""
         self._profiles: dict[tuple[PodShape, Mark], Profile] = {}
-        self._selected: dict[Mark, tuple[Tally, ...]] = {}
+        self._selected: dict[Mark, tuple[TopologyGroup, ...]] = {}
         #: Every tally, in the order in which it was first met, with the namespaces whose pods look at it.
-        self._tallies: dict[Tally, set[str]] = {}
+        self._tallies: dict[TopologyGroup, set[str]] = {}
         if self.staying is not None:
             self._declare(carriers)
 
     @property
-    def tallies(self) -> tuple[Tally, ...]:
+    def tallies(self) -> tuple[TopologyGroup, ...]:
         return tuple(self._tallies)
 
-    def of_namespace(self, tally: Tally, namespace: str) -> bool:
+    def of_namespace(self, tally: TopologyGroup, namespace: str) -> bool:
         """Whether pods of a namespace look at a tally, or carry what it counts."""
         return namespace in self._tallies[tally]
 
@@ -75,7 +80,7 @@ class Profiles:
         """The profile of a pod of the batch."""
         return self._profiles.get((shape, mark), _PLAIN)
 
-    def counted_in(self, pod: Pod) -> tuple[Tally, ...]:
+    def counted_in(self, pod: Pod) -> tuple[TopologyGroup, ...]:
         """The tallies in which a running pod counts."""
         selected = self._selecting(self.mark(pod))
         if not _repels(pod.shape):
@@ -97,7 +102,7 @@ class Profiles:
         for (shape, mark), rules in declared.items():
             self._profiles[shape, mark] = self._profile(shape, mark, rules)
 
-    def _note(self, tallies: Iterable[Tally], namespace: str) -> None:
+    def _note(self, tallies: Iterable[TopologyGroup], namespace: str) -> None:
         for tally in tallies:
             self._tallies.setdefault(tally, set()).add(namespace)
 
@@ -111,7 +116,7 @@ class Profiles:
         adds = (*self._selecting(mark), *dict.fromkeys(carried(shape, namespace, self._namespaces)))
         return Profile(replace(rules, repelled_by=repelled), adds)
 
-    def _selecting(self, mark: Mark) -> tuple[Tally, ...]:
+    def _selecting(self, mark: Mark) -> tuple[TopologyGroup, ...]:
         """The tallies that count a pod for its labels."""
         known = self._selected.get(mark)
         if known is None:
@@ -128,16 +133,16 @@ class Profiles:
 
 
 _PLAIN = Profile()
-_Index = dict[tuple[str, str] | None, list[Tally]]
+_Index = dict[tuple[str, str] | None, list[TopologyGroup]]
 
 
-def _candidates(index: _Index, labels: Mapping[str, str]) -> Iterator[Tally]:
+def _candidates(index: _Index, labels: Mapping[str, str]) -> Iterator[TopologyGroup]:
     """The tallies that may select a pod with these labels."""
     for label in (None, *labels.items()):
         yield from index.get(label, ())
 
 
-def _index(tallies: Iterable[Tally]) -> _Index:
+def _index(tallies: Iterable[TopologyGroup]) -> _Index:
     """Tallies by a label that a pod must have to be selected; None: no single label is asked for."""
     index: _Index = {}
     for tally in tallies:
@@ -147,7 +152,7 @@ def _index(tallies: Iterable[Tally]) -> _Index:
     return index
 
 
-def _matters(snapshot: Snapshot, batch: Iterable[Kind]) -> bool:
+def _matters(snapshot: Snapshot, batch: Iterable[PodGroup]) -> bool:
     return any(has_rules(kind.shape) for kind in batch) or any(
         _repels(snapshot.pods[key].shape) for keys in snapshot.pods_of_node.values() for key in keys
     )
@@ -157,7 +162,7 @@ def _repels(shape: PodShape) -> bool:
     return any(term.weight is None for term in shape.anti_affinity)
 
 
-def _staying(snapshot: Snapshot, batch: Iterable[Kind]) -> Iterator[Pod]:
+def _staying(snapshot: Snapshot, batch: Iterable[PodGroup]) -> Iterator[Pod]:
     """Bound pods that run, or will: not finished, not terminating, not about to move in this pass."""
     moving = {pod.key for kind in batch for pod in kind.pods if pod.node_name}
     for key in sorted(key for keys in snapshot.pods_of_node.values() for key in keys):

@@ -1,6 +1,6 @@
 """Rules between pods: topology spread, pod affinity, pod anti-affinity, as things to count.
 
-A `Tally` says what is counted: pods (those that audiences select, or those that carry a
+A `TopologyGroup` says what is counted: pods (those that audiences select, or those that carry a
 required anti-affinity term) in each domain of a topology key. Rules read tallies. Equal
 tallies of different workloads are counted once. `counting` keeps the numbers.
 
@@ -15,7 +15,7 @@ from nodeless.model.labels import ZONE, ZONE_ID, canonical_key
 from nodeless.model.pods import LabelSelector, PodAffinityTerm, PodShape, TopologySpreadConstraint
 from nodeless.model.requirements import IN, Requirement
 from nodeless.model.taints import Toleration
-from nodeless.scheduling.pods.selecting import Audience, Namespaces
+from nodeless.scheduling.pods.selecting import Namespaces, PodSelector
 from nodeless.scheduling.spread.sharing import ENDLESS
 
 HARD = "DoNotSchedule"
@@ -42,11 +42,11 @@ class NodeFilter:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class TopologyGroup:
     """What is counted in each domain of a topology key."""
 
     key: str
-    audiences: tuple[Audience, ...]
+    audiences: tuple[PodSelector, ...]
     """A pod counts when all of them select it."""
     carriers: bool = False
     """Count the pods that carry the one audience as a required anti-affinity term instead."""
@@ -68,7 +68,7 @@ class Tally:
 class Spread:
     """Not more than `max_skew` pods above the emptiest domain."""
 
-    tally: Tally
+    tally: TopologyGroup
     max_skew: int
     min_domains: int
     counts_itself: bool
@@ -79,7 +79,7 @@ class Spread:
 class Affinity:
     """Only where every tally has counted a pod; `weight` None: required."""
 
-    tallies: tuple[Tally, ...]
+    tallies: tuple[TopologyGroup, ...]
     counts_itself: bool
     weight: int | None
 
@@ -88,7 +88,7 @@ class Affinity:
 class AntiAffinity:
     """Only where the tally has counted no pod; `weight` None: required."""
 
-    tally: Tally
+    tally: TopologyGroup
     counts_itself: bool
     weight: int | None
 
@@ -100,19 +100,19 @@ class Rules:
     spread: tuple[Spread, ...] = ()
     affinity: tuple[Affinity, ...] = ()
     anti_affinity: tuple[AntiAffinity, ...] = ()
-    repelled_by: tuple[Tally, ...] = ()
+    repelled_by: tuple[TopologyGroup, ...] = ()
     """Tallies of pods that carry an anti-affinity term which selects this pod."""
 
     def __bool__(self) -> bool:
         return bool(self.spread or self.affinity or self.anti_affinity or self.repelled_by)
 
-    def tallies(self) -> Iterator[Tally]:
+    def tallies(self) -> Iterator[TopologyGroup]:
         yield from (rule.tally for rule in self.spread)
         yield from (tally for rule in self.affinity for tally in rule.tallies)
         yield from (rule.tally for rule in self.anti_affinity)
         yield from self.repelled_by
 
-    def closing(self) -> Iterator[Tally]:
+    def closing(self) -> Iterator[TopologyGroup]:
         """What closes domains to a pod with these rules when more is counted there."""
         yield from (rule.tally for rule in self.spread)
         yield from (rule.tally for rule in self.anti_affinity)
@@ -140,12 +140,12 @@ def has_rules(shape: PodShape) -> bool:
     return bool(shape.spread or shape.affinity or shape.anti_affinity)
 
 
-def carried(shape: PodShape, namespace: str, namespaces: Namespaces) -> tuple[Tally, ...]:
+def carried(shape: PodShape, namespace: str, namespaces: Namespaces) -> tuple[TopologyGroup, ...]:
     """The tallies that count a pod as carrier of its required anti-affinity terms."""
     return tuple(
-        Tally(
+        TopologyGroup(
             _domain_key(term.topology_key),
-            (Audience.of(term, namespace, namespaces),),
+            (PodSelector.of(term, namespace, namespaces),),
             carriers=True,
             repels=True,
         )
@@ -159,12 +159,12 @@ def rules_of(shape: PodShape, namespace: str, labels: Mapping[str, str], namespa
     required = [term for term in shape.affinity if term.weight is None]
     affinity: list[Affinity] = []
     if required:
-        known = tuple(Audience.of(term, namespace, namespaces) for term in required)
+        known = tuple(PodSelector.of(term, namespace, namespaces) for term in required)
         keys = dict.fromkeys(_domain_key(term.topology_key) for term in required)
         affinity.append(_affinity(tuple(keys), known, namespace, labels, None))
     for term in shape.affinity:
         if term.weight is not None:
-            wanted = Audience.of(term, namespace, namespaces)
+            wanted = PodSelector.of(term, namespace, namespaces)
             affinity.append(
                 _affinity((_domain_key(term.topology_key),), (wanted,), namespace, labels, term.weight)
             )
@@ -179,20 +179,20 @@ def rules_of(shape: PodShape, namespace: str, labels: Mapping[str, str], namespa
 
 def _affinity(
     keys: tuple[str, ...],
-    audiences: tuple[Audience, ...],
+    audiences: tuple[PodSelector, ...],
     namespace: str,
     labels: Mapping[str, str],
     weight: int | None,
 ) -> Affinity:
     itself = all(audience.selects(namespace, labels) for audience in audiences)
-    return Affinity(tuple(Tally(key, audiences) for key in keys), itself, weight)
+    return Affinity(tuple(TopologyGroup(key, audiences) for key in keys), itself, weight)
 
 
 def _anti_affinity(
     term: PodAffinityTerm, namespace: str, labels: Mapping[str, str], namespaces: Namespaces
 ) -> AntiAffinity:
-    audience = Audience.of(term, namespace, namespaces)
-    tally = Tally(_domain_key(term.topology_key), (audience,), repels=True)
+    audience = PodSelector.of(term, namespace, namespaces)
+    tally = TopologyGroup(_domain_key(term.topology_key), (audience,), repels=True)
     return AntiAffinity(tally, audience.selects(namespace, labels), term.weight)
 
 
@@ -203,10 +203,10 @@ def _spread(
     pinned = tuple((key, IN, (labels[key],)) for key in sorted(constraint.match_label_keys) if key in labels)
     if selector is not None and pinned:
         selector = LabelSelector(selector.match_labels, (*selector.match_expressions, *pinned))
-    audience = Audience(selector, (namespace,))
+    audience = PodSelector(selector, (namespace,))
     soft = constraint.when_unsatisfiable != HARD
     return Spread(
-        Tally(
+        TopologyGroup(
             _domain_key(constraint.topology_key),
             (audience,),
             nodes=_filter(constraint, shape, soft=soft),

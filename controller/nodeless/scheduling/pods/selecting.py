@@ -39,7 +39,7 @@ class Namespaces:
 
 
 @dataclass(frozen=True, slots=True)
-class Audience:
+class PodSelector:
     """The pods of some namespaces that a label selector selects."""
 
     selector: LabelSelector | None
@@ -48,7 +48,7 @@ class Audience:
     """Further namespaces, by their name."""
 
     @classmethod
-    def of(cls, term: PodAffinityTerm, namespace: str, namespaces: Namespaces) -> "Audience":
+    def of(cls, term: PodAffinityTerm, namespace: str, namespaces: Namespaces) -> "PodSelector":
         """The audience of a term of a pod in a namespace."""
         chosen = term.namespace_selector
         named = set(term.namespaces)

@@ -20,7 +20,7 @@ from nodeless.model.requirements import Conflict, Requirement, Requirements
 from nodeless.model.resources import Resources, add
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.volumes import WAIT_FOR_FIRST_CONSUMER, StorageClass, Volume, VolumeClaim, attachments
-from nodeless.scheduling.pods.constraints import Unplannable, wish_of
+from nodeless.scheduling.pods.constraints import UnschedulableReason, wish_of
 
 CLAIM_NOT_FOUND = "VolumeClaimNotFound"
 CLAIM_NOT_USABLE = "VolumeClaimNotUsable"
@@ -66,7 +66,7 @@ class Volumes:
         )
         self._shared = frozenset(key for key, number in mounted.items() if number > 1)
 
-    def settle(self, pod: Pod) -> Pod | Unplannable:
+    def settle(self, pod: Pod) -> Pod | UnschedulableReason:
         """The pod with its volumes as terms and resources, or why it cannot be planned."""
         if not mounts(pod.shape):
             return pod
@@ -74,7 +74,7 @@ class Volumes:
         attached: Resources = {}
         for mount in self._mounts(pod):
             place = self._place(mount)
-            if isinstance(place, Unplannable):
+            if isinstance(place, UnschedulableReason):
                 return place
             places.append(place)
             if place.driver and mount.key in self._shared:
@@ -82,7 +82,7 @@ class Volumes:
             elif place.driver:
                 attached = add(attached, {attachments(place.driver): 1})
         terms = _together([place.terms for place in places])
-        if isinstance(terms, Unplannable):
+        if isinstance(terms, UnschedulableReason):
             return terms
         shape = replace(
             pod.shape,
@@ -122,45 +122,45 @@ class Volumes:
             claim = claims.get(key)
             yield _Mount(key, claim, claim.storage_class if claim is not None else class_name, True)
 
-    def _place(self, mount: _Mount) -> _Place | Unplannable:
+    def _place(self, mount: _Mount) -> _Place | UnschedulableReason:
         claim = mount.claim
         if claim is None and not mount.ephemeral:
-            return Unplannable(
+            return UnschedulableReason(
                 CLAIM_NOT_FOUND,
                 f"persistent volume claim {mount.key} does not exist; hint: create it",
             )
         if claim is not None:
             fault = _fault_of_claim(claim)
             if fault is not None:
-                return Unplannable(CLAIM_NOT_USABLE, f"persistent volume claim {claim.key} {fault}")
+                return UnschedulableReason(CLAIM_NOT_USABLE, f"persistent volume claim {claim.key} {fault}")
             if claim.volume_name:
                 return self._place_of_volume(claim)
         return self._place_of_class(mount)
 
-    def _place_of_volume(self, claim: VolumeClaim) -> _Place | Unplannable:
+    def _place_of_volume(self, claim: VolumeClaim) -> _Place | UnschedulableReason:
         volume = self._snapshot.volumes.get(claim.volume_name)
         if volume is None:
-            return Unplannable(
+            return UnschedulableReason(
                 VOLUME_NOT_FOUND,
                 f"persistent volume {claim.volume_name} of claim {claim.key} does not exist",
             )
         if volume.deletion_timestamp is not None:
-            return Unplannable(
+            return UnschedulableReason(
                 CLAIM_NOT_USABLE,
                 f"persistent volume {volume.name} of claim {claim.key} is being deleted",
             )
         if not claim.bound:
-            return Unplannable(
+            return UnschedulableReason(
                 CLAIM_NOT_USABLE,
                 f"persistent volume claim {claim.key} names volume {volume.name} but is not bound to it yet",
             )
         return _Place(volume.terms, volume.driver)
 
-    def _place_of_class(self, mount: _Mount) -> _Place | Unplannable:
+    def _place_of_class(self, mount: _Mount) -> _Place | UnschedulableReason:
         kind = self._class(mount.class_name)
         if kind is None:
             if mount.class_name:
-                return Unplannable(
+                return UnschedulableReason(
                     CLASS_NOT_FOUND,
                     f"storage class {mount.class_name} of persistent volume claim {mount.key} does not exist",
                 )
@@ -169,9 +169,9 @@ class Volumes:
                 if mount.class_name is None
                 else ("asks for a volume without storage class, and is not bound to one")
             )
-            return Unplannable(CLAIM_NOT_USABLE, f"persistent volume claim {mount.key} {wanted}")
+            return UnschedulableReason(CLAIM_NOT_USABLE, f"persistent volume claim {mount.key} {wanted}")
         if kind.binding_mode != WAIT_FOR_FIRST_CONSUMER:
-            return Unplannable(
+            return UnschedulableReason(
                 CLAIM_NOT_USABLE,
                 f"persistent volume claim {mount.key} is not bound yet, and its storage class {kind.name} "
                 f"does not wait for a node; hint: use the binding mode {WAIT_FOR_FIRST_CONSUMER}",
@@ -221,7 +221,9 @@ def _fault_of_claim(claim: VolumeClaim) -> str | None:
     return None
 
 
-def _together(many: Iterable[tuple[NodeSelectorTerm, ...]]) -> tuple[NodeSelectorTerm, ...] | Unplannable:
+def _together(
+    many: Iterable[tuple[NodeSelectorTerm, ...]],
+) -> tuple[NodeSelectorTerm, ...] | UnschedulableReason:
     """Terms under which all volumes are reached at once; none when there is no restriction."""
     combined: list[_Expressions] = [()]
     for terms in dict.fromkeys(many):
@@ -235,7 +237,7 @@ def _together(many: Iterable[tuple[NodeSelectorTerm, ...]]) -> tuple[NodeSelecto
             elif len(grown) < _MOST_ALTERNATIVES:
                 grown.setdefault(wish.requirements, wish.expressions)
         if not grown:
-            return Unplannable(VOLUMES_APART, f"no node can reach all volumes of the pod: {conflict}")
+            return UnschedulableReason(VOLUMES_APART, f"no node can reach all volumes of the pod: {conflict}")
         combined = list(grown.values())
     return () if () in combined else tuple(NodeSelectorTerm(expressions) for expressions in combined)
 

@@ -16,7 +16,7 @@ from nodeless.model.pools import Pool
 from nodeless.model.requirements import Requirement, Requirements
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.subnets import SubnetRoom
-from nodeless.scheduling.pods.grouping import Kind
+from nodeless.scheduling.pods.grouping import PodGroup
 
 
 class ZoneIds:
@@ -51,16 +51,16 @@ class ZoneIds:
             return seen
         return replace(seen, pools=seen.pools.update(pools), daemon_sets=seen.daemon_sets.update(daemons))
 
-    def in_pods(self, kinds: Iterable[Kind]) -> list[Kind]:
+    def in_pods(self, kinds: Iterable[PodGroup]) -> list[PodGroup]:
         """Kinds of pods that speak of names."""
         return [self._kind(kind) if _speaks_of_ids(kind.shape) else kind for kind in kinds]
 
     def _pool(self, pool: Pool) -> Pool:
         return replace(pool, requirements=Requirements(map(self._named, pool.requirements.values())))
 
-    def _kind(self, kind: Kind) -> Kind:
+    def _kind(self, kind: PodGroup) -> PodGroup:
         shape = self._shape(kind.shape)
-        return Kind(shape, kind.keys, [replace(pod, shape=shape) for pod in kind.pods], kind.ages)
+        return PodGroup(shape, kind.keys, [replace(pod, shape=shape) for pod in kind.pods], kind.ages)
 
     def _shape(self, shape: PodShape) -> PodShape:
         selected = tuple(

@@ -33,7 +33,7 @@ class _Frame:
 
 
 @dataclass(slots=True, eq=False)
-class Walk:
+class BacktrackingSearch:
     """One division; `room` is the most pods for each option. `ordered`: the way is remembered in `steps`."""
 
     limits: Sequence[Limit]

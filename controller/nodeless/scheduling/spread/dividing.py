@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from nodeless.scheduling.meter import Meter
-from nodeless.scheduling.spread.backtracking_search import Walk
+from nodeless.scheduling.spread.backtracking_search import BacktrackingSearch
 from nodeless.scheduling.spread.sharing import Limit, Option, share_level
 
 
@@ -47,7 +47,7 @@ def _walk(
     *,
     stepwise: bool,
 ) -> list[tuple[list[int], int]]:
-    walk = Walk(limits, usable, options, room, meter, ordered=stepwise)
+    walk = BacktrackingSearch(limits, usable, options, room, meter, ordered=stepwise)
     shares = walk.run(want)
     if stepwise:
         return [([i], number) for i, number in walk.steps]

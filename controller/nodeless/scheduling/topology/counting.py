@@ -10,7 +10,7 @@ import numpy as np
 
 from nodeless.model.labels import HOSTNAME
 from nodeless.scheduling.pods.classes import Amounts
-from nodeless.scheduling.pods.rules import Rules, Tally
+from nodeless.scheduling.pods.rules import Rules, TopologyGroup
 from nodeless.scheduling.spread.sharing import ENDLESS
 from nodeless.scheduling.topology.growing import Growing
 
@@ -48,11 +48,11 @@ class Counter:
 class Counters:
     """The counters of a solve, by tally."""
 
-    def __init__(self, tallies: Iterable[Tally], slots: int) -> None:
+    def __init__(self, tallies: Iterable[TopologyGroup], slots: int) -> None:
         self._slots = slots
         self._counters = {tally: Counter(slots) for tally in tallies}
 
-    def __getitem__(self, tally: Tally) -> Counter:
+    def __getitem__(self, tally: TopologyGroup) -> Counter:
         return self._counters[tally]
 
     def bootstraps(self, rules: Rules) -> bool:
@@ -84,7 +84,7 @@ class Counters:
         limits = self._on_hosts(rules, dict.fromkeys(_hosts(rules), _NONE), 1)
         return ENDLESS if limits is None else int(limits[0])
 
-    def _on_hosts(self, rules: Rules, counts: dict[Tally, Amounts], number: int) -> Amounts | None:
+    def _on_hosts(self, rules: Rules, counts: dict[TopologyGroup, Amounts], number: int) -> Amounts | None:
         """The least that any rule allows where a tally has counted so many pods on each of `number` hosts."""
         if not counts:
             return None
@@ -113,5 +113,5 @@ class Counters:
 _NONE: Amounts = np.zeros(1, dtype=np.int64)
 
 
-def _hosts(rules: Rules) -> tuple[Tally, ...]:
+def _hosts(rules: Rules) -> tuple[TopologyGroup, ...]:
     return tuple(tally for tally in rules.tallies() if tally.key == HOSTNAME)

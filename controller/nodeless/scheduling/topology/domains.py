@@ -13,17 +13,17 @@ from nodeless.model.requirements import IN, Conflict, Requirement, Requirements
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.taints import Taint, untolerated
 from nodeless.scheduling.capacity.existing import Slot
-from nodeless.scheduling.capacity.in_flight_node import surely
+from nodeless.scheduling.capacity.in_flight_node import always_satisfies
 from nodeless.scheduling.capacity.pool_table import PoolTable, prefers_only
 from nodeless.scheduling.meter import Meter
-from nodeless.scheduling.pods.constraints import Wish, wish_of
+from nodeless.scheduling.pods.constraints import NodeRequirements, wish_of
 from nodeless.scheduling.pods.rules import NodeFilter
 from nodeless.scheduling.topology.node_filter import (
     ON_EVERY_NODE,
     NodeOutlook,
     all_hold,
     any_holds,
-    takes_part,
+    matches_node_filter,
 )
 
 #: Seconds for a node that a filter looks at, and for an expression of a filter on a domain to come.
@@ -107,7 +107,10 @@ class Domains:
         self._meter.spend(_FILTERED * sum(4 + len(each) for each in (nodes.alternatives if nodes else ((),))))
         wishes = [wish_of((*expressions, domain)) for expressions in (nodes.alternatives if nodes else ((),))]
         return any(
-            _makes(table, wish, nodes) for table in self._tables for wish in wishes if isinstance(wish, Wish)
+            _makes(table, wish, nodes)
+            for table in self._tables
+            for wish in wishes
+            if isinstance(wish, NodeRequirements)
         )
 
 
@@ -125,12 +128,12 @@ def values_of(table: PoolTable, key: str) -> set[str]:
     return values
 
 
-def _makes(table: PoolTable, wish: Wish, nodes: NodeFilter | None) -> bool:
+def _makes(table: PoolTable, wish: NodeRequirements, nodes: NodeFilter | None) -> bool:
     """Whether a pool could make a node that a wish asks for and that is one of the filter's."""
     terms = table.grow(table.start, wish)
     if isinstance(terms, Conflict) or not terms.types.any():
         return False
-    return nodes is None or takes_part(nodes, NodeOutlook(table, terms.requirements)) is not False
+    return nodes is None or matches_node_filter(nodes, NodeOutlook(table, terms.requirements)) is not False
 
 
 def _passes(nodes: NodeFilter, place: Place) -> bool | None:
@@ -158,7 +161,7 @@ def _holds(expression: Requirement, place: Place) -> bool | None:
 
 
 def _of_type(expression: Requirement, label: Requirement | None) -> bool | None:
-    if surely(expression, label):
+    if always_satisfies(expression, label):
         return True
     return None if label is not None and label.overlaps(expression) else False
 

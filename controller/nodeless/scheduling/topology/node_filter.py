@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from nodeless.model.labels import ARCH, CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, OS, WELL_KNOWN, ZONE
 from nodeless.model.requirements import Requirement, Requirements
 from nodeless.model.taints import untolerated
-from nodeless.scheduling.capacity.in_flight_node import surely
+from nodeless.scheduling.capacity.in_flight_node import always_satisfies
 from nodeless.scheduling.capacity.pool_table import PoolTable, prefers_only
 from nodeless.scheduling.pods.rules import NodeFilter
 
@@ -27,7 +27,7 @@ class NodeOutlook:
     requirements: Requirements
 
 
-def takes_part(nodes: NodeFilter, node: NodeOutlook) -> bool | None:
+def matches_node_filter(nodes: NodeFilter, node: NodeOutlook) -> bool | None:
     """Whether the node will be one of the filter's; None where it may be or not."""
     if nodes.tolerations is not None:
         hard = [taint for taint in node.table.pool.taints if not prefers_only(taint)]
@@ -46,7 +46,7 @@ def _holds(expression: Requirement, node: NodeOutlook) -> bool | None:
     label = node.requirements.get(expression.key)
     if label is None and _open(expression.key, node):
         return None
-    if surely(expression, label):
+    if always_satisfies(expression, label):
         return True
     return None if label is not None and label.overlaps(expression) else False
 

@@ -16,12 +16,12 @@ from nodeless.scheduling.capacity.existing import Slot
 from nodeless.scheduling.capacity.pool_table import PoolTable
 from nodeless.scheduling.meter import Meter
 from nodeless.scheduling.pods.profiles import Profiles
-from nodeless.scheduling.pods.rules import NodeFilter, Rules, Spread, Tally
+from nodeless.scheduling.pods.rules import NodeFilter, Rules, Spread, TopologyGroup
 from nodeless.scheduling.spread.dividing import divide
 from nodeless.scheduling.spread.sharing import ENDLESS, Limit, Option
 from nodeless.scheduling.topology.counting import Counters
 from nodeless.scheduling.topology.domains import Domains, places_of
-from nodeless.scheduling.topology.node_filter import NodeOutlook, takes_part
+from nodeless.scheduling.topology.node_filter import NodeOutlook, matches_node_filter
 
 #: Seconds for each domain of which the emptiest is looked for, for each that is counted, and for each tally.
 _DOMAIN, _COUNTED, _TALLY = 0.5e-6, 0.1e-6, 1.2e-6
@@ -50,7 +50,7 @@ class Topology:
         self.domains = Domains(tables, places, meter)
         self._verdicts: dict[NodeOutlook, dict[NodeFilter, bool | None]] = {}
         #: By open node: pods counted there though it may turn out to take no part.
-        self._unsettled: dict[int, dict[tuple[Tally, str], int]] = {}
+        self._unsettled: dict[int, dict[tuple[TopologyGroup, str], int]] = {}
         for pod in profiles.staying or ():
             place = places.get(pod.node_name)
             if place is None:
@@ -65,12 +65,12 @@ class Topology:
                 elif tally.key in place.labels:
                     self.counters[tally].add((place.labels[tally.key],), 1)
 
-    def keys_of(self, rules: Rules, adds: Iterable[Tally] = ()) -> tuple[str, ...]:
+    def keys_of(self, rules: Rules, adds: Iterable[TopologyGroup] = ()) -> tuple[str, ...]:
         """The keys of rules and tallies in order, without the hostname."""
         keys = {tally.key for tally in rules.tallies()} | {tally.key for tally in adds}
         return tuple(key for key in self.keys if key in keys)
 
-    def of_namespace(self, tallies: Iterable[Tally], namespace: str) -> list[Tally]:
+    def of_namespace(self, tallies: Iterable[TopologyGroup], namespace: str) -> list[TopologyGroup]:
         """Those of some tallies that pods of a namespace look at, or carry what they count."""
         return [tally for tally in tallies if self._profiles.of_namespace(tally, namespace)]
 
@@ -92,7 +92,7 @@ class Topology:
             option.append(next(iter(values), None))
         return tuple(option)
 
-    def count_on_slot(self, adds: Sequence[Tally], index: int, number: int) -> None:
+    def count_on_slot(self, adds: Sequence[TopologyGroup], index: int, number: int) -> None:
         """Pods were placed on a slot."""
         slot = self._slots[index]
         self._meter.spend(_TALLY * len(adds))
@@ -114,11 +114,13 @@ class Topology:
                     for value in values:
                         counter.doubt(value, number)
 
-    def counts_on_node(self, adds: Sequence[Tally], index: int) -> bool:
+    def counts_on_node(self, adds: Sequence[TopologyGroup], index: int) -> bool:
         """Whether `count_on_node` has anything to do."""
         return bool(adds) or index in self._unsettled
 
-    def count_on_node(self, adds: Sequence[Tally], index: int, node: NodeOutlook, number: int) -> None:
+    def count_on_node(
+        self, adds: Sequence[TopologyGroup], index: int, node: NodeOutlook, number: int
+    ) -> None:
         """Pods were placed on a node that this solve opened, and may have narrowed it."""
         verdicts = self._verdicts.setdefault(node, {})
         self._settle(index, node, verdicts)
@@ -143,7 +145,7 @@ class Topology:
 
     def _settle(self, index: int, node: NodeOutlook, verdicts: dict[NodeFilter, bool | None]) -> None:
         """Decide about pods on a node of which it was not sure whether it takes part."""
-        still: dict[tuple[Tally, str], int] = {}
+        still: dict[tuple[TopologyGroup, str], int] = {}
         unsettled = self._unsettled.pop(index, {})
         self._meter.spend(_TALLY * len(unsettled))
         for (tally, domain), number in unsettled.items():
@@ -169,7 +171,7 @@ class Topology:
             return True
         if nodes not in verdicts:
             self._meter.spend(_FILTER * sum(1 + len(each) for each in nodes.alternatives))
-            verdicts[nodes] = takes_part(nodes, node)
+            verdicts[nodes] = matches_node_filter(nodes, node)
         return verdicts[nodes]
 
     def shares(
