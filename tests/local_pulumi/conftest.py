@@ -12,6 +12,7 @@ from infra.local.aws import LocalAws
 from infra.local.control_plane import ControlPlane
 from infra.local.kubernetes_api import KubernetesApi
 from infra.local.pulumi import Stack
+from infra.local.pulumi.kubernetes.provider import KubernetesEndpoint
 
 Program = Callable[[], None]
 
@@ -45,7 +46,7 @@ def api(control_plane: ControlPlane) -> Iterator[KubernetesApi]:
 class Shop:
     """A stack of the tests: the program may change between two operations."""
 
-    def __init__(self, directory: Path, control_plane: ControlPlane, aws: LocalAws) -> None:
+    def __init__(self, directory: Path, control_plane: KubernetesEndpoint, aws: LocalAws) -> None:
         root = directory / "root"
         root.mkdir()
         (root / "Pulumi.yaml").write_text(

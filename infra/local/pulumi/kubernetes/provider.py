@@ -9,6 +9,7 @@ program and its kubeconfig output stay as they are on AWS.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,7 +17,7 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from infra.local.kubernetes_api import KubernetesApi, UnknownKind
+from infra.local.kubernetes_api import ApiUnreachable, KubernetesApi, UnknownKind
 from infra.local.pulumi import wire
 from infra.local.pulumi.input_check import check_inputs
 from infra.local.pulumi.kubernetes import objects, waiting
@@ -43,10 +44,14 @@ _CONFIGURATION = frozenset(
         "enableSecretMutable",
         "enablePatchForce",
         "upsertExistingObjects",
+        "deleteUnreachable",
         "clusterIdentifier",
         "version",
     }
 )
+#: With it set, objects of a cluster that does not answer are taken out of the state.
+_FORGET = "PULUMI_K8S_DELETE_UNREACHABLE"
+_UNREACHABLE = "hint: where the cluster was deleted, refresh with PULUMI_K8S_DELETE_UNREACHABLE=true"
 
 
 class KubernetesEndpoint(Protocol):
@@ -74,6 +79,7 @@ class KubernetesProvider(Provider):
         #: What any provider resource has said: calls do not tell which they are for; pulumi-eks has its own.
         self._mutable = Mutable()
         self._writing = Writing()
+        self._forgets = False
         #: Whether every provider resource so far has a cluster that is there: only such can be asked.
         self._there = True
 
@@ -101,6 +107,8 @@ class KubernetesProvider(Provider):
     def configure(self, inputs: Inputs) -> None:
         self._mutable = self._mutable.or_(Mutable.of(inputs))
         self._writing = self._writing.or_(Writing.of(inputs))
+        asked = os.environ.get(_FORGET) == "true" or inputs.get("deleteUnreachable") in (True, "true")
+        self._forgets = self._forgets or asked
         kubeconfig = inputs.get("kubeconfig")
         if kubeconfig is None:
             raise ResourceFailed(
@@ -160,6 +168,14 @@ class KubernetesProvider(Provider):
         return self._made(self._writing.create(self._api, obj), path, inputs, timeout)
 
     def read(self, token: str, identity: str, inputs: Inputs) -> Outputs | None:
+        try:
+            return self._read(token, identity, inputs)
+        except ApiUnreachable as error:
+            if self._forgets:
+                return None
+            raise ResourceFailed(f"{error}\n{_UNREACHABLE}") from error
+
+    def _read(self, token: str, identity: str, inputs: Inputs) -> Outputs | None:
         if token == Release.token:
             found = self._release.read(self._api, identity, inputs)
             return None if found is None else dict(inputs) | found
@@ -184,6 +200,14 @@ class KubernetesProvider(Provider):
         return self._made(self._writing.update(self._api, obj), path, change.new, timeout)[1]
 
     def delete(self, token: str, identity: str, inputs: Inputs, state: Inputs, timeout: float) -> None:
+        try:
+            self._delete(token, identity, inputs, state, timeout)
+        except ApiUnreachable as error:
+            # Deleting a Release, the real provider does not ask whether it may forget it (its issue 2675).
+            if token == Release.token or not self._forgets:
+                raise ResourceFailed(f"{error}\n{_UNREACHABLE}") from error
+
+    def _delete(self, token: str, identity: str, inputs: Inputs, state: Inputs, timeout: float) -> None:
         if token == Release.token:
             self._release.delete(self._api, identity, state)
             return
