@@ -18,10 +18,10 @@ from nodeless.model.nodes import (
     LAUNCHED,
     READY,
     REGISTERED_CONDITION,
-    Claim,
     Condition,
     Instance,
     Node,
+    NodeClaim,
 )
 from nodeless.model.pods import Owner, Pod, PodShape
 from nodeless.model.pools import Pool, Reference
@@ -53,8 +53,8 @@ def conditions(*types: str, at: float = NOW) -> tuple[Condition, ...]:
     return tuple(Condition(type_, "True", type_, "", at) for type_ in types)
 
 
-def a_claim(name: str = "default-abcde", **fields: Any) -> Claim:
-    return Claim(
+def a_claim(name: str = "default-abcde", **fields: Any) -> NodeClaim:
+    return NodeClaim(
         **{
             "name": name,
             "uid": f"uid-{name}",
@@ -67,7 +67,7 @@ def a_claim(name: str = "default-abcde", **fields: Any) -> Claim:
     )
 
 
-def a_launched_claim(name: str = "default-abcde", **fields: Any) -> Claim:
+def a_launched_claim(name: str = "default-abcde", **fields: Any) -> NodeClaim:
     defaults = {
         "provider_id": f"aws:///us-east-1a/i-{name}",
         "capacity": {"cpu": 2000, "pods": 29},
@@ -78,7 +78,7 @@ def a_launched_claim(name: str = "default-abcde", **fields: Any) -> Claim:
     return a_claim(name, **{**defaults, **fields})
 
 
-def an_initialized_claim(name: str = "default-abcde", **fields: Any) -> Claim:
+def an_initialized_claim(name: str = "default-abcde", **fields: Any) -> NodeClaim:
     defaults = {
         "conditions": conditions(
             LAUNCHED, REGISTERED_CONDITION, INITIALIZED_CONDITION, READY, CONSISTENT_STATE_FOUND

@@ -27,7 +27,7 @@ from nodeless.cloudprovider.aws import AwsProvider, AwsSettings
 from nodeless.launch.claims import labels_of
 from nodeless.launch.groups import grouped
 from nodeless.model.labels import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, SPOT
-from nodeless.model.nodes import Claim
+from nodeless.model.nodes import NodeClaim
 from nodeless.model.pools import AWS_NODE_TEMPLATE, PROVISIONER, NodeClass, Pool, Reference, SelectorTerm
 from nodeless.model.requirements import Requirement, Requirements
 
@@ -95,7 +95,7 @@ async def _rendered(pool: Pool) -> None:
 
 
 async def _launch(provider: AwsProvider, pool: Pool) -> int:
-    claim = Claim(
+    claim = NodeClaim(
         "large",
         pool.reference,
         _CLASS.reference,
@@ -104,7 +104,7 @@ async def _launch(provider: AwsProvider, pool: Pool) -> int:
     )
     claims = grouped(
         [
-            Claim(f"large-{n}", claim.pool, claim.node_class, claim.requirements, labels=claim.labels)
+            NodeClaim(f"large-{n}", claim.pool, claim.node_class, claim.requirements, labels=claim.labels)
             for n in range(LAUNCHES)
         ]
     )

@@ -16,7 +16,7 @@ from nodeless.api.reading import read_claim, read_node_class, read_pool
 from nodeless.api.times import format_time, parse_time
 from nodeless.api.validation import validate, warnings
 from nodeless.api.writing import claim_status, write_claim
-from nodeless.model.nodes import Claim, Condition
+from nodeless.model.nodes import Condition, NodeClaim
 from nodeless.model.pools import Reference
 from nodeless.model.requirements import Requirement, Requirements
 from nodeless.model.taints import Taint
@@ -138,7 +138,7 @@ CONDITIONS = some.builds(
 )
 POOL = Reference("Provisioner", "default", "u-1")
 CLAIMS = some.builds(
-    Claim,
+    NodeClaim,
     name=NAMES,
     pool=some.just(POOL),
     node_class=some.sampled_from([POOL, Reference("AWSNodeTemplate", "x"), Reference("EC2NodeClass", "x")]),
@@ -163,7 +163,7 @@ CLAIMS = some.builds(
 
 @UNHURRIED
 @given(CLAIMS)
-def test_a_claim_survives_writing_and_reading(claim: Claim) -> None:
+def test_a_claim_survives_writing_and_reading(claim: NodeClaim) -> None:
     manifest = json.loads(json.dumps({**write_claim(claim), "status": claim_status(claim)}))
 
     read = read_claim(manifest)

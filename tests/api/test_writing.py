@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from nodeless.api.reading import read_claim
 from nodeless.api.writing import claim_status, conditions_to_api, write_claim
-from nodeless.model.nodes import Claim, Condition
+from nodeless.model.nodes import Condition, NodeClaim
 from nodeless.model.pools import Reference
 from nodeless.model.requirements import Requirement, Requirements
 from nodeless.model.taints import Taint
 
 POOL = Reference("Provisioner", "default", "u-1")
-CLAIM = Claim(
+CLAIM = NodeClaim(
     name="default-abcde",
     pool=POOL,
     node_class=Reference("AWSNodeTemplate", "default"),
@@ -57,7 +57,7 @@ def test_a_claim_is_written_whole() -> None:
 
 
 def test_an_inline_class_is_referred_to_as_its_provisioner() -> None:
-    inline = Claim("c", POOL, node_class=POOL)
+    inline = NodeClaim("c", POOL, node_class=POOL)
 
     reference = write_claim(inline)["spec"]["nodeClassRef"]
 
@@ -66,7 +66,7 @@ def test_an_inline_class_is_referred_to_as_its_provisioner() -> None:
 
 
 def test_a_pool_without_uid_is_no_owner() -> None:
-    manifest = write_claim(Claim("c", Reference("Provisioner", "default"), POOL))
+    manifest = write_claim(NodeClaim("c", Reference("Provisioner", "default"), POOL))
 
     assert "ownerReferences" not in manifest["metadata"]
     assert read_claim(manifest).pool == POOL
@@ -74,7 +74,7 @@ def test_a_pool_without_uid_is_no_owner() -> None:
 
 def test_status_says_what_is_known_and_nothing_else() -> None:
     assert claim_status(CLAIM) == {}
-    launched = Claim("c", POOL, POOL, provider_id="aws:///us-east-1a/i-1", capacity={"memory": 2**30})
+    launched = NodeClaim("c", POOL, POOL, provider_id="aws:///us-east-1a/i-1", capacity={"memory": 2**30})
     assert claim_status(launched) == {"providerID": "aws:///us-east-1a/i-1", "capacity": {"memory": "1Gi"}}
 
 

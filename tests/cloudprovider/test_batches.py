@@ -13,20 +13,20 @@ from nodeless.cloudprovider import CloudError, InsufficientCapacity
 from nodeless.cloudprovider.aws import AwsProvider
 from nodeless.cloudprovider.aws.session import AwsSession
 from nodeless.launch.groups import grouped
-from nodeless.model.nodes import Claim, Instance
+from nodeless.model.nodes import Instance, NodeClaim
 from nodeless.model.pools import Pool
 from tests.cloudprovider.conftest import World, a_provider
 from tests.cloudprovider.test_provider import NODE_CLASS, POOL, made_by, the_claim, the_pool
 from tests.cloudprovider.test_sweep import states
 
 
-def some_claims(count: int, pool: Pool = POOL, prefix: str = "default") -> tuple[Claim, ...]:
+def some_claims(count: int, pool: Pool = POOL, prefix: str = "default") -> tuple[NodeClaim, ...]:
     return grouped([the_claim(f"{prefix}-{number:05}", pool) for number in range(count)])
 
 
 async def launched_together(
     provider: AwsProvider,
-    claims: Sequence[Claim],
+    claims: Sequence[NodeClaim],
     pool: Pool = POOL,
     *,
     first: bool = True,

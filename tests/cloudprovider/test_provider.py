@@ -19,7 +19,7 @@ from nodeless.cloudprovider.aws import AwsProvider
 from nodeless.launch.claims import labels_of
 from nodeless.model.labels import CAPACITY_TYPE, INSTANCE_AMI_ID, INSTANCE_TYPE
 from nodeless.model.memory_observations import Measured
-from nodeless.model.nodes import Claim, Instance
+from nodeless.model.nodes import Instance, NodeClaim
 from nodeless.model.pools import NodeClass, Pool, SelectorTerm
 from nodeless.model.requirements import Requirement, Requirements
 from tests.cloudprovider.conftest import SETTINGS, World, a_provider
@@ -44,7 +44,7 @@ def the_pool(*types: str, capacity_types: tuple[str, ...] = ("on-demand",)) -> P
 POOL = the_pool()
 
 
-def the_claim(name: str = "default-abcde", pool: Pool = POOL) -> Claim:
+def the_claim(name: str = "default-abcde", pool: Pool = POOL) -> NodeClaim:
     labels = labels_of(pool.requirements, pool)
     return a_claim(name, requirements=pool.requirements, requests={"cpu": 1000, "pods": 1}, labels=labels)
 

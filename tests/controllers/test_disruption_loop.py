@@ -58,7 +58,7 @@ class World:
         kinds = {
             "NodeClass": events.NodeClassSeen,
             "Pool": events.PoolSeen,
-            "Claim": events.ClaimSeen,
+            "NodeClaim": events.ClaimSeen,
             "Node": events.NodeSeen,
             "Pod": events.PodSeen,
         }

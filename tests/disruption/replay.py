@@ -9,7 +9,14 @@ from dataclasses import dataclass, replace
 from nodeless.disruption import DisruptionPolicy, disrupt
 from nodeless.model import events
 from nodeless.model.labels import CAPACITY_TYPE, INITIALIZED, INSTANCE_TYPE, REGISTERED, ZONE
-from nodeless.model.nodes import INITIALIZED_CONDITION, LAUNCHED, REGISTERED_CONDITION, Claim, Condition, Node
+from nodeless.model.nodes import (
+    INITIALIZED_CONDITION,
+    LAUNCHED,
+    REGISTERED_CONDITION,
+    Condition,
+    Node,
+    NodeClaim,
+)
 from nodeless.scheduling import Policy, solve
 from nodeless.state import apply
 
@@ -106,7 +113,7 @@ def _launched(snapshot, planned, name, types, now):
         Condition(each, "True", each, "", now - 1e6)
         for each in (LAUNCHED, REGISTERED_CONDITION, INITIALIZED_CONDITION)
     )
-    claim = Claim(
+    claim = NodeClaim(
         name=name,
         pool=planned.pool,
         node_class=planned.node_class,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from nodeless.model.disruption import EMPTY, UNDERUTILIZED, Decisions, Move
 from nodeless.model.instance_types import InstanceType
 from nodeless.model.labels import CAPACITY_TYPE, SPOT
-from nodeless.model.nodes import Claim, Node
+from nodeless.model.nodes import Node, NodeClaim
 from nodeless.model.plan import Alternative, PlannedNode
 from nodeless.model.pods import Pod
 from nodeless.model.requirements import IN, Requirement, Requirements
@@ -26,7 +26,7 @@ _POLICY = Policy(packing=FEWEST_NODES, time_box=0.0)
 
 @dataclass(frozen=True)
 class _Candidate:
-    claim: Claim
+    claim: NodeClaim
     node: Node
     pods: tuple[Pod, ...]
     price: float
@@ -58,7 +58,7 @@ class _Rules:
         some = [each for each in found if each is not None]
         self._candidates = sorted(some, key=lambda each: (each.cost, each.claim.name))
 
-    def _candidate(self, claim: Claim) -> _Candidate | None:
+    def _candidate(self, claim: NodeClaim) -> _Candidate | None:
         snapshot = self._snapshot
         node, pool = snapshot.node_of(claim), snapshot.pools.get(str(claim.pool))
         if node is None or not node.initialized or pool is None or not pool.consolidation_enabled:

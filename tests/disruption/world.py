@@ -22,9 +22,9 @@ from nodeless.model.nodes import (
     INITIALIZED_CONDITION,
     LAUNCHED,
     REGISTERED_CONDITION,
-    Claim,
     Condition,
     Node,
+    NodeClaim,
 )
 from nodeless.model.pods import DaemonSet, Pod
 from nodeless.model.pools import PROVISIONER, Pool, Reference
@@ -70,7 +70,7 @@ def node_of(pool, name, kind="large", *, zone="z1", capacity_type=ON_DEMAND, typ
         Condition(each, "True", each, "", BORN)
         for each in (LAUNCHED, REGISTERED_CONDITION, INITIALIZED_CONDITION)
     )
-    made = Claim(
+    made = NodeClaim(
         **{
             "name": name,
             "pool": pool.reference,
@@ -129,7 +129,7 @@ def a_budget(app, allowed=0, name="budget"):
 _SEEN = {
     Pod: events.PodSeen,
     Node: events.NodeSeen,
-    Claim: events.ClaimSeen,
+    NodeClaim: events.ClaimSeen,
     Pool: events.PoolSeen,
     PodDisruptionBudget: events.PodDisruptionBudgetSeen,
     DaemonSet: events.DaemonSetSeen,

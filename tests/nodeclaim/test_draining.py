@@ -30,7 +30,7 @@ from nodeless.model.nodes import VOLUMES_DETACHED
 from nodeless.model.pools import Reference
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.taints import Taint, Toleration
-from nodeless.model.volumes import VolumeAttachment, VolumeClaim
+from nodeless.model.volumes import PersistentVolumeClaim, VolumeAttachment
 from nodeless.nodeclaim import ClaimView, step
 from nodeless.nodeclaim.draining import attachments_of
 from nodeless.state import apply
@@ -267,7 +267,7 @@ def with_volume(pod):
     for event in (
         events.NodeSeen(TAINTED),
         events.PodSeen(pod),
-        events.VolumeClaimSeen(VolumeClaim("default", "data", volume_name="pv-data", bound=True)),
+        events.VolumeClaimSeen(PersistentVolumeClaim("default", "data", volume_name="pv-data", bound=True)),
         events.VolumeAttachmentSeen(VolumeAttachment("a-1", TAINTED.name, "pv-data")),
     ):
         seen = apply(seen, event)

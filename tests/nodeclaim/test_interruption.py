@@ -7,13 +7,13 @@ import pytest
 from nodeless.model.events import ClaimSeen, NodeSeen
 from nodeless.model.instructions import AnnotateClaim, DeleteClaim, PublishEvent
 from nodeless.model.interruptions import Interruption, InterruptionKind
-from nodeless.model.nodes import Claim, Node
+from nodeless.model.nodes import Node, NodeClaim
 from nodeless.model.pools import Reference
 from nodeless.model.snapshot import Snapshot
 from nodeless.nodeclaim.interruption import claims_by_instance, interrupted
 from nodeless.state import apply
 
-CLAIM = Claim(
+CLAIM = NodeClaim(
     name="default-abcde",
     pool=Reference("Provisioner", "default"),
     node_class=Reference("AWSNodeTemplate", "default"),

@@ -24,7 +24,7 @@ from nodeless.model.labels import (
     ZONE,
 )
 from nodeless.model.namespaces import Namespace
-from nodeless.model.nodes import Claim, Node
+from nodeless.model.nodes import Node, NodeClaim
 from nodeless.model.plan import Plan, PlannedNode
 from nodeless.model.pods import (
     DaemonSet,
@@ -40,7 +40,7 @@ from nodeless.model.pools import AWS_NODE_TEMPLATE, PROVISIONER, Pool, Reference
 from nodeless.model.requirements import Requirement, Requirements
 from nodeless.model.resources import PODS, parse_resources
 from nodeless.model.snapshot import Snapshot
-from nodeless.model.volumes import CsiNode, StorageClass, Volume, VolumeClaim
+from nodeless.model.volumes import CsiNode, PersistentVolumeClaim, StorageClass, Volume
 from nodeless.scheduling import FEWEST_NODES, Policy, solve
 
 SIZE = "example.com/size"
@@ -244,11 +244,11 @@ def node(
     return Node(name=name, labels=own if labels is None else labels, **fields)  # type: ignore[arg-type]
 
 
-def claim(name: str, *types: str, pool_name: str = "default", **fields: object) -> Claim:
+def claim(name: str, *types: str, pool_name: str = "default", **fields: object) -> NodeClaim:
     """A claim that was written but not launched, on one of some types."""
     requirements = [needs(INSTANCE_TYPE, "In", *types)] if types else []
     fields.setdefault("requirements", Requirements(requirements))
-    return Claim(
+    return NodeClaim(
         name=name,
         pool=Reference(PROVISIONER, pool_name),
         node_class=Reference(AWS_NODE_TEMPLATE, "default"),
@@ -256,7 +256,7 @@ def claim(name: str, *types: str, pool_name: str = "default", **fields: object) 
     )
 
 
-def claim_for(planned: PlannedNode, name: str = "default-aaaaa", **fields: object) -> Claim:
+def claim_for(planned: PlannedNode, name: str = "default-aaaaa", **fields: object) -> NodeClaim:
     """The claim that a planned node becomes: its requirements, and its types by name."""
     names = (alternative.instance_type for alternative in planned.alternatives)
     types = needs(INSTANCE_TYPE, "In", *names)
@@ -285,11 +285,11 @@ def snapshot(*things: object) -> Snapshot:
         pods=Map({pod.key: pod for pod in seen}),
         pods_of_node=Map(by_node),
         nodes=Map({thing.name: thing for thing in flat if isinstance(thing, Node)}),
-        claims=Map({thing.name: thing for thing in flat if isinstance(thing, Claim)}),
+        claims=Map({thing.name: thing for thing in flat if isinstance(thing, NodeClaim)}),
         pools=Map({thing.key: thing for thing in flat if isinstance(thing, Pool)}),
         daemon_sets=Map({thing.key: thing for thing in flat if isinstance(thing, DaemonSet)}),
         namespaces=Map({thing.name: thing for thing in flat if isinstance(thing, Namespace)}),
-        volume_claims=Map({thing.key: thing for thing in flat if isinstance(thing, VolumeClaim)}),
+        volume_claims=Map({thing.key: thing for thing in flat if isinstance(thing, PersistentVolumeClaim)}),
         volumes=Map({thing.name: thing for thing in flat if isinstance(thing, Volume)}),
         storage_classes=Map({thing.name: thing for thing in flat if isinstance(thing, StorageClass)}),
         csi_nodes=Map({thing.name: thing for thing in flat if isinstance(thing, CsiNode)}),

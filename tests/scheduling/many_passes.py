@@ -22,7 +22,7 @@ from nodeless.model.labels import (
     REGISTERED,
     ZONE,
 )
-from nodeless.model.nodes import Claim, Node
+from nodeless.model.nodes import Node, NodeClaim
 from nodeless.model.plan import Plan, PlannedNode
 from nodeless.model.pods import DaemonSet, Pod
 from nodeless.model.pools import Pool
@@ -30,7 +30,7 @@ from nodeless.model.requirements import Requirements
 from nodeless.model.resources import Resources
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.taints import Taint
-from nodeless.model.volumes import Volume, VolumeClaim
+from nodeless.model.volumes import PersistentVolumeClaim, Volume
 from nodeless.scheduling import Policy, solve
 from tests.scheduling.factories import running, snapshot
 from tests.scheduling.scheduler import Cluster, Host, accepts, binding_order, tolerates
@@ -59,8 +59,8 @@ class World:
     pods: dict[str, Pod] = field(default_factory=dict)
     daemon_sets: dict[str, DaemonSet] = field(default_factory=dict)
     nodes: dict[str, Node] = field(default_factory=dict)
-    claims: dict[str, Claim] = field(default_factory=dict)
-    volumes: list[Volume | VolumeClaim] = field(default_factory=list)
+    claims: dict[str, NodeClaim] = field(default_factory=dict)
+    volumes: list[Volume | PersistentVolumeClaim] = field(default_factory=list)
     plans_of: dict[str, PlannedNode] = field(default_factory=dict)
     """Planned nodes by the names of their claims."""
     homes: dict[str, str] = field(default_factory=dict)
@@ -315,7 +315,7 @@ class World:
             if accepts(pod, host) and tolerates(one.shape.tolerations, host.taints):
                 yield pod
 
-    def _finish(self, hosts: dict[str, Host], name: str, claim: Claim, which: int) -> None:
+    def _finish(self, hosts: dict[str, Host], name: str, claim: NodeClaim, which: int) -> None:
         if name in hosts and hosts[name].labels.get(INITIALIZED):
             return
         if not claim.provider_id:
@@ -324,7 +324,7 @@ class World:
         pods = hosts[name].pods if name in hosts else []
         hosts[name] = Host(name, claim.labels, claim.allocatable, claim.taints, pods=pods)
 
-    def _as(self, name: str, claim: Claim, new: PlannedNode, which: int) -> Host:
+    def _as(self, name: str, claim: NodeClaim, new: PlannedNode, which: int) -> Host:
         chosen = new.alternatives[which % len(new.alternatives)]
         kind = self._named(chosen.instance_type)
         labels = {**claim.labels, **_bought(kind, chosen.offering)}

@@ -20,7 +20,7 @@ from nodeless.model.pods import (
 from nodeless.model.requirements import Requirement
 from nodeless.model.resources import Resources
 from nodeless.model.taints import Taint, TaintEffect, Toleration
-from nodeless.model.volumes import Volume, VolumeClaim
+from nodeless.model.volumes import PersistentVolumeClaim, Volume
 
 ANY_ADDRESS = ("", "0.0.0.0", "::")
 
@@ -47,7 +47,7 @@ class Cluster:
     hosts: dict[str, Host]
     to_come: tuple[Host, ...] = ()
     volumes: Mapping[str, Volume] = field(default_factory=dict)
-    volume_claims: Mapping[str, VolumeClaim] = field(default_factory=dict)
+    volume_claims: Mapping[str, PersistentVolumeClaim] = field(default_factory=dict)
 
     def obstacle(self, pod: Pod, host: Host) -> str | None:
         """The filter that keeps a pod off a host, or None."""

@@ -13,11 +13,11 @@ from nodeless.model.labels import (
     SPOT,
     ZONE,
 )
-from nodeless.model.nodes import Claim
+from nodeless.model.nodes import NodeClaim
 from nodeless.model.pods import HostPort, NodeSelectorTerm
 from nodeless.model.requirements import Requirements
 from nodeless.model.taints import Toleration
-from nodeless.model.volumes import Volume, VolumeClaim
+from nodeless.model.volumes import PersistentVolumeClaim, Volume
 from nodeless.scheduling import LOWEST_PRICE, Policy, solve
 from nodeless.state.expected import uid_digest
 from tests.scheduling.factories import NOW, beside, daemon, needs, pods, pool, snapshot, spread, term
@@ -35,7 +35,7 @@ def under_way(name, own, types, requests, *for_pods, **where):
     known = [needs(labels[key], "In", *values.split()) for key, values in where.items()]
     requirements = Requirements([*known, needs(INSTANCE_TYPE, "In", *types.split())])
     digests = sorted(uid_digest(pod.uid) for pod in for_pods)
-    return Claim(
+    return NodeClaim(
         name=name,
         pool=own.reference,
         node_class=own.node_class,
@@ -52,7 +52,7 @@ def volume_in(zone, name):
     reach = (NodeSelectorTerm((needs(ZONE, "In", zone),)),)
     return [
         Volume(f"pv-{name}", terms=reach),
-        VolumeClaim("default", name, volume_name=f"pv-{name}", bound=True, phase="Bound"),
+        PersistentVolumeClaim("default", name, volume_name=f"pv-{name}", bound=True, phase="Bound"),
     ]
 
 

@@ -16,7 +16,7 @@ from nodeless.model.instance_types import Offering
 from nodeless.model.labels import ARCH, CAPACITY_TYPE, HOSTNAME, ON_DEMAND, SPOT, ZONE
 from nodeless.model.pods import HostPort, NodeSelectorTerm
 from nodeless.model.taints import Taint, Toleration
-from nodeless.model.volumes import Volume, VolumeClaim
+from nodeless.model.volumes import PersistentVolumeClaim, Volume
 from nodeless.scheduling import FEWEST_NODES, LOWEST_PRICE
 from tests.scheduling.factories import (
     beside,
@@ -140,7 +140,7 @@ class ManyPasses(RuleBasedStateMachine):
             reach = (NodeSelectorTerm((needs(ZONE, "In", zone),)),)
             self.world.volumes.append(Volume(f"pv-{name}", terms=reach))
             self.world.volumes.append(
-                VolumeClaim("default", name, volume_name=f"pv-{name}", bound=True, phase="Bound")
+                PersistentVolumeClaim("default", name, volume_name=f"pv-{name}", bound=True, phase="Bound")
             )
             asked["claims"] = (name,)
         if not self.world.mixed:

@@ -10,7 +10,7 @@ from nodeless.model.instance_types import InstanceType, Offering
 from nodeless.model.labels import CAPACITY_TYPE, ON_DEMAND, RESERVED, SPOT, ZONE
 from nodeless.model.resources import fits, total
 from nodeless.model.subnets import SubnetRoom
-from nodeless.model.volumes import Volume, VolumeClaim
+from nodeless.model.volumes import PersistentVolumeClaim, Volume
 from nodeless.scheduling import FEWEST_NODES, LOWEST_PRICE, Policy, solve
 from tests.scheduling.factories import NOW, instance_type, needs, pods, pool, snapshot, spread, term
 
@@ -47,7 +47,9 @@ def things(draw: st.DrawFn) -> list[object]:
                 continue
             there = (term(needs(ZONE, "In", zone)),)
             result.append(Volume(f"pv-{pod.name}", EBS, there))
-            result.append(VolumeClaim("default", pod.name, "", f"pv-{pod.name}", bound=True, phase="Bound"))
+            result.append(
+                PersistentVolumeClaim("default", pod.name, "", f"pv-{pod.name}", bound=True, phase="Bound")
+            )
             result.append(replace(pod, shape=replace(pod.shape, claims=(pod.name,))))
     return result
 

@@ -4,10 +4,10 @@ import pytest
 
 from nodeless.model import events
 from nodeless.model.snapshot import Snapshot
-from nodeless.model.volumes import CsiNode, StorageClass, Volume, VolumeClaim
+from nodeless.model.volumes import CsiNode, PersistentVolumeClaim, StorageClass, Volume
 from nodeless.state import apply
 
-CLAIM = VolumeClaim("shop", "data")
+CLAIM = PersistentVolumeClaim("shop", "data")
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from nodeless.api.kinds import (
     Kind,
 )
 from nodeless.api.writing import write_claim
-from nodeless.model.nodes import Claim
+from nodeless.model.nodes import NodeClaim
 from nodeless.model.pools import Reference
 from tests.api.manifests import ec2_node_class, node_pool, node_template, provisioner
 
@@ -32,7 +32,7 @@ READY = {
     "message": "",
     "lastTransitionTime": "2026-01-01T00:00:00Z",
 }
-CLAIM = Claim(
+CLAIM = NodeClaim(
     "default",
     pool=Reference("NodePool", "default", "u-1"),
     node_class=Reference("EC2NodeClass", "default"),

@@ -11,7 +11,7 @@ from infra.local.kubernetes_api import ApiError, KubernetesApi
 from nodeless.api.kinds import AWS_NODE_TEMPLATE, NODE_CLAIM, PROVISIONER
 from nodeless.api.reading import read_claim, read_pool
 from nodeless.api.writing import claim_status, write_claim
-from nodeless.model.nodes import Claim, Condition
+from nodeless.model.nodes import Condition, NodeClaim
 from nodeless.model.pools import Reference
 from nodeless.model.requirements import Requirement, Requirements
 from tests.api import provisioner_rows
@@ -172,7 +172,7 @@ def test_3_8_no_webhook_is_asked_about_pods(api: KubernetesApi, serving: Serving
 
 def test_a_claim_is_stored_as_it_was_written_and_its_spec_never_changes(api: KubernetesApi) -> None:
     pool = api.create(provisioner())
-    claim = Claim(
+    claim = NodeClaim(
         name="default-abcde",
         pool=Reference("Provisioner", "default", pool["metadata"]["uid"]),
         node_class=Reference("AWSNodeTemplate", "default"),

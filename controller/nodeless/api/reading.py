@@ -10,7 +10,8 @@ from nodeless.api.drop_nulls import without_nulls
 from nodeless.api.errors import ABSENT, FieldError, InvalidObject, problem_of
 from nodeless.api.kinds import NODE_CLAIM
 from nodeless.api.metadata import Metadata, read_metadata
-from nodeless.api.node_claim import NodeClaim, NodeClaimSpec, NodeClaimStatus
+from nodeless.api.node_claim import NodeClaim as Manifest
+from nodeless.api.node_claim import NodeClaimSpec, NodeClaimStatus
 from nodeless.api.reading_node_classes import read_node_class
 from nodeless.api.reading_parts import conditions_of, read_conditions, read_requirement, read_taints
 from nodeless.api.reading_pools import read_pool
@@ -18,7 +19,7 @@ from nodeless.api.schema_validation import structural_errors
 from nodeless.api.times import parse_life_span, parse_time
 from nodeless.api.validation import MOST_FAULTS, subject_of
 from nodeless.model.labels import NODE_POOL, PROVISIONER_NAME
-from nodeless.model.nodes import Claim
+from nodeless.model.nodes import NodeClaim
 from nodeless.model.pools import NODE_POOL_KIND, Reference
 from nodeless.model.pools import PROVISIONER as PROVISIONER_KIND
 from nodeless.model.requirements import Requirements
@@ -27,7 +28,7 @@ from nodeless.model.resources import parse_resources
 __all__ = ["read_any_claim", "read_broken_claim", "read_claim", "read_node_class", "read_pool"]
 
 
-def read_claim(manifest: Mapping[str, Any]) -> Claim:
+def read_claim(manifest: Mapping[str, Any]) -> NodeClaim:
     """The claim that a NodeClaim describes.
 
     Raises:
@@ -36,10 +37,10 @@ def read_claim(manifest: Mapping[str, Any]) -> Claim:
     manifest = without_nulls(manifest)
     if errors := list(islice(structural_errors(manifest, NODE_CLAIM), MOST_FAULTS)):
         raise InvalidObject(subject_of(manifest), errors)
-    document = msgspec.convert(manifest, NodeClaim)
+    document = msgspec.convert(manifest, Manifest)
     metadata, spec = read_metadata(manifest), document.spec
     status = document.status or NodeClaimStatus()
-    return Claim(
+    return NodeClaim(
         name=metadata.name,
         pool=_pool_of(metadata),
         node_class=Reference(spec.node_class_ref.kind, spec.node_class_ref.name),
@@ -70,7 +71,7 @@ def read_claim(manifest: Mapping[str, Any]) -> Claim:
 
 def read_any_claim(
     manifest: Mapping[str, Any], report: Callable[[Exception], object] = lambda _error: None
-) -> Claim:
+) -> NodeClaim:
     """The claim that a NodeClaim describes, or what is certain of one that cannot be read.
 
     A claim must be seen whatever it says: its instance must not pass for one without a claim, and its end
@@ -87,7 +88,7 @@ def read_any_claim(
         return read_broken_claim(manifest, problem_of(error))
 
 
-def read_broken_claim(manifest: Mapping[str, Any], problem: str) -> Claim:
+def read_broken_claim(manifest: Mapping[str, Any], problem: str) -> NodeClaim:
     """What is certain of a NodeClaim that cannot be read: which one it is, and which instance is its own.
 
     As long as it is known, the instance is not taken for one without a claim.
@@ -95,7 +96,7 @@ def read_broken_claim(manifest: Mapping[str, Any], problem: str) -> Claim:
     metadata = read_metadata(manifest)
     status = manifest.get("status")
     provider_id = status.get("providerID") if isinstance(status, Mapping) else None
-    return Claim(
+    return NodeClaim(
         name=metadata.name,
         pool=_pool_of(metadata),
         node_class=Reference("", ""),

@@ -10,13 +10,13 @@ from typing import Any
 from nodeless.api.kinds import GROUP_OF_KIND, NODE_CLAIM, VERSION_OF_KIND
 from nodeless.api.times import format_life_span, format_time
 from nodeless.model.labels import NODE_POOL, PROVISIONER_NAME, TERMINATION_FINALIZER
-from nodeless.model.nodes import Claim, Condition
+from nodeless.model.nodes import Condition, NodeClaim
 from nodeless.model.pools import PROVISIONER, Reference
 from nodeless.model.resources import format_resources
 from nodeless.model.taints import Taint
 
 
-def write_claim(claim: Claim) -> dict[str, Any]:
+def write_claim(claim: NodeClaim) -> dict[str, Any]:
     """The NodeClaim to create: metadata and spec; what the server owns (uid, times, status) is left out.
 
     It always has the termination finalizer, the label that names its pool, and its pool as owner when
@@ -47,7 +47,7 @@ def write_claim(claim: Claim) -> dict[str, Any]:
     }
 
 
-def claim_status(claim: Claim) -> dict[str, Any]:
+def claim_status(claim: NodeClaim) -> dict[str, Any]:
     """The content of `status`, for the status subresource; what is not known yet is left out."""
     status: dict[str, Any] = {
         "providerID": claim.provider_id,
@@ -76,7 +76,7 @@ def conditions_to_api(conditions: Iterable[Condition]) -> list[dict[str, Any]]:
     ]
 
 
-def _metadata(claim: Claim) -> dict[str, Any]:
+def _metadata(claim: NodeClaim) -> dict[str, Any]:
     pool_label = PROVISIONER_NAME if claim.pool.kind == PROVISIONER else NODE_POOL
     metadata: dict[str, Any] = {
         "name": claim.name,

@@ -21,7 +21,7 @@ from nodeless.launch.unavailable import OfferingKey
 from nodeless.model.instance_types import InstanceType
 from nodeless.model.interruptions import Interruption
 from nodeless.model.memory_observations import Measured
-from nodeless.model.nodes import Claim, Instance
+from nodeless.model.nodes import Instance, NodeClaim
 from nodeless.model.pools import NodeClass, Pool, Reference
 
 #: What a `NodeClassUnresolved` is about where AWS forbids what a launch needs: no field of the class.
@@ -198,7 +198,7 @@ class CloudProvider(Protocol):
 
     async def launch(
         self,
-        claim: Claim,
+        claim: NodeClaim,
         pool: Pool,
         node_class: NodeClass,
         *,
@@ -244,7 +244,7 @@ class CloudProvider(Protocol):
             CloudError: The request is refused.
         """
 
-    async def tag(self, claim: Claim) -> bool:
+    async def tag(self, claim: NodeClaim) -> bool:
         """Give the claim's instance the tags that only its node can tell; whether it lacked any.
 
         Raises:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from nodeless.disruption.schedules import LONGEST_WAIT, parse_schedule
 from nodeless.model.disruption import UNHEALTHY
-from nodeless.model.nodes import INITIALIZED_CONDITION, INSTANCE_TERMINATING, REBOOTING, Claim, Node
+from nodeless.model.nodes import INITIALIZED_CONDITION, INSTANCE_TERMINATING, REBOOTING, Node, NodeClaim
 from nodeless.model.numbers import whole_number
 from nodeless.model.pools import Budget, Pool
 from nodeless.model.snapshot import Snapshot
@@ -81,15 +81,15 @@ def allowance(snapshot: Snapshot, pool: Pool, reason: str, now: float) -> Allowa
     return Allowance(len(counted), allowed(pool, reason, len(counted), now), disrupted)
 
 
-def _counts(claim: Claim, node: Node | None) -> bool:
+def _counts(claim: NodeClaim, node: Node | None) -> bool:
     if node is None or claim.is_true(INSTANCE_TERMINATING):
         return False
     return node.initialized or claim.is_true(INITIALIZED_CONDITION) or claim.is_true(REBOOTING)
 
 
-def _away(claim: Claim, node: Node | None) -> bool:
+def _away(claim: NodeClaim, node: Node | None) -> bool:
     return leaving(node, claim) or claim.is_true(REBOOTING)
 
 
-def _disrupted(claim: Claim, node: Node | None) -> bool:
+def _disrupted(claim: NodeClaim, node: Node | None) -> bool:
     return _away(claim, node) or (node is not None and not node.ready)

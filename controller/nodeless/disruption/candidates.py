@@ -19,7 +19,7 @@ from nodeless.model.labels import (
     PAUSE,
     SPOT,
 )
-from nodeless.model.nodes import INITIALIZED_CONDITION, REBOOTING, Claim, Node
+from nodeless.model.nodes import INITIALIZED_CONDITION, REBOOTING, Node, NodeClaim
 from nodeless.model.pods import Pod
 from nodeless.model.pools import Pool
 from nodeless.model.snapshot import Snapshot
@@ -31,7 +31,7 @@ from nodeless.state.disruption_cost import disturbance_of, eviction_cost
 class Candidate:
     """A node that may be disrupted."""
 
-    claim: Claim
+    claim: NodeClaim
     node: Node
     pool: Pool
     pods: tuple[Pod, ...]
@@ -101,7 +101,7 @@ class CandidateBuilder:
         self._snapshot, self._now = snapshot, now
         self._prices, self._blocking = Prices(catalog), Blocking(snapshot)
 
-    def candidate(self, claim: Claim, node: Node, pool: Pool) -> Candidate:
+    def candidate(self, claim: NodeClaim, node: Node, pool: Pool) -> Candidate:
         """What there is to say about a node, whether it may be disrupted or not."""
         pods = tuple(self._snapshot.pods_on(node.name))
         moving = tuple(pod for pod in pods if pod.reschedulable)
@@ -120,13 +120,13 @@ def replacing(snapshot: Snapshot) -> dict[str, tuple[str, ...]]:
 
 
 def _obstacle(
-    snapshot: Snapshot, claim: Claim, node: Node | None, pool: Pool | None, now: float
+    snapshot: Snapshot, claim: NodeClaim, node: Node | None, pool: Pool | None, now: float
 ) -> Verdict | None:
     return next(_obstacles(snapshot, claim, node, pool, now), None)
 
 
 def _obstacles(
-    snapshot: Snapshot, claim: Claim, node: Node | None, pool: Pool | None, now: float
+    snapshot: Snapshot, claim: NodeClaim, node: Node | None, pool: Pool | None, now: float
 ) -> Iterator[Verdict]:
     if claim.invalid:
         yield Verdict("Unreadable", f"the claim cannot be read: {claim.invalid}")
@@ -156,7 +156,7 @@ def _annotated(node: Node | None, pool: Pool | None) -> Iterator[tuple[str, Mapp
         yield str(pool.reference), pool.own_annotations
 
 
-def cooling_down(claim: Claim, now: float) -> Verdict | None:
+def cooling_down(claim: NodeClaim, now: float) -> Verdict | None:
     """Why a claim whose replacement failed is left alone for a while."""
     try:
         again = parse_time(claim.annotations.get(NOT_BEFORE, ""))

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from nodeless.model.disruption import Move
-from nodeless.model.nodes import Claim, Node
+from nodeless.model.nodes import Node, NodeClaim
 from nodeless.model.pods import Pod
 from nodeless.model.snapshot import Snapshot
 
@@ -97,7 +97,7 @@ def _of_claims(before: Snapshot, after: Snapshot) -> Iterator[tuple[str, str]]:
             yield name, f"claim {name} {_how(name, before.claims, after.claims)}"
 
 
-def _matters(claim: Claim) -> object:
+def _matters(claim: NodeClaim) -> object:
     """What of a claim moves depend on; the dates of its conditions are not of it."""
     conditions = tuple((each.type, each.status) for each in claim.conditions)
     return claim.deletion_timestamp, claim.annotations, claim.labels, claim.last_pod_event, conditions

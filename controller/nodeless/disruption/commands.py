@@ -38,7 +38,7 @@ from nodeless.model.labels import (
     REPLACEMENTS,
     REPLACES,
 )
-from nodeless.model.nodes import DISRUPTION_REASON, INITIALIZED_CONDITION, REBOOTING, Claim, Node
+from nodeless.model.nodes import DISRUPTION_REASON, INITIALIZED_CONDITION, REBOOTING, Node, NodeClaim
 from nodeless.model.numbers import whole_number
 from nodeless.model.plan import Plan, PlannedNode
 from nodeless.model.pools import Pool
@@ -197,16 +197,16 @@ def _kept(key: str, make: Callable[[], Sequence[Instruction]]) -> CommandStep:
         return CommandStep(key, fault=error)
 
 
-def _without_command(snapshot: Snapshot, claim: Claim, now: float) -> list[Instruction]:
+def _without_command(snapshot: Snapshot, claim: NodeClaim, now: float) -> list[Instruction]:
     if REPLACED_BY in claim.annotations:
         why = "its replacement has vanished"
         return _left_alone(snapshot, claim, why, now, f"disruption:{claim.name}")
     return _unmarked(snapshot, claim, now)
 
 
-def _commands(snapshot: Snapshot) -> dict[tuple[str, ...], list[Claim]]:
+def _commands(snapshot: Snapshot) -> dict[tuple[str, ...], list[NodeClaim]]:
     """The replacements of each set of claims of which some live and are not deleted yet."""
-    commands: dict[tuple[str, ...], list[Claim]] = {}
+    commands: dict[tuple[str, ...], list[NodeClaim]] = {}
     for name in replacing(snapshot):
         claim = snapshot.claims[name]
         olds = claim.replaces
@@ -217,7 +217,7 @@ def _commands(snapshot: Snapshot) -> dict[tuple[str, ...], list[Claim]]:
 
 
 def _step(
-    snapshot: Snapshot, olds: tuple[str, ...], replacements: Sequence[Claim], queued: int, now: float
+    snapshot: Snapshot, olds: tuple[str, ...], replacements: Sequence[NodeClaim], queued: int, now: float
 ) -> list[Instruction]:
     first = replacements[0]
     cause, reason = f"disruption:{first.name}", first.annotations.get(DISRUPTION_REASON_ANNOTATION, "")
@@ -256,7 +256,7 @@ def _step(
 def _failed(
     snapshot: Snapshot,
     olds: Sequence[str],
-    present: Sequence[Claim],
+    present: Sequence[NodeClaim],
     why: str,
     now: float,
     cause: str,
@@ -270,7 +270,7 @@ def _failed(
     return instructions
 
 
-def _left_alone(snapshot: Snapshot, claim: Claim, why: str, now: float, cause: str) -> list[Instruction]:
+def _left_alone(snapshot: Snapshot, claim: NodeClaim, why: str, now: float, cause: str) -> list[Instruction]:
     """The marks go off, and no other move is made with the node for a while."""
     node = snapshot.node_of(claim)
     notes: dict[str, str | None] = {NOT_BEFORE: format_time(now + COOL_DOWN), **_old_notes(claim)}
@@ -283,20 +283,20 @@ def _left_alone(snapshot: Snapshot, claim: Claim, why: str, now: float, cause: s
     return [*instructions, *_marks_off(snapshot, claim, now)]
 
 
-def _unmarked(snapshot: Snapshot, claim: Claim, now: float) -> list[Instruction]:
+def _unmarked(snapshot: Snapshot, claim: NodeClaim, now: float) -> list[Instruction]:
     instructions, notes = _marks_off(snapshot, claim, now), _old_notes(claim)
     if notes:
         instructions.append(AnnotateClaim(f"disruption:{claim.name}", claim.name, notes))
     return instructions
 
 
-def _old_notes(claim: Claim) -> dict[str, str | None]:
+def _old_notes(claim: NodeClaim) -> dict[str, str | None]:
     """What a move wrote onto the claim, as an annotation takes it off."""
     keys = (REPLACED_BY,) if claim.is_true(REBOOTING) else (REPLACED_BY, DRAIN_GRACE)
     return dict.fromkeys(key for key in keys if key in claim.annotations)
 
 
-def _marks_off(snapshot: Snapshot, claim: Claim, now: float) -> list[Instruction]:
+def _marks_off(snapshot: Snapshot, claim: NodeClaim, now: float) -> list[Instruction]:
     cause = f"disruption:{claim.name}"
     instructions: list[Instruction] = []
     node = snapshot.node_of(claim)
@@ -319,7 +319,7 @@ def _marked(node: Node) -> bool:
 _MOST_REPLACEMENTS = 100_000
 
 
-def _expected(claim: Claim) -> int:
+def _expected(claim: NodeClaim) -> int:
     number = whole_number(claim.annotations.get(REPLACEMENTS, "1"), _MOST_REPLACEMENTS)
     return 1 if number is None else number
 

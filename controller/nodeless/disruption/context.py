@@ -19,7 +19,7 @@ from nodeless.disruption.simulation import (
 )
 from nodeless.model.disruption import Move, Verdict
 from nodeless.model.instance_types import Catalog
-from nodeless.model.nodes import INSTANCE_TERMINATING, Claim
+from nodeless.model.nodes import INSTANCE_TERMINATING, NodeClaim
 from nodeless.model.pods import Pod
 from nodeless.model.snapshot import Snapshot
 from nodeless.scheduling.capacity.pricing import priced
@@ -111,7 +111,7 @@ class DisruptionContext:
             self.verdicts.setdefault(candidate.name, Verdict(code, message))
 
 
-def _leaves_soon(claim: Claim, now: float) -> bool:
+def _leaves_soon(claim: NodeClaim, now: float) -> bool:
     """Whether a claim was deleted a short while ago and still counts against the budgets of its pool."""
     since = claim.deletion_timestamp
     return since is not None and now - since < DRAINS_WITHIN and not claim.is_true(INSTANCE_TERMINATING)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from nodeless.disruption.candidates import replacing
 from nodeless.model.instructions import PublishEvent
 from nodeless.model.labels import DO_NOT_DISRUPT
-from nodeless.model.nodes import INITIALIZED_CONDITION, Claim, Node
+from nodeless.model.nodes import INITIALIZED_CONDITION, Node, NodeClaim
 from nodeless.model.pods import Pod
 from nodeless.model.pools import PROVISIONER, Reference
 from nodeless.model.snapshot import Snapshot
@@ -67,7 +67,7 @@ def _of_replacement(snapshot: Snapshot, name: str) -> Iterator[PublishEvent]:
             yield _event(old, leaving, "WaitingDeletion", f"being removed; {name} has taken its place")
 
 
-def _event(claim: Claim, node: Node, what: str, message: str) -> PublishEvent:
+def _event(claim: NodeClaim, node: Node, what: str, message: str) -> PublishEvent:
     reason = reason_of(claim.pool, what)
     return PublishEvent(
         f"disruption:{claim.name}", "Node", node.name, "Normal", reason, message, uid=node.uid

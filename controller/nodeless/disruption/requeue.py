@@ -27,7 +27,7 @@ from nodeless.disruption.repair_controller import next_repair
 from nodeless.disruption.schedules import LONGEST_WAIT, parse_schedule
 from nodeless.disruption.simulation import PATIENCE
 from nodeless.model.labels import DO_NOT_DISRUPT, NOT_BEFORE
-from nodeless.model.nodes import Claim
+from nodeless.model.nodes import NodeClaim
 from nodeless.model.pods import Pod
 from nodeless.model.pools import Budget
 from nodeless.model.snapshot import Snapshot
@@ -70,7 +70,7 @@ def _moments(
             yield from _of_budget(budget, now)
 
 
-def _of_claim(snapshot: Snapshot, claim: Claim, now: float) -> Iterator[float]:
+def _of_claim(snapshot: Snapshot, claim: NodeClaim, now: float) -> Iterator[float]:
     pool = snapshot.pools.get(str(claim.pool))
     after = consolidates_after(pool) if pool is not None else None
     if after is not None:

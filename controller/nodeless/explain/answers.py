@@ -13,7 +13,7 @@ from nodeless.explain.why import why
 from nodeless.explain.words import amounts, count, listed, price
 from nodeless.model.instance_types import Catalog
 from nodeless.model.labels import PLANNED_BECAUSE
-from nodeless.model.nodes import Claim
+from nodeless.model.nodes import NodeClaim
 from nodeless.model.plan import Plan
 from nodeless.model.resources import CPU, MEMORY
 from nodeless.model.snapshot import Snapshot
@@ -84,7 +84,7 @@ def _planned(snapshot: Snapshot, name: str) -> tuple[str, ...]:
     return (*because, *_kept(snapshot, claim, node.name if node is not None else ""))
 
 
-def _kept(snapshot: Snapshot, claim: Claim, node: str) -> Iterator[str]:
+def _kept(snapshot: Snapshot, claim: NodeClaim, node: str) -> Iterator[str]:
     """Where the pods are that a claim was planned for."""
     number, pods = planned_for(snapshot, claim)
     if not number:

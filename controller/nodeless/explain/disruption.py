@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from nodeless.disruption import DisruptionPolicy, disrupt
 from nodeless.explain.decisions import Situation
-from nodeless.model.nodes import DISRUPTION_REASON, Claim
+from nodeless.model.nodes import DISRUPTION_REASON, NodeClaim
 from nodeless.model.snapshot import Snapshot
 
 
@@ -45,6 +45,6 @@ def judged(situation: Situation, name: str, policy: DisruptionPolicy | None = No
     return Judgement(False, verdict.code, verdict.message)
 
 
-def _claim_of(snapshot: Snapshot, name: str) -> Claim | None:
+def _claim_of(snapshot: Snapshot, name: str) -> NodeClaim | None:
     node = snapshot.nodes.get(name)
     return snapshot.claim_of(node) if node is not None else snapshot.claims.get(name)

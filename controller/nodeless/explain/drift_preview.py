@@ -16,7 +16,7 @@ from nodeless.explain.what_if import changed
 from nodeless.explain.words import count, listed, price
 from nodeless.model import events
 from nodeless.model.labels import OWNER
-from nodeless.model.nodes import Claim, Instance
+from nodeless.model.nodes import Instance, NodeClaim
 from nodeless.model.pools import PROVISIONER
 from nodeless.model.snapshot import Snapshot
 from nodeless.nodeclaim.drift import DriftView, Selected, drift_of
@@ -195,7 +195,7 @@ def _drifting(
         )
 
 
-def _removed(before: Situation, after: Situation, claim: Claim) -> tuple[str, str] | None:
+def _removed(before: Situation, after: Situation, claim: NodeClaim) -> tuple[str, str] | None:
     """Why a node ends with its pool; None where the pool stays, or is being deleted already."""
     key = str(claim.pool)
     there = before.snapshot.pools.get(key)
@@ -205,7 +205,7 @@ def _removed(before: Situation, after: Situation, claim: Claim) -> tuple[str, st
 
 
 def _reason(
-    situation: Situation, claim: Claim, selected: Mapping[str, Selected], looked: CloudObservations
+    situation: Situation, claim: NodeClaim, selected: Mapping[str, Selected], looked: CloudObservations
 ) -> tuple[str, str] | None:
     snapshot = situation.snapshot
     pool = snapshot.pools.get(str(claim.pool))

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from nodeless.model.instance_types import Catalog, InstanceType
 from nodeless.model.labels import CAPACITY_TYPE, NODE_POOL, PROVISIONER_NAME, ZONE
-from nodeless.model.nodes import Claim, Node
+from nodeless.model.nodes import Node, NodeClaim
 from nodeless.model.plan import Plan, PlannedNode
 from nodeless.model.pods import Pod
 from nodeless.model.resources import PODS, Resources, subtract, total
@@ -110,7 +110,7 @@ def _new_node(
 
 
 def _standing(
-    thing: Node | Claim,
+    thing: Node | NodeClaim,
     labels: Mapping[str, str],
     allocatable: Resources,
     state: str,
@@ -118,7 +118,7 @@ def _standing(
     staying: Iterable[Pod],
     arriving: Iterable[Pod],
 ) -> NodeFill:
-    pool = str(thing.pool) if isinstance(thing, Claim) else _pool(labels)
+    pool = str(thing.pool) if isinstance(thing, NodeClaim) else _pool(labels)
     zone, capacity_type = labels.get(ZONE, ""), labels.get(CAPACITY_TYPE, "")
     return NodeFill(
         thing.name,

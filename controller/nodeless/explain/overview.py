@@ -12,7 +12,7 @@ from nodeless.explain.fill import NodeFill, new_nodes, standing_nodes
 from nodeless.explain.report import MONTH, Launch, launches_of
 from nodeless.explain.words import count
 from nodeless.model.disruption import Decisions, Move
-from nodeless.model.nodes import DISRUPTION_REASON, Claim
+from nodeless.model.nodes import DISRUPTION_REASON, NodeClaim
 from nodeless.model.resources import CPU, MEMORY
 from nodeless.model.snapshot import Snapshot
 from nodeless.scheduling.capacity.pricing import priced
@@ -173,7 +173,7 @@ def _node_row(situation: Situation, decisions: Decisions, fill: NodeFill) -> Nod
     return NodeRow(fill, age, len(pods), kept, *_judgement(snapshot, decisions, claim))
 
 
-def _judgement(snapshot: Snapshot, decisions: Decisions, claim: Claim) -> tuple[bool, str, str]:
+def _judgement(snapshot: Snapshot, decisions: Decisions, claim: NodeClaim) -> tuple[bool, str, str]:
     if claim.deletion_timestamp is not None:
         return True, "Terminating", "it is being drained or terminated"
     condition = claim.condition(DISRUPTION_REASON)

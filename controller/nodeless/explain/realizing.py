@@ -10,7 +10,7 @@ from math import fsum
 from nodeless.disruption.candidates import Prices
 from nodeless.model.instance_types import Catalog
 from nodeless.model.labels import CAPACITY_TYPE, ZONE
-from nodeless.model.nodes import Claim
+from nodeless.model.nodes import NodeClaim
 from nodeless.model.plan import Plan
 from nodeless.model.snapshot import Snapshot
 from nodeless.scheduling import Policy
@@ -37,11 +37,11 @@ class Planned:
         bound = fsum(price for price in known if price is not None)
         return self.price / bound if bound else None
 
-    def _price(self, claim: Claim) -> float | None:
+    def _price(self, claim: NodeClaim) -> float | None:
         zone, capacity_type = claim.labels.get(ZONE, ""), claim.labels.get(CAPACITY_TYPE, "")
         return self.prices.at(str(claim.pool), claim.instance_type, zone, capacity_type)
 
-    def _is_of_it(self, snapshot: Snapshot, claim: Claim) -> bool:
+    def _is_of_it(self, snapshot: Snapshot, claim: NodeClaim) -> bool:
         if claim.created_at < int(self.at) or claim.replaces or claim.deletion_timestamp is not None:
             return False
         node = snapshot.node_of(claim)

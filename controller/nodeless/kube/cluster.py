@@ -17,7 +17,7 @@ from nodeless.kube import ApiClient, Reflector, Watched
 from nodeless.kube.reflector import Failures
 from nodeless.model import events
 from nodeless.model.events import Event
-from nodeless.model.nodes import Claim, Node
+from nodeless.model.nodes import Node, NodeClaim
 from nodeless.model.quarantine import ProcessMustEnd
 from nodeless.model.snapshot import Snapshot
 from nodeless.operator.tracebacks import traceback_of
@@ -148,7 +148,7 @@ class Cluster:
     def _remember_gone(self, event: Event, snapshot: Snapshot) -> None:
         match event:
             case events.ClaimGone(name):
-                gone: Claim | Node | None = snapshot.claims.get(name)
+                gone: NodeClaim | Node | None = snapshot.claims.get(name)
             case events.NodeGone(name):
                 gone = snapshot.nodes.get(name)
             case _:
@@ -161,7 +161,7 @@ class Cluster:
             self._gone.discard(self._gone_order.popleft())
 
 
-def _known(seen: Claim | Node, known: Claim | Node | None) -> bool:
+def _known(seen: NodeClaim | Node, known: NodeClaim | Node | None) -> bool:
     """Whether `seen` is the version of the object that is `known`, or an earlier one.
 
     The echo of our own write is the usual case: taken as news it would make the loops work twice.

@@ -12,7 +12,7 @@ from nodeless.kube.decoding import selector_term
 from nodeless.model.labels import HOSTNAME, REGION, ZONE, canonical_key
 from nodeless.model.pods import NodeSelectorTerm
 from nodeless.model.requirements import IN, Requirement
-from nodeless.model.volumes import CsiNode, StorageClass, Volume, VolumeAttachment, VolumeClaim
+from nodeless.model.volumes import CsiNode, PersistentVolumeClaim, StorageClass, Volume, VolumeAttachment
 
 EBS_DRIVER = "ebs.csi.aws.com"
 _TRANSLATED = {"kubernetes.io/aws-ebs": EBS_DRIVER}
@@ -31,11 +31,11 @@ _ATTACHMENT = msgspec.json.Decoder(documents.VolumeAttachment)
 _CSI_NODE = msgspec.json.Decoder(documents.CsiNode)
 
 
-def decode_volume_claim(raw: bytes) -> VolumeClaim:
+def decode_volume_claim(raw: bytes) -> PersistentVolumeClaim:
     """A PersistentVolumeClaim from its JSON. Raises msgspec.DecodeError."""
     document = _CLAIM.decode(raw)
     metadata, spec = document.metadata, document.spec
-    return VolumeClaim(
+    return PersistentVolumeClaim(
         namespace=metadata.namespace,
         name=metadata.name,
         storage_class=spec.storageClassName,

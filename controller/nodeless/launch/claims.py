@@ -28,7 +28,7 @@ from nodeless.model.labels import (
     WELL_KNOWN,
     ZONE,
 )
-from nodeless.model.nodes import Claim
+from nodeless.model.nodes import NodeClaim
 from nodeless.model.plan import Plan, PlannedNode
 from nodeless.model.pods import Pod
 from nodeless.model.pools import PROVISIONER, NodeClass, Pool
@@ -85,11 +85,11 @@ def claims_for(
 
 
 def _with_notes(
-    claim: Claim,
+    claim: NodeClaim,
     node: PlannedNode,
     reason: Callable[[PlannedNode], str] | None,
     pods: Mapping[str, Pod],
-) -> Claim:
+) -> NodeClaim:
     """The claim with its reason and its pods, which play no part in what makes claims alike."""
     notes = {} if reason is None else {PLANNED_BECAUSE: reason(node)}
     planned = sorted(uid_digest(pods[key].uid) for key in node.pods if key in pods)
@@ -115,8 +115,8 @@ def pool_label(pool: Pool) -> str:
     return PROVISIONER_NAME if pool.reference.kind == PROVISIONER else NODE_POOL
 
 
-def _claim(name: str, node: PlannedNode, pool: Pool, node_class: NodeClass | None, now: float) -> Claim:
-    return Claim(
+def _claim(name: str, node: PlannedNode, pool: Pool, node_class: NodeClass | None, now: float) -> NodeClaim:
+    return NodeClaim(
         name=name,
         pool=pool.reference,
         node_class=node.node_class,

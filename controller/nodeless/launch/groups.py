@@ -10,15 +10,15 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from nodeless.model.labels import LAUNCH_GROUP, LAUNCH_GROUP_SIZE
-from nodeless.model.nodes import Claim
+from nodeless.model.nodes import NodeClaim
 
 #: Most claims of one fleet request (Karpenter's batcher).
 MAX_GROUP = 1000
 
 
-def grouped(claims: Sequence[Claim]) -> tuple[Claim, ...]:
+def grouped(claims: Sequence[NodeClaim]) -> tuple[NodeClaim, ...]:
     """The claims in their order; those that are like others bear their group and its size."""
-    alike: dict[object, list[Claim]] = {}
+    alike: dict[object, list[NodeClaim]] = {}
     for claim in claims:
         alike.setdefault(_kind(claim), []).append(claim)
     marks: dict[str, dict[str, str]] = {}
@@ -36,7 +36,7 @@ def grouped(claims: Sequence[Claim]) -> tuple[Claim, ...]:
     )
 
 
-def _kind(claim: Claim) -> object:
+def _kind(claim: NodeClaim) -> object:
     """What decides a fleet request. Not the requests: the instance types have been chosen by them."""
     return (
         claim.pool,

@@ -19,7 +19,7 @@ from nodeless.model.labels import (
     NODE_POOL,
     PROVISIONER_NAME,
 )
-from nodeless.model.nodes import Claim
+from nodeless.model.nodes import NodeClaim
 from nodeless.model.pools import EC2_NODE_CLASS, PROVISIONER, NodeClass, Pool
 
 TagList = list[dict[str, str]]
@@ -42,13 +42,13 @@ def pool_tags(cluster: str, pool: Pool, node_class: NodeClass, settings: Mapping
     return {**users, **ours, **({"Name": name} if name else {})}
 
 
-def claim_tags(shared: Mapping[str, str], claim: Claim) -> dict[str, str]:
+def claim_tags(shared: Mapping[str, str], claim: NodeClaim) -> dict[str, str]:
     """Tags of a launch's instances, volumes and fleet: whose they are, the claim's or its group's."""
     group = claim.launch_group
     return {**shared, **({LAUNCH_GROUP: group} if group else {NODE_CLAIM: claim.name})}
 
 
-def node_tags(cluster: str, claim: Claim, present: Mapping[str, str]) -> dict[str, str]:
+def node_tags(cluster: str, claim: NodeClaim, present: Mapping[str, str]) -> dict[str, str]:
     """Tags that an instance lacks once its node has joined: the node's name, the claim's, the cluster's.
 
     What the instance bears already stays, but for the pool's name that it is launched with under `Name`.

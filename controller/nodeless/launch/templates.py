@@ -25,7 +25,7 @@ from nodeless.launch.tags import specifications, template_tags
 from nodeless.launch.user_data import encoded, user_data
 from nodeless.model.instance_types import Offering
 from nodeless.model.labels import CAPACITY_TYPE, DO_NOT_SYNC_TAINTS, ON_DEMAND, SPOT, TENANCIES
-from nodeless.model.nodes import Claim
+from nodeless.model.nodes import NodeClaim
 from nodeless.model.placement import CAPACITY_BLOCK
 from nodeless.model.pools import EC2_NODE_CLASS, BlockDevice, NodeClass, Pool, kubelet_of
 
@@ -42,7 +42,7 @@ class LaunchTemplate:
 
 
 def launch_template(
-    claim: Claim,
+    claim: NodeClaim,
     pool: Pool,
     node_class: NodeClass,
     resolved: ResolvedNodeClass,
@@ -112,7 +112,7 @@ def launch_template(
     return LaunchTemplate(name, {"LaunchTemplateName": name, **request})
 
 
-def _node_labels(claim: Claim, node_class: NodeClass, capacity_type: str) -> dict[str, str]:
+def _node_labels(claim: NodeClaim, node_class: NodeClass, capacity_type: str) -> dict[str, str]:
     """The labels that the kubelet registers the node with.
 
     Since Karpenter v1 they say that it brings its taints along: a startup taint that was removed before the
@@ -151,7 +151,7 @@ def _market(reservation: Offering | None) -> dict[str, Any]:
     return {"MarketType": CAPACITY_BLOCK} if reservation.reservation_type == CAPACITY_BLOCK else {}
 
 
-def _placement(claim: Claim, resolved: ResolvedNodeClass) -> dict[str, Any]:
+def _placement(claim: NodeClaim, resolved: ResolvedNodeClass) -> dict[str, Any]:
     group, tenancy = resolved.placement_group, tenancy_of(claim.requirements)
     placement: dict[str, Any] = {} if tenancy == TENANCIES[0] else {"Tenancy": tenancy}
     if group is None:

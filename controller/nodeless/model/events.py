@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from nodeless.model.buffers import CapacityBuffer, PodSource
 from nodeless.model.disruption import PodDisruptionBudget
 from nodeless.model.namespaces import Namespace
-from nodeless.model.nodes import Claim, Node
+from nodeless.model.nodes import Node, NodeClaim
 from nodeless.model.pods import DaemonSet, Pod
 from nodeless.model.pools import NodeClass, Pool
-from nodeless.model.volumes import CsiNode, StorageClass, Volume, VolumeAttachment, VolumeClaim
+from nodeless.model.volumes import CsiNode, PersistentVolumeClaim, StorageClass, Volume, VolumeAttachment
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class NodeGone:
 
 @dataclass(frozen=True, slots=True)
 class ClaimSeen:
-    claim: Claim
+    claim: NodeClaim
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class NamespaceGone:
 
 @dataclass(frozen=True, slots=True)
 class VolumeClaimSeen:
-    claim: VolumeClaim
+    claim: PersistentVolumeClaim
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ tell its story. Carrying one out twice does no harm.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from nodeless.model.nodes import Claim, Condition
+from nodeless.model.nodes import Condition, NodeClaim
 from nodeless.model.pools import NodeClass, Reference
 from nodeless.model.taints import Taint
 
@@ -17,7 +17,7 @@ class CreateClaim:
     """Write the NodeClaim object; one that exists already under the name is fine."""
 
     cause: str
-    claim: Claim
+    claim: NodeClaim
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class LaunchInstance:
     """Ask the cloud for the claim's instance; the claim's name is the idempotency token."""
 
     cause: str
-    claim: Claim
+    claim: NodeClaim
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class UpdateNode:
     taints: tuple[Taint, ...] | None = None
     unschedulable: bool | None = None
     add_finalizer: str | None = None
-    owner_claim: Claim | None = None
+    owner_claim: NodeClaim | None = None
     stage: str = ""
     """What this means in the node's story; logged once it is done."""
 

@@ -35,10 +35,10 @@ __all__ = [
     "REBOOTING",
     "REGISTERED_CONDITION",
     "VOLUMES_DETACHED",
-    "Claim",
     "Condition",
     "Instance",
     "Node",
+    "NodeClaim",
 ]
 
 LAUNCHED = "Launched"
@@ -57,7 +57,7 @@ REBOOTING = "Rebooting"
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class NodeClaim:
     """A v1 NodeClaim: the wish for one node, written before its instance exists.
 
     `name` is deterministic: it is also the fleet request's client token and the instance's tag.

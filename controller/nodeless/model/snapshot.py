@@ -13,10 +13,10 @@ from immutables import Map
 from nodeless.model.buffers import CapacityBuffer, PodSource
 from nodeless.model.disruption import PodDisruptionBudget
 from nodeless.model.namespaces import Namespace
-from nodeless.model.nodes import Claim, Node
+from nodeless.model.nodes import Node, NodeClaim
 from nodeless.model.pods import DaemonSet, Pod
 from nodeless.model.pools import NodeClass, Pool
-from nodeless.model.volumes import CsiNode, StorageClass, Volume, VolumeAttachment, VolumeClaim
+from nodeless.model.volumes import CsiNode, PersistentVolumeClaim, StorageClass, Volume, VolumeAttachment
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class Snapshot:
     """By name."""
     node_names: Map[str, str] = Map()
     #: Provider id to the name of the one node in `nodes` that has it.
-    claims: Map[str, Claim] = Map()
+    claims: Map[str, NodeClaim] = Map()
     """By name."""
     claim_names: Map[str, str] = Map()
     #: Provider id to the name of the one claim in `claims` that has it.
@@ -43,7 +43,7 @@ class Snapshot:
     """By `namespace/name`."""
     namespaces: Map[str, Namespace] = Map()
     """By name."""
-    volume_claims: Map[str, VolumeClaim] = Map()
+    volume_claims: Map[str, PersistentVolumeClaim] = Map()
     """By `namespace/name`."""
     volumes: Map[str, Volume] = Map()
     """By name."""
@@ -73,12 +73,12 @@ class Snapshot:
         for key in sorted(self.pods_of_node.get(node_name, frozenset())):
             yield self.pods[key]
 
-    def node_of(self, claim: Claim) -> Node | None:
+    def node_of(self, claim: NodeClaim) -> Node | None:
         """The node that a claim's instance became, found by provider id."""
         name = self.node_names.get(claim.provider_id) if claim.provider_id else None
         return None if name is None else self.nodes[name]
 
-    def claim_of(self, node: Node) -> Claim | None:
+    def claim_of(self, node: Node) -> NodeClaim | None:
         """The claim whose instance a node is, or None for a node that is not ours."""
         name = self.claim_names.get(node.provider_id) if node.provider_id else None
         return None if name is None else self.claims[name]

@@ -15,7 +15,7 @@ def attachments(driver: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class VolumeClaim:
+class PersistentVolumeClaim:
     """A PersistentVolumeClaim."""
 
     namespace: str

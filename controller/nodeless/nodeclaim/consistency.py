@@ -6,7 +6,7 @@ Karpenter's third, a drain that a disruption budget holds up, is told where the 
 """
 
 from nodeless.model.instructions import Instruction, ReportFailedCheck, UpdateClaimStatus
-from nodeless.model.nodes import CONSISTENT_STATE_FOUND, Claim, Node
+from nodeless.model.nodes import CONSISTENT_STATE_FOUND, Node, NodeClaim
 from nodeless.model.resources import format_amount
 from nodeless.nodeclaim.view import ClaimView, Step, cause_of, changed_condition
 
@@ -39,7 +39,7 @@ def step_consistency(view: ClaimView, now: float) -> Step:
     return Step(tuple(instructions), now + TELL_AGAIN)
 
 
-def _failures(claim: Claim, node: Node, now: float) -> tuple[str, ...]:
+def _failures(claim: NodeClaim, node: Node, now: float) -> tuple[str, ...]:
     if node.initialized:
         return tuple(
             _shortage(name, claim, node) for name in sorted(claim.capacity) if _short(name, claim, node)
@@ -59,7 +59,7 @@ def _failures(claim: Claim, node: Node, now: float) -> tuple[str, ...]:
     ) or (hours,)
 
 
-def _short(name: str, claim: Claim, node: Node) -> bool:
+def _short(name: str, claim: NodeClaim, node: Node) -> bool:
     has = node.capacity.get(name, 0)
     if not has and "/" in name and not claim.requests.get(name):
         # A device (a GPU, EFA) that nobody asked for: then nobody needs its plugin on the node either.
@@ -67,7 +67,7 @@ def _short(name: str, claim: Claim, node: Node) -> bool:
     return has < LEAST_CAPACITY * claim.capacity[name]
 
 
-def _shortage(name: str, claim: Claim, node: Node) -> str:
+def _shortage(name: str, claim: NodeClaim, node: Node) -> str:
     has, expected = node.capacity.get(name, 0), claim.capacity[name]
     amounts = f"{format_amount(name, has)} of {format_amount(name, expected)}"
     return f"the node reports {amounts} {name} that its type has ({has / expected:.0%})"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from nodeless.api.times import LONGEST_SPAN, parse_time
 from nodeless.model.instructions import DeletePod, EvictPod, Instruction, RestartDeployment
 from nodeless.model.labels import DISRUPTED_TAINT, DRAIN_GRACE, TERMINATION_TIMESTAMP
-from nodeless.model.nodes import Claim, Node
+from nodeless.model.nodes import Node, NodeClaim
 from nodeless.model.numbers import whole_number
 from nodeless.model.pods import Pod
 from nodeless.model.pools import PROVISIONER
@@ -41,12 +41,12 @@ class Drain:
     deadline: float | None = None
 
 
-def first_generation(claim: Claim) -> bool:
+def first_generation(claim: NodeClaim) -> bool:
     """Whether the claim's pool is a Provisioner."""
     return claim.pool.kind == PROVISIONER
 
 
-def deadline_of(claim: Claim) -> float | None:
+def deadline_of(claim: NodeClaim) -> float | None:
     """When its drain must be over, as its annotation says; None: never, or the annotation is unreadable."""
     text = claim.annotations.get(TERMINATION_TIMESTAMP)
     if not text:
@@ -57,14 +57,14 @@ def deadline_of(claim: Claim) -> float | None:
         return None
 
 
-def grace_of(claim: Claim) -> int | None:
+def grace_of(claim: NodeClaim) -> int | None:
     """Seconds that a drain of the claim's node may take, by its pool or by what it is drained for."""
     text = claim.annotations.get(DRAIN_GRACE, "")
     bounds = [claim.termination_grace_period, whole_number(text, LONGEST_SPAN)]
     return min((each for each in bounds if each is not None), default=None)
 
 
-def last_drain(claim: Claim, node: Node, now: float) -> Drain:
+def last_drain(claim: NodeClaim, node: Node, now: float) -> Drain:
     """The drain of a node that is being deleted."""
     taint = CORDON if first_generation(claim) else DISRUPTED
     return Drain(taint, node.deletion_timestamp or now, deadline_of(claim))
@@ -85,7 +85,7 @@ def holds_back(pod: Pod, taint: Taint, now: float) -> bool:
 
 
 def requests_to_leave(
-    claim: Claim,
+    claim: NodeClaim,
     node: Node,
     waiting: Sequence[Pod],
     now: float,
@@ -134,7 +134,7 @@ def _group(pod: Pod) -> tuple[bool, bool]:
     return pod.priority_class in _CRITICAL, pod.owned_by_daemon_set
 
 
-def attachments_of(snapshot: Snapshot, claim: Claim, node: Node, now: float) -> tuple[str, ...]:
+def attachments_of(snapshot: Snapshot, claim: NodeClaim, node: Node, now: float) -> tuple[str, ...]:
     """Volumes attached to a node, by name, without those of pods that the drain does not wait for.
 
     A volume stays attached as long as its pod is there, and a stuck pod as long as its node: waiting for

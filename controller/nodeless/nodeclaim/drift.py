@@ -22,7 +22,7 @@ from nodeless.model.labels import (
     VOLUNTARY_DISRUPTION,
     WELL_KNOWN,
 )
-from nodeless.model.nodes import DRIFTED, LAUNCHED, Claim, Instance, Node
+from nodeless.model.nodes import DRIFTED, LAUNCHED, Instance, Node, NodeClaim
 from nodeless.model.pools import NodeClass, Pool
 from nodeless.nodeclaim.draining import first_generation
 from nodeless.nodeclaim.view import Step, cause_of, changed_condition
@@ -49,7 +49,7 @@ class Selected:
 class DriftView:
     """A claim and what it is compared with; None: not known now, so nothing is concluded from it."""
 
-    claim: Claim
+    claim: NodeClaim
     pool: Pool
     node_class: NodeClass | None
     selected: Selected | None = None
@@ -134,7 +134,9 @@ def _reasons(view: DriftView, now: float) -> Iterator[tuple[str, str]]:
         yield from _cloud_reasons(claim, view.selected, view.instance)
 
 
-def _cloud_reasons(claim: Claim, selected: Selected, instance: Instance | None) -> Iterator[tuple[str, str]]:
+def _cloud_reasons(
+    claim: NodeClaim, selected: Selected, instance: Instance | None
+) -> Iterator[tuple[str, str]]:
     image = (instance.image_id if instance is not None else "") or claim.image_id
     if image and selected.images and image not in selected.images:
         chosen = ", ".join(sorted(selected.images)[:3])

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 
 from nodeless.model.instructions import DeleteClaim, DeleteNode, Instruction, PublishEvent, TerminateInstance
 from nodeless.model.labels import LAUNCH_GROUP, NODE_CLAIM
-from nodeless.model.nodes import LAUNCHED, REGISTERED_CONDITION, Claim, Instance
+from nodeless.model.nodes import LAUNCHED, REGISTERED_CONDITION, Instance, NodeClaim
 from nodeless.model.snapshot import Snapshot
 
 #: Younger instances may have a claim that we do not see yet (Karpenter's AWS collector).
@@ -85,7 +85,7 @@ def vanished(snapshot: Snapshot, states: Mapping[str, str], now: float) -> tuple
     return tuple(instructions)
 
 
-def _may_be_judged(snapshot: Snapshot, claim: Claim) -> bool:
+def _may_be_judged(snapshot: Snapshot, claim: NodeClaim) -> bool:
     """A launched claim whose node, if it has one, does not prove by being Ready that its instance lives."""
     launched = claim.condition(LAUNCHED)
     if claim.deletion_timestamp is not None or claim.invalid or launched is None or launched.status != "True":
@@ -94,7 +94,7 @@ def _may_be_judged(snapshot: Snapshot, claim: Claim) -> bool:
     return node is None or not node.ready
 
 
-def _is_over(claim: Claim, state: str, now: float) -> bool:
+def _is_over(claim: NodeClaim, state: str, now: float) -> bool:
     if state in _ENDED:
         return True
     registered = claim.condition(REGISTERED_CONDITION)
@@ -102,6 +102,6 @@ def _is_over(claim: Claim, state: str, now: float) -> bool:
     return not state and joined and now - _launched_at(claim) > UNKNOWN_GRACE
 
 
-def _launched_at(claim: Claim) -> float:
+def _launched_at(claim: NodeClaim) -> float:
     launched = claim.condition(LAUNCHED)
     return launched.last_transition_time if launched is not None else claim.created_at

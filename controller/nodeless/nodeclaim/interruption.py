@@ -21,7 +21,7 @@ from nodeless.api.times import format_time
 from nodeless.model.instructions import AnnotateClaim, DeleteClaim, Instruction, PublishEvent
 from nodeless.model.interruptions import Interruption, InterruptionKind
 from nodeless.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, SPOT, TERMINATION_TIMESTAMP, ZONE
-from nodeless.model.nodes import REBOOTING, Claim
+from nodeless.model.nodes import REBOOTING, NodeClaim
 from nodeless.model.snapshot import Snapshot
 from nodeless.nodeclaim.view import cause_of
 
@@ -43,12 +43,12 @@ class Reaction:
     ignored: int = 0
 
 
-def claims_by_instance(snapshot: Snapshot) -> dict[str, Claim]:
+def claims_by_instance(snapshot: Snapshot) -> dict[str, NodeClaim]:
     """Claims that have an instance, by its id."""
     return {claim.instance_id: claim for claim in snapshot.claims.values() if claim.provider_id}
 
 
-def interrupted(snapshot: Snapshot, claims: Mapping[str, Claim], warning: Interruption) -> Reaction:
+def interrupted(snapshot: Snapshot, claims: Mapping[str, NodeClaim], warning: Interruption) -> Reaction:
     """The reaction to a warning; instances that are not in `claims` are somebody else's."""
     instructions: list[Instruction] = []
     offerings: list[tuple[str, str, str]] = []
@@ -85,14 +85,14 @@ def interrupted(snapshot: Snapshot, claims: Mapping[str, Claim], warning: Interr
     return Reaction(tuple(instructions), tuple(offerings), drained, ignored)
 
 
-def _spot_offering(claim: Claim) -> list[tuple[str, str, str]]:
+def _spot_offering(claim: NodeClaim) -> list[tuple[str, str, str]]:
     labels = claim.labels
     if labels.get(CAPACITY_TYPE) != SPOT or ZONE not in labels or INSTANCE_TYPE not in labels:
         return []
     return [(labels[INSTANCE_TYPE], labels[ZONE], SPOT)]
 
 
-def _told(snapshot: Snapshot, claim: Claim, warning: Interruption) -> list[Instruction]:
+def _told(snapshot: Snapshot, claim: NodeClaim, warning: Interruption) -> list[Instruction]:
     instance = f"instance {claim.instance_id}"
     match warning.kind:
         case InterruptionKind.SPOT_INTERRUPTION:
@@ -118,7 +118,7 @@ def _told(snapshot: Snapshot, claim: Claim, warning: Interruption) -> list[Instr
     return _events(snapshot, claim, *text)
 
 
-def _events(snapshot: Snapshot, claim: Claim, type_: str, reason: str, message: str) -> list[Instruction]:
+def _events(snapshot: Snapshot, claim: NodeClaim, type_: str, reason: str, message: str) -> list[Instruction]:
     """The same event on the claim and, once it has joined, on its node."""
     cause = cause_of(claim)
     told: list[Instruction] = [

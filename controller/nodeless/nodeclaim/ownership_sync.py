@@ -20,7 +20,7 @@ from nodeless.model.instructions import (
     TerminateEverything,
 )
 from nodeless.model.labels import TERMINATION_FINALIZER, TERMINATION_TIMESTAMP
-from nodeless.model.nodes import DRAINED, INSTANCE_TERMINATING, VOLUMES_DETACHED, Claim
+from nodeless.model.nodes import DRAINED, INSTANCE_TERMINATING, VOLUMES_DETACHED, NodeClaim
 from nodeless.model.pools import Pool
 from nodeless.model.snapshot import Snapshot
 from nodeless.nodeclaim.draining import deadline_of
@@ -66,7 +66,7 @@ def deletion_progress(snapshot: Snapshot, pool: Pool) -> str:
     return f"{nodes} still to end: {', '.join(shown)}{more}"
 
 
-def _stage(claim: Claim) -> str:
+def _stage(claim: NodeClaim) -> str:
     if claim.deletion_timestamp is None:
         return "not asked to end yet"
     if claim.is_true(INSTANCE_TERMINATING):

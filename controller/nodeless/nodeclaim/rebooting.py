@@ -25,7 +25,7 @@ from nodeless.model.instructions import (
     UpdateNode,
 )
 from nodeless.model.labels import REBOOTED_FROM, REBOOTING_TAINT, REBOOTS
-from nodeless.model.nodes import INITIALIZED_CONDITION, READY, REBOOTING, Claim, Condition, Node
+from nodeless.model.nodes import INITIALIZED_CONDITION, READY, REBOOTING, Condition, Node, NodeClaim
 from nodeless.model.taints import Taint
 from nodeless.nodeclaim.draining import Drain, grace_of, holds_back, listed, requests_to_leave
 from nodeless.nodeclaim.view import ClaimView, Step, cause_of, changed_condition
@@ -45,7 +45,7 @@ _LOOK_AGAIN = 30.0
 _ASK_AGAIN = 5.0
 
 
-def reboots_of(claim: Claim, now: float) -> tuple[float, ...]:
+def reboots_of(claim: NodeClaim, now: float) -> tuple[float, ...]:
     """When reboots of a claim's machine were asked for within the last 24 hours, the oldest first."""
     times = []
     for text in claim.annotations.get(REBOOTS, "").split(","):
@@ -56,14 +56,14 @@ def reboots_of(claim: Claim, now: float) -> tuple[float, ...]:
     return tuple(sorted(each for each in times if now - each < HISTORY_SECONDS))
 
 
-def rebooted_at(claim: Claim) -> float:
+def rebooted_at(claim: NodeClaim) -> float:
     """When its last reboot was over; 0 when there was none."""
     condition = claim.condition(REBOOTING)
     over = condition is not None and condition.status == "False"
     return condition.last_transition_time if condition is not None and over else 0.0
 
 
-def requested(claim: Claim, node: Node, message: str, now: float) -> tuple[Instruction, ...]:
+def requested(claim: NodeClaim, node: Node, message: str, now: float) -> tuple[Instruction, ...]:
     """The wish for a reboot: from here on the claim's own steps carry it out, whoever leads."""
     cause = cause_of(claim)
     condition = changed_condition(claim, REBOOTING, "True", now, reason=REQUESTED, message=message)
@@ -98,7 +98,7 @@ def step_rebooting(view: ClaimView, now: float) -> Step:
     return _issued(claim, node, fence, since, now)
 
 
-def _issued(claim: Claim, node: Node, fence: tuple[Instruction, ...], since: float, now: float) -> Step:
+def _issued(claim: NodeClaim, node: Node, fence: tuple[Instruction, ...], since: float, now: float) -> Step:
     history = reboots_of(claim, now)
     attempts = tuple(each for each in history if each >= int(since))
     if attempts and now > attempts[0] + ISSUING_PATIENCE:
@@ -119,7 +119,7 @@ def _issued(claim: Claim, node: Node, fence: tuple[Instruction, ...], since: flo
     )
 
 
-def _awaited(claim: Claim, node: Node, condition: Condition, now: float) -> Step:
+def _awaited(claim: NodeClaim, node: Node, condition: Condition, now: float) -> Step:
     if _booted(claim, node) and node.ready:
         message = f"instance {claim.instance_id} is back with boot id {node.boot_id}"
         over = changed_condition(claim, REBOOTING, "False", now, reason=REBOOTED, message=message)
@@ -140,7 +140,7 @@ def _awaited(claim: Claim, node: Node, condition: Condition, now: float) -> Step
     return Step(_said(claim, ISSUED, message, now), min(deadline + 1, now + _LOOK_AGAIN))
 
 
-def _asked_at(claim: Claim, condition: Condition, now: float) -> float:
+def _asked_at(claim: NodeClaim, condition: Condition, now: float) -> float:
     initialized = claim.condition(INITIALIZED_CONDITION)
     accepted = 0.0
     if initialized is not None and (initialized.status, initialized.reason) == ("Unknown", REBOOTING):
@@ -148,12 +148,12 @@ def _asked_at(claim: Claim, condition: Condition, now: float) -> float:
     return max(condition.last_transition_time, accepted, *reboots_of(claim, now)[-1:])
 
 
-def _booted(claim: Claim, node: Node) -> bool:
+def _booted(claim: NodeClaim, node: Node) -> bool:
     """Whether the kernel is another one than when the reboot was asked for."""
     return bool(node.boot_id) and node.boot_id != claim.annotations.get(REBOOTED_FROM, node.boot_id)
 
 
-def _said(claim: Claim, reason: str, message: str, now: float) -> tuple[Instruction, ...]:
+def _said(claim: NodeClaim, reason: str, message: str, now: float) -> tuple[Instruction, ...]:
     """The condition, and from the reboot on that the node is not known to be initialised."""
     conditions = changed_condition(claim, REBOOTING, "True", now, reason=reason, message=message)
     if reason == ISSUED:
@@ -162,13 +162,13 @@ def _said(claim: Claim, reason: str, message: str, now: float) -> tuple[Instruct
     return (UpdateClaimStatus(cause_of(claim), claim.name, conditions),) if conditions else ()
 
 
-def _fenced(claim: Claim, node: Node) -> UpdateNode:
+def _fenced(claim: NodeClaim, node: Node) -> UpdateNode:
     return UpdateNode(
         cause_of(claim), node.name, taints=(*node.taints, FENCE), stage="fenced node for its reboot"
     )
 
 
-def _failed(claim: Claim, node: Node, what: str) -> Step:
+def _failed(claim: NodeClaim, node: Node, what: str) -> Step:
     message = f"the reboot of instance {claim.instance_id} {what}: the node is ended"
     return Step(
         (
@@ -178,5 +178,5 @@ def _failed(claim: Claim, node: Node, what: str) -> Step:
     )
 
 
-def _told(claim: Claim, node: Node, type_: str, reason: str, message: str) -> PublishEvent:
+def _told(claim: NodeClaim, node: Node, type_: str, reason: str, message: str) -> PublishEvent:
     return PublishEvent(cause_of(claim), "Node", node.name, type_, reason, message, uid=node.uid)

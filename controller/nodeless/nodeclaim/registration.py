@@ -38,9 +38,9 @@ from nodeless.model.nodes import (
     LAUNCHED,
     READY,
     REGISTERED_CONDITION,
-    Claim,
     Condition,
     Node,
+    NodeClaim,
 )
 from nodeless.model.taints import Taint
 from nodeless.nodeclaim.startup_taints import closed_until, next_taints
@@ -144,7 +144,7 @@ def step_registration(view: ClaimView, now: float) -> Step:
     return Step(tuple(instructions), now + LOOK_AGAIN)
 
 
-def _registered_taints(claim: Claim, node: Node, *, closed: bool) -> tuple[Taint, ...]:
+def _registered_taints(claim: NodeClaim, node: Node, *, closed: bool) -> tuple[Taint, ...]:
     """The node's taints, and the claim's that it lacks; `closed` keeps pods off."""
     kept = next_taints(node, closed=closed)
     if node.labels.get(DO_NOT_SYNC_TAINTS) == "true":
@@ -153,12 +153,12 @@ def _registered_taints(claim: Claim, node: Node, *, closed: bool) -> tuple[Taint
     return kept + tuple(taint for taint in wanted if not any(taint.matches(other) for other in kept))
 
 
-def _own_annotations(claim: Claim) -> dict[str, str | None]:
+def _own_annotations(claim: NodeClaim) -> dict[str, str | None]:
     """The claim's annotations without those that speak of the claim itself."""
     return {key: value for key, value in claim.annotations.items() if key not in _OF_THE_CLAIM}
 
 
-def _without_taint(claim: Claim, node: Node) -> PublishEvent:
+def _without_taint(claim: NodeClaim, node: Node) -> PublishEvent:
     message = (
         f"joined without the taint {UNREGISTERED_TAINT}: pods may have come before its labels were known"
         "; hint: give the kubelet --register-with-taints in the user data"
@@ -212,7 +212,7 @@ def step_initialization(view: ClaimView, now: float) -> Step:
     return Step(tuple(instructions), now + LOOK_AGAIN)
 
 
-def _obstacle(claim: Claim, node: Node) -> tuple[str, str] | None:
+def _obstacle(claim: NodeClaim, node: Node) -> tuple[str, str] | None:
     """Reason and message of what keeps a node from being initialised (Karpenter's reasons), or None."""
     if not node.ready:
         return "NodeNotReady", f"node {node.name} is not Ready"
@@ -228,11 +228,11 @@ def _obstacle(claim: Claim, node: Node) -> tuple[str, str] | None:
     return None
 
 
-def _told(claim: Claim, node: Node, reason: str, message: str) -> PublishEvent:
+def _told(claim: NodeClaim, node: Node, reason: str, message: str) -> PublishEvent:
     return PublishEvent(cause_of(claim), "Node", node.name, "Normal", reason, message, uid=node.uid)
 
 
-def _give_up(claim: Claim, message: str, stage: str) -> Step:
+def _give_up(claim: NodeClaim, message: str, stage: str) -> Step:
     cause = cause_of(claim)
     return Step(
         (
@@ -242,5 +242,5 @@ def _give_up(claim: Claim, message: str, stage: str) -> Step:
     )
 
 
-def _status(claim: Claim, conditions: tuple[Condition, ...]) -> tuple[Instruction, ...]:
+def _status(claim: NodeClaim, conditions: tuple[Condition, ...]) -> tuple[Instruction, ...]:
     return (UpdateClaimStatus(cause_of(claim), claim.name, conditions),) if conditions else ()

@@ -12,7 +12,7 @@ launches what the condition says.
 from dataclasses import dataclass, replace
 
 from nodeless.model.conditions import Condition
-from nodeless.model.nodes import LAUNCHED, REGISTERED_CONDITION, Claim
+from nodeless.model.nodes import LAUNCHED, REGISTERED_CONDITION, NodeClaim
 from nodeless.model.pools import NodeClass, Pool
 from nodeless.nodeclaim import registration as joining
 
@@ -23,7 +23,7 @@ LAUNCHES = 4
 TOO_MANY = 2
 
 
-def launch_outcome(before: Claim | None, after: Claim) -> bool | None:
+def launch_outcome(before: NodeClaim | None, after: NodeClaim) -> bool | None:
     """What a claim's change says of its launch: it joined, it was given up, or nothing (None).
 
     Args:

@@ -19,7 +19,7 @@ from nodeless.model.labels import (
     RESERVATION_LABELS,
     RESERVED,
 )
-from nodeless.model.nodes import LAUNCHED, Claim, Instance, Node
+from nodeless.model.nodes import LAUNCHED, Instance, Node, NodeClaim
 from nodeless.model.placement import CapacityReservation
 from nodeless.nodeclaim.view import cause_of
 
@@ -31,13 +31,13 @@ REASON = "capacity_reservation_expiring"
 class ReservationView:
     """A claim with what EC2 says of its instance and of the reservations of its node class."""
 
-    claim: Claim
+    claim: NodeClaim
     node: Node | None
     instance: Instance | None
     reservations: Mapping[str, CapacityReservation]
 
 
-def concerned(claim: Claim) -> bool:
+def concerned(claim: NodeClaim) -> bool:
     """Whether there is anything to look at: a reservation, or a partition that is not known."""
     if not claim.is_true(LAUNCHED) or claim.deletion_timestamp is not None:
         return False

@@ -6,7 +6,7 @@ it. A node that is being replaced counts once, together with its replacement.
 """
 
 from nodeless.model.instructions import DeleteClaim
-from nodeless.model.nodes import Claim, Node
+from nodeless.model.nodes import Node, NodeClaim
 from nodeless.model.pools import Pool
 from nodeless.model.snapshot import Snapshot
 from nodeless.state.disruption_cost import disturbance_of
@@ -29,7 +29,7 @@ def surplus(snapshot: Snapshot, pool: Pool, now: float) -> tuple[DeleteClaim, ..
 
 
 def _order(
-    snapshot: Snapshot, claim: Claim, node: Node | None, now: float
+    snapshot: Snapshot, claim: NodeClaim, node: Node | None, now: float
 ) -> tuple[bool, bool, bool, float, float, str]:
     pods = [pod for pod in snapshot.pods_on(node.name) if pod.occupies] if node is not None else []
     guarded = any(protection(pod, now) for pod in pods)

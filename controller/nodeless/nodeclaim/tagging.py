@@ -6,14 +6,14 @@ Claims of Provisioners are left alone: v0.27 tags an instance once, when it make
 
 from nodeless.model.instructions import AnnotateClaim
 from nodeless.model.labels import CLUSTER_NAME_TAGGED, INSTANCE_TAGGED
-from nodeless.model.nodes import Claim
+from nodeless.model.nodes import NodeClaim
 from nodeless.model.pools import EC2_NODE_CLASS
 from nodeless.nodeclaim.view import cause_of
 
 _NOTED = {INSTANCE_TAGGED: "true", CLUSTER_NAME_TAGGED: "true"}
 
 
-def is_taggable(claim: Claim) -> bool:
+def is_taggable(claim: NodeClaim) -> bool:
     """Whether the claim's node is known and its instance is not noted as tagged."""
     return bool(
         claim.node_class.kind == EC2_NODE_CLASS
@@ -25,6 +25,6 @@ def is_taggable(claim: Claim) -> bool:
     )
 
 
-def note_tagged(claim: Claim) -> AnnotateClaim:
+def note_tagged(claim: NodeClaim) -> AnnotateClaim:
     """What notes on the claim that its instance bears the tags."""
     return AnnotateClaim(cause_of(claim), claim.name, dict(_NOTED))

@@ -18,7 +18,7 @@ from nodeless.model.instructions import (
     UpdateNode,
 )
 from nodeless.model.labels import EXCLUDE_BALANCERS, TERMINATION_FINALIZER, TERMINATION_TIMESTAMP
-from nodeless.model.nodes import DRAINED, INSTANCE_TERMINATING, VOLUMES_DETACHED, Claim, Condition, Node
+from nodeless.model.nodes import DRAINED, INSTANCE_TERMINATING, VOLUMES_DETACHED, Condition, Node, NodeClaim
 from nodeless.model.pods import Pod
 from nodeless.nodeclaim.draining import (
     DISRUPTED,
@@ -94,7 +94,7 @@ def _detached(view: ClaimView, node: Node, now: float) -> tuple[tuple[Condition,
     return changed_condition(claim, VOLUMES_DETACHED, "Unknown", now, reason=reason, message=text), True
 
 
-def _deadline_to_stamp(claim: Claim, now: float) -> tuple[Instruction, ...]:
+def _deadline_to_stamp(claim: NodeClaim, now: float) -> tuple[Instruction, ...]:
     """The drain's deadline goes onto the claim; an earlier one that stands there already counts."""
     grace = grace_of(claim)
     if grace is None:
@@ -106,7 +106,7 @@ def _deadline_to_stamp(claim: Claim, now: float) -> tuple[Instruction, ...]:
     return (AnnotateClaim(cause_of(claim), claim.name, {TERMINATION_TIMESTAMP: format_time(deadline)}),)
 
 
-def _cordon(claim: Claim, node: Node) -> tuple[Instruction, ...]:
+def _cordon(claim: NodeClaim, node: Node) -> tuple[Instruction, ...]:
     """No new pods, no traffic from load balancers: as each API generation marks it."""
     cause, labels = cause_of(claim), {EXCLUDE_BALANCERS: "karpenter"}
     if first_generation(claim):
@@ -140,7 +140,7 @@ def _drain(view: ClaimView, cordon: tuple[Instruction, ...], waiting: tuple[Pod,
     return Step((*cordon, *status, *asked, *_look(claim, node)), now + again)
 
 
-def _look(claim: Claim, node: Node) -> tuple[Instruction, ...]:
+def _look(claim: NodeClaim, node: Node) -> tuple[Instruction, ...]:
     """Perhaps a silent node has no machine any more on which anything could end: then nothing holds it."""
     return () if node.ready else (LookForInstance(cause_of(claim), claim.name, claim.instance_id),)
 

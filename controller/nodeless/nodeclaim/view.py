@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from nodeless.model.instructions import Instruction
-from nodeless.model.nodes import Claim, Condition, Node
+from nodeless.model.nodes import Condition, Node, NodeClaim
 from nodeless.model.pods import Pod
 from nodeless.model.pools import Pool
 
@@ -12,7 +12,7 @@ from nodeless.model.pools import Pool
 class ClaimView:
     """A claim and everything that its next step depends on."""
 
-    claim: Claim
+    claim: NodeClaim
     node: Node | None = None
     pods: tuple[Pod, ...] = ()
     """The pods bound to the node and to its twins."""
@@ -45,13 +45,13 @@ class Step:
     again_at: float | None = None
 
 
-def cause_of(claim: Claim) -> str:
+def cause_of(claim: NodeClaim) -> str:
     """The cause that every instruction for a claim carries."""
     return f"claim:{claim.name}"
 
 
 def changed_condition(
-    claim: Claim, type_: str, status: str, now: float, *, reason: str = "", message: str = ""
+    claim: NodeClaim, type_: str, status: str, now: float, *, reason: str = "", message: str = ""
 ) -> tuple[Condition, ...]:
     """The condition to write, or nothing when it stands already."""
     reason = reason or type_

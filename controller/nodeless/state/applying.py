@@ -5,7 +5,7 @@ from dataclasses import replace
 from immutables import Map
 
 from nodeless.model import events
-from nodeless.model.nodes import Claim, Node
+from nodeless.model.nodes import Node, NodeClaim
 from nodeless.model.pods import Pod
 from nodeless.model.pools import NodeClass, Pool
 from nodeless.model.snapshot import Snapshot
@@ -99,7 +99,10 @@ def _unbind(bound: Map[str, frozenset[str]], pod: Pod) -> Map[str, frozenset[str
 
 
 def _reindex(
-    index: Map[str, str], objects: Map[str, Node] | Map[str, Claim], name: str, after: Node | Claim | None
+    index: Map[str, str],
+    objects: Map[str, Node] | Map[str, NodeClaim],
+    name: str,
+    after: Node | NodeClaim | None,
 ) -> Map[str, str]:
     """Provider id to object name, after the object `name` of `objects` changed to `after`.
 
@@ -128,7 +131,7 @@ def _drop_node(snapshot: Snapshot, name: str) -> Snapshot:
     )
 
 
-def _put_claim(snapshot: Snapshot, claim: Claim) -> Snapshot:
+def _put_claim(snapshot: Snapshot, claim: NodeClaim) -> Snapshot:
     index = _reindex(snapshot.claim_names, snapshot.claims, claim.name, claim)
     return replace(snapshot, claims=snapshot.claims.set(claim.name, claim), claim_names=index)
 

@@ -15,7 +15,7 @@ from base64 import b32encode
 from collections.abc import Iterable
 
 from nodeless.model.labels import PLANNED_PODS
-from nodeless.model.nodes import Claim
+from nodeless.model.nodes import NodeClaim
 from nodeless.model.pods import Pod
 from nodeless.model.snapshot import Snapshot
 
@@ -47,7 +47,7 @@ def expected_places(snapshot: Snapshot, groups: Iterable[Iterable[Pod]]) -> dict
     return places
 
 
-def planned_for(snapshot: Snapshot, claim: Claim) -> tuple[int, tuple[Pod, ...]]:
+def planned_for(snapshot: Snapshot, claim: NodeClaim) -> tuple[int, tuple[Pod, ...]]:
     """How many pods a claim was planned for, and those of them that are still there."""
     digests = frozenset(filter(None, claim.annotations.get(PLANNED_PODS, "").split(",")))
     there = (pod for pod in snapshot.pods.values() if digests and uid_digest(pod.uid) in digests)

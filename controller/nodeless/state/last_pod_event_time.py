@@ -1,6 +1,6 @@
 """How long nothing has changed on a node, and how long a pool wants that to be before it consolidates."""
 
-from nodeless.model.nodes import INITIALIZED_CONDITION, Claim
+from nodeless.model.nodes import INITIALIZED_CONDITION, NodeClaim
 from nodeless.model.pools import PROVISIONER, Pool
 
 
@@ -11,7 +11,7 @@ def consolidates_after(pool: Pool) -> int | None:
     return pool.consolidate_after if pool.consolidation_enabled else pool.ttl_seconds_after_empty
 
 
-def quiet_since(claim: Claim) -> float:
+def quiet_since(claim: NodeClaim) -> float:
     """When a pod last came to its node or left it, or when the node was ready for the first time."""
     ready = claim.condition(INITIALIZED_CONDITION)
     since = ready.last_transition_time if ready is not None else claim.created_at

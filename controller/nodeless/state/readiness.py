@@ -1,6 +1,6 @@
 """Whether a pool and its node class can make nodes, or why not."""
 
-from nodeless.model.nodes import Claim
+from nodeless.model.nodes import NodeClaim
 from nodeless.model.pools import EC2_NODE_CLASS, NodeClass, Pool, Reference
 from nodeless.model.snapshot import Snapshot
 
@@ -19,7 +19,7 @@ def usable(snapshot: Snapshot, pool: Reference, node_class: Reference) -> tuple[
     return found_pool, _usable_class(snapshot, node_class)
 
 
-def usable_for(snapshot: Snapshot, claim: Claim) -> tuple[Pool, NodeClass]:
+def usable_for(snapshot: Snapshot, claim: NodeClaim) -> tuple[Pool, NodeClass]:
     """The pool and the node class that a claim's instance is made by. Raises PoolUnusable.
 
     A claim that names no pool (a standalone NodeClaim, made by a user) is launched as it stands, by a pool

@@ -6,7 +6,7 @@ import pytest
 
 from nodeless.model.labels import INSTANCE_TYPE, ZONE
 from nodeless.model.pods import NodeSelectorTerm, Pod
-from nodeless.model.volumes import CsiNode, StorageClass, Volume, VolumeClaim
+from nodeless.model.volumes import CsiNode, PersistentVolumeClaim, StorageClass, Volume
 from nodeless.scheduling import FEWEST_NODES, LOWEST_PRICE, Policy
 from tests.scheduling.factories import (
     beside,
@@ -36,14 +36,14 @@ def storage_class(name="gp3", *zones, driver=EBS, **fields):
 
 
 def unbound(name, storage_class="gp3", **fields):
-    return VolumeClaim("default", name, storage_class, **fields)
+    return PersistentVolumeClaim("default", name, storage_class, **fields)
 
 
 def bound(name, *zones, driver=EBS, storage_class="gp3", volume=None):
     """A claim with its volume, which is reached in the zones, each of them an alternative."""
     terms = tuple(NodeSelectorTerm((needs(ZONE, "In", zone),)) for zone in zones)
     made = volume or Volume(f"pv-{name}", driver, terms, storage_class)
-    return [VolumeClaim("default", name, storage_class, made.name, bound=True, phase="Bound"), made]
+    return [PersistentVolumeClaim("default", name, storage_class, made.name, bound=True, phase="Bound"), made]
 
 
 def stateful(number, per_pod=1, cpu="100m", name="db", **fields):
@@ -342,7 +342,10 @@ def test_pe_10_a_missing_claim_stops_only_its_own_pod():
     ("made", "code"),
     [
         (unbound("data", "nowhere"), "StorageClassNotFound"),
-        (VolumeClaim("default", "data", "gp3", "nothing", bound=True, phase="Bound"), "VolumeNotFound"),
+        (
+            PersistentVolumeClaim("default", "data", "gp3", "nothing", bound=True, phase="Bound"),
+            "VolumeNotFound",
+        ),
     ],
     ids=["storage class", "volume"],
 )

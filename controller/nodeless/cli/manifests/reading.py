@@ -21,7 +21,7 @@ from nodeless.model import events
 from nodeless.model.pods import Pod
 from nodeless.model.pools import EC2_NODE_CLASS, NodeClass
 from nodeless.model.snapshot import Snapshot
-from nodeless.model.volumes import WAIT_FOR_FIRST_CONSUMER, StorageClass, VolumeClaim
+from nodeless.model.volumes import WAIT_FOR_FIRST_CONSUMER, PersistentVolumeClaim, StorageClass
 from nodeless.model.workloads import Workload, workload_of
 from nodeless.state import apply
 
@@ -209,7 +209,7 @@ def _assume_volumes(snapshot: Snapshot) -> tuple[Snapshot, tuple[str, ...]]:
         for name in pod.shape.claims:
             key = f"{pod.namespace}/{name}"
             if key not in snapshot.volume_claims:
-                claim = VolumeClaim(namespace=pod.namespace, name=name)
+                claim = PersistentVolumeClaim(namespace=pod.namespace, name=name)
                 snapshot = apply(snapshot, events.VolumeClaimSeen(claim))
                 said.append(f"persistent volume claim {key} is not in the files: taken as a new one")
         wanted.update(class_name for _, class_name in pod.shape.ephemeral_volumes)

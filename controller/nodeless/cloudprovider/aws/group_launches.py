@@ -15,7 +15,7 @@ from nodeless.cloudprovider.aws.launch_requests import LaunchRequest
 from nodeless.cloudprovider.aws.launching import Launcher, Outcome
 from nodeless.launch.groups import MAX_GROUP
 from nodeless.launch.results import FleetAnswer
-from nodeless.model.nodes import Claim, Instance
+from nodeless.model.nodes import Instance, NodeClaim
 from nodeless.model.pools import NodeClass, Pool
 
 #: Seconds that a group waits for the next of its claims; it is seldom needed, as groups know their size.
@@ -26,14 +26,14 @@ _IDLE = 0.1
 class LaunchClaim:
     """One claim to launch; `first` and `claimed` as for `CloudProvider.launch`."""
 
-    claim: Claim
+    claim: NodeClaim
     pool: Pool
     node_class: NodeClass
     first: bool
     claimed: Container[str]
 
 
-MakeOrder = Callable[[tuple[Claim, ...], Pool, NodeClass], Awaitable[LaunchRequest]]
+MakeOrder = Callable[[tuple[NodeClaim, ...], Pool, NodeClass], Awaitable[LaunchRequest]]
 
 
 class GroupLaunches:

@@ -37,7 +37,7 @@ from nodeless.launch.user_data import (
 )
 from nodeless.launch.variants import EFA, Variant, reserved_by, variant_of
 from nodeless.model.instance_types import InstanceType, Offering
-from nodeless.model.nodes import Claim
+from nodeless.model.nodes import NodeClaim
 from nodeless.model.pools import NodeClass, Pool
 from nodeless.model.resources import fits
 
@@ -46,7 +46,7 @@ from nodeless.model.resources import fits
 class LaunchRequest:
     """All that a launch is made from. Its claims, at least one, are of one group and sorted by name."""
 
-    claims: tuple[Claim, ...]
+    claims: tuple[NodeClaim, ...]
     pool: Pool
     node_class: NodeClass
     resolved: ResolvedNodeClass
@@ -54,7 +54,7 @@ class LaunchRequest:
     cluster: Cluster
 
     @property
-    def claim(self) -> Claim:
+    def claim(self) -> NodeClaim:
         """One for all: they differ in their names and requests alone."""
         return self.claims[0]
 

@@ -55,7 +55,7 @@ from nodeless.model.instance_types import InstanceType
 from nodeless.model.interruptions import Interruption
 from nodeless.model.labels import NODE_CLAIM
 from nodeless.model.memory_observations import Measured
-from nodeless.model.nodes import Claim, Instance
+from nodeless.model.nodes import Instance, NodeClaim
 from nodeless.model.pools import EC2_NODE_CLASS, NODE_POOL_KIND, NodeClass, Pool, Reference
 from nodeless.model.resources import PODS
 
@@ -226,7 +226,7 @@ class AwsProvider:
 
     async def launch(
         self,
-        claim: Claim,
+        claim: NodeClaim,
         pool: Pool,
         node_class: NodeClass,
         *,
@@ -290,7 +290,7 @@ class AwsProvider:
         """See the Protocol."""
         await self._instances.reboot(instance_id)
 
-    async def tag(self, claim: Claim) -> bool:
+    async def tag(self, claim: NodeClaim) -> bool:
         """See the Protocol. An instance that is not there lacks nothing."""
         record = await self._instances.find(claim.instance_id)
         if record is None:
@@ -367,7 +367,7 @@ class AwsProvider:
     async def _known_cluster(self, node_class: NodeClass) -> KnownCluster:
         return await self._cluster.get(with_service_cidr=node_class.ami_family == "AL2023")
 
-    async def _order(self, claims: tuple[Claim, ...], pool: Pool, node_class: NodeClass) -> LaunchRequest:
+    async def _order(self, claims: tuple[NodeClaim, ...], pool: Pool, node_class: NodeClass) -> LaunchRequest:
         known = await self._known_cluster(node_class)
         resolved = await self._resolver.resolve(node_class, known.version, known.cluster)
         types = await self._catalogs.get(pool, node_class, resolved)
@@ -389,7 +389,7 @@ class AwsProvider:
 
     async def _usual_order(self, pool: Pool, node_class: NodeClass) -> LaunchRequest:
         """What a pod that asks for nothing special would have launched."""
-        usual = Claim(
+        usual = NodeClaim(
             name=f"{pool.name}-usual",
             pool=pool.reference,
             node_class=node_class.reference,

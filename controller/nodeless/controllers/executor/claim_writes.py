@@ -14,7 +14,7 @@ from nodeless.kube.cluster import Cluster
 from nodeless.model.events import ClaimSeen
 from nodeless.model.labels import INSTANCE_PROFILE, LONGEST_LABEL_VALUE
 from nodeless.model.labels import NODE_CLAIM as NODE_CLAIM_LABEL
-from nodeless.model.nodes import LAUNCHED, REGISTERED_CONDITION, Claim, Condition, Instance
+from nodeless.model.nodes import LAUNCHED, REGISTERED_CONDITION, Condition, Instance, NodeClaim
 from nodeless.model.pools import EC2_NODE_CLASS
 from nodeless.nodeclaim.registration import NOT_JOINED
 
@@ -28,7 +28,7 @@ class ClaimWriter:
         #: Claims that this process has just written and not tried to launch yet: no instance can exist.
         self._untried: set[str] = set()
 
-    async def create(self, claim: Claim) -> Claim:
+    async def create(self, claim: NodeClaim) -> NodeClaim:
         """Write the object; one that exists under the name is taken as ours."""
         try:
             # Noted before the write: the watch may bring the claim back sooner than the answer comes.
@@ -41,11 +41,11 @@ class ClaimWriter:
             written = await self._client.get(NODE_CLAIM.path(claim.name))
         return self._seen(written)
 
-    async def listed(self) -> list[Claim]:
+    async def listed(self) -> list[NodeClaim]:
         """All claims as the API server has them now, whatever a watch has told. Raises ApiError."""
         return [read_any_claim(each) for each in await self._client.list(NODE_CLAIM.path())]
 
-    async def offer(self, claim: Claim) -> None:
+    async def offer(self, claim: NodeClaim) -> None:
         """Ask whether the API server would take the object; nothing is written. Raises ApiError when not."""
         await self._client.request("POST", NODE_CLAIM.path(), write_claim(claim), query={"dryRun": "All"})
 
@@ -55,7 +55,7 @@ class ClaimWriter:
         self._untried.discard(name)
         return first
 
-    async def adopt(self, claim: Claim, instance: Instance, now: float) -> Claim:
+    async def adopt(self, claim: NodeClaim, instance: Instance, now: float) -> NodeClaim:
         """Record the launched instance: labels first, then status, so that Launched implies labels."""
         labels = {**instance.labels, **claim.requirements.single_values(), **claim.labels}
         labels |= instance.labels
@@ -124,7 +124,7 @@ class ClaimWriter:
             if error.status != 404:
                 raise
 
-    async def show_conditions(self, claim: Claim, conditions: tuple[Condition, ...]) -> None:
+    async def show_conditions(self, claim: NodeClaim, conditions: tuple[Condition, ...]) -> None:
         """Write the conditions of a claim and nothing else of its status: the rest may be unreadable."""
         body = {
             "metadata": {"resourceVersion": claim.resource_version},
@@ -132,13 +132,13 @@ class ClaimWriter:
         }
         self._seen(await self._client.patch(f"{NODE_CLAIM.path(claim.name)}/status", body))
 
-    def _seen(self, document: dict[str, object]) -> Claim:
+    def _seen(self, document: dict[str, object]) -> NodeClaim:
         claim = read_any_claim(document)
         self._cluster.handle(ClaimSeen(claim))
         return claim
 
 
-def _launched(claim: Claim, now: float) -> tuple[Condition, ...]:
+def _launched(claim: NodeClaim, now: float) -> tuple[Condition, ...]:
     """What holds of a claim from its launch on; that its node is to come is said with it, in one write."""
     launched = Condition(LAUNCHED, "True", LAUNCHED, "", now)
     if claim.condition(REGISTERED_CONDITION) is not None:

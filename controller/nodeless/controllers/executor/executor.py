@@ -27,7 +27,7 @@ from nodeless.kube.leader_election import Leadership
 from nodeless.model import instructions as do
 from nodeless.model.events import ClaimGone, ClaimSeen, NodeGone, NodeSeen
 from nodeless.model.labels import CAPACITY_TYPE, TEARDOWN_FINALIZER
-from nodeless.model.nodes import Claim, Node
+from nodeless.model.nodes import Node, NodeClaim
 from nodeless.nodeclaim.interruption import REASON as INTERRUPTED
 from nodeless.operator.disruption_metrics import method_and_action
 from nodeless.operator.failpoints import Failpoint, Moment, pass_by
@@ -251,7 +251,7 @@ class InstructionExecutor:
         self._count_deletion(claim, reason)
         self._log.info("deleting claim", claim=name, reason=reason, node=claim.node_name)
 
-    def _count_deletion(self, claim: Claim, reason: str) -> None:
+    def _count_deletion(self, claim: NodeClaim, reason: str) -> None:
         replaced = any(claim.name in olds for olds in replacing(self._cluster.snapshot).values())
         told = method_and_action(reason, replaced=replaced)
         self._metrics.nodes.terminated.labels(told, claim.pool.name).inc()

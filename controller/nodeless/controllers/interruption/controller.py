@@ -13,7 +13,7 @@ from nodeless.controllers.executor.executor import InstructionExecutor
 from nodeless.kube import ApiError, ApiUnavailable
 from nodeless.kube.cluster import Cluster
 from nodeless.model.interruptions import Interruption
-from nodeless.model.nodes import Claim
+from nodeless.model.nodes import NodeClaim
 from nodeless.nodeclaim.interruption import claims_by_instance, interrupted
 from nodeless.operator.clock import wall_clock
 from nodeless.operator.logs import logger
@@ -78,7 +78,7 @@ class InterruptionLoop:
             deleted = await self._cloud.forget_interruptions(done)
             self._metrics.interruption_deleted.inc(deleted)
 
-    async def _handle(self, message: Interruption, claims: dict[str, Claim]) -> bool:
+    async def _handle(self, message: Interruption, claims: dict[str, NodeClaim]) -> bool:
         """Whether the message may be deleted: it is handled, or nobody could ever handle it."""
         try:
             return await self._handle_one(message, claims)
@@ -91,7 +91,7 @@ class InterruptionLoop:
             self._boundary.caught(f"{message.kind.value} {' '.join(message.instance_ids)}", error)
             return False
 
-    async def _handle_one(self, message: Interruption, claims: dict[str, Claim]) -> bool:
+    async def _handle_one(self, message: Interruption, claims: dict[str, NodeClaim]) -> bool:
         self._metrics.interruption_received.labels(message.kind.value).inc()
         if message.problem:
             self._log.warning(f"message thrown away: {message.problem}")

@@ -12,7 +12,7 @@ from nodeless.controllers.executor.executor import InstructionExecutor
 from nodeless.kube import ApiError, ApiUnavailable
 from nodeless.kube.cluster import Cluster
 from nodeless.model.interruptions import Interruption
-from nodeless.model.nodes import Claim
+from nodeless.model.nodes import NodeClaim
 from nodeless.nodeclaim.interruption import claims_by_instance, interrupted
 from nodeless.operator.logs import logger
 from nodeless.operator.metrics import Metrics
@@ -62,7 +62,7 @@ class TroubleLoop:
                 with self._boundary.around(ids):
                     await self._react(warning, claims)
 
-    async def _react(self, warning: Interruption, claims: dict[str, Claim]) -> None:
+    async def _react(self, warning: Interruption, claims: dict[str, NodeClaim]) -> None:
         reaction = interrupted(self._cluster.snapshot, claims, warning)
         if not reaction.instructions:
             return

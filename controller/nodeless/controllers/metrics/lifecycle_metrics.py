@@ -9,7 +9,7 @@ from nodeless.model.nodes import (
     DRAINED,
     INITIALIZED_CONDITION,
     INSTANCE_TERMINATING,
-    Claim,
+    NodeClaim,
 )
 from nodeless.model.pods import Pod
 from nodeless.model.snapshot import Snapshot
@@ -59,13 +59,13 @@ class LifecycleMetrics:
         why = claim.condition(DISRUPTION_REASON)
         self._metrics.nodes.pods_drained.labels(why.reason.lower() if why is not None else "").inc()
 
-    def _claim_seen(self, claim: Claim, known: Claim | None) -> None:
+    def _claim_seen(self, claim: NodeClaim, known: NodeClaim | None) -> None:
         """What a claim has become, seen once: it was known before without it."""
         if known is not None and claim.is_true(DRAINED) and not known.is_true(DRAINED):
             self._metrics.nodes.drained.labels(claim.pool.name).inc()
         self._replacement_seen(claim, known)
 
-    def _replacement_seen(self, claim: Claim, known: Claim | None) -> None:
+    def _replacement_seen(self, claim: NodeClaim, known: NodeClaim | None) -> None:
         if known is None or known.is_true(INITIALIZED_CONDITION) or not claim.replaces:
             return
         ready = claim.condition(INITIALIZED_CONDITION)
@@ -73,7 +73,7 @@ class LifecycleMetrics:
             seconds = max(ready.last_transition_time - claim.created_at, 0.0)
             self._metrics.disruption.replacement_seconds.observe(seconds)
 
-    def _claim_gone(self, claim: Claim) -> None:
+    def _claim_gone(self, claim: NodeClaim) -> None:
         if claim.deletion_timestamp is not None:
             seconds = max(wall_clock() - claim.deletion_timestamp, 0.0)
             self._metrics.nodes.claim_termination_seconds.labels(claim.pool.name).observe(seconds)

@@ -31,7 +31,7 @@ from nodeless.model.conditions import Condition, same
 from nodeless.model.events import Event
 from nodeless.model.instructions import LaunchInstance, UpdateClaimStatus
 from nodeless.model.labels import TERMINATION_FINALIZER
-from nodeless.model.nodes import INITIALIZED_CONDITION, Claim, Node
+from nodeless.model.nodes import INITIALIZED_CONDITION, Node, NodeClaim
 from nodeless.model.pods import Pod
 from nodeless.model.snapshot import Snapshot
 from nodeless.nodeclaim import ClaimView, step, step_orphan
@@ -114,7 +114,7 @@ class ClaimLoop:
             case events.NodeClassSeen(node_class):
                 self._add_claims(after, lambda claim: claim.node_class == node_class.reference)
 
-    def _add_claims(self, snapshot: Snapshot, concerned: Callable[[Claim], bool]) -> None:
+    def _add_claims(self, snapshot: Snapshot, concerned: Callable[[NodeClaim], bool]) -> None:
         """What these claims depend on has changed: perhaps the very thing that made a launch fail."""
         for name, claim in snapshot.claims.items():
             if concerned(claim):
@@ -167,7 +167,7 @@ class ClaimLoop:
             self._queue.done(key)
             self._slots.give_back()
 
-    async def _set_aside(self, key: str, claim: Claim | None, version: str, error: Exception) -> None:
+    async def _set_aside(self, key: str, claim: NodeClaim | None, version: str, error: Exception) -> None:
         subject = Subject("NodeClaim", claim.name, claim.uid) if claim is not None else None
         self._queue.add_in(key, self._boundary.caught(key, error, version, subject))
         if claim is not None:
@@ -179,7 +179,7 @@ class ClaimLoop:
         if claim is not None and claim.is_true(QUARANTINED):
             await self._show(claim, released(claim.conditions, wall_clock()))
 
-    async def _show(self, claim: Claim, conditions: tuple[Condition, ...]) -> None:
+    async def _show(self, claim: NodeClaim, conditions: tuple[Condition, ...]) -> None:
         """Write the conditions of a claim, if they say something new; a failure stops nothing."""
         if same(claim.conditions, conditions):
             return
@@ -234,7 +234,7 @@ class ClaimLoop:
             # The instance went during this step: take the last one without waiting for the clock.
             self._queue.add_in(key, 0)
 
-    async def _launch(self, claim: Claim) -> None:
+    async def _launch(self, claim: NodeClaim) -> None:
         wait = self._launch_after.get(claim.name, 0.0) - wall_clock()
         if wait > 0:
             self._queue.add_in(claim.name, wait)
@@ -242,7 +242,7 @@ class ClaimLoop:
         await self._launcher.launch(claim, self._slots.lent)
         self._launch_after.pop(claim.name, None)
 
-    def _view(self, snapshot: Snapshot, claim: Claim) -> ClaimView:
+    def _view(self, snapshot: Snapshot, claim: NodeClaim) -> ClaimView:
         node = snapshot.node_of(claim)
         # Only the end of a claim has to know them all.
         twins = snapshot.twins_of(node) if node is not None and claim.deletion_timestamp is not None else ()
@@ -270,11 +270,11 @@ class ClaimLoop:
         )
 
     @staticmethod
-    def _opens(claim: Claim, node: Node | None) -> bool:
+    def _opens(claim: NodeClaim, node: Node | None) -> bool:
         """Whether the claim's node has joined and is not open for pods yet."""
         return node is not None and not claim.is_true(INITIALIZED_CONDITION) and is_closed(node)
 
-    def _alone(self, snapshot: Snapshot, claim: Claim, pods: tuple[Pod, ...]) -> frozenset[str]:
+    def _alone(self, snapshot: Snapshot, claim: NodeClaim, pods: tuple[Pod, ...]) -> frozenset[str]:
         if claim.deletion_timestamp is None:
             return frozenset()
         refused = self._executor.surges.refused

@@ -14,7 +14,7 @@ from nodeless.kube import ApiError, ApiUnavailable
 from nodeless.kube.cluster import Cluster
 from nodeless.model.events import ClaimSeen
 from nodeless.model.instructions import Instruction
-from nodeless.model.nodes import Claim, Instance
+from nodeless.model.nodes import Instance, NodeClaim
 from nodeless.nodeclaim import unclaimed, unlisted, vanished
 from nodeless.operator.clock import wall_clock
 from nodeless.operator.logs import logger
@@ -86,7 +86,7 @@ class Collector:
         told = {each.name: state for each, state in zip(doubted, states, strict=True) if state is not None}
         return vanished(self._cluster.snapshot, told, wall_clock())
 
-    async def _state(self, claim: Claim) -> str | None:
+    async def _state(self, claim: NodeClaim) -> str | None:
         """What the cloud says of a claim's instance; None where it could not be asked."""
         cause = f"claim:{claim.name}"
         if not self._boundary.held(cause):

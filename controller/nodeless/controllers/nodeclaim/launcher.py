@@ -19,7 +19,7 @@ from nodeless.kube.cluster import Cluster
 from nodeless.kube.event_recorder import Recorder
 from nodeless.model.instructions import DeleteClaim, LaunchInstance, PublishEvent, UpdateClaimStatus
 from nodeless.model.labels import CAPACITY_TYPE, DISRUPTION_REASON_ANNOTATION
-from nodeless.model.nodes import LAUNCHED, READY, Claim, Condition, Instance
+from nodeless.model.nodes import LAUNCHED, READY, Condition, Instance, NodeClaim
 from nodeless.operator.clock import wall_clock
 from nodeless.operator.disruption_metrics import method_and_action
 from nodeless.operator.logs import logger
@@ -56,7 +56,7 @@ class Launcher:
         self._log = logger("launcher")
 
     async def launch(
-        self, claim: Claim, waiting: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
+        self, claim: NodeClaim, waiting: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
     ) -> None:
         """Launch and adopt; `waiting` is entered while nothing but the cloud's answer is waited for.
 
@@ -117,13 +117,13 @@ class Launcher:
             return ""
         return described.private_dns_name if described is not None else ""
 
-    async def _give_up(self, claim: Claim, error: InsufficientCapacity) -> None:
+    async def _give_up(self, claim: NodeClaim, error: InsufficientCapacity) -> None:
         self._log.warning(f"no capacity: {error}", claim=claim.name, reason=error.reason)
         self._tell_pods(claim, "InsufficientCapacity", f"{error}; other capacity is being planned")
         cause = f"claim:{claim.name}"
         await self._executor.carry_out((DeleteClaim(cause, claim.name, "insufficient_capacity"),))
 
-    async def _failed(self, claim: Claim, reason: str, message: str, evidence: str = "") -> None:
+    async def _failed(self, claim: NodeClaim, reason: str, message: str, evidence: str = "") -> None:
         told = {"evidence": evidence} if evidence else {}
         self._log.error(f"launch failed: {message}", claim=claim.name, **told)
         self._tell_pods(
@@ -141,7 +141,7 @@ class Launcher:
             )
         )
 
-    def _tell_pods(self, claim: Claim, reason: str, message: str) -> None:
+    def _tell_pods(self, claim: NodeClaim, reason: str, message: str) -> None:
         for key in self._pods_of(claim.name):
             pod = self._cluster.snapshot.pods.get(key)
             if pod is not None and not pod.node_name:
@@ -159,7 +159,7 @@ class Launcher:
                 )
 
 
-def _purpose(claim: Claim) -> str:
+def _purpose(claim: NodeClaim) -> str:
     """Why a node is made, as `karpenter_nodes_created` tells it."""
     if not claim.replaces:
         return "provisioning"

@@ -4,7 +4,7 @@ The time stands in the claim's status, so that the next leader knows it; it is w
 ten seconds at most (Karpenter's period).
 """
 
-from nodeless.model.nodes import Claim
+from nodeless.model.nodes import NodeClaim
 from nodeless.model.pods import Pod
 from nodeless.model.pools import PROVISIONER
 from nodeless.model.snapshot import Snapshot
@@ -36,7 +36,7 @@ class PodEvents:
         """The claim is gone."""
         self._last.pop(claim_name, None)
 
-    def to_write(self, claim: Claim, now: float) -> tuple[float | None, float | None]:
+    def to_write(self, claim: NodeClaim, now: float) -> tuple[float | None, float | None]:
         """The time to write now, and in how many seconds to ask again; None each: nothing, never."""
         noted, written = self._last.get(claim.name), claim.last_pod_event
         if noted is None or claim.deletion_timestamp is not None:

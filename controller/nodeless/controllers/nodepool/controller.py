@@ -38,7 +38,7 @@ from nodeless.model import events
 from nodeless.model.conditions import READY, Condition, same
 from nodeless.model.events import Event
 from nodeless.model.instructions import PublishEvent, ReleaseGuard
-from nodeless.model.nodes import Claim
+from nodeless.model.nodes import NodeClaim
 from nodeless.model.pools import (
     AWS_NODE_TEMPLATE,
     EC2_NODE_CLASS,
@@ -153,7 +153,7 @@ class PoolLoop:
             if str(pool.node_class) == node_class:
                 self._queue.add(pool.key)
 
-    def _count(self, joined: bool | None, claim: Claim, snapshot: Snapshot) -> None:
+    def _count(self, joined: bool | None, claim: NodeClaim, snapshot: Snapshot) -> None:
         pool = snapshot.pools.get(str(claim.pool))
         if joined is not None and pool is not None:
             self._health[pool.key] = self._health_of(pool, snapshot).after(joined)

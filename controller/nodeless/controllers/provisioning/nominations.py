@@ -32,7 +32,7 @@ from nodeless.kube.workqueue import KeyedQueue
 from nodeless.model import events
 from nodeless.model.events import Event
 from nodeless.model.labels import FIELD_MANAGER, UNREGISTERED_TAINT
-from nodeless.model.nodes import Claim, Node
+from nodeless.model.nodes import Node, NodeClaim
 from nodeless.model.pods import Pod
 from nodeless.model.resources import CPU, MEMORY
 from nodeless.model.snapshot import Snapshot
@@ -131,17 +131,17 @@ class PodNominator:
             self._begin(name)
         self._open_the_last()
 
-    def expects(self, claim: Claim) -> bool:
+    def expects(self, claim: NodeClaim) -> bool:
         """Whether pods that wait are to be nominated to a claim's node."""
         return bool(self._of(claim)) and self._contested() and not self._hindered()
 
-    def awaits(self, claim: Claim, node: Node) -> bool:
+    def awaits(self, claim: NodeClaim, node: Node) -> bool:
         """Whether a pod that is expected on a claim's node is not nominated there yet."""
         if self._closed_for(node) > _LONGEST_CLOSED:
             return False
         return self._unsettled(claim, node) or (bool(self._of(claim)) and self._rest_in(node) > 0)
 
-    def _unsettled(self, claim: Claim, node: Node) -> bool:
+    def _unsettled(self, claim: NodeClaim, node: Node) -> bool:
         """Whether a pod is still to be nominated to a claim's node."""
         return any(not self._settled(key, node.name) for key in self._of(claim))
 
@@ -178,7 +178,7 @@ class PodNominator:
             for other in tuple(self._ready_since) if not self._incomplete else ():
                 self._complete(other)
 
-    def _tell(self, claim: Claim) -> None:
+    def _tell(self, claim: NodeClaim) -> None:
         """Tell that a claim's node may be opened, and with it, in their order, all that may be by now.
 
         However close together nodes are opened, kube-scheduler hears of one after the other, and a pod whose
@@ -198,12 +198,12 @@ class PodNominator:
         for each in sorted(free.values(), key=self._largest):
             self._on_complete(each.name)
 
-    def _largest(self, claim: Claim) -> float:
+    def _largest(self, claim: NodeClaim) -> float:
         """The size of the largest pod that is to come to a claim's node, in milli-CPU."""
         pods = map(self._cluster.snapshot.pods.get, self._of(claim))
         return max((_size(pod) for pod in pods if pod is not None), default=0.0)
 
-    def _of(self, claim: Claim) -> set[str]:
+    def _of(self, claim: NodeClaim) -> set[str]:
         node = self._cluster.snapshot.node_of(claim)
         return self._pods.get(claim.name, set()) | (self._pods.get(node.name, set()) if node else set())
 

@@ -13,7 +13,7 @@ from nodeless.controllers.provisioning.deferred_pods import class_of, is_refusal
 from nodeless.explain.decisions import Situation
 from nodeless.kube import ApiError
 from nodeless.launch.claims import claims_for
-from nodeless.model.nodes import Claim
+from nodeless.model.nodes import NodeClaim
 from nodeless.model.plan import PlannedNode
 from nodeless.model.pods import Pod, PodShape
 from nodeless.scheduling import pods_to_place
@@ -23,7 +23,7 @@ _TRIED = 8
 #: Seconds of work for each of them.
 _DEADLINE = 0.5
 
-Offer = Callable[[Claim], Awaitable[object]]
+Offer = Callable[[NodeClaim], Awaitable[object]]
 """Asks the API server whether it would take a claim. Raises ApiError when not."""
 
 

@@ -17,7 +17,7 @@ from nodeless.model.labels import (
     REGISTERED,
     UNREGISTERED_TAINT,
 )
-from nodeless.model.nodes import INITIALIZED_CONDITION, REBOOTING, Claim, Node
+from nodeless.model.nodes import INITIALIZED_CONDITION, REBOOTING, Node, NodeClaim
 from nodeless.model.pods import HostPort, Pod, PodShape
 from nodeless.model.requirements import Requirement, Requirements
 from nodeless.model.resources import total
@@ -124,7 +124,7 @@ def existing_slots(
     return sorted(slots, key=lambda slot: (slot.rank, slot.name))
 
 
-def initialised(node: Node, claim: Claim | None) -> bool:
+def initialised(node: Node, claim: NodeClaim | None) -> bool:
     """Whether a node of ours has reported all it needs; nodes that are not ours count as such.
 
     One that is being rebooted counts as a node that boots: it will be as it was, so its pods wait for it.
@@ -136,14 +136,14 @@ def initialised(node: Node, claim: Claim | None) -> bool:
     return node.initialized or (claim is not None and claim.is_true(INITIALIZED_CONDITION))
 
 
-def _takes_pods(node: Node, claim: Claim | None) -> bool:
+def _takes_pods(node: Node, claim: NodeClaim | None) -> bool:
     return node.labels.get(COMPUTE_TYPE) != FARGATE and not node.unschedulable and not leaving(node, claim)
 
 
 def _node_slot(
     snapshot: Snapshot,
     node: Node,
-    claim: Claim | None,
+    claim: NodeClaim | None,
     tables: Mapping[str, PoolTable],
     axis: Axis,
     volumes: Volumes,
@@ -170,7 +170,7 @@ def _node_slot(
     return Slot(node.name, rank, labels, (), taints, free, ports, held)
 
 
-def _claim_slot(snapshot: Snapshot, claim: Claim, outlined: InFlightNode, axis: Axis) -> Slot:
+def _claim_slot(snapshot: Snapshot, claim: NodeClaim, outlined: InFlightNode, axis: Axis) -> Slot:
     free, ports = outlined.free, outlined.ports
     if not outlined.possible:
         # Its type is not in the catalogue, which would know its daemons.
@@ -190,7 +190,7 @@ def _volume_limits(snapshot: Snapshot, node: Node, table: PoolTable | None) -> M
     return {**limits, **{driver: limit for driver, limit in published.items() if limit is not None}}
 
 
-def _lasting_taints(snapshot: Snapshot, node: Node, claim: Claim | None) -> tuple[Taint, ...]:
+def _lasting_taints(snapshot: Snapshot, node: Node, claim: NodeClaim | None) -> tuple[Taint, ...]:
     """The taints that stay once a node has booted: startup taints and those of booting left out."""
     reference = pool_of_node(node)
     pool = snapshot.pools.get(str(reference)) if reference is not None else None

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from nodeless.model.instance_types import InstanceType
 from nodeless.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODE_POOL, PROVISIONER_NAME, ZONE
-from nodeless.model.nodes import Claim, Node
+from nodeless.model.nodes import Node, NodeClaim
 from nodeless.model.pods import HostPort
 from nodeless.model.pools import NODE_POOL_KIND, PROVISIONER, Reference
 from nodeless.model.requirements import Requirement, Requirements
@@ -33,7 +33,7 @@ def pool_of_node(node: Node) -> Reference | None:
     return None
 
 
-def outlook(claim: Claim, table: PoolTable | None, axis: Axis) -> InFlightNode | None:
+def outlook(claim: NodeClaim, table: PoolTable | None, axis: Axis) -> InFlightNode | None:
     """What pods may count on, daemons taken off; None when neither claim nor catalogue tell."""
     rows = _rows(claim, table)
     if table is None or not rows:
@@ -47,7 +47,7 @@ def outlook(claim: Claim, table: PoolTable | None, axis: Axis) -> InFlightNode |
     return InFlightNode(possible, free, ports)
 
 
-def expected_allocatable(node: Node, claim: Claim | None, table: PoolTable | None) -> Resources:
+def expected_allocatable(node: Node, claim: NodeClaim | None, table: PoolTable | None) -> Resources:
     """What a node that still boots will allocate: its claim knows, or its type does."""
     if claim is not None and claim.allocatable:
         return claim.allocatable
@@ -55,7 +55,7 @@ def expected_allocatable(node: Node, claim: Claim | None, table: PoolTable | Non
     return kind.allocatable if kind is not None else {}
 
 
-def charged_capacity(claim: Claim, table: PoolTable | None) -> Resources:
+def charged_capacity(claim: NodeClaim, table: PoolTable | None) -> Resources:
     """What a claim without a node counts against its pool's limits: the most that it may become."""
     if claim.capacity or table is None:
         return claim.capacity
@@ -77,11 +77,11 @@ def always_satisfies(expression: Requirement, label: Requirement | None) -> bool
     return plain.intersect(replace(expression, min_values=None)) == plain
 
 
-def _allocatable(claim: Claim, volume_limits: Mapping[str, int], axis: Axis) -> Amounts:
+def _allocatable(claim: NodeClaim, volume_limits: Mapping[str, int], axis: Axis) -> Amounts:
     return axis.row({**claim.allocatable, **attachable(volume_limits, axis.names, int(UNBOUNDED))})
 
 
-def _rows(claim: Claim, table: PoolTable | None) -> list[int]:
+def _rows(claim: NodeClaim, table: PoolTable | None) -> list[int]:
     if table is None:
         return []
     launched = claim.instance_type if claim.provider_id else ""
@@ -93,7 +93,7 @@ def _rows(claim: Claim, table: PoolTable | None) -> list[int]:
     ]
 
 
-def _labels(claim: Claim, kind: InstanceType) -> Requirements:
+def _labels(claim: NodeClaim, kind: InstanceType) -> Requirements:
     """What the labels may be if the claim becomes this type, in any offering that it may take."""
     allowed = [offering for offering in kind.offerings if offering.allowed_by(claim.requirements)]
     offered = (

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from nodeless.model.nodes import Claim, Node
+from nodeless.model.nodes import Node, NodeClaim
 from nodeless.model.resources import Resources
 from nodeless.model.snapshot import Snapshot
 from nodeless.scheduling.capacity.in_flight_node import charged_capacity, pool_of_node
@@ -118,7 +118,7 @@ def _capacity_by_pool(snapshot: Snapshot, tables: Mapping[str, PoolTable]) -> di
     return used
 
 
-def _node_capacity(node: Node, claim: Claim | None) -> Resources:
+def _node_capacity(node: Node, claim: NodeClaim | None) -> Resources:
     if claim is None or node.initialized:
         return node.capacity
     reported = {name: amount for name, amount in node.capacity.items() if amount}

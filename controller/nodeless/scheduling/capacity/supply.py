@@ -22,7 +22,7 @@ from nodeless.model.labels import (
     RESERVED,
     ZONE,
 )
-from nodeless.model.nodes import Claim
+from nodeless.model.nodes import NodeClaim
 from nodeless.model.requirements import DOES_NOT_EXIST, IN, NOT_IN, Requirement
 from nodeless.model.subnets import SubnetRoom
 from nodeless.scheduling.capacity.in_flight_node_claim import InFlightNodeClaim
@@ -57,7 +57,7 @@ class ReservationManager:
         self,
         tables: Iterable[PoolTable],
         subnets: Mapping[str, Sequence[SubnetRoom]],
-        claims: Iterable[Claim],
+        claims: Iterable[NodeClaim],
         pods: int,
     ) -> None:
         """Count what is there.
@@ -205,7 +205,7 @@ class ReservationManager:
             way for _, way in sorted(ways.values(), key=lambda entry: (entry[0], entry[1].reservation))
         )
 
-    def _hold(self, claim: Claim) -> None:
+    def _hold(self, claim: NodeClaim) -> None:
         """Take off the slot that a claim counts on and that the cloud does not know of yet."""
         wanted = claim.requirements.get(CAPACITY_RESERVATION_ID)
         if claim.provider_id or claim.deletion_timestamp is not None or wanted is None or wanted.complement:

@@ -10,7 +10,7 @@ This is the one step of a solve that looks at every pod; all others look at shap
 """
 
 from nodeless.model.labels import DISRUPTED_TAINT, NODE_POOL, PROVISIONER_NAME, canonical_key
-from nodeless.model.nodes import Claim, Node
+from nodeless.model.nodes import Node, NodeClaim
 from nodeless.model.pods import Pod, PodShape
 from nodeless.model.snapshot import Snapshot
 from nodeless.scheduling.pods.grouping import PodGroup, PodGroups
@@ -53,7 +53,7 @@ def opted_out(shape: PodShape) -> bool:
     )
 
 
-def leaving(node: Node | None, claim: Claim | None) -> bool:
+def leaving(node: Node | None, claim: NodeClaim | None) -> bool:
     """Whether a node, a claim, or the pair of them is being removed."""
     if claim is not None and claim.deletion_timestamp is not None:
         return True
@@ -62,12 +62,12 @@ def leaving(node: Node | None, claim: Claim | None) -> bool:
     )
 
 
-def managed(node: Node, claim: Claim | None) -> bool:
+def managed(node: Node, claim: NodeClaim | None) -> bool:
     """Whether a node is one of ours: it has a claim, or carries the label of a pool."""
     return claim is not None or any(key in node.labels for key in POOL_KEYS)
 
 
-def claims_by_provider_id(snapshot: Snapshot) -> dict[str, Claim]:
+def claims_by_provider_id(snapshot: Snapshot) -> dict[str, NodeClaim]:
     """Launched claims by the provider id of their instance."""
     return {claim.provider_id: claim for claim in snapshot.claims.values() if claim.provider_id}
 

@@ -19,7 +19,13 @@ from nodeless.model.pods import NodeSelectorTerm, Pod, PodShape
 from nodeless.model.requirements import Conflict, Requirement, Requirements
 from nodeless.model.resources import Resources, add
 from nodeless.model.snapshot import Snapshot
-from nodeless.model.volumes import WAIT_FOR_FIRST_CONSUMER, StorageClass, Volume, VolumeClaim, attachments
+from nodeless.model.volumes import (
+    WAIT_FOR_FIRST_CONSUMER,
+    PersistentVolumeClaim,
+    StorageClass,
+    Volume,
+    attachments,
+)
 from nodeless.scheduling.pods.constraints import UnschedulableReason, wish_of
 
 CLAIM_NOT_FOUND = "VolumeClaimNotFound"
@@ -38,7 +44,7 @@ class _Mount:
     """One claim of a pod as far as it is known; that of an `ephemeral` volume may be made later."""
 
     key: str
-    claim: VolumeClaim | None
+    claim: PersistentVolumeClaim | None
     class_name: str | None
     ephemeral: bool = False
 
@@ -137,7 +143,7 @@ class Volumes:
                 return self._place_of_volume(claim)
         return self._place_of_class(mount)
 
-    def _place_of_volume(self, claim: VolumeClaim) -> _Place | UnschedulableReason:
+    def _place_of_volume(self, claim: PersistentVolumeClaim) -> _Place | UnschedulableReason:
         volume = self._snapshot.volumes.get(claim.volume_name)
         if volume is None:
             return UnschedulableReason(
@@ -213,7 +219,7 @@ def _default_class(classes: Iterable[StorageClass]) -> StorageClass | None:
     return min(defaults, key=lambda kind: (-kind.created_at, kind.name), default=None)
 
 
-def _fault_of_claim(claim: VolumeClaim) -> str | None:
+def _fault_of_claim(claim: PersistentVolumeClaim) -> str | None:
     if claim.deletion_timestamp is not None:
         return "is being deleted"
     if claim.phase == "Lost":
