@@ -76,6 +76,17 @@ def a_mixed_cluster(nodes, pools):
 @example(  # A move leaves a node that is worth replacing only once it has run for nine minutes.
     [("c.2xlarge", [(47, 4), (48, 1)]), ("c.2xlarge", [(2, 1), (4, 1)])], 1, fullest_first
 )
+@example(  # The cheapest plan for the pods of a pair has three nodes; one of two still saves enough.
+    [
+        ("c.2xlarge", [(10, 1)]),
+        ("c.4xlarge", [(13, 8), (49, 1)]),
+        ("c.large", [(17, 8)]),
+        ("c.large", [(16, 8)]),
+        ("c.large", [(18, 8), (50, 8)]),
+    ],
+    2,
+    emptiest_first,
+)
 def test_at_rest_no_node_no_pair_and_not_the_whole_could_be_cheaper(nodes, pools, score):
     """By the plan alone: the judge knows of no scores, by which what it finds may leave pods over."""
     living, _ = lived(a_mixed_cluster(nodes, pools), MIXED, score=score, plan_as_bound="never")

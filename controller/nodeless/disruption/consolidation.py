@@ -334,8 +334,9 @@ class Consolidation:
             solving = replace(solving, as_bound=self._policy.as_bound)
         outcome = self._whole(some, below, solving, world)
         if outcome.placed and len(outcome.new_nodes) > len(some):
-            # More nodes than before are no move; the fewest may still be cheaper.
-            outcome = self._whole(some, below, replace(solving, packing=FEWEST_NODES), world)
+            # More nodes than before are no move; fewer may still be cheaper.
+            fewer = self._fewer(outcome, some, below, solving, world)
+            outcome = fewer or self._whole(some, below, replace(solving, packing=FEWEST_NODES), world)
         if not outcome.placed:
             return outcome.reason
         found: Replacement | str = Replacement((), 0.0, 0.0)
@@ -347,6 +348,26 @@ class Consolidation:
         if found.worst + spilled >= self._limit(some):
             return _left_over(outcome, spilled)
         return replace(found, worst=found.worst + spilled, expected=found.expected + spilled)
+
+    def _fewer(
+        self,
+        outcome: Outcome,
+        some: Sequence[Candidate],
+        below: Catalog,
+        solving: Policy,
+        world: Snapshot | None,
+    ) -> Outcome | None:
+        """The cheapest plan of no more nodes than end, as far as a fee for each node finds it.
+
+        What the limit leaves above the price of `outcome` is the fee of the nodes that are too many: with it
+        every plan without those that costs less than the limit is cheaper than `outcome`.
+        """
+        left = self._limit(some) - fsum(node.price for node in outcome.new_nodes)
+        if left <= 0:
+            return None
+        fee = solving.node_fee + left / (len(outcome.new_nodes) - len(some))
+        other = self._whole(some, below, replace(solving, node_fee=fee), world)
+        return other if other.placed and len(other.new_nodes) <= len(some) else None
 
     @property
     def _bound(self) -> Policy:
