@@ -13,6 +13,8 @@ from types import FrameType
 from infra.conformance.adaptations import AdaptationFailed
 from infra.conformance.binaries import is_built, suite_binary
 from infra.conformance.cluster import clean, cluster, node_class_arguments, variables
+from infra.conformance.controllers import KARPENTER, NODELESS
+from infra.conformance.karpenter import KarpenterFailed, run_karpenter_instead
 from infra.conformance.modules import (
     CORE,
     MODULES,
@@ -26,7 +28,15 @@ from infra.conformance.modules import (
     unpacked,
 )
 from infra.conformance.reasons import explained, is_for_small_machines, not_here, patience
-from infra.conformance.results import Results, keep_result, page, read_results, results_file, write_results
+from infra.conformance.results import (
+    Results,
+    keep_result,
+    page,
+    page_of,
+    read_results,
+    results_file,
+    write_results,
+)
 from infra.conformance.specs import (
     Outcome,
     Result,
@@ -40,12 +50,21 @@ from infra.conformance.specs import (
 from infra.local.cache import cache_directory
 from infra.local.environment import Environment, EnvironmentFailed
 from infra.local.golang import BuildFailed, ToolchainMissing
+from infra.local.peer.karpenter import karpenter
 from infra.local.progress import Report, StreamReport
 from nodeless.model.packing import FEWEST_NODES, LOWEST_PRICE
 
-PAGE = Path(__file__).parents[2] / "docs" / "conformance.md"
+_DOCS = Path(__file__).parents[2] / "docs"
 _SPEC_SECONDS = 300.0
-_FAULTS = (ModuleUnusable, AdaptationFailed, SuiteFailed, BuildFailed, ToolchainMissing, EnvironmentFailed)
+_FAULTS = (
+    ModuleUnusable,
+    AdaptationFailed,
+    SuiteFailed,
+    BuildFailed,
+    ToolchainMissing,
+    EnvironmentFailed,
+    KarpenterFailed,
+)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -87,6 +106,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--packing", choices=(LOWEST_PRICE, FEWEST_NODES), default=LOWEST_PRICE, help="of the controller"
     )
+    parser.add_argument(
+        "--controller",
+        choices=(NODELESS, KARPENTER),
+        default=NODELESS,
+        help="which one is judged: karpenter is the real one, and judges the local environment",
+    )
     parser.add_argument("--seconds", type=float, default=_SPEC_SECONDS, help="bound of one spec")
     parser.add_argument("--minutes", type=float, default=0.0, help="start no spec after so many; 0: no bound")
     return parser
@@ -99,6 +124,7 @@ class _Bench:
     Attributes:
         homes: The module of each suite.
         binaries: The program of each suite that is built.
+        karpenter: The folder of the real controller's program; None while nodeless is judged.
         file: Where results are kept.
         go: The go command.
         options: Of the command line.
@@ -107,10 +133,15 @@ class _Bench:
 
     homes: dict[str, Source]
     binaries: dict[str, Path]
+    karpenter: Path | None
     file: Path
     go: Path
     options: argparse.Namespace
     report: Report
+
+    def explained(self, spec: Spec, result: Result, *, alone: bool = False) -> Result:
+        """The result, and what it is for where that is known of the controller."""
+        return explained(spec, result, alone=alone, controller=self.options.controller)
 
     def folder(self, suite: str) -> Path:
         """Where a suite's program expects to be."""
@@ -133,7 +164,7 @@ def _run(options: argparse.Namespace, report: Report) -> int:
             results[spec.name] = Result(Outcome.NOT_HERE, 0.0, reason)
         elif known := results.get(spec.name):
             # What is told of differences may have changed since.
-            results[spec.name] = explained(spec, known)
+            results[spec.name] = bench.explained(spec, known)
     suites = options.suite or bench.homes
     wanted = [spec for spec in specs if spec.suite in suites and _is_wanted(spec, results, options)]
     report(f"{len(specs)} specs, {len(wanted)} to run")
@@ -141,7 +172,8 @@ def _run(options: argparse.Namespace, report: Report) -> int:
     if wanted:
         _run_specs(wanted, bench)
         results = read_results(bench.file)
-    PAGE.write_text(page(MODULES, specs, results))
+    file = _DOCS / page_of(options.controller)
+    file.write_text(page(MODULES, specs, results, options.controller))
     failed = [spec for spec in wanted if results.get(spec.name, Result(Outcome.PASS)).outcome == Outcome.FAIL]
     return int(bool(failed))
 
@@ -158,7 +190,8 @@ def _bench(options: argparse.Namespace, report: Report) -> _Bench:
     # The page tells of every suite that is there, also when some are run alone.
     listed = [suite for suite, source in homes.items() if suite in wanted or is_built(source, suite)]
     binaries = {suite: suite_binary(homes[suite], suite, go, report) for suite in listed}
-    return _Bench(homes, binaries, results_file(PROVIDER), go, options, report)
+    peer = karpenter(report) if options.controller == KARPENTER else None
+    return _Bench(homes, binaries, peer, results_file(PROVIDER, options.controller), go, options, report)
 
 
 def _is_wanted(spec: Spec, results: Results, options: argparse.Namespace) -> bool:
@@ -175,12 +208,14 @@ def _is_wanted(spec: Spec, results: Results, options: argparse.Namespace) -> boo
 def _run_specs(wanted: list[Spec], bench: _Bench) -> None:
     """Run specs one after the other; an environment that one has spoiled is replaced."""
     options, provider = bench.options, bench.homes[PROVIDER.suites[0]]
-    logs = cache_directory() / "conformance" / "logs"
-    logs.mkdir(exist_ok=True)
+    logs = cache_directory() / "conformance" / "logs" / options.controller
+    logs.mkdir(parents=True, exist_ok=True)
     until = time.monotonic() + 60 * options.minutes if options.minutes else float("inf")
     waiting = list(wanted)
     while waiting and time.monotonic() < until:
         with cluster(provider, bench.go, options.packing, bench.report) as environment:
+            if bench.karpenter is not None:
+                run_karpenter_instead(environment, bench.karpenter)
             usable = True
             while waiting and usable and time.monotonic() < until:
                 specs = _next(waiting, together=options.together)
@@ -196,7 +231,7 @@ def _run_specs(wanted: list[Spec], bench: _Bench) -> None:
                 )
                 for spec, told in zip(specs, results, strict=True):
                     if len(specs) == 1 or not is_cut_short(told):
-                        _keep(bench, spec, explained(spec, told, alone=len(specs) == 1))
+                        _keep(bench, spec, bench.explained(spec, told, alone=len(specs) == 1))
                 usable = clean(environment)
 
 

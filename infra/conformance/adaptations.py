@@ -42,7 +42,7 @@ ADAPTATIONS: tuple[Adaptation, ...] = (
 """,
         """	_ = rand.IntnRange
 	pod := env.ExpectActiveKarpenterPod()
-	body, err := env.KubeClient.CoreV1().Pods(pod.Namespace).ProxyGet("http", pod.Name, "8080", "metrics", nil).Stream(ctx)
+	body, err := env.KubeClient.CoreV1().Pods(pod.Namespace).ProxyGet("http", pod.Name, "", "metrics", nil).Stream(ctx)
 	Expect(err).ToNot(HaveOccurred())
 	reader := bufio.NewReader(body)
 	defer body.Close()

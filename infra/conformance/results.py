@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+from infra.conformance.controllers import NODELESS
 from infra.conformance.modules import Module
 from infra.conformance.reasons import is_beyond
 from infra.conformance.specs import Outcome, Result, Spec
@@ -18,11 +19,12 @@ Results = dict[str, Result]
 """By `suite: text` of the spec."""
 
 
-def results_file(module: Module) -> Path:
-    """Where the results of a module's suites are kept."""
+def results_file(module: Module, controller: str = NODELESS) -> Path:
+    """Where the results of a module's suites with one controller are kept."""
     folder = cache_directory() / "conformance"
     folder.mkdir(exist_ok=True)
-    return folder / f"{module.path.rsplit('/', 1)[-1]}-{module.version}.json"
+    whose = "" if controller == NODELESS else f"-{controller}"
+    return folder / f"{module.path.rsplit('/', 1)[-1]}-{module.version}{whose}.json"
 
 
 def read_results(file: Path) -> Results:
@@ -50,17 +52,22 @@ def keep_result(file: Path, name: str, result: Result) -> None:
         write_results(file, {**read_results(file), name: result})
 
 
-def page(modules: Sequence[Module], specs: Iterable[Spec], results: Mapping[str, Result]) -> str:
-    """docs/conformance.md: each suite with its counts, each spec with its result."""
+def page_of(controller: str) -> str:
+    """The name of the page below docs/ that holds a controller's results."""
+    return "conformance.md" if controller == NODELESS else f"conformance-{controller}.md"
+
+
+def page(
+    modules: Sequence[Module],
+    specs: Iterable[Spec],
+    results: Mapping[str, Result],
+    controller: str = NODELESS,
+) -> str:
+    """The page of a controller: each suite with its counts, each spec with its result."""
     listed = tuple(specs)
+    named = " and ".join(f"`{each}`" for each in modules)
     lines = [
-        "# Karpenter's own end-to-end suites",
-        "",
-        f"`make conformance` runs the suites of {' and '.join(f'`{each}`' for each in modules)}",
-        "against this controller in the local environment and writes this page. Their assertions are",
-        "compared with the published archives before they are built; only environment code is adapted, as",
-        "listed at the end. A line without a result was not run; `differs` is a failure for what",
-        "[compatibility.md](compatibility.md) says to be different, or in which upstream contradicts itself.",
+        *(_introduction(named) if controller == NODELESS else _introduction_of_karpenter(named)),
         "",
         *_summary(listed, results),
         "",
@@ -82,6 +89,32 @@ def page(modules: Sequence[Module], specs: Iterable[Spec], results: Mapping[str,
         for each in module.adaptations
     ]
     return "\n".join([*lines, ""])
+
+
+def _introduction(modules: str) -> list[str]:
+    return [
+        "# Karpenter's own end-to-end suites",
+        "",
+        f"`make conformance` runs the suites of {modules}",
+        "against this controller in the local environment and writes this page. Their assertions are",
+        "compared with the published archives before they are built; only environment code is adapted, as",
+        "listed at the end. A line without a result was not run; `differs` is a failure for what",
+        "[compatibility.md](compatibility.md) says to be different, or in which upstream contradicts itself.",
+        "[The real Karpenter's results](conformance-karpenter.md) in the same environment show whether a",
+        "failure is the environment's.",
+    ]
+
+
+def _introduction_of_karpenter(modules: str) -> list[str]:
+    return [
+        "# The real Karpenter in the local environment",
+        "",
+        f'`make conformance ARGS="--controller karpenter"` runs the suites of {modules}',
+        "against the real Karpenter controller of the same version, in a pod of the local environment where",
+        "[nodeless passes them](conformance.md), and writes this page. It judges the environment: where the",
+        "real controller fails, the local AWS, cluster or kubelets do not do as the real ones.",
+        "A line without a result was not run; `differs` is a failure for a reason that is known, and named.",
+    ]
 
 
 def _summary(specs: tuple[Spec, ...], results: Mapping[str, Result]) -> list[str]:

@@ -8,10 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from infra.conformance import reasons
 from infra.conformance.adaptations import ADAPTATIONS, Adaptation, AdaptationFailed, adapted
+from infra.conformance.controllers import KARPENTER, NODELESS
 from infra.conformance.modules import Module, ModuleUnusable, Source, assert_as_published, unpacked
-from infra.conformance.reasons import SLOW, explained, is_beyond, not_here, patience
-from infra.conformance.results import page, read_results, write_results
+from infra.conformance.reasons import SLOW, Difference, explained, is_beyond, not_here, patience
+from infra.conformance.results import page, page_of, read_results, results_file, write_results
 from infra.conformance.specs import Outcome, Result, Spec, is_cut_short, read_result, shortened
 
 MODULE = Module("example.com/suites", "v1.0.0", "h1:x", ("drift",), ADAPTATIONS)
@@ -310,3 +312,24 @@ def test_the_page_leaves_scale_tests_and_those_that_need_hardware_out_of_its_sha
     assert "Of the 2 specs that are neither scale tests nor in need of real hardware, 1 can run here" in page(
         [MODULE], specs, left_out
     )
+
+
+def test_results_of_the_two_controllers_are_kept_apart(tmp_path, monkeypatch):
+    monkeypatch.setenv("NODELESS_CACHE", str(tmp_path))
+    files = [results_file(MODULE, controller) for controller in (NODELESS, KARPENTER)]
+    assert len(set(files)) == 2
+    assert len({page_of(controller) for controller in (NODELESS, KARPENTER)}) == 2
+    write_results(files[0], {SPEC.name: Result(Outcome.PASS)})
+    assert read_results(files[1]) == {}
+    title = page([MODULE], [SPEC], {}, KARPENTER).splitlines()[0]
+    assert title == "# The real Karpenter in the local environment"
+
+
+def test_a_failure_is_told_by_the_differences_of_the_controller_that_was_judged(monkeypatch):
+    failed = Result(Outcome.FAIL, 3.0, "expected 2 created nodes, had 4")
+    spec = Spec("scheduling", "Scheduling", "x should provision a node for a deployment")
+    assert explained(spec, failed).outcome == Outcome.DIFFERS
+    assert explained(spec, failed, controller=KARPENTER).outcome == Outcome.FAIL
+    known = Difference("^scheduling: ", "^expected 2", "it counts otherwise here")
+    monkeypatch.setattr(reasons, "OF_KARPENTER", (known,))
+    assert explained(spec, failed, controller=KARPENTER).message == "it counts otherwise here"

@@ -19,7 +19,7 @@ from infra.local.cache import cached, source_digest
 from infra.local.control_plane import flags
 from infra.local.environment import NAMESPACE, Environment
 from infra.local.golang import GoProgram, build, module_folder, required_version, toolchain
-from infra.local.kubernetes_api import is_established
+from infra.local.kubernetes_api import KubernetesApi, is_established
 from infra.local.ports import free_port
 from infra.local.processes import Process, Processes
 from infra.local.progress import Report
@@ -65,7 +65,7 @@ def in_its_place(environment: Environment, built: Path) -> Iterator[Process]:
         built: As `karpenter` gives it.
     """
     _send_away(environment)
-    _install_crds(environment, built / "crds")
+    install_crds(environment.api, built / "crds")
     processes = Processes(environment.directory / "peer")
     try:
         yield _start(environment, built / "karpenter", processes)
@@ -77,11 +77,7 @@ def _send_away(environment: Environment) -> None:
     """End the stack's controller, and its webhooks with it."""
     api = environment.api
     deployment = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/karpenter"
-    for collection in _WEBHOOKS:
-        path = f"/apis/admissionregistration.k8s.io/v1/{collection}"
-        for each in api.list(path):
-            if "karpenter" in each["metadata"]["name"] or "nodeless" in each["metadata"]["name"]:
-                api.delete(f"{path}/{each['metadata']['name']}")
+    remove_webhooks(api)
     api.scale(deployment, 0)
     pods = f"/api/v1/namespaces/{NAMESPACE}/pods"
     api.wait(
@@ -91,18 +87,28 @@ def _send_away(environment: Environment) -> None:
     )
 
 
-def _install_crds(environment: Environment, folder: Path) -> None:
+def remove_webhooks(api: KubernetesApi) -> None:
+    """Remove the webhooks of the stack's controller."""
+    for collection in _WEBHOOKS:
+        path = f"/apis/admissionregistration.k8s.io/v1/{collection}"
+        for each in api.list(path):
+            if "karpenter" in each["metadata"]["name"] or "nodeless" in each["metadata"]["name"]:
+                api.delete(f"{path}/{each['metadata']['name']}")
+
+
+def install_crds(api: KubernetesApi, folder: Path) -> None:
+    """Install Karpenter's own CRDs, in the place of those that are there."""
     for file in sorted(folder.glob("*.yaml")):
         (manifest,) = yaml.safe_load_all(file.read_text())
         manifest.pop("status", None)
         # The peer's schema as it is: ours may say more.
-        found = environment.api.find(environment.api.path_of(manifest))
+        found = api.find(api.path_of(manifest))
         if found is None:
-            environment.api.create(manifest)
+            api.create(manifest)
         else:
             manifest["metadata"]["resourceVersion"] = found["metadata"]["resourceVersion"]
-            environment.api.replace(manifest)
-        environment.api.wait(environment.api.path_of(manifest), is_established)
+            api.replace(manifest)
+        api.wait(api.path_of(manifest), is_established)
 
 
 def _start(environment: Environment, program: Path, processes: Processes) -> Process:

@@ -1,0 +1,4 @@
+"""The controllers that the suites can judge."""
+
+NODELESS = "nodeless"
+KARPENTER = "karpenter"
