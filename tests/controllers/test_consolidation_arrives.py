@@ -87,6 +87,15 @@ def a_mixed_cluster(nodes, pools):
     2,
     emptiest_first,
 )
+@example(  # The plan that is found first for a pair has four nodes and costs more than they do.
+    [
+        ("r.2xlarge", [(20, 8), (38, 8)]),
+        ("r.4xlarge", [(20, 8), (28, 1)]),
+        ("r.2xlarge", [(11, 4), (12, 1)]),
+    ],
+    1,
+    emptiest_first,
+)
 def test_at_rest_no_node_no_pair_and_not_the_whole_could_be_cheaper(nodes, pools, score):
     """By the plan alone: the judge knows of no scores, by which what it finds may leave pods over."""
     living, _ = lived(a_mixed_cluster(nodes, pools), MIXED, score=score, plan_as_bound="never")

@@ -21,7 +21,7 @@ themselves on a steady workload.
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from math import fsum, isfinite
+from math import fsum, inf, isfinite
 
 from immutables import Map
 
@@ -50,6 +50,8 @@ _MOST_SINGLES = 200
 #: most.
 _THOROUGH_NODES = 20
 _THOROUGH_PODS, _LEAST_PODS, _SECONDS_A_POD, _MOST_SECONDS = 600, 4, 2e-3, 0.1
+#: Fees for each node with which a plan of fewer nodes is looked for, as parts of what a node may cost.
+_FEES = (1 / 8, 1 / 4, 1 / 2, 1.0)
 
 
 class Consolidation:
@@ -79,7 +81,8 @@ class Consolidation:
         self._now = now
         self._closed = closed
         self._cheaper: dict[tuple[str, float], tuple[InstanceType, ...]] = {}
-        self._thorough = _THOROUGH_PODS if len(snapshot.nodes) <= _THOROUGH_NODES else 0
+        self._small = len(snapshot.nodes) <= _THOROUGH_NODES
+        self._thorough = _THOROUGH_PODS if self._small else 0
         self.verdicts: dict[str, Verdict] = {}
 
     @property
@@ -335,8 +338,7 @@ class Consolidation:
         outcome = self._whole(some, below, solving, world)
         if outcome.placed and len(outcome.new_nodes) > len(some):
             # More nodes than before are no move; fewer may still be cheaper.
-            fewer = self._fewer(outcome, some, below, solving, world)
-            outcome = fewer or self._whole(some, below, replace(solving, packing=FEWEST_NODES), world)
+            outcome = self._fewer(outcome, some, below, solving, world)
         if not outcome.placed:
             return outcome.reason
         found: Replacement | str = Replacement((), 0.0, 0.0)
@@ -351,23 +353,28 @@ class Consolidation:
 
     def _fewer(
         self,
-        outcome: Outcome,
+        many: Outcome,
         some: Sequence[Candidate],
         below: Catalog,
         solving: Policy,
         world: Snapshot | None,
-    ) -> Outcome | None:
-        """The cheapest plan of no more nodes than end, as far as a fee for each node finds it.
+    ) -> Outcome:
+        """The cheapest plan that is found with no more nodes than end, where the plan `many` has more.
 
-        What the limit leaves above the price of `outcome` is the fee of the nodes that are too many: with it
-        every plan without those that costs less than the limit is cheaper than `outcome`.
+        A fee for each node makes plans of fewer nodes cheaper than those of many. What the limit leaves above
+        the price of `many`, as the fee of the nodes that are too many, makes every plan without those that
+        costs less than the limit cheaper than `many`; but neither is found surely, so others are tried.
         """
-        left = self._limit(some) - fsum(node.price for node in outcome.new_nodes)
-        if left <= 0:
-            return None
-        fee = solving.node_fee + left / (len(outcome.new_nodes) - len(some))
-        other = self._whole(some, below, replace(solving, node_fee=fee), world)
-        return other if other.placed and len(other.new_nodes) <= len(some) else None
+        best = self._whole(some, below, replace(solving, packing=FEWEST_NODES), world)
+        least = fsum(node.price for node in best.new_nodes) if best.placed else inf
+        left = self._limit(some) - fsum(node.price for node in many.new_nodes)
+        fees = [part * self._limit(some) / len(some) for part in (_FEES if self._small else _FEES[:1])]
+        for fee in [left / (len(many.new_nodes) - len(some)), *fees] if left > 0 else fees:
+            other = self._whole(some, below, replace(solving, node_fee=solving.node_fee + fee), world)
+            price = fsum(node.price - fee for node in other.new_nodes)
+            if other.placed and len(other.new_nodes) <= len(some) and price < least:
+                best, least = other, price
+        return best
 
     @property
     def _bound(self) -> Policy:
