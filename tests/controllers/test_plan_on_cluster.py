@@ -202,7 +202,15 @@ def test_top_shows_the_nodes_of_a_running_cluster_until_it_is_ended(api, eks, cl
     assert "1 pod cannot be placed: see `nodeless plan`" in printed
 
 
-def test_top_is_refreshed_on_a_terminal_until_ctrl_c(api, eks, cluster, control_plane):
+@pytest.fixture
+def heard():
+    """Ctrl-C ends children, also where a shell runs the tests in the background and has it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_top_is_refreshed_on_a_terminal_until_ctrl_c(api, eks, cluster, control_plane, heard):
     api.create(settings(cluster))
     screen, end = pty.openpty()
     options = "--kubeconfig", control_plane.kubeconfig, "--namespace", cluster, "--region", "us-east-1"
