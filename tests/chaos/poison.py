@@ -13,12 +13,12 @@ from typing import Any, TypeVar
 
 from nodeless.controllers.executor import executor
 from nodeless.controllers.executor.evictions import Evictions
-from nodeless.controllers.nodeclaim import controller as claim_loop
-from nodeless.controllers.nodepool import controller as pool_loop
+from nodeless.controllers.nodeclaim import controller as nodeclaim_controller
+from nodeless.controllers.nodepool import controller as nodepool_controller
 from nodeless.controllers.provisioning.capacity_buffers import Buffers
 from nodeless.kube import cluster
 from nodeless.kube.reflector import WatchedKind
-from nodeless.manager import manager as controller
+from nodeless.manager import manager
 from nodeless.manager.live_logging import LiveLogging
 from nodeless.manager.live_settings import LiveSettings
 from nodeless.model.events import ClaimSeen, Event, NodeClassSeen, PoolSeen
@@ -36,9 +36,9 @@ class Poison:
         self.on = False
         cluster.apply = self._failing(cluster.apply, STEP, self._is_taken_in)
         for module, name in (
-            (claim_loop, "step"),
-            (pool_loop, "step_pool"),
-            (pool_loop, "step_node_class"),
+            (nodeclaim_controller, "step"),
+            (nodepool_controller, "step_pool"),
+            (nodepool_controller, "step_node_class"),
         ):
             setattr(module, name, self._failing(getattr(module, name), STEP, _names_itself))
         for kind, name, part in (
@@ -49,8 +49,8 @@ class Poison:
             (LiveLogging, "handle", STEP),
         ):
             setattr(kind, name, self._failing(getattr(kind, name), part, _says))
-        watched_config_map = controller.watched_config_map
-        controller.watched_config_map = lambda *which: self(watched_config_map(*which))
+        watched_config_map = manager.watched_config_map
+        manager.watched_config_map = lambda *which: self(watched_config_map(*which))
 
     def __call__(self, watched: WatchedKind[E]) -> WatchedKind[E]:
         """The kind as its reader fails."""

@@ -29,15 +29,15 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from nodeless.controllers.disruption import controller as disruption_loop
-from nodeless.controllers.nodeclaim import reservations as reservation_loop
+from nodeless.controllers.disruption import controller as disruption_controller
+from nodeless.controllers.nodeclaim import reservations
 from nodeless.controllers.nodeclaim.garbage_collection import Collector
 from nodeless.kube import ApiClient, Reflector, Watched, cluster
 from nodeless.kube.reflector import Failures
 from nodeless.manager.manager import LeadershipLostError, run_controller
 from nodeless.model.events import ClaimSeen, Event, NodeSeen
 from nodeless.model.instructions import Instruction
-from nodeless.nodeclaim import registration as joining
+from nodeless.nodeclaim import registration
 from nodeless.operator.failpoints import Moment, boundary
 from nodeless.operator.process_settings import ProcessSettings
 from tests.chaos.poison import Poison
@@ -118,7 +118,7 @@ def bend_time(folder: Path, disorder: Disorder) -> None:
 
     def read(*_signal: object) -> None:
         wrong_by[0] = float((folder / "clock").read_text())
-        joining.REGISTRATION_DEADLINE = float((folder / "patience").read_text())
+        registration.REGISTRATION_DEADLINE = float((folder / "patience").read_text())
         disorder.latest = float((folder / "disorder").read_text())
         disorder.poison.on = (folder / "poison").read_text() == "on"
 
@@ -132,12 +132,12 @@ def lead(folder: Path) -> int:
     (folder / "pid").write_text(str(os.getpid()))
     bend_time(folder, Disorder())
     # Nobody waits ten minutes for what a GPU says; how it is mended stays as it is.
-    disruption_loop.POLICIES = tuple(
+    disruption_controller.POLICIES = tuple(
         replace(each, toleration=1.0) if each.condition == "AcceleratedHardwareReady" else each
-        for each in disruption_loop.POLICIES
+        for each in disruption_controller.POLICIES
     )
     # As eager as after its start, all the time: nobody waits minutes for what a look would find.
-    Collector._CALM_SECONDS = reservation_loop.PERIOD = Collector._EAGER_SECONDS
+    Collector._CALM_SECONDS = reservations.PERIOD = Collector._EAGER_SECONDS
     code = 0
     try:
         with suppress(asyncio.CancelledError):

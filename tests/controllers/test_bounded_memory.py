@@ -11,14 +11,14 @@ import pytest
 from nodeless.controllers.error_boundary import ErrorBoundary
 from nodeless.controllers.executor import evictions
 from nodeless.controllers.nodeclaim.pod_events import PodEvents
-from nodeless.controllers.provisioning import suggestions as advising
+from nodeless.controllers.provisioning import suggestions
 from nodeless.controllers.provisioning.batcher import Batcher
 from nodeless.controllers.provisioning.deferred_pods import DeferredPods
 from nodeless.controllers.provisioning.launch_backoff import LaunchBackoff
 from nodeless.controllers.provisioning.suggestions import Advisor
 from nodeless.controllers.unread_objects import UnreadObjects
 from nodeless.explain.decisions import Situation
-from nodeless.kube import event_recorder as recorder
+from nodeless.kube import event_recorder
 from nodeless.kube.cluster import Cluster
 from nodeless.kube.event_recorder import Recorder
 from nodeless.kube.workqueue import KeyedQueue
@@ -62,8 +62,8 @@ def entries(thing, depth=3, known=None):
 def smaller_bounds(monkeypatch):
     for module, name in (
         (quarantine, "MOST_REMEMBERED"),
-        (recorder, "_MOST_REMEMBERED"),
-        (advising, "_REMEMBERED"),
+        (event_recorder, "_MOST_REMEMBERED"),
+        (suggestions, "_REMEMBERED"),
         (evictions, "_MOST_REMEMBERED"),
     ):
         monkeypatch.setattr(module, name, BOUND)
@@ -116,8 +116,8 @@ def test_events_are_remembered_and_queued_up_to_a_bound():
 
 
 def test_advice_is_remembered_up_to_a_bound(monkeypatch):
-    monkeypatch.setattr(advising, "_found", lambda _situation, _refusals: ("ask for less",))
-    monkeypatch.setattr(advising, "_NEW_IN_A_PASS", 10_000)
+    monkeypatch.setattr(suggestions, "_found", lambda _situation, _refusals: ("ask for less",))
+    monkeypatch.setattr(suggestions, "_NEW_IN_A_PASS", 10_000)
     advisor = Advisor()
     some = hostile(MANY)
     situation = Situation(snapshot(some, pool()), {}, Policy(), 0.0)
@@ -127,7 +127,7 @@ def test_advice_is_remembered_up_to_a_bound(monkeypatch):
         )
         advisor.ask(situation, refused, 0.0)
         asyncio.run(advisor.lines(situation, refused, 0.0))
-    assert entries(advisor) <= BOUND + advising._WAITING
+    assert entries(advisor) <= BOUND + suggestions._WAITING
 
 
 def test_a_batch_window_that_has_closed_leaves_nothing():

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodeless.cloudprovider import CloudUnavailable
-from nodeless.controllers.nodeclaim import garbage_collection as collector
+from nodeless.controllers.nodeclaim import garbage_collection
 from nodeless.controllers.nodeclaim.garbage_collection import Collector
 from nodeless.kube.cluster import Cluster
 from nodeless.model.events import ClaimSeen
@@ -58,7 +58,7 @@ class World:
 @pytest.fixture
 def clock(monkeypatch):
     now = SimpleNamespace(at=NOW)
-    monkeypatch.setattr(collector, "wall_clock", lambda: now.at)
+    monkeypatch.setattr(garbage_collection, "wall_clock", lambda: now.at)
     return now
 
 
@@ -140,7 +140,7 @@ def test_whatever_the_lag_and_whoever_leads_nothing_that_lives_is_ended(lag, joi
     """Instances launched at 0; each is shown, in lists and by id, `lag` seconds later."""
     patch = pytest.MonkeyPatch()
     now = SimpleNamespace(at=NOW)
-    patch.setattr(collector, "wall_clock", lambda: now.at)
+    patch.setattr(garbage_collection, "wall_clock", lambda: now.at)
     names = [f"web-{each}" for each in range(len(joins))]
     world = World(*map(a_launched_claim, names))
 

@@ -13,7 +13,7 @@ from nodeless.disruption.events import reason_of
 from nodeless.kube.event_recorder import Recorder
 from nodeless.model.instructions import PublishEvent
 from nodeless.model.pools import PROVISIONER, Reference
-from nodeless.nodeclaim import registration as joining
+from nodeless.nodeclaim import registration
 from nodeless.operator.event_reasons import EVENT_RULES, rule_of, undeclared_reason
 
 pytestmark = pytest.mark.cluster
@@ -99,7 +99,7 @@ def test_every_reason_that_is_made_of_parts_is_in_the_table():
     known = {rule.reason for rule in EVENT_RULES}
     stages = {
         each.args[-1].value
-        for each in ast.walk(ast.parse(Path(joining.__file__).read_text()))
+        for each in ast.walk(ast.parse(Path(registration.__file__).read_text()))
         if isinstance(each, ast.Call) and getattr(each.func, "id", "") == "_give_up"
     }
     assert stages

@@ -4,8 +4,7 @@ import asyncio
 
 import pytest
 
-from nodeless.kube import ApiError
-from nodeless.kube import leader_election as leadership
+from nodeless.kube import ApiError, leader_election
 from nodeless.kube.leader_election import RENEW_DEADLINE, Leadership
 from tests.virtual_time import run_in_virtual_time
 
@@ -44,7 +43,7 @@ class Server:
 
 @pytest.fixture
 def virtual_clock(monkeypatch):
-    monkeypatch.setattr(leadership.time, "monotonic", lambda: asyncio.get_running_loop().time())
+    monkeypatch.setattr(leader_election.time, "monotonic", lambda: asyncio.get_running_loop().time())
 
 
 async def kept_for(leader, seconds):

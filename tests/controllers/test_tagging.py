@@ -5,7 +5,6 @@ import asyncio
 import pytest
 
 from nodeless.cloudprovider import CloudUnavailable
-from nodeless.controllers.nodeclaim import tagging as tagging_loop
 from nodeless.controllers.nodeclaim.tagging import TaggingLoop
 from nodeless.model.labels import CLUSTER_NAME_TAGGED, INSTANCE_TAGGED
 from tests.api.manifests import ec2_node_class, node_pool, requirement
@@ -41,7 +40,7 @@ async def tagged(rig, claim):
 
 
 def tagging(rig, monkeypatch):
-    monkeypatch.setattr(tagging_loop, "PAUSE", 0.0)
+    monkeypatch.setattr("nodeless.controllers.nodeclaim.tagging.PAUSE", 0.0)
     rig.tasks.append(
         asyncio.create_task(
             TaggingLoop(rig.cluster, rig.cloud, rig.executor, rig.metrics).run(), name="tagging"

@@ -4,7 +4,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from nodeless.cli import live_cluster as live
+from nodeless.cli import live_cluster
 from nodeless.cli.main import app
 
 NOWHERE = {
@@ -38,7 +38,7 @@ def test_a_kubeconfig_that_is_not_there_is_named_by_its_option(command, tmp_path
 
 
 def test_an_api_server_that_does_not_answer_is_told_once(kubeconfig, monkeypatch):
-    monkeypatch.setattr(live, "_GRACE", 1.0)
+    monkeypatch.setattr(live_cluster, "_GRACE", 1.0)
     result = CliRunner().invoke(app, ["plan", "--kubeconfig", str(kubeconfig)])
     assert result.exit_code == 2
     told = result.output.splitlines()[-1]

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from nodeless.disruption import consolidation
-from nodeless.disruption import controller as deciding
+from nodeless.disruption import consolidation, controller
 from nodeless.disruption.consolidation import Consolidation
 from nodeless.model.labels import CAPACITY_TYPE, HOSTNAME, ON_DEMAND
 from nodeless.model.pods import NodeSelectorTerm, Owner
@@ -190,12 +189,12 @@ def test_moves_are_those_that_simulations_alone_would_find(nodes, overhead):
                 things.append(on(name, cpu=f"{cpu}m", memory="10Mi", app=f"app{place}"))
     seen = cluster(pool, things)
     quick = decide(seen)
-    real = deciding.Consolidation
-    deciding.Consolidation = _Thorough
+    real = controller.Consolidation
+    controller.Consolidation = _Thorough
     try:
         thorough = decide(seen)
     finally:
-        deciding.Consolidation = real
+        controller.Consolidation = real
     assert [(move.claims, move.saving) for move in quick.moves] == [
         (move.claims, move.saving) for move in thorough.moves
     ]

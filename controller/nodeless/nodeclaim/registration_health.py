@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from nodeless.model.conditions import Condition
 from nodeless.model.nodes import LAUNCHED, REGISTERED_CONDITION, NodeClaim
 from nodeless.model.pools import NodeClass, Pool
-from nodeless.nodeclaim import registration as joining
+from nodeless.nodeclaim import registration
 
 NODE_REGISTRATION_HEALTHY = "NodeRegistrationHealthy"
 #: So many launches are looked at.
@@ -38,9 +38,9 @@ def launch_outcome(before: NodeClaim | None, after: NodeClaim) -> bool | None:
         return None
     launched = after.condition(LAUNCHED)
     if launched is not None and launched.status == "True":
-        deadline = launched.last_transition_time + joining.REGISTRATION_DEADLINE
+        deadline = launched.last_transition_time + registration.REGISTRATION_DEADLINE
     else:
-        deadline = after.created_at + joining.LAUNCH_DEADLINE
+        deadline = after.created_at + registration.LAUNCH_DEADLINE
     # Whoever deletes a claim in time gives up no launch: there was no capacity, or it is not wanted any more.
     return False if after.deletion_timestamp >= int(deadline) else None
 

@@ -22,7 +22,7 @@ from nodeless.controllers.provisioning.rejected_pods import culprits
 from nodeless.controllers.provisioning.suggestions import Advisor
 from nodeless.controllers.provisioning.tenants import Tenants
 from nodeless.explain import events as texts
-from nodeless.explain import log_messages as stages
+from nodeless.explain import log_messages
 from nodeless.explain.decisions import Situation
 from nodeless.explain.realizing import Realizing
 from nodeless.explain.why import one_line
@@ -287,8 +287,8 @@ class Provisioning:
         log = self._log.bind(**{"pass": cause.removeprefix("pass:")})
         pods = len(plan.placements) + sum(len(node.pods) for node in plan.new_nodes)
         if pods:
-            log.info(stages.found(pods))
-        for line in (*stages.computed(plan), stages.reused(plan), stages.spilled(plan)):
+            log.info(log_messages.found(pods))
+        for line in (*log_messages.computed(plan), log_messages.reused(plan), log_messages.spilled(plan)):
             if line:
                 log.info(line, cost_per_hour=round(plan.cost_per_hour, 4))
         creates = claims_for(
@@ -304,7 +304,7 @@ class Provisioning:
         for create, node in zip(creates, plan.new_nodes, strict=True):
             self._planned[create.claim.name] = node.pods
             log.info(
-                stages.launching(node),
+                log_messages.launching(node),
                 claim=create.claim.name,
                 provisioner=node.pool.name,
                 node_template=str(node.node_class),
