@@ -10,15 +10,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from infra.local.environment import Environment
+from infra.local.environment import CONTROLLER, Environment
 from infra.local.kubernetes_api import ConditionNotMet
-from infra.local.peer.karpenter import install_crds, remove_webhooks
-from infra.local.ports import free_port
+from infra.local.peer.karpenter import allow_everything, chart_settings, install_crds, remove_webhooks
+from infra.local.rbac import ServiceAccount
 
-NAMESPACE = "kube-system"
-_NAME = "karpenter"
-_DEPLOYMENT = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments/{_NAME}"
-_LEASE = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/karpenter-leader-election"
 #: As upstream's workflows install it before they run the suites.
 _GATES = (
     "NodeRepair",
@@ -53,15 +49,16 @@ def run_karpenter_instead(environment: Environment, built: Path) -> None:
     api = environment.api
     remove_webhooks(api)
     install_crds(api, built / "crds")
-    _allow_everything(environment)
-    deployment = api.get(_DEPLOYMENT)
-    former = ((api.find(_LEASE) or {}).get("spec") or {}).get("holderIdentity") or ""
+    account = ServiceAccount(environment.options.namespace, CONTROLLER.name)
+    allow_everything(api, account)
+    path = f"/apis/apps/v1/namespaces/{account.namespace}/deployments/{account.name}"
+    deployment, former = api.get(path), environment.leader()
     _run_in(deployment, str(built / "karpenter"), _variables(environment))
     api.replace(deployment)
 
     def leads() -> bool:
-        holder = ((api.find(_LEASE) or {}).get("spec") or {}).get("holderIdentity") or ""
-        return bool(holder) and holder != former and _is_available(api.get(_DEPLOYMENT))
+        leader = environment.leader()
+        return leader not in (None, former) and _is_available(api.get(path))
 
     try:
         api.wait(leads, timeout=_START_SECONDS, what="Karpenter to lead")
@@ -88,34 +85,12 @@ def _run_in(deployment: dict[str, Any], program: str, variables: dict[str, str])
 
 def _variables(environment: Environment) -> dict[str, str]:
     """Those of Karpenter's chart that the Deployment does not have yet."""
-    outputs = environment.stack.outputs()
     return {
-        "CLUSTER_NAME": environment.options.cluster_name,
-        "CLUSTER_ENDPOINT": environment.control_plane.endpoint,
-        "INTERRUPTION_QUEUE": outputs["interruptionQueueName"],
-        "LEADER_ELECTION_NAMESPACE": NAMESPACE,
+        **chart_settings(environment),
         "FEATURE_GATES": ",".join(f"{gate}=true" for gate in _GATES),
-        "METRICS_PORT": str(free_port()),
-        "HEALTH_PROBE_PORT": str(free_port()),
-        "LOG_LEVEL": "info",
         # Go's SDK makes the client that assumes the role before it reads where all services are.
         "AWS_ENDPOINT_URL_STS": environment.aws.endpoint_url,
-        "NO_PROXY": "127.0.0.1,localhost",
     }
-
-
-def _allow_everything(environment: Environment) -> None:
-    """Its chart's rights are not what is tried here."""
-    group = "rbac.authorization.k8s.io"
-    environment.api.apply(
-        {
-            "apiVersion": f"{group}/v1",
-            "kind": "ClusterRoleBinding",
-            "metadata": {"name": "karpenter-may-do-everything"},
-            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "cluster-admin"},
-            "subjects": [{"kind": "ServiceAccount", "name": _NAME, "namespace": NAMESPACE}],
-        }
-    )
 
 
 def _is_available(deployment: dict[str, Any]) -> bool:

@@ -114,12 +114,11 @@ def install_crds(api: KubernetesApi, folder: Path) -> None:
 def _start(environment: Environment, program: Path, processes: Processes) -> Process:
     directory = environment.directory / "peer"
     directory.mkdir(parents=True, exist_ok=True)
-    health = free_port()
     process = processes.start(
         "karpenter",
         [program],
         cwd=directory,
-        environment={**_settings(environment, directory), "HEALTH_PROBE_PORT": str(health)},
+        environment=_settings(environment, directory),
     )
     lease = f"/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases/karpenter-leader-election"
 
@@ -133,29 +132,50 @@ def _start(environment: Environment, program: Path, processes: Processes) -> Pro
 
 def _settings(environment: Environment, directory: Path) -> dict[str, str]:
     """The process's environment: as in its chart, and how it reaches cluster and AWS."""
-    outputs = environment.stack.outputs()
-    credentials = environment.aws.client("sts").assume_role(
-        RoleArn=outputs["controllerRoleArn"], RoleSessionName="peer"
-    )["Credentials"]
+    role = environment.stack.outputs()["controllerRoleArn"]
+    assumed = environment.aws.client("sts").assume_role(RoleArn=role, RoleSessionName="peer")
+    credentials = assumed["Credentials"]
     return {
         "PATH": os.environ.get("PATH", ""),
         "HOME": str(directory),
         "KUBECONFIG": str(_kubeconfig(environment, directory)),
         **environment.aws.environment(),
+        **chart_settings(environment),
         "AWS_ACCESS_KEY_ID": credentials["AccessKeyId"],
         "AWS_SECRET_ACCESS_KEY": credentials["SecretAccessKey"],
         "AWS_SESSION_TOKEN": credentials["SessionToken"],
-        "CLUSTER_NAME": environment.options.cluster_name,
-        "CLUSTER_ENDPOINT": environment.control_plane.endpoint,
-        "INTERRUPTION_QUEUE": outputs["interruptionQueueName"],
         "SYSTEM_NAMESPACE": NAMESPACE,
         "KARPENTER_SERVICE": "karpenter",
-        "LEADER_ELECTION_NAMESPACE": NAMESPACE,
+    }
+
+
+def chart_settings(environment: Environment) -> dict[str, str]:
+    """The variables that its chart sets, other than where the process itself is; the ports are free ones."""
+    return {
+        "CLUSTER_NAME": environment.options.cluster_name,
+        "CLUSTER_ENDPOINT": environment.control_plane.endpoint,
+        "INTERRUPTION_QUEUE": environment.stack.outputs()["interruptionQueueName"],
+        "LEADER_ELECTION_NAMESPACE": environment.options.namespace,
         "METRICS_PORT": str(free_port()),
+        "HEALTH_PROBE_PORT": str(free_port()),
         "LOG_LEVEL": "info",
         # The node's loopback names no proxy.
         "NO_PROXY": "127.0.0.1,localhost",
     }
+
+
+def allow_everything(api: KubernetesApi, account: ServiceAccount) -> None:
+    """Give a service account every right: those of Karpenter's chart are not what is tried here."""
+    group = "rbac.authorization.k8s.io"
+    api.apply(
+        {
+            "apiVersion": f"{group}/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": f"{account.name}-may-do-everything"},
+            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "cluster-admin"},
+            "subjects": [{"kind": "ServiceAccount", "name": account.name, "namespace": account.namespace}],
+        }
+    )
 
 
 def _kubeconfig(environment: Environment, directory: Path) -> Path:
@@ -163,16 +183,7 @@ def _kubeconfig(environment: Environment, directory: Path) -> Path:
     api = environment.api
     metadata = {"name": ACCOUNT.name, "namespace": ACCOUNT.namespace}
     api.apply({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata})
-    group = "rbac.authorization.k8s.io"
-    api.apply(
-        {
-            "apiVersion": f"{group}/v1",
-            "kind": "ClusterRoleBinding",
-            "metadata": {"name": "peer"},
-            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "cluster-admin"},
-            "subjects": [{"kind": "ServiceAccount", **metadata}],
-        }
-    )
+    allow_everything(api, ACCOUNT)
     token = api.token(ACCOUNT.namespace, ACCOUNT.name, seconds=24 * 3600)
     authority = environment.control_plane.certificate_authority.read_bytes()
     file = directory / "kubeconfig"

@@ -51,7 +51,7 @@ _CONFIGURATION = frozenset(
 )
 #: With it set, objects of a cluster that does not answer are taken out of the state.
 _FORGET = "PULUMI_K8S_DELETE_UNREACHABLE"
-_UNREACHABLE = "hint: where the cluster was deleted, refresh with PULUMI_K8S_DELETE_UNREACHABLE=true"
+_UNREACHABLE = f"hint: where the cluster was deleted, refresh with {_FORGET}=true"
 
 
 class KubernetesEndpoint(Protocol):
