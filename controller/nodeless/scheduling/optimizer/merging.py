@@ -26,7 +26,7 @@ def merged(chosen: Sequence[Chosen], cover: Cover, requests: Amounts, hosts: Hos
     new = [one for one in chosen if cover.shapes.pool[one.shape] >= 0]
     kept = [one for one in chosen if cover.shapes.pool[one.shape] < 0]
     uses, left = _of_new_nodes(cover, chosen)
-    if len(left) > _MOST_CAPS or sum(one.times for one in new) > _MOST:
+    if len(left) > _MOST_CAPS or not 2 <= sum(one.times for one in new) <= _MOST:
         return chosen
     free = np.array([not len(touched) for touched in hosts.touched], dtype=np.bool_)
     nodes = [single for one in new for single in [Chosen(one.shape, one.filling, 1)] * one.times]
