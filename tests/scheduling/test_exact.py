@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nodeless.model.labels import CAPACITY_TYPE, HOSTNAME, ZONE
+from nodeless.model.labels import CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, ZONE
 from nodeless.model.pods import HostPort, LabelSelector
 from nodeless.scheduling import FEWEST_NODES, LOWEST_PRICE, Policy, solve
 from tests.scheduling.exact import best
@@ -110,6 +110,16 @@ PORT = (HostPort("", 80, "TCP"),)
 
 def standing(cpu):
     return [node(f"n{index}", cpu=cpu, labels={ZONE: "z1"}, provider_id="") for index in range(2)]
+
+
+@pytest.mark.parametrize("packing", [FEWEST_NODES, LOWEST_PRICE])
+def test_room_that_alone_holds_a_pod_is_not_taken_by_one_for_which_a_node_can_be_bought(packing):
+    seen = snapshot(
+        [*pods(1, "700m", "5Gi", name="large"), *pods(2, "1", "2Gi", name="small")],
+        [pool("first", needs(INSTANCE_TYPE, "In", "lean"))],
+        [node("n0", cpu="1500m", memory="7Gi", labels={ZONE: "z1"}, provider_id="")],
+    )
+    assert placed_by(seen, packing) == best(seen, TYPES).placed == 3
 
 
 @pytest.mark.parametrize("packing", [FEWEST_NODES, LOWEST_PRICE])

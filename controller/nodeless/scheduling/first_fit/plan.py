@@ -18,6 +18,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+import numpy as np
+
 from nodeless.model.snapshot import Snapshot
 from nodeless.scheduling.capacity.existing import Slot
 from nodeless.scheduling.capacity.in_flight_node_claim import InFlightNodeClaim, price_of
@@ -45,7 +47,7 @@ from nodeless.scheduling.first_fit.turns import (
     with_leaders_on_what_is_there,
 )
 from nodeless.scheduling.meter import Meter, Shares
-from nodeless.scheduling.pods.classes import PodClass
+from nodeless.scheduling.pods.classes import PodClass, how_many
 from nodeless.scheduling.pods.profiles import Profiles
 from nodeless.scheduling.policy import Policy
 from nodeless.scheduling.topology.tracking import Topology
@@ -194,7 +196,7 @@ def worked_out(floor: FirstFitPlan, site: SchedulingInput) -> FirstFitPlan:
     One that leaves fewer of them; or, where nodes are bought for pods that room on its way would hold, one
     that leaves no more and buys less.
     """
-    if floor.left and any(_possible(pods, site) for pods, _ in floor.left):
+    if any(_possible(pods, site) or _had_room(pods, floor, site) for pods, _ in floor.left):
         other = _assigned(floor, site, more=True)
         floor = other if other.refused < floor.refused else floor
     if floor.nodes and floor.supply.untouched and any(slot.starting for slot in site.slots):
@@ -471,6 +473,15 @@ def _possible(pods: PodClass, site: SchedulingInput) -> bool:
         and any(table.fresh(pods, wish) is not None for wish in pods.demand.required)
         for table in site.usable
     )
+
+
+def _had_room(pods: PodClass, floor: FirstFitPlan, site: SchedulingInput) -> bool:
+    """Whether an existing node would hold a pod of a class, had others not taken its room in this pass."""
+    if not site.slots or not _few(floor, site):
+        return False
+    there = floor.existing.accepts(pods, grudgingly=True)
+    free = np.array([slot.free for slot, yes in zip(site.slots, there, strict=True) if yes])
+    return bool(len(free)) and bool((how_many(free, pods.requests) > 0).any())
 
 
 def _limited(pods: PodClass, tables: Sequence[PoolTable]) -> bool:
