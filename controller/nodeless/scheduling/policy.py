@@ -39,6 +39,9 @@ class Policy:
     """Discounts, surcharges and commitments, applied to list prices in their order."""
     time_box: float = DEFAULT_TIME_BOX
     """Seconds that the search for a cheaper plan may take (`budget` says how); 0: the first-fit plan only."""
+    most_new_nodes: int | None = None
+    """New nodes that the search for a cheaper plan may end with; None: any number. A first-fit plan that has
+    more stays where none of so few is found."""
     deadline: float = DEFAULT_DEADLINE
     """Seconds of work that a pass may take with all pods together, as counted (`meter`)."""
     late: frozenset[str] = frozenset()

@@ -291,7 +291,15 @@ def _packed(floor: FirstFitPlan, site: SchedulingInput) -> Packed:
     site.meter.allow(_SHAPES * site.policy.deadline)
     try:
         return repack(
-            packed, standing, floor.budgets, floor.supply, site.usable, aims, site.policy.time_box, site.meter
+            packed,
+            standing,
+            floor.budgets,
+            floor.supply,
+            site.usable,
+            aims,
+            site.policy.time_box,
+            site.policy.most_new_nodes,
+            site.meter,
         )
     finally:
         site.meter.allow(float("inf"))

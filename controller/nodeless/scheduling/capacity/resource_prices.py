@@ -20,6 +20,7 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
+from nodeless.scheduling.capacity.highs import quiet_solver
 from nodeless.scheduling.capacity.price_cube import Prices
 from nodeless.scheduling.pods.classes import Amounts, Mask
 
@@ -68,18 +69,3 @@ def _duals(shares: NDArray[np.float64], prices: NDArray[np.float64]) -> NDArray[
     solver.run()
     values: NDArray[np.float64] = np.array(solver.getSolution().col_value, dtype=np.float64)
     return np.maximum(values, 0.0)
-
-
-def quiet_solver() -> highspy.Highs:
-    """A HiGHS that is deterministic, runs in this thread and prints nothing."""
-    solver = highspy.Highs()
-    for name, value in (
-        ("output_flag", False),
-        ("threads", 1),
-        ("parallel", "off"),
-        ("random_seed", 0),
-        ("presolve", "off"),
-        ("solver", "simplex"),
-    ):
-        solver.setOptionValue(name, value)
-    return solver

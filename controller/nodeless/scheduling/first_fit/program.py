@@ -25,14 +25,14 @@ does not meet one plan many times. HiGHS runs in one thread with a fixed seed, a
 counting, never by a clock: the same question has the same answer.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import highspy
 import numpy as np
 from numpy.typing import NDArray
 
-from nodeless.scheduling.capacity.resource_prices import quiet_solver
+from nodeless.scheduling.capacity.highs import Rows, iterations_of, tree_search, whole_numbers
 from nodeless.scheduling.pods.classes import Amounts
 
 Values = NDArray[np.float64]
@@ -129,34 +129,6 @@ class Answer:
     """Where each group begins; shape (groups, slots + new nodes)."""
 
 
-@dataclass(slots=True, eq=False)
-class _Rows:
-    """Rows of a program, as HiGHS takes them."""
-
-    lower: list[float] = field(default_factory=list)
-    upper: list[float] = field(default_factory=list)
-    starts: list[int] = field(default_factory=list)
-    index: list[int] = field(default_factory=list)
-    value: list[float] = field(default_factory=list)
-
-    def most(self, entries: Iterable[tuple[int, float]], upper: float) -> None:
-        """The sum of these is at most so much."""
-        self._add(entries, -highspy.kHighsInf, upper)
-
-    def least(self, entries: Iterable[tuple[int, float]], lower: float) -> None:
-        """The sum of these is at least so much."""
-        self._add(entries, lower, highspy.kHighsInf)
-
-    def _add(self, entries: Iterable[tuple[int, float]], lower: float, upper: float) -> None:
-        self.starts.append(len(self.index))
-        for column, value in entries:
-            if value:
-                self.index.append(column)
-                self.value.append(value)
-        self.lower.append(lower)
-        self.upper.append(upper)
-
-
 class _Columns:
     """Where the variables of a question are."""
 
@@ -201,25 +173,17 @@ def answer(asked: Question) -> tuple[Answer | None, int]:
     """The best that was found, None where nothing is worth more; and the simplex iterations that it took."""
     columns = _Columns(asked)
     searched = columns.count <= MOST_SEARCHED
-    solver = quiet_solver()
-    for name, value in (
-        ("presolve", "on"),
-        ("solver", "choose"),
-        ("mip_max_nodes", _MOST_NODES if searched else 1),
-        ("mip_max_stall_nodes", _MOST_STALLED if searched else 1),
-        ("mip_heuristic_run_rens", searched),
-        ("mip_allow_restart", False),
-        ("mip_rel_gap", 0.0),
-        ("mip_abs_gap", _GAP * _COST * float(asked.cost.min(initial=np.inf)) / _dearest(asked)),
-    ):
-        solver.setOptionValue(name, value)
+    solver = tree_search(
+        _MOST_NODES if searched else 1,
+        _GAP * _COST * float(asked.cost.min(initial=np.inf)) / _dearest(asked),
+        mip_max_stall_nodes=_MOST_STALLED if searched else 1,
+        mip_heuristic_run_rens=searched,
+    )
     solver.passModel(_model(asked, columns))
     solver.run()
-    known = solver.getInfo()
-    iterations = max(0, int(known.simplex_iteration_count))
-    if known.primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
+    values, iterations = whole_numbers(solver), iterations_of(solver)
+    if values is None:
         return None, iterations
-    values = np.rint(np.array(solver.getSolution().col_value)).astype(np.int64)
     made = values[columns.made(0, 0) : columns.begins(0, 0)].reshape(columns.nodes, columns.offers)
     return (
         Answer(
@@ -243,24 +207,12 @@ def _most(asked: Question) -> Amounts:
 
 
 def _model(asked: Question, columns: _Columns) -> highspy.HighsLp:
-    rows = _Rows()
+    rows = Rows()
     _pods(asked, columns, rows)
     _nodes(asked, columns, rows)
     _rules(asked, columns, rows)
     lower, upper, gain = _bounds(asked, columns)
-    model = highspy.HighsLp()
-    model.num_col_, model.num_row_ = columns.count, len(rows.lower)
-    model.sense_ = highspy.ObjSense.kMaximize
-    model.col_cost_ = gain
-    model.col_lower_ = lower
-    model.col_upper_ = upper
-    model.integrality_ = [highspy.HighsVarType.kInteger] * columns.count
-    model.row_lower_, model.row_upper_ = np.array(rows.lower), np.array(rows.upper)
-    model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    model.a_matrix_.start_ = np.array([*rows.starts, len(rows.index)], dtype=np.int32)
-    model.a_matrix_.index_ = np.array(rows.index, dtype=np.int32)
-    model.a_matrix_.value_ = np.array(rows.value, dtype=np.float64)
-    return model
+    return rows.of_integers(gain, lower, upper, highspy.ObjSense.kMaximize)
 
 
 def _bounds(asked: Question, columns: _Columns) -> tuple[Values, Values, Values]:
@@ -285,7 +237,7 @@ def _dearest(asked: Question) -> float:
     return max(float(asked.cost.max(initial=0.0)) * len(asked.led), 1e-9)
 
 
-def _pods(asked: Question, columns: _Columns, rows: _Rows) -> None:
+def _pods(asked: Question, columns: _Columns, rows: Rows) -> None:
     """Each pod once, on a place that has room."""
     every = range(columns.places)
     rows.least(
@@ -331,7 +283,7 @@ def _pods(asked: Question, columns: _Columns, rows: _Rows) -> None:
             rows.most((*used, *room), 0.0)
 
 
-def _nodes(asked: Question, columns: _Columns, rows: _Rows) -> None:
+def _nodes(asked: Question, columns: _Columns, rows: Rows) -> None:
     """Each new node is one thing that takes its pods; limits hold."""
     offers = range(columns.offers)
     for node in range(columns.nodes):
@@ -368,7 +320,7 @@ def _nodes(asked: Question, columns: _Columns, rows: _Rows) -> None:
             rows.most(((columns.mark(one, place), 1.0), (columns.mark(other, place), 1.0), *made), 2.0)
 
 
-def _rules(asked: Question, columns: _Columns, rows: _Rows) -> None:
+def _rules(asked: Question, columns: _Columns, rows: Rows) -> None:
     """What pods mean to others on the same place."""
     for place in range(columns.places):
         for one, other in asked.apart:

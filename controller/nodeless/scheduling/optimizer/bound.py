@@ -31,9 +31,9 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
+from nodeless.scheduling.capacity.highs import quiet_solver
 from nodeless.scheduling.capacity.limits import RemainingLimits
 from nodeless.scheduling.capacity.pool_table import PoolTable
-from nodeless.scheduling.capacity.resource_prices import quiet_solver
 from nodeless.scheduling.meter import Meter
 from nodeless.scheduling.optimizer.existing_node_repack import ExistingNodeRepack
 from nodeless.scheduling.optimizer.items import HostLimits, Item

@@ -24,7 +24,7 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
-from nodeless.scheduling.capacity.resource_prices import quiet_solver
+from nodeless.scheduling.capacity.highs import quiet_solver
 from nodeless.scheduling.optimizer.patterns import Values
 from nodeless.scheduling.pods.classes import Amounts
 

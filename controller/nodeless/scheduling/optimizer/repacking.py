@@ -21,6 +21,7 @@ from nodeless.scheduling.optimizer.column_generation import Search
 from nodeless.scheduling.optimizer.cover import Chosen, Cover, cost_of
 from nodeless.scheduling.optimizer.covering import cover_of
 from nodeless.scheduling.optimizer.existing_node_repack import ExistingNodeRepack
+from nodeless.scheduling.optimizer.few_nodes import few_nodes
 from nodeless.scheduling.optimizer.items import HostLimits, Item, items_of, movable
 from nodeless.scheduling.optimizer.merging import merged
 from nodeless.scheduling.optimizer.patterns import Filler
@@ -34,6 +35,8 @@ _SAME = 1e-9
 _MANY, _GOOD = 50, 1.05
 #: Seconds of work that belong to the first-fit plan: for each pod, and at most.
 _FLOOR_POD, _FLOOR = 50e-6, 0.3
+#: Pods up to which an integer program looks for the cheapest plan of few nodes.
+_FEW = 60
 #: Pairs of a shape and an item beyond which no cheaper plan is looked for: a search has no time to begin.
 _MOST_PAIRS = 4_000_000
 #: Limits for a single node beyond which no cheaper plan is looked for.
@@ -58,11 +61,13 @@ def repack(
     tables: Sequence[PoolTable],
     aims: frozenset[str],
     time_box: float,
+    most_new_nodes: int | None,
     meter: Meter,
 ) -> Packed:
     """The first-fit plan, or a cheaper one for the same pods.
 
-    Without a time box only a greedy cover is tried, where it is cheap to find and much may be won.
+    Without a time box only a greedy cover is tried, where it is cheap to find and much may be won. With one,
+    few pods on few nodes are packed by an integer program at last.
 
     Args:
         floor: The plan to beat.
@@ -72,6 +77,7 @@ def repack(
         tables: The usable pools, heaviest first.
         aims: Keys of the pools whose nodes are chosen by price.
         time_box: Seconds that the search may take (`work_budget`).
+        most_new_nodes: So many at most are wanted; a first-fit plan of more stays only where none is found.
         meter: Counts what goes before the search; the first-fit plan stays where that is too much.
     """
     free = [node for node in movable(floor.nodes, aims) if not supply.fixed(node)]
@@ -89,6 +95,11 @@ def repack(
         return floor
     cover = cover_of(items, shapes, [budgets.left(table, fixed) for table in shapes.tables], (room, allowed))
     best = _Built(free, {}, cover.handicaps)
+    most = np.inf if most_new_nodes is None else most_new_nodes - len(fixed)
+    if most < 1:
+        return floor
+    #: What a plan must cost less than.
+    bound = best.cost if len(free) <= most else np.inf
     pods = sum(item.count for item in items)
     in_bulk = float(cover.worth[: len(bought)] @ [item.count for item in bought])
     if not time_box and (pods < _MANY or best.cost <= _GOOD * in_bulk):
@@ -105,10 +116,15 @@ def repack(
     below = np.inf if time_box or names else best.cost * (1 + _NODES)
     for chosen in _candidates(search, cover, seeds, effort, below=below, thorough=time_box > 0):
         whole = merged(chosen, cover, requests, hosts)
-        if cost_of(cover, whole) > best.cost * (1 + _NODES) + _SAME:
+        if cost_of(cover, whole) > bound * (1 + _NODES) + _SAME or _new_nodes(cover, whole) > most:
             continue
         built = builder.build(whole)
-        if built is not None and built.better_than(best):
+        if built is not None and (bound == np.inf or built.better_than(best)):
+            best, bound = built, built.cost
+    if time_box and pods <= _FEW:
+        few = few_nodes(cover, hosts, int(min(most, len(best.nodes) + 1)), bound, effort)
+        built = builder.build(few) if few is not None else None
+        if built is not None and (bound == np.inf or built.better_than(best)):
             best = built
     moved = dict(floor.placements)
     if best.nodes is not free:
@@ -117,6 +133,10 @@ def repack(
                 moved.pop(key, None)
         moved.update(best.placements)
     return Packed([*fixed, *best.nodes], moved)
+
+
+def _new_nodes(cover: Cover, chosen: Sequence[Chosen]) -> int:
+    return sum(one.times for one in chosen if not cover.standing[one.shape])
 
 
 def _candidates(
