@@ -96,6 +96,49 @@ def a_mixed_cluster(nodes, pools):
     1,
     emptiest_first,
 )
+@example(  # The cheapest two nodes for a pair are of a type that ends; others still save money.
+    [
+        ("c.large", []),
+        ("o.4xlarge", []),
+        ("r.large", [(23, 8), (43, 8)]),
+        ("c.2xlarge", [(12, 4), (13, 4)]),
+        ("c.2xlarge", [(12, 4), (13, 4)]),
+    ],
+    2,
+    emptiest_first,
+)
+@example(  # Two nodes of a large and a small type hold the pods of two in one way alone.
+    [("c.xlarge", [(17, 1), (15, 2)]), ("o.xlarge", [(40, 1), (58, 8)]), ("r.4xlarge", [(32, 1), (47, 8)])],
+    2,
+    emptiest_first,
+)
+@example(  # In the cheapest plan for the whole, one of the nodes is like one that ends.
+    [("c.xlarge", [(38, 2), (16, 2)]), ("m.xlarge", [(44, 4), (44, 4)]), ("m.xlarge", [(38, 8), (44, 4)])],
+    2,
+    emptiest_first,
+)
+@example(  # Only the other node holds one of two pods, and has no room for both.
+    [
+        ("r.4xlarge", []),
+        ("c.xlarge", []),
+        ("o.2xlarge", [(58, 8)]),
+        ("r.large", [(34, 8), (57, 2)]),
+        ("r.large", [(34, 8), (57, 2)]),
+    ],
+    2,
+    fullest_first,
+)
+@example(  # Exchanging two nodes for one of their types and a smaller one would never end.
+    [
+        ("r.large", [(42, 8)]),
+        ("m.large", [(42, 8)]),
+        ("r.large", []),
+        ("m.large", []),
+        ("c.xlarge", [(56, 4), (23, 8)]),
+    ],
+    1,
+    fullest_first,
+)
 def test_at_rest_no_node_no_pair_and_not_the_whole_could_be_cheaper(nodes, pools, score):
     """By the plan alone: the judge knows of no scores, by which what it finds may leave pods over."""
     living, _ = lived(a_mixed_cluster(nodes, pools), MIXED, score=score, plan_as_bound="never")

@@ -40,18 +40,19 @@ from nodeless.model.disruption import UNDERUTILIZED, Move, Verdict
 from nodeless.model.instance_types import Catalog, InstanceType
 from nodeless.model.plan import PlannedNode
 from nodeless.model.requirements import Requirements
+from nodeless.model.resources import fits
 from nodeless.model.snapshot import Snapshot
 from nodeless.scheduling import FEWEST_NODES, Policy
 
 #: Trials of single replacements in one look; the others have their turn in the next ones.
 _MOST_SINGLES = 200
 #: In a cluster of so many nodes, what first fit finds no better place for is packed more thoroughly: so
-#: many pods in one look, each set counting for some at least, with so many seconds of work for a pod and at
-#: most.
+#: many pods in one look, each set counting for some at least, with so many seconds of work for a set at most
+#: (4 ms on average for sets of a few pods).
 _THOROUGH_NODES = 20
-_THOROUGH_PODS, _LEAST_PODS, _SECONDS_A_POD, _MOST_SECONDS = 600, 4, 2e-3, 0.1
-#: Fees for each node with which a plan of fewer nodes is looked for, as parts of what a node may cost.
-_FEES = (1 / 8, 1 / 4, 1 / 2, 1.0)
+_THOROUGH_PODS, _LEAST_PODS, _SECONDS = 300, 4, 0.25
+#: A fee for each node with which a plan of fewer nodes is looked for, as a part of what a node may cost.
+_FEE = 1 / 8
 
 
 class Consolidation:
@@ -81,8 +82,7 @@ class Consolidation:
         self._now = now
         self._closed = closed
         self._cheaper: dict[tuple[str, float], tuple[InstanceType, ...]] = {}
-        self._small = len(snapshot.nodes) <= _THOROUGH_NODES
-        self._thorough = _THOROUGH_PODS if self._small else 0
+        self._thorough = _THOROUGH_PODS if len(snapshot.nodes) <= _THOROUGH_NODES else 0
         self.verdicts: dict[str, Verdict] = {}
 
     @property
@@ -319,20 +319,31 @@ class Consolidation:
 
     def _replacement(self, some: Sequence[Candidate], world: Snapshot | None = None) -> Replacement | str:
         """What would take the candidates' place, by the solver on the whole snapshot or a part of it."""
-        found = self._replacement_by(self._policy.solving, some, world)
+        price = sum(candidate.price or 0.0 for candidate in some)
+        found = self._replacement_by(self._policy.solving, some, world, self._below(price))
         pods = sum(len(candidate.pods) for candidate in some)
         if not isinstance(found, str) or self._thorough < pods or self._policy.solving.time_box:
             return found
         self._thorough -= max(pods, _LEAST_PODS)
-        box = min(_SECONDS_A_POD * pods, _MOST_SECONDS)
-        better = self._replacement_by(replace(self._policy.solving, time_box=box), some, world)
+        solving = replace(self._policy.solving, time_box=_SECONDS, most_new_nodes=len(some))
+        better = self._replacement_by(solving, some, world, self._below(price))
+        if isinstance(better, str) and len(some) > 1:
+            better = self._replacement_by(solving, some, world, self._without(some))
+            if not isinstance(better, str) and any(_could_stay(each, better) for each in some):
+                return found
         return found if isinstance(better, str) else better
 
+    def _without(self, some: Sequence[Candidate]) -> Catalog:
+        """What is cheaper than the candidates, but for their own types, of which no replacement is."""
+        names = {candidate.node.instance_type for candidate in some}
+        cheaper = self._below(sum(candidate.price or 0.0 for candidate in some))
+        return {
+            key: tuple(kind for kind in kinds if kind.name not in names) for key, kinds in cheaper.items()
+        }
+
     def _replacement_by(
-        self, solving: Policy, some: Sequence[Candidate], world: Snapshot | None
+        self, solving: Policy, some: Sequence[Candidate], world: Snapshot | None, below: Catalog
     ) -> Replacement | str:
-        price = sum(candidate.price or 0.0 for candidate in some)
-        below = self._below(price)
         if world is None:  # what is found in a part of the cluster is looked at once more in the whole
             solving = replace(solving, as_bound=self._policy.as_bound)
         outcome = self._whole(some, below, solving, world)
@@ -363,13 +374,15 @@ class Consolidation:
 
         A fee for each node makes plans of fewer nodes cheaper than those of many. What the limit leaves above
         the price of `many`, as the fee of the nodes that are too many, makes every plan without those that
-        costs less than the limit cheaper than `many`; but neither is found surely, so others are tried.
+        costs less than the limit cheaper than `many`; but neither is found surely, so another is tried.
         """
         best = self._whole(some, below, replace(solving, packing=FEWEST_NODES), world)
         least = fsum(node.price for node in best.new_nodes) if best.placed else inf
         left = self._limit(some) - fsum(node.price for node in many.new_nodes)
-        fees = [part * self._limit(some) / len(some) for part in (_FEES if self._small else _FEES[:1])]
-        for fee in [left / (len(many.new_nodes) - len(some)), *fees] if left > 0 else fees:
+        fees = [_FEE * self._limit(some) / len(some)]
+        if left > 0:
+            fees.append(left / (len(many.new_nodes) - len(some)))
+        for fee in fees:
             other = self._whole(some, below, replace(solving, node_fee=solving.node_fee + fee), world)
             price = fsum(node.price - fee for node in other.new_nodes)
             if other.placed and len(other.new_nodes) <= len(some) and price < least:
@@ -424,6 +437,14 @@ class Consolidation:
 
     def _stay(self, candidate: Candidate, message: str) -> None:
         self.verdicts[candidate.name] = Verdict("Unconsolidatable", message)
+
+
+def _could_stay(candidate: Candidate, found: Replacement) -> bool:
+    """Whether a candidate would hold the pods of a replacement that costs no less."""
+    return any(
+        (candidate.price or 0.0) <= node.price and fits(node.requests, candidate.node.allocatable)
+        for node in found.nodes
+    )
 
 
 def _left_over(outcome: Outcome, price: float) -> str:
