@@ -49,6 +49,17 @@ def test_allocatable_leaves_out_what_kubelet_and_eviction_keep() -> None:
     assert free["ephemeral-storage"] == 20 * GIB - GIB - 2 * GIB
 
 
+def test_huge_pages_are_a_resource_of_their_own_and_no_memory_for_pods() -> None:
+    without = allocatable(M5_LARGE, BOOTSTRAP, capacity(M5_LARGE, BOOTSTRAP))
+    bootstrap = Bootstrap("AL2", "lab", huge_pages=512)
+    whole = capacity(M5_LARGE, bootstrap)
+    free = allocatable(M5_LARGE, bootstrap, whole)
+
+    assert whole["memory"] == capacity(M5_LARGE, BOOTSTRAP)["memory"]
+    assert free["hugepages-2Mi"] == whole["hugepages-2Mi"] == GIB
+    assert free["memory"] == without["memory"] - GIB
+
+
 def test_reservations_of_the_bootstrap_replace_the_computed() -> None:
     bootstrap = Bootstrap(
         "AL2",

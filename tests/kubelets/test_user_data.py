@@ -96,6 +96,21 @@ def test_node_configs_of_several_parts_are_merged() -> None:
     )
 
 
+@pytest.mark.parametrize("line", ["sudo sysctl -w vm.nr_hugepages=2048", "sysctl vm.nr_hugepages = 2048"])
+@pytest.mark.parametrize("family", ["AL2", "AL2023"])
+def test_huge_pages_that_a_script_keeps_are_counted(family: str, line: str) -> None:
+    script = f"#!/bin/bash -e\ncat /proc/sys/vm/nr_hugepages\n{line}\n"
+    archive = f'MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary="B"\n\n--B\n\n{script}\n--B--\n'
+    assert parse_user_data(user_data(family, Bootstrap(CLUSTER, {}, (), custom=archive))).huge_pages == 2048
+    assert parse_user_data(user_data(family, Bootstrap(CLUSTER, {}, ()))).huge_pages == 0
+
+
+def test_huge_pages_of_a_setting_are_counted() -> None:
+    sysctl = '[settings.kernel.sysctl]\n"vm.nr_hugepages" = "512"\n'
+    found = parse_user_data(user_data("Bottlerocket", Bootstrap(CLUSTER, {}, (), custom=sysctl)))
+    assert found.huge_pages == 512
+
+
 @pytest.mark.parametrize(
     "call",
     [

@@ -75,6 +75,7 @@ class Bootstrap:
         eviction_hard: thresholds by signal, quantity or percentage.
         instance_store_raid: the disks inside the host are one volume, where the kubelet keeps what is
             ephemeral.
+        huge_pages: pages of 2 MiB that a script or a setting keeps at boot, before the kubelet counts memory.
     """
 
     family: str
@@ -89,6 +90,7 @@ class Bootstrap:
     system_reserved: Mapping[str, str] = field(default_factory=dict)
     eviction_hard: Mapping[str, str] = field(default_factory=dict)
     instance_store_raid: bool = False
+    huge_pages: int = 0
 
 
 def parse_flags(arguments: str | Iterable[str]) -> dict[str, str]:
@@ -155,7 +157,7 @@ def _kubelet_may_set(label: str) -> bool:
 
 
 def as_count(name: str, value: object) -> int:
-    """Return a number of pods; an error names the setting."""
+    """Return a number; an error names the setting."""
     try:
         return int(str(value))
     except ValueError:

@@ -56,7 +56,7 @@ def capacity(record: Mapping[str, Any], bootstrap: Bootstrap, disk: Decimal = DE
         "ephemeral-storage": disk,
         "pods": Decimal(pods),
         "hugepages-1Gi": Decimal(0),
-        "hugepages-2Mi": Decimal(0),
+        "hugepages-2Mi": Decimal(bootstrap.huge_pages * 2 * MIB),
     }
     for gpu in record.get("GpuInfo", {}).get("Gpus", []):
         resource = _GPU_RESOURCES.get(gpu.get("Manufacturer", ""))
@@ -83,7 +83,7 @@ def reserved_cpu(cpus: int) -> Decimal:
 
 
 def allocatable(record: Mapping[str, Any], bootstrap: Bootstrap, whole: Resources) -> Resources:
-    """Return `status.allocatable`: capacity less what is reserved and the hard eviction threshold."""
+    """Return `status.allocatable`: capacity less what is reserved or evicted for, and huge pages."""
     cpus = int(whole["cpu"])
     pods = eni_limited_pods(record) if bootstrap.family in ("AL2", "AL2023") else int(whole["pods"])
     kube_reserved: Resources = {
@@ -99,7 +99,8 @@ def allocatable(record: Mapping[str, Any], bootstrap: Bootstrap, whole: Resource
         "ephemeral-storage": _threshold(eviction["nodefs.available"], whole["ephemeral-storage"]),
     }
     result = dict(whole)
-    for overhead in (kube_reserved, system_reserved, thresholds):
+    huge: Resources = {"memory": Decimal(bootstrap.huge_pages * 2 * MIB)}
+    for overhead in (kube_reserved, system_reserved, thresholds, huge):
         for resource, amount in overhead.items():
             if resource in result:
                 result[resource] = max(Decimal(0), result[resource] - amount)

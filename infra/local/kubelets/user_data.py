@@ -3,7 +3,7 @@
 Pure. Reads what the three kinds of EKS image read at first boot: a call of `/etc/eks/bootstrap.sh` (AL2,
 Ubuntu), a `NodeConfig` of `node.eks.aws/v1alpha1` (AL2023's nodeadm), Bottlerocket's TOML, or a call of
 `Start-EKSBootstrap.ps1` (Windows); the first two plain or as part of a MIME archive. It does not run the
-script: only the call of the bootstrap counts. Next: `bootstrap`, `instances`.
+script: only the call of the bootstrap counts, and huge pages set by `sysctl`. Next: `bootstrap`, `instances`.
 """
 
 import email
@@ -52,6 +52,8 @@ _VALUED_OPTIONS = frozenset(
     }
 )
 
+#: A script's line that keeps huge pages; the default size of one is 2 MiB on every image.
+_HUGE_PAGES = re.compile(r"^\s*(?:sudo\s+)?sysctl\s+(?:-w\s+)?vm\.nr_hugepages\s*=\s*(\d+)", re.MULTILINE)
 #: `-Name 'value'` or `-Name "value"`, a quotation mark inside doubled; or one word.
 _POWERSHELL_ARGUMENT = re.compile(r"""(?<=\s)-(\w+)\s+(?:'((?:[^']|'')*)'|"((?:[^"]|"")*)"|([^\s'"-]\S*))""")
 
@@ -95,19 +97,31 @@ def _from_parts(parts: list[str]) -> Bootstrap:
         if document is not None:
             node_config = _merged(node_config, document)
     if node_config:
-        return _from_node_config(node_config)
+        return replace(_from_node_config(node_config), huge_pages=_huge_pages(parts))
     for part in parts:
         call = _bootstrap_call(part)
         if call is not None:
-            return _from_script(call)
+            return replace(_from_script(call), huge_pages=_huge_pages(parts))
     if len(parts) == 1:
         settings = _bottlerocket(parts[0])
         if settings is not None:
-            return replace(_from_bottlerocket(settings), instance_store_raid=_binds_disks(parts[0]))
+            return replace(
+                _from_bottlerocket(settings),
+                instance_store_raid=_binds_disks(parts[0]),
+                huge_pages=_huge_pages_of_bottlerocket(parts[0]),
+            )
     raise UserDataError(
         "no bootstrap found; hint: call /etc/eks/bootstrap.sh, "
         "or give a NodeConfig of node.eks.aws, or Bottlerocket's TOML"
     )
+
+
+def _huge_pages(parts: list[str]) -> int:
+    """How many pages the last script that says so keeps."""
+    kept = [
+        number for part in parts if part.lstrip().startswith("#!") for number in _HUGE_PAGES.findall(part)
+    ]
+    return int(kept[-1]) if kept else 0
 
 
 def _bootstrap_call(script: str) -> list[str] | None:
@@ -257,6 +271,11 @@ def _binds_disks(text: str) -> bool:
         for each in commands.values()
         for call in each.get("commands") or ()
     )
+
+
+def _huge_pages_of_bottlerocket(text: str) -> int:
+    kernel = tomllib.loads(text)["settings"].get("kernel") or {}
+    return as_count("vm.nr_hugepages", (kernel.get("sysctl") or {}).get("vm.nr_hugepages", 0))
 
 
 def _from_bottlerocket(settings: Mapping[str, Any]) -> Bootstrap:
