@@ -16,14 +16,14 @@ help: ## print this help
 install: $(STAMP) ## install the locked dependencies into .venv: enough for nodeless plan and everything else offline
 
 setup: $(STAMP) ## install the locked dependencies into .venv and build (or find) the control plane and the Pulumi engine
-	@$(PYTHON) -m infra.local build
+	@$(PYTHON) -m localenv build
 
-$(STAMP): requirements.lock pyproject.toml controller/pyproject.toml components/pyproject.toml
+$(STAMP): requirements.lock pyproject.toml controller/pyproject.toml components/pyproject.toml localenv/pyproject.toml
 	@bash .ci/install $(VENV)
 	@touch $(STAMP)
 
 demo: setup ## bring up the whole environment on this machine and run the labs on it (ARGS=--json for JSON on stdout)
-	@$(PYTHON) -m infra.local demo $(ARGS)
+	@$(PYTHON) -m localenv demo $(ARGS)
 
 test: setup ## run every test (ARGS are handed to pytest)
 	@bash .ci/test $(PYTHON) $(ARGS)
@@ -58,18 +58,18 @@ check: $(STAMP) ## format, lint, types, layers, generated files
 	@$(PYTHON) -m infra.image sbom --check
 
 conformance: setup ## run Karpenter's own end-to-end suites, those specs without a result yet (SPEC="part of a name" for one, ARGS=--help)
-	@$(PYTHON) -m infra.conformance $(if $(SPEC),--spec "$(SPEC)") $(ARGS)
+	@$(PYTHON) -m localenv.conformance $(if $(SPEC),--spec "$(SPEC)") $(ARGS)
 
 ifneq (,$(findstring --peer,$(ARGS)))
 bench: setup
-	@$(PYTHON) -m infra.local bench $(ARGS)
+	@$(PYTHON) -m bench peer $(filter-out --peer,$(ARGS))
 else
 bench: setup ## print the figures: packing problems (PROBLEMS=FOLDER), admission, decision, nodes, memory, consolidation; or ARGS=--peer
-	@$(PYTHON) -m tests.scheduling.bench
-	@$(PYTHON) -m tests.scheduling.hostile_bench
-	@$(PYTHON) -m tests.neighbours_bench
-	@$(PYTHON) -m infra.local bench $(ARGS)
-	@$(PYTHON) -m tests.disruption.measure
+	@$(PYTHON) -m bench.packing
+	@$(PYTHON) -m bench.hostile_pods
+	@$(PYTHON) -m bench.neighbors
+	@$(PYTHON) -m bench nodes $(ARGS)
+	@$(PYTHON) -m bench.consolidation
 endif
 
 judge: $(STAMP) ## draw WORLDS clusters (2000) and judge what many passes plan in each
@@ -79,7 +79,7 @@ mutants: $(STAMP) ## change the code of a ROOM (launch) a little, again and agai
 	@nice $(PYTHON) -m tests.mutants $(or $(ROOM),launch) $(ARGS)
 
 soak: setup ## keep 500 nodes busy for 30 minutes and watch the controller (ARGS="--minutes 5 --pods 1000" for less)
-	@$(PYTHON) -m infra.local soak $(ARGS)
+	@$(PYTHON) -m bench soak $(ARGS)
 
 lock: ## resolve the dependencies again and write the two lock files
 	@uv lock --upgrade

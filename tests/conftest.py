@@ -9,8 +9,8 @@ import pytest
 import structlog
 from hypothesis import is_hypothesis_test, settings
 
-from infra.local.control_plane import ControlPlane
-from infra.local.kubernetes_api import KubernetesApi
+from localenv.control_plane import ControlPlane
+from localenv.kubernetes_api import KubernetesApi
 from tests import rights
 
 #: How many times their examples properties are run with (`make properties`).

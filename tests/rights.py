@@ -10,9 +10,9 @@ from typing import Any
 
 import yaml
 
-from infra.local.control_plane import ControlPlane
-from infra.local.kubernetes_api import KubernetesApi
-from infra.local.rbac import Call, read_calls
+from localenv.control_plane import ControlPlane
+from localenv.kubernetes_api import KubernetesApi
+from localenv.rbac import Call, read_calls
 from pulumi_nodeless import rbac
 
 USER = "nodeless-test:controller"

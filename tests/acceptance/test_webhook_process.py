@@ -6,11 +6,11 @@ import ssl
 
 import pytest
 
-from infra.local.kubernetes_api import ApiError
+from localenv.kubernetes_api import ApiError
 from tests.api.manifests import article, provisioner
-from tests.control_plane.connect_proxy import ConnectProxy
 from tests.controllers.process import free_port
 from tests.controllers.test_probes import get
+from tests.localenv.control_plane.connect_proxy import ConnectProxy
 from tests.rights import allow
 from tests.webhook.conftest import configured
 from tests.webhook.reviews import review

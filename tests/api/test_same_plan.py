@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import event, given, settings
 from hypothesis import strategies as some
 
-from infra.local.aws.moto_internals import instance_type_records
+from localenv.aws.moto_internals import instance_type_records
 from nodeless.api.conversion import convert_to_v1
 from nodeless.api.reading import read_node_class, read_pool
 from nodeless.api.validation import validate

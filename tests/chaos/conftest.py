@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from infra.local.aws import LocalAws
-from infra.local.control_plane import ControlPlane
-from infra.local.kubernetes_api import KubernetesApi
+from localenv.aws import LocalAws
+from localenv.control_plane import ControlPlane
+from localenv.kubernetes_api import KubernetesApi
 from nodeless.api.crds import all_crds
 from nodeless.api.kinds import EC2_NODE_CLASS, NODE_POOL
 from tests.chaos.world import World

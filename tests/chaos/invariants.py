@@ -14,8 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from infra.local.aws import LocalAws, price_book
-from infra.local.kubernetes_api import ApiError, ApiUnreachable, KubernetesApi
+from localenv.aws import LocalAws, price_book
+from localenv.kubernetes_api import ApiError, ApiUnreachable, KubernetesApi
 
 CLAIM_TAG = "karpenter.sh/nodeclaim"
 #: What claims that were launched together bear in its place.

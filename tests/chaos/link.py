@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from infra.local.control_plane import ControlPlane
+from localenv.control_plane import ControlPlane
 from tests.rights import as_the_controller
 
 

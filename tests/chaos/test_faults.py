@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import pytest
 
-from infra.local.aws import LocalAws
-from infra.local.control_plane import ControlPlane
-from infra.local.kubernetes_api import KubernetesApi, is_established
+from localenv.aws import LocalAws
+from localenv.control_plane import ControlPlane
+from localenv.kubernetes_api import KubernetesApi, is_established
 from tests.chaos.conftest import a_world
 from tests.chaos.link import Link
 from tests.chaos.poison import READER, STEP, WRITER, objects

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from infra.local.aws import LocalAws
+from localenv.aws import LocalAws
 from tests.chaos.link import Link
 from tests.chaos.world import World
 from tests.controllers.process import lease_path

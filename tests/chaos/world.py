@@ -14,9 +14,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from infra.local.aws import LocalAws
-from infra.local.control_plane import ControlPlane
-from infra.local.kubernetes_api import ApiError, ApiUnreachable, KubernetesApi
+from localenv.aws import LocalAws
+from localenv.control_plane import ControlPlane
+from localenv.kubernetes_api import ApiError, ApiUnreachable, KubernetesApi
 from nodeless.nodeclaim.registration import REGISTRATION_DEADLINE
 from nodeless.operator.failpoints import boundaries
 from tests.chaos.invariants import CLAIM_TAG, Watcher, instance_of

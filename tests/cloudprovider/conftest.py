@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import structlog
 
-from infra.local.aws import LocalAws
+from localenv.aws import LocalAws
 from nodeless.cloudprovider.aws import AwsProvider, AwsSettings
 from nodeless.cloudprovider.aws.instance_type_builder import Known
 from nodeless.model.instance_types import InstanceType

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from infra.local.aws import LocalAws
+from localenv.aws import LocalAws
 from nodeless.cloudprovider import LaunchFailed
 from nodeless.cloudprovider.aws.image_parameters import parameters_for
 from nodeless.cloudprovider.aws.images import in_order

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from infra.local.aws import LocalAws
+from localenv.aws import LocalAws
 from nodeless.cloudprovider import CloudError
 from nodeless.cloudprovider.aws import AwsProvider
 from nodeless.cloudprovider.aws.answers import UnreadableAnswerError, assert_complete, assert_form

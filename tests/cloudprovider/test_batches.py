@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from infra.local.aws import LocalAws
+from localenv.aws import LocalAws
 from nodeless.cloudprovider import CloudError, InsufficientCapacity
 from nodeless.cloudprovider.aws import AwsProvider
 from nodeless.cloudprovider.aws.session import AwsSession

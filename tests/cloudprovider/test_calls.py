@@ -3,7 +3,7 @@
 from typing import Any
 from unittest.mock import ANY
 
-from infra.local.aws import LocalAws
+from localenv.aws import LocalAws
 from tests.cloudprovider.authorization import ACCOUNT, REGION
 from tests.cloudprovider.conftest import World
 from tests.cloudprovider.test_permissions import a_fresh_provider, a_life, controller

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from typer.testing import CliRunner
 
-from infra.local.bundled_catalogue import BUNDLED, generated
+from localenv.bundled_catalogue import BUNDLED, generated
 from nodeless.cli.main import app
 from nodeless.cloudprovider.aws.catalogue_file import bundled_catalogue, read_catalogue, write_catalogue
 from nodeless.model.labels import SPOT
@@ -14,7 +14,7 @@ from nodeless.state.saving import SavedFormatError
 
 
 async def test_the_bundled_catalogue_is_what_its_command_makes(aws) -> None:
-    hint = "run `python -m infra.local.bundled_catalogue`"
+    hint = "run `python -m localenv.bundled_catalogue`"
     assert await generated() == BUNDLED.read_text(), hint
 
 

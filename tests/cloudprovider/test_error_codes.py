@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from infra.local.aws import LocalAws
+from localenv.aws import LocalAws
 from nodeless.cloudprovider import CloudError, CloudUnavailable, CredentialsRefused, LaunchFailed
 from nodeless.cloudprovider.aws.errors import AwsCallRefused, translate
 from tests.cloudprovider.conftest import World, a_provider

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from infra.local.aws import LocalAws
+from localenv.aws import LocalAws
 from nodeless.cloudprovider import CloudError, CloudUnavailable, CredentialsRefused
 from nodeless.model.interruptions import InterruptionKind
 from tests.cloudprovider.conftest import SETTINGS, World, a_provider

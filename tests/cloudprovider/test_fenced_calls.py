@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from infra.local.aws import LocalAws
+from localenv.aws import LocalAws
 from nodeless.cloudprovider.aws.session import AwsSession
 
 TEMPLATE = {"LaunchTemplateName": "t", "LaunchTemplateData": {"InstanceType": "m5.large"}}

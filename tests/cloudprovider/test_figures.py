@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from infra.local.aws import LocalAws
-from infra.local.cloud_bench import told_start
+from bench.cloud_provider import told_start
+from localenv.aws import LocalAws
 from nodeless.cloudprovider.aws.instance_type_builder import Known, build
 from nodeless.cloudprovider.aws.node_shape import NodeShape
 from nodeless.cloudprovider.aws.price_list import Prices

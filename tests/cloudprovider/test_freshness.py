@@ -8,7 +8,7 @@ import pytest
 import structlog
 from structlog.testing import capture_logs
 
-from infra.local.aws import LocalAws
+from localenv.aws import LocalAws
 from nodeless.cloudprovider.aws import AwsProvider
 from nodeless.cloudprovider.aws.caching import Cache
 from nodeless.cloudprovider.aws.price_list import bundled_date, bundled_prices, pricing_region

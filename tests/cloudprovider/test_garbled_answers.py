@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from infra.local.aws import LocalAws
+from localenv.aws import LocalAws
 from nodeless.cloudprovider import CloudError
 from nodeless.cloudprovider.aws.session import AwsSession
 from tests.cloudprovider.conftest import World

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from infra.local.aws import LocalAws
+from localenv.aws import LocalAws
 from nodeless.cloudprovider import LaunchFailed, NodeClassUnresolved
 from nodeless.cloudprovider.aws.errors import AwsCallRefused
 from nodeless.cloudprovider.aws.instance_profiles import InstanceProfiles

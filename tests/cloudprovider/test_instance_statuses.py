@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from infra.local.aws import LocalAws
+from localenv.aws import LocalAws
 from nodeless.cloudprovider import CredentialsRefused
 from nodeless.cloudprovider.aws.instance_statuses import IMPAIRED_SECONDS, impaired_since, scheduled
 from nodeless.model.interruptions import InterruptionKind

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra.local.aws import LocalAws
+from localenv.aws import LocalAws
 from nodeless.cloudprovider.aws.instance_type_labels import type_requirements
 from nodeless.cloudprovider.aws.instance_type_math import capacity, overhead, pods, reserved_millicores
 from nodeless.cloudprovider.aws.instance_types import FILTERS

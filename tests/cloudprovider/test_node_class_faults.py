@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from infra.local.aws import LocalAws
+from localenv.aws import LocalAws
 from nodeless.cloudprovider import NodeClassUnresolved
 from nodeless.cloudprovider.aws.images import in_order, read_image
 from nodeless.launch.checking import node_class_faults

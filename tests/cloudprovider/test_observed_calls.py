@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from infra.local.aws import LocalAws
+from localenv.aws import LocalAws
 from nodeless.cloudprovider import CloudError
 from nodeless.cloudprovider.aws.session import AwsSession
 

@@ -8,7 +8,7 @@ import pytest
 import structlog
 from botocore.utils import parse_timestamp
 
-from infra.local.aws import LocalAws
+from localenv.aws import LocalAws
 from nodeless.cloudprovider import CloudError
 from nodeless.cloudprovider.aws.batching import Batcher
 from nodeless.cloudprovider.aws.caching import Cache

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from infra.local.aws import LocalAws
+from localenv.aws import LocalAws
 from nodeless.cloudprovider.aws import AwsProvider
 from nodeless.model.pools import EC2_NODE_CLASS, NODE_POOL_KIND, Reference, SelectorTerm
 from pulumi_nodeless.controller_identity import POLICIES as POLICIES_BY_NAME

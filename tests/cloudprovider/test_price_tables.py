@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import structlog
 
-from infra.local.aws import LocalAws
+from localenv.aws import LocalAws
 from nodeless.cloudprovider.aws.price_list import read_products, read_spot_history
 from nodeless.cloudprovider.aws.pricing import Pricing
 from nodeless.cloudprovider.aws.session import AwsSession

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from infra.local.aws import LocalAws
+from localenv.aws import LocalAws
 from nodeless.cloudprovider import InsufficientCapacity
 from nodeless.cloudprovider.aws import AwsProvider
 from nodeless.launch.unavailable import UNAVAILABLE_SECONDS

@@ -3,7 +3,7 @@
 import pytest
 from typer.testing import CliRunner, Result
 
-from infra.local.aws import LocalAws
+from localenv.aws import LocalAws
 from nodeless.cli.main import app
 from tests.cloudprovider.conftest import CLUSTER, World
 

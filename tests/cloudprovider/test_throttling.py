@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from infra.local.aws import LocalAws
+from localenv.aws import LocalAws
 from nodeless.cloudprovider import CloudError, CloudUnavailable
 from nodeless.cloudprovider.aws.errors import THROTTLED
 from nodeless.cloudprovider.aws.session import AwsSession

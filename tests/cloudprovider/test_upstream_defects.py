@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import structlog
 
-from infra.local.aws import LocalAws
+from localenv.aws import LocalAws
 from nodeless.api.errors import InvalidObject
 from nodeless.api.reading import read_pool
 from nodeless.cloudprovider.aws.instance_type_math import capacity

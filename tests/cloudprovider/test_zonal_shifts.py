@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from infra.local.aws import LocalAws
+from localenv.aws import LocalAws
 from nodeless.cloudprovider import CloudError, CloudUnavailable
 from nodeless.cloudprovider.aws import AwsProvider
 from tests.cloudprovider.conftest import SETTINGS, World, a_provider

@@ -16,7 +16,7 @@ from pulumi.runtime import mocks as sdk_mocks
 from pulumi.runtime.stack import run_pulumi_func
 from pulumi.runtime.sync_await import _sync_await
 
-from infra.local.pulumi.input_check import SECRET, check_inputs
+from localenv.pulumi.input_check import SECRET, check_inputs
 
 SIGNATURE_RESOURCE = "5cf8f73096256a8f31e491e813e4eb8e"
 ISSUER = "oidc.eks.us-east-1.amazonaws.com/id/EXAMPLE"

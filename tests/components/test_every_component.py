@@ -6,10 +6,10 @@ import pulumi
 import pytest
 
 import pulumi_nodeless
-from infra.local.pulumi.aws.replacement import FORCE_NEW
-from infra.local.pulumi.input_check import arguments_class
-from infra.local.pulumi.kubernetes.releases import Release
-from infra.local.pulumi.kubernetes.replacement import BY_KIND, LOOKED_UP
+from localenv.pulumi.aws.replacement import FORCE_NEW
+from localenv.pulumi.input_check import arguments_class
+from localenv.pulumi.kubernetes.releases import Release
+from localenv.pulumi.kubernetes.replacement import BY_KIND, LOOKED_UP
 from pulumi_nodeless import ArgumentError
 from tests.components.recorder import ACCOUNT, Recorder, run
 from tests.components.test_package import COMPONENTS

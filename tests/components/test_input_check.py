@@ -2,7 +2,7 @@
 
 import pytest
 
-from infra.local.pulumi.input_check import HELM_RELEASE, UnknownTokenError, check_inputs
+from localenv.pulumi.input_check import HELM_RELEASE, UnknownTokenError, check_inputs
 
 PROFILE = {
     "clusterName": "demo",

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pulumi._types import input_type_py_to_pulumi_names
 
-from infra.local.pulumi.input_check import arguments_class
+from localenv.pulumi.input_check import arguments_class
 from nodeless.cloudprovider.aws.interruption_messages import read_message
 from nodeless.model.interruptions import InterruptionKind
 from nodeless.operator.config_sources import Given
@@ -64,14 +64,14 @@ ELSEWHERE = {
     11: ("components/test_environment.py", ["test_growing_by_a_zone_only_adds"]),
     12: ("components/test_environment.py", ["test_a_first_preview_passes_with_nothing_known"]),
     13: (
-        "local_pulumi/test_crd_upgrade.py",
+        "localenv/pulumi/test_crd_upgrade.py",
         [
             "test_an_upgrade_of_the_definitions_changes_them_in_place_and_keeps_every_object",
             "test_no_field_of_an_earlier_definition_is_gone_or_takes_less",
         ],
     ),
     14: (
-        "local_pulumi/test_other_languages.py",
+        "localenv/pulumi/test_other_languages.py",
         ["test_a_network_from_another_language_without_its_host_is_made_once_and_destroyed_whole"],
     ),
     15: (
@@ -83,7 +83,7 @@ ELSEWHERE = {
     ),
     16: ("components/test_helpers.py", ["test_a_real_client_takes_its_token_from_the_kubeconfig"]),
     17: (
-        "local_pulumi/test_infra_program.py",
+        "localenv/pulumi/test_infra_program.py",
         ["test_the_environment_resumes_at_every_resource_changes_no_more_than_asked_and_leaves_nothing"],
     ),
     18: (

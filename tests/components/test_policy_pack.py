@@ -15,7 +15,7 @@ import yaml
 from google.protobuf import empty_pb2, json_format, struct_pb2
 from pulumi.runtime.proto import analyzer_pb2, analyzer_pb2_grpc
 
-from infra.local.pulumi.wire import UNKNOWN
+from localenv.pulumi.wire import UNKNOWN
 from pulumi_nodeless.checks import ALWAYS, PRODUCTION
 from pulumi_nodeless.names import DISCOVERY_TAG
 from tests.components.conftest import ROOT, program

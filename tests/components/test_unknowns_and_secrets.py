@@ -11,7 +11,7 @@ from google.protobuf import json_format
 from pulumi.runtime.rpc import UNKNOWN
 
 import pulumi_nodeless
-from infra.local.pulumi.input_check import SECRET
+from localenv.pulumi.input_check import SECRET
 from tests.components.recorder import RecordingMonitor, run
 from tests.components.test_every_component import ARGS
 

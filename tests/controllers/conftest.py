@@ -9,8 +9,8 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from infra.local.aws import LocalAws
-from infra.local.kubernetes_api import ApiError
+from localenv.aws import LocalAws
+from localenv.kubernetes_api import ApiError
 from nodeless import __version__
 from nodeless.api.crds import all_crds
 from nodeless.cli.main import app

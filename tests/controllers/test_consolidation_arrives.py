@@ -16,8 +16,8 @@ from nodeless.model.packing import FEWEST_NODES, LOWEST_PRICE
 from nodeless.model.pools import Budget
 from nodeless.state import apply
 from tests.controllers.living import DRAIN_SECONDS, emptiest_first, fullest_first, lived
+from tests.disruption.drawn_clusters import NAMED, TYPES
 from tests.disruption.judge import Judge
-from tests.disruption.measure import NAMED, TYPES
 from tests.disruption.test_validating import NODES, ON_DEMAND_ONLY, POOLS, a_cluster
 from tests.disruption.world import a_node_pool, cluster, node_of, on
 from tests.scheduling.factories import NOW, instance_type

@@ -13,7 +13,7 @@ import pulumi_kubernetes as k8s
 import pytest
 import yaml
 
-from infra.local.pulumi import Stack
+from localenv.pulumi import Stack
 from nodeless.model.labels import OWNER
 from pulumi_nodeless import Capacity
 from tests.components.recorder import Recorder, ensure_event_loop, run

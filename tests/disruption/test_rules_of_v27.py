@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.disruption.measure import CLUSTERS, TYPES, a_cluster, compared
+from tests.disruption.drawn_clusters import CLUSTERS, TYPES, a_cluster, compared
 from tests.disruption.replay import bound_of
 from tests.disruption.rules_of_v27 import consolidate
 from tests.disruption.world import a_budget, a_provisioner, cluster, node_of, on, only_move

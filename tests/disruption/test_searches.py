@@ -10,7 +10,7 @@ from nodeless.disruption import CommandHistory, DisruptionPolicy, Searches, disr
 from nodeless.disruption.consolidation import Consolidation
 from nodeless.model import events
 from nodeless.state import apply
-from tests.disruption.measure import NAMED, TYPES
+from tests.disruption.drawn_clusters import NAMED, TYPES
 from tests.disruption.test_validating import NODES, ON_DEMAND_ONLY, POOLS, a_cluster
 from tests.disruption.world import a_node_pool, cluster, node_of, on
 from tests.scheduling.factories import NOW

@@ -12,7 +12,7 @@ from nodeless.model.labels import DO_NOT_DISRUPT
 from nodeless.model.pools import Budget
 from nodeless.scheduling import Policy
 from tests.controllers.planning import nodeless
-from tests.disruption.measure import NAMED, TYPES
+from tests.disruption.drawn_clusters import NAMED, TYPES
 from tests.disruption.replay import price_of
 from tests.disruption.test_validating import NODES, ON_DEMAND_ONLY, POOLS, a_cluster
 from tests.disruption.world import a_node_pool, cluster, node_of, on

@@ -13,7 +13,7 @@ from nodeless.model.pools import Budget
 from nodeless.model.requirements import Requirements
 from nodeless.scheduling import FEWEST_NODES, Policy
 from nodeless.state import apply
-from tests.disruption.measure import NAMED, TYPES
+from tests.disruption.drawn_clusters import NAMED, TYPES
 from tests.disruption.world import a_budget, a_node_pool, a_provisioner, cluster, node_of, on
 from tests.scheduling.factories import NOW, needs, pods
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from infra.local.environment import CONTROLLER, Environment, Options
+from localenv.environment import CONTROLLER, Environment, Options
 from tests.environment.heard import Heard
 from tests.environment.user import User
 from tests.rights import nothing_refused

@@ -9,7 +9,7 @@ from random import SystemRandom
 
 import pytest
 
-from infra.local.environment import NAMESPACE, Environment
+from localenv.environment import NAMESPACE, Environment
 from tests.environment.user import User
 
 pytestmark = pytest.mark.environment

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from infra.local.aws import LocalAws
-from infra.local.control_plane import ControlPlane
-from infra.local.kubernetes_api import ApiError, KubernetesApi
-from infra.local.ports import free_port
+from localenv.aws import LocalAws
+from localenv.control_plane import ControlPlane
+from localenv.kubernetes_api import ApiError, KubernetesApi
+from localenv.ports import free_port
 from nodeless.api.crds import all_crds
 from tests.controllers.world import (
     CLAIMS,

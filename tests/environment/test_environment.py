@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from infra.local.aws import LocalAws
-from infra.local.environment import Environment, EnvironmentFailed, Options
-from infra.local.kubernetes_api import KubernetesApi
+from localenv.aws import LocalAws
+from localenv.environment import Environment, EnvironmentFailed, Options
+from localenv.kubernetes_api import KubernetesApi
 from tests.environment.heard import Heard
 from tests.environment.traces import alive, descendants, shared_memory
 
@@ -33,7 +33,7 @@ def leaving_nothing(directory: Path) -> Iterator[None]:
 
 
 class Command:
-    """`python -m infra.local up` as started from a terminal: a process group of its own."""
+    """`python -m localenv up` as started from a terminal: a process group of its own."""
 
     def __init__(self, directory: Path, *arguments: str) -> None:
         self.home = directory / "temporary"
@@ -41,7 +41,7 @@ class Command:
         self._output, self._told = directory / "output", directory / "messages"
         with self._output.open("wb") as output, self._told.open("wb") as told:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "infra.local", "up", *arguments],
+                [sys.executable, "-m", "localenv", "up", *arguments],
                 cwd=ROOT,
                 env={**os.environ, "TMPDIR": str(self.home)},
                 stdout=output,
@@ -75,7 +75,7 @@ class Command:
         assert alive(started) == []
         assert not memory.exists()
         assert [*self.home.rglob("*")] == []
-        assert self.told().splitlines()[-1] == "infra.local: interrupted; everything is taken down"
+        assert self.told().splitlines()[-1] == "localenv: interrupted; everything is taken down"
         assert "Traceback" not in self.told()
 
 

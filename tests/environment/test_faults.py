@@ -1,7 +1,7 @@
 """What goes wrong around the controller is told in one clear line, the pod says why it waits, then all works.
 
 Next to these: a cluster without the custom kinds (`test_bare_cluster`), a missing toolchain
-(`tests/control_plane`).
+(`tests/localenv/control_plane`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from infra.local.environment import NAMESPACE, Environment, EnvironmentFailed, Options
+from localenv.environment import NAMESPACE, Environment, EnvironmentFailed, Options
 from tests.environment.heard import Heard
 from tests.environment.user import POOLS, TEMPLATES, User
 

@@ -8,7 +8,7 @@ from random import SystemRandom
 
 import pytest
 
-from infra.local.environment import Environment
+from localenv.environment import Environment
 from tests.fuzz.run import Fuzz
 
 pytestmark = pytest.mark.environment

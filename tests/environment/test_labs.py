@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from infra.local.environment import Environment
-from infra.local.labs import LABS, Lab, run_lab
+from localenv.environment import Environment
+from localenv.labs import LABS, Lab, run_lab
 
 pytestmark = pytest.mark.environment
 

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from infra.local.environment import Environment, Options
-from infra.local.node_group import LABEL, node_group
+from localenv.environment import Environment, Options
+from localenv.node_group import LABEL, node_group
 from tests.environment.heard import Heard
 from tests.environment.test_stack import what_aws_has
 from tests.environment.user import User

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 import pytest
 
-from infra.local.aws import LocalAws
-from infra.local.control_plane import ControlPlane
-from infra.local.environment import CONTROLLER, Environment, Options
-from infra.local.kubernetes_api import Object, is_established
-from infra.local.rbac import Call, Right, common_rights, compare, own_rights, read_calls
+from localenv.aws import LocalAws
+from localenv.control_plane import ControlPlane
+from localenv.environment import CONTROLLER, Environment, Options
+from localenv.kubernetes_api import Object, is_established
+from localenv.rbac import Call, Right, common_rights, compare, own_rights, read_calls
 from nodeless.api.crds import all_crds
 from nodeless.controllers.nodeclaim.measured_capacity import MEASURED_NAME
 from nodeless.model.labels import SURGE

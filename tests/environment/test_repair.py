@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from infra.local.environment import NAMESPACE
+from localenv.environment import NAMESPACE
 from tests.environment.user import NODES, User
 
 pytestmark = pytest.mark.environment

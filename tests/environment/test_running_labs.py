@@ -5,9 +5,9 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any, cast
 
-from infra.local.environment import Environment
-from infra.local.kubernetes_api import ApiUnreachable, ConditionNotMet
-from infra.local.labs import Lab, run_lab
+from localenv.environment import Environment
+from localenv.kubernetes_api import ApiUnreachable, ConditionNotMet
+from localenv.labs import Lab, run_lab
 
 
 class Broken(Lab):

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from infra.local.binaries import control_plane_binaries
-from infra.local.environment import Environment
-from infra.local.kubernetes_api import KubernetesApi, Object
-from infra.local.progress import silent
+from localenv.binaries import control_plane_binaries
+from localenv.environment import Environment
+from localenv.kubernetes_api import KubernetesApi, Object
+from localenv.progress import silent
 from tests.environment.heard import Heard
 from tests.environment.user import User, deployment_manifest, pool_manifests
 

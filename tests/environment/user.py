@@ -12,8 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from infra.local.environment import Environment
-from infra.local.kubernetes_api import ApiError, Object, Objects
+from localenv.environment import Environment
+from localenv.kubernetes_api import ApiError, Object, Objects
 
 CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
 POOLS = "/apis/karpenter.sh/v1alpha5/provisioners"

@@ -24,9 +24,9 @@ from typing import Any
 
 import psutil
 
-from infra.local.environment import NAMESPACE, Environment, Options
-from infra.local.kubernetes_api import ApiError, ApiUnreachable, ConditionNotMet, KubernetesApi
-from infra.local.progress import StreamReport
+from localenv.environment import NAMESPACE, Environment, Options
+from localenv.kubernetes_api import ApiError, ApiUnreachable, ConditionNotMet, KubernetesApi
+from localenv.progress import StreamReport
 from nodeless.model.buffers import API_VERSION
 from tests.environment.user import NODES, OF_A_POOL, deployment_manifest, pool_manifests
 from tests.fuzz.definition import DEFINITION

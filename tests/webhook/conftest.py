@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
-from infra.local.control_plane import ControlPlane
-from infra.local.kubernetes_api import ApiError, KubernetesApi, is_established
+from localenv.control_plane import ControlPlane
+from localenv.kubernetes_api import ApiError, KubernetesApi, is_established
 from nodeless.api.crds import all_crds
 from nodeless.kube import ApiClient
 from nodeless.manager.validation_context import SurroundingsWatch
 from nodeless.operator.settings import settings_faults, settings_warnings
 from nodeless.webhook import AdmissionServer, Certificates
 from tests.api.manifests import article, provisioner
-from tests.control_plane.connect_proxy import ConnectProxy
+from tests.localenv.control_plane.connect_proxy import ConnectProxy
 
 KINDS = {
     "karpenter.sh": ("v1alpha5", "provisioners"),

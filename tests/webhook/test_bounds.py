@@ -20,7 +20,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from infra.local import admission_memory
+from bench import admission_memory
 from nodeless.api.bounds import DocumentBounds, DocumentTooLargeError, check_json
 from nodeless.webhook import AdmissionServer, pki
 from nodeless.webhook.connections import Listener

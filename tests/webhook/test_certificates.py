@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from infra.local.control_plane import ControlPlane
-from infra.local.kubernetes_api import KubernetesApi
+from localenv.control_plane import ControlPlane
+from localenv.kubernetes_api import KubernetesApi
 from nodeless.webhook import pki
 from nodeless.webhook.certificates import SecretMissingError, ensure
 from nodeless.webhook.injection import inject_ca_bundle

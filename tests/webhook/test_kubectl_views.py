@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from infra.local.kubernetes_api import KubernetesApi
+from localenv.kubernetes_api import KubernetesApi
 from nodeless.api.kinds import (
     ALL,
     AWS_NODE_TEMPLATE,

@@ -1,0 +1,1 @@
+"""What `make bench` and `make soak` measure and print: packing, admission, nodes, consolidation, the peer."""

@@ -1,0 +1,34 @@
+"""Pages as EC2 gives them: `MaxResults`, `NextToken`, and a default page size where EC2 has one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+from localenv.aws.calls import AwsError
+
+T = TypeVar("T")
+
+
+def page(
+    items: Sequence[T], parameters: Mapping[str, Any], *, default: int | None, maximum: int
+) -> tuple[list[T], str | None]:
+    """The page that the parameters ask for, and the token of the next one.
+
+    Raises:
+        AwsError: `InvalidParameterValue` for a page size below 1 or a token never given. A page size above
+        the
+            maximum is cut to it.
+    """
+    token = parameters.get("NextToken")
+    size = parameters.get("MaxResults")
+    if size is not None and int(size) < 1:
+        raise AwsError("InvalidParameterValue", f"Value ( {size} ) for parameter maxResults is invalid.")
+    limit = min(int(size), maximum) if size is not None else default
+    start = 0
+    if token:
+        if not str(token).startswith("page-") or not str(token)[5:].isdigit():
+            raise AwsError("InvalidParameterValue", "Unable to parse pagination token")
+        start = int(str(token)[5:])
+    end = len(items) if limit is None else start + limit
+    return list(items[start:end]), f"page-{end}" if end < len(items) else None

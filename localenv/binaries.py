@@ -1,0 +1,117 @@
+"""Where the programs of the local environment come from: installed ones first, else built once.
+
+The control plane is looked for in `$KUBEBUILDER_ASSETS`, on PATH, in the cache, and is
+built when it is nowhere; the Pulumi engine likewise, from PATH on. A source that
+lacks a program is named and passed over, never mixed with another. How a build
+goes stands in `golang`, how the result is kept in `cache`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from localenv.cache import cached, source_digest
+from localenv.golang import GoProgram, build, required_version
+from localenv.progress import Report, StreamReport
+
+#: The programs a control plane is made of; all of one source.
+CONTROL_PLANE_PROGRAMS = ("etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager")
+
+_HERE = Path(__file__).parent
+_CONTROL_PLANE_SOURCE = _HERE / "control_plane" / "source"
+_PULUMI_SOURCE = _HERE / "pulumi" / "source"
+_PULUMI_MODULE = "github.com/pulumi/pulumi/pkg/v3"
+
+
+def control_plane_binaries(report: Report | None = None) -> dict[str, Path]:
+    """The programs of the control plane by name; `kubectl` is among them where its source has it.
+
+    Args:
+        report: Hears about the build, if there is one; standard error by default.
+
+    Raises:
+        ToolchainMissing: Nothing is installed and there is no Go to build with.
+        BuildFailed: The build failed.
+    """
+    report = report or StreamReport()
+    return _in_assets(report) or _on_path(report) or _built_control_plane(report)
+
+
+def pulumi_engine(report: Report | None = None) -> Path:
+    """The `pulumi` program; arguments and errors as for `control_plane_binaries`."""
+    report = report or StreamReport()
+    on_path = shutil.which("pulumi")
+    if on_path is not None:
+        return Path(on_path)
+    program = pulumi_program()
+
+    def make(folder: Path) -> None:
+        build(program, folder, report)
+
+    return cached(f"pulumi-{source_digest(program.source)}", make, report) / program.output
+
+
+def control_plane_program() -> GoProgram:
+    """The multi-call binary; unstamped, its API server would call itself v0.0.0."""
+    version = required_version(_CONTROL_PLANE_SOURCE, "k8s.io/kubernetes")
+    major, minor, _ = version.removeprefix("v").split(".", 2)
+    stamp = "k8s.io/component-base/version.git"
+    return GoProgram(
+        title=f"the Kubernetes control plane {version}",
+        source=_CONTROL_PLANE_SOURCE,
+        package=".",
+        output="controlplane",
+        variables=((f"{stamp}Version", version), (f"{stamp}Major", major), (f"{stamp}Minor", minor)),
+    )
+
+
+def pulumi_program() -> GoProgram:
+    """The Pulumi engine and its command line."""
+    version = required_version(_PULUMI_SOURCE, _PULUMI_MODULE)
+    return GoProgram(
+        title=f"the Pulumi engine {version}",
+        source=_PULUMI_SOURCE,
+        package=f"{_PULUMI_MODULE}/cmd/pulumi",
+        output="pulumi",
+        variables=(("github.com/pulumi/pulumi/sdk/v3/go/common/version.Version", version),),
+    )
+
+
+def _in_assets(report: Report) -> dict[str, Path] | None:
+    folder = os.environ.get("KUBEBUILDER_ASSETS")
+    if not folder:
+        return None
+    found = {name: Path(folder) / name for name in (*CONTROL_PLANE_PROGRAMS, "kubectl")}
+    return _complete(f"KUBEBUILDER_ASSETS={folder}", {n: p for n, p in found.items() if p.is_file()}, report)
+
+
+def _on_path(report: Report) -> dict[str, Path] | None:
+    found = {name: shutil.which(name) for name in CONTROL_PLANE_PROGRAMS}
+    present = {name: Path(path) for name, path in found.items() if path is not None}
+    if not present:
+        return None
+    kubectl = shutil.which("kubectl")
+    return _complete("PATH", present | ({"kubectl": Path(kubectl)} if kubectl else {}), report)
+
+
+def _complete(source: str, found: dict[str, Path], report: Report) -> dict[str, Path] | None:
+    missing = [name for name in CONTROL_PLANE_PROGRAMS if name not in found]
+    if missing:
+        report(f"{source} lacks {', '.join(missing)}: the control plane is taken from elsewhere")
+        return None
+    return found
+
+
+def _built_control_plane(report: Report) -> dict[str, Path]:
+    program = control_plane_program()
+    names = (*CONTROL_PLANE_PROGRAMS, "kubectl")
+
+    def make(folder: Path) -> None:
+        build(program, folder, report)
+        for name in names:
+            (folder / name).symlink_to(program.output)
+
+    entry = cached(f"control-plane-{source_digest(program.source)}", make, report)
+    return {name: entry / name for name in names}

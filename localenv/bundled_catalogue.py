@@ -1,0 +1,55 @@
+"""`python -m localenv.bundled_catalogue`: make the catalogue that the distribution brings, or check it.
+
+Types and the zones that sell them are moto's records, on-demand prices the price book's, both of
+us-east-1; spot prices are left out, for there is no such thing as a dated spot price.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import structlog
+
+from localenv.aws import LocalAws, price_book
+from nodeless.cloudprovider.aws import catalogue_file
+from nodeless.cloudprovider.aws.catalogue_fetch import fetch_catalogue
+from nodeless.cloudprovider.aws.session import AwsSession
+
+REGION = "us-east-1"
+BUNDLED = Path(catalogue_file.__file__).with_name("catalogue.json")
+
+
+async def generated() -> str:
+    """The file's text, from the AWS that the environment names."""
+    session = AwsSession(REGION)
+    try:
+        date = price_book.load().date
+        log = structlog.get_logger()
+        made = await fetch_catalogue(session, time.time, log, date, spot=False)
+        return catalogue_file.write_catalogue(made)
+    finally:
+        await session.close()
+
+
+def main() -> int:
+    """Start a local AWS, ask it, and write or compare."""
+    parser = argparse.ArgumentParser(prog="python -m localenv.bundled_catalogue", description=__doc__)
+    parser.add_argument("--check", action="store_true", help="compare only; exit code 1 on a difference")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder, LocalAws.start(Path(folder)) as aws:
+        os.environ.update(aws.environment())
+        text = asyncio.run(generated())
+    if not arguments.check:
+        BUNDLED.write_text(text)
+        return 0
+    return 0 if BUNDLED.read_text() == text else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,98 @@
+"""`python -m localenv`: build, up, demo."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+
+from localenv.binaries import control_plane_binaries, pulumi_engine
+from localenv.environment import Environment, EnvironmentFailed, Options
+from localenv.golang import BuildFailed, ToolchainMissing
+from localenv.progress import StreamReport
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run a command of the environment; give its exit code (`run_command`)."""
+    return run_command(_parser(), arguments)
+
+
+def run_command(parser: argparse.ArgumentParser, arguments: list[str] | None = None) -> int:
+    """Run what the parsed arguments name as `run`; give the exit code.
+
+    Args:
+        parser: Its commands set `run`, which takes the parsed arguments and gives an exit code.
+        arguments: Those of the process by default.
+
+    Returns:
+        0 well, 1 something that was tried failed, 2 it could not run, 130 interrupted.
+    """
+    options = parser.parse_args(arguments)
+    # Set both: a shell starts background jobs with SIGINT ignored, and this must end by it all the same.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _interrupt)
+    name = parser.prog.rpartition(" ")[2]
+    try:
+        return int(options.run(options))
+    except (EnvironmentFailed, ToolchainMissing, BuildFailed) as error:
+        print(f"{name}: {error}", file=sys.stderr)  # noqa: T201
+        return 2
+    except KeyboardInterrupt:
+        print(f"{name}: interrupted; everything is taken down", file=sys.stderr)  # noqa: T201
+        return 130
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m localenv", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    build = commands.add_parser("build", help="find the control plane and the Pulumi engine, or build them")
+    build.set_defaults(run=_build)
+    up = commands.add_parser("up", help="bring the environment up and leave it running until Ctrl-C")
+    up.add_argument("--boot-seconds", type=float, default=2.0, help="from an instance's launch to its node")
+    up.add_argument(
+        "--directory", type=Path, help="for logs, kubeconfig and state; a temporary one by default"
+    )
+    up.add_argument("--port", type=int, help="of the API server; a free one by default")
+    up.add_argument("--aws-port", type=int, help="of the local AWS; a free one by default")
+    up.add_argument("--no-stack", action="store_true", help="without the Pulumi stack: no controller")
+    up.set_defaults(run=_up)
+    demo = commands.add_parser("demo", help="run the labs on a new environment and take it down")
+    demo.add_argument("--json", action="store_true", help="results as JSON on stdout, the rest on stderr")
+    demo.add_argument("--boot-seconds", type=float, default=2.0, help="from an instance's launch to its node")
+    demo.set_defaults(run=_demo)
+    return parser
+
+
+def _build(_options: argparse.Namespace) -> int:
+    report = StreamReport()
+    control_plane_binaries(report)
+    pulumi_engine(report)
+    return 0
+
+
+def _up(options: argparse.Namespace) -> int:
+    wanted = Options(
+        boot_seconds=options.boot_seconds,
+        port=options.port,
+        aws_port=options.aws_port,
+        with_stack=not options.no_stack,
+    )
+    with Environment.start(options.directory, options=wanted) as environment:
+        for name, value in environment.variables().items():
+            print(f"export {name}={value}")  # noqa: T201 - to be evaluated by a shell
+        sys.stdout.flush()
+        environment.report("the environment is up; Ctrl-C takes it down")
+        signal.pause()
+    return 0
+
+
+def _demo(options: argparse.Namespace) -> int:
+    from localenv import demo  # noqa: PLC0415 - rich and Pulumi load only where they are needed
+
+    return demo.run(as_json=options.json, boot_seconds=options.boot_seconds)

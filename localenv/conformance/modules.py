@@ -1,0 +1,174 @@
+"""The modules that the suites come from: pinned, fetched by the go command, compared with their archives.
+
+The go command lets nobody change what lies in its cache: an archive is unpacked into ours and adapted there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import tempfile
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from localenv.binaries import control_plane_program
+from localenv.cache import cached
+from localenv.conformance.adaptations import ADAPTATIONS, CORE_ADAPTATIONS, Adaptation, adapted, is_adaptable
+from localenv.golang import go_environment, toolchain
+from localenv.progress import Report
+
+#: Where a module keeps its suites.
+SUITES = "test/suites"
+
+
+class ModuleUnusable(RuntimeError):
+    """A module cannot be fetched, or is not what it should be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """A Go module with suites.
+
+    Attributes:
+        path: Its import path.
+        version: The pinned one.
+        sum: Of its archive, as in a go.sum.
+        suites: Names of the suites that are run.
+        adaptations: What is changed in its environment code.
+    """
+
+    path: str
+    version: str
+    sum: str
+    suites: tuple[str, ...]
+    adaptations: tuple[Adaptation, ...]
+
+    def __str__(self) -> str:
+        return f"{self.path}@{self.version}"
+
+
+PROVIDER = Module(
+    path="github.com/aws/karpenter-provider-aws",
+    version="v1.14.0",
+    sum="h1:QVQ947vQKzxM87aDbpZBtUnlVRVcU75c/RMlgVyX7nc=",
+    suites=(
+        "nodeclaim",
+        "integration",
+        "scheduling",
+        "ami",
+        "drift",
+        "consolidation",
+        "interruption",
+        "storage",
+        "localzone",
+        "ipv6",
+        "scale",
+    ),
+    adaptations=ADAPTATIONS,
+)
+
+#: Its suites run with any provider's node class, which they are given as a file.
+CORE = Module(
+    path="sigs.k8s.io/karpenter",
+    version="v1.14.0",
+    sum="h1:+SXlqYNb9FIKRpDgPPRnphVmWbrWLw4tgzKezr372Mc=",
+    suites=("regression",),
+    adaptations=CORE_ADAPTATIONS,
+)
+MODULES = (PROVIDER, CORE)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A module on this machine.
+
+    Attributes:
+        module: Which.
+        folder: Its files, with adapted environment code.
+        archive: The archive that they were unpacked from.
+    """
+
+    module: Module
+    folder: Path
+    archive: Path
+
+
+def go_command(report: Report) -> Path:
+    """The go command. Raises ToolchainMissing."""
+    return toolchain(control_plane_program(), report)
+
+
+def fetch(module: Module, go: Path) -> Path:
+    """The archive of a module; the go command fetches it and checks it against the checksum database.
+
+    Raises:
+        ModuleUnusable: It cannot be fetched, or its sum is not the pinned one.
+    """
+    with tempfile.TemporaryDirectory() as nowhere:
+        done = subprocess.run(
+            [go, "mod", "download", "-json", str(module)],
+            cwd=nowhere,
+            env=go_environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    found = json.loads(done.stdout or "{}")
+    if done.returncode != 0 or "Zip" not in found:
+        said = found.get("Error") or done.stderr.strip()
+        raise ModuleUnusable(
+            f"{module} cannot be fetched: {said}; hint: the Go module proxy is set by GOPROXY"
+        )
+    if found["Sum"] != module.sum:
+        raise ModuleUnusable(f"{module} has the sum {found['Sum']}, pinned is {module.sum}")
+    return Path(found["Zip"])
+
+
+def unpacked(module: Module, archive: Path, report: Report) -> Source:
+    """The module with its adaptations, unpacked once for each set of them.
+
+    Raises:
+        AdaptationFailed: See `adapted`.
+    """
+    told = f"{module} {module.sum} {module.adaptations!r}"
+    digest = hashlib.sha256(told.encode()).hexdigest()[:16]
+
+    def make(folder: Path) -> None:
+        prefix = f"{module}/"
+        with zipfile.ZipFile(archive) as packed:
+            texts = {
+                name.removeprefix(prefix): packed.read(name) for name in packed.namelist() if name[-1] != "/"
+            }
+        changed = adapted(
+            {name: texts[name].decode() for name in texts if name.endswith(".go")}, module.adaptations
+        )
+        for name, content in {**texts, **{name: text.encode() for name, text in changed.items()}}.items():
+            file = folder / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content)
+
+    return Source(module, cached(f"conformance-source-{digest}", make, report), archive)
+
+
+def assert_as_published(source: Source) -> int:
+    """Compare every file but adapted environment code with the archive; the number of files of suites.
+
+    Raises:
+        ModuleUnusable: A file differs, is missing or is one too many.
+    """
+    prefix = f"{source.module}/"
+    adaptable = {each.file for each in source.module.adaptations if is_adaptable(each.file)}
+    with zipfile.ZipFile(source.archive) as archive:
+        published = {name.removeprefix(prefix): name for name in archive.namelist() if not name.endswith("/")}
+        present = {
+            path.relative_to(source.folder).as_posix() for path in source.folder.rglob("*") if path.is_file()
+        }
+        if odd := published.keys() ^ present:
+            named = ", ".join(sorted(odd))
+            raise ModuleUnusable(f"{source.folder} is not {source.module} as published: {named}")
+        for name in sorted(published.keys() - adaptable):
+            if (source.folder / name).read_bytes() != archive.read(published[name]):
+                raise ModuleUnusable(f"{source.folder / name} is not what {source.module} was published with")
+    return sum(name.startswith(f"{SUITES}/") for name in published)

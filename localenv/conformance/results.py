@@ -1,0 +1,154 @@
+"""Results kept between runs, outside the checkout, and the page that is made from them."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from localenv.cache import cache_directory
+from localenv.conformance.controllers import NODELESS
+from localenv.conformance.modules import Module
+from localenv.conformance.reasons import is_beyond
+from localenv.conformance.specs import Outcome, Result, Spec
+
+Results = dict[str, Result]
+"""By `suite: text` of the spec."""
+
+
+def results_file(module: Module, controller: str = NODELESS) -> Path:
+    """Where the results of a module's suites with one controller are kept."""
+    folder = cache_directory() / "conformance"
+    folder.mkdir(exist_ok=True)
+    whose = "" if controller == NODELESS else f"-{controller}"
+    return folder / f"{module.path.rsplit('/', 1)[-1]}-{module.version}{whose}.json"
+
+
+def read_results(file: Path) -> Results:
+    """Those of earlier runs; none where there is no file."""
+    if not file.exists():
+        return {}
+    document = json.loads(file.read_text())
+    return {
+        name: Result(Outcome(each["outcome"]), each["seconds"], each["message"])
+        for name, each in document.items()
+    }
+
+
+def write_results(file: Path, results: Mapping[str, Result]) -> None:
+    """Replace the file in one step: an interrupted run loses no result."""
+    new = file.with_suffix(".new")
+    new.write_text(json.dumps({name: asdict(result) for name, result in sorted(results.items())}, indent=1))
+    new.replace(file)
+
+
+def keep_result(file: Path, name: str, result: Result) -> None:
+    """Add a result to those that the file has, also when other runs do at the same time."""
+    with file.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        write_results(file, {**read_results(file), name: result})
+
+
+def page_of(controller: str) -> str:
+    """The name of the page below docs/ that holds a controller's results."""
+    return "conformance.md" if controller == NODELESS else f"conformance-{controller}.md"
+
+
+def page(
+    modules: Sequence[Module],
+    specs: Iterable[Spec],
+    results: Mapping[str, Result],
+    controller: str = NODELESS,
+) -> str:
+    """The page of a controller: each suite with its counts, each spec with its result."""
+    listed = tuple(specs)
+    named = " and ".join(f"`{each}`" for each in modules)
+    lines = [
+        *(_introduction(named) if controller == NODELESS else _introduction_of_karpenter(named)),
+        "",
+        *_summary(listed, results),
+        "",
+        _share(listed, results),
+    ]
+    for suite in dict.fromkeys(spec.suite for spec in listed):
+        lines += ["", f"## {suite}", "", "| spec | result | seconds | why |", "|---|---|---|---|"]
+        lines += [_row(spec, results.get(spec.name)) for spec in listed if spec.suite == suite]
+    lines += [
+        "",
+        "## Adapted environment code",
+        "",
+        "| file | original | adapted | reason |",
+        "|---|---|---|---|",
+    ]
+    lines += [
+        f"| {each.file} | `{_cell(each.old)}` | `{_cell(each.new)}` | {each.reason} |"
+        for module in modules
+        for each in module.adaptations
+    ]
+    return "\n".join([*lines, ""])
+
+
+def _introduction(modules: str) -> list[str]:
+    return [
+        "# Karpenter's own end-to-end suites",
+        "",
+        f"`make conformance` runs the suites of {modules}",
+        "against this controller in the local environment and writes this page. Their assertions are",
+        "compared with the published archives before they are built; only environment code is adapted, as",
+        "listed at the end. A line without a result was not run; `differs` is a failure for what",
+        "[compatibility.md](compatibility.md) says to be different, or in which upstream contradicts itself.",
+        "[The real Karpenter's results](conformance-karpenter.md) in the same environment show whether a",
+        "failure is the environment's.",
+    ]
+
+
+def _introduction_of_karpenter(modules: str) -> list[str]:
+    return [
+        "# The real Karpenter in the local environment",
+        "",
+        f'`make conformance ARGS="--controller karpenter"` runs the suites of {modules}',
+        "against the real Karpenter controller of the same version, in a pod of the local environment where",
+        "[nodeless passes them](conformance.md), and writes this page. It judges the environment: where the",
+        "real controller fails, the local AWS, cluster or kubelets do not do as the real ones.",
+        "A line without a result was not run; `differs` is a failure for a reason that is known, and named.",
+    ]
+
+
+def _summary(specs: tuple[Spec, ...], results: Mapping[str, Result]) -> list[str]:
+    lines = [
+        "| suite | specs | pass | fail | differs | not here | not run yet |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for suite in (*dict.fromkeys(spec.suite for spec in specs), ""):
+        own = [spec for spec in specs if suite in ("", spec.suite)]
+        counts = Counter(results[spec.name].outcome for spec in own if spec.name in results)
+        numbers = [len(own), *(counts[each] for each in Outcome), len(own) - counts.total()]
+        lines.append(f"| {suite or 'all'} | {' | '.join(map(str, numbers))} |")
+    return lines
+
+
+def _share(specs: tuple[Spec, ...], results: Mapping[str, Result]) -> str:
+    """How many of the specs that could run anywhere but at scale or on real hardware can run here."""
+    counted = [spec for spec in specs if not is_beyond(spec)]
+    left = [
+        spec for spec in counted if spec.name in results and results[spec.name].outcome == Outcome.NOT_HERE
+    ]
+    runs = len(counted) - len(left)
+    percent = 100 * runs / max(len(counted), 1)
+    return (
+        f"Of the {len(counted)} specs that are neither scale tests nor in need of real hardware, {runs} can "
+        f"run here ({percent:.1f} %)."
+    )
+
+
+def _row(spec: Spec, result: Result | None) -> str:
+    if result is None:
+        return f"| {_cell(spec.text)} | | | |"
+    return f"| {_cell(spec.text)} | {result.outcome} | {result.seconds:.0f} | {_cell(result.message)} |"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")

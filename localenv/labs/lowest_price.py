@@ -1,0 +1,76 @@
+"""The third article's two tests, second and third run: as cheap as possible.
+
+From the size large up, the lowest price gives the article's nodes again: two smaller ones cost as much
+as one, and of equal prices fewer nodes win. With the whole family the small sizes are open too, of which
+memory and price are so little that many cost less than one large: what nodeless does by default.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from localenv.aws import price_book
+from localenv.labs.cluster_view import NodeRow
+from localenv.labs.fewest_nodes import STATIC_TYPE, FewestNodes
+from nodeless.model.labels import PLANNED_BECAUSE
+
+#: Words of a claim's note that say why its type was chosen.
+_REASON = "cheapest that holds "
+
+
+class LargeAndUp(FewestNodes):
+    """The article's promises, kept by price alone."""
+
+    name = "lowest-price-large-and-up"
+    title = "Lowest price, sizes large and up: equal prices, so fewer nodes, as with the fewest nodes"
+    provisioner = "lowest-price/provisioner-large-and-up.yaml"
+
+
+class LowestPrice(FewestNodes):
+    """The default, beside the article's price."""
+
+    name = "lowest-price"
+    title = "Lowest price, the whole family: what nodeless does by default, beside the article's price"
+    provisioner = "lowest-price/provisioner.yaml"
+
+    def steps(self) -> None:
+        self.begin()
+        self.five_pods("1")
+        self._cheaper("test 1", than="t3a.2xlarge", pods=5)
+        self._reasoned("test 1")
+        self.empty("the nodes go when they are empty")
+        self.five_pods("500m")
+        self._cheaper("test 2", than="t3a.xlarge", pods=4)
+        self._reasoned("test 2")
+
+    def _cheaper(self, test: str, than: str, pods: int) -> None:
+        """The pods that the t3a.medium has no room for are on new nodes that cost less than the article's."""
+        article = price_book.load().list_prices[than]
+
+        def look() -> str:
+            new = [node for node in self.view().instances if node.instance_type != STATIC_TYPE]
+            cost = sum(node.price for node in new)
+            holding = sum(name.startswith("inflate-") for node in new for name in node.pods)
+            if holding != pods or not 0 < cost < article:
+                return ""
+            saved = 1 - cost / article
+            return f"{_counted(new)}: {cost:.4f} USD/h, the article's {than} {article:.4f} ({saved:.0%} less)"
+
+        self.expect(
+            f"{test}: {pods} pods on new nodes, for less than the article's one {than}", look, seconds=5
+        )
+
+    def _reasoned(self, test: str) -> None:
+        """Each claim says why its node is of this type, and what the next ones cost."""
+
+        def look() -> str:
+            notes = [claim["metadata"].get("annotations", {}) for claim in self.claims()]
+            told = [note.get(PLANNED_BECAUSE, "") for note in notes]
+            return "\n".join(sorted(set(told))) if told and all(_REASON in text for text in told) else ""
+
+        self.expect(f"{test}: the claims say why each node is what it is", look)
+
+
+def _counted(nodes: list[NodeRow]) -> str:
+    counts = Counter(node.instance_type for node in nodes)
+    return ", ".join(f"{number} x {name}" for name, number in sorted(counts.items()))

@@ -1,0 +1,1 @@
+"""Of what `make bench` computes, without a cluster where that serves."""

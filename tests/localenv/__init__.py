@@ -1,0 +1,1 @@
+"""Of the environment on one machine: its parts, each on its own."""

@@ -1,0 +1,88 @@
+"""What an organisation demands of every resource reaches them all by one transform, pulumi-eks's included."""
+
+from __future__ import annotations
+
+import base64
+
+import pulumi
+import pulumi_aws as aws_sdk
+import pytest
+
+from localenv.aws import LocalAws
+from localenv.control_plane import ControlPlane
+from pulumi_nodeless import Cluster, ControllerIdentity, InterruptionQueue, Network, NodeIdentity
+from tests.localenv.pulumi.conftest import Shop
+
+pytestmark = pytest.mark.cluster
+
+BOUNDARY = "arn:aws:iam::123456789012:policy/boundary"
+
+
+def bounded(resource: pulumi.ResourceTransformArgs) -> pulumi.ResourceTransformResult | None:
+    """The transform of docs/guides/from-other-packages.md."""
+    if resource.type_ != "aws:iam/role:Role":
+        return None
+    return pulumi.ResourceTransformResult({**resource.props, "permissionsBoundary": BOUNDARY}, resource.opts)
+
+
+def everything_with_a_role() -> None:
+    provider = aws_sdk.Provider("aws", region="us-east-1")
+    options = pulumi.ResourceOptions(providers=[provider], transforms=[bounded])
+    network = Network("net", {"cluster_name": "shop", "zone_count": 2, "nat_gateways": "none"}, options)
+    nodes = NodeIdentity("nodes", {"cluster_name": "shop"}, options)
+    queue = InterruptionQueue("warnings", {"cluster_name": "shop"}, options)
+    cluster = Cluster(
+        "cluster",
+        {
+            "cluster_name": "shop",
+            "authentication_mode": "API",
+            "vpc_id": network.vpc_id,
+            "private_subnet_ids": network.private_subnet_ids,
+        },
+        options,
+    )
+    ControllerIdentity(
+        "controller",
+        {
+            "cluster_name": "shop",
+            "node_role_arn": nodes.role_arn,
+            "oidc_provider_arn": cluster.oidc_provider_arn,
+            "oidc_issuer": cluster.oidc_issuer,
+            "interruption_queue_arn": queue.queue_arn,
+        },
+        options,
+    )
+    # More rights than the components give are policies of the stack's own on the roles that they name.
+    aws_sdk.iam.RolePolicyAttachment(
+        "figures-of-nodes",
+        role=nodes.role_name,
+        policy_arn="arn:aws:iam::aws:policy/CloudWatchAgentServerPolicy",
+        opts=pulumi.ResourceOptions(provider=provider),
+    )
+
+
+def test_a_permissions_boundary_reaches_every_role_that_of_the_control_plane_included(
+    shop: Shop, control_plane: ControlPlane, aws: LocalAws
+) -> None:
+    aws.set_cluster(
+        endpoint=control_plane.endpoint,
+        certificate_authority_data=base64.b64encode(
+            control_plane.certificate_authority.read_bytes()
+        ).decode(),
+        issuer=control_plane.issuer,
+        service_account_key=None,
+    )
+    shop.program = everything_with_a_role
+    shop.stack.up()
+    iam = aws.client("iam")
+    names = sorted(role["RoleName"] for role in iam.list_roles()["Roles"])
+    assert [name.partition("-")[0] for name in names] == [
+        "KarpenterControllerRole",
+        "KarpenterNodeRole",
+        "cluster",
+    ]
+    for name in names:
+        boundary = iam.get_role(RoleName=name)["Role"]["PermissionsBoundary"]
+        assert boundary["PermissionsBoundaryArn"] == BOUNDARY
+    attached = iam.list_attached_role_policies(RoleName="KarpenterNodeRole-shop")["AttachedPolicies"]
+    assert "CloudWatchAgentServerPolicy" in {policy["PolicyName"] for policy in attached}
