@@ -34,6 +34,7 @@ from localenv.conformance.results import (
     keep_result,
     page,
     page_of,
+    read_page,
     read_results,
     results_file,
     write_results,
@@ -158,7 +159,8 @@ def _run(options: argparse.Namespace, report: Report) -> int:
     if options.build:
         return 0
     specs = bench.specs()
-    results = {} if options.fresh else read_results(bench.file)
+    file = _DOCS / page_of(options.controller)
+    results = {} if options.fresh else read_results(bench.file) or read_page(file.read_text())
     for spec in specs:
         if reason := not_here(spec):
             results[spec.name] = Result(Outcome.NOT_HERE, 0.0, reason)
@@ -172,7 +174,6 @@ def _run(options: argparse.Namespace, report: Report) -> int:
     if wanted:
         _run_specs(wanted, bench)
         results = read_results(bench.file)
-    file = _DOCS / page_of(options.controller)
     file.write_text(page(MODULES, specs, results, options.controller))
     failed = [spec for spec in wanted if results.get(spec.name, Result(Outcome.PASS)).outcome == Outcome.FAIL]
     return int(bool(failed))

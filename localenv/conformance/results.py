@@ -1,9 +1,10 @@
-"""Results kept between runs, outside the checkout, and the page that is made from them."""
+"""Results kept between runs outside the checkout, and the page made of them."""
 
 from __future__ import annotations
 
 import fcntl
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -17,6 +18,8 @@ from localenv.conformance.specs import Outcome, Result, Spec
 
 Results = dict[str, Result]
 """By `suite: text` of the spec."""
+
+_RESULT_ROW = re.compile(rf"\| (.*) \| ({'|'.join(Outcome)}) \| (\d+) \| (.*) \|")
 
 
 def results_file(module: Module, controller: str = NODELESS) -> Path:
@@ -50,6 +53,22 @@ def keep_result(file: Path, name: str, result: Result) -> None:
     with file.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         write_results(file, {**read_results(file), name: result})
+
+
+def read_page(text: str) -> Results:
+    """The results that a page has: a machine that keeps none goes on from those that were published.
+
+    Seconds are whole ones there, and no line break is left in a message.
+    """
+    results: Results = {}
+    suite = ""
+    for line in text.splitlines():
+        if line.startswith("## "):
+            suite = line.removeprefix("## ")
+        elif row := _RESULT_ROW.fullmatch(line):
+            name, outcome, seconds, message = (cell.replace("\\|", "|") for cell in row.groups())
+            results[f"{suite}: {name}"] = Result(Outcome(outcome), float(seconds), message)
+    return results
 
 
 def page_of(controller: str) -> str:

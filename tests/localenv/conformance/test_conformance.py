@@ -2,7 +2,9 @@
 
 import re
 import zipfile
+from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -13,7 +15,14 @@ from localenv.conformance.adaptations import ADAPTATIONS, Adaptation, Adaptation
 from localenv.conformance.controllers import KARPENTER, NODELESS
 from localenv.conformance.modules import Module, ModuleUnusable, Source, assert_as_published, unpacked
 from localenv.conformance.reasons import SLOW, Difference, explained, is_beyond, not_here, patience
-from localenv.conformance.results import page, page_of, read_results, results_file, write_results
+from localenv.conformance.results import (
+    page,
+    page_of,
+    read_page,
+    read_results,
+    results_file,
+    write_results,
+)
 from localenv.conformance.specs import Outcome, Result, Spec, is_cut_short, read_result, shortened
 
 MODULE = Module("example.com/suites", "v1.0.0", "h1:x", ("drift",), ADAPTATIONS)
@@ -148,6 +157,30 @@ def test_results_outlive_a_run_and_the_page_counts_every_spec(tmp_path):
     assert "| drift | 2 | 1 | 1 | 0 | 0 | 0 |" in text
     assert "| b | fail | 61 | a \\| b |" in text
     assert all(each.reason in text for each in ADAPTATIONS)
+
+
+def test_a_machine_without_results_goes_on_from_those_of_the_page():
+    specs = [
+        SPEC,
+        Spec("ami", "AMI", "a | b"),
+        Spec("ami", "AMI", "no result yet"),
+        Spec("drift", "Drift", "c"),
+    ]
+    results = {
+        specs[0].name: Result(Outcome.PASS, 3.0),
+        specs[1].name: Result(Outcome.FAIL, 61.0, "a | b"),
+        specs[3].name: Result(Outcome.NOT_HERE, 0.0, "no device"),
+    }
+    assert read_page(page([MODULE], specs, results)) == results
+
+
+@pytest.mark.parametrize("controller", [NODELESS, KARPENTER])
+def test_the_pages_of_the_documentation_can_be_gone_on_from(controller):
+    text = (Path(__file__).parents[3] / "docs" / page_of(controller)).read_text()
+    counted = re.search(r"\| all \| (\d+) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|", text)
+    assert counted is not None
+    outcomes = Counter(each.outcome for each in read_page(text).values())
+    assert [outcomes[each] for each in Outcome] == [int(number) for number in counted.groups()[1:]]
 
 
 @given(st.text(max_size=2000))
