@@ -14,7 +14,7 @@ from statistics import median, quantiles
 
 from localenv import stats
 from localenv.environment import Environment
-from localenv.kubernetes_api import ApiError, ConditionNotMet, KubernetesApi
+from localenv.kubernetes import ApiError, ConditionNotMet, KubernetesApi
 from localenv.progress import StreamReport
 from tests.environment.user import pool_manifests
 from tests.fuzz.run import Honest

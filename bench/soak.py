@@ -28,7 +28,7 @@ from rich.table import Table
 
 from localenv.environment import NAMESPACE, Environment, Leader, Options
 from localenv.kubelets.addresses import local_address
-from localenv.kubernetes_api import KubernetesApi, Object
+from localenv.kubernetes import KubernetesApi, Object
 from localenv.labs.run import CLAIMS, DEPLOYMENTS
 from localenv.progress import StreamReport
 from localenv.stats import MIB

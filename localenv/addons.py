@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from localenv.kubernetes_api import KubernetesApi
+from localenv.kubernetes import KubernetesApi
 
 _NAMESPACE = "kube-system"
 _REGISTRY = "602401143452.dkr.ecr.us-east-1.amazonaws.com/eks"

@@ -15,7 +15,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from localenv.kubernetes_api import ApiError, ApiUnreachable, KubernetesApi
+from localenv.kubernetes import ApiError, ApiUnreachable, KubernetesApi
 from localenv.labs.cluster_view import ClusterView, NodeRow, take
 from localenv.labs.run import Check, Lab, LabResult
 

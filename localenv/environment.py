@@ -32,7 +32,7 @@ from localenv.aws import LocalAws
 from localenv.binaries import control_plane_binaries, pulumi_engine
 from localenv.control_plane import ControlPlane
 from localenv.kubelets.launcher import EXECUTED_IMAGES, Kubelets
-from localenv.kubernetes_api import ConditionNotMet, KubernetesApi
+from localenv.kubernetes import ConditionNotMet, KubernetesApi
 from localenv.ports import require_free
 from localenv.processes import last_lines
 from localenv.progress import Report, StreamReport

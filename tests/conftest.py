@@ -10,7 +10,7 @@ import structlog
 from hypothesis import is_hypothesis_test, settings
 
 from localenv.control_plane import ControlPlane
-from localenv.kubernetes_api import KubernetesApi
+from localenv.kubernetes import KubernetesApi
 from tests import rights
 
 #: How many times their examples properties are run with (`make properties`).

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from localenv.control_plane import ControlPlane
-from localenv.kubernetes_api import KubernetesApi
+from localenv.kubernetes import KubernetesApi
 from localenv.rbac import Call, read_calls
 from pulumi_nodeless import rbac
 

@@ -16,7 +16,7 @@ from bench.peer.meter import Cost, Meter
 from bench.peer.workloads import Workload
 from localenv import karpenter
 from localenv.environment import CONTROLLER, Environment, Options
-from localenv.kubernetes_api import KubernetesApi, Object
+from localenv.kubernetes import KubernetesApi, Object
 from localenv.progress import Report, StreamReport
 
 KARPENTER, NODELESS = CONTROLLERS = ("karpenter", "nodeless")

@@ -21,7 +21,7 @@ from localenv.conformance.modules import Source
 from localenv.conformance.network import name_network
 from localenv.environment import Environment, Options
 from localenv.golang import module_folder
-from localenv.kubernetes_api import ApiError, KubernetesApi, is_established
+from localenv.kubernetes import ApiError, KubernetesApi, is_established
 from localenv.node_group import node_group
 from localenv.progress import Report
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from localenv.environment import CONTROLLER, Environment
 from localenv.karpenter import allow_everything, chart_settings, install_crds, remove_webhooks
-from localenv.kubernetes_api import ConditionNotMet
+from localenv.kubernetes import ConditionNotMet
 from localenv.rbac import ServiceAccount
 
 #: As upstream's workflows install it before they run the suites.

@@ -24,7 +24,7 @@ from localenv.binaries import control_plane_binaries
 from localenv.control_plane import flags
 from localenv.control_plane.pki import CertificateAuthority
 from localenv.control_plane.state import StateDirectory
-from localenv.kubernetes_api import ApiError, ApiUnreachable, ConditionNotMet, KubernetesApi
+from localenv.kubernetes import ApiError, ApiUnreachable, ConditionNotMet, KubernetesApi
 from localenv.ports import free_port, require_free
 from localenv.processes import Processes
 from localenv.progress import Report, StreamReport

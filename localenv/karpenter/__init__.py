@@ -19,7 +19,7 @@ from localenv.cache import cached, source_digest
 from localenv.control_plane import flags
 from localenv.environment import NAMESPACE, Environment
 from localenv.golang import GoProgram, build, module_folder, required_version, toolchain
-from localenv.kubernetes_api import KubernetesApi, is_established
+from localenv.kubernetes import KubernetesApi, is_established
 from localenv.ports import free_port
 from localenv.processes import Process, Processes
 from localenv.progress import Report

@@ -7,10 +7,10 @@ import time
 
 import yaml
 
-from localenv.kubelets.api_client import ApiClient, ignoring
 from localenv.kubelets.cloud import Cloud
 from localenv.kubelets.cluster import Cluster
 from localenv.kubelets.nodes import Instance
+from localenv.kubernetes.aio import AsyncKubernetesApi, ignoring
 
 _REMEMBERED_SECONDS = 2.0
 _NODE_ENTRIES = ("EC2_LINUX", "EC2_WINDOWS", "EC2")
@@ -42,7 +42,7 @@ def mapped_roles(config_map: str) -> list[str]:
 class Authorization:
     """Asks EKS and aws-auth; what was allowed a moment ago is not asked again, as many nodes come at once."""
 
-    def __init__(self, api: ApiClient, cloud: Cloud, cluster: Cluster) -> None:
+    def __init__(self, api: AsyncKubernetesApi, cloud: Cloud, cluster: Cluster) -> None:
         self._api = api
         self._cloud = cloud
         self._cluster = cluster

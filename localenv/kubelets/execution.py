@@ -20,12 +20,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import yaml
 
 from localenv import processes
 from localenv.kubelets.addresses import local_address
-from localenv.kubelets.api_client import ApiClient, ApiError, ignoring, persist
 from localenv.kubelets.clock import timestamp
 from localenv.kubelets.containers import Container, StartError
 from localenv.kubelets.mounts import Mounts
@@ -39,6 +37,8 @@ from localenv.kubelets.variables import (
     values_of,
 )
 from localenv.kubelets.volumes import Volumes, remove_directory
+from localenv.kubernetes import ApiError, ApiUnreachable
+from localenv.kubernetes.aio import AsyncKubernetesApi, ignoring, persist
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ class Executor:
     """
 
     def __init__(
-        self, api: ApiClient, registry: Registry, directory: Path, repositories: Sequence[str]
+        self, api: AsyncKubernetesApi, registry: Registry, directory: Path, repositories: Sequence[str]
     ) -> None:
         self._api = api
         self._registry = registry
@@ -110,7 +110,7 @@ class ExecutedPod:
 
     def __init__(
         self,
-        api: ApiClient,
+        api: AsyncKubernetesApi,
         registry: Registry,
         pod: dict[str, Any],
         directory: Path,
@@ -171,7 +171,7 @@ class ExecutedPod:
             try:
                 await self._volumes.refresh()
                 return
-            except (MissingReferenceError, ApiError, aiohttp.ClientError, TimeoutError) as error:
+            except (MissingReferenceError, ApiError, ApiUnreachable) as error:
                 if str(error) != last:
                     last = str(error)
                     log.warning("%s: FailedMount: %s", self._path, error)
@@ -182,7 +182,7 @@ class ExecutedPod:
             await asyncio.sleep(_REFRESH_SECONDS)
             try:
                 await self._volumes.refresh()
-            except (MissingReferenceError, ApiError, aiohttp.ClientError, TimeoutError) as error:
+            except (MissingReferenceError, ApiError, ApiUnreachable) as error:
                 log.info("%s: volumes stay as they are: %s", self._path, error)
 
     async def _launch(self, spec: Mapping[str, Any]) -> subprocess.Popen[bytes]:
@@ -190,7 +190,7 @@ class ExecutedPod:
             variables = await self._variables(spec)
         except (MissingReferenceError, ValueError) as error:
             raise StartError("CreateContainerConfigError", str(error)) from None
-        except (ApiError, aiohttp.ClientError, TimeoutError) as error:
+        except (ApiError, ApiUnreachable) as error:
             raise StartError("ContainerCreating", f"the API server does not answer: {error!r}") from None
         mounts = Mounts(spec, self._volumes.places)
         command = [
@@ -239,7 +239,7 @@ class ExecutedPod:
 
     def _base_variables(self, mounts: Mounts) -> dict[str, str]:
         """What a container finds without asking; nothing of this process's own variables."""
-        host, _, port = self._api.server.removeprefix("https://").partition(":")
+        host, _, port = self._api.endpoint.removeprefix("https://").partition(":")
         variables = {
             "PATH": f"{Path(sys.executable).parent}:{os.defpath}",
             "HOME": str(self._home),
@@ -260,8 +260,8 @@ class ExecutedPod:
     def _write_kubeconfig(self, token_directory: Path) -> Path:
         path = self._home / "kubeconfig"
         authority = self._home / "ca.crt"
-        authority.write_text(self._api.certificate_authority)
-        cluster = {"server": self._api.server, "certificate-authority": str(authority)}
+        authority.write_bytes(self._api.authority)
+        cluster = {"server": self._api.endpoint, "certificate-authority": str(authority)}
         context = {
             "cluster": "local",
             "user": "pod",
@@ -284,7 +284,11 @@ class ExecutedPod:
             await self._changed.wait()
             self._changed.clear()
             body = {"metadata": {"uid": self._pod["metadata"]["uid"]}, "status": self._status()}
-            await persist(lambda body=body: ignoring(self._api.patch(f"{self._path}/status", body), 404, 409))  # type: ignore[misc]
+            await self._write(body)
+
+    async def _write(self, body: dict[str, Any]) -> None:
+        path = f"{self._path}/status"
+        await persist(lambda: ignoring(self._api.patch(path, body, kind="strategic"), 404, 409))
 
     def say_again(self) -> None:
         """Have the status written once more."""

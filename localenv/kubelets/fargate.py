@@ -12,7 +12,6 @@ from typing import Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from localenv.kubelets.addresses import AddressPool
-from localenv.kubelets.api_client import ApiClient, ignoring, persist
 from localenv.kubelets.capacity import DEFAULT_DISK, fargate_size
 from localenv.kubelets.clock import micro_timestamp, timestamp
 from localenv.kubelets.cloud import Cloud
@@ -22,8 +21,9 @@ from localenv.kubelets.nodes import addresses, conditions, node_info, printed
 from localenv.kubelets.objects import Node, Pod, pod_requests
 from localenv.kubelets.pods import PODS_PATH
 from localenv.kubelets.quantities import Resources, parse_quantity, parse_resources
-from localenv.kubelets.reflector import Reflector
 from localenv.kubelets.registry import ManagedNode, Registry, Tasks
+from localenv.kubernetes.aio import AsyncKubernetesApi, ignoring, persist
+from localenv.kubernetes.reflector import Reflector
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ class Fargate:
 
     def __init__(
         self,
-        api: ApiClient,
+        api: AsyncKubernetesApi,
         cloud: Cloud,
         cluster: Cluster,
         registry: Registry,
@@ -124,7 +124,7 @@ class Fargate:
         }
         body = _node(name, ip, zone, region=self._cloud.region, size=size, uid=pod.metadata.uid)
         self._join(name, ip, size)
-        await persist(lambda: ignoring(self._api.create("/api/v1/nodes", body), 409))
+        await persist(lambda: ignoring(self._api.create(body, path="/api/v1/nodes"), 409))
         self._registry.beat(name)
         binding = {
             "apiVersion": "v1",
@@ -136,7 +136,8 @@ class Fargate:
             },
             "target": {"apiVersion": "v1", "kind": "Node", "name": name},
         }
-        bound = await persist(lambda: ignoring(self._api.create(f"{pod.path}/binding", binding), 404, 409))
+        path = f"{pod.path}/binding"
+        bound = await persist(lambda: ignoring(self._api.create(binding, path=path), 404, 409))
         if bound is None:
             self._registry.remove(name)
             await self._delete_node(name)
@@ -185,7 +186,7 @@ class Fargate:
             "eventTime": micro_timestamp(),
         }
         path = f"/api/v1/namespaces/{pod.metadata.namespace}/events"
-        await persist(lambda: ignoring(self._api.create(path, event), 404))
+        await persist(lambda: ignoring(self._api.create(event, path=path), 404))
 
 
 def _node(name: str, ip: str, zone: str, *, region: str, size: Resources, uid: str) -> dict[str, Any]:

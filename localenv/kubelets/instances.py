@@ -19,7 +19,6 @@ from typing import Any, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from localenv.kubelets.api_client import ApiClient, ApiError, ignoring, persist
 from localenv.kubelets.authorization import Authorization
 from localenv.kubelets.bootstrap import Bootstrap, UserDataError
 from localenv.kubelets.capacity import DEFAULT_DISK, instance_store
@@ -38,9 +37,11 @@ from localenv.kubelets.nodes import (
 from localenv.kubelets.objects import Node
 from localenv.kubelets.pods import Pods
 from localenv.kubelets.quantities import parse_resources
-from localenv.kubelets.reflector import Reflector
 from localenv.kubelets.registry import ManagedNode, Registry, Tasks
 from localenv.kubelets.user_data import parse_user_data
+from localenv.kubernetes import ApiError
+from localenv.kubernetes.aio import AsyncKubernetesApi, ignoring, persist
+from localenv.kubernetes.reflector import Reflector
 
 T = TypeVar("T")
 
@@ -67,7 +68,7 @@ class Instances:
 
     def __init__(
         self,
-        api: ApiClient,
+        api: AsyncKubernetesApi,
         cloud: Cloud,
         cluster: Cluster,
         registry: Registry,
@@ -155,9 +156,8 @@ class Instances:
         log.info("instance %s is back as node %s", instance.id, name)
 
     async def _say(self, name: str, status: dict[str, Any]) -> None:
-        await persist(
-            lambda: ignoring(self._api.patch(f"/api/v1/nodes/{name}/status", {"status": status}), 404)
-        )
+        path, body = f"/api/v1/nodes/{name}/status", {"status": status}
+        await persist(lambda: ignoring(self._api.patch(path, body, kind="strategic"), 404))
 
     async def _sync(self, name: str) -> None:
         """A kubelet's heartbeat: what the control plane took for lost while it heard nothing is not."""
@@ -188,9 +188,9 @@ class Instances:
     async def _delete_orphan(self, node: Node, instance_id: str) -> None:
         if not await self._cloud.terminated(instance_id):
             return
-        name, this = node.metadata.name, {"preconditions": {"uid": node.metadata.uid}}
+        name, uid = node.metadata.name, node.metadata.uid
         log.info("node %s has lost its instance %s", name, instance_id)
-        await persist(lambda: ignoring(self._api.delete(f"/api/v1/nodes/{name}", this), 404, 409))
+        await persist(lambda: ignoring(self._api.delete(f"/api/v1/nodes/{name}", uid=uid), 404, 409))
 
     async def _boot(self, instance: Instance) -> None:
         bootstrap = await self._bootstrap(instance)
@@ -261,7 +261,7 @@ class Instances:
         if not self._cluster.is_endpoint(endpoint):
             raise UserDataError(f"it bootstraps into {endpoint}, which is another cluster")
         try:
-            same = same_certificates(bootstrap.certificate_authority or "", self._api.certificate_authority)
+            same = same_certificates(bootstrap.certificate_authority or "", self._api.authority.decode())
         except (ValueError, ssl.SSLError) as error:
             raise UserDataError(f"its cluster CA is no certificate: {error}") from None
         if not same:
@@ -307,7 +307,7 @@ class Instances:
     async def _register(self, name: str, body: dict[str, Any]) -> None:
         body["status"]["conditions"] = conditions(timestamp(), ready=False)
         while True:
-            created = await persist(lambda: ignoring(self._api.create("/api/v1/nodes", body), 409))
+            created = await persist(lambda: ignoring(self._api.create(body, path="/api/v1/nodes"), 409))
             if created is not None:
                 return
             existing = await persist(lambda: ignoring(self._api.get(f"/api/v1/nodes/{name}"), 404))
@@ -336,7 +336,7 @@ class Instances:
 
     async def _patched(self, path: str, patch: dict[str, Any]) -> bool:
         try:
-            await persist(lambda: self._api.patch(path, patch))
+            await persist(lambda: self._api.patch(path, patch, kind="strategic"))
         except ApiError as error:
             if error.status == 409:
                 return False

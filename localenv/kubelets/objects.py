@@ -9,7 +9,7 @@ from datetime import datetime
 import msgspec
 
 from localenv.kubelets.quantities import Resources, maximum, parse_resources, total
-from localenv.kubelets.reflector import Metadata
+from localenv.kubernetes.reflector import Metadata
 
 #: The image whose one program waits for ever.
 _PAUSE = re.compile(r"(^|/)pause(:|@|$)")

@@ -13,13 +13,13 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 from localenv.kubelets.addresses import AddressPool
-from localenv.kubelets.api_client import ApiClient, ignoring, persist
 from localenv.kubelets.clock import timestamp
 from localenv.kubelets.fitting import admit
 from localenv.kubelets.objects import Pod, pod_requests
-from localenv.kubelets.reflector import Reflector
 from localenv.kubelets.registry import ManagedNode, Registry, Tasks
 from localenv.kubelets.sleeping import pre_stop_seconds, seconds_to_end
+from localenv.kubernetes.aio import AsyncKubernetesApi, ignoring, persist
+from localenv.kubernetes.reflector import Reflector
 
 log = logging.getLogger(__name__)
 
@@ -48,7 +48,7 @@ class Pods:
 
     def __init__(
         self,
-        api: ApiClient,
+        api: AsyncKubernetesApi,
         registry: Registry,
         execution: Execution,
         addresses: AddressPool,
@@ -178,7 +178,8 @@ class Pods:
 
     async def _write(self, pod: Pod, status: dict[str, Any]) -> None:
         body = {"metadata": {"uid": pod.metadata.uid}, "status": status}
-        await persist(lambda: ignoring(self._api.patch(f"{pod.path}/status", body), 404, 409))
+        path = f"{pod.path}/status"
+        await persist(lambda: ignoring(self._api.patch(path, body, kind="strategic"), 404, 409))
 
     async def _stop(self, pod: Pod) -> None:
         grace = float(pod.metadata.deletionGracePeriodSeconds or 0)
@@ -193,8 +194,8 @@ class Pods:
         await self._remove(pod)
 
     async def _remove(self, pod: Pod) -> None:
-        body = {"gracePeriodSeconds": 0, "preconditions": {"uid": pod.metadata.uid}}
-        await persist(lambda: ignoring(self._api.delete(pod.path, body), 404, 409))
+        uid = pod.metadata.uid
+        await persist(lambda: ignoring(self._api.delete(pod.path, grace_seconds=0, uid=uid), 404, 409))
 
     async def sync(self, node_name: str) -> None:
         """Say again that pods are ready of which others wrote that they are not: their kubelet knows."""

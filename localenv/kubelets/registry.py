@@ -10,11 +10,10 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any
 
-import aiohttp
-
-from localenv.kubelets.api_client import MERGE, ApiClient, ApiError, ignoring, persist
 from localenv.kubelets.clock import micro_timestamp
 from localenv.kubelets.quantities import Resources
+from localenv.kubernetes import ApiError, ApiUnreachable
+from localenv.kubernetes.aio import AsyncKubernetesApi, ignoring, persist
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +46,7 @@ async def _nothing(_name: str) -> None:
 class Registry:
     """Nodes of ours by name."""
 
-    def __init__(self, api: ApiClient) -> None:
+    def __init__(self, api: AsyncKubernetesApi) -> None:
         self._api = api
         self._nodes: dict[str, ManagedNode] = {}
         self._beats: dict[str, asyncio.Task[None]] = {}
@@ -88,14 +87,14 @@ class Registry:
         while True:
             try:
                 renewal = {"spec": {"renewTime": micro_timestamp(), "holderIdentity": name}}
-                await self._api.patch(f"{_LEASES}/{name}", renewal, MERGE)
+                await self._api.patch(f"{_LEASES}/{name}", renewal)
                 await self.on_beat(name)
             except ApiError as error:
                 if error.status == 404:
                     await persist(lambda: self._create_lease(name))
                 else:
                     log.warning("heartbeat of %s: %s", name, error)
-            except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            except ApiUnreachable as error:
                 log.info("heartbeat of %s: %r", name, error)
             await asyncio.sleep(_HEARTBEAT_SECONDS)
 
@@ -103,7 +102,7 @@ class Registry:
         """Its Node owns the lease, so that it goes with it; where there is no Node, there is none either."""
         node = await ignoring(self._api.get(f"/api/v1/nodes/{name}"), 404)
         if node is not None:
-            await ignoring(self._api.create(_LEASES, _lease(name, node["metadata"]["uid"])), 409)
+            await ignoring(self._api.create(_lease(name, node["metadata"]["uid"]), path=_LEASES), 409)
 
 
 def _lease(name: str, uid: str) -> dict[str, Any]:

@@ -13,11 +13,10 @@ import random
 from pathlib import Path
 from typing import Any
 
-import aiohttp
-
 from localenv.kubelets.addresses import local_address
-from localenv.kubelets.api_client import ApiClient, ApiError
 from localenv.kubelets.registry import Tasks
+from localenv.kubernetes import ApiError, ApiUnreachable
+from localenv.kubernetes.aio import AsyncKubernetesApi
 
 log = logging.getLogger(__name__)
 
@@ -70,7 +69,7 @@ def ready_endpoints(slices: list[dict[str, Any]], port_name: str) -> list[tuple[
 class ServiceProxy:
     """The listener on the unix socket."""
 
-    def __init__(self, api: ApiClient, socket: Path) -> None:
+    def __init__(self, api: AsyncKubernetesApi, socket: Path) -> None:
         self._api = api
         self._socket = socket
         self._server: asyncio.Server | None = None
@@ -100,7 +99,7 @@ class ServiceProxy:
         try:
             target = _target(head)
             backend_reader, backend_writer = await self._connect(target)
-        except (ProxyError, ApiError, aiohttp.ClientError, TimeoutError) as error:
+        except (ProxyError, ApiError, ApiUnreachable) as error:
             log.warning("proxy: CONNECT %s: %s", target, error)
             status = error.status if isinstance(error, ProxyError) else 503
             text = str(error).encode()

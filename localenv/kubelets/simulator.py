@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from localenv.kubelets.addresses import AddressPool, reserved_network
-from localenv.kubelets.api_client import ApiClient
 from localenv.kubelets.cloud import Cloud
 from localenv.kubelets.cluster import Cluster
 from localenv.kubelets.execution import Executor
@@ -21,12 +20,13 @@ from localenv.kubelets.instances import Instances
 from localenv.kubelets.objects import Node, ServiceAccount
 from localenv.kubelets.pod_identity_agent import PodIdentityAgent
 from localenv.kubelets.pods import Pods
-from localenv.kubelets.reflector import Reflector
 from localenv.kubelets.registry import Registry
 from localenv.kubelets.service_proxy import ServiceProxy
 from localenv.kubelets.volume_driver import VolumeDriver
 from localenv.kubelets.volume_provisioner import VolumeProvisioner
 from localenv.kubelets.webhook import Webhook
+from localenv.kubernetes.aio import AsyncKubernetesApi
+from localenv.kubernetes.reflector import Reflector
 
 log = logging.getLogger(__name__)
 
@@ -64,9 +64,9 @@ async def simulate(settings: Settings) -> None:
 
 
 async def _simulate(settings: Settings) -> None:
-    api = ApiClient.from_kubeconfig(settings.kubeconfig)
+    api = AsyncKubernetesApi.from_kubeconfig(settings.kubeconfig)
     cloud = Cloud(settings.aws_endpoint, settings.region)
-    cluster = Cluster(cloud, api.server)
+    cluster = Cluster(cloud, api.endpoint)
     registry = Registry(api)
     addresses = AddressPool()
     executor = Executor(api, registry, settings.directory, settings.executed_images)

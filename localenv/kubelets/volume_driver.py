@@ -7,8 +7,9 @@ made by `volume_provisioner`; nothing attaches them.
 import logging
 import re
 
-from localenv.kubelets.api_client import MERGE, ApiClient, ApiError, ignoring, persist
 from localenv.kubelets.objects import Container, Pod
+from localenv.kubernetes import ApiError
+from localenv.kubernetes.aio import AsyncKubernetesApi, ignoring, persist
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +25,7 @@ _LIMIT = re.compile(r"--volume-attach-limit=(\d+)")
 class VolumeDriver:
     """Registers the driver on each node where its daemon comes up."""
 
-    def __init__(self, api: ApiClient) -> None:
+    def __init__(self, api: AsyncKubernetesApi) -> None:
         self._api = api
 
     async def came_up(self, pod: Pod) -> None:
@@ -40,7 +41,7 @@ class VolumeDriver:
         try:
             await persist(lambda: self._register(name, node["metadata"]["uid"], instance, container))
             labels = {"metadata": {"labels": {ZONE: zone}}}
-            await persist(lambda: ignoring(self._api.patch(f"/api/v1/nodes/{name}", labels, MERGE), 404))
+            await persist(lambda: ignoring(self._api.patch(f"/api/v1/nodes/{name}", labels), 404))
         except ApiError as error:
             log.warning("node %s: the driver %s does not register: %s", name, DRIVER, error)
 
@@ -60,7 +61,7 @@ class VolumeDriver:
             },
             "spec": {"drivers": [driver]},
         }
-        await self._api.apply(f"/apis/storage.k8s.io/v1/csinodes/{name}", body, "kubelet")
+        await self._api.apply(body, path=f"/apis/storage.k8s.io/v1/csinodes/{name}", field_manager="kubelet")
 
 
 def attachments(container: Container) -> int:

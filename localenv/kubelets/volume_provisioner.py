@@ -12,14 +12,14 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-import aiohttp
 import msgspec
 from botocore.exceptions import BotoCoreError, ClientError
 
-from localenv.kubelets.api_client import MERGE, ApiClient, ApiError, Document, ignoring
 from localenv.kubelets.quantities import parse_quantity
-from localenv.kubelets.reflector import Metadata, Reflector
 from localenv.kubelets.volume_driver import DRIVER, ZONE
+from localenv.kubernetes import ApiError, Object
+from localenv.kubernetes.aio import AsyncKubernetesApi, ignoring
+from localenv.kubernetes.reflector import Metadata, Reflector
 
 log = logging.getLogger(__name__)
 
@@ -68,8 +68,6 @@ _FAULTS = (
     ApiError,
     ClientError,
     BotoCoreError,
-    aiohttp.ClientError,
-    TimeoutError,
     OSError,
     KeyError,
     ValueError,
@@ -83,7 +81,7 @@ class VolumeProvisioner:
         reflectors: What it follows; to be run beside it.
     """
 
-    def __init__(self, api: ApiClient, disks: Disks) -> None:
+    def __init__(self, api: AsyncKubernetesApi, disks: Disks) -> None:
         self._api = api
         self._disks = disks
         self._changed = asyncio.Event()
@@ -136,9 +134,9 @@ class VolumeProvisioner:
         volume_type = (kind.get("parameters") or {}).get("type") or "gp3"
         volume_id = await self._disks.make_volume(zone, size, volume_type, _tags(metadata, name))
         body = volume_of(name, document, kind, volume_id=volume_id, zone=zone, gibibytes=size)
-        await ignoring(self._api.create(_VOLUMES, body), 409)
+        await ignoring(self._api.create(body, path=_VOLUMES), 409)
 
-    async def _zone(self, node: str, kind: Document) -> str:
+    async def _zone(self, node: str, kind: Object) -> str:
         """Where the volume is to be: in the zone of the selected node, or in any that the class allows."""
         found = await self._api.get("/apis/storage.k8s.io/v1/csinodes")
         names = [each["metadata"]["name"] for each in found["items"] if _has_driver(each)]
@@ -159,12 +157,10 @@ class VolumeProvisioner:
         await self._disks.delete_volume(document["spec"]["csi"]["volumeHandle"])
         await ignoring(self._api.delete(path), 404)
         others = [each for each in document["metadata"].get("finalizers") or [] if each != _FINALIZER]
-        await ignoring(self._api.patch(path, {"metadata": {"finalizers": others}}, MERGE), 404)
+        await ignoring(self._api.patch(path, {"metadata": {"finalizers": others}}), 404)
 
 
-def volume_of(
-    name: str, claim: Document, kind: Document, *, volume_id: str, zone: str, gibibytes: int
-) -> Document:
+def volume_of(name: str, claim: Object, kind: Object, *, volume_id: str, zone: str, gibibytes: int) -> Object:
     """The PersistentVolume of a claim: bound to it, and to its zone by the driver's label."""
     metadata, wanted = claim["metadata"], claim["spec"]
     return {
@@ -203,7 +199,7 @@ def volume_of(
     }
 
 
-def allowed_zones(kind: Document) -> frozenset[str] | None:
+def allowed_zones(kind: Object) -> frozenset[str] | None:
     """The zones that a class allows; None: all."""
     terms: Sequence[Mapping[str, Any]] = kind.get("allowedTopologies") or ()
     if not terms:
@@ -234,7 +230,7 @@ def _is_over(stored: Stored) -> bool:
     )
 
 
-def _has_driver(csi_node: Document) -> bool:
+def _has_driver(csi_node: Object) -> bool:
     return any(each["name"] == DRIVER for each in csi_node["spec"].get("drivers") or ())
 
 

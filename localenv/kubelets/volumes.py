@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from localenv.kubelets.api_client import ApiClient, ApiError, ignoring
 from localenv.kubelets.downward import field_value
 from localenv.kubelets.variables import MissingReferenceError
+from localenv.kubernetes import ApiError
+from localenv.kubernetes.aio import AsyncKubernetesApi, ignoring
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +31,7 @@ class Volumes:
         places: volume name -> directory (or the host's own path).
     """
 
-    def __init__(self, api: ApiClient, pod: Mapping[str, Any], directory: Path) -> None:
+    def __init__(self, api: AsyncKubernetesApi, pod: Mapping[str, Any], directory: Path) -> None:
         self._api = api
         self._pod = pod
         self._namespace = pod["metadata"]["namespace"]
@@ -126,7 +127,7 @@ class Volumes:
         account = self._pod["spec"].get("serviceAccountName") or "default"
         path = f"/api/v1/namespaces/{self._namespace}/serviceaccounts/{account}/token"
         try:
-            token: str = (await self._api.create(path, request))["status"]["token"]
+            token: str = (await self._api.create(request, path=path))["status"]["token"]
         except ApiError as error:
             if error.status == 404 and known is None:
                 raise MissingReferenceError(f'serviceaccount "{account}" not found') from None

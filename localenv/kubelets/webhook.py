@@ -13,16 +13,16 @@ import logging
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 from aiohttp import web
 
-from localenv.kubelets.api_client import ApiClient, ApiError, persist
 from localenv.kubelets.certificates import server_certificate
 from localenv.kubelets.cluster import Cluster
 from localenv.kubelets.objects import ServiceAccount
 from localenv.kubelets.pod_identity import Patch, fargate_patches, identity_patches
 from localenv.kubelets.pod_identity_agent import PodIdentityAgent
-from localenv.kubelets.reflector import Reflector
+from localenv.kubernetes import ApiError, ApiUnreachable
+from localenv.kubernetes.aio import AsyncKubernetesApi, persist
+from localenv.kubernetes.reflector import Reflector
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ class Webhook:
 
     def __init__(
         self,
-        api: ApiClient,
+        api: AsyncKubernetesApi,
         cluster: Cluster,
         accounts: Reflector[ServiceAccount],
         agent: PodIdentityAgent,
@@ -63,7 +63,7 @@ class Webhook:
         await site.start()
         host, port = self._runner.addresses[0][:2]
         body = _configuration(f"https://{host}:{port}/mutate", authority)
-        await persist(lambda: self._api.apply(_PATH, body, "eks"))
+        await persist(lambda: self._api.apply(body, path=_PATH, field_manager="eks"))
         await self._wait_until_asked()
 
     async def stop(self) -> None:
@@ -80,8 +80,8 @@ class Webhook:
         }
         while not self._asked.is_set():
             try:
-                await self._api.create("/api/v1/namespaces/default/pods", pod, dryRun="All")
-            except (ApiError, aiohttp.ClientError, TimeoutError) as error:
+                await self._api.create(pod, path="/api/v1/namespaces/default/pods", dry_run=True)
+            except (ApiError, ApiUnreachable) as error:
                 log.info("waiting for pods to be admitted: %s", error)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_PROBE_SECONDS):

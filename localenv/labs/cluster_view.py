@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 
 from localenv.aws import price_book
-from localenv.kubernetes_api import KubernetesApi
+from localenv.kubernetes import KubernetesApi
 from nodeless.api.times import parse_time
 from nodeless.model.quantity import parse_milli
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from localenv.kubernetes_api import ApiError
+from localenv.kubernetes import ApiError
 from localenv.labs.run import DEPLOYMENTS, PROVISIONERS, Lab
 from nodeless.api.times import parse_time
 

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, TypeVar
 import yaml
 
 from localenv.environment import Environment
-from localenv.kubernetes_api import ApiError, ApiUnreachable, ConditionNotMet
+from localenv.kubernetes import ApiError, ApiUnreachable, ConditionNotMet
 from localenv.labs import cluster_view, timeline
 from localenv.labs.cluster_view import ClusterView, NodeRow
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from localenv.kubernetes_api import KubernetesApi
+from localenv.kubernetes import KubernetesApi
 from localenv.rbac.rights import Right, rights_of
 
 _RBAC = "/apis/rbac.authorization.k8s.io/v1"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from localenv.kubernetes_api import KubernetesApi
+from localenv.kubernetes import KubernetesApi
 from nodeless.api.kinds import NODE_POOL, PROVISIONER
 from tests.api.manifests import node_pool, provisioner, requirement
 from tests.webhook.asking import asked_to_apply

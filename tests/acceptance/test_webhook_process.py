@@ -6,7 +6,7 @@ import ssl
 
 import pytest
 
-from localenv.kubernetes_api import ApiError
+from localenv.kubernetes import ApiError
 from tests.api.manifests import article, provisioner
 from tests.controllers.process import free_port
 from tests.controllers.test_probes import get

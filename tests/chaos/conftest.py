@@ -11,7 +11,7 @@ import pytest
 
 from localenv.aws import LocalAws
 from localenv.control_plane import ControlPlane
-from localenv.kubernetes_api import KubernetesApi
+from localenv.kubernetes import KubernetesApi
 from nodeless.api.crds import all_crds
 from nodeless.api.kinds import EC2_NODE_CLASS, NODE_POOL
 from tests.chaos.world import World

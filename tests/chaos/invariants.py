@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from localenv.aws import LocalAws, price_book
-from localenv.kubernetes_api import ApiError, ApiUnreachable, KubernetesApi
+from localenv.kubernetes import ApiError, ApiUnreachable, KubernetesApi
 
 CLAIM_TAG = "karpenter.sh/nodeclaim"
 #: What claims that were launched together bear in its place.

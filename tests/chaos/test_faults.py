@@ -12,7 +12,7 @@ import pytest
 
 from localenv.aws import LocalAws
 from localenv.control_plane import ControlPlane
-from localenv.kubernetes_api import KubernetesApi, is_established
+from localenv.kubernetes import KubernetesApi, is_established
 from tests.chaos.conftest import a_world
 from tests.chaos.link import Link
 from tests.chaos.poison import READER, STEP, WRITER, objects

@@ -16,7 +16,7 @@ from typing import Any
 
 from localenv.aws import LocalAws
 from localenv.control_plane import ControlPlane
-from localenv.kubernetes_api import ApiError, ApiUnreachable, KubernetesApi
+from localenv.kubernetes import ApiError, ApiUnreachable, KubernetesApi
 from nodeless.nodeclaim.registration import REGISTRATION_DEADLINE
 from nodeless.operator.failpoints import boundaries
 from tests.chaos.invariants import CLAIM_TAG, Watcher, instance_of

@@ -10,7 +10,7 @@ import yaml
 from typer.testing import CliRunner
 
 from localenv.aws import LocalAws
-from localenv.kubernetes_api import ApiError
+from localenv.kubernetes import ApiError
 from nodeless import __version__
 from nodeless.api.crds import all_crds
 from nodeless.cli.main import app

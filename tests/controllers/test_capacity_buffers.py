@@ -2,7 +2,7 @@
 
 import pytest
 
-from localenv.kubernetes_api import is_established
+from localenv.kubernetes import is_established
 from nodeless.kube.buffers import watched_buffers
 from tests.controllers.buffers import DEFINITION, GROUP, a_buffer, a_definition, a_pod_template
 from tests.controllers.world import a_pod, a_provisioner, a_template

@@ -7,7 +7,7 @@ from random import Random, SystemRandom
 
 import pytest
 
-from localenv.kubernetes_api import ApiError
+from localenv.kubernetes import ApiError
 from nodeless.controllers.executor.teardown_guard import GUARD_NAME
 from nodeless.operator.settings import SETTINGS_NAME
 from tests.controllers.process import leads, lease_path, says

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from localenv.kubernetes_api import ApiError
+from localenv.kubernetes import ApiError
 from nodeless.api.kinds import EC2_NODE_CLASS, NODE_POOL
 from nodeless.kube.cluster import Cluster
 from nodeless.kube.kinds import watched_kinds

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from localenv.kubernetes_api import ApiError
+from localenv.kubernetes import ApiError
 from nodeless.controllers.executor.teardown_guard import GUARD_NAME
 from nodeless.model.object_names import LEASE_NAME
 from tests.controllers.world import CLAIMS, NODES, POOLS

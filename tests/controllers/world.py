@@ -15,7 +15,7 @@ from types import SimpleNamespace
 
 import structlog
 
-from localenv.kubernetes_api import ApiError, ApiUnreachable
+from localenv.kubernetes import ApiError, ApiUnreachable
 from nodeless.cloudprovider.aws import AwsProvider, AwsSettings
 from nodeless.controllers.disruption.controller import DisruptionLoop
 from nodeless.controllers.disruption.drift import DriftLoop

@@ -14,7 +14,7 @@ import pytest
 
 from localenv.aws import LocalAws
 from localenv.control_plane import ControlPlane
-from localenv.kubernetes_api import ApiError, KubernetesApi
+from localenv.kubernetes import ApiError, KubernetesApi
 from localenv.ports import free_port
 from nodeless.api.crds import all_crds
 from tests.controllers.world import (

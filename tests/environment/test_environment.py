@@ -15,7 +15,7 @@ import pytest
 
 from localenv.aws import LocalAws
 from localenv.environment import Environment, EnvironmentFailed, Options
-from localenv.kubernetes_api import KubernetesApi
+from localenv.kubernetes import KubernetesApi
 from tests.environment.heard import Heard
 from tests.environment.traces import alive, descendants, shared_memory
 

@@ -17,7 +17,7 @@ import pytest
 from localenv.aws import LocalAws
 from localenv.control_plane import ControlPlane
 from localenv.environment import CONTROLLER, Environment, Options
-from localenv.kubernetes_api import Object, is_established
+from localenv.kubernetes import Object, is_established
 from localenv.rbac import Call, Right, common_rights, compare, own_rights, read_calls
 from nodeless.api.crds import all_crds
 from nodeless.controllers.nodeclaim.measured_capacity import MEASURED_NAME

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from localenv.environment import Environment
-from localenv.kubernetes_api import ApiUnreachable, ConditionNotMet
+from localenv.kubernetes import ApiUnreachable, ConditionNotMet
 from localenv.labs import Lab, run_lab
 
 

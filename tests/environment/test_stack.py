@@ -12,7 +12,7 @@ import pytest
 
 from localenv.binaries import control_plane_binaries
 from localenv.environment import Environment
-from localenv.kubernetes_api import KubernetesApi, Object
+from localenv.kubernetes import KubernetesApi, Object
 from localenv.progress import silent
 from tests.environment.heard import Heard
 from tests.environment.user import User, deployment_manifest, pool_manifests

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from localenv.environment import Environment
-from localenv.kubernetes_api import ApiError, Object, Objects
+from localenv.kubernetes import ApiError, Object, Objects
 
 CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
 POOLS = "/apis/karpenter.sh/v1alpha5/provisioners"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any
 
-from localenv.kubernetes_api import KubernetesApi
+from localenv.kubernetes import KubernetesApi
 from nodeless.controllers.executor.teardown_guard import GUARD_NAME
 from nodeless.kube.leader_election import LEASE_NAME
 from nodeless.model.labels import TEARDOWN_DRAIN

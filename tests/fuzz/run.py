@@ -25,7 +25,7 @@ from typing import Any
 import psutil
 
 from localenv.environment import NAMESPACE, Environment, Options
-from localenv.kubernetes_api import ApiError, ApiUnreachable, ConditionNotMet, KubernetesApi
+from localenv.kubernetes import ApiError, ApiUnreachable, ConditionNotMet, KubernetesApi
 from localenv.progress import StreamReport
 from nodeless.model.buffers import API_VERSION
 from tests.environment.user import NODES, OF_A_POOL, deployment_manifest, pool_manifests

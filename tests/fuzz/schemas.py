@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cache, cached_property
 from typing import Any
 
-from localenv.kubernetes_api import KubernetesApi
+from localenv.kubernetes import KubernetesApi
 
 Schema = Mapping[str, Any]
 _PREFIX = "#/components/schemas/"

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from localenv.control_plane import ControlPlane
-from localenv.kubernetes_api import ApiError, KubernetesApi, is_established
+from localenv.kubernetes import ApiError, KubernetesApi, is_established
 from nodeless.api.crds import all_crds
 from nodeless.kube import ApiClient
 from nodeless.manager.validation_context import SurroundingsWatch

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from localenv.kubernetes_api import KubernetesApi
+from localenv.kubernetes import KubernetesApi
 from tests.api.manifests import article, article_corrected, inline, node_template, provisioner, requirement
 from tests.webhook.asking import asked_to_apply, asked_to_create
 from tests.webhook.conftest import Serving

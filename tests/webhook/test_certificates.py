@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from localenv.control_plane import ControlPlane
-from localenv.kubernetes_api import KubernetesApi
+from localenv.kubernetes import KubernetesApi
 from nodeless.webhook import pki
 from nodeless.webhook.certificates import SecretMissingError, ensure
 from nodeless.webhook.injection import inject_ca_bundle

@@ -11,7 +11,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from localenv.kubernetes_api import KubernetesApi
+from localenv.kubernetes import KubernetesApi
 from nodeless.api.conversion import convert_to_v1
 from nodeless.api.conversion_back import convert_to_v1alpha5
 from nodeless.api.validation import validate

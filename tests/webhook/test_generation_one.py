@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from localenv.kubernetes_api import ApiError, KubernetesApi
+from localenv.kubernetes import ApiError, KubernetesApi
 from nodeless.api.cel import VALIDATIONS
 from nodeless.api.crds import all_crds
 from nodeless.api.kinds import EC2_NODE_CLASS, NODE_POOL

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from localenv.kubernetes_api import KubernetesApi
+from localenv.kubernetes import KubernetesApi
 from nodeless.api.kinds import (
     ALL,
     AWS_NODE_TEMPLATE,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from localenv.kubernetes_api import ApiError, KubernetesApi
+from localenv.kubernetes import ApiError, KubernetesApi
 from nodeless.api.kinds import AWS_NODE_TEMPLATE, NODE_CLAIM, PROVISIONER
 from nodeless.api.reading import read_claim, read_pool
 from nodeless.api.writing import claim_status, write_claim

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from localenv.kubernetes_api import KubernetesApi
+from localenv.kubernetes import KubernetesApi
 from nodeless.api.kinds import EC2_NODE_CLASS, NODE_POOL, PROVISIONER
 from nodeless.api.reading import read_node_class, read_pool
 from tests.api.manifests import ec2_node_class, inline, node_pool, provisioner, requirement

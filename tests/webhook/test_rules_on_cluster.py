@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from localenv.kubernetes_api import KubernetesApi
+from localenv.kubernetes import KubernetesApi
 from tests.api import aws_rows, generation_one, provisioner_rows
 from tests.api.manifests import provisioner, requirement
 from tests.api.provisioner_rows import KEY_VERDICTS

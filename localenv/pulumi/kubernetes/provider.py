@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import yaml
 
-from localenv.kubernetes_api import ApiUnreachable, KubernetesApi, UnknownKind
+from localenv.kubernetes import ApiUnreachable, KubernetesApi, UnknownKind
 from localenv.pulumi import wire
 from localenv.pulumi.input_check import check_inputs
 from localenv.pulumi.kubernetes import objects, waiting

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from localenv.kubernetes_api import KubernetesApi, Object
+from localenv.kubernetes import KubernetesApi, Object
 from localenv.pulumi.resources import ResourceFailed
 
 #: Seconds after which endpoints of an Ingress that were not seen are not waited for any more.

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from localenv.kubernetes_api import KubernetesApi, Object
+from localenv.kubernetes import KubernetesApi, Object
 from localenv.pulumi.resources import Inputs, Outputs, Resource
 
 #: The type that Helm gives the Secrets of its releases.

@@ -18,7 +18,7 @@ from jsonpath_ng import JSONPath
 from jsonpath_ng.exceptions import JSONPathError
 from jsonpath_ng.ext.parser import parse
 
-from localenv.kubernetes_api import Object
+from localenv.kubernetes import Object
 from localenv.pulumi.resources import ResourceFailed
 
 WAIT_FOR: Final = "pulumi.com/waitFor"

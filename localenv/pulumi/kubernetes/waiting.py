@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from localenv.kubernetes_api import ApiError, ApiUnreachable, KubernetesApi, Object, UnknownKind
+from localenv.kubernetes import ApiError, ApiUnreachable, KubernetesApi, Object, UnknownKind
 from localenv.pulumi.kubernetes.readiness import FIXED_SECONDS, READY
 from localenv.pulumi.kubernetes.wait_for import WAIT_FOR, wanted
 from localenv.pulumi.resources import Cancelled, ResourceFailed

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from localenv.kubernetes_api import ApiError, KubernetesApi, Object, UnknownKind
+from localenv.kubernetes import ApiError, KubernetesApi, Object, UnknownKind
 from localenv.pulumi import wire
 from localenv.pulumi.resources import ResourceFailed
 

@@ -20,7 +20,7 @@ import urllib3
 from localenv.control_plane import ControlPlane
 from localenv.control_plane.pki import CertificateAuthority
 from localenv.control_plane.state import StateDirectory, default_base
-from localenv.kubernetes_api import ApiError, KubernetesApi
+from localenv.kubernetes import ApiError, KubernetesApi
 from localenv.ports import PortTaken
 from localenv.processes import ProcessDied
 from tests.localenv.control_plane.connect_proxy import ConnectProxy

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from localenv.kubernetes_api import ApiError, KubernetesApi
+from localenv.kubernetes import ApiError, KubernetesApi
 from tests.localenv.kubelets.certificates import serving_certificate
 from tests.localenv.kubelets.world import IMAGE, World, is_true
 

@@ -3,11 +3,12 @@
 import asyncio
 
 from localenv.kubelets.addresses import AddressPool
-from localenv.kubelets.api_client import ApiClient, ApiError
 from localenv.kubelets.objects import Container, Pod, PodSpec
 from localenv.kubelets.pods import Pods
-from localenv.kubelets.reflector import Metadata
 from localenv.kubelets.registry import ManagedNode, Registry
+from localenv.kubernetes import ApiError
+from localenv.kubernetes.aio import AsyncKubernetesApi
+from localenv.kubernetes.reflector import Metadata
 
 
 class NothingExecuted:
@@ -17,14 +18,14 @@ class NothingExecuted:
         return False
 
 
-class Gone(ApiClient):
+class Gone(AsyncKubernetesApi):
     """An API server that has none of the pods any more."""
 
     def __init__(self):
         pass
 
-    async def patch(self, path, body, *others):
-        raise ApiError("PATCH", path, 404, b"")
+    async def patch(self, path, body, **others):
+        raise ApiError("PATCH", path, 404, "")
 
 
 def test_a_pod_that_is_gone_before_its_start_begins_holds_nothing_of_its_node():

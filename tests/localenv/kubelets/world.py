@@ -10,7 +10,7 @@ from typing import Any
 from localenv.aws import LocalAws
 from localenv.control_plane import ControlPlane
 from localenv.kubelets import Kubelets
-from localenv.kubernetes_api import KubernetesApi
+from localenv.kubernetes import KubernetesApi
 
 CLUSTER = "lab"
 REGION = "us-east-1"

@@ -22,7 +22,7 @@ import yaml
 
 from localenv.aws import LocalAws
 from localenv.control_plane import ControlPlane
-from localenv.kubernetes_api import KubernetesApi
+from localenv.kubernetes import KubernetesApi
 from localenv.pulumi import ResourceStep, Stack
 from localenv.pulumi.project import ROOT
 from tests.localenv.pulumi.ready_pods import ReadyPods

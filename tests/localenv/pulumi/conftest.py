@@ -10,7 +10,7 @@ import pytest
 
 from localenv.aws import LocalAws
 from localenv.control_plane import ControlPlane
-from localenv.kubernetes_api import KubernetesApi
+from localenv.kubernetes import KubernetesApi
 from localenv.pulumi import Stack
 from localenv.pulumi.kubernetes.provider import KubernetesEndpoint
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-from localenv.kubernetes_api import KubernetesApi
+from localenv.kubernetes import KubernetesApi
 
 
 class ReadyPods:

@@ -12,7 +12,7 @@ import pulumi_kubernetes as k8s
 import pytest
 
 from localenv.control_plane import ControlPlane
-from localenv.kubernetes_api import KubernetesApi
+from localenv.kubernetes import KubernetesApi
 from localenv.pulumi import StackFailed
 from localenv.pulumi.kubernetes.readiness import FIXED_SECONDS, READY
 from localenv.pulumi.kubernetes.wait_for import wanted

@@ -16,7 +16,7 @@ import pytest
 from localenv.aws import LocalAws
 from localenv.binaries import control_plane_binaries
 from localenv.control_plane import ControlPlane
-from localenv.kubernetes_api import KubernetesApi
+from localenv.kubernetes import KubernetesApi
 from localenv.pulumi import StackFailed
 from tests.localenv.pulumi.configuration_changes import (
     DECLARED,

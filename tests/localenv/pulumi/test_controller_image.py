@@ -14,7 +14,7 @@ import pytest
 
 from localenv.aws import LocalAws
 from localenv.control_plane import ControlPlane
-from localenv.kubernetes_api import KubernetesApi
+from localenv.kubernetes import KubernetesApi
 from localenv.pulumi import ResourceStep, StackFailed
 from localenv.pulumi.project import ROOT
 from pulumi_nodeless import ControllerImage

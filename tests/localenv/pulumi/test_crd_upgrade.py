@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from localenv.control_plane import ControlPlane
-from localenv.kubernetes_api import ApiError, KubernetesApi, UnknownKind
+from localenv.kubernetes import ApiError, KubernetesApi, UnknownKind
 from localenv.pulumi import ResourceStep
 from localenv.pulumi.project import ROOT
 from nodeless.api.crds import all_crds

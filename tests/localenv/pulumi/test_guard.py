@@ -19,7 +19,7 @@ import pytest
 
 from localenv.aws import LocalAws
 from localenv.control_plane import ControlPlane
-from localenv.kubernetes_api import KubernetesApi
+from localenv.kubernetes import KubernetesApi
 from localenv.pulumi import Stack, StackFailed
 from nodeless.controllers.executor.teardown_guard import GUARD_NAME, HOLD_NAMESPACE, guard_manifest
 from pulumi_nodeless import TeardownGuard

@@ -17,7 +17,7 @@ import pytest
 
 from localenv.aws import LocalAws
 from localenv.control_plane import ControlPlane
-from localenv.kubernetes_api import KubernetesApi
+from localenv.kubernetes import KubernetesApi
 from localenv.pulumi import ResourceStep, Stack, StackFailed
 from localenv.pulumi.faults import FirstAttempts
 from tests.localenv.pulumi.ready_pods import ReadyPods

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from localenv.control_plane import ControlPlane
-from localenv.kubernetes_api import ApiError, KubernetesApi
+from localenv.kubernetes import ApiError, KubernetesApi
 from localenv.rbac import Call, read_calls
 from tests.rights import USER, as_the_controller, nothing_refused
 

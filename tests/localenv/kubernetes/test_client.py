@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from localenv.control_plane import ControlPlane
-from localenv.kubernetes_api import (
+from localenv.kubernetes import (
     ApiError,
     ApiUnreachable,
     ConditionNotMet,

@@ -1,48 +1,16 @@
-"""A small synchronous client of the Kubernetes API, for labs, tests and the local Pulumi provider.
-
-Objects are plain dicts and are addressed by API path; `KubernetesApi.path` finds the
-path of a kind. It has what the local environment needs and no more: the controller's
-own, asynchronous way to the API server is `nodeless.kube`.
-"""
+"""`KubernetesApi`: the client that waits, for labs, tests and the local Pulumi provider."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
-from localenv.kubernetes_connection import (
-    ApiError,
-    ApiUnreachable,
-    Cause,
-    Connection,
-    Identity,
-    connection_from_kubeconfig,
-)
-from localenv.kubernetes_discovery import Discovery, UnknownKind
+from localenv.kubernetes.connection import ApiError, ApiUnreachable, Connection, Identity, read_kubeconfig
+from localenv.kubernetes.discovery import Discovery
+from localenv.kubernetes.verbs import Object, Objects, Propagation, Verbs
 
-__all__ = [
-    "ApiError",
-    "ApiUnreachable",
-    "Cause",
-    "ConditionNotMet",
-    "Identity",
-    "KubernetesApi",
-    "Object",
-    "Objects",
-    "UnknownKind",
-]
-
-Object: TypeAlias = dict[str, Any]
-Objects: TypeAlias = list[dict[str, Any]]
-Propagation: TypeAlias = Literal["Foreground", "Background", "Orphan"]
-
-_PATCH_TYPES = {
-    "merge": "application/merge-patch+json",
-    "json": "application/json-patch+json",
-    "strategic": "application/strategic-merge-patch+json",
-}
 #: Objects asked for at once: an unpaged list of a big collection is cut off by the server's timeout.
 _PAGE = 500
 _POLL_SECONDS = 0.1
@@ -60,7 +28,7 @@ class ConditionNotMet(TimeoutError):
         super().__init__(f"waited {timeout:g} s for {what}; last seen: {last!r:.4000}")
 
 
-class KubernetesApi:
+class KubernetesApi(Verbs[Object]):
     """A client of one API server under one identity; may be used by several threads."""
 
     def __init__(self, connection: Connection) -> None:
@@ -74,7 +42,7 @@ class KubernetesApi:
         Raises:
             ValueError: The kubeconfig is incomplete; the message says what is missing.
         """
-        return cls(connection_from_kubeconfig(Path(file), context))
+        return cls(Connection(*read_kubeconfig(Path(file), context)))
 
     @property
     def endpoint(self) -> str:
@@ -86,7 +54,7 @@ class KubernetesApi:
         return KubernetesApi(self.connection.with_identity(Identity(token=token)))
 
     def request(self, method: str, path: str, **options: Any) -> Any:
-        """Any request; options and errors as for `Connection.request`."""
+        """Any request; options and errors as for `Connection.request`, which has more of them."""
         return self.connection.request(method, path, **options)
 
     def path(
@@ -104,15 +72,6 @@ class KubernetesApi:
         """The path of an object; one of a namespaced kind without a namespace lies in `default`."""
         api_version, kind, metadata = obj["apiVersion"], obj["kind"], obj["metadata"]
         return self.path(api_version, kind, self._namespace(obj), metadata["name"])
-
-    def get(self, path: str) -> Object:
-        """The object at `path`.
-
-        Raises:
-            ApiError: With status 404 when there is none.
-        """
-        answer: Object = self.request("GET", path)
-        return answer
 
     def find(self, path: str) -> Object | None:
         """The object at `path`, or None when there is none."""
@@ -151,62 +110,29 @@ class KubernetesApi:
         dry_run: bool = False,
         field_manager: str | None = None,
     ) -> Object:
-        """Create an object; unknown fields are refused.
-
-        Args:
-            obj: The object; `path` may be left out when it says its kind.
-            path: The collection, or a subresource that is created (token, eviction, binding).
-            dry_run: Only let the server say whether it would.
-            field_manager: Who owns the fields from now on; the server calls the client something by default.
-        """
+        """As `Verbs.create`; `path` may be left out when the object says its kind."""
         where = path or self.path(obj["apiVersion"], obj["kind"], self._namespace(obj))
-        query = _writing(dry_run) | {"fieldManager": field_manager}
-        answer: Object = self.request("POST", where, body=obj, query=query)
-        return answer
+        return super().create(obj, path=where, dry_run=dry_run, field_manager=field_manager)
 
     def replace(self, obj: Mapping[str, Any], *, subresource: str | None = None) -> Object:
         """Put an object in the place of its former self; conflicts when metadata.resourceVersion is old."""
         path = self.path_of(obj) + (f"/{subresource}" if subresource else "")
-        answer: Object = self.request("PUT", path, body=obj, query=_writing(dry_run=False))
+        answer: Object = self.request("PUT", path, body=obj, query={"fieldValidation": "Strict"})
         return answer
 
     def apply(
         self,
         obj: Mapping[str, Any],
         *,
+        path: str | None = None,
         field_manager: str = "nodeless-local",
         force: bool = True,
         dry_run: bool = False,
         subresource: str | None = None,
     ) -> Object:
-        """Server-side apply; unknown fields are refused.
-
-        Args:
-            obj: The fields that `field_manager` wants to own, with apiVersion, kind and name.
-            field_manager: Who owns them from now on.
-            force: Take fields from other managers instead of a conflict (409).
-            dry_run: Only let the server say what would come out.
-            subresource: Such as "status".
-        """
-        path = self.path_of(obj) + (f"/{subresource}" if subresource else "")
-        query = _writing(dry_run) | {"fieldManager": field_manager, "force": force}
-        answer: Object = self.request(
-            "PATCH", path, body=obj, query=query, content_type="application/apply-patch+yaml"
-        )
-        return answer
-
-    def patch(
-        self,
-        path: str,
-        change: Any,
-        *,
-        kind: Literal["merge", "json", "strategic"] = "merge",
-        subresource: str | None = None,
-    ) -> Object:
-        """Change an object by a JSON merge patch, a JSON patch (a list) or a strategic merge patch."""
-        where = path + (f"/{subresource}" if subresource else "")
-        answer: Object = self.request("PATCH", where, body=change, content_type=_PATCH_TYPES[kind])
-        return answer
+        """As `Verbs.apply`; the path is the object's own, with a subresource such as "status"."""
+        where = (path or self.path_of(obj)) + (f"/{subresource}" if subresource else "")
+        return super().apply(obj, path=where, field_manager=field_manager, force=force, dry_run=dry_run)
 
     def delete(
         self,
@@ -217,48 +143,20 @@ class KubernetesApi:
         uid: str | None = None,
         resource_version: str | None = None,
         missing_ok: bool = False,
-    ) -> None:
-        """Ask for the deletion of an object; finalizers and grace periods may keep it for a while.
-
-        Args:
-            path: The object.
-            propagation: What becomes of the objects it owns.
-            grace_seconds: Instead of the object's own grace period; 0 removes a pod at once.
-            uid: Refuse (409) when it is another object of the same name by now.
-            resource_version: Refuse (409) when it has changed.
-            missing_ok: Whether an object that is gone already is no error.
-        """
-        preconditions = _given(uid=uid, resourceVersion=resource_version)
-        options = _given(
-            propagationPolicy=propagation,
-            gracePeriodSeconds=grace_seconds,
-            preconditions=preconditions or None,
-        )
-        body = {"apiVersion": "v1", "kind": "DeleteOptions", **options}
+    ) -> Object:
+        """As `Verbs.delete`; with `missing_ok` an object that is gone already is no error."""
         try:
-            self.request("DELETE", path, body=body)
+            return super().delete(
+                path,
+                propagation=propagation,
+                grace_seconds=grace_seconds,
+                uid=uid,
+                resource_version=resource_version,
+            )
         except ApiError as error:
             if not (missing_ok and error.status == 404):
                 raise
-
-    def evict(self, namespace: str, pod: str, *, grace_seconds: int | None = None) -> None:
-        """Evict a pod.
-
-        Raises:
-            ApiError: With status 429 and cause "DisruptionBudget" while a budget forbids it.
-        """
-        body: Object = {
-            "apiVersion": "policy/v1",
-            "kind": "Eviction",
-            "metadata": {"name": pod, "namespace": namespace},
-        }
-        if grace_seconds is not None:
-            body["deleteOptions"] = {"gracePeriodSeconds": grace_seconds}
-        self.request("POST", f"/api/v1/namespaces/{namespace}/pods/{pod}/eviction", body=body)
-
-    def scale(self, path: str, replicas: int) -> None:
-        """Set the replicas of a Deployment or whatever else has a `scale` subresource."""
-        self.patch(path, {"spec": {"replicas": replicas}}, subresource="scale")
+            return {}
 
     def events(self, namespace: str, name: str) -> Objects:
         """The events about the objects called `name`, oldest first; cluster objects' lie in `default`."""
@@ -336,14 +234,6 @@ def is_established(definition: Mapping[str, Any] | None) -> bool:
     """Whether the objects of a CustomResourceDefinition are served."""
     conditions = ((definition or {}).get("status") or {}).get("conditions") or ()
     return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
-
-
-def _writing(dry_run: bool) -> Object:
-    return {"fieldValidation": "Strict", "dryRun": "All" if dry_run else None}
-
-
-def _given(**values: Any) -> Object:
-    return {name: value for name, value in values.items() if value is not None}
 
 
 def _event_time(event: Mapping[str, Any]) -> str:

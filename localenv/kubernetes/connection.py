@@ -1,8 +1,7 @@
 """HTTPS to one API server: who we are, one request, and what its refusal says.
 
-It knows nothing of kinds and paths: discovery is `kubernetes_discovery`, the client
-that people use is `kubernetes_api`. The environment's proxy settings are not looked
-at (urllib3's pools never do): these servers listen on loopback.
+It knows nothing of kinds and paths. The environment's proxy settings are not looked at (urllib3's pools and
+aiohttp's sessions do not by themselves): these servers listen on loopback.
 """
 
 from __future__ import annotations
@@ -62,6 +61,11 @@ class ApiError(RuntimeError):
         )
         super().__init__(f"{method} {path}: {status} {self.reason}: {self.message}")
 
+    @property
+    def is_transient(self) -> bool:
+        """Whether the same request may succeed later."""
+        return self.status in (408, 429) or self.status >= 500
+
 
 class ApiUnreachable(ConnectionError):
     """No answer came from the API server."""
@@ -96,6 +100,17 @@ class Identity:
     token: str | None = field(default=None, repr=False)
     token_file: Path | None = None
 
+    def headers(self, accept: str, content_type: str | None = None) -> dict[str, str]:
+        """The headers of a request; `content_type` is that of its body, if it has one."""
+        headers = {"Accept": accept, "User-Agent": "nodeless-local"}
+        # A file is read for each request, for its token is renewed while we run.
+        token = self.token if self.token_file is None else self.token_file.read_text().strip()
+        if token:
+            headers["Authorization"] = f"Bearer {token}"
+        if content_type is not None:
+            headers["Content-Type"] = content_type
+        return headers
+
 
 class Connection:
     """Requests to one API server under one identity; may be used by several threads."""
@@ -105,7 +120,7 @@ class Connection:
         self.authority = authority
         self._identity = identity
         self._pool = urllib3.PoolManager(
-            maxsize=16, ssl_context=_tls(authority, identity), retries=False, cert_reqs="CERT_REQUIRED"
+            maxsize=16, ssl_context=tls_context(authority, identity), retries=False, cert_reqs="CERT_REQUIRED"
         )
 
     def request(self, method: str, path: str, **options: Any) -> Any:
@@ -153,16 +168,10 @@ class Connection:
         Raises:
             ApiUnreachable: No answer.
         """
-        parameters = {name: _text(value) for name, value in (query or {}).items() if value is not None}
-        url = f"{self.endpoint}{path}" + (f"?{urlencode(parameters)}" if parameters else "")
-        headers = {"Accept": accept, "User-Agent": "nodeless-local"}
-        token = self._token()
-        if token:
-            headers["Authorization"] = f"Bearer {token}"
-        data = None
-        if body is not None:
-            headers["Content-Type"] = content_type
-            data = body if isinstance(body, bytes) else json.dumps(body).encode()
+        given = parameters(query)
+        url = f"{self.endpoint}{path}" + (f"?{urlencode(given)}" if given else "")
+        headers = self._identity.headers(accept, None if body is None else content_type)
+        data = encoded(body)
         send = partial(self._pool.request, method, url, body=data, headers=headers, timeout=timeout)
         try:
             try:
@@ -174,7 +183,7 @@ class Connection:
                 answer = send()
         except urllib3.exceptions.HTTPError as error:
             raise ApiUnreachable(self.endpoint, method, path, error) from error
-        content = _decoded(answer.data, answer.headers.get("Content-Type", ""))
+        content = decoded(answer.data, answer.headers.get("Content-Type", ""))
         warnings = tuple(_warning(each) for each in answer.headers.getlist("Warning"))
         return Answer(answer.status, content, warnings)
 
@@ -185,14 +194,9 @@ class Connection:
     def close(self) -> None:
         self._pool.clear()
 
-    def _token(self) -> str | None:
-        # A file is read for each request, for its token is renewed while we run.
-        file = self._identity.token_file
-        return file.read_text().strip() if file is not None else self._identity.token
 
-
-def connection_from_kubeconfig(file: Path, context: str | None = None) -> Connection:
-    """The connection that a kubeconfig describes: inline data or files, certificate, `token` or `tokenFile`.
+def read_kubeconfig(file: Path, context: str | None = None) -> tuple[str, bytes, Identity]:
+    """The server's URL, its authority (PEM) and who we are: inline data or files, `token` or `tokenFile`.
 
     Raises:
         ValueError: The file names a context, cluster or user that it does not hold, or no authority.
@@ -211,7 +215,7 @@ def connection_from_kubeconfig(file: Path, context: str | None = None) -> Connec
         token=user.get("token"),
         token_file=file.parent / token_file if token_file else None,
     )
-    return Connection(cluster["server"], authority, identity)
+    return cluster["server"], authority, identity
 
 
 def _entry(file: Path, document: Any, kind: str, name: str | None) -> dict[str, Any]:
@@ -229,7 +233,8 @@ def _content(file: Path, entry: Mapping[str, Any], name: str) -> bytes | None:
     return (file.parent / path).read_bytes() if path else None
 
 
-def _tls(authority: bytes, identity: Identity) -> ssl.SSLContext:
+def tls_context(authority: bytes, identity: Identity) -> ssl.SSLContext:
+    """What verifies the server, and shows it the identity's certificate where there is one."""
     context = ssl.create_default_context(cadata=authority.decode())
     if identity.certificate is not None and identity.key is not None:
         # The ssl module reads a client's certificate from a file only.
@@ -240,7 +245,22 @@ def _tls(authority: bytes, identity: Identity) -> ssl.SSLContext:
     return context
 
 
-def _decoded(data: bytes, content_type: str) -> Any:
+def parameters(query: Mapping[str, Any] | None) -> dict[str, str]:
+    """The parameters of a query as texts; those that are None are left out."""
+    return {
+        name: str(value).lower() if isinstance(value, bool) else str(value)
+        for name, value in (query or {}).items()
+        if value is not None
+    }
+
+
+def encoded(body: Any) -> bytes | None:
+    """A request's body: a document as JSON, bytes as they are."""
+    return body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+
+
+def decoded(data: bytes, content_type: str) -> Any:
+    """An answer's document, or the text where the answer is not JSON."""
     kind = content_type.partition(";")[0].strip()
     is_json = kind == "application/json" or kind.endswith("+json")
     return json.loads(data) if is_json else data.decode(errors="replace")
@@ -250,7 +270,3 @@ def _warning(header: str) -> str:
     """The text of `299 - "text"` (RFC 7234, section 5.5)."""
     quoted = header.partition('"')[2].rpartition('"')[0]
     return re.sub(r"\\(.)", r"\1", quoted)
-
-
-def _text(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)

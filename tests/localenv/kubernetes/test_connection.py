@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from localenv.kubernetes_connection import ApiUnreachable, Connection, Identity
+from localenv.kubernetes.connection import ApiUnreachable, Connection, Identity
 
 ANSWER = b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 12\r\n\r\n{"kind":"x"}'
 

@@ -11,10 +11,10 @@ import random
 from collections.abc import Callable, Iterator
 from typing import Generic, Protocol, TypeVar
 
-import aiohttp
 import msgspec
 
-from localenv.kubelets.api_client import ApiClient, ApiError
+from localenv.kubernetes.aio import AsyncKubernetesApi
+from localenv.kubernetes.connection import ApiError, ApiUnreachable
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ class Reflector(Generic[O]):
 
     def __init__(
         self,
-        api: ApiClient,
+        api: AsyncKubernetesApi,
         path: str,
         kind: type[O],
         *,
@@ -112,7 +112,7 @@ class Reflector(Generic[O]):
                 if error.status == 410:
                     self._version = ""
                 log.warning("watch of %s: %s", self._path, error)
-            except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            except ApiUnreachable as error:
                 log.info("watch of %s interrupted: %r", self._path, error)
             await asyncio.sleep(random.uniform(_BACKOFF_SECONDS / 8, _BACKOFF_SECONDS))
 
@@ -129,13 +129,9 @@ class Reflector(Generic[O]):
             query["resourceVersion"] = self._version
         if self._field_selector:
             query["fieldSelector"] = self._field_selector
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=_WATCH_SECONDS[1] + 30)
-        url = self._api.server + self._path
         seen: set[tuple[str, str]] | None = set() if listing else None
-        async with self._api.session.get(url, params=query, timeout=timeout) as response:
-            if response.status != 200:
-                raise ApiError("GET", self._path, response.status, await response.read())
-            async for line in response.content:
+        async with self._api.stream(self._path, query, silence=_WATCH_SECONDS[1] + 30) as lines:
+            async for line in lines:
                 seen = self._take(self._events.decode(line), seen)
 
     def _take(self, event: _Event, seen: set[tuple[str, str]] | None) -> set[tuple[str, str]] | None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from localenv.kubernetes_connection import ApiError
+from localenv.kubernetes.connection import ApiError
 
 
 class UnknownKind(LookupError):
