@@ -7,12 +7,13 @@ change its variables and read its metrics by way of its Deployment, so it runs i
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
 from localenv.environment import CONTROLLER, Environment
 from localenv.karpenter import allow_everything, chart_settings, install_crds, remove_webhooks
-from localenv.kubernetes import ConditionNotMet
+from localenv.kubernetes import ApiError, ConditionNotMet
 from localenv.rbac import ServiceAccount
 
 #: As upstream's workflows install it before they run the suites.
@@ -52,9 +53,20 @@ def run_karpenter_instead(environment: Environment, built: Path) -> None:
     account = ServiceAccount(environment.options.namespace, CONTROLLER.name)
     allow_everything(api, account)
     path = f"/apis/apps/v1/namespaces/{account.namespace}/deployments/{account.name}"
-    deployment, former = api.get(path), environment.leader()
-    _run_in(deployment, str(built / "karpenter"), _variables(environment))
-    api.replace(deployment)
+    former = environment.leader()
+
+    def replaced() -> bool:
+        deployment = api.get(path)
+        _run_in(deployment, str(built / "karpenter"), _variables(environment))
+        try:
+            api.replace(deployment)
+        except ApiError as error:
+            if error.status != HTTPStatus.CONFLICT:
+                raise
+            return False  # The Deployment's controller wrote its status meanwhile.
+        return True
+
+    api.wait(replaced, timeout=_START_SECONDS, what="the Deployment to run Karpenter")
 
     def leads() -> bool:
         leader = environment.leader()
