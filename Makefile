@@ -5,6 +5,9 @@ VENV := .venv
 PYTHON := $(VENV)/bin/python
 ARGS ?=
 export UV_PROJECT_ENVIRONMENT := $(VENV)
+# Compiled modules are kept, in .venv, whatever the shell says: most of what a process of ours does to start is compiling.
+unexport PYTHONDONTWRITEBYTECODE
+export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/pycache
 # The environment that every other target needs, remade when a lock or a manifest changes.
 STAMP := $(VENV)/.installed
 

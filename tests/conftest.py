@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 
@@ -17,6 +18,10 @@ from tests import rights
 FACTOR = int(os.environ.get("NODELESS_PROPERTIES_FACTOR", "1"))
 
 
+# Importing makes millions of objects and no garbage; see `pytest_collection_finish`.
+gc.disable()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Give every property its factor, and begin with the files that take long.
 
@@ -29,6 +34,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         function._hypothesis_internal_use_settings = more
     # In whatever order they are otherwise.
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
+
+
+def pytest_collection_finish() -> None:
+    """Modules and tests stay until the end: the garbage collector need not look at them again and again."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)
