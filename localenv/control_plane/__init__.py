@@ -1,8 +1,8 @@
 """A Kubernetes control plane on this machine: etcd, kube-apiserver, kube-scheduler, kube-controller-manager.
 
 `running` starts it, watches it and takes it down; `flags` has the command lines,
-`pki` the certificates, `state` the folder in memory, and `source/` the Go module that
-the four programs are built from when none are installed (`localenv.binaries`).
+`state` the folder in memory, and `source/` the Go module that the four programs are built
+from when none are installed (`localenv.binaries`); certificates are `localenv.certificates`'.
 """
 
 from localenv.control_plane.running import ControlPlane

@@ -21,8 +21,8 @@ from typing import Any
 import yaml
 
 from localenv.binaries import control_plane_binaries
+from localenv.certificates import CertificateAuthority
 from localenv.control_plane import flags
-from localenv.control_plane.pki import CertificateAuthority
 from localenv.control_plane.state import StateDirectory
 from localenv.kubernetes import ApiError, ApiUnreachable, ConditionNotMet, KubernetesApi
 from localenv.ports import free_port, require_free

@@ -9,7 +9,6 @@ for lost is Ready again at its next heartbeat; a rebooted one comes back with an
 
 import asyncio
 import logging
-import ssl
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
@@ -19,10 +18,10 @@ from typing import Any, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from localenv.certificates import same_certificates
 from localenv.kubelets.authorization import Authorization
 from localenv.kubelets.bootstrap import Bootstrap, UserDataError
 from localenv.kubelets.capacity import DEFAULT_DISK, instance_store
-from localenv.kubelets.certificates import same_certificates
 from localenv.kubelets.clock import timestamp
 from localenv.kubelets.cloud import Cloud
 from localenv.kubelets.cluster import Cluster
@@ -261,8 +260,8 @@ class Instances:
         if not self._cluster.is_endpoint(endpoint):
             raise UserDataError(f"it bootstraps into {endpoint}, which is another cluster")
         try:
-            same = same_certificates(bootstrap.certificate_authority or "", self._api.authority.decode())
-        except (ValueError, ssl.SSLError) as error:
+            same = same_certificates(bootstrap.certificate_authority or "", self._api.authority)
+        except ValueError as error:
             raise UserDataError(f"its cluster CA is no certificate: {error}") from None
         if not same:
             raise UserDataError(

@@ -10,12 +10,13 @@ import base64
 import contextlib
 import json
 import logging
+import ssl
 from pathlib import Path
 from typing import Any
 
 from aiohttp import web
 
-from localenv.kubelets.certificates import server_certificate
+from localenv.certificates import CertificateAuthority
 from localenv.kubelets.cluster import Cluster
 from localenv.kubelets.objects import ServiceAccount
 from localenv.kubelets.pod_identity import Patch, fargate_patches, identity_patches
@@ -54,7 +55,9 @@ class Webhook:
 
     async def start(self) -> None:
         """Serve, register, and wait until the API server asks."""
-        tls, authority = server_certificate(self._directory)
+        authority = CertificateAuthority(self._directory / "webhook", "local-eks-webhooks")
+        tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        tls.load_cert_chain(*authority.write("server", authority.server("127.0.0.1", ["127.0.0.1"])))
         application = web.Application(client_max_size=16 * 2**20)
         application.router.add_post("/mutate", self._review)
         self._runner = web.AppRunner(application, access_log=None)
@@ -62,7 +65,7 @@ class Webhook:
         site = web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=tls)
         await site.start()
         host, port = self._runner.addresses[0][:2]
-        body = _configuration(f"https://{host}:{port}/mutate", authority)
+        body = _configuration(f"https://{host}:{port}/mutate", authority.certificate)
         await persist(lambda: self._api.apply(body, path=_PATH, field_manager="eks"))
         await self._wait_until_asked()
 

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 import urllib3
 
+from localenv.certificates import CertificateAuthority
 from localenv.control_plane import ControlPlane
-from localenv.control_plane.pki import CertificateAuthority
 from localenv.control_plane.state import StateDirectory, default_base
 from localenv.kubernetes import ApiError, KubernetesApi
 from localenv.ports import PortTaken

@@ -6,6 +6,7 @@ import base64
 import json
 import os
 import signal
+import tempfile
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from localenv.certificates import CertificateAuthority
 from localenv.kubernetes import ApiError, KubernetesApi
-from tests.localenv.kubelets.certificates import serving_certificate
 from tests.localenv.kubelets.world import IMAGE, World, is_true
 
 pytestmark = pytest.mark.cluster
@@ -80,8 +81,12 @@ def _deployment(namespace: str, **changes: Any) -> dict[str, Any]:
 
 
 def _supporting_objects(namespace: str) -> list[dict[str, Any]]:
-    certificate, key, authority = serving_certificate(f"served.{namespace}.svc")
-    texts = {"tls.crt": certificate, "tls.key": key, "ca.crt": authority}
+    name = f"served.{namespace}.svc"
+    with tempfile.TemporaryDirectory() as folder:
+        authority = CertificateAuthority(Path(folder))
+    issued = authority.server(name, [name])
+    files = {"tls.crt": issued.certificate, "tls.key": issued.key, "ca.crt": authority.certificate}
+    texts = {name: content.decode() for name, content in files.items()}
     metadata = {"namespace": namespace}
     program = Path(__file__).with_name("served.py").read_text()
     return [

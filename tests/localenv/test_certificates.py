@@ -8,7 +8,7 @@ from cryptography import x509
 from cryptography.x509.oid import NameOID
 from cryptography.x509.verification import PolicyBuilder, Store
 
-from localenv.control_plane.pki import CertificateAuthority
+from localenv.certificates import CertificateAuthority
 
 
 @pytest.fixture

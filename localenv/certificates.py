@@ -1,14 +1,14 @@
-"""Keys and certificates of a local control plane, in one folder.
+"""Keys and certificates of the local environment, in folders of their owners.
 
-One authority signs the API server's certificate and every client's; a client's
-common name is its Kubernetes user, its organizations are its groups. A separate key
-signs service account tokens. Leaf certificates carry both key identifiers, so strict
-X.509 checks (Python's default from 3.13 on) accept them. Who gets which identity is
-decided in `control_plane`.
+One authority signs the API server's certificate and every client's; a client's common name is its Kubernetes
+user, its organizations are its groups (trustme knows one organization at most). A separate key signs service
+account tokens. The pods' mutating webhook has an authority of its own. Leaf certificates carry both key
+identifiers, so strict X.509 checks (Python's default from 3.13 on) accept them.
 """
 
 from __future__ import annotations
 
+import base64
 import datetime
 import ipaddress
 from collections.abc import Iterable
@@ -37,12 +37,12 @@ class Certificate:
 class CertificateAuthority:
     """The authority of one cluster, with its files in `folder`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, name: str = "nodeless-local") -> None:
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(0o700)
         self._folder = folder
         self._key = ec.generate_private_key(ec.SECP256R1())
-        self._certificate = _self_signed(self._key, "nodeless-local")
+        self._certificate = _signed(_name(name), self._key, _name(name), self._key)
         self.certificate_file = folder / "ca.crt"
         self.key_file = folder / "ca.key"
         self.certificate_file.write_bytes(self.certificate)
@@ -61,11 +61,11 @@ class CertificateAuthority:
             names: Host names and IP addresses it answers to.
         """
         alternatives = x509.SubjectAlternativeName([_general_name(name) for name in names])
-        return self._sign(_name(common_name, ()), ExtendedKeyUsageOID.SERVER_AUTH, alternatives)
+        return self._issue(_name(common_name), ExtendedKeyUsageOID.SERVER_AUTH, alternatives)
 
     def client(self, user: str, groups: Iterable[str] = ()) -> Certificate:
         """A client's certificate, by which the API server knows `user` in `groups`."""
-        return self._sign(_name(user, groups), ExtendedKeyUsageOID.CLIENT_AUTH, None)
+        return self._issue(_name(user, groups), ExtendedKeyUsageOID.CLIENT_AUTH)
 
     def write(self, name: str, issued: Certificate) -> tuple[Path, Path]:
         """Write `<name>.crt` and `<name>.key` beside the authority; return both paths."""
@@ -86,55 +86,56 @@ class CertificateAuthority:
         _write_secret(private, _private_pem(key))
         return public, private
 
-    def _sign(
-        self,
-        subject: x509.Name,
-        usage: x509.ObjectIdentifier,
-        alternatives: x509.SubjectAlternativeName | None,
+    def _issue(
+        self, subject: x509.Name, usage: x509.ObjectIdentifier, *more: x509.ExtensionType
     ) -> Certificate:
         key = ec.generate_private_key(ec.SECP256R1())
-        builder = (
-            _builder(subject, self._certificate.subject, key.public_key())
-            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-            .add_extension(_key_usage(digital_signature=True), critical=True)
-            .add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
-            .add_extension(
-                x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False
-            )
-        )
-        if alternatives is not None:
-            builder = builder.add_extension(alternatives, critical=False)
-        signed = builder.sign(self._key, hashes.SHA256())
+        extensions = (x509.ExtendedKeyUsage([usage]), _AUTHORITY(self._key.public_key()), *more)
+        signed = _signed(subject, key, self._certificate.subject, self._key, extensions)
         return Certificate(signed.public_bytes(serialization.Encoding.PEM), _private_pem(key))
 
 
-def _self_signed(key: ec.EllipticCurvePrivateKey, common_name: str) -> x509.Certificate:
-    name = _name(common_name, ())
-    return (
-        _builder(name, name, key.public_key())
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .add_extension(_key_usage(digital_signature=True, signs_certificates=True), critical=True)
-        .sign(key, hashes.SHA256())
-    )
+def same_certificates(base64_pem: str, pem: bytes) -> bool:
+    """Whether base64 of a PEM (as user data carries it) holds the certificates of a PEM text.
+
+    Raises:
+        ValueError: The first is no base64 of a PEM.
+    """
+    given = base64.b64decode(base64_pem, validate=True)
+    return {*x509.load_pem_x509_certificates(given)} == {*x509.load_pem_x509_certificates(pem)}
 
 
-def _builder(
-    subject: x509.Name, issuer: x509.Name, public_key: ec.EllipticCurvePublicKey
-) -> x509.CertificateBuilder:
+_AUTHORITY = x509.AuthorityKeyIdentifier.from_issuer_public_key
+
+
+def _signed(
+    subject: x509.Name,
+    key: ec.EllipticCurvePrivateKey,
+    issuer: x509.Name,
+    issuer_key: ec.EllipticCurvePrivateKey,
+    extensions: Iterable[x509.ExtensionType] = (),
+) -> x509.Certificate:
+    """A certificate of a key; of an authority where key and issuer's key are the same."""
+    signs_others = key is issuer_key
     now = datetime.datetime.now(datetime.UTC)
-    return (
+    builder = (
         x509.CertificateBuilder()
         .subject_name(subject)
         .issuer_name(issuer)
-        .public_key(public_key)
+        .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - _SKEW)
         .not_valid_after(now + _VALID)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(public_key), critical=False)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(x509.BasicConstraints(ca=signs_others, path_length=None), critical=True)
+        .add_extension(_key_usage(signs_others), critical=True)
     )
+    for each in extensions:
+        builder = builder.add_extension(each, critical=False)
+    return builder.sign(issuer_key, hashes.SHA256())
 
 
-def _name(common_name: str, organizations: Iterable[str]) -> x509.Name:
+def _name(common_name: str, organizations: Iterable[str] = ()) -> x509.Name:
     attributes = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, one) for one in organizations]
     return x509.Name([*attributes, x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
 
@@ -146,17 +147,13 @@ def _general_name(name: str) -> x509.GeneralName:
         return x509.DNSName(name)
 
 
-def _key_usage(*, digital_signature: bool, signs_certificates: bool = False) -> x509.KeyUsage:
+def _key_usage(signs_others: bool) -> x509.KeyUsage:
+    unused = ("content_commitment", "key_encipherment", "data_encipherment", "key_agreement")
     return x509.KeyUsage(
-        digital_signature=digital_signature,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        key_cert_sign=signs_certificates,
-        crl_sign=signs_certificates,
-        encipher_only=False,
-        decipher_only=False,
+        digital_signature=True,
+        key_cert_sign=signs_others,
+        crl_sign=signs_others,
+        **dict.fromkeys((*unused, "encipher_only", "decipher_only"), False),
     )
 
 
