@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import os
+import random
+from collections import defaultdict
 from collections.abc import Iterator
 
 import pytest
@@ -14,26 +16,44 @@ from localenv.control_plane import ControlPlane
 from localenv.kubernetes import KubernetesApi
 from tests import rights
 
-#: How many times their examples properties are run with (`make properties`).
-FACTOR = int(os.environ.get("NODELESS_PROPERTIES_FACTOR", "1"))
+#: How many times their examples properties draw: less than 1 in `make unit`, more in `make properties`.
+FACTOR = float(os.environ.get("NODELESS_PROPERTIES_FACTOR", "1"))
 
 
 # Importing makes millions of objects and no garbage; see `pytest_collection_finish`.
 gc.disable()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give every property its factor, and begin with the files that take long.
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Give every property and every test that is `drawn` its factor, and begin with the files that take long.
 
     Hypothesis' profiles do not reach tests with settings of their own.
     """
     functions = {getattr(item, "function", None) for item in items}
-    for function in filter(is_hypothesis_test, functions) if FACTOR > 1 else ():
+    for function in filter(is_hypothesis_test, functions) if FACTOR != 1 else ():
         own = getattr(function, "_hypothesis_internal_use_settings", None) or settings()
-        more = settings(own, max_examples=own.max_examples * FACTOR, deadline=None)
-        function._hypothesis_internal_use_settings = more
+        function._hypothesis_internal_use_settings = settings(
+            own, max_examples=max(1, round(own.max_examples * FACTOR)), deadline=None
+        )
+    if FACTOR < 1:
+        _keep_a_part(config, items)
     # In whatever order they are otherwise.
     items.sort(key=lambda item: item.get_closest_marker("long") is None)
+
+
+def _keep_a_part(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep one case or more of each test that is marked `drawn`, which ones the seed of the run decides."""
+    cases = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("drawn"):
+            cases[item.nodeid.partition("[")[0]].append(item)
+    left = set()
+    for name, drawn in sorted(cases.items()):
+        drawn.sort(key=lambda item: item.nodeid)
+        chance = random.Random(f"{config.getoption('randomly_seed', 0)} {name}")
+        left.update(chance.sample(drawn, len(drawn) - max(1, round(len(drawn) * FACTOR))))
+    config.hook.pytest_deselected(items=[item for item in items if item in left])
+    items[:] = [item for item in items if item not in left]
 
 
 def pytest_collection_finish() -> None:

@@ -11,6 +11,7 @@ from tests.scheduling.factories import FAMILY, NOW
 pytestmark = pytest.mark.long
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize(
     ("seed", "name"), list(enumerate(CLUSTERS)), ids=[name.replace(" ", "-") for name in CLUSTERS]
 )
