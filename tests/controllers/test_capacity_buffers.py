@@ -3,7 +3,6 @@
 import pytest
 
 from localenv.kubernetes import is_established
-from nodeless.kube.buffers import watched_buffers
 from tests.controllers.buffers import DEFINITION, GROUP, a_buffer, a_definition, a_pod_template
 from tests.controllers.world import a_pod, a_provisioner, a_template
 
@@ -42,4 +41,4 @@ def test_a_buffer_gets_a_node_and_pods_take_its_room(scene, buffers):
         # The pod took the room of a placeholder, which asks for more.
         await rig.until(lambda: len(rig.cluster.snapshot.claims) == 2)
 
-    scene(scenario, more=watched_buffers())
+    scene(scenario, settings={"capacity_buffers": True})

@@ -24,7 +24,7 @@ from tests.controllers.test_metrics import collected
 class Watching:
     def __init__(self):
         self.metrics, self.cluster = Metrics(), Cluster()
-        LifecycleMetrics(self.cluster, self.metrics)
+        self.cluster.listen(LifecycleMetrics(self.metrics).on_event)
 
     def see(self, *events):
         for event in events:

@@ -1,7 +1,8 @@
 """The controller's loops in the test's own event loop, on the real API server and the local AWS.
 
-`Rig` holds the parts that `manager.manager` would make; `Kubelets` act as the kubelets of the instances that
-are launched: they join as Nodes, run the pods bound to them, and let deleted pods go.
+`Rig` holds the controllers as the process wires them (`controllers.wiring`); `Kubelets` act as the kubelets
+of the instances that are launched: they join as Nodes, run the pods bound to them, and delete those that
+leave.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import asyncio
 import json
 import time
 from contextlib import asynccontextmanager, suppress
+from dataclasses import fields
 from datetime import UTC, datetime
 from types import SimpleNamespace
 
@@ -17,23 +19,8 @@ import structlog
 
 from localenv.kubernetes import ApiError, ApiUnreachable
 from nodeless.cloudprovider.aws import AwsProvider, AwsSettings
-from nodeless.controllers.disruption.controller import DisruptionLoop
-from nodeless.controllers.disruption.drift import DriftLoop
-from nodeless.controllers.error_boundary import ErrorBoundary
-from nodeless.controllers.executor.executor import InstructionExecutor
-from nodeless.controllers.executor.teardown_guard import GUARD_NAME
-from nodeless.controllers.metrics.lifecycle_metrics import LifecycleMetrics
-from nodeless.controllers.nodeclaim.controller import ClaimLoop
-from nodeless.controllers.nodeclaim.garbage_collection import Collector
-from nodeless.controllers.nodeclaim.launcher import Launcher
-from nodeless.controllers.nodepool.controller import PoolLoop
-from nodeless.controllers.provisioning.capacity_buffers import Buffers
-from nodeless.controllers.provisioning.controller import Provisioning
-from nodeless.controllers.provisioning.nominations import PodNominator
-from nodeless.kube import watched_kinds
-from nodeless.kube.cluster import Cluster
+from nodeless.controllers.wiring import build_controllers
 from nodeless.kube.event_recorder import Recorder
-from nodeless.kube.kinds import watched_guard
 from nodeless.operator.event_reasons import undeclared_reason
 from nodeless.operator.metrics import Metrics
 from nodeless.operator.settings import GlobalSettings
@@ -338,59 +325,43 @@ class Rig(SimpleNamespace):
 
 @asynccontextmanager
 async def a_rig(
-    client, api, network, namespace, *, cloud=None, act=True, clock=time.time, record=None, more=()
+    client, api, network, namespace, *, cloud=None, act=True, clock=time.time, record=None, settings=()
 ):
-    """All parts of a leader, its loops running (unless `act` is false: then only the watches)."""
-    cluster, metrics = Cluster(), Metrics()
+    """The controllers of a leader, the usual ones running (unless `act` is false: then only the watches).
+
+    `settings` are fields of `GlobalSettings` that differ from a test's usual ones.
+    """
+    metrics = Metrics()
     cloud = cloud or AwsProvider(AWS_SETTINGS, structlog.get_logger(), clock=clock)
-    settings = GlobalSettings(CLUSTER, batch_idle_seconds=0.1, batch_max_seconds=1.0)
+    usual = {"batch_idle_seconds": 0.1, "batch_max_seconds": 1.0}
     recorder = StrictRecorder(client, "test")
-    LifecycleMetrics(cluster, metrics)
-    executor = InstructionExecutor(client, cloud, cluster, None, recorder, metrics, namespace)
-    buffers = Buffers(client, cluster)
-    nominator = PodNominator(client, cluster, executor.assert_leading, ErrorBoundary("pod", metrics))
-    provisioning = Provisioning(
-        cluster, cloud, executor, recorder, metrics, settings, record, buffers, nominator
-    )
-    launcher = Launcher(executor, cloud, cluster, recorder, metrics, provisioning.pods_of)
-    claims = ClaimLoop(cluster, executor, launcher, metrics, nominator=nominator)
-    pools = PoolLoop(client, cluster, cloud, executor, recorder, metrics)
-    collector = Collector(cluster, cloud, executor, metrics)
-    drift = DriftLoop(cluster, cloud, executor, metrics)
-    disruption = DisruptionLoop(cluster, cloud, executor, recorder, settings, metrics)
-    kubelets = Kubelets(api, network)
     invalid = []
-    kinds = (
-        *watched_kinds(lambda manifest, error: invalid.append(str(error))),
-        watched_guard(namespace, GUARD_NAME),
-        *more,
+    controllers = build_controllers(
+        client,
+        cloud,
+        recorder,
+        metrics,
+        GlobalSettings(CLUSTER, **usual | dict(settings)),
+        namespace,
+        report_invalid=lambda _manifest, error: invalid.append(str(error)),
+        record=record,
     )
-    acting = (nominator, provisioning, claims, pools, disruption, drift) if act else ()
-    tasks = [
-        asyncio.create_task(part.run(), name=type(part).__name__) for part in (recorder, kubelets, *acting)
-    ]
-    tasks.append(asyncio.create_task(cluster.run(client, kinds)))
+    kubelets = Kubelets(api, network)
+    acting = ("nominator", "provisioning", "claims", "pools", "disruption", "drift") if act else ()
+    parts = (recorder, kubelets, *(getattr(controllers, name) for name in acting))
+    tasks = [asyncio.create_task(part.run(), name=type(part).__name__) for part in parts]
+    tasks.append(asyncio.create_task(controllers.watch(), name="watches"))
     try:
-        await cluster.synced()
+        await controllers.cluster.synced()
         rig = Rig(
             tasks=tasks,
             api=api,
-            client=client,
-            cluster=cluster,
             cloud=cloud,
-            executor=executor,
-            provisioning=provisioning,
-            nominator=nominator,
-            launcher=launcher,
-            claims=claims,
-            pools=pools,
-            collector=collector,
-            disruption=disruption,
-            drift=drift,
             kubelets=kubelets,
             network=network,
             invalid=invalid,
             metrics=metrics,
+            **{each.name: getattr(controllers, each.name) for each in fields(controllers)},
         )
         yield rig
         rig.check()

@@ -23,28 +23,9 @@ from nodeless.cloudprovider.aws import AwsProvider
 from nodeless.cloudprovider.aws.bundled_types import bundled_types
 from nodeless.cloudprovider.instrumented import measured
 from nodeless.controllers.cache_sync import wait_for_cache_sync
-from nodeless.controllers.disruption.controller import DisruptionLoop
-from nodeless.controllers.disruption.drift import DriftLoop
 from nodeless.controllers.error_boundary import ErrorBoundary, ProcessMustEnd, kept_running
-from nodeless.controllers.executor.executor import InstructionExecutor
-from nodeless.controllers.executor.teardown_guard import GUARD_NAME
-from nodeless.controllers.interruption.controller import InterruptionLoop
-from nodeless.controllers.interruption.instance_status import TroubleLoop
-from nodeless.controllers.metrics.lifecycle_metrics import LifecycleMetrics
-from nodeless.controllers.metrics.offerings import OfferingMetricsLoop
-from nodeless.controllers.nodeclaim.controller import ClaimLoop
-from nodeless.controllers.nodeclaim.garbage_collection import Collector
-from nodeless.controllers.nodeclaim.launcher import Launcher
-from nodeless.controllers.nodeclaim.measured_capacity import MeasuredCapacity
-from nodeless.controllers.nodeclaim.reservations import ReservationLoop
-from nodeless.controllers.nodeclaim.tagging import TaggingLoop
-from nodeless.controllers.nodeclass.instance_profiles import ProfileLoop
-from nodeless.controllers.nodepool.controller import PoolLoop
-from nodeless.controllers.provisioning.capacity_buffers import Buffers
-from nodeless.controllers.provisioning.controller import Provisioning
-from nodeless.controllers.provisioning.nominations import PodNominator
 from nodeless.controllers.server_version import check_server_version, server_version
-from nodeless.controllers.unread_objects import UnreadObjects
+from nodeless.controllers.wiring import build_controllers
 from nodeless.kube import (
     ApiClient,
     ApiError,
@@ -52,12 +33,8 @@ from nodeless.kube import (
     Reflector,
     TokenBucket,
     watched_config_map,
-    watched_kinds,
 )
-from nodeless.kube.buffers import watched_buffers
-from nodeless.kube.cluster import Cluster
 from nodeless.kube.event_recorder import Recorder
-from nodeless.kube.kinds import watched_guard
 from nodeless.kube.leader_election import Leadership, NotLeadingError
 from nodeless.manager.aws_settings import aws_settings
 from nodeless.manager.decision_files import DecisionFiles
@@ -276,81 +253,31 @@ class Controller:
     async def _run_loops(
         self, settings: LiveSettings, cloud: CloudProvider, leadership: Leadership | None
     ) -> None:
-        process, client = self._process, self._client
-        cluster = Cluster(self._boundary("event of the cluster").caught)
-        LifecycleMetrics(cluster, self._metrics)
-        executor = InstructionExecutor(
-            client,
-            cloud,
-            cluster,
-            leadership,
-            self._recorder,
-            self._metrics,
-            process.namespace,
-            self._failpoint,
-        )
+        process = self._process
         decisions = process.decisions_folder
-        record = DecisionFiles(Path(decisions), process.decisions_kept).record if decisions else None
-        nominator = PodNominator(client, cluster, executor.assert_leading, self._boundary("pod"))
-        provisioning = Provisioning(
-            cluster,
+        controllers = build_controllers(
+            self._client,
             cloud,
-            executor,
             self._recorder,
             self._metrics,
             settings.current,
-            record,
-            Buffers(client, cluster, self._boundary("capacity buffer")),
-            nominator,
+            process.namespace,
+            report_invalid=self._report_invalid,
+            leadership=leadership,
+            record=DecisionFiles(Path(decisions), process.decisions_kept).record if decisions else None,
+            failpoint=self._failpoint,
         )
-        settings.listen(provisioning.use)
-        launcher = Launcher(
-            executor,
-            cloud,
-            cluster,
-            self._recorder,
-            self._metrics,
-            provisioning.pods_of,
-            resource_names=settings.current.node_name_convention == "resource-name",
-        )
-        claims = ClaimLoop(cluster, executor, launcher, self._metrics, self._recorder, nominator)
-        measured_capacity = MeasuredCapacity(client, cluster, cloud, process.namespace)
-        pools = PoolLoop(client, cluster, cloud, executor, self._recorder, self._metrics)
-        collector = Collector(cluster, cloud, executor, self._metrics)
-        interruption = InterruptionLoop(cluster, cloud, executor, self._metrics)
-        disruption = DisruptionLoop(cluster, cloud, executor, self._recorder, settings.current, self._metrics)
-        settings.listen(disruption.use)
-        drift = DriftLoop(cluster, cloud, executor, self._metrics, settings.current)
-        settings.listen(drift.use)
-        tagging = TaggingLoop(cluster, cloud, executor, self._metrics)
-        buffers = watched_buffers() if settings.current.capacity_buffers else ()
-        guard = watched_guard(process.namespace, GUARD_NAME)
-        kinds = (*watched_kinds(self._report_invalid), *buffers, guard)
+        settings.listen(controllers.use)
+        cluster = controllers.cluster
         async with asyncio.TaskGroup() as group:
-            unread = UnreadObjects(self._boundary("object"))
-            group.create_task(cluster.run(client, kinds, unread), name="watches")
+            group.create_task(controllers.watch(), name="watches")
             self._waiting.add("the cluster's state")
             await wait_for_cache_sync(cluster, self._recorder)
             freeze_gc()
             self._waiting.discard("the cluster's state")
             self._metrics.cluster.watch(lambda: cluster.snapshot)
             loops = self._boundary("loop")
-            for loop in (
-                nominator,
-                provisioning,
-                claims,
-                pools,
-                collector,
-                tagging,
-                interruption,
-                TroubleLoop(cluster, cloud, executor, self._metrics),
-                ReservationLoop(cluster, cloud, executor, self._metrics),
-                ProfileLoop(cluster, cloud, executor),
-                OfferingMetricsLoop(cluster, cloud, self._metrics.offerings),
-                disruption,
-                drift,
-                measured_capacity,
-            ):
+            for loop in controllers.loops:
                 name = type(loop).__name__
                 group.create_task(kept_running(name, loop.run, loops), name=name)
 

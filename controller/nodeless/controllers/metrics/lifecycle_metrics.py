@@ -1,6 +1,5 @@
 """How long pods take to start, and nodes and claims to come and to go, as the cluster's events tell it."""
 
-from nodeless.kube.cluster import Cluster
 from nodeless.model import events
 from nodeless.model.events import Event
 from nodeless.model.labels import TERMINATION_FINALIZER
@@ -21,13 +20,13 @@ from nodeless.operator.metrics import Metrics
 class LifecycleMetrics:
     """Measures what the events that pass by begin and end."""
 
-    def __init__(self, cluster: Cluster, metrics: Metrics) -> None:
+    def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
         #: Pods that this process saw pending (Karpenter measures no others), by uid.
         self._starting: set[str] = set()
-        cluster.listen(self._on_event)
 
-    def _on_event(self, event: Event, before: Snapshot, after: Snapshot) -> None:
+    def on_event(self, event: Event, before: Snapshot, _after: Snapshot) -> None:
+        """Listens to the cluster (`Cluster.listen`)."""
         match event:
             case events.PodSeen(pod):
                 self._pod_seen(pod)

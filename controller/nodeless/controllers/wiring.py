@@ -1,0 +1,185 @@
+"""The controllers of a leader, and what connects them: the one place where they are made.
+
+The process runs them all, each in a boundary of its own (`manager.manager`); tests run those that they are
+about, on the same wiring.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from nodeless.cloudprovider import CloudProvider
+from nodeless.controllers.disruption.controller import DisruptionLoop
+from nodeless.controllers.disruption.drift import DriftLoop
+from nodeless.controllers.error_boundary import ErrorBoundary
+from nodeless.controllers.executor.executor import InstructionExecutor
+from nodeless.controllers.executor.teardown_guard import GUARD_NAME
+from nodeless.controllers.interruption.controller import InterruptionLoop
+from nodeless.controllers.interruption.instance_status import TroubleLoop
+from nodeless.controllers.metrics.lifecycle_metrics import LifecycleMetrics
+from nodeless.controllers.metrics.offerings import OfferingMetricsLoop
+from nodeless.controllers.nodeclaim.controller import ClaimLoop
+from nodeless.controllers.nodeclaim.garbage_collection import Collector
+from nodeless.controllers.nodeclaim.launcher import Launcher
+from nodeless.controllers.nodeclaim.measured_capacity import MeasuredCapacity
+from nodeless.controllers.nodeclaim.reservations import ReservationLoop
+from nodeless.controllers.nodeclaim.tagging import TaggingLoop
+from nodeless.controllers.nodeclass.instance_profiles import ProfileLoop
+from nodeless.controllers.nodepool.controller import PoolLoop
+from nodeless.controllers.provisioning.capacity_buffers import Buffers
+from nodeless.controllers.provisioning.controller import Provisioning, Record
+from nodeless.controllers.provisioning.nominations import PodNominator
+from nodeless.controllers.unread_objects import UnreadObjects
+from nodeless.kube import ApiClient, Watched, watched_kinds
+from nodeless.kube.buffers import watched_buffers
+from nodeless.kube.cluster import Cluster
+from nodeless.kube.event_recorder import Recorder
+from nodeless.kube.kinds import watched_guard
+from nodeless.kube.leader_election import Leadership
+from nodeless.operator.failpoints import Failpoint, pass_by
+from nodeless.operator.metrics import Metrics
+from nodeless.operator.settings import GlobalSettings
+
+
+class Loop(Protocol):
+    """A controller."""
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Controllers:
+    """What a leader consists of; none of it runs yet."""
+
+    client: ApiClient
+    #: What the controllers see of the cluster, once its watches run (`watch`).
+    cluster: Cluster
+    #: What the snapshot is made of, and what becomes of objects that cannot be read.
+    kinds: tuple[Watched, ...]
+    unread: UnreadObjects
+    executor: InstructionExecutor
+    nominator: PodNominator
+    provisioning: Provisioning
+    launcher: Launcher
+    claims: ClaimLoop
+    pools: PoolLoop
+    collector: Collector
+    tagging: TaggingLoop
+    interruption: InterruptionLoop
+    instance_status: TroubleLoop
+    reservations: ReservationLoop
+    instance_profiles: ProfileLoop
+    offering_metrics: OfferingMetricsLoop
+    disruption: DisruptionLoop
+    drift: DriftLoop
+    measured_capacity: MeasuredCapacity
+
+    @property
+    def loops(self) -> tuple[Loop, ...]:
+        """All that run once the snapshot is complete."""
+        return (
+            self.nominator,
+            self.provisioning,
+            self.claims,
+            self.pools,
+            self.collector,
+            self.tagging,
+            self.interruption,
+            self.instance_status,
+            self.reservations,
+            self.instance_profiles,
+            self.offering_metrics,
+            self.disruption,
+            self.drift,
+            self.measured_capacity,
+        )
+
+    def use(self, settings: GlobalSettings) -> None:
+        """Follow other settings from now on."""
+        self.provisioning.use(settings)
+        self.disruption.use(settings)
+        self.drift.use(settings)
+
+    async def watch(self) -> None:
+        """Keep the snapshot current until cancelled."""
+        await self.cluster.run(self.client, self.kinds, self.unread)
+
+
+def build_controllers(
+    client: ApiClient,
+    cloud: CloudProvider,
+    recorder: Recorder,
+    metrics: Metrics,
+    settings: GlobalSettings,
+    namespace: str,
+    *,
+    report_invalid: Callable[[dict[str, Any], Exception], None],
+    leadership: Leadership | None = None,
+    record: Record | None = None,
+    failpoint: Failpoint = pass_by,
+) -> Controllers:
+    """The controllers of one leader.
+
+    Args:
+        client: The API server.
+        cloud: Where nodes come from.
+        recorder: Takes their events.
+        metrics: Takes their measurements.
+        settings: The settings at the start; `Controllers.use` takes later ones.
+        namespace: Where the process runs: its guard and what it keeps are there.
+        report_invalid: Called with every object that cannot be used, and why.
+        leadership: Asked before every write whether this replica leads; None: it always does.
+        record: Takes every decision of provisioning; None: none is kept.
+        failpoint: Passed at every boundary of an instruction.
+    """
+
+    def boundary(unit: str) -> ErrorBoundary:
+        return ErrorBoundary(unit, metrics, recorder)
+
+    cluster = Cluster(boundary("event of the cluster").caught)
+    cluster.listen(LifecycleMetrics(metrics).on_event)
+    executor = InstructionExecutor(
+        client, cloud, cluster, leadership, recorder, metrics, namespace, failpoint
+    )
+    nominator = PodNominator(client, cluster, executor.assert_leading, boundary("pod"))
+    buffers = Buffers(client, cluster, boundary("capacity buffer"))
+    provisioning = Provisioning(
+        cluster, cloud, executor, recorder, metrics, settings, record, buffers, nominator
+    )
+    launcher = Launcher(
+        executor,
+        cloud,
+        cluster,
+        recorder,
+        metrics,
+        provisioning.pods_of,
+        resource_names=settings.node_name_convention == "resource-name",
+    )
+    return Controllers(
+        client=client,
+        cluster=cluster,
+        unread=UnreadObjects(boundary("object")),
+        kinds=(
+            *watched_kinds(report_invalid),
+            *(watched_buffers() if settings.capacity_buffers else ()),
+            watched_guard(namespace, GUARD_NAME),
+        ),
+        executor=executor,
+        nominator=nominator,
+        provisioning=provisioning,
+        launcher=launcher,
+        claims=ClaimLoop(cluster, executor, launcher, metrics, recorder, nominator),
+        pools=PoolLoop(client, cluster, cloud, executor, recorder, metrics),
+        collector=Collector(cluster, cloud, executor, metrics),
+        tagging=TaggingLoop(cluster, cloud, executor, metrics),
+        interruption=InterruptionLoop(cluster, cloud, executor, metrics),
+        instance_status=TroubleLoop(cluster, cloud, executor, metrics),
+        reservations=ReservationLoop(cluster, cloud, executor, metrics),
+        instance_profiles=ProfileLoop(cluster, cloud, executor),
+        offering_metrics=OfferingMetricsLoop(cluster, cloud, metrics.offerings),
+        disruption=DisruptionLoop(cluster, cloud, executor, recorder, settings, metrics),
+        drift=DriftLoop(cluster, cloud, executor, metrics, settings),
+        measured_capacity=MeasuredCapacity(client, cluster, cloud, namespace),
+    )
