@@ -11,7 +11,6 @@ from statistics import quantiles
 
 from nodeless.model.snapshot import Snapshot
 from nodeless.scheduling import Policy, solve
-from tests.scheduling.factories import NOW
 from tests.scheduling.hostile_batches import HONEST, batch, every_type
 
 #: A pass over 5,000 pods ends within so many seconds of the processor, whatever they are.
@@ -49,7 +48,7 @@ def main(arguments: list[str]) -> int:
 def _seconds(seen: Snapshot) -> tuple[float, int]:
     """Seconds of a pass, and how many honest pods it refuses."""
     began = time.process_time()
-    plan = solve(seen, dict.fromkeys(seen.pools, every_type()), Policy(), NOW)
+    plan = solve(seen, dict.fromkeys(seen.pools, every_type()), Policy())
     spent = time.process_time() - began
     return spent, sum(each.pod.startswith(f"{HONEST}/") for each in plan.refusals)
 

@@ -25,7 +25,7 @@ from nodeless.model.pools import NodeClass, Pool, kubelet_of
 from nodeless.scheduling import Policy, solve
 from tests.api.manifests import node_template, provisioner
 from tests.api.test_conversion import CONTEXT, ENDS, SPECS
-from tests.scheduling.factories import NOW, snapshot
+from tests.scheduling.factories import snapshot
 from tests.scheduling.worlds import workloads
 
 ZONES = frozenset({"z1", "z2"})
@@ -74,7 +74,7 @@ TEMPLATES = some.fixed_dictionaries(
 
 def planned(pools: list[tuple[Pool, NodeClass]], pods: list[Pod], policy: Policy) -> Plan:
     catalog = {pool.key: types_for(pool, node_class) for pool, node_class in pools}
-    return solve(snapshot(pods, [pool for pool, _ in pools]), catalog, policy, NOW)
+    return solve(snapshot(pods, [pool for pool, _ in pools]), catalog, policy)
 
 
 def without_names(plan: Plan) -> Any:

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.skipif(not available(), reason="the folder of packing p
 
 def plan_of(name):
     problem = load(name)
-    return solve(problem.snapshot, problem.catalog, Policy(packing=FEWEST_NODES), now=0.0)
+    return solve(problem.snapshot, problem.catalog, Policy(packing=FEWEST_NODES))
 
 
 def test_five_pods_of_one_cpu_get_one_2xlarge_and_leave_the_medium_alone():

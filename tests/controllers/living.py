@@ -244,7 +244,7 @@ class Living:
                 bound = replace(pod, node_name=name, phase="Running", unschedulable=False, ready=True)
                 self._see(events.PodSeen(replace(bound, started_at=self.now())))
         catalog = dict.fromkeys(self.snapshot.pools, self._catalog)
-        plan = solve(self.snapshot, catalog, Policy(time_box=0.0), self.now())
+        plan = solve(self.snapshot, catalog, Policy(time_box=0.0))
         if plan.new_nodes and any(not pod.node_name for pod in self.snapshot.pods.values()):
             pools, taken = dict(self.snapshot.pools), frozenset(self.snapshot.claims)
             for create in claims_for(plan, pools, self.now(), cause="pass", taken=taken):

@@ -6,7 +6,7 @@ from nodeless.model.labels import ZONE
 from nodeless.model.plan import Plan
 from nodeless.operator.metrics import Metrics
 from nodeless.scheduling import Policy, solve
-from tests.scheduling.factories import FAMILY, NOW, pods, pool, snapshot, spread
+from tests.scheduling.factories import FAMILY, pods, pool, snapshot, spread
 
 SLOW = {"greedy": HEAVY_WORK + 1, "modest": HEAVY_WORK / 10}
 
@@ -57,7 +57,7 @@ def test_a_plan_tells_whose_pods_its_work_was_for():
         for each in range(40)
     ]
     seen = snapshot(greedy, pods(3, namespace="modest"), pool())
-    plan = solve(seen, dict.fromkeys(seen.pools, FAMILY), Policy(time_box=0), NOW)
+    plan = solve(seen, dict.fromkeys(seen.pools, FAMILY), Policy(time_box=0))
     assert plan.work["greedy"] > 10 * plan.work["modest"] > 0
 
 

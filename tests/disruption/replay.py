@@ -56,7 +56,7 @@ def bound_of(snapshot, types):
     for pod in snapshot.pods.values():
         pending = replace(pod, node_name="", unschedulable=True, phase="Pending", ready=False)
         bare = apply(bare, events.PodSeen(pending))
-    return solve(bare, dict.fromkeys(bare.pools, types), Policy(), NOW).lower_bound
+    return solve(bare, dict.fromkeys(bare.pools, types), Policy()).lower_bound
 
 
 def carried_out(snapshot, decisions, types, now=NOW):
@@ -75,7 +75,7 @@ def carried_out(snapshot, decisions, types, now=NOW):
     for pod in moved:
         pending = replace(pod, node_name="", unschedulable=True, phase="Pending")
         after = apply(after, events.PodSeen(pending))
-    plan = solve(after, dict.fromkeys(after.pools, types), Policy(time_box=0.0), now)
+    plan = solve(after, dict.fromkeys(after.pools, types), Policy(time_box=0.0))
     assert not plan.refusals, [str(refusal) for refusal in plan.refusals]
     places = dict(plan.placements)
     for number, planned in enumerate(plan.new_nodes):

@@ -111,7 +111,7 @@ class _Rules:
         for each in some:
             nodes[each.node.name] = replace(each.node, deletion_timestamp=self._now)
         catalog = dict.fromkeys(self._snapshot.pools, tuple(self._types.values()))
-        plan = solve(replace(self._snapshot, nodes=nodes.finish()), catalog, _POLICY, self._now)
+        plan = solve(replace(self._snapshot, nodes=nodes.finish()), catalog, _POLICY)
         if any(refusal.pod in moving for refusal in plan.refusals) or len(plan.new_nodes) > 1:
             return None
         if not plan.new_nodes:

@@ -197,7 +197,7 @@ def test_co_23_a_pod_that_comes_while_a_node_is_replaced_is_planned_onto_the_rep
     old = node_of(POOL, "old", "small", node={"taints": (Taint(DISRUPTED_TAINT, "NoSchedule"),)})
     (late,) = pods(1, "1", name="late")
     seen = cluster(POOL, booting, old, on("old", cpu="800m"), late)
-    plan = solve(seen, dict.fromkeys(seen.pools, FAMILY), Policy(), NOW)
+    plan = solve(seen, dict.fromkeys(seen.pools, FAMILY), Policy())
     assert plan.new_nodes == ()
     assert plan.placements[late.key] == "new"
 
@@ -240,7 +240,7 @@ def test_dn_07_no_pod_is_moved_to_a_node_that_has_just_changed():
     (waiting,) = pods(1, "300m", name="waiting")
     full = apply(seen, events.PodSeen(waiting))
     full = apply(full, events.NodeSeen(replace(full.nodes["node-a"], unschedulable=True)))
-    plan = solve(full, dict.fromkeys(full.pools, FAMILY), Policy(), NOW)
+    plan = solve(full, dict.fromkeys(full.pools, FAMILY), Policy())
     assert plan.placements[waiting.key] == "node-b"
 
 
@@ -372,7 +372,7 @@ def test_what_is_left_over_is_looked_for_whichever_node_is_drained_first(small, 
         [node_of(POOL, "a", "xlarge"), on("a", cpu="4500m")],
         [node_of(POOL, "b", "2xlarge"), on("b", cpu="12")],
     )
-    plan = solve(seen, {POOL.key: ()}, Policy(as_bound=True), NOW)
+    plan = solve(seen, {POOL.key: ()}, Policy(as_bound=True))
     assert len(plan.placements) == 3
     assert bool(plan.spill) == spills
 

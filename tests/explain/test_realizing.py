@@ -21,7 +21,7 @@ CATALOG = {POOL.key: FAMILY}
 def planned(number=2):
     """A plan, just made, for pods that fill a large node each; twice the size costs twice as much."""
     seen = cluster(POOL, *OLD, pods(number, "3500m", "1Gi"))
-    plan = solve(seen, CATALOG, Policy(time_box=0.0), NOW)
+    plan = solve(seen, CATALOG, Policy(time_box=0.0))
     return seen, plan, Realizing().planned(plan, seen, CATALOG, Policy(), NOW)
 
 

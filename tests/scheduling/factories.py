@@ -302,7 +302,7 @@ def plan(*things: object, types: tuple[InstanceType, ...] = FAMILY, policy: Poli
         things = (*things, pool())
     seen = snapshot(*things)
     catalog: Catalog = dict.fromkeys(seen.pools, types)
-    return solve(seen, catalog, policy or Policy(packing=FEWEST_NODES), NOW)
+    return solve(seen, catalog, policy or Policy(packing=FEWEST_NODES))
 
 
 def new_types(result: Plan) -> list[str]:

@@ -94,7 +94,7 @@ class World:
         """One pass: what it plans is checked, and written as claims unless all writes fail."""
         self.now += 10
         before = self.seen()
-        plan = solve(before, dict.fromkeys(self.pools, self.types), self.policy, self.now)
+        plan = solve(before, dict.fromkeys(self.pools, self.types), self.policy)
         self._checked(before, plan)
         if written:
             creates = claims_for(

@@ -8,7 +8,7 @@ from nodeless.model.requirements import Requirement
 from nodeless.model.snapshot import Snapshot
 from nodeless.scheduling import Policy, solve
 from tests.scheduling.acceptance.catalogues import F
-from tests.scheduling.factories import NOW, carried_out, domains, flatten, needs, pool, snapshot
+from tests.scheduling.factories import carried_out, domains, flatten, needs, pool, snapshot
 
 
 def template(name: str = "default", *requirements: Requirement, **fields: object) -> Pool:
@@ -36,7 +36,7 @@ def without(seen: Snapshot, *keys: str) -> Snapshot:
 
 def planned(seen: Snapshot, types: tuple[InstanceType, ...] = F, policy: Policy | None = None) -> Plan:
     catalog: Catalog = dict.fromkeys(seen.pools, types)
-    return solve(seen, catalog, policy or Policy(), NOW)
+    return solve(seen, catalog, policy or Policy())
 
 
 def after_pass(

@@ -10,7 +10,7 @@ from nodeless.model.labels import ZONE
 from nodeless.model.pods import Owner, Pod
 from nodeless.model.snapshot import Snapshot
 from nodeless.scheduling import FEWEST_NODES, LOWEST_PRICE, Policy, solve
-from tests.scheduling.factories import NOW, beside, instance_type, node, pods, pool, snapshot, spread
+from tests.scheduling.factories import beside, instance_type, node, pods, pool, snapshot, spread
 
 #: Large types cost a little more by CPU: so plans have several nodes.
 TYPES = (
@@ -53,7 +53,7 @@ def cluster(seed: int) -> Snapshot:
 
 
 def planned(seen: Snapshot, policy: Policy, types=TYPES):
-    return solve(seen, dict.fromkeys(seen.pools, types), policy, NOW)
+    return solve(seen, dict.fromkeys(seen.pools, types), policy)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -16,7 +16,6 @@ from nodeless.scheduling import Policy, pods_to_place, solve
 from nodeless.scheduling.capacity.pricing import PriceAdjustment
 from tests.scheduling.factories import (
     FAMILY,
-    NOW,
     codes,
     daemon,
     instance_type,
@@ -148,7 +147,7 @@ def pending(index, spec):
 def test_every_pod_is_placed_or_refused_with_a_reason_whatever_it_says(specs, with_node):
     odd = [pending(index, spec) for index, spec in enumerate(specs)]
     seen = snapshot(odd, pods(2, "500m"), pool(), daemon("agent", "100m"), [node("one")] if with_node else [])
-    result = solve(seen, dict.fromkeys(seen.pools, FAMILY), Policy(), NOW)
+    result = solve(seen, dict.fromkeys(seen.pools, FAMILY), Policy())
     answers = Counter(key for new in result.new_nodes for key in new.pods)
     answers.update(result.placements.keys())
     answers.update(refusal.pod for refusal in result.refusals)
@@ -220,7 +219,7 @@ def test_what_has_no_price_is_not_bought(price, policy):
 def test_an_empty_catalogue_and_a_pool_without_types_are_reasons():
     seen = snapshot(pool(), pods(2))
     for catalog in ({}, dict.fromkeys(seen.pools, ())):
-        result = solve(seen, catalog, Policy(), NOW)
+        result = solve(seen, catalog, Policy())
         assert codes(result) == ["NoInstanceTypes"] * 2
 
 

@@ -33,7 +33,7 @@ def buffered(*things, buffer, source=TEMPLATE):
 
 
 def planned(seen, types=FAMILY, **policy):
-    return solve(seen, dict.fromkeys(seen.pools, types), Policy(**policy), NOW)
+    return solve(seen, dict.fromkeys(seen.pools, types), Policy(**policy))
 
 
 def count(buffer, source=TEMPLATE):

@@ -10,7 +10,6 @@ from nodeless.scheduling.diagnostics.changes import Trial
 from nodeless.scheduling.diagnostics.counterfactual import remedies
 from tests.scheduling.factories import (
     FAMILY,
-    NOW,
     beside,
     daemon,
     instance_type,
@@ -29,10 +28,10 @@ def told(*things, types=FAMILY, wider=()):
     """The remedies for all refused pods of a plan."""
     seen = snapshot(*things)
     catalog = dict.fromkeys(seen.pools, types)
-    refusals = solve(seen, catalog, Policy(time_box=0), NOW).refusals
+    refusals = solve(seen, catalog, Policy(time_box=0)).refusals
     assert refusals
     more = dict.fromkeys(seen.pools, (*types, *wider))
-    return [str(each) for each in remedies(Trial(seen, catalog), Policy(), NOW, refusals, wider=more)]
+    return [str(each) for each in remedies(Trial(seen, catalog), Policy(), refusals, wider=more)]
 
 
 @pytest.mark.parametrize(
@@ -108,7 +107,7 @@ def test_the_largest_request_that_fits_does_and_one_step_more_does_not():
     assert remedy.startswith("request cpu 15900m instead of 64 ")
     for cpu, refused in (("15900m", False), ("15910m", True)):
         seen = snapshot(pods(1, cpu), pool())
-        assert bool(solve(seen, dict.fromkeys(seen.pools, FAMILY), Policy(), NOW).refusals) == refused
+        assert bool(solve(seen, dict.fromkeys(seen.pools, FAMILY), Policy()).refusals) == refused
 
 
 def test_a_change_that_helps_some_of_the_pods_says_how_many():

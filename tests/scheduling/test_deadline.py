@@ -18,7 +18,6 @@ from nodeless.scheduling.spread.backtracking_search import BacktrackingSearch
 from nodeless.scheduling.spread.sharing import ENDLESS, Limit
 from tests.hostile_pods import KINDS, hostile_pod, pending
 from tests.scheduling.factories import (
-    NOW,
     needs,
     node,
     pods,
@@ -35,7 +34,7 @@ TYPES = every_type()[::8]
 
 
 def planned(seen: Snapshot, types=TYPES, **policy) -> Plan:
-    return solve(seen, dict.fromkeys(seen.pools, types), Policy(**{"time_box": 0.0, **policy}), NOW)
+    return solve(seen, dict.fromkeys(seen.pools, types), Policy(**{"time_box": 0.0, **policy}))
 
 
 def hostile(kind, number, seed=1):

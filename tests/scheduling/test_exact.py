@@ -14,7 +14,7 @@ from nodeless.model.labels import CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, ZONE
 from nodeless.model.pods import HostPort, LabelSelector
 from nodeless.scheduling import FEWEST_NODES, LOWEST_PRICE, Policy, solve
 from tests.scheduling.exact import best
-from tests.scheduling.factories import NOW, beside, instance_type, needs, node, pods, pool, snapshot, term
+from tests.scheduling.factories import beside, instance_type, needs, node, pods, pool, snapshot, term
 from tests.scheduling.topology_worlds import TYPES as FEW_ZONES
 
 TYPES = (
@@ -77,7 +77,7 @@ WORLDS = st.builds(snapshot, batches(), pools_of(), STANDING)
 @given(WORLDS, st.sampled_from([FEWEST_NODES, LOWEST_PRICE]))
 def test_as_many_pods_are_placed_as_can_be_and_the_price_is_within_the_bound(seen, packing):
     known = best(seen, TYPES)
-    plan = solve(seen, dict.fromkeys(seen.pools, TYPES), Policy(packing=packing), NOW)
+    plan = solve(seen, dict.fromkeys(seen.pools, TYPES), Policy(packing=packing))
     placed = len(plan.placements) + sum(len(new.pods) for new in plan.new_nodes)
     assert not plan.faults
     assert placed == known.placed
@@ -329,7 +329,7 @@ def test_a_pod_whose_zone_mates_do_not_exist_costs_no_other_its_place(
         ],
         pool("first", limits=limits),
     )
-    plan = solve(seen, dict.fromkeys(seen.pools, FEW_ZONES), Policy(packing=packing), NOW)
+    plan = solve(seen, dict.fromkeys(seen.pools, FEW_ZONES), Policy(packing=packing))
     assert [refusal.pod for refusal in plan.refusals] == ["default/c-0"]
 
 
@@ -363,7 +363,7 @@ def test_pods_that_keep_off_their_like_by_zone_take_no_node_that_others_could_ha
 
 
 def placed_by(seen, packing, types=TYPES):
-    plan = solve(seen, dict.fromkeys(seen.pools, types), Policy(packing=packing), NOW)
+    plan = solve(seen, dict.fromkeys(seen.pools, types), Policy(packing=packing))
     assert not plan.faults
     return len(plan.placements) + sum(len(new.pods) for new in plan.new_nodes)
 

@@ -9,7 +9,6 @@ from nodeless.model.labels import ARCH, ON_DEMAND, ZONE
 from nodeless.scheduling import Policy, solve
 from tests.scheduling.exhaustive import GaveUp, least_price
 from tests.scheduling.factories import (
-    NOW,
     beside,
     instance_type,
     needs,
@@ -30,7 +29,7 @@ SMALL = st.builds(snapshot, workloads(most=2, replicas=2), pools_of(), existing(
 @given(SMALL)
 def test_a_plan_is_no_cheaper_than_the_best_and_its_bound_no_higher(seen):
     waiting = sorted((pod for pod in seen.pods.values() if not pod.node_name), key=lambda pod: pod.key)
-    result = solve(seen, dict.fromkeys(seen.pools, TYPES), Policy(), NOW)
+    result = solve(seen, dict.fromkeys(seen.pools, TYPES), Policy())
     try:
         least = least_price(seen, waiting)
     except GaveUp:

@@ -28,7 +28,7 @@ PATIENT = settings(deadline=None, max_examples=60, suppress_health_check=[Health
 
 
 def solved(seen, types, time_box=0.0):
-    return solve(seen, dict.fromkeys(seen.pools, types), Policy(time_box=time_box), NOW)
+    return solve(seen, dict.fromkeys(seen.pools, types), Policy(time_box=time_box))
 
 
 def with_claims(seen, made):
@@ -159,7 +159,7 @@ def test_a_pod_stays_where_the_pass_before_put_it_as_long_as_it_fits():
     nodes = [node(f"n{index}", cpu="2") for index in range(4)]
     seen = snapshot(web, nodes, pool())
     places = dict(zip(keys, ["n3", "n3", "n3", "gone"], strict=True))
-    made = solve(seen, dict.fromkeys(seen.pools, FAMILY), Policy(time_box=0, places=places), NOW)
+    made = solve(seen, dict.fromkeys(seen.pools, FAMILY), Policy(time_box=0, places=places))
     kept = [key for key in keys if made.placements[key] == places[key]]
     assert kept == keys[:2], "two fit on the node; one is gone"
     assert not made.new_nodes
@@ -172,5 +172,5 @@ def test_the_place_of_a_claim_is_its_node_once_it_has_joined():
     seen = snapshot(web, node("a-first", cpu="2"), joined, made_by, pool())
     seen = replace(seen, node_names=seen.node_names.set(joined.provider_id, joined.name))
     places = {web[0].key: "default-aaaaa"}
-    made = solve(seen, dict.fromkeys(seen.pools, FAMILY), Policy(time_box=0, places=places), NOW)
+    made = solve(seen, dict.fromkeys(seen.pools, FAMILY), Policy(time_box=0, places=places))
     assert made.placements == {web[0].key: "ip-10-0-0-1", web[1].key: "a-first"}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nodeless.model.labels import HOSTNAME
 from nodeless.scheduling import Policy, solve
-from tests.scheduling.factories import NOW, beside, instance_type, node, pods, pool, snapshot
+from tests.scheduling.factories import beside, instance_type, node, pods, pool, snapshot
 
 #: Families with unlike memory at unlike prices.
 TYPES = tuple(
@@ -88,7 +88,6 @@ def planned(batch, there, nodes):
         snapshot(batch, [own], there),
         {own.key: TYPES},
         Policy(time_box=0.2, most_new_nodes=nodes),
-        NOW,
     )
 
 

@@ -131,7 +131,7 @@ def calls(problem: Mapping[str, object]) -> tuple[int, int]:
 
     sys.setprofile(count)
     try:
-        nodes = solve(read.snapshot, read.catalog, Policy(time_box=0.0), 0.0).new_nodes
+        nodes = solve(read.snapshot, read.catalog, Policy(time_box=0.0)).new_nodes
     finally:
         sys.setprofile(None)
     return entered, len(nodes)

@@ -291,4 +291,4 @@ def test_claims_that_do_not_tell_their_pods_are_filled_to_the_last_place(others,
 
 def passed(seen, places):
     catalog = dict.fromkeys(seen.pools, TYPES)
-    return solve(seen, catalog, Policy(packing=LOWEST_PRICE, time_box=0, places=places), NOW)
+    return solve(seen, catalog, Policy(packing=LOWEST_PRICE, time_box=0, places=places))

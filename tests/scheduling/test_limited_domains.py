@@ -10,7 +10,6 @@ from nodeless.model.labels import ARCH, CAPACITY_TYPE, HOSTNAME, ON_DEMAND, SPOT
 from nodeless.model.pods import LabelSelector
 from nodeless.scheduling import FEWEST_NODES, Policy, solve
 from tests.scheduling.factories import (
-    NOW,
     beside,
     instance_type,
     needs,
@@ -120,7 +119,7 @@ def test_limits_that_are_far_away_change_nothing(wanted, pools):
     free = [replace(one, limits=None) for one in pools]
     far = [replace(one, limits={"cpu": 10**6, "nodes": 10**3}) for one in pools]
     unlimited, limited = (
-        solve(seen, dict.fromkeys(seen.pools, TYPES), FEW, NOW)
+        solve(seen, dict.fromkeys(seen.pools, TYPES), FEW)
         for seen in (snapshot(wanted, free), snapshot(wanted, far))
     )
     assert limited == unlimited

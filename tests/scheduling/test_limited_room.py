@@ -14,7 +14,7 @@ from nodeless.model.pools import Pool
 from nodeless.model.resources import Resources, add, fits
 from nodeless.model.snapshot import Snapshot
 from nodeless.scheduling import FEWEST_NODES, LOWEST_PRICE, Policy, solve
-from tests.scheduling.factories import NOW, instance_type, needs, pods, pool, snapshot, term
+from tests.scheduling.factories import instance_type, needs, pods, pool, snapshot, term
 
 TYPES = (
     *(instance_type(f"m{cpu}", cpu, 4 * cpu) for cpu in (1, 2, 4, 8, 16)),
@@ -101,7 +101,7 @@ def test_who_is_refused_for_limits_has_no_place_in_the_plan(
     packing: str, wanted: list[Pod], pools: list[Pool]
 ) -> None:
     seen = snapshot(wanted, pools)
-    result = solve(seen, dict.fromkeys(seen.pools, TYPES), Policy(packing=packing), NOW)
+    result = solve(seen, dict.fromkeys(seen.pools, TYPES), Policy(packing=packing))
     assert_no_place(seen, pools, result)
 
 
@@ -152,4 +152,4 @@ def test_what_a_cheaper_plan_leaves_of_the_limits_is_for_those_who_were_left_ove
     ]
     own = pool("first", limits=limits)
     seen = snapshot(wanted, own)
-    assert_no_place(seen, [own], solve(seen, dict.fromkeys(seen.pools, TYPES), Policy(packing=packing), NOW))
+    assert_no_place(seen, [own], solve(seen, dict.fromkeys(seen.pools, TYPES), Policy(packing=packing)))

@@ -12,7 +12,7 @@ from nodeless.model.resources import fits, subtract, total
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.taints import untolerated
 from nodeless.scheduling import Policy, pods_to_place, solve
-from tests.scheduling.factories import NOW, node, pods, pool, snapshot
+from tests.scheduling.factories import node, pods, pool, snapshot
 from tests.scheduling.worlds import (
     DAEMONS,
     TYPES,
@@ -35,7 +35,7 @@ PATIENT = settings(deadline=None, max_examples=150)
 
 
 def plan(seen, types=TYPES):
-    return solve(seen, dict.fromkeys(seen.pools, types), Policy(), NOW)
+    return solve(seen, dict.fromkeys(seen.pools, types), Policy())
 
 
 def in_order(entries, *, backwards):

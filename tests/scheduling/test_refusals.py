@@ -32,7 +32,7 @@ def reason(*things, **fields):
 
 
 def test_without_pools_that_is_the_reason():
-    result = solve(snapshot(pods(2)), {}, Policy(), 0.0)
+    result = solve(snapshot(pods(2)), {}, Policy())
     assert codes(result) == ["NoPools", "NoPools"]
     assert str(result.refusals[0]) == "no pool exists; hint: create a Provisioner or a NodePool"
 

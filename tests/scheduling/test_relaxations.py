@@ -9,7 +9,6 @@ from nodeless.model.requirements import Requirement
 from nodeless.model.taints import Taint
 from nodeless.scheduling import Policy, solve
 from tests.scheduling.factories import (
-    NOW,
     beside,
     needs,
     node,
@@ -138,7 +137,7 @@ def test_a_minimum_of_values_that_was_lowered():
 @settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 @given(st.builds(snapshot, workloads(), pools_of(), existing_things()))
 def test_what_is_not_told_holds_on_every_type_that_may_be_bought(seen):
-    made = solve(seen, dict.fromkeys(seen.pools, TYPES), Policy(time_box=0), NOW)
+    made = solve(seen, dict.fromkeys(seen.pools, TYPES), Policy(time_box=0))
     given_up = made.given_up()
 
     assert not set(given_up) & {refusal.pod for refusal in made.refusals}

@@ -12,7 +12,7 @@ from nodeless.model.resources import fits, total
 from nodeless.model.subnets import SubnetRoom
 from nodeless.model.volumes import PersistentVolumeClaim, Volume
 from nodeless.scheduling import FEWEST_NODES, LOWEST_PRICE, Policy, solve
-from tests.scheduling.factories import NOW, instance_type, needs, pods, pool, snapshot, spread, term
+from tests.scheduling.factories import instance_type, needs, pods, pool, snapshot, spread, term
 
 EBS = "ebs.csi.aws.com"
 ZONES = ("z1", "z2", "z3")
@@ -77,7 +77,7 @@ def test_no_plan_uses_what_is_not_there(wanted, types, free, packing, time_box):
         () if free is None else tuple(SubnetRoom(f"subnet-{zone}", zone, left) for zone, left in free.items())
     )
     policy = Policy(packing=packing, time_box=time_box, subnets={POOL.key: rooms} if rooms else {})
-    made = solve(seen, {POOL.key: types}, policy, NOW)
+    made = solve(seen, {POOL.key: types}, policy)
     by_name = {kind.name: kind for kind in types}
 
     placed = Counter(key for new in made.new_nodes for key in new.pods)

@@ -19,7 +19,7 @@ from nodeless.model.requirements import Requirements
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.taints import Taint, Toleration
 from nodeless.scheduling import Policy, solve
-from tests.scheduling.factories import NOW, snapshot
+from tests.scheduling.factories import snapshot
 from tests.scheduling.manifests import node_manifest, pod_manifest
 from tests.scheduling.scheduler import Cluster, binding_order
 from tests.scheduling.topology_worlds import TYPES, WORLDS, cluster_of
@@ -112,7 +112,7 @@ def test_the_scheduler_binds_every_pod_that_the_plan_places(api, seen):
     try:
         api.wait(f"/api/v1/namespaces/{name}/serviceaccounts/default")
         own = fenced(seen, name)
-        plan = solve(own, dict.fromkeys(own.pools, TYPES), Policy(time_box=0), NOW)
+        plan = solve(own, dict.fromkeys(own.pools, TYPES), Policy(time_box=0))
         assume(plan.new_nodes)
         cluster, wanted = cluster_of(own, plan, 0)
         order = binding_order(cluster, wanted)

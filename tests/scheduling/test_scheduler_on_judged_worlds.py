@@ -13,7 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from nodeless.scheduling import FEWEST_NODES, LOWEST_PRICE, Policy, solve
-from tests.scheduling.factories import NOW, pods, snapshot
+from tests.scheduling.factories import pods, snapshot
 from tests.scheduling.manifests import pod_manifest
 from tests.scheduling.many_passes import World
 from tests.scheduling.scheduler import Cluster
@@ -74,7 +74,7 @@ def test_every_planned_pod_is_bound_or_refused_by_the_same_rules(api, seen, pack
     try:
         api.wait(f"/api/v1/namespaces/{name}/serviceaccounts/default")
         own = fenced(seen, name)
-        plan = solve(own, dict.fromkeys(own.pools, TYPES), Policy(packing=packing, time_box=0), NOW)
+        plan = solve(own, dict.fromkeys(own.pools, TYPES), Policy(packing=packing, time_box=0))
         assume(plan.new_nodes)
         judged = World({each.key: each for each in own.pools.values()}, TYPES, packing, Random(chance))
         cluster, wanted = judged.carried_out(own, plan, which)

@@ -12,7 +12,7 @@ import pytest
 
 from nodeless.model.pods import Owner, Pod
 from nodeless.scheduling import FEWEST_NODES, Policy, solve
-from tests.scheduling.factories import NOW, instance_type, pods, pool, snapshot
+from tests.scheduling.factories import instance_type, pods, pool, snapshot
 from tests.scheduling.manifests import pod_manifest
 from tests.scheduling.test_scheduler_agrees import fenced, on_the_control_plane
 from tests.scheduling.topology_worlds import cluster_of
@@ -68,7 +68,7 @@ def spilled(api, seed: int) -> tuple[int, int]:
     try:
         api.wait(f"/api/v1/namespaces/{name}/serviceaccounts/default")
         own = fenced(snapshot(workloads(chance), pool()), name)
-        plan = solve(own, dict.fromkeys(own.pools, TYPES), _TIGHT, NOW)
+        plan = solve(own, dict.fromkeys(own.pools, TYPES), _TIGHT)
         cluster, _ = cluster_of(own, plan, 0, TYPES)
         ordered = sorted(own.pods.values(), key=lambda pod: pod.created_at)
         with on_the_control_plane(api, cluster, name):

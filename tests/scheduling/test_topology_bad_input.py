@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from nodeless.model.labels import CAPACITY_TYPE, HOSTNAME, ZONE
 from nodeless.model.pods import LabelSelector, PodAffinityTerm, TopologySpreadConstraint
 from nodeless.scheduling import Policy, solve
-from tests.scheduling.factories import FAMILY, NOW, beside, plan, pods, pool, snapshot, spread
+from tests.scheduling.factories import FAMILY, beside, plan, pods, pool, snapshot, spread
 
 HUGE = 2**31 - 1
 MANY = 30_000
@@ -107,6 +107,6 @@ def test_every_pod_gets_an_answer_whatever_its_rules(workloads, limits):
         for i, (number, spreads, near, far) in enumerate(workloads)
     ]
     seen = snapshot(wanted, pool(limits=limits))
-    result = solve(seen, dict.fromkeys(seen.pools, FAMILY), Policy(time_box=0), NOW)
+    result = solve(seen, dict.fromkeys(seen.pools, FAMILY), Policy(time_box=0))
     answered = [key for new in result.new_nodes for key in new.pods] + [one.pod for one in result.refusals]
     assert sorted(answered) == sorted(seen.pods)

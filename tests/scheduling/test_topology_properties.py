@@ -3,7 +3,6 @@
 from hypothesis import HealthCheck, given, settings
 
 from nodeless.scheduling import Policy, solve
-from tests.scheduling.factories import NOW
 from tests.scheduling.scheduler import Cluster, binding_order
 from tests.scheduling.topology_worlds import (
     TYPES,
@@ -19,7 +18,7 @@ PATIENT = settings(deadline=None, max_examples=200, suppress_health_check=[Healt
 
 
 def plan(seen):
-    return solve(seen, dict.fromkeys(seen.pools, TYPES), Policy(time_box=0), NOW)
+    return solve(seen, dict.fromkeys(seen.pools, TYPES), Policy(time_box=0))
 
 
 @PATIENT

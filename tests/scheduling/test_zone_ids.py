@@ -9,7 +9,6 @@ from nodeless.model.subnets import SubnetRoom
 from nodeless.scheduling import Policy, solve
 from tests.scheduling.factories import (
     FAMILY,
-    NOW,
     carried_out,
     codes,
     domains,
@@ -78,7 +77,7 @@ def test_an_id_that_no_zone_here_has_is_told():
 def test_pods_are_spread_over_ids_as_over_names():
     wanted = {"spread": (spread(ZONE_ID),)}
     seen = snapshot(pool(), pods(6, labels={"app": "web"}, **wanted))
-    result = solve(seen, {pool().key: FAMILY}, ZONES_KNOWN, NOW)
+    result = solve(seen, {pool().key: FAMILY}, ZONES_KNOWN)
     assert domains(carried_out(seen, result), ZONE) == {"z1": 2, "z2": 2, "z3": 2}
 
 

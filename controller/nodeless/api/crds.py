@@ -145,5 +145,5 @@ def crd_files() -> dict[str, str]:
 class _Dumper(yaml.SafeDumper):
     """Writes repeated parts out in full: YAML anchors are no use to a reader."""
 
-    def ignore_aliases(self, data: Any) -> bool:
+    def ignore_aliases(self, _data: Any) -> bool:
         return True

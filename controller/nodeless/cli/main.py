@@ -112,7 +112,7 @@ def version() -> None:
     typer.echo(__version__)
 
 
-#: In the order of the help.
+# In the order of the help.
 for commands in (
     plans,
     changes,

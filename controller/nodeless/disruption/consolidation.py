@@ -397,7 +397,7 @@ class Consolidation:
         """What nodes cost for the pods that find no room where kube-scheduler puts the others."""
         if not outcome.spill:
             return 0.0
-        return price_alone(self._snapshot, outcome.spill, self._catalog, self._policy.solving, self._now)
+        return price_alone(self._snapshot, outcome.spill, self._catalog, self._policy.solving)
 
     def _whole(
         self,
@@ -407,7 +407,7 @@ class Consolidation:
         world: Snapshot | None = None,
     ) -> Outcome:
         solving = solving or self._policy.solving
-        return simulate_scheduling(world or self._snapshot, some, catalog, solving, self._now, self._closed)
+        return simulate_scheduling(world or self._snapshot, some, catalog, solving, self._closed)
 
     def _trial(
         self, state: Snapshot, candidate: Candidate, names: Sequence[str], catalog: Catalog
@@ -415,7 +415,7 @@ class Consolidation:
         if not candidate.pods:
             return Outcome(True, "", (), {})
         small = _around(state, [candidate.node.name, *names])
-        return simulate_scheduling(small, [candidate], catalog, self._policy.solving, self._now)
+        return simulate_scheduling(small, [candidate], catalog, self._policy.solving)
 
     def _below(self, price: float) -> Catalog:
         """The types that each pool may buy, of which one costs less than a price."""

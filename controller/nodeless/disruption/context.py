@@ -48,7 +48,7 @@ class DisruptionContext:
         chosen = {name: move for move in memory.moves for name in move.claims}
         self.policy, self.now, self.tried = policy, now, memory.tried
         solving = policy.solving
-        snapshot = with_buffers(snapshot, catalog, solving, now)
+        snapshot = with_buffers(snapshot, catalog, solving)
         self.snapshot = leaving_soon(snapshot, chosen)
         self.catalog = priced(catalog, snapshot.pools.values(), solving.price_adjustments, solving.node_fee)
         self.candidates, self.verdicts = candidates(self.snapshot, self.catalog, now, self.at, without)

@@ -13,9 +13,7 @@ def succession(look: DisruptionContext, candidate: Candidate) -> Outcome:
     """The nodes to launch before the candidate ends, or why that cannot be done now."""
     if candidate.pool.replicas is not None:
         return _one_for_one(look, candidate)
-    return simulate_scheduling(
-        look.settled.snapshot, [candidate], look.catalog, look.policy.solving, look.now
-    )
+    return simulate_scheduling(look.settled.snapshot, [candidate], look.catalog, look.policy.solving)
 
 
 def _one_for_one(look: DisruptionContext, candidate: Candidate) -> Outcome:

@@ -74,7 +74,7 @@ def schedule_pending(
     For pods in `promised` (by key) capacity is decided already: they will not come to nodes in `ending`.
     """
     waiting = pods_to_place(snapshot)
-    plan = solve(snapshot, catalog, policy, now) if waiting else Plan()
+    plan = solve(snapshot, catalog, policy) if waiting else Plan()
     expected: dict[str, int] = {}
     after = snapshot
     planned = {key for node in plan.new_nodes for key in node.pods}
@@ -109,7 +109,7 @@ def _without_boarding(snapshot: Snapshot) -> Snapshot:
     return replace(snapshot, claims=claims, nodes=nodes)
 
 
-def with_buffers(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: float) -> Snapshot:
+def with_buffers(snapshot: Snapshot, catalog: Catalog, policy: Policy) -> Snapshot:
     """The cluster with the placeholders of capacity buffers as pods of the nodes that have room for them.
 
     So a node that holds room is not empty, and its placeholders move with its pods. What would need new
@@ -118,7 +118,7 @@ def with_buffers(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: floa
     if not snapshot.capacity_buffers:
         return snapshot
     whole = with_placeholders(snapshot)
-    plan = solve(whole, catalog, policy, now)
+    plan = solve(whole, catalog, policy)
     after = replace(snapshot, capacity_buffers=whole.capacity_buffers)
     for key, name in sorted(plan.placements.items()):
         pod = whole.pods[key]
@@ -141,7 +141,6 @@ def simulate_scheduling(
     candidates: Iterable[Candidate],
     catalog: Catalog,
     policy: Policy,
-    now: float,
     closed: frozenset[str] = frozenset(),
 ) -> Outcome:
     """Where the candidates' pods go when their nodes end.
@@ -151,12 +150,11 @@ def simulate_scheduling(
         candidates: The nodes in question.
         catalog: What may be bought; empty: nothing.
         policy: How to plan.
-        now: The time.
         closed: Names of nodes that take no pods.
     """
     some = tuple(candidates)
     moving = {pod.key for candidate in some for pod in candidate.pods}
-    plan = solve(marked(snapshot, some, closed), catalog, policy, now)
+    plan = solve(marked(snapshot, some, closed), catalog, policy)
     refused = [refusal for refusal in plan.refusals if refusal.pod in moving]
     if refused:
         reason = f"pod {refused[0].pod} would have no place: {refused[0]}"
@@ -171,9 +169,7 @@ def simulate_scheduling(
     )
 
 
-def price_alone(
-    snapshot: Snapshot, keys: Iterable[str], catalog: Catalog, policy: Policy, now: float
-) -> float:
+def price_alone(snapshot: Snapshot, keys: Iterable[str], catalog: Catalog, policy: Policy) -> float:
     """What nodes for some pods alone would cost, in US dollars an hour; infinite if any has none."""
     pods = {key: replace(snapshot.pods[key], node_name="", unschedulable=True) for key in keys}
     alone = replace(
@@ -185,7 +181,7 @@ def price_alone(
         claims=Map(),
         claim_names=Map(),
     )
-    plan = solve(alone, catalog, replace(policy, as_bound=False), now)
+    plan = solve(alone, catalog, replace(policy, as_bound=False))
     return inf if plan.refusals else plan.cost_per_hour
 
 

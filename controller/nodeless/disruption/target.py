@@ -79,7 +79,7 @@ def target(
     if not movable:
         return Target(price, price)
     outcome = simulate_scheduling(
-        look.settled.snapshot, movable, look.catalog, policy.solving, now, closed=look.closed()
+        look.settled.snapshot, movable, look.catalog, policy.solving, closed=look.closed()
     )
     saved = fsum(each.price or 0.0 for each in movable) - fsum(node.price for node in outcome.new_nodes)
     if not outcome.placed or saved <= 0:
@@ -133,7 +133,7 @@ def _carried_out(
     for name in move.claims:
         after = apply(after, ClaimGone(name))
     after = _with_launched(after, move, catalog, now)
-    plan = solve(after, {}, policy.solving, now)
+    plan = solve(after, {}, policy.solving)
     for pod in pods:
         place = plan.placements.get(pod.key, "")
         if place not in after.nodes and pod.occupies and pod.deletion_timestamp is None:

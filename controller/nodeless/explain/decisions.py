@@ -31,7 +31,7 @@ class Situation:
     now: float
 
     def plan(self) -> Plan:
-        return solve(self.snapshot, self.catalog, self.policy, self.now)
+        return solve(self.snapshot, self.catalog, self.policy)
 
 
 @dataclass(frozen=True, slots=True)

@@ -234,7 +234,7 @@ def helping(
     chosen = max(shapes.values(), key=len, default=[])
     trial = Trial(situation.snapshot, situation.catalog)
     policy = replace(situation.policy, deadline=min(ADVICE_DEADLINE, situation.policy.deadline))
-    found = remedies(trial, policy, situation.now, chosen, wider=wider)
+    found = remedies(trial, policy, chosen, wider=wider)
     return tuple(str(remedy) for remedy in found)
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 from nodeless.explain.decisions import Situation
 from nodeless.explain.words import price
+from nodeless.model.identity import Identity
 from nodeless.model.plan import Plan
 from nodeless.model.pods import Pod, PodAffinityTerm, PodShape
 from nodeless.model.snapshot import Snapshot
@@ -62,11 +63,11 @@ def _cost(situation: Situation, plan: Plan, workload: Workload, placed: list[Pod
 
 def _without_terms(situation: Situation, workload: Workload) -> Snapshot:
     snapshot = situation.snapshot
-    shapes: dict[int, PodShape] = {}
+    shapes: dict[Identity, PodShape] = {}
     changed = {}
     for key, pod in snapshot.pods.items():
         if not pod.node_name and _keys(pod.shape) and workload_of(pod) == workload:
-            shape = shapes.setdefault(id(pod.shape), replace(pod.shape, affinity=_wishes(pod.shape)))
+            shape = shapes.setdefault(Identity(pod.shape), replace(pod.shape, affinity=_wishes(pod.shape)))
             changed[key] = replace(pod, shape=shape)
     return replace(snapshot, pods=snapshot.pods.update(changed))
 

@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 from nodeless.explain.decisions import Situation
 from nodeless.explain.words import listed
 from nodeless.model import events
+from nodeless.model.identity import Identity
 from nodeless.model.instance_types import InstanceType, Offering
 from nodeless.model.labels import ON_DEMAND, SPOT, ZONE
 from nodeless.model.packing import packing_defect
@@ -292,12 +293,13 @@ def _offerings(situation: Situation) -> Iterable[Offering]:
 
 def _types(situation: Situation, change: Callable[[InstanceType], InstanceType | None]) -> Situation:
     """Every pool's types changed or left out; pools that share their types share them still."""
-    made: dict[int, tuple[InstanceType, ...]] = {}
+    made: dict[Identity, tuple[InstanceType, ...]] = {}
     catalog = {}
     for key, kinds in situation.catalog.items():
-        if id(kinds) not in made:
-            made[id(kinds)] = tuple(new for kind in kinds if (new := change(kind)) is not None)
-        catalog[key] = made[id(kinds)]
+        same = Identity(kinds)
+        if same not in made:
+            made[same] = tuple(new for kind in kinds if (new := change(kind)) is not None)
+        catalog[key] = made[same]
     return replace(situation, catalog=catalog)
 
 

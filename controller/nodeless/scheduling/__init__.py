@@ -1,4 +1,4 @@
-"""The solver: `solve(snapshot, catalog, policy, now) -> Plan`, pure and deterministic.
+"""The solver: `solve(snapshot, catalog, policy) -> Plan`, pure and deterministic.
 
 Start reading at `solver`, which states the problem and names the other modules in the order
 of the work.

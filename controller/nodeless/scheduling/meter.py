@@ -102,10 +102,10 @@ class Shares:
     box: float
     members: Sequence[Member]
     _common: float = field(init=False)
-    _used: dict[int, float] = field(default_factory=dict)
+    _used: dict[Member, float] = field(default_factory=dict)
     """By class, what it has used of what is its own for sure."""
-    _sure: Mapping[int, float] | None = None
-    _namespaces: dict[int, frozenset[str]] = field(default_factory=dict)
+    _sure: Mapping[Member, float] | None = None
+    _namespaces: dict[Member, frozenset[str]] = field(default_factory=dict)
     _counts: Mapping[str, int] | None = None
     _sure_spent: dict[str, float] = field(default_factory=dict)
     """By namespace, what they have used of the sure half."""
@@ -148,7 +148,7 @@ class Shares:
             self.meter.by_namespace[namespace] = before + used / len(self._of(member))
         self._common -= min(used, self._bite)
         if used > self._bite:
-            self._used[id(member)] = self._used.get(id(member), 0.0) + used - self._bite
+            self._used[member] = self._used.get(member, 0.0) + used - self._bite
             for namespace in self._of(member):
                 part = (used - self._bite) / len(self._of(member))
                 self._sure_spent[namespace] = self._sure_spent.get(namespace, 0.0) + part
@@ -181,7 +181,7 @@ class Shares:
     def _left_for(self, member: Member) -> float:
         if self._sure is None:
             self._sure = self._sure_shares()
-        return max(0.0, self._sure.get(id(member), 0.0) - self._used.get(id(member), 0.0))
+        return max(0.0, self._sure.get(member, 0.0) - self._used.get(member, 0.0))
 
     def _left_of_namespaces(self, member: Member) -> float:
         """Of what is their own for sure, a class's part of what its namespaces have not used."""
@@ -191,14 +191,12 @@ class Shares:
             for namespace in self._of(member)
         )
 
-    def _sure_shares(self) -> dict[int, float]:
+    def _sure_shares(self) -> dict[Member, float]:
         """Seconds of each class: evenly by namespace, then by class; a part of each of its namespaces."""
         counts = self._all_namespaces()
         seconds = self.box / 2
         return {
-            id(member): sum(
-                seconds / len(counts) / counts[namespace] for namespace in sorted(self._of(member))
-            )
+            member: sum(seconds / len(counts) / counts[namespace] for namespace in sorted(self._of(member)))
             for member in self.members
         }
 
@@ -209,8 +207,8 @@ class Shares:
         return self._counts
 
     def _of(self, member: Member) -> frozenset[str]:
-        known = self._namespaces.get(id(member))
+        known = self._namespaces.get(member)
         if known is None:
             known = frozenset([key.partition("/")[0] for key in member.pods])
-            self._namespaces[id(member)] = known
+            self._namespaces[member] = known
         return known

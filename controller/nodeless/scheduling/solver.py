@@ -39,6 +39,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from nodeless.model.identity import Identity
 from nodeless.model.instance_types import Catalog
 from nodeless.model.plan import Plan, PlannedNode, PoolRefusal, Refusal
 from nodeless.model.pods import Pod, PodShape
@@ -105,20 +106,18 @@ _SET_ASIDE = (
 )
 
 
-def solve(snapshot: Snapshot, catalog: Catalog, policy: Policy, now: float) -> Plan:
+def solve(snapshot: Snapshot, catalog: Catalog, policy: Policy) -> Plan:
     """Capacity for the pods that lack it, and for static pools that lack nodes.
 
     Args:
         snapshot: The cluster.
         catalog: What each pool may buy, by pool key; a pool that is missing has no types.
         policy: How to pack, and which pools cannot be used now.
-        now: The time of the pass, seconds since the epoch. Fewest-nodes packing does not depend on it.
 
     Returns:
         A plan in which every eligible pod, and every placeholder of a capacity buffer, is placed once or
         refused once, with its reason.
     """
-    del now
     snapshot = with_placeholders(snapshot)
     snapshot = replace(snapshot, daemon_sets=with_observed_requests(snapshot))
     zone_ids = ZoneIds(snapshot, policy.subnets)
@@ -317,7 +316,7 @@ def static_nodes(
     nodes: list[PlannedNode] = []
     for table in _tables(snapshot, prices, pools, axis, strict=policy.min_values == STRICT):
         types = table.start.types & (table.room >= 0).all(axis=1)
-        bare = [InFlightNodeClaim(table, types)] if types.any() else []
+        bare = [InFlightNodeClaim.opened(table, types)] if types.any() else []
         for made in planned(bare, policy.max_alternatives):
             nodes += [made] * lacking[table.pool.key] if made is not None else []
     return tuple(nodes)
@@ -403,13 +402,14 @@ def _tables(
 
     Limits that nodes for so many `pods` cannot reach are left out.
     """
-    shared: dict[int, TypeTable] = {}
+    shared: dict[Identity, TypeTable] = {}
     tables = []
     for pool in pools:
         types = catalog.get(pool.key, ())
-        table = shared.get(id(types))
+        same = Identity(types)
+        table = shared.get(same)
         if table is None:
-            table = shared[id(types)] = TypeTable(types, axis, meter)
+            table = shared[same] = TypeTable(types, axis, meter)
         tables.append(PoolTable(pool, table, snapshot.daemon_sets.values(), strict=strict))
     if pods:
         drop_far_limits(snapshot, {table.pool.key: table for table in tables}, pods)

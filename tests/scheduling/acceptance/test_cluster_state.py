@@ -96,7 +96,7 @@ def usage(snapshot):
     seen = apply(snapshot, events.PoolSeen(pool()))
     for pod in pods(40, "100m", name="probe"):
         seen = apply(seen, events.PodSeen(pod))
-    result = solve(seen, dict.fromkeys(seen.pools, FAMILY), Policy(), NOW)
+    result = solve(seen, dict.fromkeys(seen.pools, FAMILY), Policy())
     return 4.0 - len(result.placements) / 10
 
 

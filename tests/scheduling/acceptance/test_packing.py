@@ -379,6 +379,6 @@ def test_sc_38_the_lab_gets_one_2xlarge_beside_its_medium():
     system = running(pods(1, "1100m", name="system")[0], "lab")
     agents = daemon("aws-node", "200m")
     seen = snapshot(pool(), node("lab", "2", "4Gi"), system, agents, pods(5, "1"))
-    result = solve(seen, dict.fromkeys(seen.pools, t3a), Policy(packing=FEWEST_NODES), NOW)
+    result = solve(seen, dict.fromkeys(seen.pools, t3a), Policy(packing=FEWEST_NODES))
     assert [(new.instance_type, len(new.pods)) for new in result.new_nodes] == [("t3a.2xlarge", 5)]
     assert not result.placements

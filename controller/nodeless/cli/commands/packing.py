@@ -79,7 +79,7 @@ def answer_to(problem: Problem, *, improve: float, packing: str = LOWEST_PRICE) 
     gc.collect()
     gc.freeze()
     wall, cpu = perf_counter(), process_time()
-    plan = solve(problem.snapshot, problem.catalog, policy, 0.0)
+    plan = solve(problem.snapshot, problem.catalog, policy)
     wall, cpu = perf_counter() - wall, process_time() - cpu
     return packing_answer(problem.name, problem.pods, plan) | {
         "solveSeconds": round(wall, 6),

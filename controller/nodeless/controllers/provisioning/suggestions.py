@@ -90,5 +90,5 @@ class Advisor:
 def _found(situation: Situation, refusals: Sequence[Refusal]) -> tuple[str, ...]:
     trial = Trial(situation.snapshot, situation.catalog)
     policy = replace(situation.policy, deadline=_DEADLINE)
-    found = remedies(trial, policy, situation.now, refusals, tries=_TRIES)
+    found = remedies(trial, policy, refusals, tries=_TRIES)
     return tuple(str(remedy) for remedy in found)

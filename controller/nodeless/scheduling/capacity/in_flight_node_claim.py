@@ -5,11 +5,12 @@ and host ports included, and has an available offering that the node's requireme
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nodeless.model.identity import Identity, places_of_same
 from nodeless.model.pods import HostPort
 from nodeless.model.requirements import Conflict
 from nodeless.scheduling.capacity.diversity import most_possible
@@ -35,10 +36,30 @@ class Part:
     count: int
 
 
+@dataclass(slots=True, eq=False)
 class InFlightNodeClaim:
     """A node of a pool while it is being filled."""
 
-    def __init__(self, table: PoolTable, types: Mask, possible: Mask | None = None) -> None:
+    table: PoolTable
+    #: All types that could hold what it is opened for, also those that it may not become while it is filled.
+    possible: Mask
+    terms: Terms
+    #: Rows of the pool's types that can still hold the node.
+    types: NDArray[np.intp]
+    used: Amounts
+    #: Room left on each remaining type; shape (remaining types, resources).
+    spare: Amounts
+    #: The most that any remaining type has left, resource by resource.
+    slack: Amounts
+    pods: list[str] = field(default_factory=list)
+    #: What `pods` consists of, in the same order.
+    parts: list[Part] = field(default_factory=list)
+    ports: list[HostPort] = field(default_factory=list)
+    #: Claims that other pods mount too and whose volumes it attaches.
+    held: frozenset[str] = frozenset()
+
+    @classmethod
+    def opened(cls, table: PoolTable, types: Mask, possible: Mask | None = None) -> "InFlightNodeClaim":
         """A node without pods.
 
         Args:
@@ -46,22 +67,11 @@ class InFlightNodeClaim:
             types: The types that it may become while it is filled.
             possible: All that could hold what it is opened for; None: the same types.
         """
-        self.table = table
-        self.possible = types if possible is None else possible
-        self.terms: Terms = table.start
-        self.types = np.flatnonzero(types)
-        #: Rows of the pool's types that can still hold the node.
-        self.used: Amounts = np.zeros(table.room.shape[1], dtype=np.int64)
-        self.pods: list[str] = []
-        self.parts: list[Part] = []
-        #: What `pods` consists of, in the same order.
-        self.ports: list[HostPort] = []
-        self.held: frozenset[str] = frozenset()
-        #: Claims that other pods mount too and whose volumes it attaches.
-        self.spare: Amounts = table.room[self.types]
-        #: Room left on each remaining type; shape (remaining types, resources).
-        self.slack: Amounts = self.spare.max(axis=0)
-        #: The most that any remaining type has left, resource by resource.
+        rows = np.flatnonzero(types)
+        spare: Amounts = table.room[rows]
+        used = np.zeros(table.room.shape[1], dtype=np.int64)
+        most: Amounts = spare.max(axis=0)
+        return cls(table, types if possible is None else possible, table.start, rows, used, spare, most)
 
     def place(self, pods: PodClass, wish: NodeRequirements, want: int) -> int:
         """How many of the class the node can take, at most `want`; it is narrowed for them.
@@ -70,16 +80,15 @@ class InFlightNodeClaim:
         """
         if self.ports or pods.shape.host_ports or pods.shared:
             return self._place(pods, wish, want)
-        memo = (id(self.types), id(self.used), self.terms, pods, wish)
+        memo = (Identity(self.types, self.used), self.terms, pods, wish)
         known = self.table.filled.get(memo)
         if known is not None and known.take <= want:
             self.terms, self.types, self.used = known.terms, known.types, known.used
             self.spare, self.slack = known.spare, known.slack
             return known.take
-        before = self.types, self.used
         take = self._place(pods, wish, want)
         if take < want:
-            after = Filled(take, self.terms, self.types, self.used, self.spare, self.slack, before)
+            after = Filled(take, self.terms, self.types, self.used, self.spare, self.slack)
             keep_few(self.table.filled, MOST_ARRAYS)
             self.table.filled[memo] = after
         return take
@@ -105,10 +114,7 @@ class InFlightNodeClaim:
 
     def twin(self, pods: Sequence[str]) -> "InFlightNodeClaim":
         """A node in the same state, with as many other pods of the same classes."""
-        twin = InFlightNodeClaim.__new__(InFlightNodeClaim)
-        twin.__dict__.update(self.__dict__)
-        twin.pods, twin.parts, twin.ports = list(pods), list(self.parts), list(self.ports)
-        return twin
+        return replace(self, pods=list(pods), parts=list(self.parts), ports=list(self.ports))
 
     def capacity(self, pods: PodClass, wish: NodeRequirements) -> int:
         """How many of the class the node could take."""
@@ -132,10 +138,6 @@ class InFlightNodeClaim:
         No limit is touched: the types are no larger than the largest that was kept.
         """
         return np.flatnonzero(self._wide(self.terms, self.used, self.types))
-
-    def state(self) -> tuple[object, ...]:
-        """What `wide` depends on; equal for twins."""
-        return self.table, self.terms, id(self.types), id(self.possible), self.used.tobytes()
 
     def _wide(self, terms: Terms, used: Amounts, kept: NDArray[np.intp]) -> Mask:
         """The types that hold so much and charge no more to the limits than those that are kept."""
@@ -215,17 +217,15 @@ class InFlightNodeClaim:
 
 def widen(nodes: Iterable[InFlightNodeClaim]) -> None:
     """Give nodes back the types that were set aside while they were filled; twins are looked at once."""
-    twins: dict[tuple[int, ...], tuple[InFlightNodeClaim, NDArray[np.intp]]] = {}
-    known: dict[tuple[object, ...], tuple[NDArray[np.intp], NDArray[np.intp]]] = {}
-    for node in nodes:
-        same = id(node.table), id(node.terms), id(node.types), id(node.possible), id(node.used)
-        if same not in twins:
-            state = node.state()
-            if state not in known:
-                known[state] = (node.types, node.wide())
-            # The arrays are kept, so that no other gets the identity of one that is gone.
-            twins[same] = node.twin(()), known[state][1]
-        node.types = twins[same][1]
+    some = list(nodes)
+    for alike in places_of_same([(node.table, node.terms, node.types, node.possible) for node in some]):
+        known: dict[bytes, NDArray[np.intp]] = {}
+        for place in alike:
+            node = some[place]
+            used = node.used.tobytes()
+            if used not in known:
+                known[used] = node.wide()
+            node.types = known[used]
 
 
 def reopened(nodes: Sequence[InFlightNodeClaim]) -> Sequence[InFlightNodeClaim]:

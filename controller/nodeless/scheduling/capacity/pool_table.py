@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nodeless.model.identity import Identity
 from nodeless.model.labels import (
     HOSTNAME,
     INITIALIZED,
@@ -74,8 +75,6 @@ class Filled:
     used: Amounts
     spare: Amounts
     slack: Amounts
-    before: tuple[NDArray[np.intp], Amounts]
-    """Its arrays before; they live as long as what is known of them."""
 
 
 #: Answers of a table that are kept, and of those with arrays (ten kilobytes each): greedy pods ask for more.
@@ -107,7 +106,7 @@ class PoolTable:
         self._interned: dict[tuple[Requirements, bytes], Terms] = {}
         self._fresh: dict[tuple[PodClass, NodeRequirements], tuple[Terms, Amounts] | None] = {}
         self._held: dict[bytes, Amounts] = {}
-        self.filled: dict[tuple[int, int, Terms, PodClass, NodeRequirements], Filled] = {}
+        self.filled: dict[tuple[Identity, Terms, PodClass, NodeRequirements], Filled] = {}
         """What became of open nodes, by the arrays that they had (`in_flight_node_claim`)."""
         self.daemons: Amounts = np.zeros_like(table.capacity)
         self._daemon_ports: list[tuple[tuple[HostPort, ...], Mask]] = []

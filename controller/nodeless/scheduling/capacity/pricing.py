@@ -16,6 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
+from nodeless.model.identity import Identity
 from nodeless.model.instance_types import Catalog, InstanceType, Offering
 from nodeless.model.pools import Pool
 
@@ -75,7 +76,7 @@ def priced(
     """The catalogue at the prices that are paid; pools that pay the same share their types."""
     if not adjustments and not node_fee:
         return catalog
-    shared: dict[tuple[int, tuple[int, ...]], tuple[InstanceType, ...]] = {}
+    shared: dict[tuple[Identity, tuple[int, ...]], tuple[InstanceType, ...]] = {}
     result: dict[str, tuple[InstanceType, ...]] = {}
     for pool in pools:
         types = catalog.get(pool.key, ())
@@ -84,7 +85,7 @@ def priced(
             for number, adjustment in enumerate(adjustments)
             if not adjustment.pools or pool.name in adjustment.pools
         ]
-        memo = (id(types), tuple(own))
+        memo = (Identity(types), tuple(own))
         if memo not in shared:
             mine = [adjustments[number] for number in own]
             shared[memo] = tuple(_repriced(kind, pool.name, mine, node_fee) for kind in types)

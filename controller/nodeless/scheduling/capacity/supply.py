@@ -72,7 +72,7 @@ class ReservationManager:
         self._reserved: dict[str, tuple[ReservationOption, ...]] = {}
         self._scarce: dict[str, tuple[SubnetRoom, ...]] = {}
         self._left: dict[str, int] = {}
-        self._ways: dict[int, tuple[InFlightNodeClaim, ReservationOption]] = {}
+        self._ways: dict[InFlightNodeClaim, ReservationOption] = {}
         self._bound: dict[tuple[NodeRequirements, tuple[Requirement, ...]], NodeRequirements | None] = {}
         for table in tables:
             key = table.pool.key
@@ -125,7 +125,7 @@ class ReservationManager:
         """A node is got this way."""
         if way is FREE:
             return
-        self._ways[id(node)] = (node, way)
+        self._ways[node] = way
         if way.reservation:
             self._slots[way.reservation] -= 1
         if way.subnet:
@@ -138,7 +138,7 @@ class ReservationManager:
 
     def way_of(self, node: InFlightNodeClaim) -> ReservationOption:
         """How an open node is got."""
-        return self._ways[id(node)][1] if id(node) in self._ways else FREE
+        return self._ways.get(node, FREE)
 
     def takes(self, node: InFlightNodeClaim) -> int:
         """How many pods more there are addresses for on an open node."""

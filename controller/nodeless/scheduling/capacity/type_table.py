@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from nodeless.model.identity import Identity
 from nodeless.model.instance_types import InstanceType, Offering
 from nodeless.model.labels import CAPACITY_TYPE, INSTANCE_TYPE, RESERVATION_LABELS, WELL_KNOWN, ZONE
 from nodeless.model.requirements import Requirement, Requirements
@@ -120,8 +121,12 @@ class TypeTable:
             distinct: dict[Requirement | None, int] = {}
             # Catalogues share the labels that types have in common: most are known by identity.
             labels = _carried_by(self.types, key)
-            positions = {id(label): distinct.setdefault(label, len(distinct)) for label in _unique(labels)}
-            index = np.array([positions[id(label)] for label in labels], dtype=np.intp)
+            positions: dict[Identity, int] = {}
+            index = np.empty(len(labels), dtype=np.intp)
+            for row, same in enumerate(map(Identity, labels)):
+                if same not in positions:
+                    positions[same] = distinct.setdefault(labels[row], len(distinct))
+                index[row] = positions[same]
             known = self._values[key] = (list(distinct), index)
         return known
 
@@ -131,11 +136,6 @@ def _capacity(kind: InstanceType, attached: tuple[str, ...]) -> Mapping[str, int
     if not attached:
         return kind.capacity
     return {**kind.capacity, **attachable(kind.volume_limits, attached, int(UNBOUNDED))}
-
-
-def _unique(labels: Iterable[Requirement | None]) -> Iterable[Requirement | None]:
-    """The labels that are different objects, in their order."""
-    return {id(label): label for label in labels}.values()
 
 
 def _carried_by(types: Iterable[InstanceType], key: str) -> list[Requirement | None]:

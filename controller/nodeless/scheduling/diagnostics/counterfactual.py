@@ -48,7 +48,6 @@ class Remedy:
 def remedies(
     trial: Trial,
     policy: Policy,
-    now: float,
     refusals: Sequence[Refusal],
     *,
     wider: Catalog | None = None,
@@ -60,7 +59,6 @@ def remedies(
     Args:
         trial: Snapshot and catalogue of the solve that refused.
         policy: Its policy; trials do without the search for a cheaper plan.
-        now: Its time.
         refusals: Refusals of pods of one shape with the same reasons.
         wider: Types that pools might buy if their requirements allowed them; None: those of other pools.
         most: How many to find.
@@ -69,7 +67,7 @@ def remedies(
     if not refusals:
         return ()
     keys = tuple(refusal.pod for refusal in refusals)
-    search = _Search(trial, replace(policy, time_box=0.0), now, keys, wider or {})
+    search = _Search(trial, replace(policy, time_box=0.0), keys, wider or {})
     found: dict[str, Remedy] = {}
     for change in search.guesses(refusals[0].reasons):
         if change.text in found:
@@ -85,12 +83,9 @@ def remedies(
 class _Search:
     """Guesses and trials for pods of one shape."""
 
-    def __init__(
-        self, trial: Trial, policy: Policy, now: float, keys: tuple[str, ...], wider: Catalog
-    ) -> None:
+    def __init__(self, trial: Trial, policy: Policy, keys: tuple[str, ...], wider: Catalog) -> None:
         self._trial = trial
         self._policy = policy
-        self._now = now
         self._keys = keys
         self._wider = wider
         self._pod: Pod = trial.snapshot.pods[keys[0]]
@@ -124,7 +119,7 @@ class _Search:
         return sum(key not in refused for key in self._keys)
 
     def _solve(self, trial: Trial) -> Plan:
-        return solve(trial.snapshot, trial.catalog, self._policy, self._now)
+        return solve(trial.snapshot, trial.catalog, self._policy)
 
     def _smaller(self, shape: PodShape, pool: Pool) -> Iterator[Change]:
         """For each resource by itself the largest request that fits a new node of the pool."""

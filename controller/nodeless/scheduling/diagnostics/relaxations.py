@@ -49,12 +49,12 @@ def relaxations(
         meter: When it is over, what other pods lost is left untold.
     """
     lost: dict[_Told, list[str]] = {}
-    memo: dict[tuple[int, int], tuple[_Told, ...]] = {}
+    memo: dict[tuple[Part, PoolTable], tuple[_Told, ...]] = {}
     for node, made in nodes:
         start = 0
         for part in node.parts:
             first, start = start, start + part.count
-            asked = id(part), id(node.table)
+            asked = part, node.table
             if asked not in memo:
                 if meter.over:
                     continue

@@ -494,7 +494,7 @@ class ClassPlacer:
             if types.any():
                 most = min(want, self._open.supply.room(way))
                 kept = self._ground.targets.types(table, self._pods, terms, counts, types, most)
-                node = InFlightNodeClaim(table, kept, types)
+                node = InFlightNodeClaim.opened(table, kept, types)
                 if table.least and not node.capacity(self._pods, wish):
                     continue
                 self._open.append(node)

@@ -65,7 +65,7 @@ def _of_types(key: str, tables: Sequence[PoolTable]) -> bool:
 
 def _sold(keys: Sequence[str], values: Values, tables: Sequence[PoolTable]) -> set[Option]:
     """The combinations of values that types have."""
-    seen = {id(table.table): table.table for table in tables}.values()
+    seen = dict.fromkeys(table.table for table in tables)
     rows = {row for table in seen for row in table.carried_together(keys)}
     known: dict[tuple[str, Requirement | None], tuple[str | None, ...]] = {}
     found: set[Option] = set()

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from nodeless.model.identity import places_of_same
 from nodeless.model.plan import Alternative, PlannedNode
 from nodeless.model.pools import Pool
 from nodeless.model.requirements import Requirements
@@ -17,16 +18,15 @@ def planned(nodes: Iterable[InFlightNodeClaim], max_alternatives: int) -> tuple[
 
     None stands for a node of which what is left of its types does not meet the pool's minValues.
     """
+    some = list(nodes)
     memo: dict[object, _Kind | None] = {}
-    twins: dict[tuple[int, ...], tuple[_Kind, Resources] | None] = {}
-    result: list[PlannedNode | None] = []
-    for node in nodes:
-        # Twins share their arrays, which live as long as the nodes.
-        same = id(node.table), id(node.terms), id(node.types), id(node.used)
-        if same not in twins:
-            twins[same] = _look(node, memo, max_alternatives)
-        known = twins[same]
-        result.append(None if known is None else _made(node, *known))
+    result: list[PlannedNode | None] = [None] * len(some)
+    # Twins share their arrays.
+    for twins in places_of_same([(node.table, node.terms, node.types, node.used) for node in some]):
+        known = _look(some[twins[0]], memo, max_alternatives)
+        if known is not None:
+            for twin in twins:
+                result[twin] = _made(some[twin], *known)
     return tuple(result)
 
 
@@ -34,7 +34,7 @@ def _look(
     node: InFlightNodeClaim, memo: "dict[object, _Kind | None]", max_alternatives: int
 ) -> "tuple[_Kind, Resources] | None":
     by_price = tuple(node.by_price())
-    alike = (id(node.table), id(node.terms), by_price)
+    alike = (node.table, node.terms, by_price)
     if alike not in memo:
         memo[alike] = _kind(node, by_price, max_alternatives)
     kind = memo[alike]

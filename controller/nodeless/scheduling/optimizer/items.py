@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nodeless.model.identity import Identity
 from nodeless.model.labels import HOSTNAME
 from nodeless.scheduling.capacity.in_flight_node_claim import InFlightNodeClaim, Part
 from nodeless.scheduling.capacity.pool_table import PoolTable
@@ -50,11 +51,11 @@ def movable(nodes: Sequence[InFlightNodeClaim], aims: frozenset[str]) -> list[In
     They are of pools packed by price, without minValues, and none of their pods is bound to another or shares
     a volume.
     """
-    parts = {id(part): part for node in nodes for part in node.parts}
-    wanted = {tally for part in parts.values() for tally in _neighbours(part.rules)}
+    parts = {part for node in nodes for part in node.parts}
+    wanted = {tally for part in parts for tally in _neighbours(part.rules)}
     bound = {
-        same
-        for same, part in parts.items()
+        part
+        for part in parts
         if wanted
         and (next(_neighbours(part.rules), None) is not None or not wanted.isdisjoint(part.pods.adds))
     }
@@ -64,7 +65,7 @@ def movable(nodes: Sequence[InFlightNodeClaim], aims: frozenset[str]) -> list[In
         if node.table.pool.key in aims
         and not node.table.wanted
         and not node.held
-        and not (bound and any(id(part) in bound for part in node.parts))
+        and not (bound and any(part in bound for part in node.parts))
         and not any(map(_entangled, node.parts))
     ]
 
@@ -78,15 +79,15 @@ def _entangled(part: Part) -> bool:
 def items_of(nodes: Iterable[InFlightNodeClaim]) -> list[Item]:
     """The items on some nodes, in the order in which they were placed."""
     kinds: dict[object, tuple[Part, list[str]]] = {}
-    known: dict[int, list[str]] = {}
+    known: dict[Part, list[str]] = {}
     for node in nodes:
         start = 0
         for part in node.parts:
-            keys = known.get(id(part))
+            keys = known.get(part)
             if keys is None:
                 pools = tuple(table.pool.key for table in part.tables)
-                memo = id(part.pods), id(part.wish), id(part.rules), pools
-                keys = known[id(part)] = kinds.setdefault(memo, (part, []))[1]
+                memo = part.pods, part.wish, Identity(part.rules), pools
+                keys = known[part] = kinds.setdefault(memo, (part, []))[1]
             keys += node.pods[start : start + part.count]
             start += part.count
     return [

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nodeless.model.identity import places_of_same
 from nodeless.scheduling.capacity.in_flight_node_claim import InFlightNodeClaim, Part
 from nodeless.scheduling.capacity.limits import RemainingLimits
 from nodeless.scheduling.capacity.pool_table import PoolTable
@@ -83,8 +84,8 @@ def repack(
     free = [node for node in movable(floor.nodes, aims) if not supply.fixed(node)]
     if not free:
         return floor
-    moving = {id(node) for node in free}
-    fixed = [node for node in floor.nodes if id(node) not in moving]
+    moving = set(free)
+    fixed = [node for node in floor.nodes if node not in moving]
     bought = items_of(free)
     items = standing.joined(bought, [table for table in tables if table.pool.key in aims])
     shapes = shapes_for(items, meter)
@@ -201,13 +202,14 @@ class _Built:
     @property
     def cost(self) -> float:
         """What the nodes count; twins cost the same."""
-        known: dict[tuple[int, int], float] = {}
-        for node in self.nodes:
-            alike = id(node.types), id(node.terms)
-            if alike not in known:
-                price = float(node.terms.prices[node.types].min())
-                known[alike] = price * self.handicaps.get(node.table.pool.key, 1.0)
-        return sum(known[id(node.types), id(node.terms)] for node in self.nodes)
+        costs = [0.0] * len(self.nodes)
+        for twins in places_of_same([(node.types, node.terms) for node in self.nodes]):
+            node = self.nodes[twins[0]]
+            cost = float(node.terms.prices[node.types].min())
+            cost *= self.handicaps.get(node.table.pool.key, 1.0)
+            for twin in twins:
+                costs[twin] = cost
+        return sum(costs)
 
     def better_than(self, other: "_Built") -> bool:
         mine, others = self.cost, other.cost
@@ -271,7 +273,7 @@ class _Builder:
             types = types & (table.limited <= shapes.charge[shape]).all(axis=1)
         if not types.any():
             return None
-        node = InFlightNodeClaim(table, types)
+        node = InFlightNodeClaim.opened(table, types)
         for item, keys in parts:
             if node.place(item.pods, item.wish, len(keys)) < len(keys):
                 return None

@@ -8,9 +8,9 @@ fewest rules. The next pass, in which the others are placed, takes on more of th
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Iterable, Iterator, Sequence
 
+from nodeless.model.identity import Identity
 from nodeless.model.pods import LabelSelector, Pod, PodShape
 from nodeless.scheduling.meter import Meter
 from nodeless.scheduling.pods.grouping import PodGroup
@@ -21,7 +21,6 @@ PAIRS = 750_000
 _PAIR = 1.5e-6
 #: Pairs that it costs to look at a rule at all.
 _RULE = 4
-T = TypeVar("T")
 
 
 class Crowd:
@@ -35,22 +34,23 @@ class Crowd:
 
     def bearable(self, batch: Sequence[PodGroup]) -> tuple[list[PodGroup], list[PodGroup]]:
         """The kinds of pods that a pass takes on, in their order, and those that it sets aside."""
-        chosen = self._chosen(batch, lambda kind: kind.shape, lambda kind: kind.pods[0].namespace)
-        return [one for one in batch if id(one) in chosen], [one for one in batch if id(one) not in chosen]
+        chosen = self._chosen([(kind.pods[0].namespace, kind.shape) for kind in batch])
+        aside = [kind for index, kind in enumerate(batch) if index not in chosen]
+        return [batch[index] for index in sorted(chosen)], aside
 
     def carriers(self, pods: Sequence[Pod]) -> list[Pod]:
         """The running pods whose required anti-affinity is looked at: those of fewest terms."""
-        chosen = self._chosen(pods, lambda pod: pod.shape, lambda pod: pod.namespace)
-        return [pod for pod in pods if id(pod) in chosen]
+        return [pods[index] for index in sorted(self._chosen([(pod.namespace, pod.shape) for pod in pods]))]
 
-    def _chosen(
-        self, some: Sequence[T], shape_of: Callable[[T], PodShape], namespace_of: Callable[[T], str]
-    ) -> set[int]:
-        chosen = {id(one) for one in some if not _number(shape_of(one))}
+    def _chosen(self, shapes: Sequence[tuple[str, PodShape]]) -> set[int]:
+        """Which of some namespaces and shapes are looked at, by their place."""
+        chosen = set[int]()
         by_namespace: dict[str, list[tuple[int, int]]] = {}
-        for index, one in enumerate(some):
-            if id(one) not in chosen:
-                by_namespace.setdefault(namespace_of(one), []).append((_number(shape_of(one)), index))
+        for index, (namespace, shape) in enumerate(shapes):
+            if number := _number(shape):
+                by_namespace.setdefault(namespace, []).append((number, index))
+            else:
+                chosen.add(index)
         for waiting in by_namespace.values():
             waiting.sort(reverse=True)
         known: set[object] = set()
@@ -59,13 +59,13 @@ class Crowd:
         while turns:
             used, namespace = heapq.heappop(turns)
             _, index = by_namespace[namespace].pop()
-            pairs, new = self._pairs(namespace, shape_of(some[index]), known, self._most - spent)
+            pairs, new = self._pairs(namespace, shapes[index][1], known, self._most - spent)
             if spent + pairs > self._most:
                 # Those behind it have as many rules or more.
                 continue
             spent += pairs
             known |= new
-            chosen.add(id(some[index]))
+            chosen.add(index)
             if by_namespace[namespace]:
                 heapq.heappush(turns, (used + pairs, namespace))
         self._meter.spend(_PAIR * spent)
@@ -103,7 +103,7 @@ def _number(shape: PodShape) -> int:
 
 def _rules(namespace: str, shape: PodShape) -> Iterator[tuple[object, LabelSelector | None]]:
     """What tells a rule from those of other pods, about, and what selects the pods that it counts."""
-    picky = id(shape) if shape.required_terms or shape.node_selector else 0
+    picky = Identity(shape) if shape.required_terms or shape.node_selector else None
     for spread in shape.spread:
         yield (namespace, spread, picky), spread.selector
     for term in (*shape.affinity, *shape.anti_affinity):

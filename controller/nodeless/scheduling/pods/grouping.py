@@ -7,6 +7,7 @@ identity first, which costs one look at each pod; shapes are compared only once 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
+from nodeless.model.identity import Identity, places_of_same
 from nodeless.model.pods import Pod, PodShape
 
 Mark = tuple[str, tuple[str | None, ...]]
@@ -30,24 +31,21 @@ class PodGroups:
     """Pods by the identity of their shapes."""
 
     def __init__(self) -> None:
-        self._kinds: dict[int, PodGroup] = {}
+        self._kinds: dict[Identity, PodGroup] = {}
 
     def __iter__(self) -> Iterator[PodGroup]:
         return iter(self._kinds.values())
 
     def gather(self, pods: Iterable[tuple[str, Pod]], wanted: Callable[[Pod], bool] | None = None) -> None:
         """Add the pods, with their keys, that are wanted."""
-        kinds = self._kinds
-        for key, pod in pods:
-            if wanted is not None and not wanted(pod):
-                continue
-            shape = pod.shape
-            kind = kinds.get(id(shape))
-            if kind is None:
-                kind = kinds[id(shape)] = PodGroup(shape)
-            kind.keys.append(key)
-            kind.pods.append(pod)
-            kind.ages.add(pod.created_at)
+        chosen = [(key, pod) for key, pod in pods if wanted is None or wanted(pod)]
+        for places in places_of_same([(pod.shape,) for _, pod in chosen]):
+            some = [chosen[place] for place in places]
+            shape = some[0][1].shape
+            kind = self._kinds.setdefault(Identity(shape), PodGroup(shape))
+            kind.keys.extend([key for key, _ in some])
+            kind.pods.extend([pod for _, pod in some])
+            kind.ages.update([pod.created_at for _, pod in some])
 
 
 def group(
