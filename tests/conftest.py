@@ -1,4 +1,4 @@
-"""What tests of several packages share: one real control plane a session, started when first asked for."""
+"""What tests of several packages share: one control plane and one AWS a session, made when first needed."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 import structlog
 from hypothesis import is_hypothesis_test, settings
 
+from localenv.aws import LocalAws
 from localenv.control_plane import ControlPlane
 from localenv.kubernetes import KubernetesApi
 from tests import rights
@@ -76,6 +77,13 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlP
         directory, proxy_socket=directory / "proxy", audited_users=(rights.USER,)
     ) as plane:
         yield plane
+
+
+@pytest.fixture(scope="session")
+def aws_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAws]:
+    """An AWS for all who empty it before each test."""
+    with LocalAws.start(tmp_path_factory.mktemp("aws")) as aws:
+        yield aws
 
 
 @pytest.fixture(scope="session")

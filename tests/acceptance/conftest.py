@@ -2,7 +2,6 @@
 
 from tests.controllers.conftest import (
     aws,
-    aws_process,
     definitions,
     network,
     on_cluster,
@@ -14,7 +13,6 @@ from tests.webhook.conftest import admission
 __all__ = [
     "admission",
     "aws",
-    "aws_process",
     "definitions",
     "network",
     "on_cluster",

@@ -20,13 +20,6 @@ from tests.controllers.process import a_cluster
 from tests.controllers.world import CLAIMS, POOLS, TEMPLATES, Network
 from tests.rights import nothing_refused
 
-
-@pytest.fixture(scope="session")
-def aws_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAws]:
-    with LocalAws.start(tmp_path_factory.mktemp("aws")) as aws:
-        yield aws
-
-
 REPORTS = pytest.StashKey[dict[str, str]]()
 
 

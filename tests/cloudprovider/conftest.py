@@ -1,9 +1,9 @@
-"""The AWS provider on the local AWS: one server a session, emptied before each test."""
+"""The AWS provider on the local AWS, which is emptied before each test."""
 
 import asyncio
 import inspect
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Hashable, Iterator
+from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -33,12 +33,6 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     arguments = {name: pyfuncitem.funcargs[name] for name in names}
     asyncio.run(asyncio.wait_for(pyfuncitem.obj(**arguments), _TEST_SECONDS))
     return True
-
-
-@pytest.fixture(scope="session")
-def aws_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAws]:
-    with LocalAws.start(tmp_path_factory.mktemp("aws")) as aws:
-        yield aws
 
 
 @pytest.fixture

@@ -66,12 +66,6 @@ def on_cluster(
     return run
 
 
-@pytest.fixture(scope="session")
-def aws_process(tmp_path_factory) -> Iterator[LocalAws]:
-    with LocalAws.start(tmp_path_factory.mktemp("aws")) as aws:
-        yield aws
-
-
 @pytest.fixture
 def aws(aws_process, monkeypatch) -> LocalAws:
     """An empty AWS that boto3's ordinary chain finds by the environment."""

@@ -1,21 +1,14 @@
-"""The local AWS for the tests of this folder: one child process a session, emptied before each test."""
+"""The local AWS for the tests of this folder, emptied before each test."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from localenv.aws import LocalAws
 from tests.localenv.aws.world import World
-
-
-@pytest.fixture(scope="session")
-def aws_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAws]:
-    with LocalAws.start(tmp_path_factory.mktemp("aws")) as aws:
-        yield aws
 
 
 @pytest.fixture

@@ -23,17 +23,11 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlP
         yield running
 
 
-@pytest.fixture(scope="session")
-def aws_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAws]:
-    with LocalAws.start(tmp_path_factory.mktemp("aws")) as running:
-        yield running
-
-
 @pytest.fixture
-def aws(aws_server: LocalAws) -> LocalAws:
+def aws(aws_process: LocalAws) -> LocalAws:
     """The local AWS, with nothing in it."""
-    aws_server.reset()
-    return aws_server
+    aws_process.reset()
+    return aws_process
 
 
 @pytest.fixture

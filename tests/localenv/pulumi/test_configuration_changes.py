@@ -38,10 +38,10 @@ REFUSED = [case for case in recorded() if case.refused]
 
 @pytest.fixture(scope="module")
 def previews(
-    tmp_path_factory: pytest.TempPathFactory, control_plane: ControlPlane, aws_server: LocalAws
+    tmp_path_factory: pytest.TempPathFactory, control_plane: ControlPlane, aws_process: LocalAws
 ) -> Iterator[Previews]:
-    aws_server.reset()
-    made = Previews(tmp_path_factory.mktemp("configured"), control_plane, aws_server)
+    aws_process.reset()
+    made = Previews(tmp_path_factory.mktemp("configured"), control_plane, aws_process)
     api = control_plane.client()
     made.stand(api)
     yield made
@@ -80,15 +80,15 @@ def test_each_key_changes_what_its_line_says_and_nothing_else(
 @pytest.mark.cluster
 @pytest.mark.parametrize("case", REFUSED, ids=lambda each: each.key)
 def test_what_aws_would_refuse_half_way_is_refused_by_the_preview_with_what_to_do(
-    previews: Previews, api: KubernetesApi, aws_server: LocalAws, case: Case
+    previews: Previews, api: KubernetesApi, aws_process: LocalAws, case: Case
 ) -> None:
     previews.change_to(api, case.of)
-    before = len(aws_server.calls())
+    before = len(aws_process.calls())
     with pytest.raises(StackFailed) as told:
         previews.of({**STACKS[case.of], case.key: case.to})
     assert case.refused in str(told.value)
     assert "Traceback" not in str(told.value)
-    asked = {call["action"] for call in aws_server.calls()[before:]}
+    asked = {call["action"] for call in aws_process.calls()[before:]}
     assert not [action for action in asked if action.startswith(("Create", "Delete", "Modify"))]
 
 

@@ -83,9 +83,11 @@ def ending(control_plane: ControlPlane) -> Iterator[Ending]:
 
 
 @pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory, control_plane: ControlPlane, aws_server: LocalAws) -> Shop:
+def shop(
+    tmp_path_factory: pytest.TempPathFactory, control_plane: ControlPlane, aws_process: LocalAws
+) -> Shop:
     """One stack for all tests: each may leave it as it likes, as its users do."""
-    return Shop(tmp_path_factory.mktemp("guarded"), control_plane, aws_server)
+    return Shop(tmp_path_factory.mktemp("guarded"), control_plane, aws_process)
 
 
 @pytest.fixture
