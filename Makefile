@@ -31,7 +31,7 @@ demo: setup ## bring up the whole environment on this machine and run the labs o
 test: setup ## run every test (ARGS are handed to pytest)
 	@bash .ci/test $(PYTHON) $(ARGS)
 
-unit: $(STAMP) ## run the tests that need no control plane, with a tenth of the drawn examples (FACTOR=1 for all of them)
+unit: $(STAMP) ## run the tests that need no control plane, a tenth of their examples (FACTOR=1: all, and the large ones)
 	@NODELESS_PROPERTIES_FACTOR=$${FACTOR:-0.1} $(PYTHON) -m pytest -q -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder -m "not cluster and not environment" $(ARGS)
 
 cluster: setup ## run the tests that need a control plane, and no more

@@ -65,6 +65,7 @@ PRICED = [
 ]
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("name", PRICED)
 @pytest.mark.parametrize("improve", [0.0, 1.0], ids=["fast", "full"])
 def test_a_plan_at_the_lowest_price_can_be_carried_out_and_costs_less(name, improve):

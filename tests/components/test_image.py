@@ -193,6 +193,7 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
     return Built(base, made)
 
 
+@pytest.mark.large
 def test_the_build_steps_make_an_environment_whose_entry_point_runs(built: Built) -> None:
     entry = json.loads(dict(stages()[-1])["ENTRYPOINT"])
     done = subprocess.run(
@@ -209,6 +210,7 @@ def test_the_build_steps_make_an_environment_whose_entry_point_runs(built: Built
     assert not {"uv", "hatchling", "pip"} & installed, "what builds stays behind"
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("architecture", ["x86_64", "aarch64"])
 def test_every_dependency_has_a_wheel_for_the_architecture(architecture: str, built: Built) -> None:
     """Without one, the slim base would have to compile."""

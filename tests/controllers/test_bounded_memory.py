@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections import deque
 from dataclasses import replace
+from functools import cache
 from types import SimpleNamespace
 
 import pytest
@@ -69,10 +70,11 @@ def smaller_bounds(monkeypatch):
         monkeypatch.setattr(module, name, BOUND)
 
 
+@cache
 def hostile(number, seed=0):
     chance = random.Random(seed)
     made = (pending(hostile_pod(chance, f"h-{each}")) for each in range(number))
-    return [replace(pod, namespace=f"ns-{each}") for each, pod in enumerate(made)]
+    return tuple(replace(pod, namespace=f"ns-{each}") for each, pod in enumerate(made))
 
 
 def a_recorder():
@@ -96,7 +98,7 @@ def test_classes_of_pods_that_took_too_long_are_forgotten_once_their_pods_are_go
     resting = DeferredPods(Metrics(), SimpleNamespace(publish=lambda _event: True))
     at_first = entries(resting)
     for start in range(0, 1500, 100):
-        some = hostile(100, seed=start)
+        some = [*hostile(100, seed=start)]
         seen = snapshot(some, pool())
         resting.turns(seen)
         slow = Plan(refusals=tuple(Refusal(pod.key, DEADLINE, (), "took long") for pod in some))
@@ -119,7 +121,7 @@ def test_advice_is_remembered_up_to_a_bound(monkeypatch):
     monkeypatch.setattr(suggestions, "_found", lambda _situation, _refusals: ("ask for less",))
     monkeypatch.setattr(suggestions, "_NEW_IN_A_PASS", 10_000)
     advisor = Advisor()
-    some = hostile(MANY)
+    some = [*hostile(MANY)]
     situation = Situation(snapshot(some, pool()), {}, Policy(), 0.0)
     for start in range(0, MANY, 300):
         refused = Plan(

@@ -27,6 +27,7 @@ def answer(folder, problem: Mapping[str, object], *options: str):
     return json.loads(printed.stdout)
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("improve", ["0", "1"], ids=["fast", "full"])
 def test_a_hundred_thousand_pods_in_a_thousand_shapes_find_their_place_in_little_memory(tmp_path, improve):
     problem = batch_problem(100_000, 1000)
@@ -37,6 +38,7 @@ def test_a_hundred_thousand_pods_in_a_thousand_shapes_find_their_place_in_little
     assert Checker(problem, None).faults(result) == []
 
 
+@pytest.mark.large
 @pytest.mark.timeout(900)
 def test_a_million_replicas_neither_hang_nor_exhaust_memory(tmp_path):
     problem = batch_problem(1_000_000, 1)

@@ -363,6 +363,7 @@ def test_an_answer_is_short_whatever_was_asked(manifest: dict[str, Any]) -> None
     assert len(json.dumps(response)) < SMALL_BODY
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("name", ["invalid requirements", "integer labels"])
 def test_the_dearest_requests_leave_most_of_the_containers_memory(name: str) -> None:
     peak = admission_memory.ask(name, dict(admission_memory.bodies())[name])
