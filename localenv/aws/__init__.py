@@ -4,25 +4,18 @@
 pass `gateway`, which asks `handlers` for an answer of our own and lets moto answer the rest. moto's private
 names are touched in `moto_internals` alone.
 
-What is put right, and in which module:
+What moto lacks of AWS stands in `upstream`, one module a gap, in the shape of patches that could go to moto.
+What is put right here, and in which module:
 
 * every call: unknown access keys are refused, calls are recorded, faults can be switched on, unknown
-  actions and filters get AWS's errors (`gateway`, `credentials`, `control`);
-* every EC2 call: DryRun; filters of equal names are ANDed (`gateway`, `moto_internals`);
-* DescribeInstanceTypes and DescribeInstanceTypeOfferings: pages, and answers in milliseconds
-  (`instance_types`);
-* CreateFleet of type instant: overrides, strategies, Errors, partial fulfilment, client tokens, the launch
-  template's contents on the instance (`fleet`, `fleet_choice`, `fleet_market`, `instance_launch`);
+  actions and filters get AWS's errors, DryRun (`gateway`, `credentials`, `control`);
+* DescribeInstances, DescribeInstanceTypes and DescribeInstanceTypeOfferings in milliseconds
+  (`moto_instances`, `ec2_describe`, `instance_types`);
 * DescribeSpotPriceHistory and pricing.GetProducts from a price book (`price_book`, `pricing`);
-* DescribeInstanceStatus with filters, CreateTags on what is missing, pages of subnets, security groups and
-  images (`ec2_describe`); launch templates' pages and not-found codes (`launch_templates`);
-* DeleteSecurityGroup, DeleteSubnet, DeleteVpc: DependencyViolation while in use (`dependencies`);
 * ssm.GetParameter and GetParameters: the public parameters of node images, leading to images that exist
   (`images`);
 * all of EKS: the cluster's real endpoint, CA and issuer, its security group, add-ons, access entries, Pod
   Identity, Fargate profiles with their checks (`eks_clusters`, `eks_access`, `eks_addons`, `eks_fargate`);
-* sqs.SetQueueAttributes keeps the queue's policy (`queues`);
-* IAM's instance profiles: lists by path and in pages, quota, checks of names (`instance_profiles`);
 * sts.AssumeRoleWithWebIdentity: the token and the role's trust are verified; GetCallerIdentity
   (`web_identity`).
 

@@ -42,9 +42,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, fields
 from typing import Any
 
-from localenv.aws import capacity_reservations
 from localenv.aws.interruptions import interrupt
-from localenv.aws.moto_instances import Addresses
 from localenv.aws.moto_internals import MotoServer, WireResponse
 from localenv.aws.state import (
     BOOT_OUTCOMES,
@@ -56,6 +54,8 @@ from localenv.aws.state import (
     GarbledFault,
     LocalState,
 )
+from localenv.aws.upstream import capacity_reservations
+from localenv.aws.upstream.private_addresses import Addresses
 
 PREFIX = "/nodeless/"
 

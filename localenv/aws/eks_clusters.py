@@ -14,7 +14,6 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from localenv.aws.calls import AwsError, Call, Handlers, digest
-from localenv.aws.dependencies import users_of_group
 from localenv.aws.eks_access import admit_creator
 from localenv.aws.eks_records import (
     ClusterRecord,
@@ -28,6 +27,7 @@ from localenv.aws.eks_records import (
     updated,
 )
 from localenv.aws.images import VERSIONS
+from localenv.aws.upstream.dependency_violations import users_of_group
 
 #: Version of a cluster that asks for none: that of the local control plane.
 DEFAULT_VERSION = VERSIONS[-1]

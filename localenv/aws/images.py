@@ -18,7 +18,7 @@ from datetime import date, timedelta
 from typing import Any
 
 from localenv.aws.calls import AwsError, Call, Handlers
-from localenv.aws.paging import page
+from localenv.aws.upstream.pages import page
 
 VERSIONS = tuple(f"1.{minor}" for minor in range(24, 37))
 AMAZON = "602401143452"

@@ -9,7 +9,7 @@ from typing import Any
 
 from localenv.aws.calls import AwsError, Call, Handlers, digest
 from localenv.aws.moto_internals import instance_type_offerings, instance_type_records
-from localenv.aws.paging import page
+from localenv.aws.upstream.pages import page
 
 
 def instance_types(call: Call) -> dict[str, dict[str, Any]]:

@@ -3,8 +3,7 @@
 Moto and botocore take some four milliseconds for each instance that is shown: two seconds for five hundred,
 which the simulated kubelets and the controller ask for again and again. Which instances a call chooses is
 moto's decision each time; how one looks is remembered, as data and as XML. Like `moto_internals` it touches
-moto's private names. `Addresses` says which private addresses they get. Next: `ec2_describe`, which adds
-what moto knows nothing of.
+moto's private names. Next: `ec2_describe`, which adds what moto knows nothing of.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ from typing import Any
 
 from moto.core.responses import BaseResponse
 from moto.ec2.models import ec2_backends
-from moto.ec2.models.subnets import Subnet
 from moto.ec2.responses._base_response import EC2BaseResponse
 
 from localenv.aws.calls import AwsError, Call
-from localenv.aws.moto_internals import ACCOUNT, EveryFilter, WireResponse, render
+from localenv.aws.moto_internals import ACCOUNT, WireResponse, render
+from localenv.aws.upstream.filters import EveryFilter
 
 _READING = ("Describe", "Get", "List", "Search")
 #: Calls that change no instance but those that they name.
@@ -63,34 +62,6 @@ def _call_action(self: Any) -> Any:
 
 
 setattr(EC2BaseResponse, "call_action", _call_action)  # noqa: B010 - mypy forbids assigning a method
-
-
-class Addresses:
-    """Which private addresses new instances get.
-
-    EC2 gives an address again that an instance had, but hardly ever the next minute; moto does so at once.
-    """
-
-    reused_at_once = False
-
-
-_any_address = Subnet.get_available_subnet_ip
-
-
-def _address(self: Subnet, instance: Any) -> str:
-    """An address that nobody has had yet, as long as the subnet has one."""
-    if not Addresses.reused_at_once:
-        freed, self._unused_ips = self._unused_ips, set()
-        try:
-            return _any_address(self, instance)
-        except StopIteration:
-            pass
-        finally:
-            self._unused_ips |= freed
-    return _any_address(self, instance)
-
-
-setattr(Subnet, "get_available_subnet_ip", _address)  # noqa: B010 - as above
 
 
 def chosen(call: Call) -> tuple[list[dict[str, Any]], str | None]:

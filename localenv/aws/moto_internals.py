@@ -1,12 +1,11 @@
-"""What touches moto's private names, for which moto is pinned to 5.2.5; `moto_instances` does so too.
+"""What touches moto's private names, as `moto_instances` and `upstream` do; moto is pinned to 5.2.5 for it.
 
-Everything else in this package speaks to moto as a client would: through `MotoServer.client`, a boto3 client
-whose requests go to moto's WSGI application inside this process. What cannot be said in AWS's own words
-stands here:
+Everything else in this package speaks to moto as a client would: through `MotoServer.client`, a boto3
+client whose requests go to moto's WSGI application inside this process. What cannot be said in AWS's own
+words stands here:
 
 * dispatching a WSGI request to moto, and parsing and rendering AWS's five wire protocols with moto's own
   code;
-* two filters of the same name are ANDed, as EC2 does (moto keeps the last one);
 * attributes of an instance that no call can set (`SpotInstanceRequestId`, the `aws:` tags, the hypervisor);
 * looking up who owns an access key.
 
@@ -18,7 +17,6 @@ from __future__ import annotations
 
 import io
 import json
-import re
 import threading
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
@@ -38,27 +36,24 @@ from moto.core.parse import PROTOCOL_PARSERS
 from moto.core.serialize import XFormedAttributePicker, get_serializer_class
 from moto.core.utils import get_service_model
 from moto.ec2.models import ec2_backends
-from moto.ec2.models.tags import TagBackend
-from moto.ec2.responses._base_response import EC2BaseResponse
-from moto.ec2.utils import EC2_PREFIX_TO_RESOURCE, filter_dict_attribute_mapping, get_prefix
-from moto.iam.models import IAMBackend, iam_backends
+from moto.iam.models import iam_backends
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
 from moto.sts.models import sts_backends
 from werkzeug.datastructures import MultiDict
 
+from localenv.aws.upstream import filters, managed_policies, private_addresses, queue_policies, tag_lookup
+from localenv.aws.upstream.filters import EveryFilter
+from localenv.aws.upstream.managed_policies import PARTITION
+
+for _gap in (filters, managed_policies, private_addresses, queue_policies, tag_lookup):
+    _gap.patch()
+
 #: moto's only account.
 ACCOUNT = "123456789012"
-PARTITION = "aws"
 
 RequestHandler = MotoRequestHandler
 #: What moto raises; its code and message are AWS's.
 MotoError = ServiceException
-
-_WILDCARD = re.compile(r"[*?\\]")
-
-# Filters of DescribeInstances that EC2 knows and moto refuses.
-filter_dict_attribute_mapping.update({"client-token": "client_token", "instance-lifecycle": "lifecycle"})
-
 
 # Codes common to all services stand in no service's model; moto wonders about each of them.
 warnings.filterwarnings("ignore", message=r"Exception\(_LocalError\) with code")
@@ -75,64 +70,6 @@ class WireResponse:
     status: int
     headers: tuple[tuple[str, str], ...]
     body: bytes
-
-
-class EveryFilter(dict[str, list[str]]):
-    """A filter map that keeps filters of equal names: `items()` yields each, so that they are ANDed."""
-
-    def __init__(self, filters: Iterable[Mapping[str, Any]]) -> None:
-        self._pairs = [(str(f["Name"]), [str(v) for v in f.get("Values", [])]) for f in filters]
-        super().__init__(self._pairs)
-
-    def items(self) -> Any:
-        return list(self._pairs)
-
-
-def _filters_from_querystring(self: Any) -> Any:
-    filters = self._get_param("Filters", []) or self._get_param("Filter", [])
-    if any("Name" not in f for f in filters):
-        raise ServiceException("InvalidParameterValue", "The filter 'null' is invalid.")
-    names = [f["Name"] for f in filters]
-    if len(names) == len(set(names)):
-        return {f["Name"]: f.get("Values", []) for f in filters}
-    return EveryFilter(filters)
-
-
-setattr(EC2BaseResponse, "_filters_from_querystring", _filters_from_querystring)  # noqa: B010 - mypy forbids assigning a method
-
-
-_all_tags = TagBackend.describe_tags
-
-
-def _describe_tags(self: Any, filters: dict[str, list[str]] | None = None) -> Any:
-    """Tags of named resources are looked up: moto walks through every tag for each instance that it shows."""
-    names = (filters or {}).get("resource-id", [])
-    if filters is None or set(filters) != {"resource-id"} or any(_WILDCARD.search(name) for name in names):
-        return _all_tags(self, filters)
-    return [
-        {
-            "resource_id": name,
-            "key": key,
-            "value": value,
-            "resource_type": EC2_PREFIX_TO_RESOURCE.get(get_prefix(name), ""),
-        }
-        for name in names
-        for key, value in dict(self.tags.get(name, {})).items()
-    ]
-
-
-setattr(TagBackend, "describe_tags", _describe_tags)  # noqa: B010 - mypy forbids assigning a method
-
-
-_load_managed_policies = IAMBackend._init_aws_policies
-
-
-def _init_aws_policies(self: Any) -> Any:
-    """AWS's managed policies for our partition alone: moto reads all of them for every partition."""
-    return _load_managed_policies(self) if self.region_name == PARTITION else []
-
-
-setattr(IAMBackend, "_init_aws_policies", _init_aws_policies)  # noqa: B010 - mypy forbids assigning a method
 
 
 class _RawBody(io.BytesIO):

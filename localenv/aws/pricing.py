@@ -15,7 +15,7 @@ from typing import Any
 from localenv.aws import price_book
 from localenv.aws.calls import AwsError, Call, Handlers, digest
 from localenv.aws.instance_types import instance_types, zones_of
-from localenv.aws.paging import page
+from localenv.aws.upstream.pages import page
 
 BOOK = price_book.load()
 DESCRIPTIONS = ("Linux/UNIX", "Linux/UNIX (Amazon VPC)")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
@@ -22,27 +21,6 @@ def test_dry_run_is_refused_as_on_aws(ec2: Any) -> None:
         ec2.describe_instance_types(DryRun=True)
     assert caught.value.response["Error"]["Code"] == "DryRunOperation"
     assert caught.value.response["ResponseMetadata"]["HTTPStatusCode"] == 412
-
-
-def test_filters_of_the_same_name_are_anded(world: World) -> None:
-    first, second = list(world.subnets.values())[:2]
-    world.ec2.create_tags(Resources=[first, second], Tags=[{"Key": "both", "Value": "1"}])
-    world.ec2.create_tags(Resources=[first], Tags=[{"Key": "one", "Value": "1"}])
-    filters = [{"Name": "tag-key", "Values": ["one"]}, {"Name": "tag-key", "Values": ["both"]}]
-    assert [s["SubnetId"] for s in world.ec2.describe_subnets(Filters=filters)["Subnets"]] == [first]
-
-
-def test_filters_of_the_same_name_are_anded_for_instances(world: World) -> None:
-    config = world.config(world.launch_template(), ["m5.large"])
-    ours, foreign = (instance_ids(world.fleet(config))[0] for _ in range(2))
-    world.ec2.create_tags(Resources=[ours, foreign], Tags=[{"Key": "pool", "Value": "a"}])
-    world.ec2.create_tags(Resources=[ours], Tags=[{"Key": "kubernetes.io/cluster/demo", "Value": "owned"}])
-    filters = [
-        {"Name": "tag-key", "Values": ["kubernetes.io/cluster/demo"]},
-        {"Name": "tag-key", "Values": ["pool"]},
-    ]
-    found = world.ec2.describe_instances(Filters=filters)["Reservations"]
-    assert [i["InstanceId"] for r in found for i in r["Instances"]] == [ours]
 
 
 def test_instance_types_come_in_pages(ec2: Any) -> None:
@@ -65,133 +43,6 @@ def test_offerings_come_in_pages(ec2: Any) -> None:
     )
     assert len(pages) > 1
     assert max(len(page["InstanceTypeOfferings"]) for page in pages) == 1000
-
-
-def test_subnets_come_in_pages_when_asked(world: World) -> None:
-    filters = [{"Name": "vpc-id", "Values": [world.vpc]}]
-    first = world.ec2.describe_subnets(Filters=filters, MaxResults=5)
-    assert len(first["Subnets"]) == 3
-    for number in range(5):
-        world.ec2.create_subnet(VpcId=world.vpc, CidrBlock=f"10.0.10{number}.0/24")
-    pages = world.ec2.get_paginator("describe_subnets").paginate(
-        Filters=filters, PaginationConfig={"PageSize": 5}
-    )
-    assert [len(page["Subnets"]) for page in pages] == [5, 3]
-
-
-def test_all_launch_templates_are_found_without_asking_for_a_page_size(world: World) -> None:
-    for number in range(22):
-        world.launch_template(f"karpenter.k8s.aws/{number}")
-    pages = list(world.ec2.get_paginator("describe_launch_templates").paginate())
-    assert sum(len(page["LaunchTemplates"]) for page in pages) == 22
-    sizes = world.ec2.get_paginator("describe_launch_templates").paginate(PaginationConfig={"PageSize": 10})
-    assert [len(page["LaunchTemplates"]) for page in sizes] == [10, 10, 2]
-
-
-def test_a_missing_launch_template_has_ec2s_code(ec2: Any) -> None:
-    with pytest.raises(ClientError, match=r"InvalidLaunchTemplateId\.NotFound"):
-        ec2.delete_launch_template(LaunchTemplateId="lt-00000000000000000")
-    with pytest.raises(ClientError, match=r"InvalidLaunchTemplateName\.NotFoundException"):
-        ec2.delete_launch_template(LaunchTemplateName="nobody")
-
-
-def test_tags_of_a_missing_instance_are_refused(ec2: Any) -> None:
-    with pytest.raises(ClientError, match=r"InvalidInstanceID\.NotFound"):
-        ec2.create_tags(Resources=["i-00000000000000000"], Tags=[{"Key": "a", "Value": "b"}])
-
-
-def test_an_unknown_filter_is_named(world: World) -> None:
-    world.fleet(world.config(world.launch_template(), ["m5.large"]))
-    with pytest.raises(ClientError, match="InvalidParameterValue"):
-        world.ec2.describe_instances(Filters=[{"Name": "colour", "Values": ["blue"]}])
-
-
-def test_instance_status_filters(world: World) -> None:
-    config = world.config(world.launch_template(), ["m5.large"])
-    well, ill = (instance_ids(world.fleet(config))[0] for _ in range(2))
-    world.aws.set_faults(impaired=[ill])
-
-    def found(name: str, value: str) -> list[str]:
-        answer = world.ec2.describe_instance_status(Filters=[{"Name": name, "Values": [value]}])
-        return [s["InstanceId"] for s in answer["InstanceStatuses"]]
-
-    assert found("instance-status.status", "impaired") == [ill]
-    assert found("system-status.status", "ok") == [well]
-    assert found("event.code", "instance-retirement") == []
-    world.aws.set_faults(impaired={ill: 60}, scheduled={well: "instance-retirement"})
-    assert found("event.code", "instance-retirement") == [well]
-    (status,) = world.ec2.describe_instance_status(InstanceIds=[ill])["InstanceStatuses"]
-    since = status["SystemStatus"]["Details"][0]["ImpairedSince"]
-    assert 60 <= time.time() - since.timestamp() < 3600
-
-
-def test_a_running_instance_holds_its_group_subnet_and_vpc(world: World) -> None:
-    answer = world.fleet(world.config(world.launch_template(), ["m5.large"], ("us-east-1a",)))
-    subnet = world.subnets["us-east-1a"]
-    with pytest.raises(ClientError, match="DependencyViolation"):
-        world.ec2.delete_security_group(GroupId=world.group)
-    with pytest.raises(ClientError, match="DependencyViolation"):
-        world.ec2.delete_subnet(SubnetId=subnet)
-    world.ec2.terminate_instances(InstanceIds=instance_ids(answer))
-    for each in world.subnets.values():
-        world.ec2.delete_subnet(SubnetId=each)
-    with pytest.raises(ClientError, match="DependencyViolation"):
-        world.ec2.delete_vpc(VpcId=world.vpc)
-    world.ec2.delete_security_group(GroupId=world.group)
-    world.ec2.delete_vpc(VpcId=world.vpc)
-    assert not world.ec2.describe_vpcs(Filters=[{"Name": "vpc-id", "Values": [world.vpc]}])["Vpcs"]
-
-
-def test_an_internet_gateway_holds_its_vpc(ec2: Any) -> None:
-    vpc = ec2.create_vpc(CidrBlock="10.9.0.0/16")["Vpc"]["VpcId"]
-    gateway = ec2.create_internet_gateway()["InternetGateway"]["InternetGatewayId"]
-    ec2.attach_internet_gateway(VpcId=vpc, InternetGatewayId=gateway)
-    with pytest.raises(ClientError, match="DependencyViolation"):
-        ec2.delete_vpc(VpcId=vpc)
-    ec2.detach_internet_gateway(VpcId=vpc, InternetGatewayId=gateway)
-    ec2.delete_vpc(VpcId=vpc)
-
-
-def test_a_network_with_nat_and_endpoints_can_be_taken_down(world: World) -> None:
-    subnet = world.subnets["us-east-1a"]
-    allocation = world.ec2.allocate_address(Domain="vpc")["AllocationId"]
-    nat = world.ec2.create_nat_gateway(SubnetId=subnet, AllocationId=allocation)["NatGateway"]["NatGatewayId"]
-    endpoint = world.ec2.create_vpc_endpoint(
-        VpcId=world.vpc,
-        ServiceName="com.amazonaws.us-east-1.sts",
-        VpcEndpointType="Interface",
-        SubnetIds=[subnet],
-        SecurityGroupIds=[world.group],
-    )["VpcEndpoint"]["VpcEndpointId"]
-    for _ in range(2):
-        with pytest.raises(ClientError, match="DependencyViolation"):
-            world.ec2.delete_subnet(SubnetId=subnet)
-    world.ec2.delete_nat_gateway(NatGatewayId=nat)
-    world.ec2.delete_vpc_endpoints(VpcEndpointIds=[endpoint])
-    world.ec2.delete_subnet(SubnetId=subnet)
-
-
-def test_an_interface_ends_with_its_instance(world: World) -> None:
-    answer = world.fleet(world.config(world.launch_template(), ["m5.large"]))
-    before = world.instance(instance_ids(answer)[0])["NetworkInterfaces"][0]["NetworkInterfaceId"]
-    world.ec2.terminate_instances(InstanceIds=instance_ids(answer))
-    filters = [{"Name": "network-interface-id", "Values": [before]}]
-    assert world.ec2.describe_network_interfaces(Filters=filters)["NetworkInterfaces"] == []
-
-
-def test_plain_run_instances_works(world: World) -> None:
-    answer = world.ec2.run_instances(
-        ImageId=world.image,
-        InstanceType="m5.large",
-        MinCount=1,
-        MaxCount=1,
-        SubnetId=world.subnets["us-east-1a"],
-        SecurityGroupIds=[world.group],
-        UserData="hello",
-    )
-    identifier = answer["Instances"][0]["InstanceId"]
-    data = world.ec2.describe_instance_attribute(InstanceId=identifier, Attribute="userData")
-    assert data["UserData"]["Value"] == "aGVsbG8="
 
 
 def test_another_region_is_another_world(aws: LocalAws, world: World) -> None:

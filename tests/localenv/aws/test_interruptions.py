@@ -82,13 +82,3 @@ def test_a_reset_calls_off_what_was_to_come(aws: LocalAws, world: World) -> None
     end = time.monotonic() + 0.5
     while time.monotonic() < end:
         assert again.instance(survivor)["State"]["Name"] == "running"
-
-
-def test_a_changed_attribute_of_a_queue_leaves_its_policy_alone(aws: LocalAws) -> None:
-    sqs = aws.client("sqs")
-    policy = json.dumps({"Version": "2012-10-17", "Statement": [{"Sid": "s", "Effect": "Deny"}]})
-    url = sqs.create_queue(QueueName="demo", Attributes={"Policy": policy})["QueueUrl"]
-    sqs.set_queue_attributes(QueueUrl=url, Attributes={"MessageRetentionPeriod": "600"})
-    attributes = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["MessageRetentionPeriod", "Policy"])
-    assert attributes["Attributes"]["MessageRetentionPeriod"] == "600"
-    assert json.loads(attributes["Attributes"]["Policy"]) == json.loads(policy)

@@ -1,10 +1,13 @@
-"""Capacity reservations, which moto does not know: on-demand ones, capacity blocks, interruptible ones.
+"""Capacity reservations: on-demand ones, capacity blocks, interruptible ones.
 
-An instance takes a place of a reservation when its launch template targets it, or when the reservation is
-open and the template does not say that no reservation shall be used. What is left is counted from the
-instances that live. A reservation that has ended gives its instances back to on-demand; those of a capacity
-block EC2 ends 30 minutes before the block does. What a reservation lends to an interruptible one is told in
-`interruptible_reservations`.
+moto knows none of them. In EC2 an instance takes a place of a reservation when its launch template
+targets it, or when the reservation is open and the template does not say that no reservation shall be
+used. What is left is counted from the instances that live. A reservation that has ended gives its
+instances back to on-demand; those of a capacity block EC2 ends 30 minutes before the block does. What a
+reservation lends to an interruptible one is told in `interruptible_reservations`.
+
+Source: EC2 user guide, "On-Demand Capacity Reservations" and "Capacity Blocks for ML"; the actions' API
+reference.
 """
 
 from __future__ import annotations
@@ -14,11 +17,11 @@ from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
 from typing import Any
 
-from localenv.aws import interruptible_reservations as interruptible
 from localenv.aws.calls import AwsError, Call, Handlers, digest
 from localenv.aws.moto_internals import ACCOUNT, MotoServer
-from localenv.aws.paging import page
 from localenv.aws.state import LocalState
+from localenv.aws.upstream import interruptible_reservations as interruptible
+from localenv.aws.upstream.pages import page
 
 BLOCK = "capacity-block"
 #: The market type that a launch template names to use an interruptible reservation.

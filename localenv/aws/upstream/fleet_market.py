@@ -1,7 +1,10 @@
 """The pools of a fleet request, resolved against what exists, and how much each can give.
 
-What EC2 finds wrong with one override it reports in the fleet's `Errors` and goes on with the others; what
-is wrong with the request as a whole (a launch template that does not exist) is an error of the call.
+What EC2 finds wrong with one override it reports in the fleet's `Errors` and goes on with the others;
+what is wrong with the request as a whole (a launch template that does not exist) is an error of the call.
+moto checks neither subnets nor images nor groups of a fleet.
+
+Source: EC2 API reference, CreateFleet (`Errors`) and the error codes of the EC2 API.
 """
 
 from __future__ import annotations
@@ -13,13 +16,13 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
-from localenv.aws import placement_groups
 from localenv.aws.calls import AwsError, Call
-from localenv.aws.capacity_reservations import market_type, room, targeted
-from localenv.aws.fleet_choice import Pool
-from localenv.aws.instance_profiles import unknown_profile
 from localenv.aws.instance_types import instance_types, zones_of
 from localenv.aws.pricing import BOOK
+from localenv.aws.upstream import placement_groups
+from localenv.aws.upstream.capacity_reservations import market_type, room, targeted
+from localenv.aws.upstream.fleet_choice import Pool
+from localenv.aws.upstream.instance_profiles import unknown_profile
 
 #: More instances than any request asks for: a pool without a limit.
 UNLIMITED = 1_000_000

@@ -1,8 +1,12 @@
-"""IAM's instance profiles, where moto is kinder than IAM, and when EC2 comes to know of them.
+"""Instance profiles: lists, quota, names, and when EC2 comes to know of them.
 
-A list is of one path, comes in pages and tells no tags; names and paths are checked; an account has no more
-than IAM's quota; a role that is not in a profile cannot be taken out of it. What IAM has just made EC2 does
-not know for some seconds: the fault `profiles` says for how many.
+moto lists all profiles with their tags in one page, takes any name, has no quota and takes a role out of
+a profile that does not have it. IAM lists by path and in pages without tags, checks names and paths,
+allows 1000 profiles and refuses an unknown role. What IAM has just made EC2 does not know for some
+seconds: the fault `profiles` says for how many.
+
+Source: IAM API reference, ListInstanceProfiles, CreateInstanceProfile, RemoveRoleFromInstanceProfile; IAM
+quotas; IAM user guide, "Changes that I make are not always immediately visible".
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from localenv.aws.calls import AwsError, Call, Handlers
-from localenv.aws.paging import page
+from localenv.aws.upstream.pages import page
 
 #: Instance profiles of an account (IAM's default quota).
 QUOTA = 1000

@@ -1,12 +1,14 @@
 """ec2.CreateFleet of type `instant`: overrides, strategies, partial fulfilment, `Errors`, client tokens.
 
-moto always launches the first override and applies little of the launch template. Here the pools are
-resolved and checked as EC2 does (`fleet_market`), chosen by `fleet_choice`, and launched by
-`instance_launch` with everything that the template says.
+moto always launches the first override and applies little of the launch template. EC2 resolves and checks the
+pools (`fleet_market`), chooses among them (`fleet_choice`), and launches instances with everything that the
+template says (`instance_launch`).
 
 A client token stands for its request for as long as the server lives: the same request is answered with the
 same instances again, also when they have ended since; another one is refused. Fleets that maintain their
 capacity (`maintain`, `request`) are not served.
+
+Source: EC2 API reference, CreateFleet; user guide, "EC2 Fleet of type instant", "Ensuring idempotency".
 """
 
 from __future__ import annotations
@@ -14,11 +16,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from localenv.aws import capacity_reservations, placement_groups
 from localenv.aws.calls import AwsError, Call, Handlers, digest
-from localenv.aws.fleet_choice import Pool, Refusal, choose
-from localenv.aws.fleet_market import Market, Template
-from localenv.aws.instance_launch import Launch, launch
+from localenv.aws.upstream import capacity_reservations, placement_groups
+from localenv.aws.upstream.fleet_choice import Pool, Refusal, choose
+from localenv.aws.upstream.fleet_market import Market, Template
+from localenv.aws.upstream.instance_launch import Launch, launch
 
 _STRATEGIES = {
     "spot": frozenset(

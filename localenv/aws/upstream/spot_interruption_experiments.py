@@ -1,8 +1,10 @@
-"""AWS Fault Injection Service (FIS): experiments that interrupt spot instances.
+"""Fault Injection Service (FIS): experiments that interrupt spot instances.
 
-Templates and experiments are moto's records. Here an experiment's action is carried out: each instance gets
-EC2's warning two minutes before its end, which comes after `durationBeforeInterruption`. Limits are those of
-the action's page in the FIS user guide: 2 to 15 minutes, at most 5 instances of a target named by ARN.
+moto keeps templates and experiments, and does nothing to their targets. In AWS each instance gets EC2's
+warning two minutes before its end, which comes after `durationBeforeInterruption`: 2 to 15 minutes, of at
+most 5 instances of a target named by ARN.
+
+Source: FIS user guide, "aws:ec2:send-spot-instance-interruptions".
 """
 
 from __future__ import annotations

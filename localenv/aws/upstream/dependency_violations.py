@@ -1,6 +1,10 @@
 """Deletions that EC2 refuses while something depends on the resource: security groups, subnets, VPCs.
 
-moto deletes groups and subnets under running instances; a teardown in the wrong order would go unnoticed.
+moto deletes groups and subnets under running instances, so a teardown in the wrong order goes unnoticed.
+EC2 answers `DependencyViolation` as long as there are instances, interfaces, endpoints, NAT or internet
+gateways, or rules of other groups.
+
+Source: EC2 API reference, DeleteSecurityGroup, DeleteSubnet, DeleteVpc; error codes of the EC2 API.
 """
 
 from __future__ import annotations

@@ -1,8 +1,11 @@
 """VPC endpoints: changed and deleted as EC2 does it, where moto does less.
 
-A gateway endpoint has a route in each of its route tables. moto adds and removes tables without their routes,
-and then fails to delete the endpoint for a route that it never made. Endpoints that cannot be deleted do not
-fail EC2's call either: they are named in its answer, which a caller has to read.
+A gateway endpoint has a route in each of its route tables. moto adds and removes tables without their
+routes, and then fails to delete the endpoint for a route that it never made, or for want of a type where
+none was asked for, which in EC2 makes a gateway endpoint. Endpoints that cannot be deleted do not fail
+EC2's call either: they are named in its answer, which a caller has to read.
+
+Source: VPC user guide, "Gateway endpoints"; EC2 API reference, ModifyVpcEndpoint, DeleteVpcEndpoints.
 """
 
 from __future__ import annotations
@@ -13,6 +16,11 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from localenv.aws.calls import AwsError, Call, Handlers
+
+
+def create_vpc_endpoint(call: Call) -> dict[str, Any]:
+    """ec2.CreateVpcEndpoint: a gateway endpoint unless another type is asked for."""
+    return call.forward(VpcEndpointType=call.parameters.get("VpcEndpointType") or "Gateway")
 
 
 def modify_vpc_endpoint(call: Call) -> dict[str, Any]:
@@ -68,6 +76,7 @@ def _unsuccessful(identity: str, code: str, message: str) -> dict[str, Any]:
 
 
 HANDLERS: Handlers = {
+    ("ec2", "CreateVpcEndpoint"): create_vpc_endpoint,
     ("ec2", "ModifyVpcEndpoint"): modify_vpc_endpoint,
     ("ec2", "DeleteVpcEndpoints"): delete_vpc_endpoints,
 }

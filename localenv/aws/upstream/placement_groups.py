@@ -1,4 +1,10 @@
-"""Placement groups, which moto does not know, and where a launch template puts its instances."""
+"""Placement groups, and where a launch template puts its instances.
+
+moto knows no placement groups. EC2 spreads instances over the partitions of a group, takes seven
+instances of a spread group in a zone, and refuses a launch into a group that does not exist.
+
+Source: EC2 user guide, "Placement groups"; API reference, CreatePlacementGroup.
+"""
 
 from __future__ import annotations
 

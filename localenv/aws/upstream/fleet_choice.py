@@ -12,6 +12,9 @@ capacity against price, so the choice here is deterministic and documented:
 
 Ties: instance type, zone, position. The first pool takes all it can hold, the next one the rest (EC2's
 instant fleets do the same as long as a pool lasts); pools that refuse are reported, also when others deliver.
+moto takes the first override whatever the strategy says.
+
+Source: EC2 user guide, "Allocation strategies for Spot Instances" and "... for On-Demand Instances".
 """
 
 from __future__ import annotations

@@ -1,13 +1,15 @@
 """Interruptible capacity reservations: unused capacity of a reservation that its owner lends and takes back.
 
-An on-demand capacity reservation (the source) allocates instances to an interruptible one, which EC2 makes
-for it; there is one allocation per source at most. When the owner asks for fewer, unused capacity returns at
-once. The instances that are too many are warned of over EventBridge and ended two minutes later; until then
-the allocation is `updating`. At zero the interruptible reservation is cancelled, unless it is to be retained.
+moto knows none. In EC2 an on-demand capacity reservation (the source) allocates instances to an
+interruptible one, which EC2 makes for it; there is one allocation per source at most. When the owner asks
+for fewer, unused capacity returns at once. The instances that are too many are warned of over EventBridge
+and ended two minutes later; until then the allocation is `updating`. At zero the interruptible
+reservation is cancelled, unless it is to be retained.
 
-Rules: the EC2 user guide, "Interruptible Capacity Reservations", and the API reference of the two actions.
-EC2 makes the reservation a moment after the call; here it is there at once. The codes of the refusals are not
-documented: `InvalidCapacityReservationState` stands for what the state of the source forbids.
+Source: the EC2 user guide, "Interruptible Capacity Reservations", and the API reference of the two
+actions. EC2 makes the reservation a moment after the call; here it is there at once. The codes of the
+refusals are not documented: `InvalidCapacityReservationState` stands for what the state of the source
+forbids.
 """
 
 from __future__ import annotations

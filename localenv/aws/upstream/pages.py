@@ -1,11 +1,18 @@
-"""Pages as EC2 gives them: `MaxResults`, `NextToken`, and a default page size where EC2 has one."""
+"""Pages as EC2 gives them: `MaxResults`, `NextToken`, and a default page size where EC2 has one.
+
+moto gives all subnets and security groups in one page whatever is asked for, so that forgotten paging
+goes unnoticed. EC2 gives pages where they are asked for, and refuses a page size below 1 and a token it
+never gave.
+
+Source: EC2 API reference, "Pagination" and DescribeSubnets, DescribeSecurityGroups (5 to 1000 a page).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from localenv.aws.calls import AwsError
+from localenv.aws.calls import AwsError, Call, Handlers
 
 T = TypeVar("T")
 
@@ -32,3 +39,19 @@ def page(
         start = int(str(token)[5:])
     end = len(items) if limit is None else start + limit
     return list(items[start:end]), f"page-{end}" if end < len(items) else None
+
+
+def _paged(key: str, maximum: int) -> Callable[[Call], dict[str, Any]]:
+    def describe(call: Call) -> dict[str, Any]:
+        answer = call.forward(MaxResults=None, NextToken=None)
+        answer[key], token = page(answer[key], call.parameters, default=None, maximum=maximum)
+        answer.pop("NextToken", None)
+        return answer | ({"NextToken": token} if token else {})
+
+    return describe
+
+
+HANDLERS: Handlers = {
+    ("ec2", "DescribeSecurityGroups"): _paged("SecurityGroups", 1000),
+    ("ec2", "DescribeSubnets"): _paged("Subnets", 1000),
+}

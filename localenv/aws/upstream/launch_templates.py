@@ -1,4 +1,11 @@
-"""Launch templates: whole pages with their tokens, and EC2's own codes when one is missing."""
+"""Launch templates: whole pages with their tokens, and EC2's own codes when one is missing.
+
+moto gives pages of 15 where none are asked for, leaves out ids that are not there, and deletes what does
+not exist with an error of its own. EC2 gives pages of 200 and answers `InvalidLaunchTemplateId.NotFound`
+or `InvalidLaunchTemplateName.NotFoundException`.
+
+Source: EC2 API reference, DescribeLaunchTemplates, DeleteLaunchTemplate; error codes of the EC2 API.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +14,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from localenv.aws.calls import AwsError, Call, Handlers
-from localenv.aws.paging import page
+from localenv.aws.upstream.pages import page
 
 #: EC2's largest page, which is also the one it gives when none is asked for.
 PAGE = 200

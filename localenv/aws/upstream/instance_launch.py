@@ -1,7 +1,10 @@
 """Launches instances in moto with everything that a launch template says, which moto itself drops for fleets.
 
 Also `RunInstances` as a call: moto's, with interfaces that end with their instance and the root device of
-its image; and `RebootInstances`, which leaves a trace.
+its image; and `RebootInstances`, which leaves a trace. EC2 gives every instance of a request its profile, its
+volumes the type and performance that are asked for, and refuses performance that a type does not have.
+
+Source: EC2 API reference, RunInstances, CreateLaunchTemplate; user guide, "Amazon EBS volume types".
 """
 
 from __future__ import annotations
@@ -13,7 +16,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from localenv.aws.calls import AwsError, Call, Handlers, digest
-from localenv.aws.instance_profiles import unknown_profile
 from localenv.aws.instance_types import instance_types
 from localenv.aws.interruptions import tell_stopped
 from localenv.aws.moto_instances import forget
@@ -25,6 +27,7 @@ from localenv.aws.moto_internals import (
     set_volume_performance,
     set_volume_sizes,
 )
+from localenv.aws.upstream.instance_profiles import unknown_profile
 
 #: Size of a root volume that no block device mapping describes, GiB: that of the EKS-optimised images.
 ROOT_VOLUME_SIZE = 20

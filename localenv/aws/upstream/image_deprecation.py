@@ -1,4 +1,11 @@
-"""Deprecated images, which moto does not know: they go on working, and are listed for who asks for them."""
+"""Deprecated images: they go on working, and are listed for who asks for them.
+
+moto knows no deprecation. EC2 rounds its time to the minute, lets the owner alone set it, and leaves
+deprecated images out of DescribeImages but for their owner, for who names them, and for
+`IncludeDeprecated`.
+
+Source: EC2 user guide, "Deprecate an Amazon EC2 AMI"; API reference, EnableImageDeprecation.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +15,7 @@ from typing import Any
 
 from localenv.aws.calls import AwsError, Call, Handlers
 from localenv.aws.moto_internals import ACCOUNT
-from localenv.aws.paging import page
+from localenv.aws.upstream.pages import page
 
 _MOST = 1000
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.localenv.aws.test_reservations import left, reserve, target
+from tests.localenv.aws.upstream.test_capacity_reservations import left, reserve, target
 from tests.localenv.aws.world import World, instance_ids
 
 
