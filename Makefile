@@ -18,7 +18,7 @@ help: ## print this help
 
 install: $(STAMP) ## install the locked dependencies into .venv: enough for nodeless plan and everything else offline
 
-setup: $(STAMP) ## install the locked dependencies into .venv and build (or find) the control plane and the Pulumi engine
+setup: $(STAMP) ## install the locked dependencies into .venv and build (or find) the control plane, the Pulumi engine and Helm
 	@$(PYTHON) -m localenv build
 
 $(STAMP): requirements.lock pyproject.toml controller/pyproject.toml components/pyproject.toml localenv/pyproject.toml

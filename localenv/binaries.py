@@ -1,7 +1,7 @@
 """Where the programs of the local environment come from: installed ones first, else built once.
 
 The control plane is looked for in `$KUBEBUILDER_ASSETS`, on PATH, in the cache, and is
-built when it is nowhere; the Pulumi engine likewise, from PATH on. A source that
+built when it is nowhere; the Pulumi engine and Helm likewise, from PATH on. A source that
 lacks a program is named and passed over, never mixed with another. How a build
 goes stands in `golang`, how the result is kept in `cache`.
 """
@@ -23,6 +23,8 @@ _HERE = Path(__file__).parent
 _CONTROL_PLANE_SOURCE = _HERE / "control_plane" / "source"
 _PULUMI_SOURCE = _HERE / "pulumi" / "source"
 _PULUMI_MODULE = "github.com/pulumi/pulumi/pkg/v3"
+_HELM_SOURCE = _HERE / "helm" / "source"
+_HELM_MODULE = "helm.sh/helm/v4"
 
 
 def control_plane_binaries(report: Report | None = None) -> dict[str, Path]:
@@ -41,16 +43,12 @@ def control_plane_binaries(report: Report | None = None) -> dict[str, Path]:
 
 def pulumi_engine(report: Report | None = None) -> Path:
     """The `pulumi` program; arguments and errors as for `control_plane_binaries`."""
-    report = report or StreamReport()
-    on_path = shutil.which("pulumi")
-    if on_path is not None:
-        return Path(on_path)
-    program = pulumi_program()
+    return _on_path_or_built(pulumi_program(), report or StreamReport())
 
-    def make(folder: Path) -> None:
-        build(program, folder, report)
 
-    return cached(f"pulumi-{source_digest(program.source)}", make, report) / program.output
+def helm(report: Report | None = None) -> Path:
+    """The `helm` program; arguments and errors as for `control_plane_binaries`."""
+    return _on_path_or_built(helm_program(), report or StreamReport())
 
 
 def control_plane_program() -> GoProgram:
@@ -77,6 +75,29 @@ def pulumi_program() -> GoProgram:
         output="pulumi",
         variables=(("github.com/pulumi/pulumi/sdk/v3/go/common/version.Version", version),),
     )
+
+
+def helm_program() -> GoProgram:
+    """Helm's command line; unstamped, it would call itself v4.3 whatever the patch release."""
+    version = required_version(_HELM_SOURCE, _HELM_MODULE)
+    return GoProgram(
+        title=f"Helm {version}",
+        source=_HELM_SOURCE,
+        package=f"{_HELM_MODULE}/cmd/helm",
+        output="helm",
+        variables=((f"{_HELM_MODULE}/internal/version.version", version),),
+    )
+
+
+def _on_path_or_built(program: GoProgram, report: Report) -> Path:
+    on_path = shutil.which(program.output)
+    if on_path is not None:
+        return Path(on_path)
+
+    def make(folder: Path) -> None:
+        build(program, folder, report)
+
+    return cached(f"{program.output}-{source_digest(program.source)}", make, report) / program.output
 
 
 def _in_assets(report: Report) -> dict[str, Path] | None:

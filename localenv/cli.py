@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from types import FrameType
 
-from localenv.binaries import control_plane_binaries, pulumi_engine
+from localenv.binaries import control_plane_binaries, helm, pulumi_engine
 from localenv.environment import Environment, EnvironmentFailed, Options
 from localenv.golang import BuildFailed, ToolchainMissing
 from localenv.progress import StreamReport
@@ -51,7 +51,9 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m localenv", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    build = commands.add_parser("build", help="find the control plane and the Pulumi engine, or build them")
+    build = commands.add_parser(
+        "build", help="find the control plane, the Pulumi engine and Helm, or build them"
+    )
     build.set_defaults(run=_build)
     up = commands.add_parser("up", help="bring the environment up and leave it running until Ctrl-C")
     up.add_argument("--boot-seconds", type=float, default=2.0, help="from an instance's launch to its node")
@@ -73,6 +75,7 @@ def _build(_options: argparse.Namespace) -> int:
     report = StreamReport()
     control_plane_binaries(report)
     pulumi_engine(report)
+    helm(report)
     return 0
 
 

@@ -51,6 +51,11 @@ def global_settings(
 
 def logging_settings(level: str) -> dict[str, str]:
     """Data of the logging ConfigMap: the level of the controller and of its webhook server, lines as JSON."""
+    return {"loglevel.webhook": "error", "zap-logger-config": json.dumps(zap_config(level), indent=2)}
+
+
+def zap_config(level: str) -> dict[str, Any]:
+    """The document of the key `zap-logger-config`."""
     encoder = {
         "timeKey": "time",
         "levelKey": "level",
@@ -61,7 +66,7 @@ def logging_settings(level: str) -> dict[str, str]:
         "levelEncoder": "capital",
         "timeEncoder": "iso8601",
     }
-    zap = {
+    return {
         "level": level,
         "development": False,
         "disableStacktrace": True,
@@ -72,7 +77,6 @@ def logging_settings(level: str) -> dict[str, str]:
         "encoding": "json",
         "encoderConfig": encoder,
     }
-    return {"loglevel.webhook": "error", "zap-logger-config": json.dumps(zap, indent=2)}
 
 
 def checksum(data: Mapping[str, str]) -> str:

@@ -29,12 +29,25 @@ _KINDS: Final = {
 }
 
 
-def rules(name: str) -> Sequence[k8s.admissionregistration.v1.RuleWithOperationsArgs]:
-    """What the configuration `name` is asked about: creation and change of the kinds of its group."""
+OPERATIONS: Final = ("CREATE", "UPDATE")
+
+
+def requests(name: str) -> tuple[tuple[str, str, str, str], ...]:
+    """What the configuration `name` is asked about: group, version, resource and scope of each kind."""
     if name == SETTINGS_NAME:
-        return [_rule("", "v1", "configmaps", "Namespaced")]
+        return (("", "v1", "configmaps", "Namespaced"),)
     group = name.split(".webhook.")[1]
-    return [_rule(group, version, resource, "Cluster") for version, resource in _KINDS[group]]
+    return tuple((group, version, resource, "Cluster") for version, resource in _KINDS[group])
+
+
+def failure_policy(name: str) -> str:
+    """Requests about pools fail closed; those about the controller's own settings fail open."""
+    return "Ignore" if name == SETTINGS_NAME else "Fail"
+
+
+def rules(name: str) -> Sequence[k8s.admissionregistration.v1.RuleWithOperationsArgs]:
+    """The requests of the configuration `name`, for the Kubernetes provider."""
+    return [_rule(*request) for request in requests(name)]
 
 
 def _rule(
@@ -44,7 +57,7 @@ def _rule(
         api_groups=[group],
         api_versions=[version],
         resources=[resource],
-        operations=["CREATE", "UPDATE"],
+        operations=[*OPERATIONS],
         scope=scope,
     )
 
@@ -72,7 +85,7 @@ def mutating(name: str, service: str, namespace: str) -> k8s.admissionregistrati
         name=name,
         admission_review_versions=["v1"],
         client_config=client_config(name, service, namespace),
-        failure_policy="Fail",
+        failure_policy=failure_policy(name),
         side_effects="None",
         rules=rules(name),
     )
@@ -85,7 +98,7 @@ def validating(name: str, service: str, namespace: str) -> k8s.admissionregistra
         name=name,
         admission_review_versions=["v1"],
         client_config=client_config(name, service, namespace),
-        failure_policy="Ignore" if settings else "Fail",
+        failure_policy=failure_policy(name),
         side_effects="None",
         rules=rules(name),
         object_selector=_settings_selector() if settings else None,

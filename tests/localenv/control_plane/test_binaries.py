@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,12 +11,14 @@ from localenv.binaries import (
     CONTROL_PLANE_PROGRAMS,
     control_plane_binaries,
     control_plane_program,
+    helm,
+    helm_program,
     pulumi_engine,
     pulumi_program,
 )
 from localenv.cache import source_digest
 from localenv.golang import BuildFailed, GoProgram, ToolchainMissing
-from localenv.progress import silent
+from localenv.progress import Report, silent
 
 
 class Said:
@@ -101,20 +104,37 @@ def test_a_lone_etcd_on_path_does_not_count(
     assert set(found) == {*CONTROL_PLANE_PROGRAMS, "kubectl"}
 
 
-def test_an_installed_engine_is_used(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    installed = programs(tmp_path / "bin", "pulumi")
+OTHERS = pytest.mark.parametrize(
+    ("find", "program"), [(pulumi_engine, pulumi_program()), (helm, helm_program())], ids=["pulumi", "helm"]
+)
+
+
+@OTHERS
+def test_an_installed_program_is_used(
+    find: Callable[[Report], Path],
+    program: GoProgram,
+    cache: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    installed = programs(tmp_path / "bin", program.output)
     monkeypatch.setenv("PATH", str(installed))
 
-    assert pulumi_engine(silent) == installed / "pulumi"
+    assert find(silent) == installed / program.output
 
 
-def test_a_cached_engine_is_used_when_none_is_installed(
-    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@OTHERS
+def test_a_cached_program_is_used_when_none_is_installed(
+    find: Callable[[Report], Path],
+    program: GoProgram,
+    cache: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("PATH", str(programs(tmp_path / "bin")))
-    entry = programs(cache / f"pulumi-{source_digest(pulumi_program().source)}", "pulumi")
+    entry = programs(cache / f"{program.output}-{source_digest(program.source)}", program.output)
 
-    assert pulumi_engine(silent) == entry / "pulumi"
+    assert find(silent) == entry / program.output
 
 
 def test_versions_are_stamped_from_the_pinned_modules() -> None:
@@ -124,6 +144,7 @@ def test_versions_are_stamped_from_the_pinned_modules() -> None:
     assert version.startswith("v1.")
     assert stamped["k8s.io/component-base/version.gitMinor"] == version.split(".")[1]
     assert dict(pulumi_program().variables).popitem()[1].startswith("v3.")
+    assert dict(helm_program().variables).popitem()[1].startswith("v4.")
 
 
 def test_a_program_is_built_stamped_and_reported(cache: Path, tiny: GoProgram, tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""The Helm charts, rendered and installed by the real Helm."""
