@@ -15,10 +15,13 @@ from nodeless.model.requirements import Conflict
 from nodeless.scheduling.capacity.limits import RemainingLimits
 from nodeless.scheduling.capacity.pool_table import PoolTable
 from nodeless.scheduling.capacity.targets import Targets
+from nodeless.scheduling.first_fit.asking_domains import DomainRules
 from nodeless.scheduling.first_fit.filling import Existing
+from nodeless.scheduling.first_fit.offers import Offer
 from nodeless.scheduling.first_fit.ordering import Left
 from nodeless.scheduling.first_fit.packing import Packing
 from nodeless.scheduling.first_fit.program import Crowd, Far, Near, Question, Values, most_nodes
+from nodeless.scheduling.first_fit.program_domains import Domains
 from nodeless.scheduling.pods.classes import Amounts, PodClass, ports_conflict
 from nodeless.scheduling.pods.rules import TopologyGroup
 from nodeless.scheduling.topology.tracking import Topology
@@ -44,31 +47,23 @@ class Places:
     """Where pods are expected."""
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
-    """A type of a pool."""
-
-    table: PoolTable
-    row: int
-
-
 def question(
     where: Places,
     ordered: Sequence[PodClass],
     offers: Sequence[Offer],
     left: Left,
     placements: Mapping[str, str],
+    rules: DomainRules | None,
     *,
     more: bool,
 ) -> Question:
     """What the program is asked: to place `more` than all but those who are left, or as many.
 
-    Of the `placements` so far those are kept where pods are expected.
+    Of the `placements` so far those are kept where pods are expected. Without `rules` nobody
+    says who is in which zone.
     """
-    adders: dict[TopologyGroup, list[int]] = {}
-    for index, pods in enumerate(ordered):
-        for tally in pods.adds:
-            adders.setdefault(tally, []).append(index)
+    adders = adders_of(ordered)
+    domains = rules.question(offers) if rules is not None else Domains()
     names = where.existing.names
     waiting = np.array([len(pods.pods) for pods in ordered], dtype=np.int64)
     spare = sum(pods.shape.placeholder * len(pods.pods) for pods in ordered)
@@ -84,7 +79,7 @@ def question(
         requests=requests,
         once=np.array([pods.attaching() for pods in ordered], dtype=np.int64),
         free=np.maximum(where.existing.free, 0),
-        most=np.array([_slots_of(where, pods) for pods in ordered], dtype=np.int64).reshape(
+        most=np.array([_slots_of(where, pods, rules) for pods in ordered], dtype=np.int64).reshape(
             len(ordered), len(names)
         ),
         stays=_stays(where, ordered, placements),
@@ -94,15 +89,27 @@ def question(
         cost=_costs(where, offers),
         holds=_held(ordered, offers),
         limits=[limit for table in every for limit in _limits(where.budgets, table, offers)],
-        led=_led(waiting, most_nodes(len(ordered), len(names), len(offers), groups)) if offers else (),
+        led=_led(waiting, most_nodes(len(ordered), len(names), len(offers), groups, domains))
+        if offers
+        else (),
         apart=_apart(ordered, adders),
         strangers=_strangers(ordered, offers),
         near=near,
-        far=_far(where, ordered, adders),
+        far=_far(where, ordered, adders, rules),
         crowds=_crowds(where, ordered, adders),
         groups=groups,
+        domains=domains,
         beyond=int((worth * waiting).sum()) - out - (not more),
     )
+
+
+def adders_of(ordered: Sequence[PodClass]) -> dict[TopologyGroup, list[int]]:
+    """By what is counted, the classes whose pods count, by their places in the order."""
+    adders: dict[TopologyGroup, list[int]] = {}
+    for index, pods in enumerate(ordered):
+        for tally in pods.adds:
+            adders.setdefault(tally, []).append(index)
+    return adders
 
 
 def _led(waiting: Amounts, nodes: int) -> tuple[int, ...]:
@@ -113,15 +120,17 @@ def _led(waiting: Amounts, nodes: int) -> tuple[int, ...]:
     return tuple(one for one, number in enumerate(waiting.tolist()) for _ in range(min(number, most)))
 
 
-def _slots_of(where: Places, pods: PodClass) -> Amounts:
+def _slots_of(where: Places, pods: PodClass, rules: DomainRules | None) -> Amounts:
     """How many pods of a class each slot takes.
 
-    Pods that must be near others in a domain larger than a node go where some of those run, or where most of
-    them find room: the program knows nothing of such domains.
+    Pods that must be near others in a domain of which the program knows nothing go where some of those run,
+    or where most of them find room.
     """
     holds = where.existing.holds(pods)
+    if rules is not None and len(holds):
+        holds = np.where(rules.keeps_off(pods), 0, holds)
     for tally in dict.fromkeys(tally for rule in pods.hard_rules.affinity for tally in rule.tallies):
-        if tally.key == HOSTNAME:
+        if tally.key == HOSTNAME or (rules is not None and tally.key in rules.values):
             continue
         options = where.existing.options_of((tally.key,))
         room: dict[str | None, int] = {}
@@ -146,7 +155,7 @@ def _stays(where: Places, ordered: Sequence[PodClass], placements: Mapping[str, 
     return stays
 
 
-def offers_for(where: Places, ordered: Sequence[PodClass]) -> list[Offer]:
+def offers_for(where: Places, ordered: Sequence[PodClass], rules: DomainRules | None = None) -> list[Offer]:
     """The types of all pools that take some class, without those that others are as good as in everything."""
     wanted = sum((pods.requests * len(pods.pods) for pods in ordered), np.int64(0))
     offers: list[Offer] = []
@@ -157,6 +166,9 @@ def offers_for(where: Places, ordered: Sequence[PodClass]) -> list[Offer]:
         # Less is better in the first columns, more in the others.
         bad = np.hstack([price, table.limited[rows]])
         good = np.hstack([np.minimum(table.room[rows], wanted), np.minimum(holds[:, rows].T, 1)])
+        if rules is not None and rules.values:
+            inside = [fits[:, rows].any(axis=0) for fits in rules.fits(table)]
+            good = np.hstack([good, *inside])
         kept: list[int] = []
         for at in np.lexsort((rows, -good.sum(axis=1), price[:, 0])).tolist():
             if not any((bad[other] <= bad[at]).all() and (good[other] >= good[at]).all() for other in kept):
@@ -289,7 +301,10 @@ def _near(
 
 
 def _far(
-    where: Places, ordered: Sequence[PodClass], adders: Mapping[TopologyGroup, Sequence[int]]
+    where: Places,
+    ordered: Sequence[PodClass],
+    adders: Mapping[TopologyGroup, Sequence[int]],
+    rules: DomainRules | None,
 ) -> list[Far]:
     """Who must share a domain larger than a node with others, of whom none runs anywhere yet.
 
@@ -301,7 +316,9 @@ def _far(
         for rule in pods.hard_rules.affinity
         if not rule.counts_itself
         for tally in rule.tallies
-        if tally.key != HOSTNAME and not where.topology.counters[tally].total
+        if tally.key != HOSTNAME
+        and (rules is None or tally.key not in rules.values)
+        and not where.topology.counters[tally].total
     ]
 
 

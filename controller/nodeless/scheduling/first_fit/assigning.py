@@ -12,7 +12,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from nodeless.scheduling.first_fit.asking import Offer, Places, held_by, offers_for, question
+from nodeless.model.requirements import Requirement
+from nodeless.scheduling.first_fit.asking import Places, adders_of, held_by, offers_for, question
+from nodeless.scheduling.first_fit.asking_domains import DomainRules, in_domain
+from nodeless.scheduling.first_fit.offers import Offer
 from nodeless.scheduling.first_fit.ordering import Left, Placed, place_left
 from nodeless.scheduling.first_fit.program import MOST_SEARCHED, MOST_VARIABLES, Answer, answer, size_of
 from nodeless.scheduling.meter import Shares
@@ -34,6 +37,7 @@ def assigned(
     shares: Shares,
     *,
     more: bool,
+    domains: bool = False,
 ) -> Placed | None:
     """Who goes where when fewer are left than now, for as little as that costs; None where that is not known.
 
@@ -44,11 +48,17 @@ def assigned(
         placements: Who is on which slot so far; those who are expected there stay.
         shares: Who may take how long.
         more: Whether fewer must be left; else as many may.
+        domains: Whether it is said who is in which zone or other domain, too; then None where no rule asks.
     """
     if sum(len(pods.pods) for pods in ordered) > (_MOST_PODS if more else _MOST_PODS_FOR_LESS):
         return None
-    offers = offers_for(where, ordered)
-    asked = question(where, ordered, offers, left, placements, more=more)
+    rules = None
+    if domains:
+        rules = DomainRules(where.topology, where.existing.slots, ordered, adders_of(ordered))
+        if not rules.values:
+            return None
+    offers = offers_for(where, ordered, rules)
+    asked = question(where, ordered, offers, left, placements, rules, more=more)
     size, meter = size_of(asked), shares.meter
     meter.spend(_PROGRAM + _VARIABLE * size)
     if size > (MOST_VARIABLES if more else MOST_SEARCHED):
@@ -57,9 +67,12 @@ def assigned(
     meter.spend(_ITERATION * (1 + size / _TWICE) * iterations)
     if found is None:
         return None
-    return _Carrying(where, ordered, [offers[at] if at is not None else None for at in found.offers]).out(
-        found, shares
-    )
+    within = [
+        [in_domain(key, value) for key, value in each.items()] if at is not None else []
+        for at, each in zip(found.offers, found.domains, strict=True)
+    ]
+    made = [offers[at] if at is not None else None for at in found.offers]
+    return _Carrying(where, ordered, made, within).out(found, shares)
 
 
 @dataclass(slots=True, eq=False)
@@ -79,6 +92,8 @@ class _Carrying:
     ordered: Sequence[PodClass]
     offers: Sequence[Offer | None]
     """What each new node is."""
+    within: Sequence[Sequence[Requirement]]
+    """The domains that each must be in."""
     placements: dict[str, str] = field(default_factory=dict)
     _opened: dict[int, int] = field(default_factory=dict)
     """By place, the node that was opened for it."""
@@ -166,10 +181,10 @@ class _Carrying:
         offer = self.offers[one.place - len(self._slots)]
         if offer is None:
             return one.keys
-        packing, keys = self.where.packing, one.keys
+        packing, keys, within = self.where.packing, one.keys, self.within[one.place - len(self._slots)]
         if one.place not in self._opened:
             opened = len(packing.nodes)
-            if not packing.open(one.pods, keys[0], offer.table, types[one.place]):
+            if not packing.open(one.pods, keys[0], offer.table, types[one.place], within):
                 return keys
             self._opened[one.place], keys = opened, keys[1:]
-        return list(packing.put(one.pods, keys, self._opened[one.place]))
+        return list(packing.put(one.pods, keys, self._opened[one.place], within))

@@ -108,6 +108,7 @@ class ClassPlacer:
         beside: Amounts | None = None,
         types: Mask | None = None,
         only: int | None = None,
+        within: Sequence[Requirement] = (),
     ) -> None:
         """What limits the choice of nodes.
 
@@ -120,6 +121,7 @@ class ClassPlacer:
             beside: New nodes have so much room beside one of the class.
             types: New nodes are of these types, given one pool.
             only: No other node than this, which is open, takes any.
+            within: The domains that nodes must be in.
         """
         self._beside = beside
         self._types = types
@@ -136,7 +138,7 @@ class ClassPlacer:
         self._keys, self._for_others = self._decided(pods)
         self._options: list[Option] = []
         self._wishes: list[NodeRequirements] = []
-        kept_off = self._kept_off()
+        kept_off = [*self._kept_off(), *within]
         wanted = wish_of((*attempt.wish.expressions, *kept_off)) if kept_off else attempt.wish
         if topology.counters.hopeless(attempt.rules) or not isinstance(wanted, NodeRequirements):
             return

@@ -58,6 +58,11 @@ class Existing:
         return tuple(slot.name for slot in self._slots)
 
     @property
+    def slots(self) -> Sequence[Slot]:
+        """The slots themselves, in the same order."""
+        return self._slots
+
+    @property
     def free(self) -> Amounts:
         """What is left on each slot; a copy."""
         return self._free.copy()

@@ -13,6 +13,7 @@ cheapest.
 
 from collections.abc import Sequence
 
+from nodeless.model.requirements import Requirement
 from nodeless.scheduling.capacity.in_flight_node_claim import InFlightNodeClaim, reopened
 from nodeless.scheduling.capacity.limits import RemainingLimits
 from nodeless.scheduling.capacity.pool_table import PoolTable
@@ -81,6 +82,7 @@ class Packing:
         beside: Amounts | None = None,
         types: Mask | None = None,
         only: int | None = None,
+        within: Sequence[Requirement] = (),
     ) -> Sequence[str]:
         """Place what can be placed of a class on nodes of some pools (`ClassPlacer`); the pods left."""
         self._ground.targets.begin(pods)
@@ -95,18 +97,33 @@ class Packing:
             ]
             if tables:
                 placing = ClassPlacer(
-                    self._ground, pods, attempt, tables, fresh=fresh, beside=beside, types=types, only=only
+                    self._ground,
+                    pods,
+                    attempt,
+                    tables,
+                    fresh=fresh,
+                    beside=beside,
+                    types=types,
+                    only=only,
+                    within=within,
                 )
                 waiting = placing.run(waiting)
         return waiting
 
-    def open(self, pods: PodClass, key: str, table: PoolTable, types: Mask) -> bool:
-        """Open a node of a pool that is one of some types, for a pod; whether the pod was let in."""
-        return not self._by_attempt(pods, [key], [table], fresh=True, types=types)
+    def open(
+        self, pods: PodClass, key: str, table: PoolTable, types: Mask, within: Sequence[Requirement] = ()
+    ) -> bool:
+        """Open a node of a pool that is one of some types, for a pod; whether the pod was let in.
 
-    def put(self, pods: PodClass, waiting: Sequence[str], node: int) -> Sequence[str]:
-        """Place pods on one of the `nodes`; those that are left."""
-        return self._by_attempt(pods, waiting, [self.nodes[node].table], only=node)
+        `within`: the domains that the node must be in.
+        """
+        return not self._by_attempt(pods, [key], [table], fresh=True, types=types, within=within)
+
+    def put(
+        self, pods: PodClass, waiting: Sequence[str], node: int, within: Sequence[Requirement] = ()
+    ) -> Sequence[str]:
+        """Place pods on one of the `nodes`, which is in some domains; those that are left."""
+        return self._by_attempt(pods, waiting, [self.nodes[node].table], only=node, within=within)
 
     def largest_group(self, pods: PodClass) -> int:
         """How many pods of a class that must stay together new nodes could take, limits aside."""

@@ -196,9 +196,10 @@ def worked_out(floor: FirstFitPlan, site: SchedulingInput) -> FirstFitPlan:
     One that leaves fewer of them; or, where nodes are bought for pods that room on its way would hold, one
     that leaves no more and buys less.
     """
-    if any(_possible(pods, site) or _had_room(pods, floor, site) for pods, _ in floor.left):
-        other = _assigned(floor, site, more=True)
-        floor = other if other.refused < floor.refused else floor
+    for domains in (True, False):
+        if any(_possible(pods, site) or _had_room(pods, floor, site) for pods, _ in floor.left):
+            other = _assigned(floor, site, more=True, domains=domains)
+            floor = other if other.refused < floor.refused else floor
     if floor.nodes and floor.supply.untouched and any(slot.starting for slot in site.slots):
         bought, _ = _without_room(floor, site)
         if _found(bought, (), floor, site):
@@ -217,9 +218,14 @@ def _spares_nodes(other: FirstFitPlan, floor: FirstFitPlan, site: SchedulingInpu
     )
 
 
-def _assigned(floor: FirstFitPlan, site: SchedulingInput, *, more: bool) -> FirstFitPlan:
-    """A plan with `more` pods than one, or as many, by the program; the plan itself where there is none."""
-    if _hurried(floor, site):
+def _assigned(
+    floor: FirstFitPlan, site: SchedulingInput, *, more: bool, domains: bool = False
+) -> FirstFitPlan:
+    """A plan with `more` pods than one, or as many, by the program; the plan itself where there is none.
+
+    Domains are decided for what pods of others ask for only while the pass has time for such work.
+    """
+    if _hurried(floor, site) or (domains and not site.meter.common_left):
         return floor
     start = _start(site, _AS_ASKED)
     where = Places(
@@ -227,7 +233,7 @@ def _assigned(floor: FirstFitPlan, site: SchedulingInput, *, more: bool) -> Firs
     )
     ordered = queue(site.classes, start.topology.keys)
     shares = Shares(site.meter, _OTHER * site.policy.deadline, site.classes)
-    placed = assigned(where, ordered, floor.left, floor.placements, shares, more=more)
+    placed = assigned(where, ordered, floor.left, floor.placements, shares, more=more, domains=domains)
     return start.floor(placed, _AS_ASKED, ()) if placed is not None else floor
 
 

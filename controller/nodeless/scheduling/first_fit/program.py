@@ -19,13 +19,14 @@ as offer o (a type of a pool) with room a_o at w_o:
           sum_p b[g, p] <= 1                                                    a group begins on one node
           sum_p x[c, p] <= n_c sum_{d wanted, p} x[d, p]                        pods that must share a zone
           sum_{d counted} x[d, p] <= skew - (those there), where u[c, p] = 1    spread over nodes
+      and what holds for zones and other domains (`program_domains`)
 
 Each new node is led by the first class on it, and nodes that one class leads are ordered, so that the search
 does not meet one plan many times. HiGHS runs in one thread with a fixed seed, and its work is bounded by
 counting, never by a clock: the same question has the same answer.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import highspy
@@ -33,6 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nodeless.scheduling.capacity.highs import Rows, iterations_of, tree_search, whole_numbers
+from nodeless.scheduling.first_fit.program_domains import Base, DomainColumns, Domains
 from nodeless.scheduling.pods.classes import Amounts
 
 Values = NDArray[np.float64]
@@ -113,6 +115,7 @@ class Question:
     far: Sequence[Far]
     crowds: Sequence[Crowd]
     groups: int
+    domains: Domains
     beyond: int
     """What the answer must be worth more than."""
 
@@ -127,6 +130,8 @@ class Answer:
     """What each new node is made as."""
     begins: Amounts
     """Where each group begins; shape (groups, slots + new nodes)."""
+    domains: tuple[Mapping[str, str | None], ...]
+    """By topology key, the domain that each new node must be in."""
 
 
 class _Columns:
@@ -141,7 +146,10 @@ class _Columns:
         self._marks: int = self.classes * self.places
         self._made: int = 2 * self._marks
         self._begins: int = self._made + self.nodes * self.offers
-        self.count: int = self._begins + asked.groups * self.places
+        first = self._begins + asked.groups * self.places
+        base = Base(asked.waiting, self.slots, self.nodes, self.offers, first, self.places, self._made)
+        self.domains = DomainColumns(asked.domains, base)
+        self.count: int = first + len(self.domains.most)
 
         self.most = _most(asked)
 
@@ -163,10 +171,11 @@ def size_of(asked: Question) -> int:
     return _Columns(asked).count
 
 
-def most_nodes(classes: int, slots: int, offers: int, groups: int) -> int:
+def most_nodes(classes: int, slots: int, offers: int, groups: int, domains: Domains) -> int:
     """The most new nodes with which a question is not too large."""
     on_each = 2 * classes + groups
-    return max(0, MOST_VARIABLES - slots * on_each) // (on_each + offers)
+    left = MOST_VARIABLES - slots * on_each - domains.size
+    return max(0, left) // (on_each + offers + domains.size_of_node)
 
 
 def answer(asked: Question) -> tuple[Answer | None, int]:
@@ -189,7 +198,10 @@ def answer(asked: Question) -> tuple[Answer | None, int]:
         Answer(
             values[: columns.mark(0, 0)].reshape(columns.classes, columns.places),
             tuple(int(row.argmax()) if row.any() else None for row in made),
-            values[columns.begins(0, 0) :].reshape(asked.groups, columns.places),
+            values[columns.begins(0, 0) : columns.begins(asked.groups, 0)].reshape(
+                asked.groups, columns.places
+            ),
+            tuple(columns.domains.domains_of(values, node) for node in range(columns.nodes)),
         ),
         iterations,
     )
@@ -211,6 +223,7 @@ def _model(asked: Question, columns: _Columns) -> highspy.HighsLp:
     _pods(asked, columns, rows)
     _nodes(asked, columns, rows)
     _rules(asked, columns, rows)
+    columns.domains.add(rows)
     lower, upper, gain = _bounds(asked, columns)
     return rows.of_integers(gain, lower, upper, highspy.ObjSense.kMaximize)
 
@@ -226,6 +239,7 @@ def _bounds(asked: Question, columns: _Columns) -> tuple[Values, Values, Values]
     for node in range(columns.nodes):
         for offer in range(columns.offers):
             gain[columns.made(node, offer)] = -_COST * float(asked.cost[offer]) / dearest
+    upper[columns.begins(asked.groups, 0) :] = columns.domains.most
     for one, slot in zip(*np.nonzero(asked.stays), strict=True):
         at = columns.pods(int(one), int(slot))
         lower[at] = min(float(asked.stays[one, slot]), upper[at])
