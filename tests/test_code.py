@@ -13,6 +13,10 @@ MODULES = sorted(CONTROLLER.rglob("*.py"))
 IDENTITY = CONTROLLER / "model" / "identity.py"
 
 
+def ids(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
 def called(node: ast.AST) -> str:
     """The name of the function that a call calls."""
     return ast.unparse(node.func) if isinstance(node, ast.Call) else ""
@@ -37,11 +41,7 @@ def hidden_copies(tree: ast.AST) -> Iterator[int]:
 
 def lines(rule: Callable[[ast.AST], Iterator[int]], modules: list[Path]) -> list[str]:
     """Where modules break a rule."""
-    return [
-        f"{module.relative_to(ROOT)}:{line}"
-        for module in modules
-        for line in rule(ast.parse(module.read_text()))
-    ]
+    return [f"{ids(module)}:{line}" for module in modules for line in rule(ast.parse(module.read_text()))]
 
 
 def test_no_answer_is_kept_by_the_number_of_an_object() -> None:
@@ -62,3 +62,79 @@ def test_the_number_of_an_object_is_noticed(line: str) -> None:
 )
 def test_a_hidden_copy_is_noticed(line: str) -> None:
     assert 1 in hidden_copies(ast.parse(line))
+
+
+def ours(tree: ast.AST) -> set[str]:
+    """Names of a test that stand for what it imports from the controller."""
+    return {
+        alias.asname or alias.name.partition(".")[0]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in node.names
+        if (node.module or "" if isinstance(node, ast.ImportFrom) else alias.name).startswith("nodeless")
+    }
+
+
+def patches(tree: ast.AST) -> Iterator[int]:
+    """Lines that put something else in the place of a name of the controller."""
+    names = ours(tree)
+
+    def is_ours(target: ast.expr) -> bool:
+        if isinstance(target, ast.Constant):
+            return str(target.value).startswith("nodeless.")
+        return ast.unparse(target).partition(".")[0] in names
+
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and node.args and is_ours(node.args[0]):
+            if called(node).rpartition(".")[2] == "setattr":
+                yield node.lineno
+        elif isinstance(node, ast.Assign):
+            targets = [each for each in node.targets if isinstance(each, ast.Attribute)]
+            if any(is_ours(each.value) for each in targets):
+                yield node.lineno
+
+
+#: How many patches are left where: some put a defect into the code, for nobody foresees where one will be;
+#: some count what is done inside it; and some limits, as of the solver, are no arguments yet. None may grow.
+LEFT = {
+    "tests/chaos/poison.py": 2,
+    "tests/chaos/supervisor.py": 2,
+    "tests/cloudprovider/test_batches.py": 1,
+    "tests/cloudprovider/test_faults.py": 2,
+    "tests/controllers/living.py": 1,
+    "tests/controllers/test_batch_windows.py": 1,
+    "tests/controllers/test_bounded_memory.py": 3,
+    "tests/controllers/test_claim_life.py": 1,
+    "tests/controllers/test_disruption_faults.py": 4,
+    "tests/controllers/test_disruption_loop.py": 1,
+    "tests/controllers/test_error_boundaries.py": 1,
+    "tests/controllers/test_hostile_files.py": 1,
+    "tests/controllers/test_logs.py": 2,
+    "tests/controllers/test_unreadable_clusters.py": 1,
+    "tests/disruption/test_moments.py": 2,
+    "tests/disruption/test_quick_bounds.py": 5,
+    "tests/disruption/test_searches.py": 1,
+    "tests/kube/test_lanes.py": 1,
+    "tests/scheduling/test_deadline.py": 11,
+}
+
+
+def test_tests_give_clocks_and_periods_as_arguments_and_patch_nothing_of_ours() -> None:
+    found = {
+        ids(module): count
+        for module in sorted((ROOT / "tests").rglob("*.py"))
+        if (count := len(list(patches(ast.parse(module.read_text())))))
+    }
+    assert found == LEFT
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'monkeypatch.setattr("nodeless.kube.client.SILENCE_SECONDS", 1.0)',
+        'from nodeless.kube import client\nmonkeypatch.setattr(client, "SILENCE_SECONDS", 1.0)',
+        "from nodeless.kube import client\nclient.SILENCE_SECONDS = 1.0",
+    ],
+)
+def test_a_patch_of_a_name_of_ours_is_noticed(line: str) -> None:
+    assert len(list(patches(ast.parse(line)))) == 1

@@ -28,19 +28,19 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from nodeless.controllers.disruption import controller as disruption_controller
-from nodeless.controllers.nodeclaim import reservations
-from nodeless.controllers.nodeclaim.garbage_collection import Collector
 from nodeless.kube import ApiClient, Reflector, Watched, cluster
 from nodeless.kube.reflector import Failures
 from nodeless.manager.manager import LeadershipLostError, run_controller
 from nodeless.model.events import ClaimSeen, Event, NodeSeen
 from nodeless.model.instructions import Instruction
-from nodeless.nodeclaim import registration
 from nodeless.operator.failpoints import Moment, boundary
 from nodeless.operator.process_settings import ProcessSettings
+from nodeless.operator.timing import TIMING
 from tests.chaos.poison import Poison
+from tests.controllers.world import changeable
 
 
 class Deadly:
@@ -112,13 +112,13 @@ class Disorder:
             loop.call_at(due + self.latest, handle, event)
 
 
-def bend_time(folder: Path, disorder: Disorder) -> None:
+def bend_time(folder: Path, disorder: Disorder, timing: Any) -> None:
     """Let the wall clock be wrong by what the file says; the monotonic one is never wrong."""
     right, wrong_by = time.time, [0.0]
 
     def read(*_signal: object) -> None:
         wrong_by[0] = float((folder / "clock").read_text())
-        registration.REGISTRATION_DEADLINE = float((folder / "patience").read_text())
+        timing.claims.registration = float((folder / "patience").read_text())
         disorder.latest = float((folder / "disorder").read_text())
         disorder.poison.on = (folder / "poison").read_text() == "on"
 
@@ -130,18 +130,19 @@ def bend_time(folder: Path, disorder: Disorder) -> None:
 def lead(folder: Path) -> int:
     """One life; its exit code."""
     (folder / "pid").write_text(str(os.getpid()))
-    bend_time(folder, Disorder())
+    # As eager as after its start, all the time: nobody waits minutes for what a look would find.
+    eager = TIMING.collection_eager
+    timing = changeable(replace(TIMING, collection_calm=eager, reservations=eager))
+    bend_time(folder, Disorder(), timing)
     # Nobody waits ten minutes for what a GPU says; how it is mended stays as it is.
     disruption_controller.POLICIES = tuple(
         replace(each, toleration=1.0) if each.condition == "AcceleratedHardwareReady" else each
         for each in disruption_controller.POLICIES
     )
-    # As eager as after its start, all the time: nobody waits minutes for what a look would find.
-    Collector._CALM_SECONDS = reservations.PERIOD = Collector._EAGER_SECONDS
     code = 0
     try:
         with suppress(asyncio.CancelledError):
-            asyncio.run(run_controller(ProcessSettings.from_environment(), Deadly(folder)))
+            asyncio.run(run_controller(ProcessSettings.from_environment(), Deadly(folder), timing))
     except* LeadershipLostError as group:
         print(f"leader: {group.exceptions[0]}", file=sys.stderr)  # noqa: T201
         code = 2

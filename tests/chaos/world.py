@@ -17,7 +17,7 @@ from typing import Any
 from localenv.aws import LocalAws
 from localenv.control_plane import ControlPlane
 from localenv.kubernetes import ApiError, ApiUnreachable, KubernetesApi
-from nodeless.nodeclaim.registration import REGISTRATION_DEADLINE
+from nodeless.nodeclaim.deadlines import DEADLINES
 from nodeless.operator.failpoints import boundaries
 from tests.chaos.invariants import CLAIM_TAG, Watcher, instance_of
 from tests.controllers.process import environment, settings
@@ -312,7 +312,7 @@ class Lives:
         self._write("deaths", str(deaths))
         self._write("boundaries", "".join(f"{each}\n" for each in self._died_before))
         self._write("clock", "0")
-        self._write("patience", str(REGISTRATION_DEADLINE))
+        self._write("patience", str(DEADLINES.registration))
         self._write("disorder", "0")
         self._write("poison", "off")
         if stop_at:
@@ -342,7 +342,7 @@ class Lives:
         self._write("clock", str(seconds))
         os.kill(self.pid, signal.SIGUSR1)
 
-    def set_patience(self, seconds: float = REGISTRATION_DEADLINE) -> None:
+    def set_patience(self, seconds: float = DEADLINES.registration) -> None:
         """Within so much time machines must have joined; by default what production gives them."""
         self._write("patience", str(seconds))
         os.kill(self.pid, signal.SIGUSR1)

@@ -32,6 +32,7 @@ from nodeless.model.pools import NodeClass
 from nodeless.nodeclaim.draining import DISRUPTED
 from nodeless.operator.metrics import Metrics
 from nodeless.operator.settings import GlobalSettings
+from nodeless.operator.timing import Timing
 from nodeless.scheduling import Policy, solve
 from tests.scheduling.factories import NOW
 from tests.virtual_time import run_in_virtual_time
@@ -73,13 +74,11 @@ class Living:
         ):
             for _, each in sorted(getattr(snapshot, part).items()):
                 self._see(seen(each))
-        patch.setattr("nodeless.controllers.disruption.controller.wall_clock", self.now)
-        clock = SimpleNamespace(monotonic=self.seconds, perf_counter=self.seconds)
-        patch.setattr("nodeless.controllers.disruption.controller.time", clock)
+        timing = Timing(wall_clock=self.now, steady_clock=self.seconds)
         patch.setattr("nodeless.controllers.disruption.controller.asyncio.to_thread", _at_once)
         recorder = SimpleNamespace(publish=lambda event: None)
         self.loop = DisruptionLoop(
-            self.cluster, self, self, recorder, GlobalSettings("demo", **settings), self.metrics
+            self.cluster, self, self, recorder, GlobalSettings("demo", **settings), self.metrics, timing
         )
         self.loop._log = SimpleNamespace(info=self._note, warning=self._warned)
 

@@ -4,7 +4,9 @@ import asyncio
 
 import pytest
 
+from nodeless.nodeclaim.deadlines import Deadlines
 from nodeless.nodeclaim.view import Step
+from nodeless.operator.timing import Timing
 from tests.controllers.world import (
     CLAIMS,
     NODES,
@@ -116,7 +118,7 @@ def test_tm_17_a_budget_does_not_hold_a_node_whose_machine_is_gone(scene):
 
 
 def test_a_node_removed_by_force_takes_its_instance_along(scene, monkeypatch):
-    monkeypatch.setattr("nodeless.nodeclaim.registration.VANISHED_GRACE", 1.0)
+    timing = Timing(claims=Deadlines(vanished_grace=1.0))
     # It would put the finalizer back, sometimes before the node is deleted.
     monkeypatch.setattr("nodeless.nodeclaim.reconcile.step_holding", lambda _view: Step())
 
@@ -127,7 +129,7 @@ def test_a_node_removed_by_force_takes_its_instance_along(scene, monkeypatch):
         assert await rig.event("default", claim["metadata"]["name"], "NodeGone")
         await ended(rig, claim)
 
-    scene(scenario)
+    scene(scenario, timing=timing)
 
 
 def test_a_claim_removed_by_force_during_a_drain_leaves_no_node_behind(scene):

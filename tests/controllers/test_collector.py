@@ -2,20 +2,19 @@
 
 import asyncio
 from itertools import product
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodeless.cloudprovider import CloudUnavailable
-from nodeless.controllers.nodeclaim import garbage_collection
 from nodeless.controllers.nodeclaim.garbage_collection import Collector
 from nodeless.kube.cluster import Cluster
 from nodeless.model.events import ClaimSeen
 from nodeless.model.instructions import DeleteClaim, TerminateInstance
 from nodeless.model.nodes import LAUNCHED, REGISTERED_CONDITION
 from nodeless.operator.metrics import Metrics
+from nodeless.operator.timing import Timing
 from tests.factories import NOW, a_claim, a_launched_claim, an_instance, conditions
 
 
@@ -23,6 +22,7 @@ class World:
     """A cloud whose lists and whose answers on one instance lag behind; a controller's hands beside it."""
 
     def __init__(self, *claims, listed=()):
+        self.at = NOW
         self.cluster = Cluster()
         for claim in claims:
             self.cluster.handle(ClaimSeen(claim))
@@ -52,21 +52,14 @@ class World:
         return [each for each in self.done if isinstance(each, DeleteClaim | TerminateInstance)]
 
     def collector(self):
-        return Collector(self.cluster, self, self, Metrics())
+        return Collector(self.cluster, self, self, Metrics(), Timing(wall_clock=lambda: self.at))
 
 
-@pytest.fixture
-def clock(monkeypatch):
-    now = SimpleNamespace(at=NOW)
-    monkeypatch.setattr(garbage_collection, "wall_clock", lambda: now.at)
-    return now
-
-
-def rounds(world, clock, times, every=10.0):
+def rounds(world, times, every=10.0):
     async def run():
         loop = world.collector()
         for at in range(times):
-            clock.at = NOW + 5 + at * every
+            world.at = NOW + 5 + at * every
             await loop.collect_once()
 
     asyncio.run(run())
@@ -76,26 +69,26 @@ def a_registered_claim(name="default-abcde"):
     return a_launched_claim(name, conditions=conditions(LAUNCHED, REGISTERED_CONDITION))
 
 
-def test_lists_that_lag_for_minutes_end_no_claim_without_node_and_no_instance(clock):
+def test_lists_that_lag_for_minutes_end_no_claim_without_node_and_no_instance():
     world = World(*(a_launched_claim(f"web-{each}") for each in range(3)))
-    rounds(world, clock, 20)
+    rounds(world, 20)
     assert world.ended() == []
     # A list that shows them again says that all is well.
     world.shown = [an_instance(f"web-{each}") for each in range(3)]
     world.asked.clear()
-    rounds(world, clock, 3)
+    rounds(world, 3)
     assert world.ended() == world.asked == []
 
 
 @pytest.mark.parametrize("lists", ["shown, missing, shown, missing", "missing"])
-def test_no_single_list_leads_to_a_question(clock, lists):
+def test_no_single_list_leads_to_a_question(lists):
     world = World(a_registered_claim())
     world.states = {"i-default-abcde": "terminated"}
 
     async def run():
         loop = world.collector()
         for at, each in enumerate(lists.split(", ")):
-            clock.at = NOW + 20 + at * 10
+            world.at = NOW + 20 + at * 10
             world.shown = [an_instance()] if each == "shown" else []
             await loop.collect_once()
 
@@ -103,30 +96,30 @@ def test_no_single_list_leads_to_a_question(clock, lists):
     assert world.asked == world.ended() == []
 
 
-def test_an_instance_that_ended_before_its_node_came_is_noticed_at_the_second_list(clock):
+def test_an_instance_that_ended_before_its_node_came_is_noticed_at_the_second_list():
     world = World(a_launched_claim())
     world.states = {"i-default-abcde": "terminated"}
-    rounds(world, clock, 3)
+    rounds(world, 3)
     assert world.ended()[0] == DeleteClaim("claim:default-abcde", "default-abcde", "garbage_collected")
     # 5 s: too young; 15 s: missed once; 25 s: missed twice.
     assert world.asked == ["i-default-abcde"]
 
 
-def test_a_claim_that_cannot_be_asked_about_keeps_no_other_from_its_end(clock):
+def test_a_claim_that_cannot_be_asked_about_keeps_no_other_from_its_end():
     world = World(a_registered_claim("a"), a_registered_claim("b"))
     world.states = {"i-a": CloudUnavailable("ec2", "throttled"), "i-b": "terminated"}
-    rounds(world, clock, 3)
+    rounds(world, 3)
     assert [each.name for each in world.ended()] == ["b"]
 
 
-def test_an_instance_whose_claim_the_watch_has_not_shown_yet_lives(clock):
+def test_an_instance_whose_claim_the_watch_has_not_shown_yet_lives():
     claim = a_claim("late")
     world = World(listed=[claim])
     world.shown = [an_instance("late")]
-    rounds(world, clock, 12)
+    rounds(world, 12)
     assert world.ended() == []
     world.stored = []
-    rounds(world, clock, 12)
+    rounds(world, 12)
     assert set(world.ended()) == {TerminateInstance("instance:i-late", "", "i-late")}
 
 
@@ -138,16 +131,13 @@ def test_an_instance_whose_claim_the_watch_has_not_shown_yet_lives(clock):
 )
 def test_whatever_the_lag_and_whoever_leads_nothing_that_lives_is_ended(lag, joins, deaths):
     """Instances launched at 0; each is shown, in lists and by id, `lag` seconds later."""
-    patch = pytest.MonkeyPatch()
-    now = SimpleNamespace(at=NOW)
-    patch.setattr(garbage_collection, "wall_clock", lambda: now.at)
     names = [f"web-{each}" for each in range(len(joins))]
     world = World(*map(a_launched_claim, names))
 
     async def run():
         loop = world.collector()
         for at in range(45):
-            now.at = NOW + at * 10
+            world.at = NOW + at * 10
             if at in deaths:
                 loop = world.collector()
             for name, joined in zip(names, joins, strict=True):
@@ -158,16 +148,13 @@ def test_whatever_the_lag_and_whoever_leads_nothing_that_lives_is_ended(lag, joi
             world.states = {f"i-{name}": "running" for name in seen}
             await loop.collect_once()
 
-    try:
-        asyncio.run(run())
-    finally:
-        patch.undo()
+    asyncio.run(run())
     assert world.ended() == []
 
 
 @pytest.mark.parametrize(("registered", "state"), [*product([True, False], ["terminated"]), (True, "")])
-def test_what_has_really_ended_is_ended(clock, registered, state):
+def test_what_has_really_ended_is_ended(registered, state):
     world = World(a_registered_claim() if registered else a_launched_claim())
     world.states = {"i-default-abcde": state}
-    rounds(world, clock, 40)
+    rounds(world, 40)
     assert world.ended()

@@ -4,17 +4,14 @@ import asyncio
 
 import pytest
 
+from nodeless.operator.timing import Timing
 from tests.controllers.world import CLAIMS, NODES, POOLS, a_pod, a_provisioner, a_template
 
 pytestmark = pytest.mark.cluster
 
 
-@pytest.fixture(autouse=True)
-def quick(monkeypatch):
-    """Look often: the scenarios are about order, not about pace."""
-    monkeypatch.setattr("nodeless.controllers.disruption.controller.LOOK_SECONDS", 0.5)
-    monkeypatch.setattr("nodeless.controllers.disruption.controller.VALIDATION_SECONDS", 1.0)
-    monkeypatch.setattr("nodeless.controllers.disruption.controller._ADVANCE_SECONDS", 0.2)
+#: Often: the scenarios are about order, not about pace.
+QUICK = Timing(disruption_look=0.5, disruption_validation=1.0, disruption_step=0.2)
 
 
 def consolidating(**spec):
@@ -51,7 +48,7 @@ def test_co_15_an_empty_node_of_a_consolidating_pool_ends(scene):
         await rig.until_gone(f"{CLAIMS}/{claim['metadata']['name']}")
         assert not rig.network.instances("running")
 
-    scene(scenario)
+    scene(scenario, timing=QUICK)
 
 
 def test_co_02_of_two_nodes_whose_pods_fit_together_one_ends_and_its_pod_moves(scene):
@@ -76,7 +73,7 @@ def test_co_02_of_two_nodes_whose_pods_fit_together_one_ends_and_its_pod_moves(s
         assert set(left) < {first, second}
         assert len(rig.network.instances("running")) == 1
 
-    scene(scenario)
+    scene(scenario, timing=QUICK)
 
 
 def test_co_01_a_large_node_with_a_small_pod_is_replaced_before_it_ends(scene):
@@ -106,7 +103,7 @@ def test_co_01_a_large_node_with_a_small_pod_is_replaced_before_it_ends(scene):
         assert await rig.event("default", large, "DeprovisioningTerminating", "replacement")
         assert await rig.event("default", large, "DeprovisioningWaitingDeletion")
 
-    scene(scenario)
+    scene(scenario, timing=QUICK)
 
 
 def test_ex_04_an_expired_node_is_replaced_before_it_ends(scene):
@@ -132,4 +129,4 @@ def test_ex_04_an_expired_node_is_replaced_before_it_ends(scene):
         assert left["status"]["providerID"] != old["status"]["providerID"]
         assert rig.api.get(f"{NODES}/{node}")["spec"]["providerID"] == left["status"]["providerID"]
 
-    scene(scenario)
+    scene(scenario, timing=QUICK)

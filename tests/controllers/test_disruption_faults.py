@@ -39,7 +39,7 @@ def cursed(monkeypatch, owner, method, name_of):
 )
 def test_a_node_whose_look_fails_is_left_alone_and_the_others_are_not(monkeypatch, owner, method, name_of):
     cursed(monkeypatch, owner, method, name_of)
-    world = World(monkeypatch, *TWO)
+    world = World(*TWO)
     assert world.look()
     world.look(16)
     touched = {each.name for each in world.done if isinstance(each, DeleteClaim)}
@@ -52,7 +52,7 @@ def test_a_node_whose_look_fails_is_left_alone_and_the_others_are_not(monkeypatc
 
 
 def test_a_second_look_that_fails_drops_its_move_and_the_loop_goes_on(monkeypatch):
-    world = World(monkeypatch, *TWO)
+    world = World(*TWO)
     assert world.look()
     plain = validating._validated
 
@@ -70,7 +70,7 @@ def test_a_second_look_that_fails_drops_its_move_and_the_loop_goes_on(monkeypatc
 
 @pytest.mark.parametrize("error", [KeyError("nobody foresaw this"), ApiError(422, "Invalid", "no")], ids=str)
 def test_a_command_that_cannot_be_carried_out_rests_and_the_others_go_on(monkeypatch, error):
-    world = World(monkeypatch, *TWO)
+    world = World(*TWO)
     steps = {"a": (DeleteClaim("t", "a", "x"),), "b": (DeleteClaim("t", "b", "x"),)}
     monkeypatch.setattr(
         "nodeless.controllers.disruption.controller.next_steps",
@@ -99,7 +99,7 @@ def test_a_command_whose_step_cannot_be_found_keeps_no_other_from_its_own(monkey
         return [*plain(snapshot, claim, now), DeleteClaim("t", claim.name, "x")]
 
     monkeypatch.setattr(commands, "_unmarked", faulty)
-    world = World(monkeypatch, *TWO)
+    world = World(*TWO)
     asyncio.run(world.loop.advance_once())
     assert [each.name for each in world.done] == ["b"]
     with pytest.raises(KeyError):

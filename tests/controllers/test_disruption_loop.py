@@ -4,13 +4,13 @@ The cluster's state is given by events; what the loop would do to it is noted in
 """
 
 import asyncio
+import time
 from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
 from nodeless.controllers.disruption.controller import DisruptionLoop
-from nodeless.disruption import next_steps
 from nodeless.kube.cluster import Cluster
 from nodeless.launch.resolved import ResolvedNodeClass, Subnet
 from nodeless.model import events
@@ -32,6 +32,7 @@ from nodeless.nodeclaim.draining import DISRUPTED
 from nodeless.operator.event_reasons import undeclared_reason
 from nodeless.operator.metrics import Metrics
 from nodeless.operator.settings import GlobalSettings
+from nodeless.operator.timing import Timing
 from tests.disruption.world import a_provisioner, node_of, on
 from tests.scheduling.factories import FAMILY, NOW, needs
 
@@ -45,14 +46,20 @@ TIGHT = (node_of(POOL, "a", "small"), on("a", cpu="800m"))
 class World:
     """A loop, its cluster, and what it has done."""
 
-    def __init__(self, monkeypatch, *things, **settings):
+    def __init__(self, *things, steady=time.monotonic, **settings):
         self.now, self.done, self.metrics, self.published = NOW, [], Metrics(), []
         self.cluster = Cluster()
         self.see(NodeClass(POOL.node_class), POOL, *things)
-        monkeypatch.setattr("nodeless.controllers.disruption.controller.wall_clock", lambda: self.now)
+        #: How often the time was asked for.
+        self.asked = 0
+        timing = Timing(wall_clock=self._now, steady_clock=steady)
         recorder = SimpleNamespace(publish=self.published.append)
         self.settings = GlobalSettings("demo", **settings)
-        self.loop = DisruptionLoop(self.cluster, self, self, recorder, self.settings, self.metrics)
+        self.loop = DisruptionLoop(self.cluster, self, self, recorder, self.settings, self.metrics, timing)
+
+    def _now(self):
+        self.asked += 1
+        return self.now
 
     def see(self, *things):
         kinds = {
@@ -98,8 +105,8 @@ class World:
         return next(sample.value for sample in family.samples if sample.name.endswith("_count"))
 
 
-def test_co_18_a_node_with_pods_is_touched_after_fifteen_seconds_and_not_before(monkeypatch):
-    world = World(monkeypatch, *WASTEFUL)
+def test_co_18_a_node_with_pods_is_touched_after_fifteen_seconds_and_not_before():
+    world = World(*WASTEFUL)
     assert world.look()
     world.look(14.9)
     assert world.done == []
@@ -115,9 +122,9 @@ def figure(world, name):
     )
 
 
-def test_metrics_show_how_far_the_whole_is_and_what_budgets_hold(monkeypatch):
+def test_metrics_show_how_far_the_whole_is_and_what_budgets_hold():
     pool = replace(POOL, reference=Reference("NodePool", "held"), budgets=(Budget("0"),))
-    world = World(monkeypatch, pool, node_of(pool, "b", "large"))
+    world = World(pool, node_of(pool, "b", "large"))
     world.look()
     (price,) = {
         offering.price
@@ -129,11 +136,11 @@ def test_metrics_show_how_far_the_whole_is_and_what_budgets_hold(monkeypatch):
         assert figure(world, f"nodeless_disruption_{name}_dollars_per_hour") == pytest.approx(price)
 
 
-def test_the_search_goes_on_while_a_move_waits(monkeypatch):
+def test_the_search_goes_on_while_a_move_waits():
     dedicated = Taint("dedicated", "NoSchedule", "b")
     other = a_provisioner("other", requirements=POOL.requirements, taints=(dedicated,))
     rule = {"tolerations": (Toleration(key="dedicated", operator="Exists"),)}
-    world = World(monkeypatch, *WASTEFUL)
+    world = World(*WASTEFUL)
     world.look()
     world.see(other, node_of(other, "b", "2xlarge", node={"taints": (dedicated,)}))
     world.see(on("b", cpu="500m", shape=rule))
@@ -144,8 +151,8 @@ def test_the_search_goes_on_while_a_move_waits(monkeypatch):
     assert replaced == ["a", "b"]
 
 
-def test_co_21_a_cluster_with_nothing_to_do_is_not_searched_again_until_something_changes(monkeypatch):
-    world = World(monkeypatch, *TIGHT)
+def test_co_21_a_cluster_with_nothing_to_do_is_not_searched_again_until_something_changes():
+    world = World(*TIGHT)
     assert not world.look()
     assert world.loop.consolidated
     assert world.looked() == 1
@@ -158,11 +165,10 @@ def test_co_21_a_cluster_with_nothing_to_do_is_not_searched_again_until_somethin
     assert world.looked() == 2
 
 
-def test_a_still_cluster_is_looked_at_when_consolidate_after_ends_on_a_node(monkeypatch):
+def test_a_still_cluster_is_looked_at_when_consolidate_after_ends_on_a_node():
     pool = replace(POOL, reference=Reference("NodePool", "quiet"), consolidate_after=600)
-    world = World(monkeypatch, pool, node_of(pool, "a", "2xlarge", last_pod_event=NOW - 550), WASTEFUL[1])
-    clock = SimpleNamespace(monotonic=lambda: world.now - NOW, perf_counter=lambda: 0.0)
-    monkeypatch.setattr("nodeless.controllers.disruption.controller.time", clock)
+    node = node_of(pool, "a", "2xlarge", last_pod_event=NOW - 550)
+    world = World(pool, node, WASTEFUL[1], steady=lambda: world.now - NOW)
     assert not world.look()
     assert world.loop.consolidated
     assert world.loop._pause() == 10
@@ -176,7 +182,7 @@ def test_a_still_cluster_is_looked_at_when_consolidate_after_ends_on_a_node(monk
 def test_a_large_cluster_is_still_once_the_looks_of_a_round_have_come_to_every_node(monkeypatch):
     monkeypatch.setattr("nodeless.disruption.consolidation._MOST_SINGLES", 1)
     crowd = [[node_of(POOL, name, "large"), on(name, 3, cpu="1", memory="4Gi")] for name in "abc"]
-    world = World(monkeypatch, *crowd)
+    world = World(*crowd)
     for _ in range(2):
         assert not world.look(10)
         assert not world.loop.consolidated
@@ -186,29 +192,23 @@ def test_a_large_cluster_is_still_once_the_looks_of_a_round_have_come_to_every_n
     assert world.looked() == 3
 
 
-def test_no_command_is_looked_for_while_nothing_changes_and_none_is_under_way(monkeypatch):
-    looks = []
-
-    def counted(snapshot, now):
-        looks.append(now)
-        return next_steps(snapshot, now)
-
-    monkeypatch.setattr("nodeless.controllers.disruption.controller.next_steps", counted)
-    world = World(monkeypatch, *TIGHT)
+def test_no_command_is_looked_for_while_nothing_changes_and_none_is_under_way():
+    # Each look for steps asks what time it is.
+    world = World(*TIGHT)
     for _ in range(100):
         asyncio.run(world.loop.advance_once())
-    assert len(looks) == 1
+    assert world.asked == 1
     # Marked, and no command speaks of it: the mark goes, and what went is looked at once more.
     node = world.cluster.snapshot.nodes[TIGHT[0][1].name]
     world.see(replace(node, taints=(*node.taints, DISRUPTED)))
     for _ in range(100):
         asyncio.run(world.loop.advance_once())
     assert [each.taints for each in world.done if isinstance(each, UpdateNode)] == [node.taints]
-    assert len(looks) == 3
+    assert world.asked == 3
 
 
-def test_a_command_under_way_is_looked_at_again_though_nothing_changes_for_it_may_take_too_long(monkeypatch):
-    world = World(monkeypatch, *WASTEFUL)
+def test_a_command_under_way_is_looked_at_again_though_nothing_changes_for_it_may_take_too_long():
+    world = World(*WASTEFUL)
     world.look()
     world.look(16)
     (created,) = (each.claim for each in world.done if isinstance(each, CreateClaim))
@@ -219,8 +219,8 @@ def test_a_command_under_way_is_looked_at_again_though_nothing_changes_for_it_ma
     assert "DisruptionFailed" in [each.reason for each in world.done if isinstance(each, PublishEvent)]
 
 
-def test_a_move_that_is_not_right_any_more_is_dropped_and_counted(monkeypatch):
-    world = World(monkeypatch, *WASTEFUL)
+def test_a_move_that_is_not_right_any_more_is_dropped_and_counted():
+    world = World(*WASTEFUL)
     world.look()
     world.see(on("a", cpu="14", app="late"))
     world.look(16)
@@ -230,15 +230,15 @@ def test_a_move_that_is_not_right_any_more_is_dropped_and_counted(monkeypatch):
     assert 'karpenter_voluntary_disruption_failed_validations_total{reason="underutilized"} 1.0' in text
 
 
-def test_a_move_that_was_found_before_the_clock_was_set_back_does_not_wait_for_ever(monkeypatch):
-    world = World(monkeypatch, *WASTEFUL)
+def test_a_move_that_was_found_before_the_clock_was_set_back_does_not_wait_for_ever():
+    world = World(*WASTEFUL)
     world.look()
     assert world.look(-1800)
     assert world.done
 
 
-def test_what_is_begun_is_counted_under_the_names_of_both_generations(monkeypatch):
-    world = World(monkeypatch, node_of(POOL, "a"))
+def test_what_is_begun_is_counted_under_the_names_of_both_generations():
+    world = World(node_of(POOL, "a"))
     world.look()
     world.look(16)
     assert [each.name for each in world.done if isinstance(each, DeleteClaim)] == ["a"]
@@ -249,8 +249,8 @@ def test_what_is_begun_is_counted_under_the_names_of_both_generations(monkeypatc
 
 
 @pytest.mark.parametrize("code", ["NotInitialized"])
-def test_the_one_reason_of_every_other_node_is_counted_by_its_code(monkeypatch, code):
-    world = World(monkeypatch, node_of(POOL, "a", node={"labels": {}}, conditions=()))
+def test_the_one_reason_of_every_other_node_is_counted_by_its_code(code):
+    world = World(node_of(POOL, "a", node={"labels": {}}, conditions=()))
     world.look()
     assert f'nodeless_undisrupted_nodes{{code="{code}"}} 1.0' in world.metrics.render().decode()
 
@@ -266,11 +266,9 @@ def of_kind(kind, **fields):
 
 @GENERATIONS
 @pytest.mark.parametrize("protection", ["do-not-evict", "do-not-disrupt"])
-def test_co_05_a_node_with_a_protected_pod_is_told_so_in_the_words_of_its_generation(
-    monkeypatch, kind, word, protection
-):
+def test_co_05_a_node_with_a_protected_pod_is_told_so_in_the_words_of_its_generation(kind, word, protection):
     pool, pod = of_kind(kind), on("a", cpu="500m", annotations={f"karpenter.sh/{protection}": "true"})
-    world = World(monkeypatch, pool, node_of(pool, "a", "2xlarge"), pod)
+    world = World(pool, node_of(pool, "a", "2xlarge"), pod)
     world.look()
     ((name, reason, message),) = world.told()
     assert (name, reason) == ("node-a", f"{word}Blocked")
@@ -302,22 +300,22 @@ def never(kind):
         pytest.param(never, id="CO-20"),
     ],
 )
-def test_a_node_that_may_not_be_consolidated_is_told_unconsolidatable(monkeypatch, kind, word, given):
+def test_a_node_that_may_not_be_consolidated_is_told_unconsolidatable(kind, word, given):
     pool, node, why = given(kind)
     same = {"selector": {CAPACITY_TYPE: node[1].capacity_type}}
-    world = World(monkeypatch, pool, node, on("a", cpu="500m", shape=same))
+    world = World(pool, node, on("a", cpu="500m", shape=same))
     assert not world.look()
     ((name, reason, message),) = world.told()
     assert (name, reason) == ("node-a", "Unconsolidatable")
     assert why in message
 
 
-def test_dn_12_a_drifted_node_whose_pods_have_no_place_is_told_that_it_is_blocked(monkeypatch):
+def test_dn_12_a_drifted_node_whose_pods_have_no_place_is_told_that_it_is_blocked():
     pool = of_kind("NodePool", consolidation_enabled=False, consolidate_after=None)
     claim, node = node_of(pool, "a", "2xlarge")
     drifted = Condition("Drifted", "True", "AMIDrift", "image ami-1 is not selected", NOW - 100)
     hopeless = on("a", cpu="1", shape={"selector": {"disk": "nvme"}})
-    world = World(monkeypatch, pool, replace(claim, conditions=(*claim.conditions, drifted)), node, hopeless)
+    world = World(pool, replace(claim, conditions=(*claim.conditions, drifted)), node, hopeless)
     assert not world.look()
     ((name, reason, message),) = world.told()
     assert (name, reason) == ("node-a", "DisruptionBlocked")
@@ -325,25 +323,23 @@ def test_dn_12_a_drifted_node_whose_pods_have_no_place_is_told_that_it_is_blocke
 
 
 @GENERATIONS
-def test_a_broken_node_that_must_not_be_repaired_is_told_so(monkeypatch, kind, word):
+def test_a_broken_node_that_must_not_be_repaired_is_told_so(kind, word):
     pool = of_kind(kind)
     broken = {
         "conditions": (Condition("Ready", "False", "", "", NOW - 3600),),
         "ready": False,
         "annotations": {DO_NOT_REPAIR: "true"},
     }
-    world = World(monkeypatch, pool, node_of(pool, "a", node=broken), on("a", cpu="3"), node_repair=True)
+    world = World(pool, node_of(pool, "a", node=broken), on("a", cpu="3"), node_repair=True)
     world.look()
     told = [(name, reason) for name, reason, message in world.told() if DO_NOT_REPAIR in message]
     assert told == [("node-a", "NodeRepairBlocked")]
 
 
 @pytest.mark.parametrize(("kind", "seconds"), [("Provisioner", 120), ("NodePool", 900)])
-def test_what_blocks_a_node_is_told_again_after_the_time_of_its_generation(monkeypatch, kind, seconds):
+def test_what_blocks_a_node_is_told_again_after_the_time_of_its_generation(kind, seconds):
     pool, pod = of_kind(kind), on("a", cpu="500m", annotations={"karpenter.sh/do-not-evict": "true"})
-    world = World(monkeypatch, pool, node_of(pool, "a", "2xlarge"), pod)
-    clock = SimpleNamespace(monotonic=lambda: world.now - NOW, perf_counter=lambda: 0.0)
-    monkeypatch.setattr("nodeless.controllers.disruption.controller.time", clock)
+    world = World(pool, node_of(pool, "a", "2xlarge"), pod, steady=lambda: world.now - NOW)
     counts = []
     for wait in (0, seconds - 1, 1):
         world.loop.use(world.settings)
@@ -353,9 +349,9 @@ def test_what_blocks_a_node_is_told_again_after_the_time_of_its_generation(monke
 
 
 @pytest.mark.parametrize("value", ["soon", "0s", "-5m", "10 minutes", "Never", ""])
-def test_dn_14_a_pod_whose_protection_cannot_be_read_is_told_that_it_has_none(monkeypatch, value):
+def test_dn_14_a_pod_whose_protection_cannot_be_read_is_told_that_it_has_none(value):
     pod = on("a", cpu="800m", annotations={DO_NOT_DISRUPT: value})
-    world = World(monkeypatch, node_of(POOL, "a", "small"), pod)
+    world = World(node_of(POOL, "a", "small"), pod)
     world.look()
     told = [(name, message) for name, reason, message in world.told() if reason.startswith("Invalid")]
     ((name, message),) = told
@@ -364,9 +360,8 @@ def test_dn_14_a_pod_whose_protection_cannot_be_read_is_told_that_it_has_none(mo
 
 
 @pytest.mark.parametrize("value", ["true", "false", "10m"])
-def test_dn_14_a_pod_whose_protection_can_be_read_is_told_nothing(monkeypatch, value):
-    world = World(
-        monkeypatch, node_of(POOL, "a", "small"), on("a", cpu="800m", annotations={DO_NOT_DISRUPT: value})
-    )
+def test_dn_14_a_pod_whose_protection_can_be_read_is_told_nothing(value):
+    pod = on("a", cpu="800m", annotations={DO_NOT_DISRUPT: value})
+    world = World(node_of(POOL, "a", "small"), pod)
     world.look()
     assert "InvalidDoNotDisruptAnnotation" not in [reason for _, reason, _ in world.told()]

@@ -16,6 +16,7 @@ from nodeless.model.pools import NodeClass
 from nodeless.model.requirements import Requirement, Requirements
 from nodeless.operator.metrics import Metrics
 from nodeless.operator.settings import GlobalSettings
+from nodeless.operator.timing import Timing
 from tests.disruption.world import a_node_pool, a_provisioner, node_of
 from tests.scheduling.factories import FAMILY, NOW
 
@@ -23,8 +24,7 @@ POOL = a_provisioner()
 
 
 @pytest.mark.parametrize(("there", "marked"), [(True, ["drifted"]), (False, [])], ids=["there", "gone"])
-def test_nd_09_a_node_whose_provisioner_is_gone_is_left_as_it_is(there, marked, monkeypatch):
-    monkeypatch.setattr("nodeless.controllers.disruption.drift.wall_clock", lambda: NOW)
+def test_nd_09_a_node_whose_provisioner_is_gone_is_left_as_it_is(there, marked):
     cluster, done = Cluster(), []
     claim, node = node_of(POOL, "a", "large", created_at=NOW - 7200)
     told = [events.NodeClassSeen(NodeClass(POOL.node_class)), events.ClaimSeen(claim), events.NodeSeen(node)]
@@ -45,7 +45,7 @@ def test_nd_09_a_node_whose_provisioner_is_gone_is_left_as_it_is(there, marked, 
         done.extend(instructions)
 
     executor, settings = SimpleNamespace(carry_out=carry_out), GlobalSettings("demo", drift_enabled=True)
-    loop = DriftLoop(cluster, cloud, executor, Metrics(), settings)
+    loop = DriftLoop(cluster, cloud, executor, Metrics(), settings, Timing(wall_clock=lambda: NOW))
     asyncio.run(loop.look_once())
     values = [each.annotations[VOLUNTARY_DISRUPTION] for each in done if isinstance(each, UpdateNode)]
     assert values == marked

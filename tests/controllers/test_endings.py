@@ -6,7 +6,9 @@ from collections.abc import Iterator
 import pytest
 
 from nodeless.controllers.executor.teardown_guard import GUARD_NAME, HOLD_NAMESPACE
-from tests.controllers.world import CLAIMS, NODES, POOLS, a_pod, a_provisioner, a_template
+from nodeless.nodeclaim.deadlines import Deadlines
+from nodeless.operator.timing import TIMING, Timing
+from tests.controllers.world import CLAIMS, NODES, POOLS, a_pod, a_provisioner, a_template, changeable
 
 pytestmark = pytest.mark.cluster
 HOLDS = f"/apis/coordination.k8s.io/v1/namespaces/{HOLD_NAMESPACE}/leases"
@@ -83,7 +85,9 @@ def test_the_guard_holds_until_pools_claims_instances_and_templates_are_gone(sce
 
 
 @pytest.mark.parametrize("again", [True, False], ids=["replaced", "deleted"])
-def test_while_the_stack_holds_its_capacity_a_deleted_guard_ends_nothing(scene, held, monkeypatch, again):
+def test_while_the_stack_holds_its_capacity_a_deleted_guard_ends_nothing(scene, held, again):
+    timing = changeable(TIMING)
+
     async def scenario(rig, namespace):
         await rig.create(
             a_guard(namespace, drainTimeout="90s"), a_template(), a_provisioner(), a_pod("web", namespace)
@@ -93,7 +97,7 @@ def test_while_the_stack_holds_its_capacity_a_deleted_guard_ends_nothing(scene, 
         guard = f"/api/v1/namespaces/{namespace}/configmaps/{GUARD_NAME}"
         uid = rig.api.get(guard)["metadata"]["uid"]
         if not again:  # only now: a leader that finds no guard at its start makes one, too
-            monkeypatch.setattr("nodeless.controllers.nodepool.controller.RESTORE_SECONDS", 0.1)
+            timing.guard_restore = 0.1
         await asyncio.to_thread(rig.api.delete, guard)
         if again:
             await rig.until_gone(guard)
@@ -118,7 +122,7 @@ def test_while_the_stack_holds_its_capacity_a_deleted_guard_ends_nothing(scene, 
         await rig.until_gone(guard)
         assert rig.api.list(POOLS) == rig.api.list(CLAIMS) == rig.api.list(NODES) == []
 
-    scene(scenario)
+    scene(scenario, timing=timing)
 
 
 def test_a_destruction_that_is_called_off_halfway_ends_no_more(scene, api, held):
@@ -167,10 +171,7 @@ def test_a_budget_that_never_yields_holds_no_destruction(scene):
     scene(scenario)
 
 
-def test_mc_10_mc_11_an_instance_without_claim_is_terminated_and_all_others_are_spared(scene, monkeypatch):
-    monkeypatch.setattr("nodeless.nodeclaim.garbage_collection.INSTANCE_GRACE", -60.0)
-    monkeypatch.setattr("nodeless.nodeclaim.garbage_collection.CLAIM_GRACE", -60.0)
-
+def test_mc_10_mc_11_an_instance_without_claim_is_terminated_and_all_others_are_spared(scene):
     async def scenario(rig, namespace):
         await rig.create(a_template(), a_provisioner(), a_pod("web", namespace))
         await rig.running(namespace, "web")
@@ -185,12 +186,10 @@ def test_mc_10_mc_11_an_instance_without_claim_is_terminated_and_all_others_are_
         await rig.collector.collect_once()
         assert rig.api.list(CLAIMS)[0]["metadata"].get("deletionTimestamp") is None
 
-    scene(scenario)
+    scene(scenario, timing=Timing(claims=Deadlines(instance_grace=-60.0, claim_grace=-60.0)))
 
 
-def test_mc_06_mc_16_a_claim_whose_instance_vanished_ends_and_its_pods_get_another_node(scene, monkeypatch):
-    monkeypatch.setattr("nodeless.nodeclaim.garbage_collection.CLAIM_GRACE", -60.0)
-
+def test_mc_06_mc_16_a_claim_whose_instance_vanished_ends_and_its_pods_get_another_node(scene):
     async def scenario(rig, namespace):
         await rig.create(a_template(), a_provisioner(), a_pod("web", namespace))
         await rig.running(namespace, "web")
@@ -215,4 +214,4 @@ def test_mc_06_mc_16_a_claim_whose_instance_vanished_ends_and_its_pods_get_anoth
         await rig.until_gone(f"{CLAIMS}/{name}")
         await rig.until_gone(f"{NODES}/{node}", of=claim)
 
-    scene(scenario)
+    scene(scenario, timing=Timing(claims=Deadlines(claim_grace=-60.0)))

@@ -7,7 +7,6 @@ import pytest
 
 from nodeless.api.logging_config import LoggingConfig
 from nodeless.kube import ApiError, ApiUnavailable
-from nodeless.manager import live_settings
 from nodeless.manager.live_logging import LiveLogging
 from nodeless.manager.live_settings import read_global_settings
 from nodeless.operator.config_sources import Given
@@ -36,14 +35,11 @@ def refused(status):
     return ApiError(status, "Refused", f"the API server said {status}")
 
 
-@pytest.fixture(autouse=True)
-def at_once(monkeypatch):
-    monkeypatch.setattr(live_settings, "_POLL_SECONDS", 0.0)
-
-
 def settings(given, *answers):
     server = Server(*answers)
-    return asyncio.run(asyncio.wait_for(read_global_settings(server, "karpenter", given), 10))[0], server
+    return asyncio.run(asyncio.wait_for(read_global_settings(server, "karpenter", given, poll=0.0), 10))[
+        0
+    ], server
 
 
 @pytest.mark.parametrize("status", [401, 403])

@@ -10,8 +10,9 @@ from localenv.kubernetes import ApiError
 from nodeless.api.kinds import EC2_NODE_CLASS, NODE_POOL
 from nodeless.kube.cluster import Cluster
 from nodeless.kube.kinds import watched_kinds
+from nodeless.operator.timing import TIMING, Timing
 from tests.api.manifests import ec2_node_class, node_pool, requirement
-from tests.controllers.world import CLAIMS, NODES, a_pod
+from tests.controllers.world import CLAIMS, NODES, a_pod, changeable
 
 pytestmark = pytest.mark.cluster
 
@@ -127,9 +128,7 @@ def test_a_kind_that_is_not_served_stops_nothing(on_cluster, definitions):
     on_cluster(scenario)
 
 
-def test_dn_15_a_node_whose_pool_gets_another_label_is_replaced_before_it_ends(scene, monkeypatch):
-    monkeypatch.setattr("nodeless.controllers.disruption.controller.LOOK_SECONDS", 0.5)
-
+def test_dn_15_a_node_whose_pool_gets_another_label_is_replaced_before_it_ends(scene):
     async def scenario(rig, namespace):
         await rig.create(a_class(), a_node_pool(), a_pod("web", namespace, cpu="200m"))
         await rig.running(namespace, "web")
@@ -146,13 +145,10 @@ def test_dn_15_a_node_whose_pool_gets_another_label_is_replaced_before_it_ends(s
         node = rig.api.get(f"{NODES}/{left['status']['nodeName']}")
         assert node["metadata"]["labels"]["team"] == "web"
 
-    scene(scenario)
+    scene(scenario, timing=Timing(disruption_look=0.5))
 
 
-def test_dn_23_a_drifted_node_of_a_static_pool_is_replaced_by_a_node_that_is_ready_before_it_ends(
-    scene, monkeypatch
-):
-    monkeypatch.setattr("nodeless.controllers.disruption.controller.LOOK_SECONDS", 0.5)
+def test_dn_23_a_drifted_node_of_a_static_pool_is_replaced_by_a_node_that_is_ready_before_it_ends(scene):
     pool = a_node_pool()
     pool["spec"]["replicas"] = 1
 
@@ -170,13 +166,12 @@ def test_dn_23_a_drifted_node_of_a_static_pool_is_replaced_by_a_node_that_is_rea
         )
         assert len(await asyncio.to_thread(rig.api.list, CLAIMS)) == 1
 
-    scene(scenario)
+    scene(scenario, timing=Timing(disruption_look=0.5))
 
 
-def test_mc_14_a_pool_whose_machines_do_not_join_says_so_until_it_is_changed_and_one_joins(
-    scene, monkeypatch
-):
-    monkeypatch.setattr("nodeless.nodeclaim.registration.REGISTRATION_DEADLINE", 1.0)
+def test_mc_14_a_pool_whose_machines_do_not_join_says_so_until_it_is_changed_and_one_joins(scene):
+    timing = changeable(TIMING)
+    timing.claims.registration = 1.0
 
     def healthy(status):
         return lambda found: conditions(found).get("NodeRegistrationHealthy", {}).get("status") == status
@@ -189,7 +184,7 @@ def test_mc_14_a_pool_whose_machines_do_not_join_says_so_until_it_is_changed_and
         bad = await seen(rig, NODE_POOL, healthy("False"))
         assert "launches 2 ended without a node" in conditions(bad)["NodeRegistrationHealthy"]["message"]
         assert ready("True")(bad)
-        monkeypatch.setattr("nodeless.nodeclaim.registration.REGISTRATION_DEADLINE", 900.0)
+        timing.claims.registration = 900.0
         rig.kubelets.joining = True
         rig.kubelets.silent = set()
         label = {"spec": {"template": {"metadata": {"labels": {"team": "web"}}}}}
@@ -197,4 +192,4 @@ def test_mc_14_a_pool_whose_machines_do_not_join_says_so_until_it_is_changed_and
         await rig.running(namespace, "web")
         await seen(rig, NODE_POOL, healthy("True"))
 
-    scene(scenario)
+    scene(scenario, timing=timing)

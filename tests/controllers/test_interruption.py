@@ -8,8 +8,7 @@ import pytest
 import structlog
 
 from nodeless.cloudprovider.aws import AwsProvider
-from nodeless.controllers.interruption.controller import InterruptionLoop
-from nodeless.operator.metrics import Metrics
+from nodeless.operator.timing import Timing
 from tests.controllers.world import (
     AWS_SETTINGS,
     CLAIMS,
@@ -43,8 +42,7 @@ class Warned:
     """The loop on a rig, and its metrics."""
 
     def __init__(self, rig):
-        self.metrics = Metrics()
-        self.loop = InterruptionLoop(rig.cluster, rig.cloud, rig.executor, self.metrics)
+        self.metrics, self.loop = rig.metrics, rig.interruption
         self.task = asyncio.create_task(self.loop.run())
         rig.tasks.append(self.task)
 
@@ -56,9 +54,9 @@ class Warned:
 def warned_scene(scene, network):
     """A scene whose provider reads the queue; `network` has the AWS environment set."""
 
-    def run(scenario, queue=QUEUE):
+    def run(scenario, queue=QUEUE, **options):
         settings = replace(AWS_SETTINGS, interruption_queue=queue)
-        scene(scenario, cloud=AwsProvider(settings, structlog.get_logger()))
+        scene(scenario, cloud=AwsProvider(settings, structlog.get_logger()), **options)
 
     return run
 
@@ -127,10 +125,7 @@ def test_what_nobody_understands_is_thrown_away_and_the_rest_is_handled(aws, que
     warned_scene(scenario)
 
 
-def test_a_missing_queue_is_told_once_and_read_when_it_comes(aws, warned_scene, monkeypatch, capsys):
-    monkeypatch.setattr("nodeless.controllers.interruption.controller._FIRST_DELAY", 0.1)
-    monkeypatch.setattr("nodeless.controllers.interruption.controller._LONGEST_DELAY", 0.2)
-
+def test_a_missing_queue_is_told_once_and_read_when_it_comes(aws, warned_scene, capsys):
     async def scenario(rig, namespace):
         Warned(rig)
         tried = [c for c in aws.calls() if c["action"] == "GetQueueUrl"]
@@ -155,7 +150,7 @@ def test_a_missing_queue_is_told_once_and_read_when_it_comes(aws, warned_scene, 
         )
         await rig.until_gone(f"{CLAIMS}/{claim['metadata']['name']}")
 
-    warned_scene(scenario, "late")
+    warned_scene(scenario, "late", timing=Timing(interruption_retry=0.1, interruption_longest_retry=0.2))
     said = [line for line in capsys.readouterr().out.splitlines() if "there is no interruption queue" in line]
     assert len(said) == 1
     assert "'late'" in said[0] and "aws.interruptionQueueName" in said[0]

@@ -6,6 +6,7 @@ import pytest
 
 from nodeless.kube import ApiUnavailable
 from nodeless.kube.leader_election import LEASE_NAME, LEASE_SECONDS, Leadership
+from nodeless.operator.timing import Timing
 
 pytestmark = pytest.mark.cluster
 
@@ -46,11 +47,9 @@ def test_the_lease_of_a_dead_leader_runs_out(on_cluster, namespace, api):
     on_cluster(scenario)
 
 
-def test_a_leader_that_sees_another_holder_stops_at_once(on_cluster, namespace, monkeypatch):
-    monkeypatch.setattr("nodeless.kube.leader_election.RETRY_SECONDS", 0.1)
-
+def test_a_leader_that_sees_another_holder_stops_at_once(on_cluster, namespace):
     async def scenario(client):
-        leader = Leadership(client, namespace, "robbed")
+        leader = Leadership(client, namespace, "robbed", Timing(lease_retry=0.1))
         await leader.acquire()
         lease = await client.get(lease_path(namespace))
         lease["spec"]["holderIdentity"] = "thief"
@@ -62,39 +61,31 @@ def test_a_leader_that_sees_another_holder_stops_at_once(on_cluster, namespace, 
     on_cluster(scenario)
 
 
-def test_a_leader_that_cannot_renew_stops_leading_by_itself(on_cluster, namespace, monkeypatch):
-    monkeypatch.setattr("nodeless.kube.leader_election.RENEW_DEADLINE", 1.0)
-    monkeypatch.setattr("nodeless.kube.leader_election.RETRY_SECONDS", 0.2)
-
+def test_a_leader_that_cannot_renew_stops_leading_by_itself(on_cluster, namespace):
     async def scenario(client):
-        leader = Leadership(client, namespace, "cut-off")
+        leader = Leadership(client, namespace, "cut-off", Timing(lease_renewal=1.0, lease_retry=0.2))
         await leader.acquire()
 
         async def unreachable(*_arguments, **_options):
             raise ApiUnavailable("GET lease: no route to host")
 
-        monkeypatch.setattr(client, "request", unreachable)
+        client.request = unreachable
         await leader.hold()
         assert not leader.leading
 
     on_cluster(scenario)
 
 
-def test_a_leader_cut_off_in_silence_has_stopped_before_anyone_may_take_over(
-    on_cluster, namespace, monkeypatch
-):
-    monkeypatch.setattr("nodeless.kube.leader_election.RENEW_DEADLINE", 1.5)
-    monkeypatch.setattr("nodeless.kube.leader_election.RETRY_SECONDS", 0.2)
-
+def test_a_leader_cut_off_in_silence_has_stopped_before_anyone_may_take_over(on_cluster, namespace):
     async def scenario(client):
-        leader = Leadership(client, namespace, "cut-off")
+        leader = Leadership(client, namespace, "cut-off", Timing(lease_renewal=1.5, lease_retry=0.2))
         await leader.acquire()
         acquired = asyncio.get_running_loop().time()
 
         async def silent(*_arguments, **_options):
             await asyncio.Event().wait()
 
-        monkeypatch.setattr(client, "request", silent)
+        client.request = silent
         await leader.hold()
         # No request is waited for beyond the deadline, though each alone may take four seconds.
         assert not leader.leading

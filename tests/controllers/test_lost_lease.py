@@ -42,7 +42,7 @@ def executor(client, namespace, lost, cloud=None):
     ],
     ids=["evictions", "deletions"],
 )
-def test_no_pod_is_asked_to_leave_after_the_lease_is_lost(on_cluster, namespace, monkeypatch, asked):
+def test_no_pod_is_asked_to_leave_after_the_lease_is_lost(on_cluster, namespace, asked):
     async def scenario(client):
         made = executor(client, namespace, lambda: len(answered) >= 10)
         answered, request = [], client.request
@@ -53,7 +53,7 @@ def test_no_pod_is_asked_to_leave_after_the_lease_is_lost(on_cluster, namespace,
             finally:
                 answered.append(arguments)
 
-        monkeypatch.setattr(client, "request", counted)
+        client.request = counted
         with pytest.raises(NotLeadingError):
             await made.carry_out([asked(namespace, f"pod-{number}") for number in range(120)])
         # Those that were under way by then get their answers: at most fifty at a time.

@@ -1,10 +1,13 @@
 """A broken machine is rebooted in place, on the real API server and the local AWS."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
+from nodeless.nodeclaim.deadlines import Deadlines
 from nodeless.operator.settings import GlobalSettings
+from nodeless.operator.timing import Timing
 from tests.controllers.world import CLAIMS, CLUSTER, NODES, a_pod, a_provisioner, a_template
 
 pytestmark = [pytest.mark.cluster, pytest.mark.long]
@@ -13,9 +16,7 @@ ILL = {"type": "AcceleratedHardwareReady", "status": "False", "reason": "NvidiaX
 WELL = {"type": "AcceleratedHardwareReady", "status": "True", "reason": "NvidiaReady"}
 
 
-@pytest.fixture(autouse=True)
-def quick(monkeypatch):
-    monkeypatch.setattr("nodeless.controllers.disruption.controller.LOOK_SECONDS", 0.5)
+QUICK = Timing(disruption_look=0.5)
 
 
 def repairing(rig, **settings):
@@ -61,12 +62,10 @@ def test_a_machine_whose_error_a_reboot_clears_is_drained_rebooted_and_used_agai
         assert await rig.running(namespace, "again") == node
         assert [*rig.network.instances()] == [instance]
 
-    scene(scenario)
+    scene(scenario, timing=QUICK)
 
 
-def test_a_machine_that_does_not_come_back_is_given_up(scene, monkeypatch):
-    monkeypatch.setattr("nodeless.nodeclaim.rebooting.REBOOT_DEADLINE", 1.0)
-
+def test_a_machine_that_does_not_come_back_is_given_up(scene):
     async def scenario(rig, namespace):
         repairing(rig)
         await rig.create(a_template(), a_provisioner(), a_pod("web", namespace))
@@ -79,12 +78,10 @@ def test_a_machine_that_does_not_come_back_is_given_up(scene, monkeypatch):
         await rig.until_gone(f"{CLAIMS}/{claim['metadata']['name']}")
         assert instance not in rig.network.instances()
 
-    scene(scenario)
+    scene(scenario, timing=replace(QUICK, claims=Deadlines(reboot=1.0)))
 
 
-def test_a_reboot_that_may_not_be_asked_for_ends_the_node(scene, monkeypatch, aws):
-    monkeypatch.setattr("nodeless.nodeclaim.rebooting.ISSUING_PATIENCE", 2.0)
-
+def test_a_reboot_that_may_not_be_asked_for_ends_the_node(scene, aws):
     async def scenario(rig, namespace):
         repairing(rig)
         aws.set_faults(errors={"RebootInstances": {"code": "UnauthorizedOperation", "status": 403}})
@@ -95,7 +92,7 @@ def test_a_reboot_that_may_not_be_asked_for_ends_the_node(scene, monkeypatch, aw
         await rig.event(namespace="default", name=node, reason="RebootFailed", about="could not be asked for")
         await rig.until_gone(f"{CLAIMS}/{claim['metadata']['name']}")
 
-    scene(scenario)
+    scene(scenario, timing=replace(QUICK, claims=Deadlines(reboot_request=2.0)))
 
 
 def test_by_the_legacy_rules_the_machine_ends_at_once_whatever_protects_its_pod(scene):
@@ -111,4 +108,4 @@ def test_by_the_legacy_rules_the_machine_ends_at_once_whatever_protects_its_pod(
         assert claim["status"]["providerID"].rpartition("/")[2] not in rig.network.instances()
         assert not rig.network.reboots()
 
-    scene(scenario)
+    scene(scenario, timing=QUICK)

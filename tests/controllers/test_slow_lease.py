@@ -4,8 +4,9 @@ import asyncio
 
 import pytest
 
-from nodeless.kube import ApiError, leader_election
-from nodeless.kube.leader_election import RENEW_DEADLINE, Leadership
+from nodeless.kube import ApiError
+from nodeless.kube.leader_election import Leadership
+from nodeless.operator.timing import TIMING, Timing
 from tests.virtual_time import run_in_virtual_time
 
 
@@ -41,9 +42,8 @@ class Server:
         return self.lease
 
 
-@pytest.fixture
-def virtual_clock(monkeypatch):
-    monkeypatch.setattr(leader_election.time, "monotonic", lambda: asyncio.get_running_loop().time())
+#: The clock of the event loop, which the tests move.
+VIRTUAL = Timing(steady_clock=lambda: asyncio.get_running_loop().time())
 
 
 async def kept_for(leader, seconds):
@@ -60,34 +60,34 @@ async def kept_for(leader, seconds):
 
 @pytest.mark.parametrize("read", [0.0, 3.5])
 @pytest.mark.parametrize("write", [0.0, 2.5, 4.5, 4.9])
-def test_a_lease_is_kept_while_a_write_takes_less_than_half_of_the_deadline(virtual_clock, read, write):
+def test_a_lease_is_kept_while_a_write_takes_less_than_half_of_the_deadline(read, write):
     server = Server(read, write)
-    assert run_in_virtual_time(kept_for(Leadership(server, "ns", "first"), 600)) == 600
+    assert run_in_virtual_time(kept_for(Leadership(server, "ns", "first", VIRTUAL), 600)) == 600
     assert server.writes >= 600 // max(write, 2.5) - 2
 
 
 @pytest.mark.parametrize("number", [2, 3, 7])
 @pytest.mark.parametrize("write", [0.0, 1.0])
-def test_a_renewal_that_is_never_answered_is_joined_by_another(virtual_clock, number, write):
+def test_a_renewal_that_is_never_answered_is_joined_by_another(number, write):
     server = Server(write=write, hangs=number)
-    assert run_in_virtual_time(kept_for(Leadership(server, "ns", "first"), 120)) == 120
+    assert run_in_virtual_time(kept_for(Leadership(server, "ns", "first", VIRTUAL), 120)) == 120
 
 
 @pytest.mark.parametrize("first", [True, False], ids=["made", "renewed"])
-def test_the_lease_counts_from_before_the_write_that_gave_it(virtual_clock, first):
+def test_the_lease_counts_from_before_the_write_that_gave_it(first):
     """The API server's answer may be as old as the write is slow: another may lead from then on."""
     server = Server(write=4.0)
 
     async def scenario():
-        leader = Leadership(server, "ns", "first")
+        leader = Leadership(server, "ns", "first", VIRTUAL)
         if not first:
-            await Leadership(server, "ns", "another").acquire()
+            await Leadership(server, "ns", "another", VIRTUAL).acquire()
             server.lease["spec"] |= {"holderIdentity": "", "leaseDurationSeconds": 1}
         began = asyncio.get_running_loop().time()
         await leader.acquire()
         taken = asyncio.get_running_loop().time() - began
         assert taken >= server.write
-        await asyncio.sleep(RENEW_DEADLINE - server.write - 0.01)
+        await asyncio.sleep(TIMING.lease_renewal - server.write - 0.01)
         assert leader.leading
         await asyncio.sleep(0.02)
         assert not leader.leading
@@ -95,9 +95,9 @@ def test_the_lease_counts_from_before_the_write_that_gave_it(virtual_clock, firs
     run_in_virtual_time(scenario())
 
 
-def test_a_leader_whose_writes_take_longer_stops_before_anybody_else_may_lead(virtual_clock):
+def test_a_leader_whose_writes_take_longer_stops_before_anybody_else_may_lead():
     server = Server()
-    leader = Leadership(server, "ns", "first")
+    leader = Leadership(server, "ns", "first", VIRTUAL)
 
     async def scenario():
         await leader.acquire()
@@ -106,15 +106,15 @@ def test_a_leader_whose_writes_take_longer_stops_before_anybody_else_may_lead(vi
         server.write = 60.0
         last = asyncio.get_running_loop().time()
         await holding
-        assert asyncio.get_running_loop().time() - last <= RENEW_DEADLINE
+        assert asyncio.get_running_loop().time() - last <= TIMING.lease_renewal
         assert not leader.leading
 
     run_in_virtual_time(scenario())
 
 
-def test_of_two_replicas_behind_a_slow_server_one_leads_at_a_time_and_always_one(virtual_clock):
+def test_of_two_replicas_behind_a_slow_server_one_leads_at_a_time_and_always_one():
     server = Server(read=0.5, write=4.5)
-    leaders = [Leadership(server, "ns", name) for name in ("first", "second")]
+    leaders = [Leadership(server, "ns", name, VIRTUAL) for name in ("first", "second")]
 
     async def scenario():
         tasks = [asyncio.create_task(leader.acquire()) for leader in leaders]
@@ -131,9 +131,9 @@ def test_of_two_replicas_behind_a_slow_server_one_leads_at_a_time_and_always_one
     run_in_virtual_time(scenario())
 
 
-def test_the_log_says_why_a_lease_cannot_be_reached(virtual_clock, capsys):
+def test_the_log_says_why_a_lease_cannot_be_reached(capsys):
     async def scenario():
-        assert not await Leadership(Server(read=60.0), "ns", "first")._attempt()
+        assert not await Leadership(Server(read=60.0), "ns", "first", VIRTUAL)._attempt()
 
     run_in_virtual_time(scenario())
     assert "cannot reach the lease: no answer in time" in capsys.readouterr().out
@@ -150,7 +150,7 @@ def test_the_log_says_why_a_lease_cannot_be_reached(virtual_clock, capsys):
     ],
     ids=",".join,
 )
-def test_whatever_somebody_writes_into_the_lease_a_replica_leads_again(virtual_clock, written):
+def test_whatever_somebody_writes_into_the_lease_a_replica_leads_again(written):
     server = Server()
     replace = server.replace
 
@@ -161,7 +161,7 @@ def test_whatever_somebody_writes_into_the_lease_a_replica_leads_again(virtual_c
     server.replace = as_strict_as_the_real_one
 
     async def scenario():
-        first = Leadership(server, "kube-system", "first")
+        first = Leadership(server, "kube-system", "first", VIRTUAL)
         await first.acquire()
         holding = asyncio.create_task(first.hold())
         # Nobody renews for the stranger.
@@ -170,7 +170,7 @@ def test_whatever_somebody_writes_into_the_lease_a_replica_leads_again(virtual_c
         server.lease = {"metadata": {"resourceVersion": str(server.version)}, "spec": spec}
         await asyncio.wait_for(holding, 15)
         assert not first.leading
-        heir = Leadership(server, "kube-system", "heir")
+        heir = Leadership(server, "kube-system", "heir", VIRTUAL)
         await asyncio.wait_for(heir.acquire(), 90)
         assert heir.leading
 

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from nodeless.cloudprovider import CloudUnavailable
-from nodeless.controllers.nodeclaim.tagging import TaggingLoop
 from nodeless.model.labels import CLUSTER_NAME_TAGGED, INSTANCE_TAGGED
+from nodeless.operator.timing import Timing
 from tests.api.manifests import ec2_node_class, node_pool, requirement
 from tests.controllers.test_generation_one import clean  # noqa: F401 - an autouse fixture
 from tests.controllers.world import CLAIMS, CLUSTER, a_pod, a_provisioner, a_template
@@ -39,19 +39,14 @@ async def tagged(rig, claim):
     return await rig.until(lambda: rig.api.get(f"{CLAIMS}/{name}"), noted)
 
 
-def tagging(rig, monkeypatch):
-    monkeypatch.setattr("nodeless.controllers.nodeclaim.tagging.PAUSE", 0.0)
-    rig.tasks.append(
-        asyncio.create_task(
-            TaggingLoop(rig.cluster, rig.cloud, rig.executor, rig.metrics).run(), name="tagging"
-        )
-    )
+def tagging(rig):
+    rig.tasks.append(asyncio.create_task(rig.tagging.run(), name="tagging"))
 
 
 @pytest.mark.parametrize("own_name", [None, "mine"])
-def test_an_instance_is_named_for_its_node_and_again_when_a_note_is_taken_off(scene, monkeypatch, own_name):
+def test_an_instance_is_named_for_its_node_and_again_when_a_note_is_taken_off(scene, own_name):
     async def scenario(rig, namespace):
-        tagging(rig, monkeypatch)
+        tagging(rig)
         own = {"tags": {"Name": own_name}} if own_name else {}
         await rig.create(a_class(**own), a_pool(), a_pod("web", namespace))
         node = await rig.running(namespace, "web")
@@ -76,10 +71,10 @@ def test_an_instance_is_named_for_its_node_and_again_when_a_note_is_taken_off(sc
             restored = {**wanted, "Name": node} if tag == "Name" else wanted
             assert restored.items() <= tags_of(rig).items()
 
-    scene(scenario)
+    scene(scenario, timing=Timing(tagging=0.0))
 
 
-def test_a_request_that_fails_is_made_again_and_holds_up_nothing(scene, monkeypatch):
+def test_a_request_that_fails_is_made_again_and_holds_up_nothing(scene):
     async def scenario(rig, namespace):
         failures = []
         tag = rig.cloud.tag
@@ -90,27 +85,26 @@ def test_a_request_that_fails_is_made_again_and_holds_up_nothing(scene, monkeypa
                 raise CloudUnavailable("ec2", "the allowance of requests is used up")
             return await tag(claim)
 
-        monkeypatch.setattr(rig.cloud, "tag", failing_once)
-        tagging(rig, monkeypatch)
+        rig.cloud.tag = failing_once
+        tagging(rig)
         await rig.create(a_class(), a_pool(), a_pod("web", namespace))
         node = await rig.running(namespace, "web")
         claim = await tagged(rig, await rig.claim())
         assert failures == [claim["metadata"]["name"]]
         assert tags_of(rig)["Name"] == node
 
-    scene(scenario)
+    scene(scenario, timing=Timing(tagging=0.0))
 
 
-def test_instances_of_provisioners_keep_the_tags_that_they_were_made_with(scene, monkeypatch):
+def test_instances_of_provisioners_keep_the_tags_that_they_were_made_with(scene):
     async def scenario(rig, namespace):
-        tagging(rig, monkeypatch)
-        loop = TaggingLoop(rig.cluster, rig.cloud, rig.executor, rig.metrics)
+        tagging(rig)
         await rig.create(a_template(), a_provisioner(), a_pod("web", namespace))
         await rig.running(namespace, "web")
         claim = await rig.claim()
-        assert not await loop.tag(claim["metadata"]["name"])
+        assert not await rig.tagging.tag(claim["metadata"]["name"])
         assert tags_of(rig)["Name"] == "karpenter.sh/provisioner-name/default"
         found = rig.api.get(f"{CLAIMS}/{claim['metadata']['name']}")
         assert not NOTES.keys() & found["metadata"].get("annotations", {}).keys()
 
-    scene(scenario)
+    scene(scenario, timing=Timing(tagging=0.0))

@@ -11,7 +11,7 @@ import asyncio
 import json
 import time
 from contextlib import asynccontextmanager, suppress
-from dataclasses import fields
+from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from types import SimpleNamespace
 
@@ -24,6 +24,7 @@ from nodeless.kube.event_recorder import Recorder
 from nodeless.operator.event_reasons import undeclared_reason
 from nodeless.operator.metrics import Metrics
 from nodeless.operator.settings import GlobalSettings
+from nodeless.operator.timing import TIMING
 from pulumi_nodeless.interruption import RULES
 
 CLUSTER = "demo"
@@ -323,13 +324,30 @@ class Rig(SimpleNamespace):
         return (await self.until(found))[0]
 
 
+def changeable(timing):
+    """The same times, which a test may change while the controllers run."""
+    values = {each.name: getattr(timing, each.name) for each in fields(timing)}
+    return SimpleNamespace(**values | {"claims": SimpleNamespace(**asdict(timing.claims))})
+
+
 @asynccontextmanager
 async def a_rig(
-    client, api, network, namespace, *, cloud=None, act=True, clock=time.time, record=None, settings=()
+    client,
+    api,
+    network,
+    namespace,
+    *,
+    cloud=None,
+    act=True,
+    clock=time.time,
+    record=None,
+    settings=(),
+    timing=TIMING,
 ):
     """The controllers of a leader, the usual ones running (unless `act` is false: then only the watches).
 
-    `settings` are fields of `GlobalSettings` that differ from a test's usual ones.
+    `settings` are fields of `GlobalSettings` that differ from a test's usual ones; `timing` may be
+    `changeable`.
     """
     metrics = Metrics()
     cloud = cloud or AwsProvider(AWS_SETTINGS, structlog.get_logger(), clock=clock)
@@ -345,6 +363,7 @@ async def a_rig(
         namespace,
         report_invalid=lambda _manifest, error: invalid.append(str(error)),
         record=record,
+        timing=timing,
     )
     kubelets = Kubelets(api, network)
     acting = ("nominator", "provisioning", "claims", "pools", "disruption", "drift") if act else ()

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from nodeless.kube import ApiClient, ConfigMapSeen, Reflector, client, reflector, watched_config_map
+from nodeless.kube import ApiClient, ConfigMapSeen, Reflector, client, watched_config_map
 
 pytestmark = pytest.mark.cluster
 
@@ -57,14 +57,8 @@ class Line:
             writer.close()
 
 
-@pytest.fixture
-def short_periods(monkeypatch):
-    monkeypatch.setattr(reflector, "PERIOD", (2, 3))
-    monkeypatch.setattr(client, "SILENCE_SECONDS", 1.0)
-
-
 def test_a_connection_that_is_cut_in_silence_is_replaced_and_nothing_is_missed(
-    control_plane, api, namespace, short_periods, monkeypatch
+    control_plane, api, namespace, monkeypatch
 ):
     monkeypatch.setitem(os.environ, "KUBECONFIG", str(control_plane.kubeconfig))
     target = urlsplit(control_plane.endpoint)
@@ -83,10 +77,11 @@ def test_a_connection_that_is_cut_in_silence_is_replaced_and_nothing_is_missed(
                 await asyncio.sleep(0.05)
 
     async def scenario():
-        connected = await ApiClient.connect()
+        connected = await ApiClient.connect(silence=1.0)
         async with Line(target.hostname, target.port) as line:
             connected._configuration.host = f"https://127.0.0.1:{line.port}"
-            watch = Reflector(connected, watched_config_map(namespace, "watched"), seen.append)
+            watched = watched_config_map(namespace, "watched")
+            watch = Reflector(connected, watched, seen.append, period=(2, 3))
             task = asyncio.create_task(watch.run())
             try:
                 await until("before")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from nodeless.model.conditions import Condition
 from nodeless.model.nodes import LAUNCHED, REGISTERED_CONDITION
 from nodeless.model.pools import NodeClass, Pool, Reference
-from nodeless.nodeclaim.registration import LAUNCH_DEADLINE, REGISTRATION_DEADLINE
+from nodeless.nodeclaim.deadlines import DEADLINES
 from nodeless.nodeclaim.registration_health import (
     NODE_REGISTRATION_HEALTHY,
     RegistrationHealth,
@@ -88,10 +88,10 @@ JOINED = a_launched_claim(conditions=conditions(LAUNCHED, REGISTERED_CONDITION))
         (None, JOINED, None),
         (replace(BOOTING, uid="another"), JOINED, None),
         (BOOTING, BOOTING, None),
-        (BOOTING, replace(BOOTING, deletion_timestamp=NOW + REGISTRATION_DEADLINE), False),
-        (BOOTING, replace(BOOTING, deletion_timestamp=NOW + REGISTRATION_DEADLINE - 1), None),
-        (LAUNCHING, replace(LAUNCHING, deletion_timestamp=NOW + LAUNCH_DEADLINE), False),
-        (LAUNCHING, replace(LAUNCHING, deletion_timestamp=NOW + LAUNCH_DEADLINE - 1), None),
+        (BOOTING, replace(BOOTING, deletion_timestamp=NOW + DEADLINES.registration), False),
+        (BOOTING, replace(BOOTING, deletion_timestamp=NOW + DEADLINES.registration - 1), None),
+        (LAUNCHING, replace(LAUNCHING, deletion_timestamp=NOW + DEADLINES.launch), False),
+        (LAUNCHING, replace(LAUNCHING, deletion_timestamp=NOW + DEADLINES.launch - 1), None),
         (
             replace(LAUNCHING, deletion_timestamp=NOW + 1),
             replace(LAUNCHING, deletion_timestamp=NOW + 1e4),

@@ -12,9 +12,9 @@ from typing import Any
 from nodeless.api.kinds import ALL
 from nodeless.controllers.executor.teardown_guard import GUARD_NAME
 from nodeless.kube import ApiClient, ApiError
-from nodeless.kube.leader_election import RETRY_SECONDS
 from nodeless.model.labels import NODE_CLASS_FINALIZER, TEARDOWN_FINALIZER, TERMINATION_FINALIZER
 from nodeless.model.object_names import LEASE_NAME
+from nodeless.operator.timing import TIMING
 from nodeless.webhook.injection import CONFIGURATIONS
 
 _OURS = {TERMINATION_FINALIZER, NODE_CLASS_FINALIZER, TEARDOWN_FINALIZER}
@@ -30,7 +30,7 @@ async def living_leader(client: ApiClient, namespace: str) -> str:
         holder = str(before["spec"].get("holderIdentity") or "")
         if not holder:
             return ""
-        await asyncio.sleep(3 * RETRY_SECONDS)
+        await asyncio.sleep(3 * TIMING.lease_retry)
         after = await client.get(path)
     except ApiError as error:
         if error.status != _MISSING:

@@ -39,6 +39,7 @@ from nodeless.kube.leader_election import Leadership
 from nodeless.operator.failpoints import Failpoint, pass_by
 from nodeless.operator.metrics import Metrics
 from nodeless.operator.settings import GlobalSettings
+from nodeless.operator.timing import TIMING, Timing
 
 
 class Loop(Protocol):
@@ -119,6 +120,7 @@ def build_controllers(
     leadership: Leadership | None = None,
     record: Record | None = None,
     failpoint: Failpoint = pass_by,
+    timing: Timing = TIMING,
 ) -> Controllers:
     """The controllers of one leader.
 
@@ -133,6 +135,7 @@ def build_controllers(
         leadership: Asked before every write whether this replica leads; None: it always does.
         record: Takes every decision of provisioning; None: none is kept.
         failpoint: Passed at every boundary of an instruction.
+        timing: Their clocks, periods and deadlines.
     """
 
     def boundary(unit: str) -> ErrorBoundary:
@@ -141,7 +144,7 @@ def build_controllers(
     cluster = Cluster(boundary("event of the cluster").caught)
     cluster.listen(LifecycleMetrics(metrics).on_event)
     executor = InstructionExecutor(
-        client, cloud, cluster, leadership, recorder, metrics, namespace, failpoint
+        client, cloud, cluster, leadership, recorder, metrics, namespace, failpoint, timing
     )
     nominator = PodNominator(client, cluster, executor.assert_leading, boundary("pod"))
     buffers = Buffers(client, cluster, boundary("capacity buffer"))
@@ -170,16 +173,16 @@ def build_controllers(
         nominator=nominator,
         provisioning=provisioning,
         launcher=launcher,
-        claims=ClaimLoop(cluster, executor, launcher, metrics, recorder, nominator),
-        pools=PoolLoop(client, cluster, cloud, executor, recorder, metrics),
-        collector=Collector(cluster, cloud, executor, metrics),
-        tagging=TaggingLoop(cluster, cloud, executor, metrics),
-        interruption=InterruptionLoop(cluster, cloud, executor, metrics),
+        claims=ClaimLoop(cluster, executor, launcher, metrics, recorder, nominator, timing),
+        pools=PoolLoop(client, cluster, cloud, executor, recorder, metrics, timing),
+        collector=Collector(cluster, cloud, executor, metrics, timing),
+        tagging=TaggingLoop(cluster, cloud, executor, metrics, timing),
+        interruption=InterruptionLoop(cluster, cloud, executor, metrics, timing),
         instance_status=TroubleLoop(cluster, cloud, executor, metrics),
-        reservations=ReservationLoop(cluster, cloud, executor, metrics),
+        reservations=ReservationLoop(cluster, cloud, executor, metrics, timing),
         instance_profiles=ProfileLoop(cluster, cloud, executor),
         offering_metrics=OfferingMetricsLoop(cluster, cloud, metrics.offerings),
-        disruption=DisruptionLoop(cluster, cloud, executor, recorder, settings, metrics),
-        drift=DriftLoop(cluster, cloud, executor, metrics, settings),
+        disruption=DisruptionLoop(cluster, cloud, executor, recorder, settings, metrics, timing),
+        drift=DriftLoop(cluster, cloud, executor, metrics, settings, timing),
         measured_capacity=MeasuredCapacity(client, cluster, cloud, namespace),
     )

@@ -36,7 +36,7 @@ JSON_PATCH = "application/json-patch+json"
 APPLY_PATCH = "application/apply-patch+yaml"
 
 _TIMEOUT = aiohttp.ClientTimeout(total=30)
-#: Seconds that a watch may be silent after the time at which the server was asked to end it.
+#: Seconds that a watch may be silent after the server was asked to end it.
 SILENCE_SECONDS = 5.0
 #: The kernel asks a peer that has been silent for five seconds every two, and gives it up after three
 #: questions, or when what was sent stays unacknowledged for as long (milliseconds).
@@ -67,7 +67,10 @@ def _ignore(*_told: object) -> None:
 class ApiClient:
     """The connections to one API server, in lanes (`nodeless.kube.lanes`)."""
 
-    def __init__(self, configuration: Configuration, token_file: Path | None = None) -> None:
+    def __init__(
+        self, configuration: Configuration, token_file: Path | None = None, silence: float = SILENCE_SECONDS
+    ) -> None:
+        self._silence = silence
         self._configuration = configuration
         self._token_file = token_file
         self._sessions: dict[Lane, aiohttp.ClientSession] = {}
@@ -104,8 +107,15 @@ class ApiClient:
         self._on_wait(method, self._address, waited + await self._limit.take())
 
     @classmethod
-    async def connect(cls) -> Self:
-        """From $KUBECONFIG when set, else the pod's service account. Raises ApiUnavailable without either."""
+    async def connect(cls, silence: float = SILENCE_SECONDS) -> Self:
+        """From $KUBECONFIG when set, else the pod's service account.
+
+        Args:
+            silence: Seconds that a watch may be silent after the server was asked to end it.
+
+        Raises:
+            ApiUnavailable: There is neither.
+        """
         configuration = Configuration()
         token_file = None
         try:
@@ -124,7 +134,7 @@ class ApiClient:
                 f"no way to the cluster: {error}"
                 "; hint: run in a pod with a service account, or set KUBECONFIG"
             ) from error
-        return cls(configuration, token_file)
+        return cls(configuration, token_file, silence)
 
     @property
     def host(self) -> str:
@@ -294,7 +304,7 @@ class ApiClient:
         Raises:
             ApiError, ApiUnavailable: It is refused, or there is no answer, or no sign of life.
         """
-        silence = int(query["timeoutSeconds"]) + SILENCE_SECONDS
+        silence = int(query["timeoutSeconds"]) + self._silence
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=silence)
         await self._take_turn("GET", Lane.WATCHES)
         code = _NO_ANSWER

@@ -12,7 +12,7 @@ can go no further begins anew.
 """
 
 import asyncio
-import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -21,10 +21,9 @@ import structlog
 from nodeless.kube import ApiClient, ApiError, ApiUnavailable
 from nodeless.model.object_names import LEASE_NAME
 from nodeless.model.quarantine import ProcessMustEnd
+from nodeless.operator.timing import TIMING, Timing
 
 LEASE_SECONDS = 15
-RENEW_DEADLINE = 10.0
-RETRY_SECONDS = 2.0
 #: Of whatever stands in the Lease: seconds that its holder may rest, and how often the holder can change
 #: (int32: the API server refuses a greater number).
 _LONGEST_LEASE, _MOST_TRANSITIONS = 60, 2**31 - 1
@@ -40,8 +39,10 @@ class NotLeadingError(ProcessMustEnd):
 class Leadership:
     """One candidate. `leading` turns true once, and false at most once: a replica that lost exits."""
 
-    def __init__(self, client: ApiClient, namespace: str, identity: str) -> None:
+    def __init__(self, client: ApiClient, namespace: str, identity: str, timing: Timing = TIMING) -> None:
         self.identity = identity
+        self._renewal, self._retry = timing.lease_renewal, timing.lease_retry
+        self._clock = timing.steady_clock
         self._client = client
         self._path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
         self._renewed_at = 0.0
@@ -65,13 +66,13 @@ class Leadership:
 
     def _left(self) -> float:
         """Seconds until acting must stop unless the lease is renewed."""
-        return self._renewed_at + RENEW_DEADLINE - time.monotonic() if self._held else 0.0
+        return self._renewed_at + self._renewal - self._clock() if self._held else 0.0
 
     async def acquire(self) -> None:
         """Wait until this replica leads."""
         self._log.info("waiting for leadership")
         while not await self._attempt():  # noqa: ASYNC110 - the lease is at the API server
-            await asyncio.sleep(RETRY_SECONDS)
+            await asyncio.sleep(self._retry)
         self._log.info("leading")
 
     async def hold(self) -> None:
@@ -79,8 +80,8 @@ class Leadership:
         begun = self._renewed_at
         while (left := self._left()) > 0:
             # From beginning to beginning: a slow write is followed by the next one at once.
-            await asyncio.sleep(min(max(begun + RETRY_SECONDS - time.monotonic(), 0.0), left))
-            begun = time.monotonic()
+            await asyncio.sleep(min(max(begun + self._retry - self._clock(), 0.0), left))
+            begun = self._clock()
             await self._renew()
         self._held = False
         self._log.error("lost leadership: the lease was not renewed in time, or another replica has it")
@@ -94,7 +95,7 @@ class Leadership:
         try:
             while (left := self._left()) > 0:
                 attempts.add(asyncio.create_task(self._attempt(), name="renew the lease"))
-                won, attempts = await _first_success(attempts, min(_HEDGE_SECONDS, left))
+                won, attempts = await _first_success(attempts, min(_HEDGE_SECONDS, left), self._clock)
                 if won or not attempts:
                     return
         finally:
@@ -117,7 +118,7 @@ class Leadership:
 
     async def _attempt(self) -> bool:
         try:
-            async with asyncio.timeout(RENEW_DEADLINE):
+            async with asyncio.timeout(self._renewal):
                 written = await self._try()
         except (ApiError, ApiUnavailable, TimeoutError) as error:
             told = str(error) or "no answer in time"
@@ -146,13 +147,13 @@ class Leadership:
         spec = lease.get("spec") or {}
         version = lease["metadata"]["resourceVersion"]
         if version != self._seen_version:
-            self._seen_version, self._seen_at = version, time.monotonic()
+            self._seen_version, self._seen_at = version, self._clock()
         holder = spec.get("holderIdentity") or ""
         duration = min(spec.get("leaseDurationSeconds") or LEASE_SECONDS, _LONGEST_LEASE)
         if holder not in ("", self.identity):
             # Whoever else stands there acts: not even the rest of our own deadline is ours.
             self._held = False
-            if time.monotonic() < self._seen_at + duration:
+            if self._clock() < self._seen_at + duration:
                 return None
         transitions = _transitions(spec) + (holder != self.identity)
         lease["spec"] = self._spec(transitions, spec.get("acquireTime") if holder == self.identity else None)
@@ -165,7 +166,7 @@ class Leadership:
         return await self._write({**lease, "spec": renewed})
 
     async def _write(self, lease: dict[str, Any]) -> float | None:
-        begun = time.monotonic()
+        begun = self._clock()
         self._lease = None
         try:
             self._lease = await self._client.replace(f"{self._path}/{LEASE_NAME}", lease)
@@ -176,7 +177,7 @@ class Leadership:
         return begun
 
     async def _create(self) -> float | None:
-        begun = time.monotonic()
+        begun = self._clock()
         body = {
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
@@ -208,11 +209,11 @@ def _transitions(spec: dict[str, Any]) -> int:
 
 
 async def _first_success(
-    attempts: set[asyncio.Task[bool]], seconds: float
+    attempts: set[asyncio.Task[bool]], seconds: float, clock: Callable[[], float]
 ) -> tuple[bool, set[asyncio.Task[bool]]]:
     """Whether one of the attempts succeeds within so many seconds, and those that are not over."""
-    until = time.monotonic() + seconds
-    while attempts and (left := until - time.monotonic()) > 0:
+    until = clock() + seconds
+    while attempts and (left := until - clock()) > 0:
         done, attempts = await asyncio.wait(attempts, timeout=left, return_when=asyncio.FIRST_COMPLETED)
         results = [attempt.result() for attempt in done]
         if any(results):

@@ -110,8 +110,18 @@ class Reflector(Generic[E]):
         *,
         quiet: bool = False,
         failures: Failures | None = None,
+        period: tuple[int, ...] = PERIOD,
     ) -> None:
-        """`failures` is told of objects that cannot be read; without, the log says so."""
+        """A watch of one kind.
+
+        Args:
+            client: The API server.
+            watched: The kind.
+            handle: Called with every event.
+            quiet: The log does not speak of it.
+            failures: Called with objects that cannot be read; None: the log says so.
+            period: Seconds after which a quiet watch is begun anew: at least, at most.
+        """
         self.watched = watched
         self._failures = failures
         #: Objects that cannot be read now, as `namespace/name`.
@@ -123,7 +133,7 @@ class Reflector(Generic[E]):
         self._known: set[str] = set()
         self._version = ""
         self._absent = 0
-        self._period = PERIOD
+        self._shortest_period = self._period = period
         self._streams_lists = True
         # A second watch of one kind leaves it to the first to speak.
         log = structlog.get_logger() if not quiet else structlog.wrap_logger(None, processors=[_drop])
@@ -221,7 +231,7 @@ class Reflector(Generic[E]):
         for key in sorted(self._known - listing):
             self._gone(key)
         self.synced.set()
-        self._period = PERIOD
+        self._period = self._shortest_period
 
     def _take(self, type_: str, raw: bytes, metadata: Mapping[str, Any] | None) -> set[str]:
         """Hand on one object as it is now; gives back its keys, if it has any.

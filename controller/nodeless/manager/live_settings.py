@@ -121,14 +121,14 @@ def _fields(settings: GlobalSettings) -> Iterable[tuple[str, Any]]:
 
 
 async def read_global_settings(
-    client: ApiClient, namespace: str, given: Given = NOTHING_GIVEN
+    client: ApiClient, namespace: str, given: Given = NOTHING_GIVEN, poll: float = _POLL_SECONDS
 ) -> tuple[GlobalSettings, dict[str, str]]:
     """The settings, and the data of the ConfigMap that they are from; waits until it is there.
 
     With the cluster's name given to the process, as Karpenter v1 has it, no ConfigMap is needed. One that may
     not be read is as if it were not there, and so is one that the API server keeps failing to give
     (`_MOST_FAILURES`); both are said. Of a value that cannot be used the default holds; where there is none,
-    its correction is waited for.
+    its correction is waited for. It is read every `poll` seconds.
 
     Raises:
         SettingsError: What the process was given cannot be used.
@@ -159,7 +159,7 @@ async def read_global_settings(
         if (refusal or name) != told:
             told = refusal or name
             log.error(refusal) if refusal else log.info(f"waiting for {name}")
-        await asyncio.sleep(_POLL_SECONDS)
+        await asyncio.sleep(poll)
 
 
 def _usable(data: Mapping[str, str], given: Given) -> tuple[GlobalSettings, tuple[Fault, ...]]:

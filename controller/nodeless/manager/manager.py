@@ -53,6 +53,7 @@ from nodeless.operator.logs import logger
 from nodeless.operator.metrics import Metrics
 from nodeless.operator.process_settings import ProcessSettings
 from nodeless.operator.settings import SETTINGS_NAME, settings_faults, settings_warnings
+from nodeless.operator.timing import TIMING, Timing
 from nodeless.webhook import AdmissionServer, Certificates
 
 _CLOUD_RETRY_SECONDS = 5.0
@@ -66,16 +67,23 @@ class LeadershipLostError(ProcessMustEnd):
 class Controller:
     """One replica."""
 
-    def __init__(self, process: ProcessSettings, client: ApiClient, failpoint: Failpoint = pass_by) -> None:
+    def __init__(
+        self,
+        process: ProcessSettings,
+        client: ApiClient,
+        failpoint: Failpoint = pass_by,
+        timing: Timing = TIMING,
+    ) -> None:
         self._process = process
         self._failpoint = failpoint
+        self._timing = timing
         self._client = client
         self._metrics = Metrics()
         client.observe(self._metrics.work.show_request, self._metrics.work.show_throttled)
         client.observe_time(self._set_clock)
         client.limit(TokenBucket(process.client_rate, process.client_burst))
         self._recorder = Recorder(client, process.identity)
-        self._leadership = Leadership(client, process.namespace, process.identity)
+        self._leadership = Leadership(client, process.namespace, process.identity, timing)
         #: What readiness waits for: the settings, the webhook, and, for the leader, the cluster's.
         self._waiting = {"the settings"} | ({"the webhook"} if process.webhook_enabled else set())
         self._log = logger("controller")
@@ -266,6 +274,7 @@ class Controller:
             leadership=leadership,
             record=DecisionFiles(Path(decisions), process.decisions_kept).record if decisions else None,
             failpoint=self._failpoint,
+            timing=self._timing,
         )
         settings.listen(controllers.use)
         cluster = controllers.cluster
@@ -299,10 +308,13 @@ class Controller:
             self._log.error(f"{manifest['kind']}/{name} cannot be used: {problem_of(error)}")
 
 
-async def run_controller(process: ProcessSettings, failpoint: Failpoint = pass_by) -> None:
+async def run_controller(
+    process: ProcessSettings, failpoint: Failpoint = pass_by, timing: Timing = TIMING
+) -> None:
     """Connect and run one replica; SIGTERM and SIGINT end it in order.
 
-    `failpoint` is passed at every boundary of an instruction (see `nodeless.operator.failpoints`).
+    `failpoint` is passed at every boundary of an instruction (see `nodeless.operator.failpoints`);
+    `timing` are the controllers' clocks, periods and deadlines.
 
     Raises:
         SettingsError, ApiUnavailable, PortTakenError: It cannot start.
@@ -317,7 +329,7 @@ async def run_controller(process: ProcessSettings, failpoint: Failpoint = pass_b
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopping.set)
-    work = asyncio.create_task(Controller(process, client, failpoint).run(), name="controller")
+    work = asyncio.create_task(Controller(process, client, failpoint, timing).run(), name="controller")
     asked = asyncio.create_task(stopping.wait(), name="signals")
     try:
         await asyncio.wait({work, asked}, return_when=asyncio.FIRST_COMPLETED)

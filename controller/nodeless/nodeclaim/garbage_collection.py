@@ -16,20 +16,19 @@ from nodeless.model.instructions import DeleteClaim, DeleteNode, Instruction, Pu
 from nodeless.model.labels import LAUNCH_GROUP, NODE_CLAIM
 from nodeless.model.nodes import LAUNCHED, REGISTERED_CONDITION, Instance, NodeClaim
 from nodeless.model.snapshot import Snapshot
+from nodeless.nodeclaim.deadlines import DEADLINES
 
-#: Younger instances may have a claim that we do not see yet (Karpenter's AWS collector).
-INSTANCE_GRACE = 30.0
-#: Younger claims are not looked for in a list (Karpenter's core collector).
-CLAIM_GRACE = 10.0
-#: That the cloud does not know the instance of a younger claim may come from reads that lag behind the
-#: launch: EC2 promises no bound, and says to retry InvalidInstanceID.NotFound for minutes.
-UNKNOWN_GRACE = 5 * 60.0
 #: States of an instance that is not coming back, in the words of EC2.
 _ENDED = frozenset({"shutting-down", "terminated"})
 
 
-def unclaimed(snapshot: Snapshot, instances: Iterable[Instance], now: float) -> tuple[Instruction, ...]:
-    """What to end of this cluster's live instances: those that no claim knows, and their nodes."""
+def unclaimed(
+    snapshot: Snapshot, instances: Iterable[Instance], now: float, grace: float = DEADLINES.instance_grace
+) -> tuple[Instruction, ...]:
+    """What to end of this cluster's live instances: those that no claim knows, and their nodes.
+
+    Instances younger than `grace` are spared.
+    """
     instructions: list[Instruction] = []
     waiting = {claim.launch_group for claim in snapshot.claims.values() if not claim.provider_id} - {""}
     for instance in sorted(instances, key=lambda instance: instance.id):
@@ -39,7 +38,7 @@ def unclaimed(snapshot: Snapshot, instances: Iterable[Instance], now: float) -> 
         )
         # Launched for several claims at once: it is the next one's that has none.
         claimed = claimed or instance.tags.get(LAUNCH_GROUP) in waiting
-        if claimed or now - instance.launched_at <= INSTANCE_GRACE:
+        if claimed or now - instance.launched_at <= grace:
             continue
         cause = f"instance:{instance.id}"
         # Without the claim's name: it may be a second instance of a claim whose own one lives.
@@ -51,15 +50,23 @@ def unclaimed(snapshot: Snapshot, instances: Iterable[Instance], now: float) -> 
     return tuple(instructions)
 
 
-def unlisted(snapshot: Snapshot, instances: Iterable[Instance], listed_at: float) -> frozenset[str]:
-    """Claims (by name) whose instance a complete list, begun at `listed_at`, does not show."""
+def unlisted(
+    snapshot: Snapshot,
+    instances: Iterable[Instance],
+    listed_at: float,
+    grace: float = DEADLINES.claim_grace,
+) -> frozenset[str]:
+    """Claims (by name) whose instance a complete list, begun at `listed_at`, does not show.
+
+    Claims younger than `grace` are not looked for.
+    """
     live = {instance.provider_id for instance in instances}
     return frozenset(
         name
         for name, claim in snapshot.claims.items()
         if claim.provider_id not in live
         and _may_be_judged(snapshot, claim)
-        and listed_at - _launched_at(claim) > CLAIM_GRACE
+        and listed_at - _launched_at(claim) > grace
     )
 
 
@@ -99,7 +106,7 @@ def _is_over(claim: NodeClaim, state: str, now: float) -> bool:
         return True
     registered = claim.condition(REGISTERED_CONDITION)
     joined = registered is not None and registered.status == "True"
-    return not state and joined and now - _launched_at(claim) > UNKNOWN_GRACE
+    return not state and joined and now - _launched_at(claim) > DEADLINES.unknown_grace
 
 
 def _launched_at(claim: NodeClaim) -> float:

@@ -34,10 +34,6 @@ FENCE = Taint(REBOOTING_TAINT, "NoSchedule")
 REQUESTED, ISSUED, REBOOTED = "RebootRequested", "RebootIssued", "Rebooted"
 #: The drain takes at least so long: pods that the scheduler is binding meanwhile are seen.
 SHORTEST_DRAIN = 5.0
-#: For so long a cloud that refuses is asked again.
-ISSUING_PATIENCE = 300.0
-#: Within so long the machine must be back.
-REBOOT_DEADLINE = 1200.0
 #: Reboots older than this do not count any more.
 HISTORY_SECONDS = 24 * 3600.0
 _DRAIN_AGAIN = 1.0
@@ -80,7 +76,7 @@ def step_rebooting(view: ClaimView, now: float) -> Step:
     if node is None or condition is None:
         return Step((), now + _LOOK_AGAIN)
     if condition.reason == ISSUED or _booted(claim, node):
-        return _awaited(claim, node, condition, now)
+        return _awaited(claim, node, condition, now, view.deadlines.reboot)
     fence = () if FENCE in node.taints else (_fenced(claim, node),)
     since, grace = condition.last_transition_time, grace_of(claim)
     if grace != 0:
@@ -95,14 +91,21 @@ def step_rebooting(view: ClaimView, now: float) -> Step:
             return Step((*fence, *status, *events, *asked), now + _DRAIN_AGAIN)
         if now < since + SHORTEST_DRAIN:
             return Step(fence, since + SHORTEST_DRAIN)
-    return _issued(claim, node, fence, since, now)
+    return _issued(claim, node, fence, since, now, view.deadlines.reboot_request)
 
 
-def _issued(claim: NodeClaim, node: Node, fence: tuple[Instruction, ...], since: float, now: float) -> Step:
+def _issued(
+    claim: NodeClaim,
+    node: Node,
+    fence: tuple[Instruction, ...],
+    since: float,
+    now: float,
+    patience: float,
+) -> Step:
     history = reboots_of(claim, now)
     attempts = tuple(each for each in history if each >= int(since))
-    if attempts and now > attempts[0] + ISSUING_PATIENCE:
-        return _failed(claim, node, f"could not be asked for within {ISSUING_PATIENCE:.0f} s")
+    if attempts and now > attempts[0] + patience:
+        return _failed(claim, node, f"could not be asked for within {patience:.0f} s")
     cause = cause_of(claim)
     noted = ",".join(format_time(each) for each in (*history, now))
     record = () if attempts else (AnnotateClaim(cause, claim.name, {REBOOTS: noted}),)
@@ -119,7 +122,7 @@ def _issued(claim: NodeClaim, node: Node, fence: tuple[Instruction, ...], since:
     )
 
 
-def _awaited(claim: NodeClaim, node: Node, condition: Condition, now: float) -> Step:
+def _awaited(claim: NodeClaim, node: Node, condition: Condition, now: float, patience: float) -> Step:
     if _booted(claim, node) and node.ready:
         message = f"instance {claim.instance_id} is back with boot id {node.boot_id}"
         over = changed_condition(claim, REBOOTING, "False", now, reason=REBOOTED, message=message)
@@ -133,9 +136,9 @@ def _awaited(claim: NodeClaim, node: Node, condition: Condition, now: float) -> 
             ),
             now,
         )
-    deadline = _asked_at(claim, condition, now) + REBOOT_DEADLINE
+    deadline = _asked_at(claim, condition, now) + patience
     if now > deadline:
-        return _failed(claim, node, f"is not back within {REBOOT_DEADLINE:.0f} s")
+        return _failed(claim, node, f"is not back within {patience:.0f} s")
     message = f"instance {claim.instance_id} is being rebooted"
     return Step(_said(claim, ISSUED, message, now), min(deadline + 1, now + _LOOK_AGAIN))
 

@@ -46,14 +46,10 @@ from nodeless.model.taints import Taint
 from nodeless.nodeclaim.startup_taints import closed_until, next_taints
 from nodeless.nodeclaim.view import ClaimView, Step, cause_of, changed_condition
 
-LAUNCH_DEADLINE = 5 * 60.0
 #: Reason and message of the condition `Registered` from the launch to the node.
 NOT_JOINED = ("NodeNotFound", "the node has not joined yet")
-REGISTRATION_DEADLINE = 15 * 60.0
 #: How soon a claim is looked at again when nothing that we watch would wake it.
 LOOK_AGAIN = 30.0
-#: A registered claim without Node: younger registrations may not have come through every watch yet.
-VANISHED_GRACE = 30.0
 
 #: Annotations that a claim does not hand on to its node.
 _OF_THE_CLAIM = frozenset(
@@ -88,10 +84,9 @@ _READINESS_PREFIX = "readiness.k8s.io/"
 def step_launch(view: ClaimView, now: float) -> Step:
     """Ask for the instance until there is one; after the deadline give the pods back to the planner."""
     claim = view.claim
-    if now - claim.created_at > LAUNCH_DEADLINE:
-        return _give_up(
-            claim, f"no instance within {LAUNCH_DEADLINE:.0f} s of the claim's creation", "Launch"
-        )
+    patience = view.deadlines.launch
+    if now - claim.created_at > patience:
+        return _give_up(claim, f"no instance within {patience:.0f} s of the claim's creation", "Launch")
     launch = LaunchInstance(cause_of(claim), claim)
     if TERMINATION_FINALIZER in claim.finalizers:
         return Step((launch,), now + LOOK_AGAIN)
@@ -105,11 +100,12 @@ def step_registration(view: ClaimView, now: float) -> Step:
     claim, node = view.claim, view.node
     if node is None:
         launched = claim.condition(LAUNCHED)
-        deadline = (launched.last_transition_time if launched else claim.created_at) + REGISTRATION_DEADLINE
+        patience = view.deadlines.registration
+        deadline = (launched.last_transition_time if launched else claim.created_at) + patience
         if now > deadline:
             return _give_up(
                 claim,
-                f"instance {claim.instance_id} has not joined the cluster in {REGISTRATION_DEADLINE:.0f} s"
+                f"instance {claim.instance_id} has not joined the cluster in {patience:.0f} s"
                 "; hint: look at its console output, its role's cluster access and security groups",
                 "Registration",
             )
@@ -172,7 +168,8 @@ def step_vanished_node(view: ClaimView, now: float) -> Step:
     """A Node that was removed by force: kubelets register once, so its instance is lost to the cluster."""
     claim = view.claim
     registered = claim.condition(REGISTERED_CONDITION)
-    certain_at = (registered.last_transition_time if registered else claim.created_at) + VANISHED_GRACE
+    since = registered.last_transition_time if registered else claim.created_at
+    certain_at = since + view.deadlines.vanished_grace
     if now < certain_at:
         return Step(again_at=certain_at)
     message = f"node {claim.node_name} was removed from the cluster while its instance runs"

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from nodeless.model.conditions import Condition
 from nodeless.model.nodes import LAUNCHED, REGISTERED_CONDITION, NodeClaim
 from nodeless.model.pools import NodeClass, Pool
-from nodeless.nodeclaim import registration
+from nodeless.nodeclaim.deadlines import DEADLINES, Deadlines
 
 NODE_REGISTRATION_HEALTHY = "NodeRegistrationHealthy"
 #: So many launches are looked at.
@@ -23,12 +23,15 @@ LAUNCHES = 4
 TOO_MANY = 2
 
 
-def launch_outcome(before: NodeClaim | None, after: NodeClaim) -> bool | None:
+def launch_outcome(
+    before: NodeClaim | None, after: NodeClaim, deadlines: Deadlines = DEADLINES
+) -> bool | None:
     """What a claim's change says of its launch: it joined, it was given up, or nothing (None).
 
     Args:
         before: The claim as it was known; None: it was not, and its launch may be long over.
         after: The claim as it is now.
+        deadlines: Who deletes it earlier gives up no launch.
     """
     if before is None or before.uid != after.uid or before.is_true(REGISTERED_CONDITION):
         return None
@@ -38,9 +41,9 @@ def launch_outcome(before: NodeClaim | None, after: NodeClaim) -> bool | None:
         return None
     launched = after.condition(LAUNCHED)
     if launched is not None and launched.status == "True":
-        deadline = launched.last_transition_time + registration.REGISTRATION_DEADLINE
+        deadline = launched.last_transition_time + deadlines.registration
     else:
-        deadline = after.created_at + registration.LAUNCH_DEADLINE
+        deadline = after.created_at + deadlines.launch
     # Whoever deletes a claim in time gives up no launch: there was no capacity, or it is not wanted any more.
     return False if after.deletion_timestamp >= int(deadline) else None
 

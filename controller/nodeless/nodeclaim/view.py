@@ -6,6 +6,7 @@ from nodeless.model.instructions import Instruction
 from nodeless.model.nodes import Condition, Node, NodeClaim
 from nodeless.model.pods import Pod
 from nodeless.model.pools import Pool
+from nodeless.nodeclaim.deadlines import DEADLINES, Deadlines
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,7 @@ class ClaimView:
     """Not all of them are yet."""
     twins: tuple[Node, ...] = ()
     """Other Nodes of the same instance (it joined again under another name)."""
+    deadlines: Deadlines = DEADLINES
 
 
 @dataclass(frozen=True, slots=True)

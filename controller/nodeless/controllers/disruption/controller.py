@@ -7,7 +7,6 @@ found again.
 """
 
 import asyncio
-import time
 from dataclasses import replace
 
 from nodeless.cloudprovider import CloudError, CloudProvider
@@ -30,7 +29,6 @@ from nodeless.disruption import (
     what_changed,
 )
 from nodeless.disruption.candidates import replacing
-from nodeless.disruption.command_history import VALIDATION_SECONDS as _VALIDATION
 from nodeless.disruption.command_history import Waiting
 from nodeless.disruption.events import BLOCKED, command_events, invalid_annotation_events, reason_of
 from nodeless.disruption.repair_policy import POLICIES, RepairPolicy
@@ -44,19 +42,14 @@ from nodeless.model.events import Nominated
 from nodeless.model.instance_types import Catalog
 from nodeless.model.instructions import CreateClaim, Instruction, PublishEvent
 from nodeless.model.snapshot import Snapshot
-from nodeless.operator.clock import wall_clock
 from nodeless.operator.event_reasons import rule_of
 from nodeless.operator.logs import logger
 from nodeless.operator.metrics import Metrics
 from nodeless.operator.settings import GlobalSettings
 from nodeless.operator.solver_policy import policy_of
+from nodeless.operator.timing import TIMING, Timing
 from nodeless.operator.work_metrics import DEPROVISIONING
 
-#: Between two looks when the last one found nothing (Karpenter's period).
-LOOK_SECONDS = 10.0
-#: Between a move that saves money and the second look at it.
-VALIDATION_SECONDS = _VALIDATION
-_ADVANCE_SECONDS = 1.0
 #: What may fail for a reason that nobody foresaw: the search for moves, the next step of those under way.
 _LOOK, _STEP = "search", "commands"
 #: Seconds for which moves that are to be one command are searched for on one snapshot.
@@ -96,7 +89,9 @@ class DisruptionLoop:
         recorder: Recorder,
         settings: GlobalSettings,
         metrics: Metrics,
+        timing: Timing = TIMING,
     ) -> None:
+        self._timing, self._now, self._steady = timing, timing.wall_clock, timing.steady_clock
         self._cluster = cluster
         self._cloud = cloud
         self._executor = executor
@@ -140,12 +135,12 @@ class DisruptionLoop:
                     if must_end(error):
                         raise
                     await asyncio.sleep(self._boundary.caught(_LOOK, error))
-                await asyncio.sleep(_ADVANCE_SECONDS if acted else self._pause())
+                await asyncio.sleep(self._timing.disruption_step if acted else self._pause())
 
     async def _advance(self) -> None:
         """The next step of every command, also of those that another leader has begun."""
         while True:
-            await asyncio.sleep(_ADVANCE_SECONDS)
+            await asyncio.sleep(self._timing.disruption_step)
             rest = 0.0
             async with self._acting:
                 try:
@@ -164,7 +159,7 @@ class DisruptionLoop:
         snapshot = self._cluster.snapshot
         if snapshot is self._idle:
             return
-        steps = next_steps(snapshot, wall_clock())
+        steps = next_steps(snapshot, self._now())
         outcomes = await asyncio.gather(
             *(self._take(step, snapshot) for step in steps), return_exceptions=True
         )
@@ -218,11 +213,12 @@ class DisruptionLoop:
 
     def _pause(self) -> float:
         """Seconds until the next look: a move may be due sooner, or a still cluster's next moment come."""
-        now = wall_clock()
-        waits = [each.at + VALIDATION_SECONDS - now for each in self._memory.waiting]
+        now = self._now()
+        waits = [each.at + self._timing.disruption_validation - now for each in self._memory.waiting]
         if self._still is not None:
-            waits.append(self._still[0].ends - time.monotonic())
-        return max(min(LOOK_SECONDS, *waits, LOOK_SECONDS), _ADVANCE_SECONDS)
+            waits.append(self._still[0].ends - self._steady())
+        longest = self._timing.disruption_look
+        return max(min(longest, *waits, longest), self._timing.disruption_step)
 
     @property
     def consolidated(self) -> bool:
@@ -234,13 +230,13 @@ class DisruptionLoop:
 
         The second look at each command that is due and the search for others are rounds of their own.
         """
-        self._metrics.disruption.show_budgets(self._cluster.snapshot, wall_clock())
+        self._metrics.disruption.show_budgets(self._cluster.snapshot, self._now())
         if self._cluster.snapshot.teardown:
             self._memory = CommandHistory()
             return False
         begun = False
-        for command in self._memory.commands(wall_clock(), VALIDATION_SECONDS):
-            if held_by_budgets([each.move for each in command], self._cluster.snapshot, wall_clock()):
+        for command in self._memory.commands(self._now(), self._timing.disruption_validation):
+            if held_by_budgets([each.move for each in command], self._cluster.snapshot, self._now()):
                 continue
             with self._metrics.work.reconciling(DEPROVISIONING):
                 begun = await self._second_look(command) or begun
@@ -252,7 +248,7 @@ class DisruptionLoop:
         snapshot = self._cluster.snapshot
         if self._nothing_new(snapshot):
             return False
-        now, started, self._still = wall_clock(), time.monotonic(), None
+        now, started, self._still = self._now(), self._steady(), None
         if self._round is None or not self._round.holds(snapshot, started):
             self._round, self._memory = None, replace(self._memory, tried=frozenset())
         found: list[Move] = []
@@ -265,11 +261,11 @@ class DisruptionLoop:
                     self._memory = self._memory.found(move, now, snapshot)
                 else:
                     await self._begin_kept(move)
-            over = time.monotonic() - started > _COMMAND_SECONDS
+            over = self._steady() - started > _COMMAND_SECONDS
             if over or not decisions.moves or not all(each.reason in _SAVING for each in decisions.moves):
                 break
         self._memory = self._memory.holding(decisions, now)
-        seconds = time.monotonic() - started
+        seconds = self._steady() - started
         self._metrics.disruption.show_look(replace(decisions, moves=tuple(found)), snapshot, seconds)
         await self._measure(decisions, snapshot, now)
         if decisions.moves:
@@ -285,10 +281,11 @@ class DisruptionLoop:
 
     async def _measure(self, decisions: Decisions, snapshot: Snapshot, now: float) -> None:
         """How far the cluster is from its target, and what budgets hold."""
+        validation = self._timing.disruption_validation
         held = (
             each.move.saving
             for each in self._memory.waiting
-            if now - each.at >= VALIDATION_SECONDS and held_by_budgets([each.move], snapshot, now)
+            if now - each.at >= validation and held_by_budgets([each.move], snapshot, now)
         )
         self._metrics.disruption.show_waiting(sum(decisions.held.values()) + sum(held))
         if snapshot is self._measured:
@@ -305,7 +302,7 @@ class DisruptionLoop:
         if self._still is None:
             return False
         stillness, waiting = self._still
-        return waiting == self._memory.moves and stillness.holds(snapshot, time.monotonic())
+        return waiting == self._memory.moves and stillness.holds(snapshot, self._steady())
 
     async def _decide(self, snapshot: Snapshot, now: float) -> Decisions:
         catalog, policy = await self._market(snapshot)
@@ -330,7 +327,7 @@ class DisruptionLoop:
         snapshot, moves = self._cluster.snapshot, [each.move for each in command]
         catalog, policy = await self._market(snapshot)
         validations = await asyncio.to_thread(
-            validate, moves, snapshot, catalog, policy, wall_clock(), self._memory
+            validate, moves, snapshot, catalog, policy, self._now(), self._memory
         )
         right: list[Move] = []
         for waited, validation in zip(command, validations, strict=True):
@@ -343,7 +340,7 @@ class DisruptionLoop:
                 self._drop(waited, validation, snapshot)
             else:
                 right.append(validation.move)
-                self._memory = self._memory.made(validation.move, snapshot, wall_clock())
+                self._memory = self._memory.made(validation.move, snapshot, self._now())
         begun = [await self._begin_kept(move) for move in right]
         return any(begun)
 
@@ -380,7 +377,7 @@ class DisruptionLoop:
         )
 
     async def _begin(self, move: Move) -> None:
-        snapshot, now = self._cluster.snapshot, wall_clock()
+        snapshot, now = self._cluster.snapshot, self._now()
         if snapshot.teardown:
             return
         self._log.info(
@@ -396,14 +393,14 @@ class DisruptionLoop:
         for instruction in instructions:
             if isinstance(instruction, CreateClaim):
                 # Pods come to it only once their old node is drained.
-                self._cluster.handle(Nominated(instruction.claim.name, now + LOOK_SECONDS))
+                self._cluster.handle(Nominated(instruction.claim.name, now + self._timing.disruption_look))
 
     async def _carry_out(self, instructions: tuple[Instruction, ...], snapshot: Snapshot) -> None:
         for part in batch_instructions(instructions, snapshot):
             await self._executor.carry_out_side_by_side(part)
 
     def _tell(self, decisions: Decisions, snapshot: Snapshot) -> None:
-        now = time.monotonic()
+        now = self._steady()
         for event in invalid_annotation_events(snapshot):
             self._recorder.publish(event)
         for name, verdict in decisions.verdicts.items():

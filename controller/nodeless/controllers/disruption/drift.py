@@ -15,15 +15,13 @@ from nodeless.model.nodes import LAUNCHED
 from nodeless.model.pools import EC2_NODE_CLASS, NodeClass
 from nodeless.model.snapshot import Snapshot
 from nodeless.nodeclaim.drift import DriftView, Selected, step_drift
-from nodeless.operator.clock import wall_clock
 from nodeless.operator.logs import logger
 from nodeless.operator.metrics import Metrics
 from nodeless.operator.settings import GlobalSettings
+from nodeless.operator.timing import TIMING, Timing
 from nodeless.operator.wait_event import set_within
 from nodeless.operator.work_metrics import CLAIM_DRIFT
 
-#: Karpenter's period.
-DRIFT_SECONDS = 300.0
 #: After a change: long enough for the edits that usually come together.
 _SETTLE_SECONDS = 1.0
 
@@ -38,7 +36,9 @@ class DriftLoop:
         executor: InstructionExecutor,
         metrics: Metrics,
         settings: GlobalSettings | None = None,
+        timing: Timing = TIMING,
     ) -> None:
+        self._timing = timing
         self._marks_provisioners = settings is not None and settings.drift_enabled
         self._cluster = cluster
         self._cloud = cloud
@@ -79,7 +79,7 @@ class DriftLoop:
                     await self.look_once()
             except (ApiError, ApiUnavailable, CloudError) as error:
                 self._log.warning(f"drift could not be looked at, trying again: {error}")
-            if await set_within(self._changed, DRIFT_SECONDS):
+            if await set_within(self._changed, self._timing.drift):
                 await asyncio.sleep(_SETTLE_SECONDS)
             self._changed.clear()
 
@@ -110,7 +110,7 @@ class DriftLoop:
                 continue
             with self._boundary.around(claim.name, claim.resource_version):
                 try:
-                    await self._executor.carry_out(step_drift(view, wall_clock()).instructions)
+                    await self._executor.carry_out(step_drift(view, self._timing.wall_clock()).instructions)
                 except ApiError as error:
                     if error.status != 409:
                         raise

@@ -16,10 +16,10 @@ from nodeless.model.instructions import DeletePod, EvictPod, PublishEvent, Repor
 from nodeless.nodeclaim.consistency import TERMINATION
 from nodeless.operator.logs import logger
 from nodeless.operator.metrics import Metrics
+from nodeless.operator.timing import TIMING
 
 _AT_ONCE = 50
 _FIRST_WAIT = 0.1
-_LONGEST_WAIT = 10.0
 _MOST_REMEMBERED = 50_000
 
 
@@ -33,9 +33,11 @@ class Evictions:
         metrics: Metrics,
         failed_checks: FailedChecks,
         assert_leading: Callable[[], None],
+        longest_wait: float = TIMING.longest_eviction_wait,
     ) -> None:
         """`assert_leading` raises when this replica may not act any more."""
         self._assert_leading = assert_leading
+        self._longest_wait = longest_wait
         self._client = client
         self._recorder = recorder
         self._failed_checks = failed_checks
@@ -95,7 +97,7 @@ class Evictions:
         if len(self._waits) >= _MOST_REMEMBERED:
             self._waits.clear()
         _, before = self._waits.get(eviction.uid, (0.0, 0.0))
-        wait = min(2 * before, _LONGEST_WAIT) if before else _FIRST_WAIT
+        wait = min(2 * before, self._longest_wait) if before else _FIRST_WAIT
         self._waits[eviction.uid] = (asyncio.get_running_loop().time() + wait, wait)
         causes = error.details.get("causes") or [{}]
         budget = causes[0].get("message") or error.message
@@ -103,7 +105,7 @@ class Evictions:
         self._recorder.publish(
             PublishEvent(eviction.cause, "Node", eviction.node_name, "Warning", "FailedDraining", message)
         )
-        if wait >= _LONGEST_WAIT:
+        if wait >= self._longest_wait:
             self._failed_checks.report(
                 ReportFailedCheck(
                     eviction.cause, TERMINATION, eviction.node_name, f"the node does not end: {message}"

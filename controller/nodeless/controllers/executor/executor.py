@@ -33,6 +33,7 @@ from nodeless.operator.disruption_metrics import method_and_action
 from nodeless.operator.failpoints import Failpoint, Moment, pass_by
 from nodeless.operator.logs import logger
 from nodeless.operator.metrics import Metrics
+from nodeless.operator.timing import TIMING, Timing
 
 
 class InstructionExecutor:
@@ -48,12 +49,15 @@ class InstructionExecutor:
         metrics: Metrics,
         namespace: str,
         failpoint: Failpoint = pass_by,
+        timing: Timing = TIMING,
     ) -> None:
         self.failpoint = failpoint
         self.claims = ClaimWriter(client, cluster)
         self.instances = Instances(cloud, cluster, self.assert_leading)
         self.failed_checks = FailedChecks(recorder, metrics.nodes.consistency_errors)
-        self.evictions = Evictions(client, recorder, metrics, self.failed_checks, self.assert_leading)
+        self.evictions = Evictions(
+            client, recorder, metrics, self.failed_checks, self.assert_leading, timing.longest_eviction_wait
+        )
         self.surges = Surges(client, recorder)
         self.guard = Guard(client, recorder, namespace)
         self._client = client

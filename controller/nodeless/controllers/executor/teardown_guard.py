@@ -21,8 +21,6 @@ from nodeless.operator.logs import logger
 GUARD_NAME: Final = "nodeless-teardown"
 #: Of holds; not the controller's own, so that a stack may move its controller to another namespace.
 HOLD_NAMESPACE: Final = "kube-system"
-#: How long whoever deleted the guard has for making it again.
-RESTORE_SECONDS: Final = 60.0
 _HOLDS: Final = f"/apis/coordination.k8s.io/v1/namespaces/{HOLD_NAMESPACE}/leases"
 _MISSING, _CONFLICT = 404, 409
 

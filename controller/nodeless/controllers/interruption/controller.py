@@ -15,28 +15,31 @@ from nodeless.kube.cluster import Cluster
 from nodeless.model.interruptions import Interruption
 from nodeless.model.nodes import NodeClaim
 from nodeless.nodeclaim.interruption import claims_by_instance, interrupted
-from nodeless.operator.clock import wall_clock
 from nodeless.operator.logs import logger
 from nodeless.operator.metrics import Metrics
+from nodeless.operator.timing import TIMING, Timing
 from nodeless.operator.work_metrics import INTERRUPTION
-
-_FIRST_DELAY = 5.0
-_LONGEST_DELAY = 60.0
 
 
 class InterruptionLoop:
     """Reads warnings and carries out what follows."""
 
     def __init__(
-        self, cluster: Cluster, cloud: CloudProvider, executor: InstructionExecutor, metrics: Metrics
+        self,
+        cluster: Cluster,
+        cloud: CloudProvider,
+        executor: InstructionExecutor,
+        metrics: Metrics,
+        timing: Timing = TIMING,
     ) -> None:
+        self._timing = timing
         self._cluster = cluster
         self._cloud = cloud
         self._executor = executor
         self._metrics = metrics
         self._boundary = ErrorBoundary("message", metrics)
         self._said = ""
-        self._delay = _FIRST_DELAY
+        self._delay = self._timing.interruption_retry
         self._log = logger("interruption")
 
     async def run(self) -> None:
@@ -55,11 +58,11 @@ class InterruptionLoop:
                     self._said = str(error)
                     self._log.error(f"interruption messages cannot be read: {error}")
                 await asyncio.sleep(self._delay)
-                self._delay = min(2 * self._delay, _LONGEST_DELAY)
+                self._delay = min(2 * self._delay, self._timing.interruption_longest_retry)
                 continue
             if self._said:
                 self._log.info("interruption messages are read again")
-            self._said, self._delay = "", _FIRST_DELAY
+            self._said, self._delay = "", self._timing.interruption_retry
 
     async def handle_once(self) -> None:
         """Wait for messages, handle and delete them.
@@ -96,7 +99,7 @@ class InterruptionLoop:
         if message.problem:
             self._log.warning(f"message thrown away: {message.problem}")
         if message.sent_at is not None:
-            self._metrics.interruption_latency.observe(max(0.0, wall_clock() - message.sent_at))
+            self._metrics.interruption_latency.observe(max(0.0, self._timing.wall_clock() - message.sent_at))
         reaction = interrupted(self._cluster.snapshot, claims, message)
         # First, and whether or not the rest succeeds: no replacement may go to the pool that runs dry.
         self._cloud.avoid(reaction.offerings)

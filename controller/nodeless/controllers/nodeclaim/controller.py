@@ -38,10 +38,10 @@ from nodeless.nodeclaim import ClaimView, step, step_orphan
 from nodeless.nodeclaim.draining import attachments_of
 from nodeless.nodeclaim.startup_taints import is_closed
 from nodeless.nodeclaim.surging import alone, succeeded
-from nodeless.operator.clock import wall_clock
 from nodeless.operator.logs import logger
 from nodeless.operator.metrics import Metrics
 from nodeless.operator.semaphore import Slots
+from nodeless.operator.timing import TIMING, Timing
 from nodeless.operator.work_metrics import CLAIM_LIFECYCLE, Outcome
 
 #: Claims that are worked on at a time, beside those that wait for the cloud to launch their instance.
@@ -63,7 +63,9 @@ class ClaimLoop:
         metrics: Metrics,
         recorder: Recorder | None = None,
         nominator: PodNominator | None = None,
+        timing: Timing = TIMING,
     ) -> None:
+        self._timing, self._now = timing, timing.wall_clock
         self._boundary = ErrorBoundary("claim", metrics, recorder)
         self._cluster = cluster
         self._executor = executor
@@ -153,7 +155,7 @@ class ClaimLoop:
                 self._failures.pop(key, None)
             await self._passed(key)
         except RetryLaterError:
-            self._launch_after[key] = wall_clock() + self._again(key)
+            self._launch_after[key] = self._now() + self._again(key)
         except ProcessMustEnd:
             raise
         except Exception as error:
@@ -171,13 +173,13 @@ class ClaimLoop:
         subject = Subject("NodeClaim", claim.name, claim.uid) if claim is not None else None
         self._queue.add_in(key, self._boundary.caught(key, error, version, subject))
         if claim is not None:
-            await self._show(claim, quarantined(claim.conditions, cause_of(error), wall_clock()))
+            await self._show(claim, quarantined(claim.conditions, cause_of(error), self._now()))
 
     async def _passed(self, key: str) -> None:
         self._boundary.passed(key)
         claim = self._cluster.snapshot.claims.get(key)
         if claim is not None and claim.is_true(QUARANTINED):
-            await self._show(claim, released(claim.conditions, wall_clock()))
+            await self._show(claim, released(claim.conditions, self._now()))
 
     async def _show(self, claim: NodeClaim, conditions: tuple[Condition, ...]) -> None:
         """Write the conditions of a claim, if they say something new; a failure stops nothing."""
@@ -213,14 +215,14 @@ class ClaimLoop:
             self._launch_after.pop(key, None)
         view = self._view(snapshot, claim)
         gone = view.instance_gone
-        decided = step(view, wall_clock())
+        decided = step(view, self._now())
         launches = [each.claim for each in decided.instructions if isinstance(each, LaunchInstance)]
         await self._executor.carry_out(
             each for each in decided.instructions if not isinstance(each, LaunchInstance)
         )
         for launched in launches:
             await self._launch(launched)
-        noted, again = self._pod_events.to_write(claim, wall_clock())
+        noted, again = self._pod_events.to_write(claim, self._now())
         if noted is not None:
             await self._executor.carry_out(
                 (UpdateClaimStatus(f"claim:{claim.name}", claim.name, last_pod_event=noted),)
@@ -229,13 +231,13 @@ class ClaimLoop:
             self._queue.add_in(key, again)
         if decided.again_at is not None:
             outcome.again_later()
-            self._queue.add_in(key, decided.again_at - wall_clock())
+            self._queue.add_in(key, decided.again_at - self._now())
         if not gone and claim.name in self._executor.instances.gone:
             # The instance went during this step: take the last one without waiting for the clock.
             self._queue.add_in(key, 0)
 
     async def _launch(self, claim: NodeClaim) -> None:
-        wait = self._launch_after.get(claim.name, 0.0) - wall_clock()
+        wait = self._launch_after.get(claim.name, 0.0) - self._now()
         if wait > 0:
             self._queue.add_in(claim.name, wait)
             return
@@ -257,7 +259,7 @@ class ClaimLoop:
             twins=twins,
             pods=pods,
             pool=snapshot.pools.get(str(claim.pool)),
-            attachments=attachments_of(snapshot, claim, node, wall_clock())
+            attachments=attachments_of(snapshot, claim, node, self._now())
             if node is not None and claim.deletion_timestamp is not None
             else (),
             buffered=any(name in snapshot.buffered for name in names),
@@ -267,6 +269,7 @@ class ClaimLoop:
             awaits_nominations=expecting is not None and node is not None and expecting.awaits(claim, node),
             alone=self._alone(snapshot, claim, pods),
             succeeded=succeeded(snapshot, pods) if claim.deletion_timestamp is not None else frozenset(),
+            deadlines=self._timing.claims,
         )
 
     @staticmethod

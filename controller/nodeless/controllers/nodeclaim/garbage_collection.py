@@ -16,25 +16,28 @@ from nodeless.model.events import ClaimSeen
 from nodeless.model.instructions import Instruction
 from nodeless.model.nodes import Instance, NodeClaim
 from nodeless.nodeclaim import unclaimed, unlisted, vanished
-from nodeless.operator.clock import wall_clock
 from nodeless.operator.logs import logger
 from nodeless.operator.metrics import Metrics
+from nodeless.operator.timing import TIMING, Timing
 from nodeless.operator.work_metrics import CLAIM_COLLECTION
 from nodeless.state import apply
+
+#: So many rounds at first are eager.
+_EAGER_ROUNDS = 20
 
 
 class Collector:
     """The loop that lists and compares."""
 
-    #: Often at first, when a crash may just have happened, and after a list that lacks something; else every
-    #: two minutes (Karpenter's periods).
-    _EAGER_ROUNDS = 20
-    _EAGER_SECONDS = 10.0
-    _CALM_SECONDS = 120.0
-
     def __init__(
-        self, cluster: Cluster, cloud: CloudProvider, executor: InstructionExecutor, metrics: Metrics
+        self,
+        cluster: Cluster,
+        cloud: CloudProvider,
+        executor: InstructionExecutor,
+        metrics: Metrics,
+        timing: Timing = TIMING,
     ) -> None:
+        self._timing, self._now = timing, timing.wall_clock
         self._cluster = cluster
         self._cloud = cloud
         self._executor = executor
@@ -58,33 +61,35 @@ class Collector:
                 if str(error) != said:
                     said = str(error)
                     self._log.warning(f"collection failed, trying again: {error}")
-            eager = rounds < self._EAGER_ROUNDS or self._missed
-            await asyncio.sleep(self._EAGER_SECONDS if eager else self._CALM_SECONDS)
+            eager = rounds < _EAGER_ROUNDS or self._missed
+            await asyncio.sleep(self._timing.collection_eager if eager else self._timing.collection_calm)
 
     async def collect_once(self) -> None:
         """One round."""
-        listed_at = wall_clock()
+        listed_at = self._now()
         instances = await self._cloud.instances()
         await self._carry_out(await self._unclaimed(instances))
         await self._carry_out(await self._vanished(instances, listed_at))
 
     async def _unclaimed(self, instances: tuple[Instance, ...]) -> tuple[Instruction, ...]:
-        now = wall_clock()
-        if not unclaimed(self._cluster.snapshot, instances, now):
+        now = self._now()
+        grace = self._timing.claims.instance_grace
+        if not unclaimed(self._cluster.snapshot, instances, now, grace):
             return ()
         snapshot = self._cluster.snapshot
         for claim in await self._executor.claims.listed():
             snapshot = apply(snapshot, ClaimSeen(claim))
-        return unclaimed(snapshot, instances, now)
+        return unclaimed(snapshot, instances, now, grace)
 
     async def _vanished(self, instances: tuple[Instance, ...], listed_at: float) -> tuple[Instruction, ...]:
-        claims = self._cluster.snapshot.claims
-        missed = {name: claims[name] for name in unlisted(self._cluster.snapshot, instances, listed_at)}
+        snapshot, grace = self._cluster.snapshot, self._timing.claims.claim_grace
+        lacking = unlisted(snapshot, instances, listed_at, grace)
+        missed = {name: snapshot.claims[name] for name in lacking}
         before, self._missed = self._missed, frozenset((name, each.uid) for name, each in missed.items())
         doubted = [each for name, each in missed.items() if (name, each.uid) in before]
         states = await asyncio.gather(*map(self._state, doubted))
         told = {each.name: state for each, state in zip(doubted, states, strict=True) if state is not None}
-        return vanished(self._cluster.snapshot, told, wall_clock())
+        return vanished(self._cluster.snapshot, told, self._now())
 
     async def _state(self, claim: NodeClaim) -> str | None:
         """What the cloud says of a claim's instance; None where it could not be asked."""

@@ -9,20 +9,23 @@ from nodeless.kube import ApiError, ApiUnavailable
 from nodeless.kube.cluster import Cluster
 from nodeless.model.placement import CapacityReservation
 from nodeless.nodeclaim.reservations import ReservationView, concerned, step_reservation
-from nodeless.operator.clock import wall_clock
 from nodeless.operator.logs import logger
 from nodeless.operator.metrics import Metrics
-
-#: Seconds between two looks (Karpenter v1).
-PERIOD = 60.0
+from nodeless.operator.timing import TIMING, Timing
 
 
 class ReservationLoop:
     """Asks and carries out what follows; without a reserved node there is nothing to ask for."""
 
     def __init__(
-        self, cluster: Cluster, cloud: CloudProvider, executor: InstructionExecutor, metrics: Metrics
+        self,
+        cluster: Cluster,
+        cloud: CloudProvider,
+        executor: InstructionExecutor,
+        metrics: Metrics,
+        timing: Timing = TIMING,
     ) -> None:
+        self._timing = timing
         self._boundary = ErrorBoundary("claim's reservation", metrics)
         self._cluster = cluster
         self._cloud = cloud
@@ -36,7 +39,7 @@ class ReservationLoop:
                 await self.look_once()
             except (ApiError, ApiUnavailable, CloudError) as error:
                 self._log.warning(f"reservations could not be looked at, trying again: {error}")
-            await asyncio.sleep(PERIOD)
+            await asyncio.sleep(self._timing.reservations)
 
     async def look_once(self) -> None:
         """One look at all claims that it is about.
@@ -60,7 +63,7 @@ class ReservationLoop:
             )
             if not self._boundary.held(claim.name, claim.resource_version):
                 with self._boundary.around(claim.name, claim.resource_version):
-                    await self._executor.carry_out(step_reservation(view, wall_clock()))
+                    await self._executor.carry_out(step_reservation(view, self._timing.wall_clock()))
 
     async def _reservations(self, key: str) -> dict[str, CapacityReservation]:
         """Those of a node class; none when it cannot be resolved now."""

@@ -14,17 +14,21 @@ from nodeless.model.events import ClaimGone, ClaimSeen, Event
 from nodeless.model.snapshot import Snapshot
 from nodeless.nodeclaim.tagging import is_taggable, note_tagged
 from nodeless.operator.metrics import Metrics
-
-#: Seconds after a request that tagged, or failed to (Karpenter v1).
-PAUSE = 1.0
+from nodeless.operator.timing import TIMING, Timing
 
 
 class TaggingLoop:
     """Tags the instance of every claim that says by its annotations that it is not tagged yet."""
 
     def __init__(
-        self, cluster: Cluster, cloud: CloudProvider, executor: InstructionExecutor, metrics: Metrics
+        self,
+        cluster: Cluster,
+        cloud: CloudProvider,
+        executor: InstructionExecutor,
+        metrics: Metrics,
+        timing: Timing = TIMING,
     ) -> None:
+        self._timing = timing
         self._cluster = cluster
         self._cloud = cloud
         self._executor = executor
@@ -48,7 +52,7 @@ class TaggingLoop:
             finally:
                 self._queue.done(name)
             if asked:
-                await asyncio.sleep(PAUSE)
+                await asyncio.sleep(self._timing.tagging)
 
     async def _try(self, name: str) -> bool:
         """Whether a request was sent that counts against the allowance; a failure is tried again later."""

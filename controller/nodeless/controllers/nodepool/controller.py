@@ -19,7 +19,6 @@ from nodeless.controllers.error_boundary import (
 )
 from nodeless.controllers.executor.executor import InstructionExecutor
 from nodeless.controllers.executor.instances import StillThereError
-from nodeless.controllers.executor.teardown_guard import RESTORE_SECONDS
 from nodeless.controllers.nodeclass.checks import NodeClassChecks
 from nodeless.controllers.nodepool.object_status import (
     deletion_status,
@@ -51,9 +50,9 @@ from nodeless.model.snapshot import Snapshot
 from nodeless.nodeclaim import step_node_class, step_pool, step_teardown
 from nodeless.nodeclaim.ownership_sync import deletion_progress
 from nodeless.nodeclaim.registration_health import RegistrationHealth, launch_outcome
-from nodeless.operator.clock import wall_clock
 from nodeless.operator.logs import logger
 from nodeless.operator.metrics import Metrics
+from nodeless.operator.timing import TIMING, Timing
 from nodeless.operator.work_metrics import POOLS
 from nodeless.state import PoolUnusable, pool_members, pool_usage, usable
 
@@ -83,7 +82,9 @@ class PoolLoop:
         executor: InstructionExecutor,
         recorder: Recorder,
         metrics: Metrics,
+        timing: Timing = TIMING,
     ) -> None:
+        self._timing, self._now = timing, timing.wall_clock
         self._client = client
         self._cluster = cluster
         self._cloud = cloud
@@ -123,7 +124,7 @@ class PoolLoop:
                 self._add_pools_of(after, key)
             case events.ClaimSeen(claim):
                 self._queue.add_in(str(claim.pool), _GATHER_SECONDS)
-                self._count(launch_outcome(before.claims.get(claim.name), claim), claim, after)
+                self._count(self._outcome(before, claim), claim, after)
             case events.ClaimGone(name) if name in before.claims:
                 self._queue.add(str(before.claims[name].pool))
                 self._queue.add(str(before.claims[name].node_class))
@@ -132,9 +133,12 @@ class PoolLoop:
                 self._torn_down = self._torn_down and deleting
             case events.GuardGone():
                 self._guarded = False
-                self._queue.add_in(_GUARD, RESTORE_SECONDS)
+                self._queue.add_in(_GUARD, self._timing.guard_restore)
         if after.teardown:
             self._queue.add(_TEARDOWN)
+
+    def _outcome(self, before: Snapshot, claim: NodeClaim) -> bool | None:
+        return launch_outcome(before.claims.get(claim.name), claim, self._timing.claims)
 
     def _on_class(self, known: NodeClass | None, seen: NodeClass, snapshot: Snapshot) -> None:
         """Follow what a user changed at once; what we wrote ourselves must not start the next round."""
@@ -167,7 +171,7 @@ class PoolLoop:
     async def run(self) -> None:
         """Work until cancelled."""
         # It may have gone while nobody looked.
-        self._queue.add_in(_GUARD, RESTORE_SECONDS)
+        self._queue.add_in(_GUARD, self._timing.guard_restore)
         try:
             await self._work()
         finally:
@@ -204,21 +208,21 @@ class PoolLoop:
         if is_transient(error):
             if not (isinstance(error, ApiError) and error.status == 409):
                 self._log.warning(f"{key}: {error}")
-            self._queue.add_in(key, RESTORE_SECONDS if key == _GUARD else _RETRY_SECONDS)
+            self._queue.add_in(key, self._timing.guard_restore if key == _GUARD else _RETRY_SECONDS)
             return
         found = self._subject(key)
         on = Subject(found.reference.kind, found.reference.name, found.reference.uid) if found else None
         wait = self._boundary.caught(key, error, str(found.generation) if found else "", on)
         self._queue.add_in(key, max(wait, _RETRY_SECONDS))
         if found is not None:
-            await self._show(found, quarantined(found.conditions, cause_of(error), wall_clock()))
+            await self._show(found, quarantined(found.conditions, cause_of(error), self._now()))
 
     async def _passed(self, key: str) -> None:
         self._boundary.passed(key)
         found = self._subject(key)
         known = {each.type: each for each in found.conditions} if found is not None else {}
         if found is not None and QUARANTINED in known and known[QUARANTINED].status == "True":
-            await self._show(found, released(found.conditions, wall_clock()))
+            await self._show(found, released(found.conditions, self._now()))
 
     async def _show(self, found: Pool | NodeClass, conditions: tuple[Condition, ...]) -> None:
         """Write conditions, if they say something new; whatever comes of it, the work goes on."""
@@ -290,12 +294,12 @@ class PoolLoop:
     async def _step_pool(self, snapshot: Snapshot, pool: Pool) -> None:
         if snapshot.teardown and pool.deletion_timestamp is None:
             return
-        await self._executor.carry_out(step_pool(snapshot, pool, wall_clock()))
+        await self._executor.carry_out(step_pool(snapshot, pool, self._now()))
         if not pool.invalid:
             nodes = sum(node is not None for _, node in pool_members(snapshot, pool))
             await self._write_status(pool.reference, usage_status(pool, pool_usage(snapshot, pool), nodes))
         if pool.deletion_timestamp is not None and (progress := deletion_progress(snapshot, pool)):
-            await self._write_status(pool.reference, deletion_status(pool, progress, wall_clock()))
+            await self._write_status(pool.reference, deletion_status(pool, progress, self._now()))
         self._metrics.show_pools(snapshot, [p for _, p in sorted(snapshot.pools.items())])
         await self._warm(snapshot, pool)
 
@@ -321,7 +325,7 @@ class PoolLoop:
                     self._cloud.forget(pool.reference)
             self._queue.add_in(pool.key, _UNRESOLVED_SECONDS if problem else _RESOLVE_SECONDS)
         node_class = snapshot.node_classes.get(str(pool.node_class))
-        now, health = wall_clock(), None
+        now, health = self._now(), None
         if pool.reference.kind == NODE_POOL_KIND:
             health = self._health_of(pool, snapshot).condition(pool, now)
         await self._write_status(pool.reference, pool_conditions(pool, node_class, problem, now, health))
@@ -329,7 +333,7 @@ class PoolLoop:
     async def _resolve(self, node_class: NodeClass) -> None:
         """Write what the selectors find into the object's status, as Karpenter does."""
         if node_class.invalid:
-            await self._write_status(node_class.reference, invalid_class_status(node_class, wall_clock()))
+            await self._write_status(node_class.reference, invalid_class_status(node_class, self._now()))
             return
         try:
             resolved = await self._cloud.resolve(node_class)
@@ -337,7 +341,7 @@ class PoolLoop:
         except CloudError as error:
             self._complain(node_class.reference, str(error), error.evidence)
             self._queue.add_in(node_class.key, self._next_try(node_class))
-            status = unresolved_status(node_class, error, wall_clock())
+            status = unresolved_status(node_class, error, self._now())
             if isinstance(error, NodeClassUnresolved) and VALIDATION in error.what:
                 self._checks.begin(node_class, str(error))
         else:
@@ -345,7 +349,7 @@ class PoolLoop:
             self._queue.add_in(node_class.key, _RESOLVE_SECONDS)
             passed, problem = self._cloud.validated(node_class, resolved), self._checks.problem(node_class)
             checked = validation(node_class, problem, passed=passed)
-            status = resolved_status(node_class, resolved, wall_clock(), checked)
+            status = resolved_status(node_class, resolved, self._now(), checked)
             self._checks.begin(node_class, "" if passed else None if problem is None else str(problem))
         await self._write_status(node_class.reference, status)
 
