@@ -387,4 +387,4 @@ def _document(answer: object) -> dict[str, object]:
 
 def _is_ready(pod: Mapping[str, object]) -> bool:
     conditions = (pod.get("status") or {}).get("conditions") or []  # type: ignore[attr-defined]
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+    return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)

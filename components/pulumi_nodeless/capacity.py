@@ -132,8 +132,12 @@ class Capacity(pulumi.ComponentResource):
         foretell(
             Declaration(self, name, self._owner, self._manifests, self._pools, cluster if asks else None)
         )
-        self.provisioner_names = pulumi.Output.from_input([each["name"] for each in given["provisioners"]])
-        self.node_pool_names = pulumi.Output.from_input([each["name"] for each in given["node_pools"]])
+        self.provisioner_names = pulumi.Output.from_input(
+            [provisioner["name"] for provisioner in given["provisioners"]]
+        )
+        self.node_pool_names = pulumi.Output.from_input(
+            [node_pool["name"] for node_pool in given["node_pools"]]
+        )
         self.register_outputs(
             {"provisionerNames": self.provisioner_names, "nodePoolNames": self.node_pool_names}
         )
@@ -145,22 +149,22 @@ class Capacity(pulumi.ComponentResource):
         pool_args: Sequence[Mapping[str, Any]],
     ) -> None:
         made = {
-            each["name"]: self._resource(
+            pod_class["name"]: self._resource(
                 generation.class_resource,
                 generation.class_kind,
-                {"name": each["name"]},
-                _class_spec(each, generation, self._discovery, self._profile),
+                {"name": pod_class["name"]},
+                _class_spec(pod_class, generation, self._discovery, self._profile),
             )
-            for each in classes
+            for pod_class in classes
         }
-        for each in pool_args:
+        for pool_arg in pool_args:
             pool = self._resource(
                 generation.pool_resource,
                 generation.pool_kind,
                 # For people, and for a later preview where the engine does not tell what the stack had.
-                {"name": each["name"], "annotations": {OWNER: self._owner}},
-                generation.pool_spec(each),
-                made[each[generation.reference]],
+                {"name": pool_arg["name"], "annotations": {OWNER: self._owner}},
+                generation.pool_spec(pool_arg),
+                made[pool_arg[generation.reference]],
             )
             self._pools.append(pool)
 

@@ -50,13 +50,17 @@ _ENDPOINTS: Final[Mapping[str, str]] = {
 
 def one_discoverable_security_group(resources: Sequence[Resource]) -> Iterator[Violation]:
     """Exactly one security group carries the discovery tag: with two, load balancers find none to open."""
-    tagged = [each.name for each in resources if each.type.endswith(":SecurityGroup") and _discoverable(each)]
+    tagged = [
+        resource.name
+        for resource in resources
+        if resource.type.endswith(":SecurityGroup") and _discoverable(resource)
+    ]
     tagged += [
-        each.name
-        for each in resources
-        if each.type == "aws:ec2/tag:Tag"
-        and each.properties.get("key") == DISCOVERY_TAG
-        and str(each.properties.get("resourceId", "")).startswith("sg-")
+        resource.name
+        for resource in resources
+        if resource.type == "aws:ec2/tag:Tag"
+        and resource.properties.get("key") == DISCOVERY_TAG
+        and str(resource.properties.get("resourceId", "")).startswith("sg-")
     ]
     for name in tagged[1:]:
         yield Violation(
@@ -66,51 +70,53 @@ def one_discoverable_security_group(resources: Sequence[Resource]) -> Iterator[V
 
 def discoverable_subnets(resources: Sequence[Resource]) -> Iterator[Violation]:
     """Subnets for nodes carry the discovery tag, public ones do not."""
-    subnets = [each for each in resources if each.type == "aws:ec2/subnet:Subnet"]
-    if subnets and not any(_discoverable(each) for each in subnets):
+    subnets = [resource for resource in resources if resource.type == "aws:ec2/subnet:Subnet"]
+    if subnets and not any(_discoverable(subnet) for subnet in subnets):
         yield Violation("", f"no subnet carries the tag {DISCOVERY_TAG}; hint: tag the private subnets")
-    for each in subnets:
-        if _discoverable(each) and each.properties.get("mapPublicIpOnLaunch") is True:
-            yield Violation(each.name, f"a public subnet has {DISCOVERY_TAG}; hint: tag private ones only")
+    for subnet in subnets:
+        if _discoverable(subnet) and subnet.properties.get("mapPublicIpOnLaunch") is True:
+            yield Violation(subnet.name, f"a public subnet has {DISCOVERY_TAG}; hint: tag private ones only")
 
 
 def no_public_endpoint(resources: Sequence[Resource]) -> Iterator[Violation]:
     """The API server answers inside the VPC only."""
-    clusters = [each for each in resources if each.type in _ENDPOINTS]
+    clusters = [resource for resource in resources if resource.type in _ENDPOINTS]
     # What EKS is told is what the child says, where the engine has seen it; it is one cluster all the same.
-    composed = {f"{each.name}{_CHILD}": each.name for each in clusters if each.type == _COMPOSED}
-    children = {each.name for each in clusters if each.type != _COMPOSED}
-    for each in clusters:
-        block = _ENDPOINTS[each.type]
-        settings = each.properties.get(block) if block else each.properties
-        told_by_child = each.type == _COMPOSED and f"{each.name}{_CHILD}" in children
+    composed = {f"{cluster.name}{_CHILD}": cluster.name for cluster in clusters if cluster.type == _COMPOSED}
+    children = {cluster.name for cluster in clusters if cluster.type != _COMPOSED}
+    for cluster in clusters:
+        block = _ENDPOINTS[cluster.type]
+        settings = cluster.properties.get(block) if block else cluster.properties
+        told_by_child = cluster.type == _COMPOSED and f"{cluster.name}{_CHILD}" in children
         if told_by_child or not isinstance(settings, Mapping):
             continue
         if settings.get("endpointPublicAccess", True) is True:
-            name = composed.get(each.name, each.name)
-            path = "" if name != each.name or not block else f"{block}."
+            name = composed.get(cluster.name, cluster.name)
+            path = "" if name != cluster.name or not block else f"{block}."
             hint = f"set {path}endpointPublicAccess to false"
             yield Violation(name, f"its API server answers from the internet; hint: {hint}")
 
 
 def encrypted_volumes(resources: Sequence[Resource]) -> Iterator[Violation]:
     """Volumes of nodes are encrypted; a mapping that does not say is what the account's default makes it."""
-    for each in _node_classes(resources):
-        for index, mapping in enumerate(each.properties["spec"].get("blockDeviceMappings") or ()):
+    for node_class in _node_classes(resources):
+        for index, mapping in enumerate(node_class.properties["spec"].get("blockDeviceMappings") or ()):
             if mapping.get("ebs", {}).get("encrypted") is not True:
                 path = f"spec.blockDeviceMappings[{index}].ebs.encrypted"
-                yield Violation(each.name, f"{path} is not true; hint: set it")
+                yield Violation(node_class.name, f"{path} is not true; hint: set it")
 
 
 def token_bound_metadata(resources: Sequence[Resource]) -> Iterator[Violation]:
     """Instance metadata is served to session tokens only (IMDSv2)."""
-    for each in _node_classes(resources):
-        options = each.properties["spec"].get("metadataOptions")
+    for node_class in _node_classes(resources):
+        options = node_class.properties["spec"].get("metadataOptions")
         # A block of v1alpha1 that leaves the member out means EC2's own default: optional.
-        unsaid = "optional" if each.type.endswith(":AWSNodeTemplate") else "required"
+        unsaid = "optional" if node_class.type.endswith(":AWSNodeTemplate") else "required"
         tokens = options.get("httpTokens", unsaid) if isinstance(options, Mapping) else "required"
         if tokens != "required":
-            yield Violation(each.name, f"spec.metadataOptions.httpTokens is {tokens!r}; hint: write required")
+            yield Violation(
+                node_class.name, f"spec.metadataOptions.httpTokens is {tokens!r}; hint: write required"
+            )
 
 
 ALWAYS: Final[Mapping[str, Check]] = {
@@ -130,7 +136,7 @@ def _discoverable(resource: Resource) -> bool:
 
 
 def _node_classes(resources: Sequence[Resource]) -> Iterator[Resource]:
-    for each in resources:
-        kind = each.type.rpartition(":")[2]
-        if kind in _NODE_CLASSES and isinstance(each.properties.get("spec"), Mapping):
-            yield each
+    for resource in resources:
+        kind = resource.type.rpartition(":")[2]
+        if kind in _NODE_CLASSES and isinstance(resource.properties.get("spec"), Mapping):
+            yield resource

@@ -87,8 +87,8 @@ def require_provider_key(namespace: str, key: str, instead: str) -> str:
     others = sorted(_given(namespace).keys() - {key})
     if others:
         problems = [
-            Problem(each, "has no effect here", _nearest(namespace, each, (key,)) or instead)
-            for each in others
+            Problem(other, "has no effect here", _nearest(namespace, other, (key,)) or instead)
+            for other in others
         ]
         raise ConfigurationError(namespace, problems)
     return pulumi.Config(namespace).require(key)

@@ -51,8 +51,11 @@ class ComponentHost(ComponentProvider):
 
 def _details(error: ArgumentError, shape: type) -> list[InputPropertyErrorDetails]:
     return [
-        {"property_path": each.path, "reason": each.message + (f" (hint: {each.hint})" if each.hint else "")}
-        for each in wire_problems(error, shape)
+        {
+            "property_path": wire_problem.path,
+            "reason": wire_problem.message + (f" (hint: {wire_problem.hint})" if wire_problem.hint else ""),
+        }
+        for wire_problem in wire_problems(error, shape)
     ]
 
 

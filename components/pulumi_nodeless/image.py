@@ -140,7 +140,7 @@ class ControllerImage(pulumi.ComponentResource):
             f"{name}-image",
             context=docker_build.BuildContextArgs(location=str(source)),
             dockerfile=docker_build.DockerfileArgs(location=str(source / DOCKERFILE)),
-            platforms=[docker_build.Platform(each) for each in platforms],
+            platforms=[docker_build.Platform(platform) for platform in platforms],
             build_args=build_args,
             build_on_preview=False,
             push=True,

@@ -47,8 +47,8 @@ async def standing_network(component: pulumi.Resource, name: str) -> StandingNet
 def read_network(resources: Mapping[str, Mapping[str, Any]], urn: str, name: str) -> StandingNetwork:
     """The network with this URN and name among resources by URN."""
     own = {
-        other.rpartition("::")[2]: (each["type"], each.get("outputs") or {})
-        for other, each in resources.items()
+        other.rpartition("::")[2]: (resource["type"], resource.get("outputs") or {})
+        for other, resource in resources.items()
         if types_of(other)[:-1] == types_of(urn)
     }
     kind, vpc = own.get(f"{name}-vpc", ("", {}))
@@ -61,9 +61,9 @@ def read_network(resources: Mapping[str, Mapping[str, Any]], urn: str, name: str
             if kind == _SUBNET and each.startswith(prefix) and subnet.get("availabilityZone")
         },
         frozenset(
-            str((each.get("outputs") or {}).get("name"))
-            for each in resources.values()
-            if each["type"] == _CLUSTER
+            str((resource.get("outputs") or {}).get("name"))
+            for resource in resources.values()
+            if resource["type"] == _CLUSTER
         ),
     )
 
@@ -97,7 +97,7 @@ def require_same_zones(zones: Sequence[str], cidr: str, standing: StandingNetwor
 
 
 def _moved(position: int, old: str, zone: str, standing: StandingNetwork) -> str:
-    stood = [standing.zones[each] for each in sorted(standing.zones)]
+    stood = [standing.zones[zone] for zone in sorted(standing.zones)]
     if position < _LASTING_ZONES:
         hint = f"keep {', '.join(stood[: position + 1])} at the beginning, and add zones at the end"
     else:

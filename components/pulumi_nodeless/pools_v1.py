@@ -99,7 +99,7 @@ def node_pool_spec(args: Mapping[str, Any]) -> dict[str, Any]:
     """The `spec` of a NodePool out of a `NodePoolArgs` that `shapes` has read."""
     template: dict[str, Any] = {
         "nodeClassRef": {"group": _GROUP, "kind": "EC2NodeClass", "name": args["node_class"]},
-        "requirements": [_requirement(each) for each in args.get("requirements") or ()],
+        "requirements": [_requirement(requirement) for requirement in args.get("requirements") or ()],
         **_given(args, expire_after="expireAfter", termination_grace_period="terminationGracePeriod"),
         **whole_lists(args, taints="taints", startup_taints="startupTaints"),
     }

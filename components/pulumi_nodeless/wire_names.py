@@ -34,8 +34,8 @@ def wire_problems(error: ArgumentError, shape: type) -> list[Problem]:
         return words.sub(lambda found: found[0] if found[0][0] in "'\"" else wire_name(found[0]), text)
 
     return [
-        Problem(wire_path(each.path, shape), outside(each.message), outside(each.hint))
-        for each in error.problems
+        Problem(wire_path(problem.path, shape), outside(problem.message), outside(problem.hint))
+        for problem in error.problems
     ]
 
 

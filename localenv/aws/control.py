@@ -131,7 +131,7 @@ def _instances(moto: MotoServer, region: str) -> list[Any]:
 
 
 def _faults(document: Mapping[str, Any]) -> Faults:
-    unknown = set(document) - {each.name for each in fields(Faults)}
+    unknown = set(document) - {field.name for field in fields(Faults)}
     if unknown:
         raise ValueError(f"unknown faults {sorted(unknown)}")
     return Faults(

@@ -26,7 +26,9 @@ def describe_instances(call: Call) -> Mapping[str, Any] | WireResponse:
         reservation["Instances"] = [
             _detailed(call, i) for i in reservation["Instances"] if i["InstanceId"] not in hidden
         ]
-    return moto_instances.rendered((each for each in reservations if each["Instances"]), token)
+    return moto_instances.rendered(
+        (reservation for reservation in reservations if reservation["Instances"]), token
+    )
 
 
 def _detailed(call: Call, instance: dict[str, Any]) -> dict[str, Any]:
@@ -44,7 +46,9 @@ def _detailed(call: Call, instance: dict[str, Any]) -> dict[str, Any]:
 def describe_network_interfaces(call: Call) -> dict[str, Any]:
     """ec2.DescribeNetworkInterfaces, with what the launch template asked of an instance's interfaces."""
     answer = call.forward()
-    answer["NetworkInterfaces"] = [_shaped(call, each) for each in answer["NetworkInterfaces"]]
+    answer["NetworkInterfaces"] = [
+        _shaped(call, network_interface) for network_interface in answer["NetworkInterfaces"]
+    ]
     return answer
 
 

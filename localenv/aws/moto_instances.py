@@ -114,7 +114,7 @@ def _groups(
         else backend.describe_instances(filters=filters)
     )
     for reservation in found:
-        yield str(reservation.id), [str(each.id) for each in reservation.instances]
+        yield str(reservation.id), [str(instance.id) for instance in reservation.instances]
 
 
 def _learn(call: Call, ids: list[str]) -> None:
@@ -122,7 +122,7 @@ def _learn(call: Call, ids: list[str]) -> None:
         answer = call.client().describe_instances(InstanceIds=ids[start : start + _AT_ONCE])
         for reservation in answer["Reservations"]:
             head = {name: value for name, value in reservation.items() if name != "Instances"}
-            _known.update({each["InstanceId"]: (head, each) for each in reservation["Instances"]})
+            _known.update({instance["InstanceId"]: (head, instance) for instance in reservation["Instances"]})
 
 
 def rendered(reservations: Iterable[dict[str, Any]], token: str | None) -> WireResponse | Mapping[str, Any]:

@@ -310,9 +310,9 @@ def set_volume_sizes(region: str, instance_id: str, size: int) -> None:
 def instance_ids(region: str) -> set[str]:
     """The ids of all instances, those that have ended too."""
     return {
-        str(each.id)
+        str(instance.id)
         for reservation in ec2_backends[ACCOUNT][region].reservations.values()
-        for each in reservation.instances
+        for instance in reservation.instances
     }
 
 

@@ -29,9 +29,9 @@ def assume_role_for_pod_identity(call: Call) -> dict[str, Any]:
     pod = claims.get("kubernetes.io") or {}
     namespace, account = str(claims["sub"]).split(":")[2:]
     found = (
-        each
-        for each in record.pod_identities.values()
-        if (each["namespace"], each["serviceAccount"]) == (namespace, account)
+        pod_identity
+        for pod_identity in record.pod_identities.values()
+        if (pod_identity["namespace"], pod_identity["serviceAccount"]) == (namespace, account)
     )
     association = next(found, None)
     if association is None:
@@ -84,7 +84,10 @@ def _assumed(call: Call, role_arn: str, session: str, tags: Mapping[str, str]) -
     except ClientError:
         raise denied from None
     allowed = {
-        action for one in trust_statements(role) if _trusts(one, tags) for action in listed(one["Action"])
+        action
+        for trust_statement in trust_statements(role)
+        if _trusts(trust_statement, tags)
+        for action in listed(trust_statement["Action"])
     }
     if not allowed >= _ACTIONS:
         raise denied

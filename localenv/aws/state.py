@@ -198,7 +198,7 @@ class LocalState:
         timer = threading.Timer(seconds, action)
         timer.daemon = True
         with self.lock:
-            self.timers = [each for each in self.timers if each.is_alive()]
+            self.timers = [timer for timer in self.timers if timer.is_alive()]
             self.timers.append(timer)
             timer.start()
 

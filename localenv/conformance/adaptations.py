@@ -84,15 +84,17 @@ def adapted(texts: Mapping[str, str], adaptations: Iterable[Adaptation]) -> dict
         AdaptationFailed: A text is missing, or a file is no environment code.
     """
     changed: dict[str, str] = {}
-    for each in adaptations:
-        if not is_adaptable(each.file):
-            raise AdaptationFailed(f"{each.file} is no environment code: only {_folders()} may be adapted")
-        text = changed.get(each.file, texts.get(each.file, ""))
-        if each.old not in text:
+    for adaptation in adaptations:
+        if not is_adaptable(adaptation.file):
             raise AdaptationFailed(
-                f"{each.file} does not contain {each.old!r}; hint: compare with the new version"
+                f"{adaptation.file} is no environment code: only {_folders()} may be adapted"
             )
-        changed[each.file] = text.replace(each.old, each.new)
+        text = changed.get(adaptation.file, texts.get(adaptation.file, ""))
+        if adaptation.old not in text:
+            raise AdaptationFailed(
+                f"{adaptation.file} does not contain {adaptation.old!r}; hint: compare with the new version"
+            )
+        changed[adaptation.file] = text.replace(adaptation.old, adaptation.new)
     return changed
 
 

@@ -175,7 +175,7 @@ def _is_none(items: list[dict[str, Any]]) -> bool:
 def _delete(api: KubernetesApi, path: str, item: dict[str, Any]) -> None:
     finalizers = item["metadata"].get("finalizers") or []
     if _FINALIZER in finalizers:
-        others = [each for each in finalizers if each != _FINALIZER]
+        others = [finalizer for finalizer in finalizers if finalizer != _FINALIZER]
         api.patch(path, {"metadata": {"finalizers": others}}, kind="merge")
     api.delete(path, propagation="Background", missing_ok=True)
 

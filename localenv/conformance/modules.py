@@ -159,7 +159,7 @@ def assert_as_published(source: Source) -> int:
         ModuleUnusable: A file differs, is missing or is one too many.
     """
     prefix = f"{source.module}/"
-    adaptable = {each.file for each in source.module.adaptations if is_adaptable(each.file)}
+    adaptable = {adaptation.file for adaptation in source.module.adaptations if is_adaptable(adaptation.file)}
     with zipfile.ZipFile(source.archive) as archive:
         published = {name.removeprefix(prefix): name for name in archive.namelist() if not name.endswith("/")}
         present = {

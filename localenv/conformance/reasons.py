@@ -208,7 +208,7 @@ def explained(spec: Spec, result: Result, *, alone: bool = False, controller: st
         for check in CLOSING_CHECKS:
             if re.search(check.pattern, spec.name) and re.search(check.failure, said):
                 return Result(Outcome.PASS, result.seconds, check.note)
-    for each in DIFFERENCES if controller == NODELESS else OF_KARPENTER:
-        if re.search(each.pattern, spec.name) and re.search(each.failure, result.message):
-            return Result(Outcome.DIFFERS, result.seconds, each.reason)
+    for difference in DIFFERENCES if controller == NODELESS else OF_KARPENTER:
+        if re.search(difference.pattern, spec.name) and re.search(difference.failure, result.message):
+            return Result(Outcome.DIFFERS, result.seconds, difference.reason)
     return result

@@ -84,7 +84,7 @@ def page(
 ) -> str:
     """The page of a controller: each suite with its counts, each spec with its result."""
     listed = tuple(specs)
-    named = " and ".join(f"`{each}`" for each in modules)
+    named = " and ".join(f"`{module}`" for module in modules)
     lines = [
         *(_introduction(named) if controller == NODELESS else _introduction_of_karpenter(named)),
         "",
@@ -103,9 +103,9 @@ def page(
         "|---|---|---|---|",
     ]
     lines += [
-        f"| {each.file} | `{_cell(each.old)}` | `{_cell(each.new)}` | {each.reason} |"
+        f"| {adaptation.file} | `{_cell(adaptation.old)}` | `{_cell(adaptation.new)}` | {adaptation.reason} |"
         for module in modules
-        for each in module.adaptations
+        for adaptation in module.adaptations
     ]
     return "\n".join([*lines, ""])
 

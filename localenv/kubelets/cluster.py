@@ -92,4 +92,4 @@ class Cluster:
 
     async def described(self, name: str) -> Mapping[str, Any] | None:
         """Return DescribeCluster of a cluster by name, as a bootstrap script asks; None if there is none."""
-        return next((each for each in await self._cloud.clusters() if each["name"] == name), None)
+        return next((cluster for cluster in await self._cloud.clusters() if cluster["name"] == name), None)

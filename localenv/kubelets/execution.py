@@ -50,7 +50,8 @@ _PLURALS = {"ConfigMap": "configmaps", "Secret": "secrets"}
 def is_executed(image: str, repositories: Sequence[str]) -> bool:
     """Return whether an image is of one of these repositories (or below one), whatever its tag or digest."""
     return any(
-        image == each or image.startswith((f"{each}:", f"{each}@", f"{each}/")) for each in repositories
+        image == repository or image.startswith((f"{repository}:", f"{repository}@", f"{repository}/"))
+        for repository in repositories
     )
 
 
@@ -74,7 +75,7 @@ class Executor:
 
     def wants(self, pod: Pod) -> bool:
         """Whether any container of the pod is to be executed."""
-        return any(is_executed(each.image, self._repositories) for each in pod.spec.containers)
+        return any(is_executed(container.image, self._repositories) for container in pod.spec.containers)
 
     async def start(self, pod: Pod, ip: str, host_ip: str) -> None:
         """Begin to run a pod; its status tells how that goes."""
@@ -133,8 +134,8 @@ class ExecutedPod:
 
     def _made_containers(self) -> list[Container]:
         counts = {
-            each["name"]: each["restartCount"] + 1
-            for each in self._pod["status"].get("containerStatuses") or []
+            container_status["name"]: container_status["restartCount"] + 1
+            for container_status in self._pod["status"].get("containerStatuses") or []
         }
         address = local_address(self._pod["status"]["podIP"])
         return [
@@ -223,7 +224,7 @@ class ExecutedPod:
 
     def _remember(self, spec: Mapping[str, Any], pid: int) -> None:
         (self._home / f"{spec['name']}.pid").write_text(f"{pid}\n")
-        first = next(each for each in self._pod["spec"]["containers"] if self._executed(each))
+        first = next(container for container in self._pod["spec"]["containers"] if self._executed(container))
         if spec["name"] == first["name"]:
             (self._home / "pid").write_text(f"{pid}\n")
 
@@ -295,12 +296,12 @@ class ExecutedPod:
         self._changed.set()
 
     def _status(self) -> dict[str, Any]:
-        statuses = [each.status for each in self._containers] + [
+        statuses = [container.status for container in self._containers] + [
             _played(spec, self._started_at)
             for spec in self._pod["spec"]["containers"]
             if not self._executed(spec)
         ]
-        ready = all(each["ready"] for each in statuses)
+        ready = all(status["ready"] for status in statuses)
         ip, host_ip = self._pod["status"]["podIP"], self._pod["status"]["hostIP"]
         return {
             "phase": self._phase(statuses),
@@ -319,12 +320,12 @@ class ExecutedPod:
         }
 
     def _phase(self, statuses: Sequence[Mapping[str, Any]]) -> str:
-        codes = [each.ended for each in self._containers]
+        codes = [container.ended for container in self._containers]
         if all(code is not None for code in codes) and len(codes) == len(statuses):
             return "Succeeded" if all(code == 0 for code in codes) else "Failed"
         created = all(
-            (each["state"].get("waiting") or {}).get("reason") in (None, "CrashLoopBackOff")
-            for each in statuses
+            (status["state"].get("waiting") or {}).get("reason") in (None, "CrashLoopBackOff")
+            for status in statuses
         )
         return "Running" if created else "Pending"
 

@@ -45,8 +45,8 @@ def read_profile(record: Mapping[str, Any]) -> FargateProfile:
         status=record["status"],
         subnets=tuple(record.get("subnets") or ()),
         selectors=tuple(
-            Selector(each.get("namespace", ""), each.get("labels") or {})
-            for each in record.get("selectors") or ()
+            Selector(selector.get("namespace", ""), selector.get("labels") or {})
+            for selector in record.get("selectors") or ()
         ),
     )
 
@@ -63,7 +63,8 @@ def claiming_profile(
     matching = [
         profile
         for profile in sorted(profiles, key=lambda profile: profile.name)
-        if profile.status == "ACTIVE" and any(each.claims(namespace, labels) for each in profile.selectors)
+        if profile.status == "ACTIVE"
+        and any(selector.claims(namespace, labels) for selector in profile.selectors)
     ]
     chosen = labels.get(PROFILE_KEY) or annotations.get(PROFILE_KEY)
     if chosen is not None:
@@ -81,7 +82,7 @@ def unsupported(pod: Mapping[str, Any]) -> list[str]:
         if any(port.get("hostPort") for port in container.get("ports") or []):
             fields.append(f"containers[{container['name']}].ports.hostPort")
     fields.extend(
-        f"volumes[{each['name']}].hostPath" for each in spec.get("volumes") or [] if "hostPath" in each
+        f"volumes[{volume['name']}].hostPath" for volume in spec.get("volumes") or [] if "hostPath" in volume
     )
     return fields
 

@@ -161,7 +161,7 @@ class Instances:
     async def _sync(self, name: str) -> None:
         """A kubelet's heartbeat: what the control plane took for lost while it heard nothing is not."""
         node = self._nodes.get("", name)
-        if node is not None and any(each.reason == _LOST for each in node.status.conditions):
+        if node is not None and any(condition.reason == _LOST for condition in node.status.conditions):
             log.info("node %s was taken for lost: it is Ready", name)
             await self._say(name, {"conditions": conditions(timestamp(), ready=True)})
         await self._pods.sync(name)
@@ -322,7 +322,7 @@ class Instances:
             if node is None:
                 return
             # Taints are one atomic list: the version guards against the other writers.
-            taints = [each for each in node["spec"].get("taints", []) if each["key"] != UNINITIALIZED]
+            taints = [taint for taint in node["spec"].get("taints", []) if taint["key"] != UNINITIALIZED]
             patch = {
                 "metadata": {
                     "resourceVersion": node["metadata"]["resourceVersion"],

@@ -74,9 +74,9 @@ def read_instance(document: Mapping[str, Any]) -> Instance:
         instance_profile=document.get("IamInstanceProfile", {}).get("Arn", ""),
         root_device=document.get("RootDeviceName", ""),
         volumes=tuple(
-            (each["DeviceName"], each["Ebs"]["VolumeId"])
-            for each in document.get("BlockDeviceMappings", ())
-            if "Ebs" in each
+            (block_device_mapping["DeviceName"], block_device_mapping["Ebs"]["VolumeId"])
+            for block_device_mapping in document.get("BlockDeviceMappings", ())
+            if "Ebs" in block_device_mapping
         ),
     )
 
@@ -109,7 +109,10 @@ def registration(
     """
     whole = capacity(record, bootstrap, disk)
     architectures = record["ProcessorInfo"]["SupportedArchitectures"]
-    architecture = next((_ARCHITECTURES[each] for each in architectures if each in _ARCHITECTURES), "amd64")
+    architecture = next(
+        (_ARCHITECTURES[architecture] for architecture in architectures if architecture in _ARCHITECTURES),
+        "amd64",
+    )
     system = "windows" if bootstrap.family == "Windows" else "linux"
     labels = {
         **bootstrap.labels,

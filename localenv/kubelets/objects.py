@@ -140,15 +140,19 @@ class Pod(msgspec.Struct, gc=False):
     @property
     def doubted(self) -> bool:
         """Whether somebody says that it is not ready though all its containers are."""
-        ready = any(each.type == "Ready" and each.status == "True" for each in self.status.conditions)
+        ready = any(
+            condition.type == "Ready" and condition.status == "True" for condition in self.status.conditions
+        )
         containers = self.status.containerStatuses
-        whole = bool(containers) and all(each.ready for each in containers)
+        whole = bool(containers) and all(container.ready for container in containers)
         return self.status.phase == "Running" and whole and not ready
 
     @property
     def restarts(self) -> int:
         """The most restarts of any of its containers."""
-        return max((each.restartCount for each in self.status.containerStatuses), default=0)
+        return max(
+            (container_status.restartCount for container_status in self.status.containerStatuses), default=0
+        )
 
 
 class NodeSpec(msgspec.Struct, gc=False):
@@ -193,7 +197,9 @@ def pod_requests(pod: Pod) -> Resources:
             starting.append(sidecars)
         else:
             starting.append(total([sidecars, requests]))
-    running = total([sidecars, *(parse_resources(each.resources.requests) for each in pod.spec.containers)])
+    running = total(
+        [sidecars, *(parse_resources(container.resources.requests) for container in pod.spec.containers)]
+    )
     return total(
         [
             maximum([running, *starting]),

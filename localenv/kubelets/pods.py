@@ -265,7 +265,7 @@ def pod_conditions(now: str, *, ready: bool, initialized: bool = True) -> list[d
 def running_status(pod: Pod, ip: str, host_ip: str, restarts: int = 0) -> dict[str, Any]:
     """Return the status of a pod whose containers all run, and are ready as far as they can be."""
     now = timestamp()
-    ready = all(each.gets_ready for each in pod.spec.containers)
+    ready = all(container.gets_ready for container in pod.spec.containers)
     return {
         "phase": "Running",
         "podIP": ip,
@@ -275,17 +275,19 @@ def running_status(pod: Pod, ip: str, host_ip: str, restarts: int = 0) -> dict[s
         "startTime": now,
         "conditions": pod_conditions(now, ready=ready),
         "initContainerStatuses": [
-            _container_status(each.name, each.image, {"terminated": _completed(now)})
-            if each.restartPolicy != "Always"
-            else _container_status(each.name, each.image, {"running": {"startedAt": now}})
-            for each in pod.spec.initContainers
+            _container_status(init_container.name, init_container.image, {"terminated": _completed(now)})
+            if init_container.restartPolicy != "Always"
+            else _container_status(init_container.name, init_container.image, {"running": {"startedAt": now}})
+            for init_container in pod.spec.initContainers
         ],
         "containerStatuses": [
             {
-                **_container_status(each.name, each.image, {"running": {"startedAt": now}}, restarts),
-                "ready": each.gets_ready,
+                **_container_status(
+                    container.name, container.image, {"running": {"startedAt": now}}, restarts
+                ),
+                "ready": container.gets_ready,
             }
-            for each in pod.spec.containers
+            for container in pod.spec.containers
         ],
     }
 
@@ -300,8 +302,11 @@ def succeeded(pod: Pod) -> dict[str, Any]:
     return {
         "conditions": ended,
         "containerStatuses": [
-            {**_container_status(each.name, each.image, {"terminated": _completed(now)}), "ready": False}
-            for each in pod.spec.containers
+            {
+                **_container_status(container.name, container.image, {"terminated": _completed(now)}),
+                "ready": False,
+            }
+            for container in pod.spec.containers
         ],
     }
 

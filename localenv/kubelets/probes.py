@@ -142,7 +142,9 @@ class Prober:
         host = action.get("host") or self._address
         port = port_number(action["port"], self._ports)
         scheme = (action.get("scheme") or "HTTP").lower()
-        headers = {each["name"]: each["value"] for each in action.get("httpHeaders") or []}
+        headers = {
+            http_header["name"]: http_header["value"] for http_header in action.get("httpHeaders") or []
+        }
         url = f"{scheme}://{host}:{port}/{(action.get('path') or '/').removeprefix('/')}"
         # As the kubelet's: the certificate is not looked at, the connection is not kept.
         async with (

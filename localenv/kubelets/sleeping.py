@@ -25,16 +25,16 @@ def slept(command: Sequence[str]) -> float | None:
 
 def seconds_to_end(pod: Pod) -> float | None:
     """Seconds after which a pod has succeeded; None: it runs for ever, or is restarted."""
-    ends = [slept([*each.command, *each.args]) for each in pod.spec.containers]
+    ends = [slept([*container.command, *container.args]) for container in pod.spec.containers]
     if pod.spec.restartPolicy == "Always" or not ends:
         return None
-    known = [each for each in ends if each is not None]
+    known = [end for end in ends if end is not None]
     return max(known) if len(known) == len(ends) else None
 
 
 def pre_stop_seconds(pod: Pod) -> float:
     """Seconds that its containers' preStop hooks take, which run side by side."""
-    return max((_pre_stop(each) for each in pod.spec.containers), default=0.0)
+    return max((_pre_stop(container) for container in pod.spec.containers), default=0.0)
 
 
 def _pre_stop(container: Container) -> float:

@@ -268,8 +268,8 @@ def _binds_disks(text: str) -> bool:
     commands = tomllib.loads(text)["settings"].get("bootstrap-commands") or {}
     return any(
         list(call[:3]) == ["apiclient", "ephemeral-storage", "bind"]
-        for each in commands.values()
-        for call in each.get("commands") or ()
+        for command in commands.values()
+        for call in command.get("commands") or ()
     )
 
 

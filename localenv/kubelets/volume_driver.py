@@ -30,7 +30,9 @@ class VolumeDriver:
 
     async def came_up(self, pod: Pod) -> None:
         """Register the driver, when this pod is it."""
-        container = next((each for each in pod.spec.containers if each.name == _CONTAINER), None)
+        container = next(
+            (container for container in pod.spec.containers if container.name == _CONTAINER), None
+        )
         if container is None:
             return
         name = pod.spec.nodeName

@@ -97,7 +97,7 @@ class KubernetesApi(Verbs[Object]):
             }
             page = self.request("GET", path, query=query)
             kind = {"apiVersion": page["apiVersion"], "kind": page["kind"].removesuffix("List")}
-            found += [kind | one for one in page.get("items") or ()]
+            found += [kind | item for item in page.get("items") or ()]
             following = page["metadata"].get("continue")
             if not following:
                 return found
@@ -233,7 +233,9 @@ class KubernetesApi(Verbs[Object]):
 def is_established(definition: Mapping[str, Any] | None) -> bool:
     """Whether the objects of a CustomResourceDefinition are served."""
     conditions = ((definition or {}).get("status") or {}).get("conditions") or ()
-    return any(each["type"] == "Established" and each["status"] == "True" for each in conditions)
+    return any(
+        condition["type"] == "Established" and condition["status"] == "True" for condition in conditions
+    )
 
 
 def _event_time(event: Mapping[str, Any]) -> str:

@@ -56,8 +56,8 @@ class ApiError(RuntimeError):
         self.reason = str(answer.get("reason") or "")
         self.message = str(answer.get("message") or body or "no message")
         self.causes = tuple(
-            Cause(str(one.get("field", "")), str(one.get("reason", "")), str(one.get("message", "")))
-            for one in details.get("causes") or ()
+            Cause(str(cause.get("field", "")), str(cause.get("reason", "")), str(cause.get("message", "")))
+            for cause in details.get("causes") or ()
         )
         super().__init__(f"{method} {path}: {status} {self.reason}: {self.message}")
 

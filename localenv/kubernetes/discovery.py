@@ -101,9 +101,11 @@ class Discovery:
             if error.status == 404:
                 return
             raise
-        for one in answer.get("resources", ()):
-            if "/" not in one["name"]:
-                self._known[api_version, one["kind"]] = Resource(one["name"], bool(one["namespaced"]))
+        for resource in answer.get("resources", ()):
+            if "/" not in resource["name"]:
+                self._known[api_version, resource["kind"]] = Resource(
+                    resource["name"], bool(resource["namespaced"])
+                )
 
 
 def _root(api_version: str) -> str:

@@ -108,7 +108,7 @@ def _state(node: Mapping[str, Any]) -> str:
     if node["metadata"].get("deletionTimestamp"):
         return "Terminating"
     conditions = node["status"].get("conditions") or []
-    ready = any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+    ready = any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
     return "Ready" if ready else "NotReady"
 
 
@@ -119,7 +119,8 @@ def _is_daemon(pod: Mapping[str, Any]) -> bool:
 def _cpu(pod: Mapping[str, Any]) -> int:
     containers = pod["spec"]["containers"]
     return sum(
-        parse_milli(each.get("resources", {}).get("requests", {}).get("cpu", "0")) for each in containers
+        parse_milli(container.get("resources", {}).get("requests", {}).get("cpu", "0"))
+        for container in containers
     )
 
 

@@ -181,7 +181,9 @@ class Lab(ABC):
             {"Name": "instance-state-name", "Values": ["pending", "running", "stopping", "shutting-down"]}
         ]
         reservations = self.environment.aws.client("ec2").describe_instances(Filters=states)["Reservations"]
-        return [instance["InstanceId"] for each in reservations for instance in each["Instances"]]
+        return [
+            instance["InstanceId"] for reservation in reservations for instance in reservation["Instances"]
+        ]
 
     def clean_up(self) -> None:
         """Take away what the lab made, and wait until its nodes are gone."""

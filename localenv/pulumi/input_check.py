@@ -122,12 +122,12 @@ def _check(kind: Any, value: Any, path: str) -> list[str]:
 def _check_union(arguments: tuple[Any, ...], value: Any, path: str) -> list[str]:
     """The alternative of the value's kind, then with the fewest faults; what wraps a value is none."""
     alternatives = [
-        each
-        for each in arguments
-        if each is not type(None)
-        and typing.get_origin(each) not in (pulumi.Output, collections.abc.Awaitable)
+        argument
+        for argument in arguments
+        if argument is not type(None)
+        and typing.get_origin(argument) not in (pulumi.Output, collections.abc.Awaitable)
     ]
-    kept = [each for each in alternatives if _shape(each) is type(value)] or alternatives
+    kept = [alternative for alternative in alternatives if _shape(alternative) is type(value)] or alternatives
     return min((_check(each, value, path) for each in kept), key=len)
 
 

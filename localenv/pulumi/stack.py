@@ -140,7 +140,7 @@ class Stack:
         """The URNs in the state by the name of their resource."""
         with self._workspace() as stack:
             resources = (stack.export_stack().deployment or {}).get("resources") or []
-        return {each["urn"].rsplit("::", 1)[1]: each["urn"] for each in resources}
+        return {resource["urn"].rsplit("::", 1)[1]: resource["urn"] for resource in resources}
 
     def outputs(self) -> dict[str, Any]:
         """The stack's outputs, secrets in clear."""

@@ -171,7 +171,7 @@ class Recorder(sdk_mocks.Mocks):
 
     def of(self, token: str) -> list[Registered]:
         """Resources of one token, in order of their names."""
-        found = [each for each in self.resources.values() if each.token == token]
+        found = [resource for resource in self.resources.values() if resource.token == token]
         return sorted(found, key=lambda each: each.name)
 
     def one(self, token: str, object_name: str = "") -> Registered:
@@ -199,7 +199,7 @@ class Recorder(sdk_mocks.Mocks):
         return seen - {resource.urn}
 
     def custom(self) -> Iterator[Registered]:
-        return (each for each in self.resources.values() if each.custom)
+        return (resource for resource in self.resources.values() if resource.custom)
 
 
 class RecordingMonitor(sdk_mocks.MockMonitor):
@@ -211,8 +211,8 @@ class RecordingMonitor(sdk_mocks.MockMonitor):
             return answer
         inputs = reveal(sdk_mocks.rpc.deserialize_properties(request.object))
         dependencies = set(request.dependencies)
-        for each in request.propertyDependencies.values():
-            dependencies |= set(each.urns)
+        for property_dependency in request.propertyDependencies.values():
+            dependencies |= set(property_dependency.urns)
         recorder: Recorder = self.mocks
         with recorder.lock:
             assert answer.urn not in recorder.resources, f"registered twice: {answer.urn}"

@@ -18,14 +18,14 @@ def faults(read: Any, args: dict[str, Any]) -> dict[str, str]:
 
 
 def test_every_fault_is_named_with_its_path() -> None:
-    told = faults(
+    reported = faults(
         NetworkOptions.read,
         {"cidr": "10.0.0.0/8", "zone_count": 9, "nat_gateways": "many", "zonecount": 2},
     )
-    assert set(told) == {"cluster_name", "cidr", "zone_count", "nat_gateways", "zonecount"}
-    assert "did you mean zone_count?" in told["zonecount"]
-    assert "missing" in told["cluster_name"]
-    assert "single, per-zone" in told["nat_gateways"]
+    assert set(reported) == {"cluster_name", "cidr", "zone_count", "nat_gateways", "zonecount"}
+    assert "did you mean zone_count?" in reported["zonecount"]
+    assert "missing" in reported["cluster_name"]
+    assert "single, per-zone" in reported["nat_gateways"]
 
 
 def test_whole_numbers_may_arrive_as_floats() -> None:
@@ -36,8 +36,8 @@ def test_whole_numbers_may_arrive_as_floats() -> None:
 
 
 def test_a_value_that_shapes_resources_must_be_known() -> None:
-    told = faults(NetworkOptions.read, {"cluster_name": pulumi.Output.from_input("demo")})
-    assert "must be known" in told["cluster_name"]
+    reported = faults(NetworkOptions.read, {"cluster_name": pulumi.Output.from_input("demo")})
+    assert "must be known" in reported["cluster_name"]
 
 
 def test_named_zones_decide_their_number() -> None:
@@ -66,7 +66,7 @@ def test_config_map_modes_need_the_roles_that_aws_auth_lists() -> None:
 
 
 def test_what_the_component_sets_cannot_be_given_twice() -> None:
-    told = faults(
+    reported = faults(
         ControllerOptions.read,
         {
             "cluster_name": "demo",
@@ -77,7 +77,7 @@ def test_what_the_component_sets_cannot_be_given_twice() -> None:
             "environment": {"POD_IP": "10.0.0.1"},
         },
     )
-    assert set(told) == {"settings.aws.clusterName", "environment.POD_IP"}
+    assert set(reported) == {"settings.aws.clusterName", "environment.POD_IP"}
 
 
 class Thing(TypedDict):

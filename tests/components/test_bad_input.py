@@ -23,7 +23,7 @@ def refused(args: dict[str, Any]) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("args", "told"),
+    ("args", "reported"),
     [
         ({"vpc_cidr": "10.0.0.0/28"}, "vpc_cidr: "),
         ({"vpc_cidr": "10.0.0.0/8"}, "vpc_cidr: "),
@@ -77,8 +77,8 @@ def refused(args: dict[str, Any]) -> list[str]:
     ],
     ids=lambda value: value.partition(":")[0] if isinstance(value, str) else "",
 )
-def test_one_wrong_argument_is_named(args: dict[str, Any], told: str) -> None:
-    assert [line for line in refused(args) if line.startswith(told)], refused(args)
+def test_one_wrong_argument_is_named(args: dict[str, Any], reported: str) -> None:
+    assert [line for line in refused(args) if line.startswith(reported)], refused(args)
 
 
 def test_every_fault_of_every_part_is_told_at_once() -> None:
@@ -110,7 +110,7 @@ def test_keys_of_the_aws_provider_that_would_have_no_effect_are_refused() -> Non
     wrong = {"aws:profile": "shop", "aws:regoin": "eu-west-1"}
     with pytest.raises(ConfigurationError) as refused:
         run(program, config={**CONFIG, **wrong}, recorder=recorder)
-    assert [str(each) for each in refused.value.problems] == [
+    assert [str(problem) for problem in refused.value.problems] == [
         "profile: has no effect here (hint: set AWS_PROFILE or the like in the environment)",
         "regoin: has no effect here (hint: did you mean aws:region?)",
     ]
@@ -122,4 +122,4 @@ def test_a_configured_tag_that_is_reserved_stops_the_stack_before_it_begins() ->
     config = {**CONFIG, "nodeless:tags": json.dumps({"karpenter.sh/discovery": "demo"})}
     with pytest.raises(ConfigurationError, match=r"nodeless:tags\.karpenter\.sh/discovery"):
         run(program, config=config, recorder=recorder)
-    assert {each.token for each in recorder.resources.values()} <= {"pulumi:providers:aws"}
+    assert {resource.token for resource in recorder.resources.values()} <= {"pulumi:providers:aws"}

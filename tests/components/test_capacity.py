@@ -105,7 +105,7 @@ def test_both_generations_can_stand_side_by_side() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "reported"),
     [
         (
             {"node_pools": [{"name": "a", "node_class": "absent"}], "node_classes": [NODE_CLASS]},
@@ -118,12 +118,12 @@ def test_both_generations_can_stand_side_by_side() -> None:
         ({"node_pools": [{"name": "a"}]}, "node_pools[0].node_class: required argument is missing"),
     ],
 )
-def test_references_and_names_are_checked(arguments: dict[str, Any], told: str) -> None:
-    assert told in refusals(**arguments)
+def test_references_and_names_are_checked(arguments: dict[str, Any], reported: str) -> None:
+    assert reported in refusals(**arguments)
 
 
 def test_what_the_webhook_would_refuse_a_preview_already_refuses_all_at_once() -> None:
-    told = refusals(
+    reported = refusals(
         node_classes=[{"name": "default", "tags": {"karpenter.sh/nodepool": "mine"}}],
         node_pools=[
             {
@@ -139,12 +139,12 @@ def test_what_the_webhook_would_refuse_a_preview_already_refuses_all_at_once() -
         ],
     )
 
-    assert len(told) >= 4
-    assert any("NodePool a: spec.weight: 200" in each for each in told)
-    assert any("NodePool a: spec.template.spec.requirements[0].operator" in each for each in told)
-    assert any("EC2NodeClass default: spec.tags" in each for each in told)
-    assert any(each.startswith("provisioners[0]: Provisioner p: ") for each in told)
-    assert not any("instanceProfile" in each for each in told), "a value known later is no fault"
+    assert len(reported) >= 4
+    assert any("NodePool a: spec.weight: 200" in each for each in reported)
+    assert any("NodePool a: spec.template.spec.requirements[0].operator" in each for each in reported)
+    assert any("EC2NodeClass default: spec.tags" in each for each in reported)
+    assert any(each.startswith("provisioners[0]: Provisioner p: ") for each in reported)
+    assert not any("instanceProfile" in each for each in reported), "a value known later is no fault"
 
 
 def test_pools_bear_the_name_of_the_component_that_declares_them() -> None:

@@ -16,10 +16,12 @@ DISCOVERY = "karpenter.sh/discovery"
 
 
 def resources(recorder: Recorder) -> list[Resource]:
-    return [Resource(each.token, each.name, each.inputs) for each in recorder.resources.values()]
+    return [
+        Resource(resource.token, resource.name, resource.inputs) for resource in recorder.resources.values()
+    ]
 
 
-def told(check: Check, *given: Resource) -> list[str]:
+def reported(check: Check, *given: Resource) -> list[str]:
     return [f"{violation.resource}: {violation.message}" for violation in check(given)]
 
 
@@ -36,7 +38,7 @@ def test_the_stacks_of_this_repository_pass(path: Path) -> None:
 
 
 def test_a_stack_with_a_public_endpoint_is_none_for_production(environment: Recorder) -> None:
-    (message,) = told(PRODUCTION["no-public-endpoint"], *resources(environment))
+    (message,) = reported(PRODUCTION["no-public-endpoint"], *resources(environment))
     assert message.startswith("nodeless-cluster-eks: its API server answers from the internet")
 
 
@@ -51,7 +53,7 @@ def test_a_cluster_that_the_internet_reaches_is_named_whatever_declares_it(
     token: str, block: str, answers: bool | None
 ) -> None:
     said = {} if answers is None else {"endpointPublicAccess": answers}
-    messages = told(
+    messages = reported(
         PRODUCTION["no-public-endpoint"], Resource(token, "own", {block: said} if block else said)
     )
     path = f"{block}.endpointPublicAccess" if block else "endpointPublicAccess"
@@ -64,7 +66,7 @@ def test_a_cluster_of_pulumi_eks_is_told_once_and_by_what_eks_is_told(answers: b
     """Some versions of the engine show the inputs of a component, others none."""
     child = Resource(AWS_EKS, "own-eksCluster", {"vpcConfig": {"endpointPublicAccess": answers}})
     for inputs in ({"endpointPublicAccess": answers}, {}):
-        messages = told(PRODUCTION["no-public-endpoint"], Resource(EKS, "own", inputs), child)
+        messages = reported(PRODUCTION["no-public-endpoint"], Resource(EKS, "own", inputs), child)
         assert [message.partition(";")[0] for message in messages] == (
             ["own: its API server answers from the internet"] if answers else []
         )
@@ -77,8 +79,8 @@ def test_a_second_security_group_that_can_be_discovered_is_named() -> None:
         Resource("aws:ec2/securityGroup:SecurityGroup", "extra", {"tags": {DISCOVERY: "shop"}}),
     ]
     check = ALWAYS["one-discoverable-security-group"]
-    assert told(check, groups[0]) == []
-    (message,) = told(check, *groups)
+    assert reported(check, groups[0]) == []
+    (message,) = reported(check, *groups)
     assert "a second security group" in message
 
 
@@ -88,9 +90,9 @@ def test_subnets_for_nodes_must_be_found_and_private() -> None:
     public = Resource(
         "aws:ec2/subnet:Subnet", "public", {"tags": {DISCOVERY: "shop"}, "mapPublicIpOnLaunch": True}
     )
-    assert "no subnet carries the tag" in told(check, plain)[0]
-    assert told(check, plain, public)[0].startswith("public: a public subnet has")
-    assert told(check) == []
+    assert "no subnet carries the tag" in reported(check, plain)[0]
+    assert reported(check, plain, public)[0].startswith("public: a public subnet has")
+    assert reported(check) == []
 
 
 @pytest.mark.parametrize(
@@ -98,7 +100,7 @@ def test_subnets_for_nodes_must_be_found_and_private() -> None:
 )
 def test_a_volume_that_is_not_said_to_be_encrypted_is_named(ebs: dict[str, Any], broken: bool) -> None:
     given = template(blockDeviceMappings=[{"deviceName": "/dev/xvda", "ebs": ebs}])
-    messages = told(ALWAYS["encrypted-volumes"], given)
+    messages = reported(ALWAYS["encrypted-volumes"], given)
     assert bool(messages) == broken
     assert all("spec.blockDeviceMappings[0].ebs.encrypted" in message for message in messages)
 
@@ -117,7 +119,7 @@ def test_metadata_without_session_tokens_is_named(
     kind: str, options: dict[str, Any] | None, broken: bool
 ) -> None:
     given = template(kind, **({} if options is None else {"metadataOptions": options}))
-    assert bool(told(ALWAYS["token-bound-metadata"], given)) == broken
+    assert bool(reported(ALWAYS["token-bound-metadata"], given)) == broken
 
 
 def test_the_policy_pack_wraps_the_checks_and_nothing_else() -> None:

@@ -83,7 +83,7 @@ def test_definitions_are_the_controllers_own_unchanged(environment: Recorder) ->
         each.inputs["metadata"]["name"]: each.inputs
         for each in environment.of("kubernetes:apiextensions.k8s.io/v1:CustomResourceDefinition")
     }
-    own = {each["metadata"]["name"]: each for each in all_crds()}
+    own = {crd["metadata"]["name"]: crd for crd in all_crds()}
     assert set(made) == set(own)
     assert {"provisioners.karpenter.sh", "awsnodetemplates.karpenter.k8s.aws"} <= set(own)
     for name, definition in own.items():
@@ -131,7 +131,7 @@ def test_the_pod_is_as_the_controller_expects_it(environment: Recorder) -> None:
         ["nodeless"],
         ["run"],
     )
-    assert {each["name"]: each["containerPort"] for each in container["ports"]} == {
+    assert {port["name"]: port["containerPort"] for port in container["ports"]} == {
         "https-webhook": 8443,
         "http-metrics": 8080,
         "http": 8081,
@@ -165,14 +165,14 @@ def test_only_the_three_ports_of_the_pods_can_be_reached(environment: Recorder) 
     # API servers and kubelets are no pods: from everywhere. Metrics: from pods of any namespace.
     assert admitted == {8443: None, 8081: None, 8080: [{"namespaceSelector": {}}]}
     (container,) = pod(environment)["containers"]
-    assert set(admitted) == {each["containerPort"] for each in container["ports"]}
+    assert set(admitted) == {port["containerPort"] for port in container["ports"]}
 
 
 def test_the_webhook_may_be_kept_to_the_networks_of_api_servers_and_the_policy_left_out() -> None:
     networks = ["10.0.0.0/28", "10.0.0.16/28"]
     narrowed = run(program, config={**CONFIG, "nodeless:controllerWebhookCidrs": json.dumps(networks)})
     webhook = narrowed.one(NETWORK_POLICY).inputs["spec"]["ingress"][0]
-    assert webhook["from"] == [{"ipBlock": {"cidr": each}} for each in networks]
+    assert webhook["from"] == [{"ipBlock": {"cidr": network}} for network in networks]
     assert webhook["ports"] == [{"port": 8443, "protocol": "TCP"}]
 
     without = run(program, config={**CONFIG, "nodeless:controllerNetworkPolicy": "false"})
@@ -192,9 +192,9 @@ def test_webhooks_are_made_before_pods_and_after_what_nobody_could_check_yet(env
     webhooks = environment.of(MUTATING) + environment.of(VALIDATING)
     assert len(webhooks) == 5
     settings = environment.one("kubernetes:core/v1:ConfigMap", "karpenter-global-settings")
-    for each in webhooks:
-        assert settings.urn in each.dependencies
-        assert environment.one(DEPLOYMENT).urn not in environment.everything_behind(each)
+    for webhook in webhooks:
+        assert settings.urn in webhook.dependencies
+        assert environment.one(DEPLOYMENT).urn not in environment.everything_behind(webhook)
 
 
 def test_pools_fail_closed_and_settings_fail_open(environment: Recorder) -> None:
@@ -250,7 +250,7 @@ def test_the_controllers_rights_are_spelt_out_and_as_narrow_as_names_allow(envir
 
 def test_service_ports_lead_to_the_container(environment: Recorder) -> None:
     ports = environment.one("kubernetes:core/v1:Service").inputs["spec"]["ports"]
-    assert {(each["name"], each["port"], each["targetPort"]) for each in ports} == {
+    assert {(port["name"], port["port"], port["targetPort"]) for port in ports} == {
         ("http-metrics", 8080, "http-metrics"),
         ("https-webhook", 443, "https-webhook"),
     }

@@ -76,13 +76,13 @@ def test_building_and_giving_an_image_is_one_error_that_names_the_argument() -> 
     config = {**CONFIG, "nodeless:buildImage": "true", "nodeless:controllerImage": "registry.example/x"}
     with pytest.raises(ConfigurationError) as refused:
         run(program, config=config)
-    assert [str(each) for each in refused.value.problems] == [
+    assert [str(problem) for problem in refused.value.problems] == [
         "buildImage: contradicts controllerImage (hint: leave one of them out)"
     ]
 
 
 @pytest.mark.parametrize(
-    ("args", "told"),
+    ("args", "reported"),
     [
         ({"source": "/nowhere"}, "source: /nowhere has no controller/Dockerfile"),
         ({"base": "python"}, "base: 'python' may be another image tomorrow"),
@@ -91,13 +91,13 @@ def test_building_and_giving_an_image_is_one_error_that_names_the_argument() -> 
         ({"platforms": ["linux/s390x"]}, "platforms: 'linux/s390x' is not one of linux/amd64, linux/arm64"),
     ],
 )
-def test_what_cannot_be_built_is_named_before_anything_is_registered(args: Any, told: str) -> None:
+def test_what_cannot_be_built_is_named_before_anything_is_registered(args: Any, reported: str) -> None:
     def image() -> None:
         from pulumi_nodeless import ControllerImage  # noqa: PLC0415 - the SDKs are slow to import
 
         ControllerImage("own", {"cluster_name": "demo", **args})
 
     recorder = Recorder()
-    with pytest.raises(ArgumentError, match=told):
+    with pytest.raises(ArgumentError, match=reported):
         run(image, recorder=recorder)
     assert list(recorder.custom()) == []

@@ -47,7 +47,7 @@ def existing(**arguments: Any) -> Recorder:
 
 
 def selectors(recorder: Recorder) -> list[Any]:
-    return [each for profile in recorder.of(PROFILE) for each in profile.inputs["selectors"]]
+    return [selector for profile in recorder.of(PROFILE) for selector in profile.inputs["selectors"]]
 
 
 def test_without_a_profile_for_it_dns_runs_on_the_first_node_that_a_pool_makes() -> None:

@@ -49,9 +49,9 @@ def test_no_resource_uses_a_default_provider(environment: Recorder) -> None:
 
 def test_every_resource_has_a_component_above_it(environment: Recorder) -> None:
     above = {
-        each.name
-        for each in environment.resources.values()
-        if each.parent.split("::")[2:3] == ["pulumi:pulumi:Stack"]
+        resource.name
+        for resource in environment.resources.values()
+        if resource.parent.split("::")[2:3] == ["pulumi:pulumi:Stack"]
     }
     assert above == {"aws", "nodeless"}
 
@@ -68,9 +68,9 @@ def test_exactly_one_security_group_can_be_discovered(environment: Recorder) -> 
 
 def test_nodes_and_fargate_live_in_private_subnets_only(environment: Recorder) -> None:
     subnets = environment.of("aws:ec2/subnet:Subnet")
-    private = {each.name for each in subnets if DISCOVERY in each.inputs["tags"]}
+    private = {subnet.name for subnet in subnets if DISCOVERY in subnet.inputs["tags"]}
     assert private == {f"nodeless-network-private-{index}" for index in range(3)}
-    assert not any(each.inputs.get("mapPublicIpOnLaunch") for each in subnets if each.name in private)
+    assert not any(subnet.inputs.get("mapPublicIpOnLaunch") for subnet in subnets if subnet.name in private)
     for profile in environment.of("aws:eks/fargateProfile:FargateProfile"):
         # Those of the first two zones, of which no change of the zones takes one away.
         assert profile.inputs["subnetIds"] == [f"nodeless-network-private-{index}-id" for index in range(2)]
@@ -80,8 +80,10 @@ def test_nodes_and_fargate_live_in_private_subnets_only(environment: Recorder) -
 
 def test_no_node_comes_from_a_group(environment: Recorder) -> None:
     """The controller makes every node: the cluster brings none, by EKS's groups or by auto scaling ones."""
-    groups = [each.token for each in environment.resources.values() if "group" in each.token.lower()]
-    assert not [each for each in groups if "nodegroup" in each.lower() or "autoscaling" in each.lower()]
+    groups = [
+        resource.token for resource in environment.resources.values() if "group" in resource.token.lower()
+    ]
+    assert not [group for group in groups if "nodegroup" in group.lower() or "autoscaling" in group.lower()]
     assert environment.one("eks:index:Cluster").inputs["skipDefaultNodeGroup"] is True
 
 
@@ -129,7 +131,7 @@ def test_nodes_may_join_by_access_entry_and_by_aws_auth(environment: Recorder) -
     assert entry["principalArn"].endswith("role/KarpenterNodeRole-demo")
     cluster = environment.one("eks:index:Cluster").inputs
     assert cluster["authenticationMode"] == "API_AND_CONFIG_MAP"
-    assert {each["username"]: each["groups"] for each in cluster["roleMappings"]} == {
+    assert {role_mapping["username"]: role_mapping["groups"] for role_mapping in cluster["roleMappings"]} == {
         "system:node:{{EC2PrivateDNSName}}": ["system:bootstrappers", "system:nodes"],
         "system:node:{{SessionName}}": ["system:bootstrappers", "system:nodes", "system:node-proxier"],
     }
@@ -184,11 +186,11 @@ def test_a_hold_is_named_after_its_place_in_the_program_not_after_the_stack() ->
     assert len({hold("dev", "", "end"), hold("dev", "", "stop"), hold("dev", "a:b:C$", "end")}) == 3
 
 
-@pytest.mark.parametrize(("minutes", "drain", "told"), [("8", "0", "240s"), ("60", "45", "2700s")])
-def test_a_drain_ends_before_destruction_gives_up(minutes: str, drain: str, told: str) -> None:
+@pytest.mark.parametrize(("minutes", "drain", "reported"), [("8", "0", "240s"), ("60", "45", "2700s")])
+def test_a_drain_ends_before_destruction_gives_up(minutes: str, drain: str, reported: str) -> None:
     times = {"nodeless:teardownTimeoutMinutes": minutes, "nodeless:teardownDrainMinutes": drain}
     guard = run(program, config={**CONFIG, **times}).one(CONFIG_MAP, GUARD)
-    assert guard.inputs["metadata"]["annotations"]["nodeless.dev/teardown-drain"] == told
+    assert guard.inputs["metadata"]["annotations"]["nodeless.dev/teardown-drain"] == reported
 
 
 @pytest.mark.parametrize("token", [PROVISIONER, NODE_TEMPLATE])
@@ -386,7 +388,7 @@ def test_warnings_about_instances_reach_the_controller_through_one_queue(environ
     assert queue.inputs["sqsManagedSseEnabled"] is True
     arn = f"arn:aws:sqs:us-east-1:{ACCOUNT}:demo"
     rules = {each.name: each for each in environment.of("aws:cloudwatch/eventRule:EventRule")}
-    patterns = [json.loads(each.inputs["eventPattern"])["detail-type"][0] for each in rules.values()]
+    patterns = [json.loads(rule.inputs["eventPattern"])["detail-type"][0] for rule in rules.values()]
     assert sorted(patterns) == [
         "AWS Health Event",
         "EC2 Capacity Reservation Instance Interruption Warning",
@@ -395,7 +397,7 @@ def test_warnings_about_instances_reach_the_controller_through_one_queue(environ
         "EC2 Spot Instance Interruption Warning",
     ]
     targets = environment.of("aws:cloudwatch/eventTarget:EventTarget")
-    assert {each.inputs["arn"] for each in targets} == {arn}
+    assert {target.inputs["arn"] for target in targets} == {arn}
     assert len(targets) == len(rules)
     fill, deny = json.loads(environment.one("aws:sqs/queuePolicy:QueuePolicy").inputs["policy"])["Statement"]
     assert fill["Principal"] == {"Service": "events.amazonaws.com"}
@@ -419,7 +421,7 @@ def test_without_the_queue_nothing_speaks_of_it() -> None:
 
 
 def protected_names(recorder: Recorder) -> list[str]:
-    return [each.name for each in recorder.resources.values() if each.protect]
+    return [resource.name for resource in recorder.resources.values() if resource.protect]
 
 
 def test_a_production_stack_keeps_logs_and_cannot_be_deleted_by_mistake() -> None:
@@ -441,7 +443,9 @@ def test_a_production_stack_keeps_logs_and_cannot_be_deleted_by_mistake() -> Non
     assert {"aws:ec2/vpc:Vpc", "aws:ec2/subnet:Subnet"} <= protected
     assert cluster.protect
     assert not [
-        each.name for each in recorder.resources.values() if each.protect and "controller" in each.name
+        resource.name
+        for resource in recorder.resources.values()
+        if resource.protect and "controller" in resource.name
     ]
 
 
@@ -493,9 +497,11 @@ def test_of_a_namespace_that_others_use_fargate_takes_the_controllers_pods_alone
     profiles = recorder.of("aws:eks/fargateProfile:FargateProfile")
     selectors = [selector for profile in profiles for selector in profile.inputs["selectors"]]
     pod = recorder.one("kubernetes:apps/v1:Deployment").inputs["spec"]["template"]["metadata"]
-    taking = [each for each in selectors if (each.get("labels") or {}).items() <= pod["labels"].items()]
+    taking = [
+        selector for selector in selectors if (selector.get("labels") or {}).items() <= pod["labels"].items()
+    ]
     assert len(taking) == 1
-    assert all(each.get("labels") for each in selectors if each["namespace"] == "kube-system")
+    assert all(selector.get("labels") for selector in selectors if selector["namespace"] == "kube-system")
 
 
 @pytest.mark.parametrize("namespace", ["karpenter", "nodes"])

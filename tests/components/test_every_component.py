@@ -72,7 +72,7 @@ def alone(component: str, made: list[Any] | None = None, **opts: Any) -> Recorde
 
 def children(recorder: Recorder) -> list[Any]:
     """All that is below the component."""
-    return [each for each in recorder.resources.values() if not each.name.startswith("own-")]
+    return [resource for resource in recorder.resources.values() if not resource.name.startswith("own-")]
 
 
 @pytest.mark.parametrize("component", COMPONENTS)
@@ -95,9 +95,13 @@ def test_every_component_is_looked_at() -> None:
 def test_alone_it_is_made_under_its_name_with_the_providers_that_are_given(component: str) -> None:
     recorder = alone(component)
     assert recorder.faults == []
-    (top,) = [each for each in recorder.resources.values() if each.token == f"nodeless:index:{component}"]
+    (top,) = [
+        resource
+        for resource in recorder.resources.values()
+        if resource.token == f"nodeless:index:{component}"
+    ]
     assert top.name == "one"
-    below = [each for each in children(recorder) if each is not top]
+    below = [child for child in children(recorder) if child is not top]
     assert below
     for each in below:
         assert each.name.startswith(f"{recorder.resources[each.parent].name}-"), "an alias of it covers them"
@@ -116,14 +120,16 @@ def test_without_what_it_needs_it_says_so_before_anything_is_registered(componen
     assert recorder.resources == {}
 
 
-@pytest.mark.parametrize("component", [each for each in COMPONENTS if "cluster_name" in ARGS[each]])
+@pytest.mark.parametrize(
+    "component", [component for component in COMPONENTS if "cluster_name" in ARGS[component]]
+)
 @pytest.mark.parametrize("name", ["c" * 101, "under.way", "-dash", ""])
 def test_a_name_that_eks_refuses_is_refused_before_anything_is_registered(component: str, name: str) -> None:
     recorder = Recorder()
     given = {**ARGS[component], "cluster_name": name}
     with pytest.raises(ArgumentError) as caught:
         run(lambda: getattr(pulumi_nodeless, component)("one", given), recorder=recorder)
-    (problem,) = [each for each in caught.value.problems if each.path == "cluster_name"]
+    (problem,) = [problem for problem in caught.value.problems if problem.path == "cluster_name"]
     assert str(problem).startswith(
         f"cluster_name: {name!r} is no name that EKS accepts (hint: up to 100 letters"
     )
@@ -149,7 +155,7 @@ def test_its_outputs_are_those_that_it_declares(component: str) -> None:
 
 @pytest.mark.parametrize("component", COMPONENTS)
 def test_what_is_protected_is_protected_whole(component: str) -> None:
-    unprotected = [each.name for each in children(alone(component, protect=True)) if not each.protect]
+    unprotected = [child.name for child in children(alone(component, protect=True)) if not child.protect]
     assert unprotected == []
 
 
@@ -159,19 +165,23 @@ def taken(component: str) -> bool:
     return "tags" in arguments.__annotations__
 
 
-@pytest.mark.parametrize("component", [each for each in COMPONENTS if taken(each)])
+@pytest.mark.parametrize("component", [component for component in COMPONENTS if taken(component)])
 def test_tags_reach_every_resource_that_takes_tags(component: str) -> None:
     recorder = alone(component, args={"tags": {"team": "web"}})
     takes_tags = [
-        each
-        for each in children(recorder)
-        if each.token.startswith(("aws:", "eks:")) and hasattr(arguments_class(each.token), "tags")
+        child
+        for child in children(recorder)
+        if child.token.startswith(("aws:", "eks:")) and hasattr(arguments_class(child.token), "tags")
     ]
     assert takes_tags
-    assert [each.name for each in takes_tags if (each.inputs.get("tags") or {}).get("team") != "web"] == []
+    assert [
+        takes_tag.name
+        for takes_tag in takes_tags
+        if (takes_tag.inputs.get("tags") or {}).get("team") != "web"
+    ] == []
 
 
-@pytest.mark.parametrize("component", [each for each in COMPONENTS if not taken(each)])
+@pytest.mark.parametrize("component", [component for component in COMPONENTS if not taken(component)])
 def test_without_tags_it_makes_nothing_of_its_own_that_takes_them(component: str) -> None:
-    made = [each for each in children(alone(component)) if each.token.startswith(("aws:", "eks:"))]
+    made = [child for child in children(alone(component)) if child.token.startswith(("aws:", "eks:"))]
     assert {each.token for each in made} <= {"aws:ec2/tag:Tag"}

@@ -40,8 +40,8 @@ SUBJECT = policies.Subject(
 )
 def test_a_vpc_is_split_into_subnets(block: str, zones: int, private: list[str], public: list[str]) -> None:
     subnets = cidr.split(block, zones)
-    assert [each.private for each in subnets] == private
-    assert [each.public for each in subnets] == public
+    assert [subnet.private for subnet in subnets] == private
+    assert [subnet.public for subnet in subnets] == public
 
 
 @given(prefix=st.integers(16, 22), zones=st.integers(1, cidr.MAXIMUM_ZONES))
@@ -55,7 +55,7 @@ def test_subnets_never_overlap_and_stay_when_zones_are_added(prefix: int, zones:
 
 
 @pytest.mark.parametrize(
-    ("block", "zones", "told"),
+    ("block", "zones", "reported"),
     [
         ("10.0.0.0/23", 2, "/23"),
         ("10.0.0.0/8", 2, "/8"),
@@ -64,8 +64,8 @@ def test_subnets_never_overlap_and_stay_when_zones_are_added(prefix: int, zones:
         ("10.0.0.0/16", 0, "0 zones"),
     ],
 )
-def test_a_range_that_cannot_be_split_is_refused(block: str, zones: int, told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_a_range_that_cannot_be_split_is_refused(block: str, zones: int, reported: str) -> None:
+    with pytest.raises(ValueError, match=reported):
         cidr.split(block, zones)
 
 
@@ -142,7 +142,7 @@ def test_the_controller_policy_grants_the_articles_actions_and_scopes_the_danger
     # But for ec2:DescribeAvailabilityZones, which the controller never calls; the others are of our time.
     later = {"CapacityReservations", "InstanceStatus", "PlacementGroups"}
     assert granted == article | {f"ec2:Describe{each}" for each in later}
-    unconditional = [each for each in statements.values() if "Condition" not in each]
+    unconditional = [statement for statement in statements.values() if "Condition" not in statement]
     assert not any("TerminateInstances" in str(each["Action"]) for each in unconditional)
     assert not any("PassRole" in str(each["Action"]) for each in unconditional)
     assert statements["ConditionalEC2Termination"]["Condition"] == {
@@ -164,7 +164,7 @@ def test_each_controller_policy_fits_into_managed_policies_with_the_longest_name
     subject = longest_subjects(name)[subject_number]
     whole, sids = make(subject), parts(make, name)
     assert len(sids) <= (1 if name == "demo" else 2)
-    made = [part_of(whole, each) for each in sids]
+    made = [part_of(whole, sid) for sid in sids]
     assert all(size(each) <= policies.MANAGED_POLICY_LIMIT for each in made)
     assert [each for part in made for each in part["Statement"]] == whole["Statement"]
     assert {arn.split(":")[1] for arn in re.findall(r'"(arn:[^"]+)"', json.dumps(whole))} == {
@@ -172,7 +172,7 @@ def test_each_controller_policy_fits_into_managed_policies_with_the_longest_name
     }
     # Without a queue no part is empty, which IAM would refuse.
     without = make(replace(subject, interruption_queue_arn=""))
-    assert all(part_of(without, each)["Statement"] for each in sids)
+    assert all(part_of(without, sid)["Statement"] for sid in sids)
 
 
 def test_a_policy_that_grows_beyond_the_limit_takes_as_many_managed_policies_as_it_needs() -> None:
@@ -185,7 +185,7 @@ def test_a_policy_that_grows_beyond_the_limit_takes_as_many_managed_policies_as_
     assert len(others) > 1
     assert last
     for subject in longest_subjects("demo"):
-        sizes = [size(part_of(grown(subject), each)) for each in sids]
+        sizes = [size(part_of(grown(subject), sid)) for sid in sids]
         assert max(sizes) <= policies.MANAGED_POLICY_LIMIT
         assert min(sizes[:-1]) > policies.MANAGED_POLICY_LIMIT / 2
 

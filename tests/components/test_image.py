@@ -115,7 +115,7 @@ def test_labels_say_what_is_inside() -> None:
 def test_the_bill_of_materials_names_what_the_lock_pins() -> None:
     document = json.loads(SBOM.read_text())
     assert (document["bomFormat"], document["metadata"]["component"]["name"]) == ("CycloneDX", "nodeless")
-    assert {f"{each['name']}=={each['version']}" for each in document["components"]} == {
+    assert {f"{component['name']}=={component['version']}" for component in document["components"]} == {
         f"{pin.name}=={pin.version}" for pin in pins(LOCK.read_text())
     }
     assert SBOM.read_text() == bill_of_materials(LOCK.read_text(), controller_version())

@@ -17,7 +17,7 @@ def test_right_inputs_pass() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "reported"),
     [
         (
             {"clusterNam": "demo"},
@@ -40,25 +40,25 @@ def test_right_inputs_pass() -> None:
         ),
     ],
 )
-def test_a_mistake_is_named_with_its_path(change: dict[str, object], told: str) -> None:
-    assert check_inputs("aws:eks/fargateProfile:FargateProfile", {**PROFILE, **change}) == [told]
+def test_a_mistake_is_named_with_its_path(change: dict[str, object], reported: str) -> None:
+    assert check_inputs("aws:eks/fargateProfile:FargateProfile", {**PROFILE, **change}) == [reported]
 
 
 def test_a_value_outside_an_enumeration_is_named() -> None:
-    (told,) = check_inputs("eks:index:Cluster", {"authenticationMode": "APIX"})
-    assert told.startswith("Cluster.authenticationMode: 'APIX' is not one of")
+    (reported,) = check_inputs("eks:index:Cluster", {"authenticationMode": "APIX"})
+    assert reported.startswith("Cluster.authenticationMode: 'APIX' is not one of")
 
 
 def test_an_input_of_several_kinds_is_judged_by_the_kind_that_is_given() -> None:
-    told = check_inputs("eks:index:Cluster", {"fargate": {"selectors": [{"namespce": "karpenter"}]}})
-    assert told[0].startswith("Cluster.fargate.selectors[0].namespce: no such input")
+    reported = check_inputs("eks:index:Cluster", {"fargate": {"selectors": [{"namespce": "karpenter"}]}})
+    assert reported[0].startswith("Cluster.fargate.selectors[0].namespce: no such input")
     assert check_inputs("eks:index:Cluster", {"fargate": True}) == []
 
 
 def test_a_release_takes_its_one_literal_and_no_other() -> None:
     assert check_inputs(HELM_RELEASE, {"chart": "nginx", "compat": "true"}) == []
-    told = check_inputs(HELM_RELEASE, {"chart": "nginx", "compat": "yes"})
-    assert told == ["Release.compat: 'yes' is not one of ['true']"]
+    reported = check_inputs(HELM_RELEASE, {"chart": "nginx", "compat": "yes"})
+    assert reported == ["Release.compat: 'yes' is not one of ['true']"]
 
 
 def test_a_token_that_no_sdk_knows_is_refused() -> None:

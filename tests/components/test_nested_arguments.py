@@ -30,7 +30,7 @@ CLUSTER = {
 }
 
 
-def told(**args: Any) -> list[str]:
+def reported(**args: Any) -> list[str]:
     """What an environment with these arguments is told, one line each."""
     try:
         check_environment({"cluster_name": "demo", **args})  # type: ignore[typeddict-item]
@@ -120,11 +120,11 @@ def told(**args: Any) -> list[str]:
     ids=lambda value: value.partition(":")[0] if isinstance(value, str) else "",
 )
 def test_one_wrong_member_is_named_with_its_path_and_what_to_do(args: dict[str, Any], line: str) -> None:
-    assert line in told(**args), told(**args)
+    assert line in reported(**args), reported(**args)
 
 
 def test_faults_of_all_depths_and_arguments_are_told_at_once() -> None:
-    lines = told(
+    lines = reported(
         vpc_cidr="10.0.0.0/28",
         fargate_profiles=[{"name": "eks", "selectors": ["karpenter"]}],
         node_classes=[{"name": "own", "block_devices": [{"encryptd": True}]}],
@@ -156,7 +156,7 @@ def kinds_within(kind: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 
 def nested(kind: Any) -> bool:
-    return is_typeddict(kind) or any(nested(each) for each in get_args(kind))
+    return is_typeddict(kind) or any(nested(arg) for arg in get_args(kind))
 
 
 MEMBERS = {
@@ -178,7 +178,7 @@ def with_value(path: str, value: Any) -> Any:
 @pytest.mark.parametrize("path", MEMBERS)
 def test_no_member_of_whatever_depth_takes_a_value_of_another_kind(path: str) -> None:
     wrong = object()
-    lines = [line for line in told(**with_value(path, wrong)) if line.startswith(f"{path}: expected ")]
+    lines = [line for line in reported(**with_value(path, wrong)) if line.startswith(f"{path}: expected ")]
     assert len(lines) == 1
     assert f"got {wrong!r}" in lines[0]
 
@@ -289,7 +289,7 @@ def test_selectors_of_a_profile_may_be_known_later_where_nothing_depends_on_them
     recorder = run(lambda: FargateProfiles("own", args))
     (profile,) = recorder.of("aws:eks/fargateProfile:FargateProfile")
     assert profile.inputs["selectors"] == [{"namespace": "web"}]
-    lines = told(fargate_profiles=[{"name": "own", "selectors": [{"namespace": namespace}]}])
+    lines = reported(fargate_profiles=[{"name": "own", "selectors": [{"namespace": namespace}]}])
     assert any(line.startswith("fargate_profiles[0].selectors[0].namespace: expected text") for line in lines)
 
 
@@ -298,7 +298,7 @@ def test_a_wrong_profile_in_a_stacks_configuration_stops_it_before_anything_is_r
     profiles = json.dumps([{"name": "own", "selectors": {"namespace": "karpenter"}}])
     with pytest.raises(ConfigurationError, match=r"fargateProfiles\[0\]\.selectors: expected"):
         run(program, config={**CONFIG, "nodeless:fargateProfiles": profiles}, recorder=recorder)
-    assert {each.token for each in recorder.resources.values()} <= {"pulumi:providers:aws"}
+    assert {resource.token for resource in recorder.resources.values()} <= {"pulumi:providers:aws"}
 
 
 def test_members_in_camel_case_become_pythons_and_keys_of_maps_stay() -> None:

@@ -118,7 +118,7 @@ def test_an_environment_in_an_existing_vpc_makes_no_network() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "reported"),
     [
         ({"private_subnet_ids": ["subnet-a"]}, "private_subnet_ids: .* too few .*two zones"),
         (
@@ -127,8 +127,8 @@ def test_an_environment_in_an_existing_vpc_makes_no_network() -> None:
         ),
     ],
 )
-def test_subnets_that_cannot_hold_a_cluster_are_refused(arguments: dict[str, Any], told: str) -> None:
-    with pytest.raises(ArgumentError, match=told):
+def test_subnets_that_cannot_hold_a_cluster_are_refused(arguments: dict[str, Any], reported: str) -> None:
+    with pytest.raises(ArgumentError, match=reported):
         run(
             lambda: AdoptedNetwork("net", {"cluster_name": "shop", "vpc_id": "vpc-1", **arguments}, options())
         )

@@ -29,30 +29,30 @@ def urn(types: str, name: str) -> str:
 def resources(parent: str, name: str, zones: list[str], cidr: str = RANGE) -> dict[str, dict[str, Any]]:
     """A network and a cluster as the engine tells them."""
     vpc, subnet, cluster = "aws:ec2/vpc:Vpc", "aws:ec2/subnet:Subnet", "aws:eks/cluster:Cluster"
-    told = {urn(f"{parent}${vpc}", f"{name}-vpc"): {"type": vpc, "outputs": {"cidrBlock": cidr}}}
+    reported = {urn(f"{parent}${vpc}", f"{name}-vpc"): {"type": vpc, "outputs": {"cidrBlock": cidr}}}
     for index, zone in enumerate(zones):
         for role in ("private", "public"):
             key = urn(f"{parent}${subnet}", f"{name}-{role}-{index}")
-            told[key] = {"type": subnet, "outputs": {"availabilityZone": zone}}
-    told[urn(f"{parent}${cluster}", "cluster")] = {"type": cluster, "outputs": {"name": "demo"}}
-    return told
+            reported[key] = {"type": subnet, "outputs": {"availabilityZone": zone}}
+    reported[urn(f"{parent}${cluster}", "cluster")] = {"type": cluster, "outputs": {"name": "demo"}}
+    return reported
 
 
 @pytest.mark.parametrize("parent", PARENTS)
 def test_a_network_is_found_again_beside_others(parent: str) -> None:
-    told = {
+    reported = {
         **resources(parent, "network", ZONES[:3]),
         **resources(parent, "other", ZONES[3:], "10.9.0.0/16"),
         **resources("nodeless:index:Elsewhere$nodeless:index:Network", "network", ZONES[3:], "10.9.0.0/16"),
     }
-    found = read_network(told, urn(parent, "network"), "network")
+    found = read_network(reported, urn(parent, "network"), "network")
     assert found == StandingNetwork(RANGE, dict(enumerate(ZONES[:3])), frozenset({"demo"}))
 
 
 @pytest.mark.parametrize("parent", PARENTS)
 def test_of_a_network_that_was_never_made_nothing_is_known_and_nothing_refused(parent: str) -> None:
-    for told in ({}, resources("nodeless:index:Elsewhere", "network", ZONES)):
-        found = read_network(told, urn(parent, "network"), "network")
+    for reported in ({}, resources("nodeless:index:Elsewhere", "network", ZONES)):
+        found = read_network(reported, urn(parent, "network"), "network")
         assert (found.cidr, found.zones) == ("", {})
         assert require_same_range("10.9.0.0/16", "demo", found) == "10.9.0.0/16"
         assert require_same_zones(ZONES[3:], RANGE, found) == ZONES[3:]
@@ -62,10 +62,10 @@ def test_another_range_is_refused_as_long_as_the_cluster_is_the_same() -> None:
     standing = StandingNetwork(RANGE, {}, frozenset({"demo"}))
     assert require_same_range(RANGE, "demo", standing) == RANGE
     assert require_same_range("10.9.0.0/16", "next", standing) == "10.9.0.0/16"
-    with pytest.raises(pulumi.RunError) as told:
+    with pytest.raises(pulumi.RunError) as reported:
         require_same_range("10.9.0.0/16", "demo", standing)
     for part in ("demo", RANGE, "10.9.0.0/16", "vpcCidr", "hint: set 10.0.0.0/16 again"):
-        assert part in str(told.value)
+        assert part in str(reported.value)
 
 
 @given(
@@ -78,10 +78,10 @@ def test_zones_are_taken_if_and_only_if_no_subnet_would_move(old: list[str], new
     if old[:common] == new[:common]:
         assert require_same_zones(new, RANGE, standing) == new
         return
-    with pytest.raises(pulumi.RunError, match="availabilityZones") as told:
+    with pytest.raises(pulumi.RunError, match="availabilityZones") as reported:
         require_same_zones(new, RANGE, standing)
     position = next(i for i in range(common) if old[i] != new[i])
-    said = str(told.value)
+    said = str(reported.value)
     assert f"zone {position + 1} are in {old[position]} and cannot move to {new[position]}" in said
     # What it says to do is itself taken.
     kept = old[:position] if position >= 2 else old[: position + 1]

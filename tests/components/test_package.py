@@ -35,8 +35,8 @@ def test_every_exported_name_is_there() -> None:
 def test_the_distribution_says_that_it_is_no_plugin_to_download() -> None:
     """Pulumi's language host looks for this file beside each distribution whose name begins with pulumi-."""
     site = importlib.metadata.distribution("pulumi-nodeless").locate_file("pulumi_nodeless")
-    told = json.loads(Path(str(site), "pulumi-plugin.json").read_text())
-    assert told == {"resource": False}, "make install writes it"
+    reported = json.loads(Path(str(site), "pulumi-plugin.json").read_text())
+    assert reported == {"resource": False}, "make install writes it"
 
 
 def test_components_have_a_schema_for_other_languages() -> None:

@@ -44,11 +44,11 @@ def pack(stack: str) -> Iterator[Any]:
 def stack_of(recorder: Recorder) -> analyzer_pb2.AnalyzeStackRequest:
     """The resources of a stack, as the engine hands them over before it goes on."""
     resources = []
-    for each in recorder.resources.values():
-        properties = json_format.ParseDict(each.inputs, struct_pb2.Struct())
+    for resource in recorder.resources.values():
+        properties = json_format.ParseDict(resource.inputs, struct_pb2.Struct())
         resources.append(
             analyzer_pb2.AnalyzerResource(
-                type=each.token, name=each.name, urn=each.urn, properties=properties
+                type=resource.token, name=resource.name, urn=resource.urn, properties=properties
             )
         )
     return analyzer_pb2.AnalyzeStackRequest(resources=resources)
@@ -68,8 +68,8 @@ def test_the_pack_passes_the_production_stack_and_refuses_one_whose_api_server_a
     with pack("prod") as analyzer:
         info = analyzer.GetAnalyzerInfo(empty_pb2.Empty())
         assert info.name == "nodeless"
-        assert {each.name for each in info.policies} == {*ALWAYS, *PRODUCTION}
-        assert all(each.description for each in info.policies)
+        assert {policy.name for policy in info.policies} == {*ALWAYS, *PRODUCTION}
+        assert all(policy.description for policy in info.policies)
         assert violations(analyzer, production) == {}
         cluster = environment.one("eks:index:Cluster")
         assert violations(analyzer, environment) == {"no-public-endpoint": cluster.urn}
@@ -78,7 +78,7 @@ def test_the_pack_passes_the_production_stack_and_refuses_one_whose_api_server_a
 def test_a_tag_on_what_is_not_known_yet_ends_no_check(environment: Recorder) -> None:
     """In the first preview of a stack nobody knows the cluster's security group."""
     request = stack_of(environment)
-    (tag,) = [each for each in request.resources if each.type == "aws:ec2/tag:Tag"]
+    (tag,) = [resource for resource in request.resources if resource.type == "aws:ec2/tag:Tag"]
     tag.properties["resourceId"] = UNKNOWN
     for name in ("one", "another"):
         group = request.resources.add(
@@ -86,8 +86,8 @@ def test_a_tag_on_what_is_not_known_yet_ends_no_check(environment: Recorder) -> 
         )
         group.properties["tags"] = {DISCOVERY_TAG: "demo"}
     with pack("dev") as analyzer:
-        told = analyzer.AnalyzeStack(request).diagnostics
-    assert [(each.policyName, each.urn) for each in told] == [
+        reported = analyzer.AnalyzeStack(request).diagnostics
+    assert [(each.policyName, each.urn) for each in reported] == [
         ("one-discoverable-security-group", "urn:another")
     ]
 

@@ -35,7 +35,7 @@ def test_the_project_points_to_the_program_and_the_stacks() -> None:
     assert PROJECT["name"] == "nodeless"
     assert (ROOT / PROJECT["main"] / "__main__.py").is_file()
     assert PROJECT["runtime"]["options"]["toolchain"] == "uv"
-    assert {each.name for each in STACKS} >= {"Pulumi.dev.yaml", "Pulumi.local.yaml"}
+    assert {stack.name for stack in STACKS} >= {"Pulumi.dev.yaml", "Pulumi.local.yaml"}
 
 
 def test_nothing_that_git_keeps_is_written_by_the_engine() -> None:
@@ -148,7 +148,7 @@ def as_config(values: dict[str, Any]) -> dict[str, str]:
 
 
 def registered(recorder: Recorder) -> dict[str, Any]:
-    return {urn: (each.inputs, each.dependencies) for urn, each in recorder.resources.items()}
+    return {urn: (resource.inputs, resource.dependencies) for urn, resource in recorder.resources.items()}
 
 
 def test_the_declared_defaults_are_the_components(environment: Recorder) -> None:

@@ -59,21 +59,21 @@ def clear(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
 @pytest.fixture
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Any]]:
     """What goes to the engine: the names of resources, with their inputs and outputs."""
-    told: list[tuple[str, Any]] = []
+    reported: list[tuple[str, Any]] = []
 
     def keep(name: str) -> None:
         original = getattr(RecordingMonitor, name)
 
         def kept(self: RecordingMonitor, request: Any) -> Any:
             field = request.object if name == "RegisterResource" else request.outputs
-            told.append((getattr(request, "name", request.urn if field is request else ""), field))
+            reported.append((getattr(request, "name", request.urn if field is request else ""), field))
             return original(self, request)
 
         monkeypatch.setattr(RecordingMonitor, name, kept)
 
     for each in ("RegisterResource", "RegisterResourceOutputs"):
         keep(each)
-    return told
+    return reported
 
 
 @pytest.mark.parametrize("component", VALUES)
@@ -90,7 +90,7 @@ def test_what_is_given_as_a_secret_goes_to_the_engine_as_one(
 ) -> None:
     outputs = made_of(component, pulumi.Output.secret, preview=False)
     texts = {value for key in outputs for _, value in clear(VALUES[component][key]) if len(value) > 6}
-    told = [
+    reported = [
         (name, path, value) for name, each in sent for path, value in clear(json_format.MessageToDict(each))
     ]
-    assert [each for each in told if any(text in each[2] for text in texts)] == []
+    assert [each for each in reported if any(text in each[2] for text in texts)] == []

@@ -125,7 +125,7 @@ def describe(call: Call) -> dict[str, Any]:
     wanted = call.parameters.get("CapacityReservationIds")
     records = [_find(call, each) for each in wanted] if wanted else list(call.state.reservations.values())
     client = call.client("ec2")
-    shown = [_described(call.state, client, each) for each in records]
+    shown = [_described(call.state, client, record) for record in records]
     for given in call.parameters.get("Filters") or ():
         shown = [each for each in shown if _meets(each, given["Name"], given.get("Values") or [])]
     listed, token = page(shown, call.parameters, default=None, maximum=1000)
@@ -273,8 +273,8 @@ def _living(state: LocalState, client: Any, identifier: str) -> list[str]:
     if not held:
         return []
     answer = client.describe_instances(InstanceIds=held)
-    instances = (each for reservation in answer["Reservations"] for each in reservation["Instances"])
-    return [each["InstanceId"] for each in instances if each["State"]["Name"] not in _GONE]
+    instances = (instance for reservation in answer["Reservations"] for instance in reservation["Instances"])
+    return [instance["InstanceId"] for instance in instances if instance["State"]["Name"] not in _GONE]
 
 
 def _end_instances(state: LocalState, client: Any, record: Mapping[str, Any]) -> None:

@@ -209,12 +209,12 @@ def _details(data: Mapping[str, Any]) -> dict[str, Any]:
         {
             key: value
             for key, value in (
-                ("ConnectionTrackingConfiguration", each.get("ConnectionTrackingSpecification")),
-                ("InterfaceType", each.get("InterfaceType")),
+                ("ConnectionTrackingConfiguration", network_interface.get("ConnectionTrackingSpecification")),
+                ("InterfaceType", network_interface.get("InterfaceType")),
             )
             if value
         }
-        for each in data.get("NetworkInterfaces") or ()
+        for network_interface in data.get("NetworkInterfaces") or ()
     ]
     details = {
         "CpuOptions": data.get("CpuOptions"),
@@ -231,7 +231,9 @@ def run_instances(call: Call) -> dict[str, Any]:
     answer = call.forward(UserData=_decoded(call.parameters.get("UserData")))
     if profile:
         with call.moto.alone():
-            give_profile(call.region, [each["InstanceId"] for each in answer["Instances"][1:]], profile)
+            give_profile(
+                call.region, [instance["InstanceId"] for instance in answer["Instances"][1:]], profile
+            )
     for instance in answer["Instances"]:
         with call.moto.alone():
             annotate_instance(call.region, instance["InstanceId"], attributes={}, tags={})

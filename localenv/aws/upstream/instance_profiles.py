@@ -60,7 +60,7 @@ def remove_role_from_instance_profile(call: Call) -> dict[str, Any]:
     """iam.RemoveRoleFromInstanceProfile: the role must be in the profile."""
     name, role = call.parameters["InstanceProfileName"], call.parameters["RoleName"]
     roles = call.client().get_instance_profile(InstanceProfileName=name)["InstanceProfile"]["Roles"]
-    if role not in {each["RoleName"] for each in roles}:
+    if role not in {role["RoleName"] for role in roles}:
         message = f"The role with name {role} cannot be found in instance profile {name}."
         raise AwsError("NoSuchEntity", message, 404)
     return call.forward()

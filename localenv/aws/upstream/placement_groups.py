@@ -50,12 +50,12 @@ def delete(call: Call) -> dict[str, Any]:
 def describe(call: Call) -> dict[str, Any]:
     """ec2.DescribePlacementGroups: by name, id, or all."""
     names, ids = call.parameters.get("GroupNames") or [], call.parameters.get("GroupIds") or []
-    for each in (*names, *ids):
-        if _find(call, each) is None:
-            raise _unknown(each)
+    for name in (*names, *ids):
+        if _find(call, name) is None:
+            raise _unknown(name)
     records = list(call.state.placement_groups.values())
     if names or ids:
-        records = [each for each in records if each["GroupName"] in names or each["GroupId"] in ids]
+        records = [record for record in records if record["GroupName"] in names or record["GroupId"] in ids]
     return {"PlacementGroups": records}
 
 
@@ -87,7 +87,7 @@ def room(call: Call, data: Mapping[str, Any], zone: str) -> list[tuple[int, tupl
     where = {"Name": "availability-zone", "Values": [zone]}
     known = {"Name": "instance-id", "Values": members or ["none"]}
     pages = call.client("ec2").get_paginator("describe_instances").paginate(Filters=[alive, where, known])
-    used = sum(len(each["Instances"]) for page in pages for each in page["Reservations"])
+    used = sum(len(reservation["Instances"]) for page in pages for reservation in page["Reservations"])
     message = (
         "You've reached the limit of instances in this spread placement group. A spread placement group can "
         "have up to seven instances per Availability Zone."
@@ -117,7 +117,7 @@ def _named(data: Mapping[str, Any]) -> str:
 
 def _find(call: Call, named: str) -> dict[str, Any] | None:
     groups = call.state.placement_groups.values()
-    return next((each for each in groups if named in (each["GroupName"], each["GroupId"])), None)
+    return next((group for group in groups if named in (group["GroupName"], group["GroupId"])), None)
 
 
 def _emptiest(call: Call, group: Mapping[str, Any]) -> int:

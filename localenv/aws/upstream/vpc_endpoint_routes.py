@@ -54,9 +54,9 @@ def delete_vpc_endpoints(call: Call) -> dict[str, Any]:
 
 
 def _endpoint(call: Call, identity: str) -> Mapping[str, Any]:
-    for each in call.client().describe_vpc_endpoints()["VpcEndpoints"]:
-        if each["VpcEndpointId"] == identity and each.get("State") != "deleted":
-            found: Mapping[str, Any] = each
+    for vpc_endpoint in call.client().describe_vpc_endpoints()["VpcEndpoints"]:
+        if vpc_endpoint["VpcEndpointId"] == identity and vpc_endpoint.get("State") != "deleted":
+            found: Mapping[str, Any] = vpc_endpoint
             return found
     message = f"The Vpc Endpoint Id '{identity}' does not exist"
     raise AwsError("InvalidVpcEndpointId.NotFound", message)

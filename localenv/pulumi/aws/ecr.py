@@ -27,8 +27,11 @@ class Repository(Resource[AwsClients]):
 
     def create(self, backend: AwsClients, inputs: Inputs) -> str:
         encryption = [
-            present(encryptionType=each.get("encryptionType"), kmsKey=each.get("kmsKey"))
-            for each in inputs.get("encryptionConfigurations", [])
+            present(
+                encryptionType=encryption_configuration.get("encryptionType"),
+                kmsKey=encryption_configuration.get("kmsKey"),
+            )
+            for encryption_configuration in inputs.get("encryptionConfigurations", [])
         ]
         backend.ecr.create_repository(
             **present(

@@ -105,20 +105,20 @@ def cluster_versions(backend: AwsClients, arguments: Inputs) -> Outputs:
         "region": backend.region,
         "clusterVersions": [
             {
-                "clusterType": each["clusterType"],
-                "clusterVersion": each["clusterVersion"],
+                "clusterType": cluster_version["clusterType"],
+                "clusterVersion": cluster_version["clusterVersion"],
                 "controlPlaneComponentConfigs": [],
                 "controlPlaneScalingTiers": [],
-                "defaultPlatformVersion": each["defaultPlatformVersion"],
-                "defaultVersion": each["defaultVersion"],
-                "endOfExtendedSupportDate": each["endOfExtendedSupportDate"].isoformat(),
-                "endOfStandardSupportDate": each["endOfStandardSupportDate"].isoformat(),
-                "kubernetesPatchVersion": each["kubernetesPatchVersion"],
-                "releaseDate": each["releaseDate"].isoformat(),
-                "versionStatus": each["versionStatus"],
+                "defaultPlatformVersion": cluster_version["defaultPlatformVersion"],
+                "defaultVersion": cluster_version["defaultVersion"],
+                "endOfExtendedSupportDate": cluster_version["endOfExtendedSupportDate"].isoformat(),
+                "endOfStandardSupportDate": cluster_version["endOfStandardSupportDate"].isoformat(),
+                "kubernetesPatchVersion": cluster_version["kubernetesPatchVersion"],
+                "releaseDate": cluster_version["releaseDate"].isoformat(),
+                "versionStatus": cluster_version["versionStatus"],
             }
             for page in pages
-            for each in page["clusterVersions"]
+            for cluster_version in page["clusterVersions"]
         ],
     }
 

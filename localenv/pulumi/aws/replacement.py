@@ -58,7 +58,7 @@ def _members(key: str, *members: str) -> Condition:
     def changed(old: Inputs, new: Inputs) -> bool:
         before, after = old.get(key) or {}, new.get(key) or {}
         # An attribute that is not given keeps what the cloud made of it.
-        return any(each in after and before.get(each) != after[each] for each in members)
+        return any(member in after and before.get(member) != after[member] for member in members)
 
     return changed
 

@@ -109,9 +109,9 @@ class RouteTableAssociation(Resource[AwsClients]):
     def _association(backend: AwsClients, inputs: Inputs) -> str | None:
         """Its id on AWS, which another table changes: a subnet has one association."""
         table = _table(backend, inputs["routeTableId"])
-        for each in table["Associations"] if table else []:
-            if each.get("SubnetId") == inputs["subnetId"]:
-                return str(each["RouteTableAssociationId"])
+        for association in table["Associations"] if table else []:
+            if association.get("SubnetId") == inputs["subnetId"]:
+                return str(association["RouteTableAssociationId"])
         return None
 
 

@@ -236,7 +236,7 @@ TOGETHER: Final[Mapping[str, tuple[Together, ...]]] = {
         ),
     ),
     "aws:ec2/securityGroupRule:SecurityGroupRule": (
-        *(Together((each, "sourceSecurityGroupId", "self")) for each in _sources),
+        *(Together((source, "sourceSecurityGroupId", "self")) for source in _sources),
         Together((*_sources, "prefixListIds", "self", "sourceSecurityGroupId"), least=1, most=5),
     ),
     "aws:cloudwatch/eventRule:EventRule": (

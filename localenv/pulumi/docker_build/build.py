@@ -49,7 +49,7 @@ class Build:
 
     def _faults_of(self, index: int) -> Iterator[str]:
         stage = self.dockerfile.stages[index]
-        earlier = {one.name for one in self.dockerfile.stages[:index] if one.name}
+        earlier = {stage.name for stage in self.dockerfile.stages[:index] if stage.name}
         try:
             base = self.dockerfile.base(stage, self.arguments)
         except DockerfileError as error:
@@ -57,7 +57,7 @@ class Build:
         else:
             if base not in earlier and not _pinned(base):
                 yield f"line {stage.line}: FROM {base}: name a version or a digest"
-        for one in (one for one in stage.instructions if one.name in _COPYING):
+        for one in (instruction for instruction in stage.instructions if instruction.name in _COPYING):
             origin = one.flags.get("from")
             if origin is not None and origin not in earlier and not _pinned(origin):
                 yield f"line {one.line}: {one.name} --from={origin}: there is no such stage before it"
@@ -87,7 +87,7 @@ class Build:
 
     def _layers(self, stage: Stage, platform: str) -> list[dict[str, Any]]:
         """A layer for each instruction that changes files, the base's as one of its own."""
-        by_name = {one.name: one for one in self.dockerfile.stages if one.name}
+        by_name = {stage.name: stage for stage in self.dockerfile.stages if stage.name}
         base = self.dockerfile.base(stage, self.arguments)
         layers = (
             self._layers(by_name[base], platform)
@@ -95,21 +95,29 @@ class Build:
             else [_layer(hashlib.sha256(f"{platform} {base}".encode()).hexdigest(), 0)]
         )
         used = {name: value for name, value in self.arguments.items() if _uses(stage, name)}
-        for one in stage.instructions:
-            if one.name in _CHANGING_FILES:
-                copied = self._copied(one)
-                origin = one.flags.get("from", "")
+        for instruction in stage.instructions:
+            if instruction.name in _CHANGING_FILES:
+                copied = self._copied(instruction)
+                origin = instruction.flags.get("from", "")
                 inside = self._layers(by_name[origin], platform)[-1]["digest"] if origin in by_name else ""
-                parts = [layers[-1]["digest"], one.name, one.text, self.context.digest(copied), inside]
+                parts = [
+                    layers[-1]["digest"],
+                    instruction.name,
+                    instruction.text,
+                    self.context.digest(copied),
+                    inside,
+                ]
                 seed = json.dumps([*parts, used])
                 size = sum(self.context.sizes[path] for path in copied)
                 layers = [*layers, _layer(hashlib.sha256(seed.encode()).hexdigest(), size)]
         return layers
 
-    def _copied(self, one: Instruction) -> list[str]:
-        if one.name not in _COPYING or "from" in one.flags:
+    def _copied(self, instruction: Instruction) -> list[str]:
+        if instruction.name not in _COPYING or "from" in instruction.flags:
             return []
-        return sorted({path for source in one.operands[:-1] for path in self.context.matching(source)})
+        return sorted(
+            {path for source in instruction.operands[:-1] for path in self.context.matching(source)}
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,9 +136,9 @@ def configuration(stage: Stage, arguments: Mapping[str, str]) -> dict[str, Any]:
     """What a container of a stage's image runs with, in the words of the OCI specification."""
     said: dict[str, Any] = {"Env": [], "Labels": {}, "ExposedPorts": {}}
     values: dict[str, str] = {}
-    for one in stage.instructions:
-        text = _filled(one.text, values)
-        match one.name:
+    for instruction in stage.instructions:
+        text = _filled(instruction.text, values)
+        match instruction.name:
             case "ARG":
                 name, _, default = text.partition("=")
                 values[name] = arguments.get(name, default)
@@ -164,7 +172,10 @@ def _filled(text: str, values: Mapping[str, str]) -> str:
 
 
 def _uses(stage: Stage, argument: str) -> bool:
-    return any(one.name == "ARG" and one.text.partition("=")[0] == argument for one in stage.instructions)
+    return any(
+        instruction.name == "ARG" and instruction.text.partition("=")[0] == argument
+        for instruction in stage.instructions
+    )
 
 
 def _pinned(reference: str) -> bool:

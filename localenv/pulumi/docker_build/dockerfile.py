@@ -73,7 +73,12 @@ class Dockerfile:
 
     def declared(self) -> frozenset[str]:
         """Every build argument that some ARG declares."""
-        each = [one for stage in self.stages for one in stage.instructions if one.name == "ARG"]
+        each = [
+            instruction
+            for stage in self.stages
+            for instruction in stage.instructions
+            if instruction.name == "ARG"
+        ]
         return frozenset(self.arguments) | {one.text.partition("=")[0] for one in each}
 
     def base(self, stage: Stage, given: Mapping[str, str]) -> str:
@@ -101,16 +106,16 @@ def parse(text: str) -> Dockerfile:
     """
     arguments: dict[str, str] = {}
     stages: list[tuple[Instruction, list[Instruction]]] = []
-    for one in _instructions(text):
-        if one.name == "FROM":
-            stages.append((one, []))
+    for instruction in _instructions(text):
+        if instruction.name == "FROM":
+            stages.append((instruction, []))
         elif stages:
-            stages[-1][1].append(one)
-        elif one.name == "ARG":
-            name, _, default = one.text.partition("=")
+            stages[-1][1].append(instruction)
+        elif instruction.name == "ARG":
+            name, _, default = instruction.text.partition("=")
             arguments[name] = default
         else:
-            raise DockerfileError(f"line {one.line}: {one.name} before the first FROM")
+            raise DockerfileError(f"line {instruction.line}: {instruction.name} before the first FROM")
     if not stages:
         raise DockerfileError("there is no FROM")
     return Dockerfile(arguments, tuple(_stage(begin, tuple(rest)) for begin, rest in stages))

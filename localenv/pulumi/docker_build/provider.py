@@ -132,9 +132,9 @@ class DockerBuildProvider(Provider):
         reply = self._clients.ecr.get_authorization_token(registryIds=[name["account"]])
         token = base64.b64decode(reply["authorizationData"][0]["authorizationToken"]).decode()
         given = {
-            f"{each.get('username')}:{each.get('password')}"
-            for each in inputs.get("registries") or ()
-            if str(each["address"]).removeprefix("https://").partition("/")[0] == name["host"]
+            f"{registry.get('username')}:{registry.get('password')}"
+            for registry in inputs.get("registries") or ()
+            if str(registry["address"]).removeprefix("https://").partition("/")[0] == name["host"]
         }
         if token not in given:
             raise ResourceFailed(
@@ -187,8 +187,8 @@ def _parts(tag: str) -> re.Match[str]:
 
 def _without_passwords(inputs: Inputs) -> dict[str, Any]:
     registries = [
-        {key: value for key, value in each.items() if key != "password"}
-        for each in inputs.get("registries") or ()
+        {key: value for key, value in registry.items() if key != "password"}
+        for registry in inputs.get("registries") or ()
     ]
     return {**inputs, "registries": registries}
 

@@ -157,9 +157,13 @@ class Cluster:
     def _aws_auth(self, provider: Registered) -> None:
         mappings = self._inputs.get("roleMappings", [])
         roles = [
-            {"rolearn": one["roleArn"], "username": one["username"], "groups": list(one["groups"])}
-            for one in mappings
-            if not wire.is_unknown(one)
+            {
+                "rolearn": mapping["roleArn"],
+                "username": mapping["username"],
+                "groups": list(mapping["groups"]),
+            }
+            for mapping in mappings
+            if not wire.is_unknown(mapping)
         ]
         text = wire.UNKNOWN if wire.is_unknown(mappings) else yaml.safe_dump(roles, sort_keys=False)
         inputs = {

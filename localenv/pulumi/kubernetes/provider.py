@@ -242,8 +242,8 @@ def _server(kubeconfig: Any) -> str | None:
     if kubeconfig is None or wire.is_unknown(kubeconfig):
         return None
     config = yaml.safe_load(kubeconfig) if isinstance(kubeconfig, str) else kubeconfig
-    clusters = {one["name"]: one["cluster"] for one in config.get("clusters") or []}
-    contexts = {one["name"]: one["context"] for one in config.get("contexts") or []}
+    clusters = {cluster["name"]: cluster["cluster"] for cluster in config.get("clusters") or []}
+    contexts = {context["name"]: context["context"] for context in config.get("contexts") or []}
     current = contexts.get(config.get("current-context", ""), {}).get("cluster")
     chosen: Mapping[str, Any] = clusters.get(current) or next(iter(clusters.values()), {})
     return chosen.get("server")

@@ -23,7 +23,7 @@ Rule = Callable[[KubernetesApi, Object], str | None]
 
 
 def _definition(api: KubernetesApi, obj: Object) -> str | None:
-    conditions = {one["type"]: one for one in obj.get("status", {}).get("conditions") or []}
+    conditions = {condition["type"]: condition for condition in obj.get("status", {}).get("conditions") or []}
     refused = conditions.get("NamesAccepted", {})
     if refused.get("status") == "False":
         raise ResourceFailed(f"names of {obj['metadata']['name']} are refused: {refused.get('message')}")
@@ -44,9 +44,9 @@ def _deployment(api: KubernetesApi, obj: Object) -> str | None:
         f"Deployment {metadata['namespace']}/{metadata['name']}: {available} of {wanted} replicas available"
     )
     reasons = [
-        f"{one['type']}: {one.get('message', '')}"
-        for one in status.get("conditions") or []
-        if one["status"] == ("True" if one["type"] == "ReplicaFailure" else "False")
+        f"{condition['type']}: {condition.get('message', '')}"
+        for condition in status.get("conditions") or []
+        if condition["status"] == ("True" if condition["type"] == "ReplicaFailure" else "False")
     ]
     return "; ".join([line, *reasons, *_pod_reasons(api, obj)])
 
@@ -204,7 +204,7 @@ def _called(obj: Object) -> str:
 
 
 def _conditions(obj: Object) -> Mapping[str, Mapping[str, Any]]:
-    return {one["type"]: one for one in (obj.get("status") or {}).get("conditions") or []}
+    return {condition["type"]: condition for condition in (obj.get("status") or {}).get("conditions") or []}
 
 
 READY: Final[Mapping[str, Rule]] = {

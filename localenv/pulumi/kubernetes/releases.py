@@ -58,13 +58,13 @@ class Release(Resource[KubernetesApi]):
         del old
         revisions = self._revisions(backend, identity)
         backend.create(record(new, 1 + max(map(_revision, revisions), default=0)))
-        for each in revisions:
-            backend.patch(backend.path_of(each), {"metadata": {"labels": {"status": "superseded"}}})
+        for revision in revisions:
+            backend.patch(backend.path_of(revision), {"metadata": {"labels": {"status": "superseded"}}})
 
     def delete(self, backend: KubernetesApi, identity: str, state: Inputs) -> None:
         del state
-        for each in self._revisions(backend, identity):
-            backend.delete(backend.path_of(each))
+        for revision in self._revisions(backend, identity):
+            backend.delete(backend.path_of(revision))
 
     def _revisions(self, backend: KubernetesApi, identity: str) -> list[Object]:
         namespace, _, name = identity.partition("/")

@@ -64,7 +64,7 @@ def _check(expression: str) -> Missing:
 
 
 def _lacks_condition(obj: Object, kind: str, status: str) -> str | None:
-    found = {one["type"]: one for one in (obj.get("status") or {}).get("conditions") or []}
+    found = {condition["type"]: condition for condition in (obj.get("status") or {}).get("conditions") or []}
     if str(found.get(kind, {}).get("status", "")).lower() == status.lower():
         return None
     return f"{obj['kind']} {obj['metadata']['name']} has no condition {kind}={status}"

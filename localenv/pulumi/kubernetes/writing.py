@@ -144,8 +144,8 @@ def _own_by_apply(api: KubernetesApi, obj: Object) -> None:
 def _made_by_create(live: Object) -> int | None:
     """Where among the owners is this provider as one that made the object, and has not applied it since."""
     ours = [
-        (number, each["operation"])
-        for number, each in enumerate(live["metadata"].get("managedFields") or [])
-        if each.get("manager") == FIELD_MANAGER and not each.get("subresource")
+        (number, managed_field["operation"])
+        for number, managed_field in enumerate(live["metadata"].get("managedFields") or [])
+        if managed_field.get("manager") == FIELD_MANAGER and not managed_field.get("subresource")
     ]
     return ours[0][0] if [operation for _, operation in ours] == ["Update"] else None

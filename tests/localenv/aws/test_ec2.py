@@ -68,7 +68,9 @@ def test_what_changes_about_an_instance_is_shown_though_it_was_shown_before(worl
     assert described(world)[second]["State"]["Name"] == "stopped"
     group = world.ec2.create_security_group(GroupName="late", Description="late", VpcId=world.vpc)["GroupId"]
     world.ec2.modify_instance_attribute(InstanceId=first, Groups=[group])
-    assert [each["GroupId"] for each in described(world)[first]["SecurityGroups"]] == [group]
+    assert [security_group["GroupId"] for security_group in described(world)[first]["SecurityGroups"]] == [
+        group
+    ]
     world.ec2.terminate_instances(InstanceIds=[first])
     assert described(world)[first]["State"]["Name"] == "terminated"
 

@@ -156,7 +156,7 @@ def test_results_outlive_a_run_and_the_page_counts_every_spec(tmp_path):
     assert "| all | 4 | 1 | 1 | 0 | 1 | 1 |" in text
     assert "| drift | 2 | 1 | 1 | 0 | 0 | 0 |" in text
     assert "| b | fail | 61 | a \\| b |" in text
-    assert all(each.reason in text for each in ADAPTATIONS)
+    assert all(adaptation.reason in text for adaptation in ADAPTATIONS)
 
 
 def test_a_machine_without_results_goes_on_from_those_of_the_page():
@@ -340,8 +340,8 @@ def test_the_page_leaves_scale_tests_and_those_that_need_hardware_out_of_its_sha
     gpu = Spec("integration", "Integration", "Extended Resources should deploy what requests nvidia.com/gpu")
     gap = Spec("ipv6", "IPv6", "should provision")
     specs = [SPEC, scale, gpu, gap]
-    assert [is_beyond(each) for each in specs] == [False, True, True, False]
-    left_out = {each.name: Result(Outcome.NOT_HERE, 0.0, not_here(each)) for each in specs[1:]}
+    assert [is_beyond(spec) for spec in specs] == [False, True, True, False]
+    left_out = {spec.name: Result(Outcome.NOT_HERE, 0.0, not_here(spec)) for spec in specs[1:]}
     assert "Of the 2 specs that are neither scale tests nor in need of real hardware, 1 can run here" in page(
         [MODULE], specs, left_out
     )

@@ -80,7 +80,7 @@ def test_pods_of_a_deployment_wait_for_a_node(api: KubernetesApi, namespace: str
     assert first["status"]["phase"] == "Pending"
     api.wait(
         lambda: api.events(namespace, first["metadata"]["name"]),
-        lambda events: any(one["reason"] == "FailedScheduling" for one in events),
+        lambda events: any(event["reason"] == "FailedScheduling" for event in events),
         what="the scheduler's event",
     )
 

@@ -55,8 +55,8 @@ def test_a_claimed_pod_gets_fargates_scheduler() -> None:
     }
 
     patches = {
-        each["path"]: each["value"]
-        for each in fargate_patches(pod, "app-blue", {p.name: p for p in PROFILES})
+        fargate_patch["path"]: fargate_patch["value"]
+        for fargate_patch in fargate_patches(pod, "app-blue", {p.name: p for p in PROFILES})
     }
 
     assert patches["/spec/schedulerName"] == "fargate-scheduler"
@@ -93,7 +93,10 @@ def test_a_role_adds_token_and_variables_but_overwrites_none() -> None:
     container = {"name": "c", "env": [{"name": "AWS_REGION", "value": "eu-west-1"}]}
     pod = {"spec": {"containers": [container], "volumes": [{"name": "own"}]}}
 
-    patches = {each["path"]: each["value"] for each in identity_patches(pod, ROLE, "us-east-1")}
+    patches = {
+        identity_patch["path"]: identity_patch["value"]
+        for identity_patch in identity_patches(pod, ROLE, "us-east-1")
+    }
 
     variables = {each["name"]: each["value"] for each in patches["/spec/containers/0/env"]}
     assert variables["AWS_REGION"] == "eu-west-1"

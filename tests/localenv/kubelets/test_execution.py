@@ -140,7 +140,7 @@ def _address(world: World, pod: dict[str, Any]) -> str:
     """Where the pod's process listens on this machine; environments side by side use different networks."""
     pid = world.kubelets.pid_of(pod["metadata"]["namespace"], pod["metadata"]["name"])
     variables = Path(f"/proc/{pid}/environ").read_text().split("\0")
-    return next(each.removeprefix("POD_IP=") for each in variables if each.startswith("POD_IP="))
+    return next(variable.removeprefix("POD_IP=") for variable in variables if variable.startswith("POD_IP="))
 
 
 def _ask(world: World, pod: dict[str, Any], path: str) -> bytes:

@@ -192,7 +192,9 @@ def test_a_node_that_was_taken_for_lost_is_ready_again_with_its_pods(world: Worl
     world.api.patch(pod, unready, kind="strategic", subresource="status")
 
     found = world.api.wait(path, lambda found: is_true(found, "Ready"))
-    assert {each["status"] for each in found["status"]["conditions"] if each["type"] != "Ready"} == {"False"}
+    assert {
+        condition["status"] for condition in found["status"]["conditions"] if condition["type"] != "Ready"
+    } == {"False"}
     world.api.wait(pod, lambda found: is_true(found, "Ready"))
     world.aws.client("ec2").terminate_instances(InstanceIds=[instance["InstanceId"]])
 
@@ -204,9 +206,11 @@ def test_a_condition_that_somebody_else_reports_is_left_alone(world: World) -> N
     lost = {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}
     world.api.patch(path, {"status": {"conditions": [ill, lost]}}, kind="strategic", subresource="status")
     found = world.api.wait(path, lambda found: is_true(found, "Ready"))
-    assert [each["reason"] for each in found["status"]["conditions"] if each["type"] == "KernelReady"] == [
-        "ForkFailedOutOfPIDs"
-    ]
+    assert [
+        condition["reason"]
+        for condition in found["status"]["conditions"]
+        if condition["type"] == "KernelReady"
+    ] == ["ForkFailedOutOfPIDs"]
     world.aws.client("ec2").terminate_instances(InstanceIds=[instance["InstanceId"]])
 
 

@@ -106,7 +106,7 @@ def test_a_pod_of_an_associated_service_account_becomes_its_role(
     world: World, namespace: str, role: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     pod = told(world, namespace)
-    (volume,) = (each for each in pod["spec"]["volumes"] if each["name"] == "eks-pod-identity-token")
+    (volume,) = (volume for volume in pod["spec"]["volumes"] if volume["name"] == "eks-pod-identity-token")
     assert volume["projected"]["sources"][0]["serviceAccountToken"]["audience"] == AGENT_AUDIENCE
     (container,) = pod["spec"]["containers"]
     assert AGENT_DIRECTORY in {mount["mountPath"] for mount in container["volumeMounts"]}

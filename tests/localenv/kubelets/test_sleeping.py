@@ -25,7 +25,7 @@ def pod_document(*containers: dict[str, Any], restart: str = "Never") -> dict[st
     return {
         "metadata": {"name": "one"},
         "spec": {
-            "containers": [{"name": f"c{n}", **each} for n, each in enumerate(containers)],
+            "containers": [{"name": f"c{n}", **container} for n, container in enumerate(containers)],
             "restartPolicy": restart,
         },
     }
@@ -77,7 +77,7 @@ def test_hooks_run_side_by_side() -> None:
 def test_a_container_that_listens_nowhere_never_gets_ready(probe: str, image: str) -> None:
     asked: dict[str, Any] = {"readinessProbe": {probe: {"port": 80} if probe != "exec" else {"command": []}}}
     status = running_status(decoded(pod_document({"image": image, **asked}, {})), "10.0.0.1", "10.0.0.2")
-    ready = [each["ready"] for each in status["containerStatuses"]]
+    ready = [container_status["ready"] for container_status in status["containerStatuses"]]
     assert ready == [probe == "exec" or "pauses" in image or image == "nginx", True]
-    (told,) = (each["status"] for each in status["conditions"] if each["type"] == "Ready")
+    (told,) = (condition["status"] for condition in status["conditions"] if condition["type"] == "Ready")
     assert told == str(all(ready))

@@ -95,7 +95,7 @@ def test_a_claim_gets_a_volume_in_the_zone_of_its_node_and_gives_it_back(
     volume_name = world.api.get(paths["us-east-1b"])["spec"]["volumeName"]
     world.api.delete(paths["us-east-1b"])
     world.api.wait_gone(f"/api/v1/persistentvolumes/{volume_name}")
-    left = {each["VolumeId"] for each in ec2.describe_volumes()["Volumes"]}
+    left = {volume["VolumeId"] for volume in ec2.describe_volumes()["Volumes"]}
     assert handles["us-east-1b"] not in left
     assert handles["us-east-1c"] in left
 

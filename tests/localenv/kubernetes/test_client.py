@@ -129,7 +129,7 @@ def test_every_fault_of_an_object_is_a_cause(api: KubernetesApi, namespace: str)
         api.create(wrong)
 
     assert (refusal.value.status, refusal.value.reason) == (422, "Invalid")
-    assert {one.field for one in refusal.value.causes} == {
+    assert {cause.field for cause in refusal.value.causes} == {
         "spec.containers[0].name",
         "spec.containers[1].image",
     }
@@ -144,7 +144,7 @@ def test_patches_of_three_kinds(api: KubernetesApi, namespace: str) -> None:
     assert replaced["metadata"]["labels"] == {"app": "shop"}
     condition = {"type": "Ready", "status": "False"}
     status = api.patch(path, {"status": {"conditions": [condition]}}, kind="strategic", subresource="status")
-    assert "Ready" in {one["type"] for one in status["status"]["conditions"]}
+    assert "Ready" in {condition["type"] for condition in status["status"]["conditions"]}
 
 
 def test_an_outdated_replacement_conflicts(api: KubernetesApi, namespace: str) -> None:

@@ -98,7 +98,7 @@ def batches(cases: Iterable[Case]) -> list[list[Case]]:
     A key that makes much anew has a preview to itself.
     """
     made: list[list[Case]] = []
-    for case in sorted(cases, key=lambda each: -len(each.names)):
+    for case in sorted(cases, key=lambda case: -len(case.names)):
         free = (
             batch
             for batch in made
@@ -243,7 +243,7 @@ def main(keys: Sequence[str]) -> None:
     with _environment() as (previews, api, close):
         previews.stand(api)
         for stack in STACKS:
-            of_stack = [each for each in cases if each.of == stack and not each.refused]
+            of_stack = [case for case in cases if case.of == stack and not case.refused]
             wanted = [each for each in of_stack if not keys or each.key in keys]
             if wanted and stack != DEFAULTS:
                 previews.change_to(api, stack)
@@ -258,10 +258,10 @@ def main(keys: Sequence[str]) -> None:
 def _write(cases: Sequence[Case]) -> None:
     documents = [
         {
-            **{"key": each.key, "to": each.to, "says": each.says, "of": each.of},
-            **({"refused": each.refused} if each.refused else {"steps": dict(each.steps)}),
+            **{"key": case.key, "to": case.to, "says": case.says, "of": case.of},
+            **({"refused": case.refused} if case.refused else {"steps": dict(case.steps)}),
         }
-        for each in cases
+        for case in cases
     ]
     comment = "".join(line for line in RECORD.read_text().splitlines(True) if line.startswith("#"))
     RECORD.write_text(comment + yaml.safe_dump(documents, sort_keys=False, width=110, allow_unicode=True))

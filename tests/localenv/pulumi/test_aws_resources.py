@@ -365,7 +365,7 @@ def test_what_the_real_provider_changes_in_place_is_changed_in_place_and_back(
         shop.program = partial(movable, after)
         steps: list[ResourceStep] = []
         shop.stack.up(steps.append)
-        assert {(each.operation, each.name) for each in steps} == {("update", name) for name in MOVED}
+        assert {(step.operation, step.name) for step in steps} == {("update", name) for name in MOVED}
         assert set(shop.stack.up()) == {"same"}, after
         role = aws.client("iam").get_role(RoleName="shop-bound")["Role"]
         assert ("PermissionsBoundary" in role) == after
@@ -398,7 +398,7 @@ def test_a_key_for_secrets_is_given_to_a_cluster_in_place_and_is_never_taken_awa
             "cluster",
             name="shop",
             role_arn=role.arn,
-            vpc_config={"subnet_ids": [each.id for each in subnets]},
+            vpc_config={"subnet_ids": [subnet.id for subnet in subnets]},
             encryption_config={"provider": {"key_arn": key}, "resources": ["secrets"]} if encrypted else None,
             opts=options,
         )

@@ -69,9 +69,9 @@ def changed(shop: Shop, operation: str = "up") -> set[tuple[str, str]]:
     steps: list[ResourceStep] = []
     getattr(shop.stack, operation)(steps.append)
     return {
-        (each.operation, each.name)
-        for each in steps
-        if each.operation != "same" and each.type != "pulumi:pulumi:Stack"
+        (step.operation, step.name)
+        for step in steps
+        if step.operation != "same" and step.type != "pulumi:pulumi:Stack"
     }
 
 
@@ -97,7 +97,7 @@ def test_a_stack_builds_pushes_runs_and_removes_the_image(
                 "imageManifest"
             ]
         )
-        assert [each["platform"]["architecture"] for each in index["manifests"]] == ["amd64", "arm64"]
+        assert [manifest["platform"]["architecture"] for manifest in index["manifests"]] == ["amd64", "arm64"]
         assert url.endswith(f".dkr.ecr.us-east-1.amazonaws.com/{REPOSITORY}")
 
         assert changed(shop) == set(), "another password is no change"

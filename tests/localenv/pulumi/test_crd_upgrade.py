@@ -40,7 +40,7 @@ CLAIM = {
 
 
 def by_name(definitions: Sequence[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    return {each["metadata"]["name"]: each for each in definitions}
+    return {definition["metadata"]["name"]: definition for definition in definitions}
 
 
 def installing(control_plane: ControlPlane, definitions: Sequence[dict[str, Any]]) -> Program:
@@ -92,14 +92,14 @@ def of_a_stack() -> Iterator[dict[str, Any]]:
 def test_an_upgrade_of_the_definitions_changes_them_in_place_and_keeps_every_object(
     shop: Shop, control_plane: ControlPlane, api: KubernetesApi
 ) -> None:
-    (balanced,) = (each for each in manifests() if each["kind"] == "NodePool")
+    (balanced,) = (manifest for manifest in manifests() if manifest["kind"] == "NodePool")
     policy = {"consolidationPolicy": "Balanced", "consolidateAfter": "0s"}
     balanced = {**balanced, "metadata": {"name": "balanced"}}
     balanced["spec"] = {**balanced["spec"], "disruption": policy}
 
     shop.program = installing(control_plane, EARLIER)
     shop.stack.up()
-    before = [api.create(each) for each in manifests()]
+    before = [api.create(manifest) for manifest in manifests()]
     assert {each["kind"] for each in before} == {each["spec"]["names"]["kind"] for each in EARLIER}
     for manifest in of_a_stack():
         # The engine's preview of an upgrade lets the server judge pools by the definitions of before.
@@ -112,7 +112,7 @@ def test_an_upgrade_of_the_definitions_changes_them_in_place_and_keeps_every_obj
     shop.stack.up(steps.append)
 
     earlier, today = by_name(EARLIER), by_name(all_crds())
-    done = {(each.operation, each.name) for each in steps if each.done and each.operation != "same"}
+    done = {(step.operation, step.name) for step in steps if step.done and step.operation != "same"}
     changed = {name for name in today if today[name] != earlier[name]}
     assert changed, "the two versions are the same: keep an earlier one"
     assert {step for step in done if step[1] in today} == {("update", name) for name in changed}
@@ -131,7 +131,7 @@ def test_definitions_that_a_chart_left_behind_are_taken_over_with_their_objects(
 ) -> None:
     for definition in EARLIER:
         api.apply(definition, field_manager="helm")
-    pool, *_ = (each for each in manifests() if each["kind"] == "Provisioner")
+    pool, *_ = (manifest for manifest in manifests() if manifest["kind"] == "Provisioner")
     api.wait(lambda: _accepted(api, pool), what="the definitions to be served")
     left = api.create(pool)
 

@@ -159,7 +159,7 @@ class EarlierGuard(pulumi.ComponentResource):
 
 def stands(ending: Ending) -> bool:
     """Whether there is a guard that nobody is deleting, and a hold."""
-    whole = [each for each in ending.guards() if "deletionTimestamp" not in each["metadata"]]
+    whole = [guard for guard in ending.guards() if "deletionTimestamp" not in guard["metadata"]]
     return bool(whole and ending.holds())
 
 
@@ -378,7 +378,7 @@ def test_a_destruction_that_is_interrupted_while_the_guard_waits_goes_on(
 
     destroying = threading.Thread(target=destroy)
     destroying.start()
-    while not any("deletionTimestamp" in each["metadata"] for each in ending.guards()):
+    while not any("deletionTimestamp" in guard["metadata"] for guard in ending.guards()):
         threading.Event().wait(_POLL_SECONDS)
     stack.interrupt()
     destroying.join()

@@ -33,7 +33,10 @@ def test_a_network_without_a_way_out_is_made_once_and_goes_whole(shop: Shop, aws
     made = shop.stack.up()
 
     ec2 = aws.client("ec2")
-    services = {each["ServiceName"].split(".", 3)[3] for each in ec2.describe_vpc_endpoints()["VpcEndpoints"]}
+    services = {
+        vpc_endpoint["ServiceName"].split(".", 3)[3]
+        for vpc_endpoint in ec2.describe_vpc_endpoints()["VpcEndpoints"]
+    }
     assert services == {*PRIVATE_SERVICES, "s3"}
     assert ec2.describe_nat_gateways()["NatGateways"] == []
     assert shop.stack.up() == {"same": made["create"]}
@@ -82,7 +85,7 @@ def test_a_zone_takes_the_place_of_another_in_two_steps(shop: Shop, aws: LocalAw
     up("a", "b")
     up("a", "b", "d")
     subnets = aws.client("ec2").describe_subnets()["Subnets"]
-    zones = {each["AvailabilityZone"][-1] for each in subnets if not each["DefaultForAz"]}
+    zones = {subnet["AvailabilityZone"][-1] for subnet in subnets if not subnet["DefaultForAz"]}
     assert zones == {"a", "b", "d"}
 
 
@@ -150,7 +153,7 @@ def test_a_users_transforms_and_retention_reach_every_resource_of_a_component(
     shop.program = program
     shop.stack.up()
     ec2 = aws.client("ec2")
-    [vpc] = [each["VpcId"] for each in ec2.describe_vpcs()["Vpcs"] if not each.get("IsDefault")]
+    [vpc] = [vpc["VpcId"] for vpc in ec2.describe_vpcs()["Vpcs"] if not vpc.get("IsDefault")]
     own = [{"Name": "vpc-id", "Values": [vpc]}]
     subnets = ec2.describe_subnets(Filters=own)["Subnets"]
     assert len(subnets) == 4

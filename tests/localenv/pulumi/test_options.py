@@ -27,7 +27,7 @@ def test_options_of_resources_count_with_the_local_providers(shop: Shop, aws: Lo
         steps: list[ResourceStep] = []
         shop.program = program
         shop.stack.up(steps.append)
-        return [each.operation for each in steps if each.done and each.type == "aws:iam/role:Role"]
+        return [step.operation for step in steps if step.done and step.type == "aws:iam/role:Role"]
 
     def description() -> str:
         role: dict[str, Any] = aws.client("iam").get_role(RoleName=shop.stack.outputs()["name"])["Role"]

@@ -37,8 +37,8 @@ def test_a_list_is_of_one_path_in_pages_and_tells_no_tags(iam: Any) -> None:
             PathPrefix="/karpenter/us-east-1/demo/", PaginationConfig={"PageSize": 2}
         )
     )
-    assert [len(each["InstanceProfiles"]) for each in pages] == [2, 2, 1]
-    listed = [each for one in pages for each in one["InstanceProfiles"]]
+    assert [len(page["InstanceProfiles"]) for page in pages] == [2, 2, 1]
+    listed = [instance_profile for page in pages for instance_profile in page["InstanceProfiles"]]
     assert [each["InstanceProfileName"] for each in listed] == ["p0", "p1", "p2", "p3", "p4"]
     assert not any(each.get("Tags") for each in listed)
     assert len(iam.list_instance_profiles()["InstanceProfiles"]) == 7
@@ -87,5 +87,7 @@ def test_all_instances_of_one_request_get_its_profile(world: World) -> None:
     made = world.ec2.run_instances(**request, IamInstanceProfile={"Name": "nodes"})["Instances"]
     ids = [each["InstanceId"] for each in made]
     (reservation,) = world.ec2.describe_instances(InstanceIds=ids)["Reservations"]
-    profiles = [each["IamInstanceProfile"]["Arn"].rpartition("/")[2] for each in reservation["Instances"]]
+    profiles = [
+        instance["IamInstanceProfile"]["Arn"].rpartition("/")[2] for instance in reservation["Instances"]
+    ]
     assert profiles == ["nodes"] * 3

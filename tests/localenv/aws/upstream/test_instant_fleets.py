@@ -80,8 +80,8 @@ def test_an_instance_tells_the_cores_and_the_tracking_that_its_template_asks_for
     assert own["SubnetId"] == told["SubnetId"]
     assert "ConnectionTrackingConfiguration" not in world.instance(other)["NetworkInterfaces"][0]
     interfaces = {
-        each["Attachment"]["InstanceId"]: each
-        for each in world.ec2.describe_network_interfaces()["NetworkInterfaces"]
+        network_interface["Attachment"]["InstanceId"]: network_interface
+        for network_interface in world.ec2.describe_network_interfaces()["NetworkInterfaces"]
     }
     assert interfaces[one]["ConnectionTrackingConfiguration"] == tracking
     assert "ConnectionTrackingConfiguration" not in interfaces[other]

@@ -21,7 +21,7 @@ def template(aws: LocalAws, world: World, instances: list[str], **changes: Any) 
         "parameters": {"durationBeforeInterruption": changes.get("duration", "PT120S")},
         "targets": {"SpotInstances": "them"},
     }
-    arns = [f"arn:aws:ec2:us-east-1:123456789012:instance/{each}" for each in instances]
+    arns = [f"arn:aws:ec2:us-east-1:123456789012:instance/{instance}" for instance in instances]
     target = {"resourceType": "aws:ec2:spot-instance", "selectionMode": "ALL", "resourceArns": arns}
     answer = aws.client("fis").create_experiment_template(
         description="interrupt",
@@ -45,8 +45,8 @@ def test_an_experiment_warns_of_each_of_its_spot_instances(
 
     assert experiment["experimentTemplateId"] == identifier
     warnings = [received() for _ in range(count)]
-    assert sorted(each["detail"]["instance-id"] for each in warnings) == sorted(ids)
-    assert {each["detail-type"] for each in warnings} == {"EC2 Spot Instance Interruption Warning"}
+    assert sorted(warning["detail"]["instance-id"] for warning in warnings) == sorted(ids)
+    assert {warning["detail-type"] for warning in warnings} == {"EC2 Spot Instance Interruption Warning"}
     assert {world.instance(each)["State"]["Name"] for each in ids} == {"running"}
     aws.client("fis").delete_experiment_template(id=identifier)
 
