@@ -30,7 +30,7 @@ from aiohttp import web
 from nodeless.api.conversion import convert_to_v1
 from nodeless.api.conversion_classes import ClassContext
 from nodeless.api.reading import read_pool
-from nodeless.api.validation_context import Surroundings
+from nodeless.api.validation_context import ValidationContext
 from nodeless.cloudprovider.aws.bundled_types import bundled_types
 from nodeless.manager.freeze_gc import answer_while_computing, freeze_gc
 from nodeless.webhook import pki
@@ -160,9 +160,9 @@ async def _serve_until_stopped(pipe: Connection, material: pki.Material) -> None
         file.write(material.certificate + material.key)
         file.flush()
         context.load_cert_chain(file.name)
-    around = Surroundings(bundled_types(), dict(_neighbours()))
+    around = ValidationContext(bundled_types(), dict(_neighbours()))
     freeze_gc()
-    runner = web.AppRunner(application(look_around=lambda: around), access_log=None)
+    runner = web.AppRunner(application(context_source=lambda: around), access_log=None)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=context).start()
     pipe.send(runner.addresses[0][1])

@@ -108,7 +108,7 @@ async def _launch(provider: AwsProvider, pool: Pool) -> int:
             for n in range(LAUNCHES)
         ]
     )
-    made = await asyncio.gather(*(provider.launch(each, pool, _CLASS, first=True) for each in claims))
+    made = await asyncio.gather(*(provider.launch(claim, pool, _CLASS, first=True) for claim in claims))
     return len({each.id for each in made})
 
 
@@ -126,7 +126,7 @@ async def _memory(pool: Pool) -> str:
     finally:
         tracemalloc.stop()
         await provider.close()
-    offerings = sum(len(each.offerings) for each in types)
+    offerings = sum(len(type_.offerings) for type_ in types)
     return (
         f"catalogue of {len(types)} types in {len(_ZONES)} zones, {offerings} offerings: "
         f"{(held - empty) / _MIB:.0f} MiB, with the clients that fetched it"

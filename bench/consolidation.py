@@ -23,7 +23,7 @@ def main() -> None:
     started, worked = perf_counter(), process_time()
     decisions = decide(large, TYPES)
     seconds, processor = perf_counter() - started, process_time() - worked
-    ending = sum(len(move.claims) for move in decisions.moves)
+    ending = sum(len(command.claims) for command in decisions.commands)
     print(
         f"one look at {len(large.nodes)} nodes, {len(large.pods)} pods: {processor:.2f} s of the processor,"
         f" {seconds:.2f} s by the clock, at most {MOST_SECONDS:.0f} s; {ending} nodes end"
@@ -39,7 +39,7 @@ def main() -> None:
 
 def _line(story: Any) -> str:
     still = "" if story.still else " (not still)"
-    figures = f"{story.price_after:9.3f} {story.nodes_after:6} {story.moves:6} {story.evictions:9}"
+    figures = f"{story.price_after:9.3f} {story.nodes_after:6} {story.commands:6} {story.evictions:9}"
     return figures + still
 
 

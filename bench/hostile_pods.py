@@ -50,7 +50,7 @@ def _seconds(seen: Snapshot) -> tuple[float, int]:
     began = time.process_time()
     plan = solve(seen, dict.fromkeys(seen.pools, every_type()), Policy())
     spent = time.process_time() - began
-    return spent, sum(each.pod.startswith(f"{HONEST}/") for each in plan.refusals)
+    return spent, sum(refusal.pod.startswith(f"{HONEST}/") for refusal in plan.refusals)
 
 
 def _p99(seconds: list[float]) -> float:

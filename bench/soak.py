@@ -233,7 +233,7 @@ class Soak:
         nodes = len(self._api.list("/api/v1/nodes"))
         known = self._metrics().get(_NODES, 0.0)
         claims = self._api.list(CLAIMS)
-        waiting = [each["metadata"]["name"] for each in claims if not _initialized(each)]
+        waiting = [claim["metadata"]["name"] for claim in claims if not _initialized(claim)]
         if waiting:
             return f"claims that are not initialised: {', '.join(waiting[:5])}"
         return "" if known == nodes else f"{nodes} nodes, and {known:.0f} known"
@@ -284,7 +284,9 @@ def quantiles(before: Samples, after: Samples, part: float = 0.99) -> dict[str, 
 
 def _initialized(claim: Object) -> bool:
     conditions = (claim.get("status") or {}).get("conditions") or ()
-    return any(each["type"] == "Initialized" and each["status"] == "True" for each in conditions)
+    return any(
+        condition["type"] == "Initialized" and condition["status"] == "True" for condition in conditions
+    )
 
 
 def _pool(cluster: str) -> tuple[Object, Object]:

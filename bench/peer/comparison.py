@@ -122,7 +122,9 @@ def _act(environment: Environment, workload: Workload, chance: random.Random) ->
 def _interrupt(environment: Environment, share: float, chance: random.Random) -> None:
     """AWS announces that it takes down this share of the nodes."""
     running = sorted(
-        each["InstanceId"] for each in environment.aws.instances() if each["State"]["Name"] == "running"
+        instance["InstanceId"]
+        for instance in environment.aws.instances()
+        if instance["State"]["Name"] == "running"
     )
     for instance in chance.sample(running, math.ceil(share * len(running))):
         environment.aws.interrupt(instance, "scheduled-change")

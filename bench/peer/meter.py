@@ -98,13 +98,13 @@ class Meter:
     def billed(self) -> dict[str, float]:
         """Dollars an hour of each instance that is paid for, by id."""
         return {
-            each["InstanceId"]: price_of(
-                each["InstanceType"],
-                each["Placement"]["AvailabilityZone"],
-                "spot" if each.get("InstanceLifecycle") == "spot" else "on-demand",
+            instance["InstanceId"]: price_of(
+                instance["InstanceType"],
+                instance["Placement"]["AvailabilityZone"],
+                "spot" if instance.get("InstanceLifecycle") == "spot" else "on-demand",
             )
-            for each in self._environment.aws.instances()
-            if each["State"]["Name"] in _BILLED
+            for instance in self._environment.aws.instances()
+            if instance["State"]["Name"] in _BILLED
         }
 
     def _look_at_pods(self, cost: Cost) -> int:

@@ -64,8 +64,8 @@ def test_8_4_a_users_own_mark_of_drift_ends_no_node(scene):
         claim = await rig.claim()
         mark = {"karpenter.sh/voluntary-disruption": "drifted"}
         await asyncio.to_thread(rig.api.patch, node, {"metadata": {"annotations": mark}})
-        await rig.drift.look_once()
-        await rig.disruption.look_once()
+        await rig.drift.reconcile_once()
+        await rig.disruption.reconcile_once()
 
         (after,) = await asyncio.to_thread(rig.api.list, CLAIMS)
         assert after["metadata"]["uid"] == claim["metadata"]["uid"]

@@ -254,7 +254,9 @@ def test_c_19_running_nodes_are_not_converted() -> None:
 
     assert subject == "Provisioner/default"
     assert "running nodes are not converted" in note
-    assert [each["kind"] for each in convert_to_v1([provisioner()], CONTEXT).manifests] == ["NodePool"]
+    assert [manifest["kind"] for manifest in convert_to_v1([provisioner()], CONTEXT).manifests] == [
+        "NodePool"
+    ]
 
 
 def test_c_20_v1beta1_is_not_served_and_what_upstream_noted_of_it_is_kept() -> None:
@@ -348,8 +350,8 @@ def test_both_generations_of_one_pool_mean_the_same(spec: dict[str, Any], ends: 
 def test_the_way_back_leads_to_the_same_pool(spec: dict[str, Any], ends: dict[str, Any]) -> None:
     former = provisioner(**(spec | ends))
     back = convert_to_v1alpha5(converted(node_template(), former).values())
-    (pool,) = (each for each in back.manifests if each["kind"] == "Provisioner")
-    (template,) = (each for each in back.manifests if each["kind"] == "AWSNodeTemplate")
+    (pool,) = (manifest for manifest in back.manifests if manifest["kind"] == "Provisioner")
+    (template,) = (manifest for manifest in back.manifests if manifest["kind"] == "AWSNodeTemplate")
 
     assert back.losses == []
     assert read_pool(pool)[0] == read_pool(former)[0]
@@ -412,7 +414,7 @@ def test_c_1_two_objects_that_would_get_one_name_are_listed_and_none_is_dropped_
 
     made = convert_to_v1(reversed(given) if turned else given, CONTEXT)
 
-    assert [each["kind"] for each in made.manifests] == ["EC2NodeClass", "NodePool"]
+    assert [manifest["kind"] for manifest in made.manifests] == ["EC2NodeClass", "NodePool"]
     ((subject, loss),) = made.losses
     assert subject == "Provisioner/default"
     assert str(loss) == (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from nodeless.api.requirement_rules import is_restricted
-from nodeless.api.suggestions import well_known_twin
+from nodeless.api.suggestions import well_known_counterpart
 from tests.api.provisioner_rows import KEY_VERDICTS
 
 
@@ -28,4 +28,4 @@ TWINS = [
 
 @pytest.mark.parametrize(("key", "twin"), TWINS)
 def test_an_unknown_key_is_traced_to_the_well_known_one_that_was_meant(key: str, twin: str) -> None:
-    assert well_known_twin(key) == twin
+    assert well_known_counterpart(key) == twin

@@ -46,7 +46,7 @@ PRICES = Prices({name: 0.05 + 0.07 * position for position, name in enumerate(NA
 @cache
 def known() -> Known:
     records = instance_type_records("us-east-1", list(NAMES), [])
-    facts = sorted((fact for each in records if (fact := read_type(each))), key=lambda fact: fact.name)
+    facts = sorted((fact for record in records if (fact := read_type(record))), key=lambda fact: fact.name)
     return Known(tuple(facts), dict.fromkeys(NAMES, ZONES))
 
 
@@ -86,13 +86,13 @@ def without_names(plan: Plan) -> Any:
                 node.requests,
                 node.pods,
                 node.alternatives,
-                {key: each for key, each in node.requirements.items() if key not in OWN},
+                {key: requirement for key, requirement in node.requirements.items() if key not in OWN},
             )
             for node in plan.new_nodes
         ],
         {pod: str(where) for pod, where in plan.placements.items()},
         [
-            (refusal.pod, refusal.code, [(each.pool.name, each.code) for each in refusal.reasons])
+            (refusal.pod, refusal.code, [(reason.pool.name, reason.code) for reason in refusal.reasons])
             for refusal in plan.refusals
         ],
         plan.lower_bound,

@@ -72,6 +72,6 @@ def test_a_number_of_thousands_of_digits_is_the_largest():
 def test_a_span_that_counts_as_less_than_it_says_is_warned_of(field, span, warned):
     pool = {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": {"name": "a"}}
     pool["spec"] = {"template": {"spec": {field: span}}}
-    found = [each for each in suspicions(pool) if each.path == f"spec.template.spec.{field}"]
+    found = [suspicion for suspicion in suspicions(pool) if suspicion.path == f"spec.template.spec.{field}"]
     assert bool(found) == warned
     assert all("292 years" in str(each) for each in found)

@@ -44,12 +44,12 @@ class Findings:
     #: Pods of one budget that were on their way out by eviction, less those that it allows; at most 0.
     worst_eviction: int = -1_000
     #: US dollars an hour of the replacements of a voluntary move, less those of what they replaced.
-    worst_move: float | None = None
+    worst_command: float | None = None
     broken: list[str] = field(default_factory=list)
 
     def report(self) -> str:
         """A line for each invariant."""
-        move = "no move" if self.worst_move is None else f"{self.worst_move:+.4f} USD/h"
+        command = "no move" if self.worst_command is None else f"{self.worst_command:+.4f} USD/h"
         evicted = "no budget" if self.worst_eviction == -1_000 else f"{self.worst_eviction:+d} pods"
         lines = [
             f"instances of one claim, most            {self.most_instances_of_a_claim}",
@@ -57,7 +57,7 @@ class Findings:
             f"instance without claim, longest         {self.longest_without_claim:.1f} s",
             f"evicted beyond a budget, worst          {evicted}",
             f"pod pending, longest                    {self.longest_pending:.1f} s",
-            f"price of a voluntary move, worst        {move}",
+            f"price of a voluntary move, worst        {command}",
             f"looks                                   {self.looks}",
             *(f"BROKEN {each}" for each in self.broken),
         ]
@@ -94,7 +94,7 @@ class Invariants:
         self._see_pending(now, pods)
         for budget in budgets:
             self._see_evictions(budget, pods)
-        self._see_moves(instances, owners, claims)
+        self._see_commands(instances, owners, claims)
         self.found.looks += 1
 
     def _owner(self, instance: dict[str, Any]) -> str:
@@ -158,21 +158,23 @@ class Invariants:
             if beyond > 0:
                 self._break(f"budget {budget['metadata']['name']}: {len(leaving)} pods evicted at a time")
 
-    def _see_moves(self, instances: list[dict[str, Any]], owners: list[str], claims: dict[str, Any]) -> None:
+    def _see_commands(
+        self, instances: list[dict[str, Any]], owners: list[str], claims: dict[str, Any]
+    ) -> None:
         for instance, name in zip(instances, owners, strict=True):
             if name:
                 self._prices[name] = _price(instance)
-        moves: dict[str, list[str]] = {}
+        commands: dict[str, list[str]] = {}
         for name, claim in claims.items():
             notes = claim["metadata"].get("annotations", {})
             if notes.get(REPLACES) and notes.get(REASON) == "Underutilized" and name in self._prices:
-                moves.setdefault(notes[REPLACES], []).append(name)
-        for olds, news in moves.items():
+                commands.setdefault(notes[REPLACES], []).append(name)
+        for olds, news in commands.items():
             if all(old in self._prices for old in olds.split(",")):
                 more = sum(self._prices[new] for new in news)
                 more -= sum(self._prices[old] for old in olds.split(","))
-                worst = self.found.worst_move
-                self.found.worst_move = more if worst is None else max(worst, more)
+                worst = self.found.worst_command
+                self.found.worst_command = more if worst is None else max(worst, more)
                 if more > 0:
                     self._break(f"the move of {olds} to {', '.join(news)} costs {more:.4f} USD/h more")
 

@@ -20,7 +20,7 @@ def whole_life(world: World) -> None:
     lose_a_machine(world)
     leave_a_reservation(world)
     mend_by_a_reboot(world)
-    move_for_money(world)
+    command_for_money(world)
     tear_down(world)
 
 
@@ -107,7 +107,7 @@ def mend_by_a_reboot(world: World) -> None:
     world.runs(web=2, shop=1)
 
 
-def move_for_money(world: World) -> None:
+def command_for_money(world: World) -> None:
     """The load shrinks: what is left moves to fewer or cheaper nodes."""
 
     def price() -> int:

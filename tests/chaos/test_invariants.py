@@ -81,7 +81,7 @@ def test_a_move_that_costs_more_is_seen(tags: dict[str, str]) -> None:
     old = an_instance("old", tags or {CLAIM_TAG: "old"})
     new = an_instance("new", tags or {CLAIM_TAG: "new"}, "m5.xlarge")
     seen.see(0.0, [old, new], {"old": a_claim("old"), "new": a_claim("new", replaces="old")})
-    assert seen.found.worst_move is not None
-    assert seen.found.worst_move > 0
+    assert seen.found.worst_command is not None
+    assert seen.found.worst_command > 0
     assert len(seen.found.broken) == 1
     assert "the move of old to new" in seen.found.broken[0]

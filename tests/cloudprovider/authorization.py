@@ -45,19 +45,22 @@ class Needs:
 
     def __init__(self, ec2: Any, iam: Any, role_arn: str) -> None:
         self._role_arn = role_arn
-        names = [each["InstanceProfileName"] for each in iam.list_instance_profiles()["InstanceProfiles"]]
+        names = [
+            instance_profile["InstanceProfileName"]
+            for instance_profile in iam.list_instance_profiles()["InstanceProfiles"]
+        ]
         self._profiles = {
             name: iam.get_instance_profile(InstanceProfileName=name)["InstanceProfile"].get("Tags", [])
             for name in names
         }
         self._templates = {
-            each["LaunchTemplateName"]: (
-                each,
-                ec2.describe_launch_template_versions(LaunchTemplateName=each["LaunchTemplateName"])[
-                    "LaunchTemplateVersions"
-                ][0]["LaunchTemplateData"],
+            launch_template["LaunchTemplateName"]: (
+                launch_template,
+                ec2.describe_launch_template_versions(
+                    LaunchTemplateName=launch_template["LaunchTemplateName"]
+                )["LaunchTemplateVersions"][0]["LaunchTemplateData"],
             )
-            for each in ec2.describe_launch_templates(MaxResults=200)["LaunchTemplates"]
+            for launch_template in ec2.describe_launch_templates(MaxResults=200)["LaunchTemplates"]
         }
         self._tags = {
             instance["InstanceId"]: instance["Tags"]
@@ -171,7 +174,12 @@ class Needs:
 
 def _making(operation: str, kind: str, specifications: list[Mapping[str, Any]]) -> Iterator[Need]:
     """Making a resource, and tagging it on the way."""
-    tags = [tag for each in specifications if each["ResourceType"] == kind for tag in each["Tags"]]
+    tags = [
+        tag
+        for specification in specifications
+        if specification["ResourceType"] == kind
+        for tag in specification["Tags"]
+    ]
     resource = f"{EC2}:{ACCOUNT}:{kind}/*"
     context = _context("RequestTag", tags)
     yield Need(f"ec2:{operation}", resource, context)

@@ -12,7 +12,7 @@ from localenv.aws import LocalAws
 from nodeless.cloudprovider import LaunchFailed
 from nodeless.cloudprovider.aws.image_parameters import parameters_for
 from nodeless.cloudprovider.aws.images import in_order
-from nodeless.cloudprovider.aws.instance_type_builder import Known, build, without
+from nodeless.cloudprovider.aws.instance_type_builder import Known, build, excluding
 from nodeless.cloudprovider.aws.launch_failures import launch_failed
 from nodeless.cloudprovider.aws.node_shape import NodeShape
 from nodeless.cloudprovider.aws.price_list import Prices, product_requests
@@ -39,7 +39,10 @@ def offerings(prices: Prices, **facts: Any) -> dict[tuple[str, str], tuple[float
     """Price and availability of what a type sells, by zone and capacity type."""
     known = Known((replace(M5, **facts),), {M5.name: ZONES})
     (kind,) = build(known, NodeShape("AL2"), ZONES, prices, "us-east-1")
-    return {(each.zone, each.capacity_type): (each.price, each.available) for each in kind.offerings}
+    return {
+        (offering.zone, offering.capacity_type): (offering.price, offering.available)
+        for offering in kind.offerings
+    }
 
 
 def test_16_2_what_has_no_price_stands_in_the_list_and_is_not_available() -> None:
@@ -65,8 +68,10 @@ def test_16_2_a_sold_out_offering_is_off_for_three_minutes_from_its_last_mark() 
     memory = Unavailable().mark([key], 0.0).mark([key], 60.0)
 
     def off(now: float) -> set[tuple[str, str]]:
-        (kind,) = without(types, memory.at(now))
-        return {(each.zone, each.capacity_type) for each in kind.offerings if not each.available}
+        (kind,) = excluding(types, memory.at(now))
+        return {
+            (offering.zone, offering.capacity_type) for offering in kind.offerings if not offering.available
+        }
 
     assert off(0.0) == off(239.0) == {("us-east-1a", "spot")}
     assert off(240.0) == set()
@@ -154,7 +159,7 @@ def subnets_of_a_zone(aws: LocalAws, world: World, *blocks: str) -> list[str]:
     """Subnets of a zone that no other subnet is in, by their blocks of addresses."""
     ec2 = aws.client("ec2")
     vpc = ec2.describe_subnets(SubnetIds=world.subnets[:1])["Subnets"][0]["VpcId"]
-    made = (ec2.create_subnet(VpcId=vpc, CidrBlock=each, AvailabilityZone="us-east-1d") for each in blocks)
+    made = (ec2.create_subnet(VpcId=vpc, CidrBlock=block, AvailabilityZone="us-east-1d") for block in blocks)
     return [each["Subnet"]["SubnetId"] for each in made]
 
 
@@ -170,7 +175,7 @@ async def test_16_4_three_launches_take_turns_among_a_zones_subnets_by_what_is_l
             for letter in "abc"
         ]
         pods = made[0].capacity[PODS]
-        left = {each.id: each.unpromised for each in (await provider.resolve(node_class)).subnets}
+        left = {subnet.id: subnet.unpromised for subnet in (await provider.resolve(node_class)).subnets}
         # As EC2 counts them: a node takes one address now, its pods the others later.
         assert left == {large: 123 - 3 * pods, small: 59} or left == {large: 123 - 2 * pods, small: 59 - pods}
         chosen = subnet_by_zone((await provider.resolve(node_class)).subnets)["us-east-1d"]
@@ -184,7 +189,7 @@ async def test_16_4_launches_side_by_side_take_turns_too(aws: LocalAws, world: W
     pool = the_pool("m5.large")
     async with a_provider() as provider:
         claims = [the_claim(f"default-{letter * 5}", pool) for letter in "abcde"]
-        made = await asyncio.gather(*(provider.launch(each, pool, node_class) for each in claims))
+        made = await asyncio.gather(*(provider.launch(claim, pool, node_class) for claim in claims))
     # 29 addresses each of 123 and 59: three from the larger one, then one from the other, then one more.
     assert Counter(each.subnet_id for each in made) == {large: 4, small: 1}
 
@@ -278,7 +283,7 @@ def test_16_5_images_are_newest_first_one_of_each_kind_and_types_without_one_are
             Image("ami-zwin", arm64, "d", "2024-02-01"),
         ]
     )
-    assert [each.id for each in images] == ["ami-new", "ami-zwin"]
+    assert [image.id for image in images] == ["ami-new", "ami-zwin"]
     g5g = Requirements(
         [
             Requirement.of(ARCH, "In", ["arm64"]),
@@ -305,7 +310,7 @@ async def test_16_5_a_custom_class_uses_the_images_that_it_selects_alone(aws: Lo
     )
     async with a_provider() as provider:
         resolved = await provider.resolve(custom)
-    assert [each.id for each in resolved.images] == [found[0]["ImageId"]]
+    assert [image.id for image in resolved.images] == [found[0]["ImageId"]]
     assert made_by(aws, "GetParameter") == []
 
 

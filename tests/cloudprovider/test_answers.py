@@ -98,7 +98,7 @@ REMOVED = object()
 def places(node: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """Paths to all members and entries."""
     inner = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
-    return [each for key, value in inner for each in ((*path, key), *places(value, (*path, key)))]
+    return [place for key, value in inner for place in ((*path, key), *places(value, (*path, key)))]
 
 
 @st.composite
@@ -123,9 +123,11 @@ def changed(draw: st.DrawFn, honest: dict[str, Any]) -> dict[str, Any]:
 def read(operation: str, answer: dict[str, Any]) -> list[str]:
     """The ids that the readers make of it."""
     if operation == "CreateFleet":
-        return [each.id for each in read_answer(answer, "spot").instances]
+        return [instance.id for instance in read_answer(answer, "spot").instances]
     if operation == "DescribeInstances":
-        return [read_instance(each).id for group in answer["Reservations"] for each in group["Instances"]]
+        return [
+            read_instance(instance).id for group in answer["Reservations"] for instance in group["Instances"]
+        ]
     return []
 
 
@@ -206,9 +208,9 @@ def test_a_document_of_the_call_is_taken(body: bytes) -> None:
 async def learned(provider: AwsProvider) -> tuple[Any, ...]:
     resolved = await provider.resolve(NODE_CLASS)
     types = await provider.catalog(POOL, NODE_CLASS)
-    subnets = tuple((each.id, each.zone, each.zone_id) for each in resolved.subnets)
-    images = tuple(each.id for each in resolved.images)
-    return subnets, resolved.security_groups, images, tuple(each.name for each in types)
+    subnets = tuple((subnet.id, subnet.zone, subnet.zone_id) for subnet in resolved.subnets)
+    images = tuple(image.id for image in resolved.images)
+    return subnets, resolved.security_groups, images, tuple(type_.name for type_ in types)
 
 
 async def settled(provider: AwsProvider) -> None:
@@ -216,7 +218,7 @@ async def settled(provider: AwsProvider) -> None:
     resolver = provider._resolver
     caches = (resolver._subnets._cache, resolver._security_groups._cache, resolver._images._default)
     async with asyncio.timeout(60):
-        while any(each._fetches for each in (*caches, provider._types._cache)):  # noqa: ASYNC110
+        while any(cache._fetches for cache in (*caches, provider._types._cache)):  # noqa: ASYNC110
             await asyncio.sleep(0.02)
 
 
@@ -254,7 +256,7 @@ async def test_what_garbled_answers_said_is_forgotten_after_two_minutes(
             await settled(provider)
             now[0] += 61
         assert await learned(provider) == expected
-        bought = {each["InstanceId"] for each in aws.instances()}
+        bought = {instance["InstanceId"] for instance in aws.instances()}
         assert {(await launched(provider, name)).id for name in "abc"} >= bought
         assert len(made_by(aws, "CreateFleet")) <= 3 * 9
 
@@ -263,4 +265,7 @@ async def test_an_instance_that_an_answer_tells_of_twice_is_not_ended_as_one_too
     answer = deepcopy(HONEST["ec2", "CreateFleet"])
     answer["Instances"] *= 2
     read_twice = read_answer(answer, "spot")
-    assert ([each.id for each in read_twice.instances], read_twice.surplus) == (["i-0123456789abcdef0"], ())
+    assert ([instance.id for instance in read_twice.instances], read_twice.surplus) == (
+        ["i-0123456789abcdef0"],
+        (),
+    )

@@ -26,7 +26,7 @@ class Clerk:
             idle=IDLE,
             longest=LONGEST,
             limit=limit,
-            observe=lambda *told: self.observed.append(told),
+            observe=lambda *reported: self.observed.append(reported),
         )
 
     async def carry_out(self, asked: Mapping[str, int]) -> Mapping[str, tuple[str, int]]:

@@ -34,18 +34,18 @@ async def launched_together(
 ) -> dict[str, Any]:
     """By claim its instance, or the error."""
     outcomes = await asyncio.gather(
-        *(provider.launch(each, pool, NODE_CLASS, first=first, claimed=claimed) for each in claims),
+        *(provider.launch(claim, pool, NODE_CLASS, first=first, claimed=claimed) for claim in claims),
         return_exceptions=True,
     )
     return dict(zip((claim.name for claim in claims), outcomes, strict=True))
 
 
 def ids(outcomes: dict[str, Any]) -> list[str]:
-    return [each.id for each in outcomes.values() if isinstance(each, Instance)]
+    return [outcome.id for outcome in outcomes.values() if isinstance(outcome, Instance)]
 
 
 async def living(provider: AwsProvider) -> set[str]:
-    return {each.id for each in await provider.instances()}
+    return {instance.id for instance in await provider.instances()}
 
 
 async def test_a_thousand_instances_take_as_many_calls_as_there_are_shapes(
@@ -70,7 +70,7 @@ async def test_claims_that_differ_in_more_than_their_names_go_alone(aws: LocalAw
     claims = [the_claim("a"), replace(the_claim("b"), labels={"team": "x"})]
     async with a_provider() as provider:
         made = await launched_together(provider, grouped(claims))
-        tags = {each.id: each.tags for each in await provider.instances()}
+        tags = {instance.id: instance.tags for instance in await provider.instances()}
     assert len(made_by(aws, "CreateFleet")) == 2
     assert {name: tags[each.id]["karpenter.sh/nodeclaim"] for name, each in made.items()} == {
         "a": "a",
@@ -159,10 +159,10 @@ async def test_killed_while_claims_are_noted_the_others_get_what_is_left(aws: Lo
     claims = some_claims(4)
     async with a_provider() as provider:
         made = await launched_together(provider, claims)
-    noted = {made[each.name].provider_id for each in claims[:2]}
+    noted = {made[claim.name].provider_id for claim in claims[:2]}
     async with a_provider() as successor:
         rest = await launched_together(successor, claims[2:], first=False, claimed=noted)
-        assert sorted(ids(rest)) == sorted(made[each.name].id for each in claims[2:])
+        assert sorted(ids(rest)) == sorted(made[claim.name].id for claim in claims[2:])
         assert len(await living(successor)) == 4
 
 
@@ -211,7 +211,7 @@ async def test_a_claim_that_could_not_be_noted_gets_its_own_instance_again(
         made = await launched_together(provider, claims)
         again = await launched_together(provider, claims[1:2], first=False)
         assert ids(again) == [made[claims[1].name].id]
-        tags = {each.id: each.tags for each in await provider.instances()}
+        tags = {instance.id: instance.tags for instance in await provider.instances()}
         assert tags[ids(again)[0]]["karpenter.sh/nodeclaim"] == claims[1].name
 
 

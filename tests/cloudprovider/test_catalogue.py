@@ -38,7 +38,7 @@ def test_a_catalogue_reads_back_as_it_was_written_with_spot_prices_too() -> None
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         ("{", "not JSON"),
         ("{}", "no catalogue of version 2"),
@@ -47,8 +47,8 @@ def test_a_catalogue_reads_back_as_it_was_written_with_spot_prices_too() -> None
         (BUNDLED.read_text().replace('"arm64",8', '"arm64","eight"', 1), "cpus"),
     ],
 )
-def test_a_file_that_is_no_catalogue_is_told(text: str, told: str) -> None:
-    with pytest.raises(SavedFormatError, match=told):
+def test_a_file_that_is_no_catalogue_is_told(text: str, reported: str) -> None:
+    with pytest.raises(SavedFormatError, match=reported):
         read_catalogue(text)
 
 

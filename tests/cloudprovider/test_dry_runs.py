@@ -44,7 +44,7 @@ async def test_a_launch_is_rehearsed_once_in_half_an_hour_and_makes_nothing_but_
         (fleet, asked), (run, request) = rehearsed(aws)
         assert (fleet, run) == ("CreateFleet", "RunInstances")
         (config,) = asked["LaunchTemplateConfigs"]
-        assert {each["InstanceType"] for each in config["Overrides"]} == {"m5.large"}
+        assert {override["InstanceType"] for override in config["Overrides"]} == {"m5.large"}
         (template,) = aws.client("ec2").describe_launch_templates(MaxResults=200)["LaunchTemplates"]
         assert request["LaunchTemplate"]["LaunchTemplateName"] == template["LaunchTemplateName"]
         assert request["SubnetId"] in world.subnets
@@ -170,7 +170,7 @@ async def test_one_subnet_in_which_launches_are_allowed_will_do(aws: LocalAws, w
         await provider.validate((POOL,), CLASS)
         assert await is_validated(provider)
     calls = [call["parameters"] for call in aws.calls() if call["action"] == "RunInstances"]
-    assert sorted(each["SubnetId"] for each in calls) == sorted(world.subnets)
+    assert sorted(call["SubnetId"] for call in calls) == sorted(world.subnets)
 
 
 async def test_a_subnet_stands_on_the_network_interfaces_where_the_template_has_some(
@@ -201,9 +201,11 @@ async def test_reservations_in_several_zones_are_rehearsed_by_one_of_them(
     assert len(configs) == 2
     template = request["LaunchTemplate"]["LaunchTemplateName"]
     (config,) = [
-        each for each in configs if each["LaunchTemplateSpecification"]["LaunchTemplateName"] == template
+        config
+        for config in configs
+        if config["LaunchTemplateSpecification"]["LaunchTemplateName"] == template
     ]
-    assert request["SubnetId"] in {each["SubnetId"] for each in config["Overrides"]}
+    assert request["SubnetId"] in {override["SubnetId"] for override in config["Overrides"]}
 
 
 async def test_a_class_that_changes_or_that_no_pool_uses_is_checked_too(aws: LocalAws, world: World) -> None:

@@ -20,7 +20,7 @@ TEXTS = st.text(max_size=60) | st.sampled_from(["x" * 200_000, "<html>\n\u202e</
 IDS = st.uuids(version=4)
 
 
-def told(code: Any, message: Any, request: UUID, status: int = 400) -> CloudError:
+def reported(code: Any, message: Any, request: UUID, status: int = 400) -> CloudError:
     text = f"{message} (Service: Ec2, Status Code: {status}, Request ID: {request})"
     response: Any = {
         "Error": {"Code": code, "Message": text},
@@ -32,9 +32,9 @@ def told(code: Any, message: Any, request: UUID, status: int = 400) -> CloudErro
 @settings(deadline=None)
 @given(CODES, TEXTS, IDS, IDS, st.sampled_from([400, 403, 500, 503]))
 def test_the_same_fault_is_told_in_the_same_words_whatever_the_request(
-    code: str, message: str, one: UUID, other: UUID, status: int
+    code: str, message: str, uuid: UUID, other: UUID, status: int
 ) -> None:
-    first, second = told(code, message, one, status), told(code, message, other, status)
+    first, second = reported(code, message, uuid, status), reported(code, message, other, status)
     assert (str(first), first.hint, first.reason) == (str(second), second.hint, second.reason)
     assert len(str(first)) < 1200
     assert str(first).isprintable()
@@ -45,7 +45,7 @@ def test_the_same_fault_is_told_in_the_same_words_whatever_the_request(
 def test_an_error_without_a_code_of_awss_is_an_answer_that_cannot_be_read(
     code: str | None, message: str, request: UUID
 ) -> None:
-    error = told(code, message, request)
+    error = reported(code, message, request)
     assert isinstance(error, CloudUnavailable)
     assert "ec2:DescribeSubnets" in str(error)
     assert "cannot be read" in str(error)

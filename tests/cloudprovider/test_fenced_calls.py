@@ -48,4 +48,4 @@ async def test_a_retry_that_is_not_allowed_any_more_is_not_sent(aws: LocalAws, a
             await session.call("ec2", "create_launch_template", TEMPLATE)
     finally:
         await session.close()
-    assert [each["action"] for each in aws.calls()] == ["CreateLaunchTemplate"] * allowed
+    assert [call["action"] for call in aws.calls()] == ["CreateLaunchTemplate"] * allowed

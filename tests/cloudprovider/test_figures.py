@@ -93,10 +93,10 @@ def test_a_catalogue_of_800_types_in_6_zones_takes_less_than_40_mib() -> None:
         for number in range(800)
     )
     zones = frozenset(f"us-east-1{letter}" for letter in "abcdef")
-    known = Known(facts, {each.name: zones for each in facts})
+    known = Known(facts, {fact.name: zones for fact in facts})
     prices = Prices(
-        {each.name: 0.1 + each.cpus / 50 for each in facts},
-        {(each.name, zone): 0.03 + each.cpus / 99 for each in facts for zone in zones},
+        {fact.name: 0.1 + fact.cpus / 50 for fact in facts},
+        {(fact.name, zone): 0.03 + fact.cpus / 99 for fact in facts for zone in zones},
         1,
     )
     gc.collect()

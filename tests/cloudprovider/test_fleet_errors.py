@@ -40,9 +40,9 @@ class Clock:
 async def available(provider: AwsProvider, pool: Pool = BOTH) -> set[tuple[str, str, str]]:
     types = await provider.catalog(pool, NODE_CLASS)
     return {
-        (each.name, offering.zone, offering.capacity_type)
-        for each in types
-        for offering in each.offerings
+        (type_.name, offering.zone, offering.capacity_type)
+        for type_ in types
+        for offering in type_.offerings
         if offering.available
     }
 
@@ -127,8 +127,8 @@ async def test_5_6_user_data_that_is_nearly_too_long_is_told_once(
             await provider.warm(BOTH, node_class)
             await provider.warm(BOTH, replace(node_class, generation=2))
     lines = [line["event"] for line in logs if line["log_level"] == "warning"]
-    told = [line for line in lines if "of 16384 that EC2 takes; hint: shorten spec.userData" in line]
-    assert len(told) == warned
+    reported = [line for line in lines if "of 16384 that EC2 takes; hint: shorten spec.userData" in line]
+    assert len(reported) == warned
 
 
 async def test_an_account_without_the_spot_role_gets_no_spot_of_any_type(aws: LocalAws, world: World) -> None:

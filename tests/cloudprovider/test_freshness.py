@@ -95,7 +95,7 @@ async def asked(provider: AwsProvider, aws: LocalAws, action: str, count: int) -
             await asyncio.sleep(0.05)
         images, others = provider._images, (provider._subnets._cache, provider._types._cache)
         caches = (images._selected, images._default, *others)
-        while any(each._fetches for each in (*caches, provider._resolver._security_groups._cache)):  # noqa: ASYNC110
+        while any(cache._fetches for cache in (*caches, provider._resolver._security_groups._cache)):  # noqa: ASYNC110
             await asyncio.sleep(0.05)
 
 
@@ -181,11 +181,11 @@ async def test_3_3_when_prices_cannot_be_had_the_log_says_of_what_day_those_are_
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     session = AwsSession("us-east-1")
     try:
-        with capture_logs() as told:
+        with capture_logs() as reported:
             await Pricing(session, lambda: 1e9, structlog.get_logger()).current(spot=False)
     finally:
         await session.close()
-    (warning,) = [each for each in told if each["event"] == "prices not updated"]
+    (warning,) = [each for each in reported if each["event"] == "prices not updated"]
     assert warning["serving"] == f"those bundled on {bundled_date()}"
     assert len(bundled_date()) == len("2026-01-01")
 

@@ -120,7 +120,9 @@ def a_kind(architecture: str, maker: str, *, gpus_are_accelerators: bool) -> Ins
 def variants(family: str, version: str = "1.29", release: str = "") -> dict[str, str]:
     """What each kind of type boots from: plain, GPU, Neuron, on x86 and ARM; in both generations."""
     parameters = parameters_for(family, version, release)
-    images = in_order(Image(each.name, kind, each.name) for each in parameters for kind in each.kinds)
+    images = in_order(
+        Image(parameter.name, kind, parameter.name) for parameter in parameters for kind in parameter.kinds
+    )
     chosen: dict[bool, dict[str, str]] = {True: {}, False: {}}
     for generation, found in chosen.items():
         for architecture in ("amd64", "arm64"):

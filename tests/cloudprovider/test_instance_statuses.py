@@ -51,11 +51,11 @@ async def test_a_check_that_has_failed_for_two_minutes_is_trouble_and_so_is_a_sc
 ) -> None:
     async with a_provider() as provider:
         ill, dying, young, well = ids(await launched_together(provider, some_claims(4)))
-        assert await provider.troubles() == ()
+        assert await provider.impaired_instances() == ()
         aws.set_faults(
             impaired={ill: IMPAIRED_SECONDS + 1, young: 5}, scheduled={dying: "instance-retirement"}
         )
-        found = {each.instance_ids: each.kind for each in await provider.troubles()}
+        found = {trouble.instance_ids: trouble.kind for trouble in await provider.impaired_instances()}
         assert found == {(ill,): InterruptionKind.IMPAIRED, (dying,): InterruptionKind.SCHEDULED_CHANGE}
         assert well not in {name for names in found for name in names}
     assert len(made_by(aws, "DescribeInstanceStatus")) == 6
@@ -68,17 +68,19 @@ async def test_a_check_that_does_not_say_since_when_counts_from_the_first_look(
     async with a_provider(clock=lambda: now[0]) as provider:
         (ill,) = ids(await launched_together(provider, some_claims(1)))
         aws.set_faults(impaired=[ill])
-        assert await provider.troubles() == ()
+        assert await provider.impaired_instances() == ()
         now[0] += IMPAIRED_SECONDS
-        assert [each.kind for each in await provider.troubles()] == [InterruptionKind.IMPAIRED]
+        assert [trouble.kind for trouble in await provider.impaired_instances()] == [
+            InterruptionKind.IMPAIRED
+        ]
         aws.set_faults()
-        assert await provider.troubles() == ()
+        assert await provider.impaired_instances() == ()
         aws.set_faults(impaired=[ill])
-        assert await provider.troubles() == ()
+        assert await provider.impaired_instances() == ()
 
 
 async def test_a_policy_without_the_right_to_look_is_told(aws: LocalAws, world: World) -> None:
     aws.set_faults(errors={"DescribeInstanceStatus": {"code": "UnauthorizedOperation", "status": 403}})
     async with a_provider() as provider:
         with pytest.raises(CredentialsRefused, match="allow ec2:DescribeInstanceStatus"):
-            await provider.troubles()
+            await provider.impaired_instances()

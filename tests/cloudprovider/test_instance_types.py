@@ -198,10 +198,10 @@ def test_labels_are_those_of_the_published_table(facts: dict[str, TypeFacts], na
 
 def test_every_record_of_ec2_can_be_read(facts: dict[str, TypeFacts]) -> None:
     assert len(facts) > 1300
-    for each in facts.values():
-        assert each.category
-        assert each.generation
-        assert capacity(each, AL2)["memory"] > 0
+    for fact in facts.values():
+        assert fact.category
+        assert fact.generation
+        assert capacity(fact, AL2)["memory"] > 0
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ CLUSTER = Cluster("demo", "https://demo.example", "Q0E=", "10.100.0.10", "10.100
 
 
 @pytest.mark.parametrize(
-    ("family", "text", "told"),
+    ("family", "text", "reported"),
     [
         pytest.param("AL2", "MIME-Version: 1.0\n\nplain", "multipart/mixed", id="mime"),
         pytest.param("Ubuntu", "MIME-Version: 1.0\n\nplain", "multipart/mixed", id="mime-ubuntu"),
@@ -32,7 +32,7 @@ CLUSTER = Cluster("demo", "https://demo.example", "Q0E=", "10.100.0.10", "10.100
     ],
 )
 async def test_user_data_that_cannot_be_used_is_named_and_other_pools_go_on(
-    aws: LocalAws, world: World, family: str, text: str, told: str
+    aws: LocalAws, world: World, family: str, text: str, reported: str
 ) -> None:
     images = (SelectorTerm(names=("amazon-eks-node-1.29-*",)),)
     broken = replace(NODE_CLASS, ami_family=family, user_data=text, images=images)
@@ -43,12 +43,12 @@ async def test_user_data_that_cannot_be_used_is_named_and_other_pools_go_on(
             else:
                 await provider.warm(the_pool(), broken)
         assert caught.value.what == "userData"
-        assert told in str(caught.value)
+        assert reported in str(caught.value)
         assert await provider.catalog(the_pool(), NODE_CLASS)
 
 
 @pytest.mark.parametrize(
-    ("tags", "told"),
+    ("tags", "reported"),
     [
         ({"aws:team": "a"}, "AWS's own prefix"),
         ({"k" * 129: "a"}, "129 characters"),
@@ -56,12 +56,12 @@ async def test_user_data_that_cannot_be_used_is_named_and_other_pools_go_on(
         ({f"tag-{number}": "" for number in range(43)}, "more than the 50"),
     ],
 )
-def test_6_3_tags_that_ec2_refuses_are_named(tags: dict[str, str], told: str) -> None:
+def test_6_3_tags_that_ec2_refuses_are_named(tags: dict[str, str], reported: str) -> None:
     (own,) = node_class_faults(replace(NODE_CLASS, tags=tuple(tags.items())), CLUSTER, {})
     (given,) = node_class_faults(NODE_CLASS, CLUSTER, tags)
     assert own.field == given.field == "tags"
-    assert told in own.message
-    assert told in given.message
+    assert reported in own.message
+    assert reported in given.message
 
 
 def test_6_3_as_many_tags_as_ec2_takes_beside_ours_are_fine() -> None:

@@ -25,7 +25,7 @@ from nodeless.model.hardware import ConnectionTracking, CpuOptions, NetworkInter
 from nodeless.model.pools import BlockDevice, Kubelet, NodeClass, Reference
 
 MIB, GIB = 2**20, 2**30
-FACTS = {each.name: each for each in bundled_catalogue().facts}
+FACTS = {fact.name: fact for fact in bundled_catalogue().facts}
 #: Network interfaces with EFA traffic alone beside the ordinary one, on the first card and the second.
 EFA_ONLY = (
     NetworkInterface(0, 0),

@@ -14,11 +14,11 @@ def test_a_call_without_an_answer_is_told_with_its_operation(
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
     monkeypatch.setenv("AWS_ENDPOINT_URL_EC2", "http://127.0.0.1:1")
-    told: list[tuple[str, str, str]] = []
+    reported: list[tuple[str, str, str]] = []
 
     async def scenario() -> None:
         session = AwsSession(
-            "us-east-1", on_call=lambda service, call, seconds, code: told.append((service, call, code))
+            "us-east-1", on_call=lambda service, call, seconds, code: reported.append((service, call, code))
         )
         try:
             await session.call("ec2", "describe_vpcs", {})
@@ -28,4 +28,4 @@ def test_a_call_without_an_answer_is_told_with_its_operation(
     with pytest.raises(CloudError, match=r"cannot reach ec2 at http://127\.0\.0\.1:1"):
         asyncio.run(scenario())
 
-    assert told == [("ec2", "DescribeVpcs", "EndpointConnectionError")]
+    assert reported == [("ec2", "DescribeVpcs", "EndpointConnectionError")]

@@ -119,7 +119,7 @@ async def test_a_failed_batch_fails_all_and_a_full_one_goes_at_once() -> None:
 
     batcher = Batcher("test", fail, "missing", idle=3600, limit=2)
     results = await asyncio.gather(batcher.ask("a", 0), batcher.ask("b", 0), return_exceptions=True)
-    assert [str(each) for each in results] == ["2 refused"] * 2
+    assert [str(result) for result in results] == ["2 refused"] * 2
 
 
 def document(name: str, price: str, currency: str = "USD") -> str:

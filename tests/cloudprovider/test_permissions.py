@@ -102,7 +102,7 @@ async def a_life(provider: AwsProvider, aws: LocalAws) -> Needs:
         made.append(await provider.launch(claim, pool, node_class))
     assert [each.capacity_type for each in made] == ["on-demand", "spot", "on-demand", "reserved"]
     assert len(await provider.instances()) == 4
-    assert await provider.troubles() == ()
+    assert await provider.impaired_instances() == ()
     assert await provider.forget_interruptions(await provider.interruptions()) == 1
     await asyncio.gather(*(provider.find(each.id) for each in made))
     joined = replace(claim, provider_id=made[-1].provider_id, node_name="ip-10-0-0-1.ec2.internal")

@@ -58,9 +58,9 @@ async def test_6_2_instances_go_into_the_group_that_the_class_names(
 ) -> None:
     identifier = group(aws, "spread")
     async with a_provider() as provider:
-        for each in await both_ways(provider, the_pool(), "own" if by_name else identifier):
-            assert each.labels[PLACEMENT_GROUP_ID] == identifier
-            assert PLACEMENT_GROUP_PARTITION not in each.labels
+        for way in await both_ways(provider, the_pool(), "own" if by_name else identifier):
+            assert way.labels[PLACEMENT_GROUP_ID] == identifier
+            assert PLACEMENT_GROUP_PARTITION not in way.labels
     assert placement(aws) == {"GroupId": identifier}
 
 
@@ -68,8 +68,8 @@ async def test_a_partition_that_is_asked_for_is_named_to_ec2(aws: LocalAws, worl
     identifier = group(aws, PartitionCount=5)
     async with a_provider() as provider:
         pool = wanting(the_pool(), PLACEMENT_GROUP_PARTITION, "3", "4", "7")
-        for each in await both_ways(provider, pool, "own"):
-            assert each.labels[PLACEMENT_GROUP_PARTITION] == "3"
+        for way in await both_ways(provider, pool, "own"):
+            assert way.labels[PLACEMENT_GROUP_PARTITION] == "3"
     assert placement(aws) == {"GroupId": identifier, "PartitionNumber": 3}
 
 
@@ -127,9 +127,9 @@ async def for_sale(provider: AwsProvider, pool: Pool, node_class: NodeClass) -> 
     """Types and zones in which on-demand can be had."""
     types = await provider.catalog(pool, node_class)
     return {
-        (each.name, offering.zone)
-        for each in types
-        for offering in each.offerings
+        (type_.name, offering.zone)
+        for type_ in types
+        for offering in type_.offerings
         if offering.available and offering.capacity_type == ON_DEMAND
     }
 
@@ -190,7 +190,7 @@ async def test_2_7_burstable_types_do_not_stand_close_together(aws: LocalAws, wo
 
 
 @pytest.mark.parametrize(
-    ("allowed", "given", "told"),
+    ("allowed", "given", "reported"),
     [
         pytest.param((), None, "default", id="nothing-said"),
         pytest.param(("default", "dedicated"), None, "default", id="both"),
@@ -198,18 +198,18 @@ async def test_2_7_burstable_types_do_not_stand_close_together(aws: LocalAws, wo
     ],
 )
 async def test_6_2_hosts_are_shared_unless_that_is_not_allowed(
-    aws: LocalAws, world: World, allowed: tuple[str, ...], given: Any, told: str
+    aws: LocalAws, world: World, allowed: tuple[str, ...], given: Any, reported: str
 ) -> None:
     pool = wanting(the_pool(), INSTANCE_TENANCY, *allowed) if allowed else the_pool()
     async with a_provider() as provider:
-        for each in await both_ways(provider, pool, ""):
-            assert each.labels[INSTANCE_TENANCY] == told
+        for way in await both_ways(provider, pool, ""):
+            assert way.labels[INSTANCE_TENANCY] == reported
     assert placement(aws) == given
 
 
 async def test_7_7_a_node_says_the_id_of_its_zone_also_after_a_crash(aws: LocalAws, world: World) -> None:
     zones = aws.client("ec2").describe_availability_zones()["AvailabilityZones"]
-    ids = {each["ZoneName"]: each["ZoneId"] for each in zones}
+    ids = {zone["ZoneName"]: zone["ZoneId"] for zone in zones}
     async with a_provider() as provider:
         first = await provider.launch(the_claim(), the_pool(), class_with())
     async with a_provider() as provider:

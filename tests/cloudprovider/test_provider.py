@@ -18,7 +18,7 @@ from nodeless.cloudprovider import (
 from nodeless.cloudprovider.aws import AwsProvider
 from nodeless.launch.claims import labels_of
 from nodeless.model.labels import CAPACITY_TYPE, INSTANCE_AMI_ID, INSTANCE_TYPE
-from nodeless.model.memory_observations import Measured
+from nodeless.model.memory_observations import MemoryObservations
 from nodeless.model.nodes import Instance, NodeClaim
 from nodeless.model.pools import NodeClass, Pool, SelectorTerm
 from nodeless.model.requirements import Requirement, Requirements
@@ -138,7 +138,7 @@ async def test_a_sold_out_type_is_replaced_and_left_alone_for_three_minutes(
 
         async def available() -> set[str]:
             types = await provider.catalog(POOL, NODE_CLASS)
-            offerings = [(each.name, offering) for each in types for offering in each.offerings]
+            offerings = [(type_.name, offering) for type_ in types for offering in type_.offerings]
             return {name for name, each in offerings if each.available and each.capacity_type == "on-demand"}
 
         assert await available() == {"m5.xlarge"}
@@ -301,7 +301,7 @@ async def test_a_claim_that_asks_for_efa_has_an_interface_on_every_card(aws: Loc
         await provider.launch(claim, pool, NODE_CLASS)
     (call,) = made_by(aws, "CreateLaunchTemplate")
     interfaces = call["parameters"]["LaunchTemplateData"]["NetworkInterfaces"]
-    assert [each["InterfaceType"] for each in interfaces] == ["efa"] * 4
+    assert [interface["InterfaceType"] for interface in interfaces] == ["efa"] * 4
 
 
 async def test_2_3_memory_that_a_node_had_replaces_the_guess_for_its_type_and_image_alone(
@@ -309,26 +309,26 @@ async def test_2_3_memory_that_a_node_had_replaces_the_guess_for_its_type_and_im
 ) -> None:
     async with a_provider() as provider:
         m5, larger = await provider.catalog(the_pool(), NODE_CLASS)
-        seen = Measured()
+        seen = MemoryObservations()
         for image in (await provider.resolve(NODE_CLASS)).images:
             seen = seen.observe("m5.large", image.id, m5.capacity["memory"] + 2**20, 0.0)
-        provider.learn(seen)
+        provider.record_memory_overhead(seen)
         after, unchanged = await provider.catalog(the_pool(), NODE_CLASS)
         assert after.capacity["memory"] == m5.capacity["memory"] + 2**20
         assert after.allocatable["memory"] == m5.allocatable["memory"] + 2**20
         assert unchanged is larger
         planned = m5.capacity["ephemeral-storage"]
-        disks = Measured(seen.sights)
+        disks = MemoryObservations(seen.sights)
         for image in (await provider.resolve(NODE_CLASS)).images:
             disks = disks.observe_disk(image.id, planned, planned - 2**30, 0.0)
-        provider.learn(disks)
+        provider.record_memory_overhead(disks)
         smaller = await provider.catalog(the_pool(), NODE_CLASS)
         assert {each.capacity["ephemeral-storage"] for each in smaller} == {planned - 2**30}
         assert {each.allocatable["ephemeral-storage"] for each in smaller} == {
             m5.allocatable["ephemeral-storage"] - 2**30 * 9 // 10 - 1
         }
         assert smaller[0].capacity["memory"] == m5.capacity["memory"] + 2**20
-        provider.learn(Measured().observe("m5.large", "ami-other", 1, 0.0))
+        provider.record_memory_overhead(MemoryObservations().observe("m5.large", "ami-other", 1, 0.0))
         again, _ = await provider.catalog(the_pool(), NODE_CLASS)
         assert again.capacity == m5.capacity
 

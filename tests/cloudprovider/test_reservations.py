@@ -59,7 +59,7 @@ def tagged(key: str = "team", value: str = "search") -> list[dict[str, Any]]:
 async def sold(provider: AwsProvider, pool: Pool, node_class: NodeClass) -> list[Offering]:
     """The reserved offerings."""
     types = await provider.catalog(pool, node_class)
-    return [each for kind in types for each in kind.offerings if each.reservation]
+    return [offering for kind in types for offering in kind.offerings if offering.reservation]
 
 
 async def launched(provider: AwsProvider, name: str, pool: Pool, node_class: NodeClass) -> Any:
@@ -87,7 +87,7 @@ async def test_2_7_reservations_are_selected_by_what_a_term_says(
     }
     async with a_provider() as provider:
         resolved = await provider.resolve(class_with(term))
-        assert {names[each.id] for each in resolved.reservations} == found
+        assert {names[reservation.id] for reservation in resolved.reservations} == found
 
 
 async def test_2_7_ids_of_which_one_is_gone_find_the_others(aws: LocalAws, world: World) -> None:
@@ -95,7 +95,7 @@ async def test_2_7_ids_of_which_one_is_gone_find_the_others(aws: LocalAws, world
     terms = [SelectorTerm(ids=(each,)) for each in (first, "cr-gone", second)]
     async with a_provider() as provider:
         resolved = await provider.resolve(class_with(*terms))
-        assert [each.id for each in resolved.reservations] == sorted((first, second))
+        assert [reservation.id for reservation in resolved.reservations] == sorted((first, second))
 
 
 async def test_2_7_a_reservation_is_an_offering_at_next_to_no_price(aws: LocalAws, world: World) -> None:
@@ -103,8 +103,8 @@ async def test_2_7_a_reservation_is_an_offering_at_next_to_no_price(aws: LocalAw
     pool = the_pool("m5.large", capacity_types=EVERYTHING)
     async with a_provider() as provider:
         (kind,) = await provider.catalog(pool, class_with(*TEAM))
-        (offering,) = [each for each in kind.offerings if each.reservation]
-        on_demand = next(each for each in kind.offerings if each.capacity_type == "on-demand")
+        (offering,) = [offering for offering in kind.offerings if offering.reservation]
+        on_demand = next(offering for offering in kind.offerings if offering.capacity_type == "on-demand")
         assert kind.requirements[CAPACITY_TYPE].values == set(EVERYTHING)
         assert offering == Offering(
             "us-east-1a", RESERVED, on_demand.price / 1e7, True, identifier, 3, "default", False
@@ -162,7 +162,7 @@ async def test_6_2_the_template_targets_the_reservation_and_others_take_no_open_
     async with a_provider() as provider:
         await launched(provider, "default-aaaaa", pool, class_with(*TEAM))
         plain = await launched(provider, "default-bbbbb", pool, class_with(*TEAM))
-    specifications = [each["CapacityReservationSpecification"] for each in templates(aws)]
+    specifications = [template["CapacityReservationSpecification"] for template in templates(aws)]
     assert specifications == [
         {
             "CapacityReservationPreference": "capacity-reservations-only",

@@ -36,9 +36,9 @@ def launch(aws: LocalAws, world: World, cluster: str, **tags: str) -> str:
 def states(aws: LocalAws) -> dict[str, str]:
     reservations = aws.client("ec2").describe_instances()["Reservations"]
     return {
-        each["InstanceId"]: each["State"]["Name"]
+        instance["InstanceId"]: instance["State"]["Name"]
         for reservation in reservations
-        for each in reservation["Instances"]
+        for instance in reservation["Instances"]
     }
 
 
@@ -72,12 +72,12 @@ def left(aws: LocalAws, world: World) -> str:
 
 
 def test_without_yes_it_says_what_is_there_and_changes_nothing(aws: LocalAws, left: str) -> None:
-    told = sweep("--cluster", CLUSTER)
+    reported = sweep("--cluster", CLUSTER)
 
-    assert told.exit_code == 1
-    assert "1 instance, 1 network interface, 1 launch template, 1 instance profile" in told.stdout
-    assert left in told.stdout
-    assert "--yes" in told.stderr
+    assert reported.exit_code == 1
+    assert "1 instance, 1 network interface, 1 launch template, 1 instance profile" in reported.stdout
+    assert left in reported.stdout
+    assert "--yes" in reported.stderr
     assert states(aws)[left] == "running"
 
 
@@ -89,32 +89,32 @@ def test_with_yes_everything_of_the_cluster_goes_and_nothing_else(
         launch(aws, world, CLUSTER),  # made by somebody else: no claim's name
     ]
 
-    told = sweep("--cluster", CLUSTER, "--yes")
+    reported = sweep("--cluster", CLUSTER, "--yes")
 
-    assert told.exit_code == 0, told.output
-    assert f"nothing of cluster {CLUSTER} is left" in told.stderr
+    assert reported.exit_code == 0, reported.output
+    assert f"nothing of cluster {CLUSTER} is left" in reported.stderr
     assert states(aws)[left] in {"shutting-down", "terminated"}
-    assert [states(aws)[each] for each in others] == ["running", "running"]
+    assert [states(aws)[other] for other in others] == ["running", "running"]
     ec2 = aws.client("ec2")
     assert ec2.describe_launch_templates()["LaunchTemplates"] == []
     profiles = aws.client("iam").list_instance_profiles()["InstanceProfiles"]
-    assert [each["InstanceProfileName"] for each in profiles] == ["nodes"]
+    assert [profile["InstanceProfileName"] for profile in profiles] == ["nodes"]
     tagged = [{"Name": "tag-key", "Values": ["cluster.k8s.amazonaws.com/name"]}]
     assert ec2.describe_network_interfaces(Filters=tagged)["NetworkInterfaces"] == []
 
 
 def test_a_cluster_without_leftovers_is_no_fault(aws: LocalAws) -> None:
-    told = sweep("--cluster", "elsewhere", "--yes")
+    reported = sweep("--cluster", "elsewhere", "--yes")
 
-    assert told.exit_code == 0
-    assert "nothing is left" in told.stdout
+    assert reported.exit_code == 0
+    assert "nothing is left" in reported.stdout
 
 
 def test_an_aws_that_does_not_answer_is_named(monkeypatch: pytest.MonkeyPatch, aws: LocalAws) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
     monkeypatch.setenv("AWS_ENDPOINT_URL_EC2", "http://127.0.0.1:1")
 
-    told = sweep("--cluster", CLUSTER)
+    reported = sweep("--cluster", CLUSTER)
 
-    assert told.exit_code == 2
-    assert "127.0.0.1:1" in told.stderr
+    assert reported.exit_code == 2
+    assert "127.0.0.1:1" in reported.stderr

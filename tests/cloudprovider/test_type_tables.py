@@ -23,7 +23,7 @@ from nodeless.model.pools import Kubelet
 from tests.cloudprovider.test_instance_types import a_record
 
 MIB, GIB = 2**20, 2**30
-FACTS = {each.name: each for each in bundled_catalogue().facts}
+FACTS = {fact.name: fact for fact in bundled_catalogue().facts}
 T4 = {"Manufacturer": "NVIDIA", "Name": "T4", "Count": 4, "MemoryInfo": {"SizeInMiB": 16384}}
 
 
@@ -34,9 +34,9 @@ def facts(name: str = "m5.large", **members: Any) -> TypeFacts:
     return read
 
 
-def labels_of(each: TypeFacts, **options: Any) -> dict[str, frozenset[str]]:
+def labels_of(type_facts: TypeFacts, **options: Any) -> dict[str, frozenset[str]]:
     sold: dict[str, Any] = {"region": "us-east-1", "zones": ["us-east-1b", "us-east-1a"], "pods": 29}
-    made = type_requirements(each, **{**sold, "capacity_types": ["spot", "on-demand"], **options})
+    made = type_requirements(type_facts, **{**sold, "capacity_types": ["spot", "on-demand"], **options})
     return {key: made[key].values for key in made}
 
 
@@ -65,7 +65,7 @@ def test_2_1_a_type_is_offered_in_the_zones_that_sell_it_and_have_a_subnet() -> 
     known = Known((facts("c5.large"), facts("m5.large"), facts("r5.large")), sold)
     zones = frozenset({"us-east-1b", "us-east-1d"})
     (m5,) = build(known, NodeShape("AL2"), zones, Prices({"m5.large": 0.096}), "us-east-1")
-    assert (m5.name, {each.zone for each in m5.offerings}) == ("m5.large", {"us-east-1b"})
+    assert (m5.name, {offering.zone for offering in m5.offerings}) == ("m5.large", {"us-east-1b"})
     assert m5.requirements[labels.ZONE].values == {"us-east-1b"}
 
 
@@ -97,8 +97,8 @@ def test_2_2_a_name_says_category_generation_family_and_size(
         labels.INSTANCE_FAMILY,
         labels.INSTANCE_SIZE,
     )
-    told = [frozenset() if each is None else {each} for each in (category, generation, family, size)]
-    assert [found[key] for key in keys] == told
+    reported = [frozenset() if each is None else {each} for each in (category, generation, family, size)]
+    assert [found[key] for key in keys] == reported
     assert found[labels.INSTANCE_TYPE] == {name}
 
 
@@ -203,8 +203,8 @@ def test_2_2_labels_of_gpus_and_accelerators(
     accelerator: tuple[str | None, ...] | None,
 ) -> None:
     found = labels_of(facts("g4dn.12xlarge", **members))
-    for keys, told in ((GPU_LABELS, gpu), (ACCELERATOR_LABELS, accelerator)):
-        expected = told or (None,) * 4
+    for keys, reported in ((GPU_LABELS, gpu), (ACCELERATOR_LABELS, accelerator)):
+        expected = reported or (None,) * 4
         assert [found[key] for key in keys] == [frozenset() if v is None else {v} for v in expected]
 
 

@@ -41,7 +41,7 @@ GIB = 2**30
 def test_defect_1_instances_that_nobody_asked_for_are_named_so_that_they_are_ended() -> None:
     entry = {"InstanceIds": ["i-1", "i-2"], "InstanceType": "m5.large", "Lifecycle": "on-demand"}
     answer = read_answer({"Instances": [entry, {**entry, "InstanceIds": ["i-3"]}]}, "on-demand")
-    assert [each.id for each in answer.instances] == ["i-1"]
+    assert [instance.id for instance in answer.instances] == ["i-1"]
     assert answer.surplus == ("i-2", "i-3")
 
 
@@ -128,7 +128,7 @@ def test_defect_4_what_crashed_has_an_answer() -> None:
 def test_defect_4_a_percentage_that_is_none_is_refused_at_its_path(signal: str, text: str) -> None:
     with pytest.raises(InvalidObject) as caught:
         read_pool(provisioner(kubeletConfiguration={"evictionHard": {signal: text}}))
-    assert [each.path for each in caught.value.errors] == [
+    assert [error.path for error in caught.value.errors] == [
         f'spec.kubeletConfiguration.evictionHard["{signal}"]'
     ]
 
@@ -219,7 +219,7 @@ async def test_defect_9_an_isolated_vpc_has_spot_prices_and_asks_for_no_others(
     async with a_provider(settings=replace(SETTINGS, isolated_vpc=True)) as provider:
         provider._pricing._spot._due, provider._pricing._spot._tried = 0.0, False
         (m5,) = await provider.catalog(pool, NODE_CLASS)
-    spot = {each.price for each in m5.offerings if each.capacity_type == "spot"}
+    spot = {offering.price for offering in m5.offerings if offering.capacity_type == "spot"}
     assert max(spot) < 0.096
     assert len(made_by(aws, "DescribeSpotPriceHistory")) >= 1
     assert made_by(aws, "GetProducts") == []
@@ -257,16 +257,16 @@ async def test_defect_6_what_was_sold_out_is_offered_again_when_its_time_is_over
 ) -> None:
     now = [1_800_000_000.0]
     async with a_provider(clock=lambda: now[0]) as provider:
-        provider.avoid(
+        provider.mark_unavailable(
             [("m5.large", zone, "on-demand") for zone in ("us-east-1a", "us-east-1b", "us-east-1c")]
         )
 
         async def offered() -> set[str]:
             types = await provider.catalog(the_pool(), NODE_CLASS)
             return {
-                next(iter(each.requirements[INSTANCE_TYPE].values))
-                for each in types
-                if any(o.available and o.capacity_type == "on-demand" for o in each.offerings)
+                next(iter(type_.requirements[INSTANCE_TYPE].values))
+                for type_ in types
+                if any(o.available and o.capacity_type == "on-demand" for o in type_.offerings)
             }
 
         assert await offered() == {"m5.xlarge"}

@@ -42,7 +42,7 @@ def shift(aws: LocalAws, arn: str, zone: str, lasts: str = "1h") -> dict[str, An
 async def zones(provider: AwsProvider) -> set[str]:
     """Where something can be had."""
     types = await provider.catalog(POOL, NODE_CLASS)
-    return {offering.zone for each in types for offering in each.offerings if offering.available}
+    return {offering.zone for type_ in types for offering in type_.offerings if offering.available}
 
 
 async def test_a_zone_is_left_alone_from_the_start_of_its_shift_until_it_is_cancelled(

@@ -14,7 +14,7 @@ from pulumi._types import input_type_py_to_pulumi_names
 from localenv.pulumi.input_check import arguments_class
 from nodeless.cloudprovider.aws.interruption_messages import read_message
 from nodeless.model.interruptions import InterruptionKind
-from nodeless.operator.config_sources import Given
+from nodeless.operator.config_sources import ConfigSources
 from nodeless.operator.process_settings import PROCESS_SETTINGS
 from nodeless.operator.settings import SETTINGS, GlobalSettings, unknown_keys
 from pulumi_nodeless import Environment
@@ -165,7 +165,7 @@ def test_2_no_rule_matches_anything_else(source: str, detail_type: str) -> None:
 
 def test_3_the_controller_reads_every_setting_that_the_stack_writes(environment: Recorder) -> None:
     data = environment.one("kubernetes:core/v1:ConfigMap", "karpenter-global-settings").inputs["data"]
-    settings = GlobalSettings.from_config_map(data, Given({}, {}))
+    settings = GlobalSettings.from_config_map(data, ConfigSources({}, {}))
     assert settings.cluster_name == data["aws.clusterName"]
     assert settings.interruption_queue_name == data["aws.interruptionQueueName"] == "demo"
     assert unknown_keys(data) == ()
@@ -174,9 +174,9 @@ def test_3_the_controller_reads_every_setting_that_the_stack_writes(environment:
 def test_3_the_controller_reads_every_variable_that_its_pods_get(environment: Recorder) -> None:
     pod = environment.one("kubernetes:apps/v1:Deployment").inputs["spec"]["template"]["spec"]
     (container,) = pod["containers"]
-    read = {each.variable for each in (*PROCESS_SETTINGS.values(), *SETTINGS.values())}
+    read = {process_setting.variable for process_setting in (*PROCESS_SETTINGS.values(), *SETTINGS.values())}
     assert {each["name"] for each in container["env"]} <= read
-    assert not [each for each in container["args"] if each.startswith("-")], "flags need a row of their own"
+    assert not [arg for arg in container["args"] if arg.startswith("-")], "flags need a row of their own"
 
 
 def test_1_tags_of_everything_make_nothing_discoverable() -> None:
@@ -210,14 +210,14 @@ def test_11_no_resource_is_renamed_without_an_alias(environment: Recorder) -> No
 
 def test_the_guide_says_of_every_input_of_pulumi_eks_where_it_is_here() -> None:
     page = (ROOT / "docs" / "guides" / "from-other-packages.md").read_text()
-    told = {*re.findall(r"`(\w+)`", page)}
+    reported = {*re.findall(r"`(\w+)`", page)}
     inputs = input_type_py_to_pulumi_names(arguments_class("eks:index:Cluster")).values()
-    assert sorted({*inputs} - told) == []
+    assert sorted({*inputs} - reported) == []
 
 
 def test_the_guide_speaks_of_outputs_that_the_environment_has() -> None:
     page = (ROOT / "docs" / "guides" / "from-other-packages.md").read_text()
     (sentence,) = re.findall(r"The outputs name what was made: (.*?) and \[", page, re.DOTALL)
-    told = re.findall(r"`(\w+)`", sentence)
-    assert len(told) > 3
-    assert {*told} <= {*Environment.__annotations__}
+    reported = re.findall(r"`(\w+)`", sentence)
+    assert len(reported) > 3
+    assert {*reported} <= {*Environment.__annotations__}

@@ -269,7 +269,7 @@ class Living:
         still = self.loop._still
         if still is None or still[0].awaited < math.inf:
             return False
-        quiet = self.loop.consolidated and not self.loop._memory.moves and not self._boarding
+        quiet = self.loop.consolidated and not self.loop._memory.commands and not self._boarding
         quiet = quiet and not replacing(self.snapshot)
         return quiet and all(pod.node_name for pod in self.snapshot.pods.values())
 

@@ -120,7 +120,7 @@ def test_tm_17_a_budget_does_not_hold_a_node_whose_machine_is_gone(scene):
 def test_a_node_removed_by_force_takes_its_instance_along(scene, monkeypatch):
     timing = Timing(claims=Deadlines(vanished_grace=1.0))
     # It would put the finalizer back, sometimes before the node is deleted.
-    monkeypatch.setattr("nodeless.nodeclaim.reconcile.step_holding", lambda _view: Step())
+    monkeypatch.setattr("nodeless.nodeclaim.reconcile.step_finalizers", lambda _view: Step())
 
     async def scenario(rig, namespace):
         claim, node = await one_node(rig, namespace, "web")

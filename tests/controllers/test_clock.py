@@ -13,7 +13,7 @@ NOON = 1_700_000_000.0
 
 
 class Machine:
-    """Clocks of a machine that the test moves."""
+    """Clocks of a machine that the test commands."""
 
     def __init__(self):
         self.wall, self.steady = NOON, 50.0
@@ -43,10 +43,10 @@ def test_a_machine_clock_that_is_wrong_from_the_start_is_set_by_the_first_answer
     machine = Machine()
     machine.wall += wrong_by
     clock = machine.clock()
-    assert clock.told(date(NOON), 0.2)
+    assert clock.sync(date(NOON), 0.2)
     assert abs(clock.now() - NOON) <= 1.5
     machine.passes(30)
-    assert not clock.told(date(NOON + 30), 0.2)
+    assert not clock.sync(date(NOON + 30), 0.2)
 
 
 @given(st.floats(0, 3600), st.floats(0, 30), st.floats(-SLACK_SECONDS / 2, SLACK_SECONDS / 2))
@@ -56,12 +56,12 @@ def test_answers_that_come_late_and_servers_that_differ_a_little_do_not_move_the
     machine.passes(later)
     answered = NOON + later + drift
     machine.passes(took)
-    assert not clock.told(date(answered), took)
+    assert not clock.sync(date(answered), took)
     assert clock.now() == pytest.approx(NOON + later + took)
 
 
 @pytest.mark.parametrize("text", [None, "", "yesterday"])
 def test_an_answer_without_a_date_moves_nothing(text):
     clock = Machine().clock()
-    assert not clock.told(text, 0.1)
+    assert not clock.sync(text, 0.1)
     assert clock.now() == NOON

@@ -1,4 +1,4 @@
-"""On virtual time, every cluster comes to rest, and no move is found and thrown away again and again."""
+"""On virtual time, every cluster comes to rest, and no command is found and thrown away again and again."""
 
 import os
 from collections import Counter
@@ -73,7 +73,7 @@ def a_mixed_cluster(nodes, pools):
 
 @settings(max_examples=int(os.environ.get("FIXED_POINTS", "12")), deadline=None)
 @given(FEW_NODES, st.integers(1, 2), SCORES)
-@example(  # A move leaves a node that is worth replacing only once it has run for nine minutes.
+@example(  # A command leaves a node that is worth replacing only once it has run for nine minutes.
     [("c.2xlarge", [(47, 4), (48, 1)]), ("c.2xlarge", [(2, 1), (4, 1)])], 1, fullest_first
 )
 @example(  # The cheapest plan for the pods of a pair has three nodes; one of two still saves enough.

@@ -93,7 +93,7 @@ class World:
 
     def look(self, seconds=0.0):
         self.now += seconds
-        return asyncio.run(self.loop.look_once())
+        return asyncio.run(self.loop.reconcile_once())
 
     def told(self):
         """Object, reason and message of each event, all of which the table of events allows."""
@@ -145,7 +145,7 @@ def test_the_search_goes_on_while_a_move_waits():
     world.see(other, node_of(other, "b", "2xlarge", node={"taints": (dedicated,)}))
     world.see(on("b", cpu="500m", shape=rule))
     world.look(5)
-    assert [move.claims for move in world.loop._memory.moves] == [("a",), ("b",)]
+    assert [command.claims for command in world.loop._memory.commands] == [("a",), ("b",)]
     world.look(16)
     replaced = [each.claim.annotations[REPLACES] for each in world.done if isinstance(each, CreateClaim)]
     assert replaced == ["a", "b"]
@@ -225,7 +225,7 @@ def test_a_move_that_is_not_right_any_more_is_dropped_and_counted():
     world.see(on("a", cpu="14", app="late"))
     world.look(16)
     assert world.done == []
-    assert world.loop._memory.moves == ()
+    assert world.loop._memory.commands == ()
     text = world.metrics.render().decode()
     assert 'karpenter_voluntary_disruption_failed_validations_total{reason="underutilized"} 1.0' in text
 
@@ -293,7 +293,7 @@ def never(kind):
 
 @GENERATIONS
 @pytest.mark.parametrize(
-    "given",
+    "sources",
     [
         pytest.param(forbidden, id="CO-04"),
         pytest.param(spot, id="CO-08"),

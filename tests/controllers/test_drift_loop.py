@@ -46,7 +46,7 @@ def test_nd_09_a_node_whose_provisioner_is_gone_is_left_as_it_is(there, marked):
 
     executor, settings = SimpleNamespace(carry_out=carry_out), GlobalSettings("demo", drift_enabled=True)
     loop = DriftLoop(cluster, cloud, executor, Metrics(), settings, Timing(wall_clock=lambda: NOW))
-    asyncio.run(loop.look_once())
+    asyncio.run(loop.reconcile_once())
     values = [each.annotations[VOLUNTARY_DISRUPTION] for each in done if isinstance(each, UpdateNode)]
     assert values == marked
 
@@ -83,7 +83,7 @@ def test_a_node_that_leaves_its_reservation_is_looked_at_soon_and_drifts_where_i
         def instances(self):
             self.looks += 1
             if self.looks == 1:
-                # After the first look, which the next one would follow five minutes later.
+                # After the first pass, which the next one would follow five minutes later.
                 asyncio.get_running_loop().call_soon(cluster.handle, events.ClaimSeen(demoted))
             return answer([])
 

@@ -38,7 +38,7 @@ FAULTS = [
 ]
 
 
-class Hands:
+class RecordingExecutor:
     """Carries out whatever is asked; for the poisoned names it raises."""
 
     def __init__(self, error, *poisoned):
@@ -89,7 +89,7 @@ def test_a_claim_whose_step_fails_rests_with_a_condition_and_the_others_end(erro
     published = []
 
     async def scenario():
-        cluster, executor = Cluster(), Hands(error, "poison")
+        cluster, executor = Cluster(), RecordingExecutor(error, "poison")
         recorder = SimpleNamespace(publish=published.append)
         loop = ClaimLoop(cluster, executor, SimpleNamespace(), Metrics(), recorder)
         cluster.handle(events.PoolSeen(POOL))
@@ -123,7 +123,7 @@ def test_an_instance_that_cannot_be_collected_does_not_keep_the_others():
         async def listed():
             return instances
 
-        executor = Hands(TypeError("a field of AWS is null"), "i-poison")
+        executor = RecordingExecutor(TypeError("a field of AWS is null"), "i-poison")
         collector = Collector(Cluster(), SimpleNamespace(instances=listed), executor, Metrics())
         await collector.collect_once()
         assert executor.done_for("i-a")
@@ -152,9 +152,14 @@ def test_a_message_that_cannot_be_handled_does_not_keep_the_others():
             return len(done)
 
         cloud = SimpleNamespace(
-            warns=True, interruptions=waiting, forget_interruptions=forget, avoid=lambda _offerings: None
+            has_interruption_queue=True,
+            interruptions=waiting,
+            forget_interruptions=forget,
+            mark_unavailable=lambda _offerings: None,
         )
-        await InterruptionLoop(cluster, cloud, Hands(KeyError("detail"), "i-poison"), Metrics()).handle_once()
+        await InterruptionLoop(
+            cluster, cloud, RecordingExecutor(KeyError("detail"), "i-poison"), Metrics()
+        ).handle_once()
         assert handled == ["a", "b"]
 
     asyncio.run(scenario())

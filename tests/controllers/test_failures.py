@@ -189,7 +189,7 @@ class Launches:
         raise RetryLaterError
 
 
-class NoHands:
+class NoExecutor:
     instances = SimpleNamespace(gone=frozenset())
 
     async def carry_out(self, instructions):
@@ -203,7 +203,7 @@ def waiting_claim():
 def test_news_of_a_claim_do_not_hasten_the_next_try_of_a_failed_launch_but_a_new_template_does():
     async def scenario():
         cluster, launches = Cluster(), Launches()
-        loop = ClaimLoop(cluster, NoHands(), launches, Metrics())
+        loop = ClaimLoop(cluster, NoExecutor(), launches, Metrics())
         work = asyncio.create_task(loop.run())
         claim = waiting_claim()
         for version in range(1, 20):
@@ -223,7 +223,7 @@ def test_news_of_a_claim_do_not_hasten_the_next_try_of_a_failed_launch_but_a_new
 
 def test_the_wait_between_tries_is_bounded_however_often_a_step_failed():
     async def scenario():
-        loop = ClaimLoop(Cluster(), NoHands(), Launches(), Metrics())
+        loop = ClaimLoop(Cluster(), NoExecutor(), Launches(), Metrics())
         delays = [loop._again("a") for _ in range(2000)]
         assert delays[:3] == [0.5, 1.0, 2.0]
         assert delays[-1] == 60.0
@@ -241,12 +241,12 @@ def test_an_unexpected_error_in_one_launch_concerns_its_claim_alone():
                     raise KeyError("a bug")
                 launched.append(claim.name)
 
-        class Hands(NoHands):
+        class RecordingExecutor(NoExecutor):
             async def carry_out(self, instructions):
                 """Conditions that tell of the failure."""
 
         cluster = Cluster()
-        loop = ClaimLoop(cluster, Hands(), Broken(), Metrics())
+        loop = ClaimLoop(cluster, RecordingExecutor(), Broken(), Metrics())
         work = asyncio.create_task(loop.run())
         for name in ("broken", "good"):
             cluster.handle(ClaimSeen(a_claim(name, created_at=time.time())))

@@ -9,10 +9,10 @@ from nodeless.api.logging_config import LoggingConfig
 from nodeless.kube import ApiError, ApiUnavailable
 from nodeless.manager.live_logging import LiveLogging
 from nodeless.manager.live_settings import read_global_settings
-from nodeless.operator.config_sources import Given
+from nodeless.operator.config_sources import ConfigSources
 from nodeless.operator.settings import SettingsError
 
-GIVEN = Given({"CLUSTER_NAME": "demo", "CLUSTER_ENDPOINT": "https://demo"})
+GIVEN = ConfigSources({"CLUSTER_NAME": "demo", "CLUSTER_ENDPOINT": "https://demo"})
 THERE = {"data": {"aws.clusterName": "from-the-map", "batchIdleDuration": "3s"}}
 
 
@@ -66,7 +66,7 @@ def test_of_a_value_that_cannot_be_used_the_default_holds_and_the_others_count(c
         "batchMaxDuration": "20s",
         "nodeless.timeBox": "-1",
     }
-    found, server = settings(Given(), {"data": data})
+    found, server = settings(ConfigSources(), {"data": data})
     assert (found.batch_idle_seconds, found.batch_max_seconds, found.time_box) == (1.0, 20.0, 1.0)
     assert server.asked == 1
     told = capsys.readouterr().out
@@ -77,7 +77,7 @@ def test_of_a_value_that_cannot_be_used_the_default_holds_and_the_others_count(c
 
 def test_a_cluster_without_a_name_is_waited_for_and_told_once(capsys):
     nameless = {"data": {"aws.clusterName": "", "batchMaxDuration": "soon"}}
-    found, server = settings(Given(), *[nameless] * 9, THERE)
+    found, server = settings(ConfigSources(), *[nameless] * 9, THERE)
     assert (found.cluster_name, server.asked) == ("from-the-map", 10)
     told = capsys.readouterr().out
     assert told.count("aws.clusterName") == 1
@@ -87,11 +87,11 @@ def test_a_cluster_without_a_name_is_waited_for_and_told_once(capsys):
 @pytest.mark.parametrize("variables", [{"BATCH_IDLE_DURATION": "soon"}, {"FEATURE_GATES": "CapacityBuffer"}])
 def test_what_the_process_was_given_must_be_right_for_nobody_can_correct_it_meanwhile(variables):
     with pytest.raises(SettingsError):
-        settings(Given({"CLUSTER_NAME": "demo", **variables}), THERE)
+        settings(ConfigSources({"CLUSTER_NAME": "demo", **variables}), THERE)
 
 
 def test_without_a_name_of_the_cluster_a_process_waits_until_it_may_read_it():
-    found, server = settings(Given(), *[refused(403)] * 50, THERE)
+    found, server = settings(ConfigSources(), *[refused(403)] * 50, THERE)
     assert found.cluster_name == "from-the-map"
     assert server.asked == 51
 

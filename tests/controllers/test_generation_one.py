@@ -135,7 +135,7 @@ def test_dn_15_a_node_whose_pool_gets_another_label_is_replaced_before_it_ends(s
         old = await rig.claim()
         name = old["metadata"]["name"]
         # What the cloud says of the instance is what the node class selects: nothing has drifted yet.
-        await rig.drift.look_once()
+        await rig.drift.reconcile_once()
         seen = await asyncio.to_thread(rig.api.get, f"{CLAIMS}/{name}")
         assert not [each for each in seen["status"]["conditions"] if each["type"] == "Drifted"]
         label = {"spec": {"template": {"metadata": {"labels": {"team": "web"}}}}}
@@ -155,7 +155,7 @@ def test_dn_23_a_drifted_node_of_a_static_pool_is_replaced_by_a_node_that_is_rea
     async def scenario(rig, namespace):
         await rig.create(a_class(), pool)
         old = await rig.claim("Initialized")
-        await rig.drift.look_once()
+        await rig.drift.reconcile_once()
         label = {"spec": {"template": {"metadata": {"labels": {"team": "web"}}}}}
         await asyncio.to_thread(rig.api.patch, NODE_POOL.path("default"), label)
         await rig.until_gone(f"{CLAIMS}/{old['metadata']['name']}")

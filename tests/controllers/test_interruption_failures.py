@@ -31,11 +31,11 @@ class Queue:
         self.left = [each for each in self.left if each not in handled]
         return len(handled)
 
-    def avoid(self, offerings):
+    def mark_unavailable(self, offerings):
         self.avoided += offerings
 
 
-class Hands:
+class RecordingExecutor:
     """The API server answers for all claims but those that are named."""
 
     def __init__(self, *refusing):
@@ -57,7 +57,7 @@ def test_16_9_a_message_whose_handling_fails_stays_and_comes_again():
     warnings = [
         Interruption(InterruptionKind.SCHEDULED_CHANGE, (name,), handle=name) for name in ("i-good", "i-bad")
     ]
-    queue, executor = Queue(*warnings), Hands("bad")
+    queue, executor = Queue(*warnings), RecordingExecutor("bad")
     loop = InterruptionLoop(SimpleNamespace(snapshot=snapshot), queue, executor, Metrics())
 
     asyncio.run(loop.handle_once())

@@ -7,7 +7,7 @@ import structlog
 
 from nodeless.kube import ConfigMapGone, ConfigMapSeen
 from nodeless.manager.live_settings import LiveSettings
-from nodeless.operator.config_sources import Given
+from nodeless.operator.config_sources import ConfigSources
 from nodeless.operator.settings import SETTINGS, GlobalSettings
 from tests.controllers.process import leads, lines, scrape
 from tests.controllers.test_settings import TABLE
@@ -20,7 +20,7 @@ BASE = {"aws.clusterName": "demo"}
 class Running:
     """A process's settings, what they were heard to become, and what was complained of."""
 
-    def __init__(self, given=Given(), **data):  # noqa: B008 - a frozen value
+    def __init__(self, given=ConfigSources(), **data):  # noqa: B008 - a frozen value
         self.data = {**BASE, **data}
         self.heard, self.complaints = [], []
         started = GlobalSettings.from_config_map(self.data, given)
@@ -93,7 +93,7 @@ def test_a_good_change_beside_a_bad_one_takes_effect():
 
 
 def test_a_setting_that_a_variable_decides_does_not_follow_the_config_map():
-    running = Running(Given({"BATCH_MAX_DURATION": "7s"}))
+    running = Running(ConfigSources({"BATCH_MAX_DURATION": "7s"}))
     (line,) = running.change(batchMaxDuration="20s")
     assert "has no effect: environment variable BATCH_MAX_DURATION decides it" in line["event"]
     assert running.live.current.batch_max_seconds == 7.0

@@ -18,7 +18,7 @@ SECRET = "wJalrXUtnFEMI/K7MDENG"
 
 
 class Written:
-    """Configures logging, and gives what was written to standard output since the last look."""
+    """Configures logging, and gives what was written to standard output since the last pass."""
 
     def __init__(self, capsys):
         self._capsys = capsys
@@ -36,7 +36,7 @@ class Written:
 
 @pytest.fixture
 def log(capsys, monkeypatch):
-    """Configure logging as a process in a pod would, and read what was written since the last look."""
+    """Configure logging as a process in a pod would, and read what was written since the last pass."""
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
 
     yield Written(capsys)

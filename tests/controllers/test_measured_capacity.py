@@ -9,7 +9,7 @@ from nodeless.controllers.nodeclaim.measured_capacity import MEASURED_NAME, Meas
 from nodeless.kube.cluster import Cluster
 from nodeless.model.events import NodeSeen
 from nodeless.model.labels import INITIALIZED, INSTANCE_AMI_ID, INSTANCE_TYPE
-from nodeless.model.memory_observations import Measured
+from nodeless.model.memory_observations import MemoryObservations
 from nodeless.model.nodes import Node
 from tests.api.manifests import ec2_node_class, node_pool, requirement
 from tests.controllers.conftest import eventually
@@ -26,7 +26,7 @@ class Learner:
     """The one method of the cloud that is called."""
 
     def __init__(self):
-        self.known = Measured()
+        self.known = MemoryObservations()
 
     def learn(self, measured):
         self.known = measured

@@ -1,4 +1,4 @@
-"""A node class that names a role: its instance profile from the first look to the end."""
+"""A node class that names a role: its instance profile from the first pass to the end."""
 
 import asyncio
 

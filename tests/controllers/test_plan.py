@@ -128,7 +128,7 @@ def test_a_list_on_stdin_with_nodes_and_running_pods_is_a_cluster(file):
     made = report("-", file(provisioner(), node_template()), stdin=yaml.safe_dump(listed))
 
     assert made["launches"] == []
-    assert made["landings"][0]["on_standing"] == [["n1", 1]]
+    assert made["landings"][0]["on_existing"] == [["n1", 1]]
     assert made["cost"]["perHour"] == {"before": 0.192, "added": 0, "after": 0.192}
 
 

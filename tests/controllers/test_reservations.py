@@ -54,11 +54,11 @@ def test_a_reserved_node_becomes_on_demand_when_its_reservation_is_cancelled(sce
         assert labels[CAPACITY_RESERVATION_TYPE] == "default"
 
         loop = ReservationLoop(rig.cluster, rig.cloud, rig.executor, Metrics())
-        await loop.look_once()
+        await loop.reconcile_once()
         assert (await rig.claim())["metadata"]["labels"][CAPACITY_TYPE] == "reserved"
 
         rig.network.ec2.cancel_capacity_reservation(CapacityReservationId=identifier)
-        await loop.look_once()
+        await loop.reconcile_once()
         claim = await rig.claim()
         for found in (claim, await asyncio.to_thread(rig.api.get, f"{NODES}/{name}")):
             labels = found["metadata"]["labels"]
@@ -83,7 +83,7 @@ def test_a_node_of_a_capacity_block_is_drained_before_ec2_ends_it(scene, aws):
         rig.network.ec2.modify_capacity_reservation(CapacityReservationId=block, EndDate=soon)
         rig.cloud._resolver.forget()
 
-        await ReservationLoop(rig.cluster, rig.cloud, rig.executor, Metrics()).look_once()
+        await ReservationLoop(rig.cluster, rig.cloud, rig.executor, Metrics()).reconcile_once()
 
         await rig.until_gone(f"{CLAIMS}/{claim['metadata']['name']}")
 
@@ -121,7 +121,7 @@ def test_a_partition_that_ec2_shows_late_is_told_then(scene, aws):
         aws.set_faults()
         assert PLACEMENT_GROUP_PARTITION not in (await rig.claim())["metadata"]["labels"]
 
-        await ReservationLoop(rig.cluster, rig.cloud, rig.executor, Metrics()).look_once()
+        await ReservationLoop(rig.cluster, rig.cloud, rig.executor, Metrics()).reconcile_once()
 
         node = await asyncio.to_thread(rig.api.get, f"{NODES}/{name}")
         for found in (node, await rig.claim()):

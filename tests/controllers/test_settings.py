@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from nodeless.operator.config_sources import Given
+from nodeless.operator.config_sources import ConfigSources
 from nodeless.operator.process_settings import PROCESS_SETTINGS, ProcessSettings
 from nodeless.operator.settings import SETTINGS, GlobalSettings, SettingsError, read_settings, unknown_keys
 from nodeless.operator.solver_policy import policy_of
@@ -177,18 +177,18 @@ VERSION_ONE = [
 @pytest.mark.parametrize(("variable", "text", "name", "value"), VERSION_ONE)
 def test_variables_of_v1_mean_the_same_as_the_keys_and_go_before_them(variable, text, name, value):
     data = {**NAMED, "batchMaxDuration": "3s", "batchIdleDuration": "3s", "aws.isolatedVPC": "false"}
-    settings = GlobalSettings.from_config_map(data, Given({variable: text}))
+    settings = GlobalSettings.from_config_map(data, ConfigSources({variable: text}))
     assert getattr(settings, name) == value
 
 
 @pytest.mark.parametrize(("variable", "text", "name", "value"), VERSION_ONE)
 def test_flags_go_before_variables(variable, text, name, value):
-    given = Given({variable: "nonsense"}, {variable: text})
+    given = ConfigSources({variable: "nonsense"}, {variable: text})
     assert getattr(GlobalSettings.from_config_map(NAMED, given), name) == value
 
 
 def test_a_fault_in_a_variable_or_flag_names_it():
-    given = Given(
+    given = ConfigSources(
         {"BATCH_MAX_DURATION": "soon", "FEATURE_GATES": "Drift"}, {"VM_MEMORY_OVERHEAD_PERCENT": "9"}
     )
     with pytest.raises(SettingsError) as caught:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from nodeless.controllers.interruption.instance_status import TroubleLoop
+from nodeless.controllers.interruption.instance_status import InstanceStatusController
 from nodeless.operator.metrics import Metrics
 from tests.controllers.world import CLAIMS, a_budget, a_pod, a_provisioner, a_template
 
@@ -20,13 +20,13 @@ def test_an_instance_that_fails_its_checks_is_ended_whatever_a_budget_says(scene
         node = await rig.running(namespace, "web")
         claim = await rig.claim()
         (instance,) = await asyncio.to_thread(rig.network.instances)
-        loop = TroubleLoop(rig.cluster, rig.cloud, rig.executor, Metrics())
-        await loop.look_once()
+        loop = InstanceStatusController(rig.cluster, rig.cloud, rig.executor, Metrics())
+        await loop.reconcile_once()
         assert (
             rig.api.get(f"{CLAIMS}/{claim['metadata']['name']}")["metadata"].get("deletionTimestamp") is None
         )
         aws.set_faults(impaired={instance: 600})
-        await loop.look_once()
+        await loop.reconcile_once()
         assert await rig.event("default", node, "InstanceUnhealthy", about=instance)
         await rig.until_gone(f"{CLAIMS}/{claim['metadata']['name']}")
         assert instance not in await asyncio.to_thread(rig.network.instances)

@@ -105,7 +105,7 @@ def test_a_snapshot_is_planned_and_a_node_can_be_taken_away(tmp_path):
     path = tmp_path / "cluster.json"
     path.write_bytes(write(Situation(seen, {pools.key: FAMILY}, Policy(), 0.0), __version__))
 
-    assert report("--snapshot", path)["landings"][0]["on_standing"] == [["n1", 1]]
+    assert report("--snapshot", path)["landings"][0]["on_existing"] == [["n1", 1]]
     without = report("--snapshot", path, "--what-if", "without-node=n1")
     assert sum(landing["pods"] for landing in without["landings"]) == 3
     assert len(without["launches"]) == 1

@@ -37,14 +37,14 @@ def test_what_pods_gave_up_for_their_place_is_told(wishing, tmp_path):
     assert result.exit_code == 0, result.output
     assert f"  2 x web: {GIVEN_UP} [PreferredNodeAffinity]" in result.stdout
     assert GIVEN_UP in path.read_text()
-    (lost,) = report(wishing)["given_up"]
+    (lost,) = report(wishing)["relaxed"]
     assert (lost["code"], lost["message"], len(lost["pods"])) == ("PreferredNodeAffinity", GIVEN_UP, 2)
 
 
 def test_why_of_a_pod_tells_what_it_gave_up(wishing):
     assert f"relaxed: {GIVEN_UP} [PreferredNodeAffinity]" in why("web-0", wishing).stdout
     told = json.loads(why("shop/web-0", wishing, "--json").stdout)
-    assert [lost["message"] for lost in told["given_up"]] == [GIVEN_UP]
+    assert [lost["message"] for lost in told["relaxed"]] == [GIVEN_UP]
     assert told["node"]["name"] == "new-1"
     assert len(told["launch"]["next_best"]) == 3
     assert all(each["price"] >= told["launch"]["price"] for each in told["launch"]["next_best"])

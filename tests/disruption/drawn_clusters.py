@@ -56,7 +56,7 @@ CLUSTERS = {
 
 
 def compared(seed, name):
-    """What becomes of one of the clusters, by our moves and by v0.27's rules."""
+    """What becomes of one of the clusters, by our commands and by v0.27's rules."""
     snapshot = a_cluster(seed, **CLUSTERS[name])
     theirs = until_still(snapshot, TYPES, decide=lambda seen, now: consolidate(seen, TYPES, now))
     return until_still(snapshot, TYPES), theirs

@@ -36,9 +36,9 @@ class Judge:
     def __init__(self, snapshot, types):
         self._kinds = sorted(
             (
-                min(each.price for each in kind.offerings if each.capacity_type == ON_DEMAND),
+                min(offering.price for offering in kind.offerings if offering.capacity_type == ON_DEMAND),
                 kind.name,
-                tuple(kind.allocatable.get(each, 0) for each in DIMENSIONS),
+                tuple(kind.allocatable.get(dimension, 0) for dimension in DIMENSIONS),
             )
             for kind in types
         )
@@ -48,9 +48,10 @@ class Judge:
             self._type[name] = node.labels[INSTANCE_TYPE]
             self._price[name] = prices[self._type[name]]
             self._pods[name] = [
-                tuple(pod.requests.get(each, 0) for each in DIMENSIONS) for pod in snapshot.pods_on(name)
+                tuple(pod.requests.get(dimension, 0) for dimension in DIMENSIONS)
+                for pod in snapshot.pods_on(name)
             ]
-            whole = tuple(node.allocatable.get(each, 0) for each in DIMENSIONS)
+            whole = tuple(node.allocatable.get(dimension, 0) for dimension in DIMENSIONS)
             self._free[name] = _less(whole, self._pods[name])
 
     def worthwhile(self, sizes: Sequence[int], least: float, resting: Container[str]) -> list[Better]:
@@ -68,7 +69,9 @@ class Judge:
     def better(self, sizes: Sequence[int]) -> list[Better]:
         """Of all sets of these sizes, those that would end for less money; the most saving first."""
         names = sorted(self._price)
-        sets = {some for size in sizes if size <= len(names) for some in combinations(names, size)}
+        sets = {
+            combination for size in sizes if size <= len(names) for combination in combinations(names, size)
+        }
         found = [self._judged(some) for some in sorted(sets)]
         return sorted(
             (each for each in found if each is not None), key=lambda each: (-each.saving, each.ending)
@@ -90,11 +93,11 @@ class Judge:
                 return sum(self._cheapest_type(load, ending) for load in loads)
             best = float("inf")
             pod = pods[place]
-            for at, room in enumerate(rooms):
-                if room not in rooms[:at] and all(
-                    left >= asked for left, asked in zip(room, pod, strict=True)
+            for at, capacity in enumerate(rooms):
+                if capacity not in rooms[:at] and all(
+                    left >= asked for left, asked in zip(capacity, pod, strict=True)
                 ):
-                    after = tuple(sorted((*rooms[:at], _less(room, [pod]), *rooms[at + 1 :])))
+                    after = tuple(sorted((*rooms[:at], _less(capacity, [pod]), *rooms[at + 1 :])))
                     best = min(best, least(place + 1, after, loads))
             for at, load in enumerate(loads):
                 if load not in loads[:at]:
@@ -119,8 +122,8 @@ class Judge:
         return min(holding, default=(float("inf"), ""))[0]
 
 
-def _holds(room: Amounts, pod: Amounts) -> bool:
-    return all(left >= asked for left, asked in zip(room, pod, strict=True))
+def _holds(capacity: Amounts, pod: Amounts) -> bool:
+    return all(left >= asked for left, asked in zip(capacity, pod, strict=True))
 
 
 def _less(whole: Amounts, parts) -> Amounts:

@@ -1,4 +1,4 @@
-"""What a cluster becomes when every move is carried out: the test of decisions over time, without a clock.
+"""What a cluster becomes when every command is carried out: the test of decisions over time, without a clock.
 
 Pods go where the solver puts them; a replacement becomes the dearest of the types and offerings that it
 allows, as a cloud short of everything else would give.
@@ -31,7 +31,7 @@ class Story:
     price_after: float
     nodes_before: int
     nodes_after: int
-    moves: int
+    commands: int
     evictions: int
     still: bool
 
@@ -60,18 +60,18 @@ def bound_of(snapshot, types):
 
 
 def carried_out(snapshot, decisions, types, now=NOW):
-    """The cluster once all moves are done and every pod runs again."""
+    """The cluster once all commands are done and every pod runs again."""
     moved = []
     after = snapshot
-    for move in decisions.moves:
-        for name in move.claims:
+    for command in decisions.commands:
+        for name in command.claims:
             node = snapshot.node_of(snapshot.claims[name])
             moved += [pod for pod in snapshot.pods_on(node.name) if pod.occupies]
             for pod in snapshot.pods_on(node.name):
                 after = apply(after, events.PodGone(pod.key))
             after = apply(apply(after, events.NodeGone(node.name)), events.ClaimGone(name))
-        for number, planned in enumerate(move.replacements):
-            after = _launched(after, planned, f"{move.claims[0]}-r{number}", types, now)
+        for number, planned in enumerate(command.replacements):
+            after = _launched(after, planned, f"{command.claims[0]}-r{number}", types, now)
     for pod in moved:
         pending = replace(pod, node_name="", unschedulable=True, phase="Pending")
         after = apply(after, events.PodSeen(pending))
@@ -79,7 +79,7 @@ def carried_out(snapshot, decisions, types, now=NOW):
     assert not plan.refusals, [str(refusal) for refusal in plan.refusals]
     places = dict(plan.placements)
     for number, planned in enumerate(plan.new_nodes):
-        # As provisioning would: what a move left without a place costs what it costs.
+        # As provisioning would: what a command left without a place costs what it costs.
         name = f"{len(after.claims)}-p{number}"
         after = _launched(after, planned, name, types, now)
         places.update(dict.fromkeys(planned.pods, f"node-{name}"))
@@ -138,26 +138,26 @@ def _launched(snapshot, planned, name, types, now):
 
 
 def until_still(snapshot, types, policy=None, most_rounds=200, decide=None):
-    """Carry out moves until there are none; `decide` takes the place of `disrupt`."""
+    """Carry out commands until there are none; `decide` takes the place of `disrupt`."""
     policy = policy or DisruptionPolicy()
     catalog = dict.fromkeys(snapshot.pools, types)
     decide = decide or (lambda seen, now: disrupt(seen, catalog, policy, now))
-    seen, moves, evictions = snapshot, 0, 0
+    seen, commands, evictions = snapshot, 0, 0
     for number in range(most_rounds):
         # Single replacements are looked at in turns: a cluster is still when no turn finds any.
         decisions = decide(seen, NOW + 10 * number)
-        if not decisions.moves:
+        if not decisions.commands:
             break
-        moves += len(decisions.moves)
-        evictions += sum(move.evictions for move in decisions.moves)
+        commands += len(decisions.commands)
+        evictions += sum(command.evictions for command in decisions.commands)
         seen = carried_out(seen, decisions, types)
-    still = not decide(seen, NOW).moves
+    still = not decide(seen, NOW).commands
     return Story(
         price_of(snapshot, types),
         price_of(seen, types),
         len(snapshot.nodes),
         len(seen.nodes),
-        moves,
+        commands,
         evictions,
         still,
     )

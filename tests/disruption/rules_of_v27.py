@@ -5,13 +5,13 @@ two or more for which a command is found, by binary search; else the first singl
 command: the candidates' pods fit on the nodes that stay (delete), or on those and one new node of types
 that cost less than the candidates do together (replace). Where v0.27's scheduler would put pods, the
 solver of nodeless with the packing that Karpenter has is asked, which packs no worse: what is compared
-are the rules of consolidation. Nothing of `nodeless.disruption` is used but the form of a move.
+are the rules of consolidation. Nothing of `nodeless.disruption` is used but the form of a command.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from nodeless.model.disruption import EMPTY, UNDERUTILIZED, Decisions, Move
+from nodeless.model.disruption import EMPTY, UNDERUTILIZED, Command, Decisions
 from nodeless.model.instance_types import InstanceType
 from nodeless.model.labels import CAPACITY_TYPE, SPOT
 from nodeless.model.nodes import Node, NodeClaim
@@ -42,10 +42,10 @@ class _Candidate:
 
 
 def consolidate(snapshot: Snapshot, types: Sequence[InstanceType], now: float) -> Decisions:
-    """The one command of a round of v0.27, as a move; none when the cluster is as it should be."""
+    """The one command of a round of v0.27, as a command; none when the cluster is as it should be."""
     rules = _Rules(snapshot, types, now)
-    move = rules.empty() or rules.multi() or rules.single()
-    return Decisions((move,)) if move is not None else Decisions()
+    command = rules.empty() or rules.multi() or rules.single()
+    return Decisions((command,)) if command is not None else Decisions()
 
 
 class _Rules:
@@ -86,55 +86,59 @@ class _Rules:
                 return offering.price
         return None
 
-    def empty(self) -> Move | None:
-        some = [each for each in self._candidates if not each.pods]
+    def empty(self) -> Command | None:
+        some = [candidate for candidate in self._candidates if not candidate.pods]
         return _move(EMPTY, some, (), 0.0) if some else None
 
-    def multi(self) -> Move | None:
+    def multi(self) -> Command | None:
         low, high, found = 1, len(self._candidates) - 1, None
         while low <= high:
             middle = (low + high) // 2
-            move = self._command(self._candidates[: middle + 1])
-            if move is not None:
-                found, low = move, middle + 1
+            command = self._command(self._candidates[: middle + 1])
+            if command is not None:
+                found, low = command, middle + 1
             else:
                 high = middle - 1
         return found
 
-    def single(self) -> Move | None:
-        commands = (self._command([each]) for each in self._candidates)
-        return next((move for move in commands if move is not None), None)
+    def single(self) -> Command | None:
+        commands = (self._command([candidate]) for candidate in self._candidates)
+        return next((command for command in commands if command is not None), None)
 
-    def _command(self, some: list[_Candidate]) -> Move | None:
-        moving = {pod.key for each in some for pod in each.pods}
+    def _command(self, candidates: list[_Candidate]) -> Command | None:
+        moving = {pod.key for candidate in candidates for pod in candidate.pods}
         nodes = self._snapshot.nodes.mutate()
-        for each in some:
+        for each in candidates:
             nodes[each.node.name] = replace(each.node, deletion_timestamp=self._now)
         catalog = dict.fromkeys(self._snapshot.pools, tuple(self._types.values()))
         plan = solve(replace(self._snapshot, nodes=nodes.finish()), catalog, _POLICY)
         if any(refusal.pod in moving for refusal in plan.refusals) or len(plan.new_nodes) > 1:
             return None
         if not plan.new_nodes:
-            return _move(UNDERUTILIZED, some, (), 0.0)
-        return self._replacement(some, plan.new_nodes[0])
+            return _move(UNDERUTILIZED, candidates, (), 0.0)
+        return self._replacement(candidates, plan.new_nodes[0])
 
-    def _replacement(self, some: list[_Candidate], planned: PlannedNode) -> Move | None:
+    def _replacement(self, candidates: list[_Candidate], planned: PlannedNode) -> Command | None:
         offered = {
-            each.instance_type: [
+            alternative.instance_type: [
                 offering
-                for offering in self._types[each.instance_type].offerings
+                for offering in self._types[alternative.instance_type].offerings
                 if offering.available and offering.allowed_by(planned.requirements)
             ]
-            for each in planned.alternatives
+            for alternative in planned.alternatives
         }
         spot = any(each.capacity_type == SPOT for every in offered.values() for each in every)
-        if spot and all(each.node.capacity_type == SPOT for each in some):
+        if spot and all(candidate.node.capacity_type == SPOT for candidate in candidates):
             return None
         worst = {name: _worst(every) for name, every in offered.items()}
-        limit = sum(each.price for each in some)
-        if len(some) > 1:
+        limit = sum(candidate.price for candidate in candidates)
+        if len(candidates) > 1:
             # Merging nodes into one of their own type is deleting the others.
-            same = [each.price for each in some if worst.get(each.node.instance_type, limit) < limit]
+            same = [
+                candidate.price
+                for candidate in candidates
+                if worst.get(candidate.node.instance_type, limit) < limit
+            ]
             limit = min([limit, *same])
         kept = {name: price for name, price in worst.items() if price < limit}
         if not kept:
@@ -149,18 +153,20 @@ class _Rules:
                 if not spot or any(o.capacity_type == SPOT for o in offered[name])
             ),
         )
-        return _move(UNDERUTILIZED, some, (node,), max(kept.values()))
+        return _move(UNDERUTILIZED, candidates, (node,), max(kept.values()))
 
 
 def _worst(offerings: Sequence) -> float:
     """The dearest offering to be had: of spot, if any is."""
-    spot = [each.price for each in offerings if each.capacity_type == SPOT]
-    return max(spot or [each.price for each in offerings], default=float("inf"))
+    spot = [offering.price for offering in offerings if offering.capacity_type == SPOT]
+    return max(spot or [offering.price for offering in offerings], default=float("inf"))
 
 
 def _move(
-    reason: str, some: Sequence[_Candidate], replacements: tuple[PlannedNode, ...], after: float
-) -> Move:
-    names = tuple(sorted(each.claim.name for each in some))
-    before = sum(each.price for each in some)
-    return Move(reason, names, replacements, before, after, sum(len(each.pods) for each in some))
+    reason: str, candidates: Sequence[_Candidate], replacements: tuple[PlannedNode, ...], after: float
+) -> Command:
+    names = tuple(sorted(candidate.claim.name for candidate in candidates))
+    before = sum(candidate.price for candidate in candidates)
+    return Command(
+        reason, names, replacements, before, after, sum(len(candidate.pods) for candidate in candidates)
+    )

@@ -1,4 +1,4 @@
-"""Given a pool that weighs savings against disturbance, which moves are worth it?"""
+"""Given a pool that weighs savings against disturbance, which commands are worth it?"""
 
 import math
 from dataclasses import replace
@@ -8,10 +8,10 @@ import pytest
 from nodeless.disruption import ConsolidationState, DisruptionPolicy
 from nodeless.disruption.balance import Exchange, Totals, score
 from nodeless.disruption.consolidation_state import LEAST_PAUSE
-from nodeless.model.disruption import UNDERUTILIZED, Move
+from nodeless.model.disruption import UNDERUTILIZED, Command
 from nodeless.model.labels import CAPACITY_TYPE, DO_NOT_DISRUPT, ON_DEMAND, POD_DISRUPTION_COST
 from nodeless.model.requirements import Requirements
-from tests.disruption.world import a_node_pool, cluster, decide, node_of, on, only_move
+from tests.disruption.world import a_node_pool, cluster, decide, node_of, on, only_command
 from tests.scheduling.factories import NOW, instance_type, needs
 
 ON_DEMAND_ONLY = Requirements([needs(CAPACITY_TYPE, "In", ON_DEMAND)])
@@ -46,27 +46,27 @@ def test_dn_21_a_saving_that_disturbs_much_more_than_its_part_is_not_made():
     """Of six equal nodes the one with 40 pods: a sixth of the price at most for most of the disturbance."""
     things = [a_busy_node(BALANCED, "busy", 40), *(a_kept_node(BALANCED, f"k{i}") for i in range(5))]
     decisions = decide(cluster(BALANCED, things))
-    assert not decisions.moves
+    assert not decisions.commands
     verdict = decisions.verdicts["busy"]
     assert verdict.code == "Unbalanced"
     assert "NodePool/default is Balanced" in verdict.message
     assert "below 0.5" in verdict.message
     loose = a_node_pool(requirements=ON_DEMAND_ONLY)
     same = [a_busy_node(loose, "busy", 40), *(a_kept_node(loose, f"k{i}") for i in range(5))]
-    assert only_move(decide(cluster(loose, same))).claims == ("busy",)
+    assert only_command(decide(cluster(loose, same))).claims == ("busy",)
 
 
 def test_dn_21_a_saving_that_disturbs_little_is_made():
     things = [a_busy_node(BALANCED, "calm", 1), *(a_kept_node(BALANCED, f"k{i}") for i in range(5))]
-    assert only_move(decide(cluster(BALANCED, things))).claims == ("calm",)
+    assert only_command(decide(cluster(BALANCED, things))).claims == ("calm",)
 
 
 def test_an_eviction_may_be_given_a_price():
     pool = a_node_pool(requirements=ON_DEMAND_ONLY)
     seen = cluster(pool, a_busy_node(pool, "busy", 8))
-    assert decide(seen).moves
+    assert decide(seen).commands
     decisions = decide(seen, eviction_price=1.5)
-    assert not decisions.moves
+    assert not decisions.commands
     assert decisions.verdicts["busy"].code == "EvictionsTooDear"
     assert "8.0 at 1.5 USD" in decisions.verdicts["busy"].message
 
@@ -77,20 +77,20 @@ def test_pods_that_are_cheap_to_move_count_for_less():
     seen = cluster(
         pool, node_of(pool, "a", "2xlarge"), on("a", 8, cpu="100m", memory="50Mi", annotations=cheap)
     )
-    assert decide(seen, eviction_price=1.5).moves
+    assert decide(seen, eviction_price=1.5).commands
 
 
-@pytest.mark.parametrize(("number", "moves"), [(2, 1), (60, 1), (240, 0)])
-def test_hundreds_of_evictions_are_not_made_for_eleven_percent(number, moves):
+@pytest.mark.parametrize(("number", "commands"), [(2, 1), (60, 1), (240, 0)])
+def test_hundreds_of_evictions_are_not_made_for_eleven_percent(number, commands):
     pool = a_node_pool(requirements=ON_DEMAND_ONLY)
     dear = instance_type("dear", 64, 64, pods=300, price=1.0)
     near = instance_type("near", 64, 64, pods=300, price=0.89)
     node = node_of(pool, "a", "dear", types={"dear": dear})
     seen = cluster(pool, node, on("a", number, cpu="100m", memory="100Mi"))
     decisions = decide(seen, (dear, near))
-    assert len(decisions.moves) == moves
-    if not moves:
-        assert "a move must save 15%" in decisions.verdicts["a"].message
+    assert len(decisions.commands) == commands
+    if not commands:
+        assert "a command must save 15%" in decisions.verdicts["a"].message
 
 
 @pytest.mark.parametrize(
@@ -105,16 +105,16 @@ def test_a_replacement_is_made_once_its_node_has_run_for_as_long_as_it_takes_to_
     seen = cluster(pool, node_of(pool, "a", "dear", types={"dear": dear}, created_at=born), on("a", 3))
     decisions = decide(seen, (dear, near))
     if age > 1:
-        assert only_move(decisions).claims == ("a",)
+        assert only_command(decisions).claims == ("a",)
         assert decisions.again_at == math.inf
         return
-    assert not decisions.moves
+    assert not decisions.commands
     assert decisions.verdicts["a"].code == "NotRepaid"
     assert f"{1 - price:.4f} USD/h" in decisions.verdicts["a"].message
     assert decisions.again_at == pytest.approx(born + seconds)
-    assert not decide(seen, (dear, near), now=decisions.again_at - 1).moves
-    assert decide(seen, (dear, near), now=decisions.again_at).moves
-    assert decide(seen, (dear, near), overlap=0.0).moves
+    assert not decide(seen, (dear, near), now=decisions.again_at - 1).commands
+    assert decide(seen, (dear, near), now=decisions.again_at).commands
+    assert decide(seen, (dear, near), overlap=0.0).commands
     still = ConsolidationState.after(seen, DisruptionPolicy(), NOW, 1000.0, again_at=decisions.again_at)
     assert still.ends == pytest.approx(1000.0 + min(max(born + seconds - NOW, LEAST_PAUSE), 300.0))
 
@@ -128,9 +128,9 @@ def test_nodes_that_are_merged_repay_by_the_youngest_of_them():
     ]
     seen = cluster(pool, things)
     decisions = decide(seen, (small, large))
-    assert not decisions.moves
+    assert not decisions.commands
     assert decisions.again_at == pytest.approx(NOW - 700 + 90 * 2.7 / 0.3)
-    assert only_move(decide(seen, (small, large), now=decisions.again_at)).claims == ("a", "b", "c")
+    assert only_command(decide(seen, (small, large), now=decisions.again_at)).claims == ("a", "b", "c")
 
 
 def test_a_node_whose_pods_have_room_elsewhere_goes_however_young_it_is():
@@ -138,11 +138,13 @@ def test_a_node_whose_pods_have_room_elsewhere_goes_however_young_it_is():
     seen = cluster(
         pool, [node_of(pool, name, "large", created_at=NOW - 1) for name in "ab"], on("a"), on("b")
     )
-    assert len(only_move(decide(seen)).claims) == 1
+    assert len(only_command(decide(seen)).claims) == 1
 
 
 def test_of_two_moves_that_save_alike_the_one_with_fewer_evictions_goes_first():
-    few, many = (Move(UNDERUTILIZED, (name,), (), 1.0, 0.5, number) for name, number in (("a", 3), ("b", 30)))
+    few, many = (
+        Command(UNDERUTILIZED, (name,), (), 1.0, 0.5, number) for name, number in (("a", 3), ("b", 30))
+    )
     worth = Exchange(0.01)
     assert worth.better(few, many)
     assert worth.better(replace(many, price_after=0.1), few)

@@ -12,7 +12,7 @@ from nodeless.model.conditions import Condition
 from nodeless.model.nodes import INSTANCE_TERMINATING, REBOOTING
 from nodeless.model.pools import Budget
 from nodeless.model.taints import Taint
-from tests.disruption.world import a_node_pool, cluster, decide, node_of, only_move
+from tests.disruption.world import a_node_pool, cluster, decide, node_of, only_command
 from tests.scheduling.factories import NOW
 
 DISRUPTED = Taint("karpenter.sh/disrupted", "NoSchedule")
@@ -26,7 +26,7 @@ def at(text):
 def test_dn_01_of_ten_empty_nodes_as_many_go_as_the_budget_allows(nodes, gone):
     pool = a_node_pool(budgets=(Budget(nodes),))
     decisions = decide(cluster(pool, [node_of(pool, f"n{number}") for number in range(10)]))
-    assert sum(len(move.claims) for move in decisions.moves) == gone
+    assert sum(len(command.claims) for command in decisions.commands) == gone
     left = [verdict for verdict in decisions.verdicts.values() if verdict.code == "Budget"]
     assert len(left) == 10 - gone
     assert all("0 of at most" in verdict.message for verdict in left)
@@ -101,7 +101,7 @@ def test_dn_05_nodes_that_are_not_initialised_are_not_counted():
 def test_a_budget_is_shared_by_all_moves_of_a_round():
     pool = a_node_pool(budgets=(Budget("1"),))
     seen = cluster(pool, node_of(pool, "a"), node_of(pool, "b"))
-    assert len(only_move(decide(seen)).claims) == 1
+    assert len(only_command(decide(seen)).claims) == 1
 
 
 @pytest.mark.parametrize(

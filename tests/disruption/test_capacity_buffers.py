@@ -5,7 +5,7 @@ from nodeless.model.buffers import CapacityBuffer, PodSource
 from nodeless.model.labels import CAPACITY_TYPE, ON_DEMAND
 from nodeless.model.requirements import Requirements
 from nodeless.state import apply
-from tests.disruption.world import a_provisioner, cluster, decide, node_of, on, only_move
+from tests.disruption.world import a_provisioner, cluster, decide, node_of, on, only_command
 from tests.scheduling.factories import needs, pods
 
 POOL = a_provisioner(requirements=Requirements([needs(CAPACITY_TYPE, "In", ON_DEMAND)]))
@@ -21,25 +21,25 @@ def with_buffer(seen, replicas):
 
 def test_dn_22_a_node_with_only_placeholders_is_not_emptied_until_the_buffer_is_gone():
     seen = with_buffer(cluster(POOL, node_of(POOL, "a", "medium")), replicas=1)
-    assert not decide(seen).moves
+    assert not decide(seen).commands
     gone = apply(seen, events.CapacityBufferGone("default/spare"))
-    assert only_move(decide(gone)).reason == "Empty"
+    assert only_command(decide(gone)).reason == "Empty"
 
 
 def test_a_node_that_is_too_large_for_the_room_it_holds_is_replaced():
     seen = with_buffer(cluster(POOL, node_of(POOL, "a", "2xlarge")), replicas=1)
-    move = only_move(decide(seen))
-    assert move.reason == "Underutilized"
-    assert [node.instance_type for node in move.replacements] == ["medium"]
+    command = only_command(decide(seen))
+    assert command.reason == "Underutilized"
+    assert [node.instance_type for node in command.replacements] == ["medium"]
 
 
 def test_room_that_other_nodes_have_frees_the_node_that_holds_it():
     seen = with_buffer(
         cluster(POOL, node_of(POOL, "a", "medium"), node_of(POOL, "b", "large"), on("b", cpu="1")), replicas=1
     )
-    assert only_move(decide(seen)).claims == ("a",)
+    assert only_command(decide(seen)).claims == ("a",)
 
 
 def test_what_a_buffer_lacks_holds_no_move_back():
     seen = with_buffer(cluster(POOL, node_of(POOL, "a", "large"), on("a"), node_of(POOL, "b")), replicas=0)
-    assert only_move(decide(seen)).claims == ("b",)
+    assert only_command(decide(seen)).claims == ("b",)

@@ -1,4 +1,4 @@
-"""Given a move, what is done in which order, and what does the next leader do after a crash?"""
+"""Given a command, what is done in which order, and what does the next leader do after a crash?"""
 
 from dataclasses import replace
 
@@ -23,7 +23,7 @@ from nodeless.model.nodes import DISRUPTION_REASON, Condition
 from nodeless.model.requirements import Requirements
 from nodeless.model.taints import Taint
 from nodeless.state import apply
-from tests.disruption.world import a_provisioner, cluster, decide, node_of, on, only_move
+from tests.disruption.world import a_provisioner, cluster, decide, node_of, on, only_command
 from tests.scheduling.factories import FAMILY, NOW, needs
 
 POOL = a_provisioner(requirements=Requirements([needs(CAPACITY_TYPE, "In", ON_DEMAND)]))
@@ -32,21 +32,21 @@ CLUSTER = cluster(POOL, node_of(POOL, "a", "2xlarge"), on("a", cpu="500m"))
 
 
 def kinds(instructions):
-    return [type(each) for each in instructions if type(each).__name__ != "PublishEvent"]
+    return [type(instruction) for instruction in instructions if type(instruction).__name__ != "PublishEvent"]
 
 
 def of_kind(instructions, kind):
-    return [each for each in instructions if isinstance(each, kind)]
+    return [instruction for instruction in instructions if isinstance(instruction, kind)]
 
 
 def carried_out(snapshot, instructions):
     """The snapshot after the instructions, as the API server would have it."""
-    for each in instructions:
-        match each:
+    for instruction in instructions:
+        match instruction:
             case CreateClaim(_, claim):
                 snapshot = apply(snapshot, events.ClaimSeen(replace(claim, uid=f"uid-{claim.name}")))
             case UpdateNode():
-                node = replace(snapshot.nodes[each.name], taints=each.taints)
+                node = replace(snapshot.nodes[instruction.name], taints=instruction.taints)
                 snapshot = apply(snapshot, events.NodeSeen(node))
             case UpdateClaimStatus(_, name, conditions):
                 claim = snapshot.claims[name]
@@ -65,7 +65,7 @@ def carried_out(snapshot, instructions):
 
 
 def begun(snapshot=CLUSTER):
-    instructions = begin(only_move(decide(snapshot)), snapshot, dict(snapshot.pools), NOW)
+    instructions = begin(only_command(decide(snapshot)), snapshot, dict(snapshot.pools), NOW)
     return instructions, carried_out(snapshot, instructions)
 
 
@@ -90,7 +90,11 @@ def test_the_replacement_is_written_before_anything_is_done_to_the_old_node():
 
 def test_the_replacement_says_whose_place_it_takes_and_why_it_is_what_it_is():
     (create, *_) = begin(
-        only_move(decide(CLUSTER)), CLUSTER, dict(CLUSTER.pools), NOW, reason=lambda node: node.instance_type
+        only_command(decide(CLUSTER)),
+        CLUSTER,
+        dict(CLUSTER.pools),
+        NOW,
+        reason=lambda node: node.instance_type,
     )
     because = create.claim.annotations["nodeless.dev/planned-because"]
     assert because.startswith("in place of a: ")
@@ -132,7 +136,7 @@ def test_dn_19_a_node_rests_even_when_its_replacement_is_gone_before_anybody_saw
     assert failures(steps) == ["node-a"]
     back = carried_out(lost, steps)
     assert decide(back, now=NOW + 120).verdicts["a"].code == "CoolingDown"
-    assert decide(back, now=NOW + 400).moves
+    assert decide(back, now=NOW + 400).commands
 
 
 def test_dn_19_a_replacement_that_leaves_slowly_is_told_once():
@@ -146,13 +150,15 @@ def test_dn_19_a_replacement_that_leaves_slowly_is_told_once():
 
 
 def test_dn_18_a_move_without_replacement_that_was_cut_short_makes_no_node_rest():
-    """The leader was killed between the marks and the deletions: the next one may make the move at once."""
+    """The leader was killed between marks and deletions: the next one may make the command at once."""
     seen = cluster(POOL, node_of(POOL, "a"), node_of(POOL, "b"))
     instructions, _ = begun(seen)
-    marked = carried_out(seen, [each for each in instructions if not isinstance(each, DeleteClaim)])
+    marked = carried_out(
+        seen, [instruction for instruction in instructions if not isinstance(instruction, DeleteClaim)]
+    )
     steps = advance(marked, NOW + 1)
     assert not failures(steps)
-    assert only_move(decide(carried_out(marked, steps), now=NOW + 2)).claims == ("a", "b")
+    assert only_command(decide(carried_out(marked, steps), now=NOW + 2)).claims == ("a", "b")
 
 
 def test_nobody_rests_when_the_replacement_has_taken_the_place_and_goes_later():
@@ -170,7 +176,7 @@ def test_co_26_a_replacement_that_cannot_be_launched_makes_the_node_usable_again
     back = carried_out(given_up, advance(given_up, NOW + 60))
     assert back.nodes["node-a"].taints == ()
     assert decide(back, now=NOW + 120).verdicts["a"].code == "CoolingDown"
-    assert decide(apply(back, events.ClaimGone(failed.name)), now=NOW + 400).moves
+    assert decide(apply(back, events.ClaimGone(failed.name)), now=NOW + 400).commands
 
 
 def test_ex_05_a_replacement_that_is_never_ready_leaves_the_old_node_and_becomes_a_node_like_any_other():
@@ -186,9 +192,9 @@ def test_dn_18_a_mark_that_no_command_speaks_of_is_taken_off():
     marked = cluster(POOL, node_of(POOL, "a", node={"taints": (DISRUPTED,)}), on("a"))
     (update,) = of_kind(advance(marked, NOW), UpdateNode)
     assert update.taints == ()
-    told = Condition(DISRUPTION_REASON, "True", "Underutilized", "", NOW - 60)
+    reported = Condition(DISRUPTION_REASON, "True", "Underutilized", "", NOW - 60)
     claim = marked.claims["a"]
-    left = apply(marked, events.ClaimSeen(replace(claim, conditions=(*claim.conditions, told))))
+    left = apply(marked, events.ClaimSeen(replace(claim, conditions=(*claim.conditions, reported))))
     after = carried_out(left, advance(left, NOW))
     assert after.nodes["node-a"].taints == ()
     assert not after.claims["a"].is_true(DISRUPTION_REASON)
@@ -228,35 +234,35 @@ def test_the_time_for_a_command_grows_with_the_queue_within_bounds(candidates, s
     assert timeout(candidates) == seconds
 
 
-def second_look(move, snapshot, now=NOW + 15):
+def validation_pass(command, snapshot, now=NOW + 15):
     catalog = dict.fromkeys(snapshot.pools, FAMILY)
-    (validation,) = validate((move,), snapshot, catalog, DisruptionPolicy(), now)
-    assert (validation.move is None) == (validation.dropped is not None)
-    return validation.move
+    (validation,) = validate((command,), snapshot, catalog, DisruptionPolicy(), now)
+    assert (validation.command is None) == (validation.dropped is not None)
+    return validation.command
 
 
 def test_a_move_that_is_still_right_after_the_wait_is_made():
-    move = only_move(decide(CLUSTER))
-    assert second_look(move, CLUSTER) == move
+    command = only_command(decide(CLUSTER))
+    assert validation_pass(command, CLUSTER) == command
 
 
 def test_co_16_of_empty_nodes_only_those_that_are_still_empty_go():
     seen = cluster(POOL, node_of(POOL, "a"), node_of(POOL, "b"))
-    move = only_move(decide(seen))
+    command = only_command(decide(seen))
     (pod,) = on("a")
-    assert second_look(move, apply(seen, events.PodSeen(pod))).claims == ("b",)
+    assert validation_pass(command, apply(seen, events.PodSeen(pod))).claims == ("b",)
 
 
 def test_co_17_a_protected_pod_that_comes_during_the_wait_holds_the_node():
     (pod,) = on("a", app="late", annotations={DO_NOT_EVICT: "true"})
-    assert second_look(only_move(decide(CLUSTER)), apply(CLUSTER, events.PodSeen(pod))) is None
+    assert validation_pass(only_command(decide(CLUSTER)), apply(CLUSTER, events.PodSeen(pod))) is None
 
 
 def test_a_pod_too_large_for_the_replacement_that_comes_during_the_wait_stops_the_move():
     (pod,) = on("a", cpu="12", app="late")
-    assert second_look(only_move(decide(CLUSTER)), apply(CLUSTER, events.PodSeen(pod))) is None
+    assert validation_pass(only_command(decide(CLUSTER)), apply(CLUSTER, events.PodSeen(pod))) is None
 
 
 def test_a_node_on_which_pods_are_expected_by_now_stays():
     nominated = apply(CLUSTER, events.Nominated("a", NOW + 60))
-    assert second_look(only_move(decide(CLUSTER)), nominated) is None
+    assert validation_pass(only_command(decide(CLUSTER)), nominated) is None

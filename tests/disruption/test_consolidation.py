@@ -29,7 +29,7 @@ from tests.disruption.world import (
     decide,
     node_of,
     on,
-    only_move,
+    only_command,
 )
 from tests.scheduling.factories import FAMILY, NOW, beside, instance_type, needs, pods, spread
 
@@ -42,56 +42,56 @@ def verdict(decisions, name):
     return decisions.verdicts[name]
 
 
-def types_of(move):
-    return [{each.instance_type for each in node.alternatives} for node in move.replacements]
+def types_of(command):
+    return [{alternative.instance_type for alternative in node.alternatives} for node in command.replacements]
 
 
 def test_co_01_a_dear_node_with_one_small_pod_is_replaced_by_a_cheaper_type():
-    move = only_move(decide(cluster(POOL, node_of(POOL, "a", "2xlarge"), on("a", cpu="500m"))))
-    assert move.claims == ("a",)
-    assert move.action == "replace"
-    (kinds,) = types_of(move)
+    command = only_command(decide(cluster(POOL, node_of(POOL, "a", "2xlarge"), on("a", cpu="500m"))))
+    assert command.claims == ("a",)
+    assert command.action == "replace"
+    (kinds,) = types_of(command)
     assert "2xlarge" not in kinds
-    assert move.replacements[0].instance_type == "small"
-    assert move.price_after < move.price_before
+    assert command.replacements[0].instance_type == "small"
+    assert command.price_after < command.price_before
 
 
 def test_co_02_of_two_nodes_whose_pods_fit_together_one_goes_and_none_is_launched():
     seen = cluster(POOL, node_of(POOL, "a"), on("a"), node_of(POOL, "b"), on("b"))
-    move = only_move(decide(seen))
-    assert move.action == "delete"
-    assert len(move.claims) == 1
-    assert move.evictions == 1
+    command = only_command(decide(seen))
+    assert command.action == "delete"
+    assert len(command.claims) == 1
+    assert command.evictions == 1
 
 
 def test_co_03_a_node_whose_pod_a_budget_protects_stays_and_the_other_one_goes():
     seen = cluster(POOL, node_of(POOL, "a"), on("a", app="web"), node_of(POOL, "b"), on("b"), a_budget("web"))
     decisions = decide(seen)
-    assert only_move(decisions).claims == ("b",)
+    assert only_command(decisions).claims == ("b",)
     assert verdict(decisions, "a").code == "BudgetExhausted"
     assert "default/budget allows no eviction" in verdict(decisions, "a").message
 
 
-@pytest.mark.parametrize(("value", "moves"), [("true", 0), ("false", 1)])
-def test_co_04_an_annotated_node_is_left_alone(value, moves):
+@pytest.mark.parametrize(("value", "commands"), [("true", 0), ("false", 1)])
+def test_co_04_an_annotated_node_is_left_alone(value, commands):
     kept = {"annotations": {DO_NOT_CONSOLIDATE: value}}
     decisions = decide(cluster(POOL, node_of(POOL, "a", "2xlarge", node=kept), on("a")))
-    assert len(decisions.moves) == moves
-    if not moves:
+    assert len(decisions.commands) == commands
+    if not commands:
         assert verdict(decisions, "a").code == "ConsolidationForbidden"
 
 
 def test_co_05_a_pod_that_must_not_be_evicted_keeps_its_node():
     pod = on("a", annotations={DO_NOT_EVICT: "true"})
     decisions = decide(cluster(POOL, node_of(POOL, "a", "2xlarge"), pod))
-    assert not decisions.moves
+    assert not decisions.commands
     assert verdict(decisions, "a").code == "PodProtected"
 
 
 def test_co_06_a_pod_without_owner_does_not_block():
     (pod,) = on("a")
     assert not pod.owners
-    assert decide(cluster(POOL, node_of(POOL, "a", "2xlarge"), pod)).moves
+    assert decide(cluster(POOL, node_of(POOL, "a", "2xlarge"), pod)).commands
 
 
 def test_co_07_a_type_whose_dearest_spot_zone_costs_more_than_the_node_is_no_replacement():
@@ -104,21 +104,21 @@ def test_co_07_a_type_whose_dearest_spot_zone_costs_more_than_the_node_is_no_rep
     )
     seen = cluster(BOTH, node_of(BOTH, "a", "own", types={"own": own}), on("a"))
     decisions = decide(seen, (own, new))
-    assert not decisions.moves
+    assert not decisions.commands
     assert "nothing cheaper holds its pods" in verdict(decisions, "a").message
 
 
 def test_co_08_a_spot_node_is_not_replaced_by_a_spot_node():
     spot = a_provisioner(requirements=Requirements([needs(CAPACITY_TYPE, "In", SPOT)]))
     decisions = decide(cluster(spot, node_of(spot, "a", "2xlarge", capacity_type=SPOT), on("a")))
-    assert not decisions.moves
+    assert not decisions.commands
     assert "spot node is not replaced by a spot node" in verdict(decisions, "a").message
 
 
 def test_co_09_a_replacement_that_may_be_either_is_bound_to_spot():
-    (node,) = only_move(decide(cluster(BOTH, node_of(BOTH, "a", "2xlarge"), on("a")))).replacements
+    (node,) = only_command(decide(cluster(BOTH, node_of(BOTH, "a", "2xlarge"), on("a")))).replacements
     assert node.requirements[CAPACITY_TYPE].values == {SPOT}
-    assert {each.offering.capacity_type for each in node.alternatives} == {SPOT}
+    assert {alternative.offering.capacity_type for alternative in node.alternatives} == {SPOT}
 
 
 def test_co_10_pods_are_not_moved_onto_a_node_that_is_not_initialised():
@@ -129,7 +129,7 @@ def test_co_10_pods_are_not_moved_onto_a_node_that_is_not_initialised():
     ]
     # A node as cheap as can be: it could only be deleted.
     seen = cluster(POOL, node_of(POOL, "a", "small"), on("a", cpu="500m"), booting)
-    assert not decide(seen).moves
+    assert not decide(seen).commands
 
 
 def test_co_11_three_nodes_are_merged_into_one_that_is_cheaper_in_one_move():
@@ -138,10 +138,10 @@ def test_co_11_three_nodes_are_merged_into_one_that_is_cheaper_in_one_move():
     types = (big, dear)
     named = {kind.name: kind for kind in types}
     nodes = [[node_of(POOL, name, "dear", types=named), on(name, 3)] for name in "abc"]
-    move = only_move(decide(cluster(POOL, nodes), types))
-    assert move.claims == ("a", "b", "c")
-    assert types_of(move) == [{"big"}]
-    assert move.saving == pytest.approx(0.7)
+    command = only_command(decide(cluster(POOL, nodes), types))
+    assert command.claims == ("a", "b", "c")
+    assert types_of(command) == [{"big"}]
+    assert command.saving == pytest.approx(0.7)
 
 
 def test_co_12_a_node_of_a_spread_is_replaced_within_its_zone():
@@ -150,15 +150,15 @@ def test_co_12_a_node_of_a_spread_is_replaced_within_its_zone():
         [node_of(POOL, name, kind, zone=zone), on(name, cpu="800m", **rule)]
         for name, zone, kind in (("a", "z1", "small"), ("b", "z2", "2xlarge"), ("c", "z3", "small"))
     ]
-    move = only_move(decide(cluster(POOL, nodes)))
-    assert move.claims == ("b",)
-    assert move.replacements[0].requirements[ZONE].values == {"z2"}
+    command = only_command(decide(cluster(POOL, nodes)))
+    assert command.claims == ("b",)
+    assert command.replacements[0].requirements[ZONE].values == {"z2"}
 
 
 def test_co_13_pods_that_repel_each_other_keep_their_nodes():
     rule = {"shape": {"anti_affinity": (beside("kubernetes.io/hostname"),)}, "app": "web"}
     nodes = [[node_of(POOL, name, "small"), on(name, cpu="100m", **rule)] for name in "abc"]
-    assert not decide(cluster(POOL, nodes)).moves
+    assert not decide(cluster(POOL, nodes)).commands
 
 
 def test_co_14_a_large_node_is_kept_while_a_large_pod_that_fits_there_is_pending():
@@ -167,19 +167,19 @@ def test_co_14_a_large_node_is_kept_while_a_large_pod_that_fits_there_is_pending
     seen = cluster(
         POOL, node_of(POOL, "a", "huge", types={"huge": huge}), on("a"), pods(1, "125", name="large")
     )
-    assert not decide(seen, types).moves
-    assert decide(cluster(POOL, node_of(POOL, "a", "huge", types={"huge": huge}), on("a")), types).moves
+    assert not decide(seen, types).commands
+    assert decide(cluster(POOL, node_of(POOL, "a", "huge", types={"huge": huge}), on("a")), types).commands
 
 
 def test_co_15_empty_nodes_go_all_in_one_move():
-    move = only_move(decide(cluster(POOL, [node_of(POOL, name) for name in "abc"])))
-    assert (move.reason, move.claims, move.replacements) == ("Empty", ("a", "b", "c"), ())
+    command = only_command(decide(cluster(POOL, [node_of(POOL, name) for name in "abc"])))
+    assert (command.reason, command.claims, command.replacements) == ("Empty", ("a", "b", "c"), ())
 
 
 def test_co_20_a_pool_that_does_not_consolidate_says_so():
     still = a_provisioner(consolidation_enabled=False)
     decisions = decide(cluster(still, node_of(still, "a")))
-    assert not decisions.moves
+    assert not decisions.commands
     assert verdict(decisions, "a").code == "ConsolidationDisabled"
 
 
@@ -187,7 +187,7 @@ def test_co_23_a_node_that_takes_the_place_of_another_is_left_alone():
     new = node_of(POOL, "new", annotations={"nodeless.dev/replaces": "old"})
     old = node_of(POOL, "old", deletion_timestamp=NOW)
     decisions = decide(cluster(POOL, new, old))
-    assert not decisions.moves
+    assert not decisions.commands
     assert "takes the place of old" in verdict(decisions, "new").message
 
 
@@ -206,36 +206,36 @@ def test_co_24_a_node_for_pods_that_are_still_to_come_is_not_taken_away():
     old = node_of(POOL, "old", "small", deletion_timestamp=NOW)
     seen = cluster(POOL, old, on("old", cpu="800m"), node_of(POOL, "new", "small"))
     decisions = decide(seen)
-    assert not decisions.moves
+    assert not decisions.commands
     assert verdict(decisions, "new").code == "Expecting"
 
 
 def test_co_25_a_node_whose_price_is_not_known_is_left_alone():
     decisions = decide(cluster(POOL, node_of(POOL, "a", "2xlarge", zone="z9"), on("a")))
-    assert not decisions.moves
+    assert not decisions.commands
     assert verdict(decisions, "a").code == "PriceUnknown"
 
 
 def test_a_daemons_pods_count_for_nothing():
     daemon = on("a", owners=(Owner("apps/v1", "DaemonSet", "log", controller=True),))
-    assert only_move(decide(cluster(POOL, node_of(POOL, "a"), daemon))).reason == "Empty"
+    assert only_command(decide(cluster(POOL, node_of(POOL, "a"), daemon))).reason == "Empty"
 
 
 def test_dn_06_a_node_is_consolidated_once_it_has_been_quiet_for_long_enough():
     pool = a_node_pool(consolidate_after=30)
-    for seconds, moves in ((10, 0), (31, 1)):
+    for seconds, commands in ((10, 0), (31, 1)):
         seen = cluster(pool, node_of(pool, "a", last_pod_event=NOW - seconds))
-        assert len(decide(seen).moves) == moves
+        assert len(decide(seen).commands) == commands
     never = a_node_pool(consolidate_after=None)
-    assert not decide(cluster(never, node_of(never, "a"))).moves
+    assert not decide(cluster(never, node_of(never, "a"))).commands
 
 
 def test_dn_07_no_pod_is_moved_to_a_node_that_has_just_changed():
     pool = a_node_pool(consolidate_after=30, requirements=ON_DEMAND_ONLY)
     quiet = [node_of(pool, "a", "small"), on("a", cpu="300m")]
     seen = cluster(pool, quiet, node_of(pool, "b", "small", last_pod_event=NOW - 10), on("b", cpu="300m"))
-    assert not decide(seen).moves
-    assert decide(seen, now=NOW + 21).moves
+    assert not decide(seen).commands
+    assert decide(seen, now=NOW + 21).commands
     # Pods that wait for a place anyway may have it there.
     (waiting,) = pods(1, "300m", name="waiting")
     full = apply(seen, events.PodSeen(waiting))
@@ -247,13 +247,13 @@ def test_dn_07_no_pod_is_moved_to_a_node_that_has_just_changed():
 def test_dn_08_a_pod_that_nobody_can_place_blocks_no_move():
     hopeless = pods(1, "500", name="hopeless")
     seen = cluster(POOL, node_of(POOL, "a"), on("a"), node_of(POOL, "b"), on("b"), hopeless)
-    assert only_move(decide(seen)).action == "delete"
+    assert only_command(decide(seen)).action == "delete"
 
 
 def test_pods_that_have_a_place_on_a_cheaper_node_do_not_move_without_the_one_that_has_none():
     hopeless = on("a", app="hopeless", shape={"selector": {"disk": "nvme"}})
     decisions = decide(cluster(POOL, node_of(POOL, "a", "2xlarge"), on("a", 3), hopeless))
-    assert not decisions.moves
+    assert not decisions.commands
     assert "hopeless" in verdict(decisions, "a").message
 
 
@@ -264,9 +264,14 @@ def test_dn_09_spot_to_spot_wants_fifteen_cheaper_types_and_takes_the_cheapest(n
     cheap = tuple(instance_type(f"cheap-{i:02}", 4, 4, price=0.5 + i / 100) for i in range(number))
     seen = cluster(spot, node_of(spot, "a", "dear", capacity_type=SPOT, types={"dear": dear}), on("a"))
     decisions = decide(seen, (dear, *cheap), spot_to_spot=True)
-    assert sum(len(node.alternatives) for move in decisions.moves for node in move.replacements) == launched
+    assert (
+        sum(len(node.alternatives) for command in decisions.commands for node in command.replacements)
+        == launched
+    )
     if launched:
-        names = {each.instance_type for each in only_move(decisions).replacements[0].alternatives}
+        names = {
+            alternative.instance_type for alternative in only_command(decisions).replacements[0].alternatives
+        }
         assert names == {kind.name for kind in cheap[:15]}
 
 
@@ -276,7 +281,7 @@ def test_dn_10_at_most_a_hundred_nodes_go_in_one_move():
         [node_of(pool, f"n{i:03}", "small"), on(f"n{i:03}", cpu="50m", memory="10Mi")] for i in range(110)
     ]
     target = [node_of(pool, "target", "2xlarge"), on("target", cpu="9")]
-    assert len(only_move(decide(cluster(pool, nodes, target))).claims) == 100
+    assert len(only_command(decide(cluster(pool, nodes, target))).claims) == 100
 
 
 def test_dn_11_the_node_that_saves_more_for_each_disturbance_goes_first():
@@ -288,7 +293,7 @@ def test_dn_11_the_node_that_saves_more_for_each_disturbance_goes_first():
         node_of(pool, "calm", "large"),
         on("calm", 1, cpu="100m"),
     )
-    assert only_move(decide(seen)).claims == ("calm",)
+    assert only_command(decide(seen)).claims == ("calm",)
 
 
 def a_limit(nodes):
@@ -299,7 +304,7 @@ def test_no_moves_while_capacity_for_waiting_pods_is_being_planned():
     waiting = [replace(pod, created_at=NOW - 5) for pod in pods(1, "15", name="new")]
     seen = cluster(POOL, node_of(POOL, "a"), on("a"), node_of(POOL, "b"), on("b"), waiting)
     decisions = decide(seen)
-    assert not decisions.moves
+    assert not decisions.commands
     assert verdict(decisions, "a").code == "Planning"
 
 
@@ -307,7 +312,7 @@ def test_a_replacement_that_failed_is_not_tried_again_at_once():
     cooling = {"nodeless.dev/disruption-not-before": "2023-11-14T22:14:00Z"}
     seen = cluster(POOL, node_of(POOL, "a", "2xlarge", annotations=cooling), on("a"))
     assert verdict(decide(seen), "a").code == "CoolingDown"
-    assert decide(seen, now=NOW + 60).moves
+    assert decide(seen, now=NOW + 60).commands
 
 
 @pytest.mark.parametrize("where", ["node", "pool"])
@@ -316,21 +321,21 @@ def test_a_pause_holds_every_move(where):
     pool = replace(POOL, own_annotations=note) if where == "pool" else POOL
     node = {"annotations": note} if where == "node" else {}
     decisions = decide(cluster(pool, node_of(pool, "a", node=node)))
-    assert not decisions.moves
+    assert not decisions.commands
     assert verdict(decisions, "a").code == "Paused"
 
 
 def test_every_claim_is_in_a_move_or_has_a_verdict():
     seen = cluster(POOL, node_of(POOL, "a"), on("a"), node_of(POOL, "b"), on("b"), node_of(POOL, "c"))
     decisions = decide(seen)
-    chosen = {name for move in decisions.moves for name in move.claims}
+    chosen = {name for command in decisions.commands for name in command.claims}
     assert chosen | set(decisions.verdicts) >= {"c"}
     assert not chosen & set(decisions.verdicts)
 
 
 def test_nothing_moves_while_a_stack_is_destroyed():
     seen = apply(cluster(POOL, node_of(POOL, "a")), events.GuardSeen(deleting=True))
-    assert not decide(seen).moves
+    assert not decide(seen).commands
 
 
 LEAVING = Taint(DISRUPTED_TAINT, "NoSchedule")
@@ -350,15 +355,15 @@ def test_pods_that_fit_only_where_kube_scheduler_does_not_put_them_stay():
     """The large one fits beside 4900m, and the others beside 3900m; the scheduler puts it beside 3900m."""
     seen = cluster(POOL, *TIGHT)
     kept = decide(seen, types=FAMILY[3:4])
-    assert not kept.moves
+    assert not kept.commands
     assert "would have no place once kube-scheduler" in verdict(kept, "leaves").message
     planned = decide(seen, types=FAMILY[3:4], as_bound=False)
-    assert only_move(planned).claims == ("leaves",)
+    assert only_command(planned).claims == ("leaves",)
 
 
 def test_pods_that_fit_wherever_kube_scheduler_puts_them_move():
     roomy = [TIGHT[0], on("leaves", number=3, cpu="1900m"), *TIGHT[3:]]
-    assert only_move(decide(cluster(POOL, *roomy), types=FAMILY[3:4])).claims == ("leaves",)
+    assert only_command(decide(cluster(POOL, *roomy), types=FAMILY[3:4])).claims == ("leaves",)
 
 
 @pytest.mark.parametrize(("small", "spills"), [("1900m", True), ("300m", False)])
@@ -381,7 +386,7 @@ def test_a_move_is_made_for_what_it_saves_once_the_pods_that_are_left_over_have_
     """Three nodes for one pod that then needs a small one."""
     small = FAMILY[1:]
     more = [[node_of(POOL, name, "2xlarge"), on(name, cpu="100m", app=name)] for name in ("x", "y")]
-    move = only_move(decide(cluster(POOL, *TIGHT, *more), types=small))
-    assert {"leaves", "x", "y"} <= {*move.claims}
-    assert not move.replacements
-    assert 0 < move.price_after < 0.5 * move.price_before
+    command = only_command(decide(cluster(POOL, *TIGHT, *more), types=small))
+    assert {"leaves", "x", "y"} <= {*command.claims}
+    assert not command.replacements
+    assert 0 < command.price_after < 0.5 * command.price_before

@@ -1,4 +1,4 @@
-"""On a steady workload moves end by themselves, and none of them ever costs money."""
+"""On a steady workload commands end by themselves, and none of them ever costs money."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -45,18 +45,20 @@ def test_moves_end_and_every_one_of_them_saves_money_and_loses_no_pod(pool, node
     price = price_of(seen, FAMILY)
     for _ in range(2 * len(nodes) + 2):
         decisions = decide(seen)
-        if not decisions.moves:
+        if not decisions.commands:
             break
-        for move in decisions.moves:
-            assert move.saving > 0
-            assert move.price_before - move.price_after >= 0.03 * move.price_before * bool(move.replacements)
+        for command in decisions.commands:
+            assert command.saving > 0
+            assert command.price_before - command.price_after >= 0.03 * command.price_before * bool(
+                command.replacements
+            )
         after = carried_out(seen, decisions, FAMILY)
         assert set(after.pods) == set(seen.pods)
         assert all(pod.node_name in after.nodes for pod in after.pods.values())
         cheaper = price_of(after, FAMILY)
         assert cheaper < price
         seen, price = after, cheaper
-    assert not decide(seen).moves
+    assert not decide(seen).commands
 
 
 @settings(max_examples=10, deadline=None)
@@ -70,4 +72,4 @@ def test_a_cluster_that_wastes_is_still_after_a_few_moves():
     nodes = [("large", "z1", ON_DEMAND, ["100m", "300m"])] * 8
     story = until_still(a_cluster(pool, nodes), FAMILY)
     assert story.price_after < story.price_before / 4
-    assert story.moves <= 4
+    assert story.commands <= 4

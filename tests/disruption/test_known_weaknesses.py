@@ -13,7 +13,7 @@ from nodeless.model.pools import Budget
 from nodeless.model.requirements import Requirements
 from nodeless.model.taints import Taint, Toleration
 from tests.disruption.test_commands import carried_out
-from tests.disruption.world import a_node_pool, a_provisioner, cluster, decide, node_of, on, only_move
+from tests.disruption.world import a_node_pool, a_provisioner, cluster, decide, node_of, on, only_command
 from tests.scheduling.factories import NOW, instance_type, needs
 
 ON_DEMAND_ONLY = Requirements([needs(CAPACITY_TYPE, "In", ON_DEMAND)])
@@ -25,7 +25,7 @@ def test_1_2_while_a_replacement_starts_the_nodes_of_another_pool_are_decided_on
     other = a_provisioner("other", requirements=ON_DEMAND_ONLY, taints=(dedicated,))
     tolerant = {"tolerations": (Toleration(key="dedicated", operator="Exists"),)}
     seen = cluster(POOL, node_of(POOL, "a", "2xlarge"), on("a", cpu="500m"))
-    begun = carried_out(seen, begin(only_move(decide(seen)), seen, dict(seen.pools), NOW))
+    begun = carried_out(seen, begin(only_command(decide(seen)), seen, dict(seen.pools), NOW))
     things = [
         *begun.claims.values(),
         *begun.nodes.values(),
@@ -33,7 +33,7 @@ def test_1_2_while_a_replacement_starts_the_nodes_of_another_pool_are_decided_on
         node_of(other, "b", "2xlarge", node={"taints": (dedicated,)}),
         on("b", cpu="500m", shape=tolerant),
     ]
-    assert only_move(decide(cluster(POOL, other, things))).claims == ("b",)
+    assert only_command(decide(cluster(POOL, other, things))).claims == ("b",)
 
 
 def test_3_a_node_that_must_stay_does_not_end_the_search_among_those_that_cost_more():
@@ -45,7 +45,7 @@ def test_3_a_node_that_must_stay_does_not_end_the_search_among_those_that_cost_m
         [node_of(POOL, "kept", "large"), guarded],
         [node_of(POOL, "three", "large"), on("three", 3, cpu="100m")],
     )
-    assert set(only_move(decide(seen)).claims) == {"one", "three"}
+    assert set(only_command(decide(seen)).claims) == {"one", "three"}
 
 
 def test_3_several_nodes_are_replaced_by_several_where_these_are_cheaper():
@@ -53,16 +53,16 @@ def test_3_several_nodes_are_replaced_by_several_where_these_are_cheaper():
     new = instance_type("new", 8, 8, price=0.5)
     named = {"old": old}
     nodes = [[node_of(POOL, name, "old", types=named), on(name, cpu="5")] for name in "ab"]
-    move = only_move(decide(cluster(POOL, nodes), (old, new)))
-    assert len(move.replacements) == len(move.claims)
-    assert all(node.instance_type == "new" for node in move.replacements)
+    command = only_command(decide(cluster(POOL, nodes), (old, new)))
+    assert len(command.replacements) == len(command.claims)
+    assert all(node.instance_type == "new" for node in command.replacements)
 
 
 def test_6_a_saving_of_two_percent_moves_nothing():
     own = instance_type("own", 4, 4, price=1.0)
     seen = cluster(POOL, node_of(POOL, "a", "own", types={"own": own}), on("a"))
-    assert not decide(seen, (own, instance_type("near", 4, 4, price=0.98))).moves
-    assert decide(seen, (own, instance_type("far", 4, 4, price=0.9))).moves
+    assert not decide(seen, (own, instance_type("near", 4, 4, price=0.98))).commands
+    assert decide(seen, (own, instance_type("far", 4, 4, price=0.9))).commands
 
 
 def test_9_drifted_nodes_are_replaced_side_by_side_within_the_budget():
@@ -78,9 +78,9 @@ def test_9_drifted_nodes_are_replaced_side_by_side_within_the_budget():
     gone = []
     for _ in range(3):
         decisions = decide(seen)
-        gone += [name for move in decisions.moves for name in move.claims]
-        for move in decisions.moves:
-            seen = carried_out(seen, begin(move, seen, dict(seen.pools), NOW))
+        gone += [name for command in decisions.commands for name in command.claims]
+        for command in decisions.commands:
+            seen = carried_out(seen, begin(command, seen, dict(seen.pools), NOW))
     assert gone == ["a", "b"]
     assert decide(seen).verdicts["c"].code == "Budget"
 

@@ -8,7 +8,7 @@ from nodeless.model.instance_types import Offering
 from nodeless.model.labels import CAPACITY_TYPE, INSTANCE_FAMILY, INSTANCE_TYPE, ON_DEMAND, SPOT, ZONE
 from nodeless.model.requirements import Requirement, Requirements
 from nodeless.scheduling import Policy
-from tests.disruption.world import a_provisioner, cluster, decide, node_of, on, only_move
+from tests.disruption.world import a_provisioner, cluster, decide, node_of, on, only_command
 from tests.scheduling.factories import instance_type, needs
 
 DEAR = instance_type("dear", 4, 4, price=2.0)
@@ -39,8 +39,8 @@ def decided(capacity_type, types, *least, **policy):
 
 
 def chosen(decisions):
-    (node,) = only_move(decisions).replacements
-    return [each.instance_type for each in node.alternatives]
+    (node,) = only_command(decisions).replacements
+    return [alternative.instance_type for alternative in node.alternatives]
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def half_as_dear(name):
 def test_too_few_cheaper_types_are_no_replacement_and_the_verdict_names_the_label():
     types = (*cheaper(3), half_as_dear("risky-1"), half_as_dear("risky-2"))
     decisions = decided(ON_DEMAND, types, (INSTANCE_TYPE, 4))
-    assert not decisions.moves
+    assert not decisions.commands
     assert f"offer 3 values of {INSTANCE_TYPE}" in decisions.verdicts["a"].message
 
 
@@ -84,18 +84,22 @@ def test_the_best_effort_takes_no_cheaper_node_with_less_choice_either():
     """The plan has five types; it is the price that leaves three of them."""
     types = (*cheaper(3), half_as_dear("risky-1"), half_as_dear("risky-2"))
     decisions = decided(ON_DEMAND, types, (INSTANCE_TYPE, 4), solving=BEST_EFFORT)
-    assert not decisions.moves
+    assert not decisions.commands
     assert f"offer 3 values of {INSTANCE_TYPE}" in decisions.verdicts["a"].message
 
 
 def test_the_best_effort_lowers_what_no_price_would_meet():
-    (node,) = only_move(decided(ON_DEMAND, cheaper(3), (INSTANCE_TYPE, 9), solving=BEST_EFFORT)).replacements
+    (node,) = only_command(
+        decided(ON_DEMAND, cheaper(3), (INSTANCE_TYPE, 9), solving=BEST_EFFORT)
+    ).replacements
     assert node.min_values_relaxed
     assert node.requirements[INSTANCE_TYPE].min_values < 9
 
 
 def test_the_best_effort_lowers_nothing_that_can_be_met():
-    (node,) = only_move(decided(ON_DEMAND, cheaper(30), (INSTANCE_TYPE, 4), solving=BEST_EFFORT)).replacements
+    (node,) = only_command(
+        decided(ON_DEMAND, cheaper(30), (INSTANCE_TYPE, 4), solving=BEST_EFFORT)
+    ).replacements
     assert not node.min_values_relaxed
     assert node.requirements[INSTANCE_TYPE].min_values == 4
 
@@ -119,7 +123,7 @@ def test_whatever_is_sold_a_replacement_is_cheaper_and_meets_the_minimum_if_that
     paid = 2.0 if capacity_type == ON_DEMAND else 1.0
     decisions = decided(capacity_type, types, (INSTANCE_FAMILY, least))
     below = [name for name in price if price[name] < paid * 0.97]
-    if decisions.moves:
+    if decisions.commands:
         names = chosen(decisions)
         assert len({family[name] for name in names}) >= least
         assert set(names) <= set(below)

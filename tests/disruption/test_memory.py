@@ -1,4 +1,4 @@
-"""Given moves that repeat, which pods are left in peace; and what does moving a pod count as?"""
+"""Given commands that repeat, which pods are left in peace; and what does moving a pod count as?"""
 
 from dataclasses import replace
 
@@ -7,26 +7,26 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeless.disruption import CommandHistory, disrupt
-from nodeless.disruption.command_history import HOUR, MOST_MOVES
+from nodeless.disruption.command_history import HOUR, MOST_EVICTIONS
 from nodeless.disruption.policy import DisruptionPolicy
-from nodeless.model.disruption import UNDERUTILIZED, Move
+from nodeless.model.disruption import UNDERUTILIZED, Command
 from nodeless.model.labels import CAPACITY_TYPE, ON_DEMAND, POD_DELETION_COST, POD_DISRUPTION_COST
 from nodeless.model.pods import Owner
 from nodeless.model.requirements import Requirements
 from nodeless.state.disruption_cost import eviction_cost
-from tests.disruption.world import a_provisioner, cluster, decide, node_of, on, only_move
+from tests.disruption.world import a_provisioner, cluster, decide, node_of, on, only_command
 from tests.factories import a_pod
 from tests.scheduling.factories import FAMILY, NOW, needs
 
 POOL = a_provisioner(requirements=Requirements([needs(CAPACITY_TYPE, "In", ON_DEMAND)]))
 OWNER = (Owner("apps/v1", "StatefulSet", "db", controller=True),)
 WASTEFUL = cluster(POOL, node_of(POOL, "a", "2xlarge"), on("a", cpu="500m", owners=OWNER))
-MOVE = Move(UNDERUTILIZED, ("a",))
+MOVE = Command(UNDERUTILIZED, ("a",))
 
 
-def after(moves, at=NOW):
+def after(commands, at=NOW):
     memory = CommandHistory()
-    for _ in range(moves):
+    for _ in range(commands):
         memory = memory.made(MOVE, WASTEFUL, at)
     return memory
 
@@ -36,9 +36,9 @@ def looked(memory, now=NOW, snapshot=WASTEFUL):
 
 
 def test_a_workload_that_was_moved_again_and_again_rests_and_its_node_says_so():
-    assert looked(after(MOST_MOVES)).moves
-    decisions = looked(after(MOST_MOVES + 1))
-    assert not decisions.moves
+    assert looked(after(MOST_EVICTIONS)).commands
+    decisions = looked(after(MOST_EVICTIONS + 1))
+    assert not decisions.commands
     assert decisions.verdicts["a"].code == "Restless"
     assert (
         "default/db (StatefulSet) were moved 4.0 times each in the last hour"
@@ -47,9 +47,9 @@ def test_a_workload_that_was_moved_again_and_again_rests_and_its_node_says_so():
 
 
 def test_it_rests_for_an_hour():
-    memory = after(MOST_MOVES + 1)
-    assert not looked(memory, NOW + HOUR - 1).moves
-    assert looked(memory, NOW + HOUR).moves
+    memory = after(MOST_EVICTIONS + 1)
+    assert not looked(memory, NOW + HOUR - 1).commands
+    assert looked(memory, NOW + HOUR).commands
     assert memory.made(MOVE, WASTEFUL, NOW + HOUR).evicted == after(1, NOW + HOUR).evicted
 
 
@@ -59,14 +59,14 @@ def test_many_pods_of_one_workload_may_each_be_moved():
     seen = cluster(POOL, nodes)
     memory = CommandHistory()
     for name in "abcdef":
-        memory = memory.made(Move(UNDERUTILIZED, (name,)), seen, NOW)
-    assert looked(memory, snapshot=seen).moves
+        memory = memory.made(Command(UNDERUTILIZED, (name,)), seen, NOW)
+    assert looked(memory, snapshot=seen).commands
 
 
 def test_a_move_that_waits_is_not_found_twice_and_its_node_says_what_it_waits_for():
-    found = only_move(decide(WASTEFUL))
+    found = only_command(decide(WASTEFUL))
     decisions = looked(CommandHistory().found(found, NOW))
-    assert not decisions.moves
+    assert not decisions.commands
     assert decisions.verdicts["a"].code == "Chosen"
     assert found.message in decisions.verdicts["a"].message
 
@@ -75,11 +75,11 @@ def test_a_move_that_waits_is_not_found_twice_and_its_node_says_what_it_waits_fo
 def test_moves_come_due_in_the_order_in_which_they_were_found(times, now):
     memory = CommandHistory()
     for number, at in enumerate(sorted(times)):
-        memory = memory.found(Move(UNDERUTILIZED, (f"n{number}",)), at)
+        memory = memory.found(Command(UNDERUTILIZED, (f"n{number}",)), at)
     due = memory.due(now)
-    assert due == tuple(move for move in memory.moves if move in due)
-    for move in due:
-        memory = memory.without(move)
+    assert due == tuple(command for command in memory.commands if command in due)
+    for command in due:
+        memory = memory.without(command)
     assert not memory.due(now)
 
 

@@ -1,4 +1,4 @@
-"""Given a cluster in which a look finds nothing, when must the next look be made though nothing changes?"""
+"""Given a cluster in which a pass finds nothing, when must the next pass be made though nothing changes?"""
 
 import math
 from dataclasses import replace
@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from nodeless.api.times import format_time
 from nodeless.disruption import CommandHistory, DisruptionPolicy, disrupt, is_consolidated
-from nodeless.disruption.command_history import HOUR, MOST_MOVES, NOTHING_REMEMBERED
+from nodeless.disruption.command_history import HOUR, MOST_EVICTIONS, NOTHING_REMEMBERED
 from nodeless.disruption.requeue import next_requeue_at
 from nodeless.model import events
 from nodeless.model.conditions import Condition
-from nodeless.model.disruption import UNDERUTILIZED, Decisions, Move
+from nodeless.model.disruption import UNDERUTILIZED, Command, Decisions
 from nodeless.model.labels import CAPACITY_TYPE, DO_NOT_DISRUPT, NOT_BEFORE, ON_DEMAND, REBOOTS
 from nodeless.model.pods import Owner
 from nodeless.model.pools import Budget
@@ -42,7 +42,7 @@ def a_pool(**fields):
 
 
 def found(snapshot, now, memory=NOTHING_REMEMBERED):
-    return disrupt(snapshot, dict.fromkeys(snapshot.pools, FAMILY), REPAIRING, now, memory).moves
+    return disrupt(snapshot, dict.fromkeys(snapshot.pools, FAMILY), REPAIRING, now, memory).commands
 
 
 def protected(seconds):
@@ -65,8 +65,8 @@ def restless(seconds):
     """Its pods were moved again and again, almost an hour ago."""
     seen = cluster(a_pool(), wasteful())
     memory = CommandHistory()
-    for _ in range(MOST_MOVES + 1):
-        memory = memory.made(Move(UNDERUTILIZED, ("a",)), seen, NOW - HOUR + seconds)
+    for _ in range(MOST_EVICTIONS + 1):
+        memory = memory.made(Command(UNDERUTILIZED, ("a",)), seen, NOW - HOUR + seconds)
     return seen, memory
 
 
@@ -224,11 +224,11 @@ def held_clusters(draw):
         (waiting,) = pods(1, "3", name="new")
         things.append(replace(waiting, created_at=NOW - draw(st.integers(0, 200))))
     seen = cluster(things)
-    for each in nominations:
-        seen = apply(seen, each)
+    for nomination in nominations:
+        seen = apply(seen, nomination)
     for _ in range(draw(st.sampled_from([0, 0, 20]))):
         ago = HOUR - draw(st.integers(1, 400))
-        memory = memory.made(Move(UNDERUTILIZED, tuple(seen.claims)), seen, NOW - ago)
+        memory = memory.made(Command(UNDERUTILIZED, tuple(seen.claims)), seen, NOW - ago)
     return seen, memory
 
 
@@ -242,7 +242,7 @@ def test_a_look_that_found_nothing_finds_nothing_at_any_time_before_the_next_mom
             break
         now = next_requeue_at(seen, REPAIRING, now, memory)
     if now == math.inf or found(seen, now, memory):
-        event("a move is always found")
+        event("a command is always found")
         return
     moment = min(next_requeue_at(seen, REPAIRING, now, memory), now + HOUR)
     event("found nothing")
@@ -270,10 +270,10 @@ def test_looks_that_try_a_few_nodes_each_find_what_one_look_at_all_of_them_finds
         for _ in names:
             decisions = disrupt(seen, {pool.key: FAMILY}, REPAIRING, NOW + seconds, memory)
             memory = memory.searched(decisions)
-            if decisions.moves or not memory.tried:
+            if decisions.commands or not memory.tried:
                 break
             assert not is_consolidated(decisions)
-    assert bool(decisions.moves) == bool(whole)
+    assert bool(decisions.commands) == bool(whole)
     assert bool(whole) or is_consolidated(decisions)
 
 
@@ -285,9 +285,9 @@ def test_a_node_that_one_look_did_not_come_to_has_its_turn_in_the_next(monkeypat
     half = [node_of(pool, "half", "medium"), on("half", cpu="800m")]
     seen = cluster(pool, full, half)
     first = disrupt(seen, {pool.key: FAMILY}, DisruptionPolicy(), NOW)
-    assert not first.moves
-    assert sorted(each.code for each in first.verdicts.values()) == ["NotReached", "Unconsolidatable"]
+    assert not first.commands
+    assert sorted(verdict.code for verdict in first.verdicts.values()) == ["NotReached", "Unconsolidatable"]
     memory = CommandHistory().searched(first)
     assert memory.tried == {"full"}
-    assert [move.claims for move in found(seen, NOW, memory)] == [("half",)]
+    assert [command.claims for command in found(seen, NOW, memory)] == [("half",)]
     assert not memory.searched(Decisions()).tried

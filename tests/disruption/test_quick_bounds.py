@@ -1,4 +1,4 @@
-"""A look at a large cluster in which nothing can be better is cheap; what is passed over changes no move."""
+"""A pass over a large cluster that cannot be improved is cheap; what it skips changes no command."""
 
 from contextlib import contextmanager
 from dataclasses import replace
@@ -54,7 +54,7 @@ def test_full_nodes_of_one_kind_are_left_alone_without_a_look_at_the_whole_clust
     seen = cluster(POOL, nodes_with([4] * 59 + [3]))
     with simulated() as sizes:
         decisions = decide(seen)
-    assert not decisions.moves
+    assert not decisions.commands
     # Deletions are not tried at all; replacements with the nodes in question and the one that has room.
     assert max(sizes) < 60
     assert sum(sizes) < 10 * 60
@@ -76,12 +76,14 @@ def test_nodes_as_full_as_their_daemons_let_them_be_are_left_alone_without_any_s
     seen = cluster(POOL, daemons("1"), nodes_with([3] * 20), run)
     with simulated() as sizes:
         decisions = decide(seen, (BY_NAME["large"],))
-    assert not decisions.moves
+    assert not decisions.commands
     assert sizes == []
 
 
 def only_on_demand(kind):
-    return replace(kind, offerings=tuple(each for each in kind.offerings if each.capacity_type == ON_DEMAND))
+    return replace(
+        kind, offerings=tuple(offering for offering in kind.offerings if offering.capacity_type == ON_DEMAND)
+    )
 
 
 @pytest.mark.parametrize(
@@ -98,7 +100,7 @@ def test_what_cannot_go_and_has_nothing_cheaper_is_not_tried_again(monkeypatch, 
     apart = {"anti_affinity": (beside(HOSTNAME),)}
     names = [f"n{number}" for number in range(9)]
     things = [(node_of(POOL, name, "large"), on(name, cpu="500m", app="web", shape=apart)) for name in names]
-    assert not decide(cluster(POOL, things), types).moves
+    assert not decide(cluster(POOL, things), types).commands
     # On nodes that stay, and on all others; the last one has no others.
     assert [tried.count([name]) for name in names] == [1, *(2,) * 7, 1]
 
@@ -130,8 +132,8 @@ def test_daemons_of_other_nodes_make_no_replacement_dearer(rule):
     pool = a_provisioner(requirements=Requirements([needs(CAPACITY_TYPE, "In", ON_DEMAND)]))
     wasteful = node_of(pool, "a", "2xlarge"), on("a", cpu="900m", memory="10Mi")
     elsewhere = replace(seen, shape=replace(seen.shape, **rule))
-    (move,) = decide(cluster(pool, elsewhere, wasteful)).moves
-    assert len(move.replacements) == 1
+    (command,) = decide(cluster(pool, elsewhere, wasteful)).commands
+    assert len(command.replacements) == 1
 
 
 def test_a_node_with_more_pods_than_the_others_have_places_for_says_so():
@@ -144,9 +146,9 @@ def test_a_node_with_more_pods_than_the_others_have_places_for_says_so():
 
 def test_a_node_whose_pods_go_to_the_last_free_places_still_goes():
     decisions = decide(cluster(POOL, nodes_with([4] * 20 + [3, 3, 3, 3])))
-    (move,) = decisions.moves
-    assert move.evictions == 3
-    assert not move.replacements
+    (command,) = decisions.commands
+    assert command.evictions == 3
+    assert not command.replacements
 
 
 class _NoBound:
@@ -159,7 +161,7 @@ class _Thorough(Consolidation):
 
     _least_prices = _NoBound()
 
-    def _crowded(self, _candidate, _room):
+    def _crowded(self, _candidate, _capacity):
         return False
 
     def _small_world(self, _some):
@@ -195,6 +197,6 @@ def test_moves_are_those_that_simulations_alone_would_find(nodes, overhead):
         thorough = decide(seen)
     finally:
         controller.Consolidation = real
-    assert [(move.claims, move.saving) for move in quick.moves] == [
-        (move.claims, move.saving) for move in thorough.moves
+    assert [(command.claims, command.saving) for command in quick.commands] == [
+        (command.claims, command.saving) for command in thorough.commands
     ]

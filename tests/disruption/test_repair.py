@@ -36,7 +36,7 @@ from nodeless.model.nodes import REBOOTING
 from nodeless.model.pools import Budget
 from nodeless.model.requirements import Requirements
 from tests.disruption.test_commands import carried_out, replacement_of
-from tests.disruption.world import a_node_pool, cluster, decide, node_of, on, only_move
+from tests.disruption.world import a_node_pool, cluster, decide, node_of, on, only_command
 from tests.factories import a_node
 from tests.scheduling.factories import NOW, needs
 
@@ -65,16 +65,16 @@ def look(*things, **policy):
 def test_dn_24_a_node_that_is_broken_for_too_long_is_replaced_before_it_ends():
     things = (POOL, broken("a"), on("a", cpu="500m"), healthy(9))
     seen = cluster(*things, [on(f"h{each}", cpu="700m") for each in range(9)])
-    move = only_move(decide(seen, node_repair=True))
-    assert (move.reason, move.claims) == ("Unhealthy", ("a",))
-    assert len(move.replacements) == 1
-    assert "Ready=False for more than 1800 s" in move.message
+    command = only_command(decide(seen, node_repair=True))
+    assert (command.reason, command.claims) == ("Unhealthy", ("a",))
+    assert len(command.replacements) == 1
+    assert "Ready=False for more than 1800 s" in command.message
 
 
 def test_dn_24_three_broken_nodes_of_ten_stop_all_repair():
-    assert only_move(look(POOL, broken("a"), broken("b"), healthy(8))).reason == "Unhealthy"
+    assert only_command(look(POOL, broken("a"), broken("b"), healthy(8))).reason == "Unhealthy"
     decisions = look(POOL, broken("a"), broken("b"), broken("c", 1), healthy(7))
-    assert not decisions.moves
+    assert not decisions.commands
     assert decisions.verdicts["a"].code == "Breaker"
     assert "3 of 10 nodes" in decisions.verdicts["a"].message
 
@@ -86,8 +86,8 @@ def test_a_fifth_rounded_up_may_be_broken(nodes, most):
 
 
 def test_nothing_is_repaired_while_the_gate_is_closed_or_the_time_is_not_over():
-    assert not look(POOL, broken("a"), healthy(9), node_repair=False).moves
-    assert not look(POOL, broken("a", 29), healthy(9)).moves
+    assert not look(POOL, broken("a"), healthy(9), node_repair=False).commands
+    assert not look(POOL, broken("a", 29), healthy(9)).commands
 
 
 @pytest.mark.parametrize(
@@ -104,9 +104,9 @@ def test_nothing_is_repaired_while_the_gate_is_closed_or_the_time_is_not_over():
 )
 def test_9_5_each_condition_is_tolerated_for_its_time(condition, status, minutes):
     young = broken("a", minutes - 1, type_=condition, status=status)
-    assert not look(POOL, young, healthy(9)).moves
+    assert not look(POOL, young, healthy(9)).commands
     overdue = broken("a", minutes + 1, type_=condition, status=status)
-    assert only_move(look(POOL, overdue, healthy(9))).claims == ("a",)
+    assert only_command(look(POOL, overdue, healthy(9))).claims == ("a",)
 
 
 @pytest.mark.parametrize(
@@ -114,49 +114,51 @@ def test_9_5_each_condition_is_tolerated_for_its_time(condition, status, minutes
     [("StorageReady", "Unknown"), ("AcceleratedHardwareReady", "Unknown"), ("MemoryPressure", "True")],
 )
 def test_9_5_what_no_policy_names_is_tolerated_for_ever(condition, status):
-    assert not look(POOL, broken("a", 600, type_=condition, status=status), healthy(9)).moves
+    assert not look(POOL, broken("a", 600, type_=condition, status=status), healthy(9)).commands
 
 
 def test_one_node_a_round_the_most_urgent_first():
     gpu = broken("gpu", 11, type_="AcceleratedHardwareReady")
-    assert only_move(look(POOL, broken("a", 40), gpu, healthy(9))).claims == ("gpu",)
+    assert only_command(look(POOL, broken("a", 40), gpu, healthy(9))).claims == ("gpu",)
     # Being overdue for an hour outweighs one rank of priority.
-    assert only_move(look(POOL, broken("a", 95, node={"created_at": 0.0}), gpu, healthy(9))).claims == ("a",)
+    assert only_command(look(POOL, broken("a", 95, node={"created_at": 0.0}), gpu, healthy(9))).claims == (
+        "a",
+    )
 
 
-@pytest.mark.parametrize(("grace", "moves"), [(None, 0), (300, 1)])
-def test_a_pod_that_blocks_is_passed_over_only_where_the_drain_is_bounded(grace, moves):
+@pytest.mark.parametrize(("grace", "commands"), [(None, 0), (300, 1)])
+def test_a_pod_that_blocks_is_passed_over_only_where_the_drain_is_bounded(grace, commands):
     pod = on("a", cpu="500m", annotations={DO_NOT_DISRUPT: "true"})
     decisions = look(POOL, broken("a", termination_grace_period=grace), pod, healthy(9))
-    assert len(decisions.moves) == moves
-    if not moves:
+    assert len(decisions.commands) == commands
+    if not commands:
         assert decisions.verdicts["a"].code == "RepairBlocked"
 
 
 def test_an_annotation_forbids_it_and_do_not_disrupt_does_not():
     vetoed = broken("a", node={"annotations": {DO_NOT_REPAIR: "true"}})
     assert look(POOL, vetoed, healthy(9)).verdicts["a"].code == "RepairBlocked"
-    assert look(POOL, broken("a", node={"annotations": {DO_NOT_DISRUPT: "true"}}), healthy(9)).moves
+    assert look(POOL, broken("a", node={"annotations": {DO_NOT_DISRUPT: "true"}}), healthy(9)).commands
 
 
 def test_the_budget_for_unhealthy_nodes_holds_and_is_not_used_up_by_the_node_itself():
     closed = replace(POOL, budgets=(Budget("0", reasons=("Unhealthy",)),))
     assert look(closed, broken("a", pool=closed), healthy(9, closed)).verdicts["a"].code == "Budget"
     one = replace(POOL, budgets=(Budget("1"),))
-    assert look(one, broken("a", pool=one), healthy(9, one)).moves
+    assert look(one, broken("a", pool=one), healthy(9, one)).commands
 
 
 def test_a_node_that_was_never_initialised_needs_no_budget():
     closed = replace(POOL, budgets=(Budget("0"),))
     never = broken("a", pool=closed, node={"labels": {}}, conditions=())
-    assert look(closed, never, healthy(9, closed)).moves
+    assert look(closed, never, healthy(9, closed)).commands
 
 
 @pytest.mark.parametrize(("limits", "replacements"), [(None, 1), ({"nodes": 3}, 1), ({"nodes": 2}, 0)])
 def test_a_broken_node_of_a_static_pool_is_replaced_one_for_one_whatever_its_pods(limits, replacements):
     pool = replace(POOL, replicas=2, limits=limits)
-    move = only_move(look(pool, broken("a", pool=pool), on("a", cpu="1"), healthy(1, pool)))
-    assert (move.reason, move.claims, len(move.replacements)) == ("Unhealthy", ("a",), replacements)
+    command = only_command(look(pool, broken("a", pool=pool), on("a", cpu="1"), healthy(1, pool)))
+    assert (command.reason, command.claims, len(command.replacements)) == ("Unhealthy", ("a",), replacements)
 
 
 def test_a_broken_node_of_a_static_pool_that_can_make_none_stays():
@@ -174,26 +176,26 @@ def test_by_the_legacy_rules_every_broken_node_ends_at_once_and_nothing_is_launc
     pool = replace(POOL, budgets=(Budget("0"),))
     guarded = on("a", cpu="500m", annotations={DO_NOT_DISRUPT: "true"})
     things = (pool, broken("a", pool=pool), guarded, broken("b", pool=pool), healthy(8, pool))
-    moves = legacy(*things).moves
-    assert [(move.reason, move.claims, move.action) for move in moves] == [
+    commands = legacy(*things).commands
+    assert [(command.reason, command.claims, command.action) for command in commands] == [
         ("Unhealthy", ("a",), "delete"),
         ("Unhealthy", ("b",), "delete"),
     ]
-    done = begin(moves[0], cluster(*things), {}, NOW)
+    done = begin(commands[0], cluster(*things), {}, NOW)
     assert [each.annotations for each in done if isinstance(each, AnnotateClaim)] == [{DRAIN_GRACE: "0"}]
     assert [each.name for each in done if isinstance(each, DeleteClaim)] == ["a"]
     assert not [each for each in done if isinstance(each, CreateClaim)]
 
 
 def test_by_the_legacy_rules_a_node_is_ended_after_its_toleration_and_with_the_gate_open_alone():
-    assert not legacy(POOL, broken("a", 29), healthy(9)).moves
-    assert only_move(legacy(POOL, broken("a", 30), healthy(9))).claims == ("a",)
-    assert not look(POOL, broken("a"), healthy(9), legacy_repair=True, node_repair=False).moves
+    assert not legacy(POOL, broken("a", 29), healthy(9)).commands
+    assert only_command(legacy(POOL, broken("a", 30), healthy(9))).claims == ("a",)
+    assert not look(POOL, broken("a"), healthy(9), legacy_repair=True, node_repair=False).commands
 
 
 def test_by_the_legacy_rules_too_many_broken_nodes_of_a_pool_and_annotations_stop_it():
     decisions = legacy(POOL, broken("a"), broken("b"), broken("c", 1), healthy(7))
-    assert not decisions.moves
+    assert not decisions.commands
     assert {decisions.verdicts[name].code for name in "ab"} == {"Breaker"}
     vetoed = broken("a", node={"annotations": {DO_NOT_REPAIR: "true"}})
     assert legacy(POOL, vetoed, healthy(9)).verdicts["a"].code == "RepairBlocked"
@@ -201,8 +203,8 @@ def test_by_the_legacy_rules_too_many_broken_nodes_of_a_pool_and_annotations_sto
 
 def test_the_legacy_rules_know_no_reasons_and_so_no_reboots():
     gpu = broken("a", 11, type_="AcceleratedHardwareReady", reason="NvidiaXID13Error", node={"boot_id": "1"})
-    assert only_move(look(POOL, gpu, healthy(9))).action == "reboot"
-    assert only_move(legacy(POOL, gpu, healthy(9))).action == "delete"
+    assert only_command(look(POOL, gpu, healthy(9))).action == "reboot"
+    assert only_command(legacy(POOL, gpu, healthy(9))).action == "delete"
 
 
 def test_while_a_specific_policy_still_tolerates_the_fallback_is_silent():
@@ -240,12 +242,12 @@ def test_among_equals_the_one_that_has_waited_longest_goes_first(minutes):
             name,
             ailment(
                 a_node(
-                    conditions=(Condition("Ready", "False", "", "", NOW - each * MINUTE),), created_at=0.0
+                    conditions=(Condition("Ready", "False", "", "", NOW - minute * MINUTE),), created_at=0.0
                 ),
                 NOW,
             ),
         )
-        for name, each in minutes.items()
+        for name, minute in minutes.items()
     ]
     assert in_order(due, NOW) == sorted(minutes, key=lambda name: (-minutes[name], name))
 
@@ -254,8 +256,8 @@ def test_the_broken_node_is_marked_while_its_replacement_comes():
     seen = cluster(
         POOL, broken("a"), on("a", cpu="500m"), healthy(9), [on(f"h{i}", cpu="700m") for i in range(9)]
     )
-    move = only_move(decide(seen, node_repair=True))
-    after = carried_out(seen, begin(move, seen, dict(seen.pools), NOW))
+    command = only_command(decide(seen, node_repair=True))
+    after = carried_out(seen, begin(command, seen, dict(seen.pools), NOW))
     assert replacement_of(after).annotations["nodeless.dev/replaces"] == "a"
     assert any(taint.key == "karpenter.sh/disrupted" for taint in after.nodes["node-a"].taints)
 
@@ -270,9 +272,9 @@ def xid(name="a", code=13, minutes=11, *, node=None, **fields):
 @pytest.mark.parametrize("code", [13, 31, 48, 63, 64, 74, 79, 94, 95, 119, 120, 121, 140])
 def test_the_errors_that_eks_mends_by_a_reboot_are_mended_so(code):
     busy = [on(f"h{each}", cpu="700m") for each in range(9)]
-    move = only_move(look(POOL, xid(code=code), on("a", cpu="500m"), healthy(9), busy))
-    assert move.action == ("reboot" if code in REBOOT_XIDS else "replace")
-    assert move.claims == ("a",)
+    command = only_command(look(POOL, xid(code=code), on("a", cpu="500m"), healthy(9), busy))
+    assert command.action == ("reboot" if code in REBOOT_XIDS else "replace")
+    assert command.claims == ("a",)
 
 
 @pytest.mark.parametrize("kind", ["no boot id", "two reboots today"])
@@ -282,27 +284,27 @@ def test_where_a_reboot_would_not_do_the_node_is_replaced(kind):
         "no boot id": xid(node={"boot_id": ""}),
         "two reboots today": xid(annotations={REBOOTS: asked}),
     }
-    assert only_move(look(POOL, things[kind], healthy(9))).action == "delete"
+    assert only_command(look(POOL, things[kind], healthy(9))).action == "delete"
 
 
 def test_reboots_of_the_day_before_do_not_count():
     asked = ",".join(format_time(NOW - hours * 3600) for hours in (2, 25))
-    assert only_move(look(POOL, xid(annotations={REBOOTS: asked}), healthy(9))).action == "reboot"
+    assert only_command(look(POOL, xid(annotations={REBOOTS: asked}), healthy(9))).action == "reboot"
 
 
 def test_after_a_reboot_the_machine_is_given_the_whole_time_again():
     over = Condition(REBOOTING, "False", "Rebooted", "", NOW - 9 * MINUTE)
     initialized = node_of(POOL, "x", "small")[0].conditions
     rested = xid(minutes=50, conditions=(*initialized, over))
-    assert not look(POOL, rested, healthy(9)).moves
+    assert not look(POOL, rested, healthy(9)).commands
     longer = replace(over, last_transition_time=NOW - 10 * MINUTE)
-    assert look(POOL, xid(minutes=50, conditions=(*initialized, longer)), healthy(9)).moves
+    assert look(POOL, xid(minutes=50, conditions=(*initialized, longer)), healthy(9)).commands
 
 
 def test_a_reboot_is_begun_by_a_note_and_a_condition_alone():
     seen = cluster(POOL, xid(), on("a", cpu="500m"), healthy(9))
-    move = only_move(decide(seen, node_repair=True))
-    after = carried_out(seen, begin(move, seen, dict(seen.pools), NOW))
+    command = only_command(decide(seen, node_repair=True))
+    after = carried_out(seen, begin(command, seen, dict(seen.pools), NOW))
     claim = after.claims["a"]
     assert len(after.claims) == len(seen.claims)
     assert claim.deletion_timestamp is None
@@ -317,7 +319,7 @@ def test_a_node_that_is_being_rebooted_is_left_alone_and_counts_against_every_bu
     initialized = node_of(one, "x", "small")[0].conditions
     going = xid("a", pool=one, conditions=(*initialized, condition))
     decisions = look(one, going, xid("b", pool=one), healthy(9, one))
-    assert not decisions.moves
+    assert not decisions.commands
     assert decisions.verdicts["a"].code == "Rebooting"
     assert decisions.verdicts["b"].code == "Budget"
 
@@ -345,8 +347,8 @@ def test_the_bound_that_a_policy_sets_to_the_drain_goes_onto_the_claim_and_lets_
     policies = (RepairPolicy("Ready", "False", 60.0, grace=120),)
     pod = on("a", cpu="500m", annotations={DO_NOT_DISRUPT: "true"})
     seen = cluster(POOL, broken("a"), pod, healthy(9))
-    move = only_move(decide(seen, node_repair=True, repair_policies=policies))
-    after = carried_out(seen, begin(move, seen, dict(seen.pools), NOW))
+    command = only_command(decide(seen, node_repair=True, repair_policies=policies))
+    after = carried_out(seen, begin(command, seen, dict(seen.pools), NOW))
     assert after.claims["a"].annotations[DRAIN_GRACE] == "120"
     stale = cluster(POOL, node_of(POOL, "b", annotations={DRAIN_GRACE: "120"}))
     assert DRAIN_GRACE not in carried_out(stale, advance(stale, NOW)).claims["b"].annotations
@@ -378,7 +380,7 @@ def test_the_policies_of_the_provider_fit_together():
     ],
 )
 def test_what_is_wrong_with_policies_is_said(policies, fault):
-    assert any(fault in each for each in misfits(policies))
+    assert any(fault in misfit for misfit in misfits(policies))
 
 
 def test_a_still_cluster_is_looked_at_when_the_next_node_is_due():

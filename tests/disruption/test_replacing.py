@@ -17,7 +17,7 @@ from tests.disruption.world import (
     decide,
     node_of,
     on,
-    only_move,
+    only_command,
 )
 from tests.scheduling.factories import NOW, needs
 
@@ -37,36 +37,36 @@ def drifted(pool, name, since=NOW - 100, kind="small", **claim):
 
 
 def test_ex_01_a_node_without_the_mark_or_with_another_one_stays():
-    assert not decide(cluster(POOL, expired("a", value="drifted"), node_of(POOL, "b"))).moves
+    assert not decide(cluster(POOL, expired("a", value="drifted"), node_of(POOL, "b"))).commands
 
 
 def test_ex_02_an_expired_empty_node_ends_and_nothing_is_launched():
-    move = only_move(decide(cluster(POOL, expired("a"))))
-    assert (move.reason, move.claims, move.replacements) == ("Expired", ("a",), ())
+    command = only_command(decide(cluster(POOL, expired("a"))))
+    assert (command.reason, command.claims, command.replacements) == ("Expired", ("a",), ())
 
 
 def test_ex_03_of_two_expired_nodes_the_older_one_goes():
-    move = only_move(decide(cluster(POOL, expired("a", NOW - 200), expired("b", NOW - 300))))
-    assert move.claims == ("b",)
+    command = only_command(decide(cluster(POOL, expired("a", NOW - 200), expired("b", NOW - 300))))
+    assert command.claims == ("b",)
 
 
 def test_ex_04_an_expired_node_with_a_pod_is_replaced():
-    move = only_move(decide(cluster(POOL, expired("a"), on("a", cpu="500m"))))
-    assert [node.instance_type for node in move.replacements] == ["small"]
+    command = only_command(decide(cluster(POOL, expired("a"), on("a", cpu="500m"))))
+    assert [node.instance_type for node in command.replacements] == ["small"]
 
 
 def test_ex_06_an_expired_node_whose_pod_fits_nowhere_still_goes():
     seen = cluster(replace(POOL, limits={"cpu": 0}), expired("a"), on("a", cpu="500m"))
-    assert only_move(decide(seen)).replacements == ()
+    assert only_command(decide(seen)).replacements == ()
 
 
 @pytest.mark.parametrize("reason", ["Expired", "Drifted"])
 def test_ex_06_the_pods_that_have_a_place_get_it_though_another_one_has_none(reason):
     node = expired("a", kind="2xlarge") if reason == "Expired" else drifted(POOL, "a", kind="2xlarge")
     hopeless = on("a", app="hopeless", shape={"selector": {"disk": "nvme"}})
-    move = only_move(decide(cluster(POOL, node, on("a", 3), hopeless), drift_of_provisioners=True))
-    assert (move.reason, move.evictions) == (reason, 4)
-    assert [new.instance_type for new in move.replacements] == ["large"]
+    command = only_command(decide(cluster(POOL, node, on("a", 3), hopeless), drift_of_provisioners=True))
+    assert (command.reason, command.evictions) == (reason, 4)
+    assert [new.instance_type for new in command.replacements] == ["large"]
 
 
 @pytest.mark.parametrize(
@@ -76,24 +76,24 @@ def test_ex_06_the_pods_that_have_a_place_get_it_though_another_one_has_none(rea
 )
 def test_a_mark_of_expiry_where_none_is_due_ends_no_node(pool):
     marked = {"annotations": {VOLUNTARY_DISRUPTION: "expired"}}
-    assert not decide(cluster(pool, node_of(pool, "a", "small", node=marked))).moves
+    assert not decide(cluster(pool, node_of(pool, "a", "small", node=marked))).commands
 
 
 @pytest.mark.parametrize(
-    ("value", "moves"), [(None, 1), ("drifted", 1), ("decommission", 0), ("expired", 0)], ids=str
+    ("value", "commands"), [(None, 1), ("drifted", 1), ("decommission", 0), ("expired", 0)], ids=str
 )
-def test_a_drifted_node_whose_mark_is_somebody_elses_is_left_alone(value, moves):
+def test_a_drifted_node_whose_mark_is_somebody_elses_is_left_alone(value, commands):
     pool = replace(POOL, ttl_seconds_until_expired=None)
     claim, node = drifted(pool, "a")
     marked = replace(node, annotations={VOLUNTARY_DISRUPTION: value} if value else {})
-    assert len(decide(cluster(pool, claim, marked), drift_of_provisioners=True).moves) == moves
+    assert len(decide(cluster(pool, claim, marked), drift_of_provisioners=True).commands) == commands
 
 
 def test_an_expired_node_waits_while_another_one_of_its_pool_is_being_replaced():
     new = node_of(POOL, "new", annotations={"nodeless.dev/replaces": "old"}, conditions=())
     old = node_of(POOL, "old", node={"taints": ()})
     decisions = decide(cluster(POOL, expired("a"), new, old))
-    assert not decisions.moves
+    assert not decisions.commands
     assert decisions.verdicts["a"].code == "Waiting"
 
 
@@ -102,24 +102,24 @@ def test_co_19_the_next_one_waits_until_the_old_node_is_gone_from_the_cluster():
     new = node_of(POOL, "new", annotations={"nodeless.dev/replaces": "old"})
     old = node_of(POOL, "old", deletion_timestamp=NOW)
     waiting = decide(cluster(POOL, expired("a"), new, old))
-    assert not waiting.moves
+    assert not waiting.commands
     assert waiting.verdicts["a"].code == "Waiting"
-    assert only_move(decide(cluster(POOL, expired("a"), new))).claims == ("a",)
+    assert only_command(decide(cluster(POOL, expired("a"), new))).claims == ("a",)
 
 
 def test_dr_01_drifted_nodes_of_a_provisioner_stay_while_the_gate_is_closed():
     seen = cluster(POOL, drifted(POOL, "a"))
-    assert not decide(seen).moves
-    assert only_move(decide(seen, drift_of_provisioners=True)).reason == "Drifted"
+    assert not decide(seen).commands
+    assert only_command(decide(seen, drift_of_provisioners=True)).reason == "Drifted"
 
 
 def test_dr_02_a_drifted_node_with_pods_is_replaced_and_one_a_round():
     seen = cluster(POOL, drifted(POOL, "a"), on("a", cpu="500m"), drifted(POOL, "b", NOW - 200), on("b"))
-    move = only_move(decide(seen, drift_of_provisioners=True))
-    assert move.claims == ("b",)
-    assert len(move.replacements) == 1
+    command = only_command(decide(seen, drift_of_provisioners=True))
+    assert command.claims == ("b",)
+    assert len(command.replacements) == 1
     empty = cluster(POOL, drifted(POOL, "a"), on("a", cpu="500m"), drifted(POOL, "c"))
-    ended = only_move(decide(empty, drift_of_provisioners=True))
+    ended = only_command(decide(empty, drift_of_provisioners=True))
     assert (ended.claims, ended.replacements, ended.action) == (("c",), (), "delete")
 
 
@@ -132,7 +132,7 @@ def test_dn_12_a_drifted_node_whose_pods_have_no_place_is_skipped_for_the_next_o
         on("b", cpu="500m"),
     )
     decisions = decide(seen)
-    assert only_move(decisions).claims == ("b",)
+    assert only_command(decisions).claims == ("b",)
     assert decisions.verdicts["a"].code == "NoReplacement"
 
 
@@ -150,16 +150,16 @@ def two_pools_drift(kind_of_b="small"):
 
 def test_nodes_of_two_pools_that_go_together_do_not_count_on_the_same_room():
     a, things = two_pools_drift()
-    moves = decide(cluster(*things, node_of(a, "free", "small"))).moves
-    assert [move.claims for move in moves] == [("a",), ("b",)]
-    assert [[new.instance_type for new in move.replacements] for move in moves] == [[], ["small"]]
+    commands = decide(cluster(*things, node_of(a, "free", "small"))).commands
+    assert [command.claims for command in commands] == [("a",), ("b",)]
+    assert [[new.instance_type for new in command.replacements] for command in commands] == [[], ["small"]]
 
 
 def test_a_node_to_which_pods_of_another_one_come_stays_for_that_look():
     _, things = two_pools_drift(kind_of_b="large")
     decisions = decide(cluster(*things))
-    move = only_move(decisions)
-    assert (move.claims, move.replacements) == (("a",), ())
+    command = only_command(decisions)
+    assert (command.claims, command.replacements) == (("a",), ())
     assert decisions.verdicts["b"].code == "Expecting"
 
 
@@ -167,7 +167,7 @@ def test_empty_nodes_of_a_node_pool_go_before_its_drifted_ones_and_after_those_o
     """The orders of v1 and of v0.27."""
     for pool, reason in ((a_node_pool(), "Empty"), (a_provisioner(), "Drifted")):
         seen = cluster(pool, drifted(pool, "a"), on("a", cpu="500m"), node_of(pool, "b"))
-        assert only_move(decide(seen, drift_of_provisioners=True)).reason == reason
+        assert only_command(decide(seen, drift_of_provisioners=True)).reason == reason
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_a_terminating_member_of_a_stateful_set_keeps_its_node_from_being_empty(
     owner = (Owner(api, kind, "db", controller=True),)
     leaving = on("a", cpu="500m", owners=owner, deletion_timestamp=NOW + 30)
     seen = cluster(a_node_pool(), node_of(a_node_pool(), "a", "small"), leaving)
-    assert any(move.reason == "Empty" for move in decide(seen).moves) is empty
+    assert any(command.reason == "Empty" for command in decide(seen).commands) is empty
 
 
 STATIC = replace(NODE_POOL, replicas=2)
@@ -189,14 +189,14 @@ STATIC = replace(NODE_POOL, replicas=2)
 def test_a_drifted_node_of_a_static_pool_is_replaced_one_for_one_whatever_its_pods(limits):
     pool = replace(STATIC, limits=limits)
     seen = cluster(pool, drifted(pool, "a"), on("a", cpu="15"), node_of(pool, "b"))
-    move = only_move(decide(seen))
-    assert (move.reason, move.claims, len(move.replacements)) == ("Drifted", ("a",), 1)
+    command = only_command(decide(seen))
+    assert (command.reason, command.claims, len(command.replacements)) == ("Drifted", ("a",), 1)
 
 
 def test_where_the_limit_of_a_static_pool_leaves_no_slot_the_drifted_node_goes_first():
     pool = replace(STATIC, limits={"nodes": 2})
-    move = only_move(decide(cluster(pool, drifted(pool, "a"), node_of(pool, "b"))))
-    assert (move.claims, move.replacements) == (("a",), ())
+    command = only_command(decide(cluster(pool, drifted(pool, "a"), node_of(pool, "b"))))
+    assert (command.claims, command.replacements) == (("a",), ())
 
 
 @pytest.mark.parametrize("budget", ["100%", "5", "3", "60%"])
@@ -207,7 +207,7 @@ def test_drifted_nodes_of_a_static_pool_take_turns_on_the_slots_that_its_limit_s
     olds = [drifted(pool, name, kind="large") for name in "abcde"]
     news = [node_of(pool, f"new-{old}", "large", annotations={REPLACES: old}) for old in "abcde"[:spare]]
     decisions = decide(cluster(pool, *olds, *news))
-    assert not decisions.moves
+    assert not decisions.commands
     assert "waits for its turn" in decisions.verdicts["e"].message
 
 
@@ -215,28 +215,28 @@ def test_a_slot_that_is_free_again_is_the_next_ones():
     pool = replace(STATIC, replicas=5, limits={"nodes": 6}, budgets=(Budget("100%"),))
     olds = [drifted(pool, name, kind="large") for name in "bcde"]
     seen = cluster(pool, *olds, node_of(pool, "new-a", "large", annotations={REPLACES: "a"}))
-    assert len(only_move(decide(seen)).replacements) == 1
+    assert len(only_command(decide(seen)).replacements) == 1
 
 
 def test_a_drifted_node_of_a_static_pool_that_can_make_none_stays():
     pool = replace(STATIC, requirements=Requirements([needs(CAPACITY_TYPE, "In", "lunar")]))
     decisions = decide(cluster(pool, drifted(pool, "a")))
-    assert not decisions.moves
+    assert not decisions.commands
     assert decisions.verdicts["a"].code == "NoReplacement"
 
 
-@pytest.mark.parametrize(("grace", "moves"), [(None, 0), (300, 1)])
-def test_dn_13_a_protected_pod_holds_a_drifted_node_unless_its_drain_is_bounded(grace, moves):
+@pytest.mark.parametrize(("grace", "commands"), [(None, 0), (300, 1)])
+def test_dn_13_a_protected_pod_holds_a_drifted_node_unless_its_drain_is_bounded(grace, commands):
     pod = on("a", cpu="500m", annotations={DO_NOT_DISRUPT: "true"})
     seen = cluster(NODE_POOL, drifted(NODE_POOL, "a", termination_grace_period=grace), pod)
-    assert len(decide(seen).moves) == moves
+    assert len(decide(seen).commands) == commands
 
 
 def test_dn_13_consolidation_respects_it_all_the_same():
     pool = a_node_pool(requirements=ON_DEMAND_ONLY)
     pod = on("a", cpu="500m", annotations={DO_NOT_DISRUPT: "true"})
     seen = cluster(pool, node_of(pool, "a", "2xlarge", termination_grace_period=300), pod)
-    assert not decide(seen).moves
+    assert not decide(seen).commands
 
 
 def test_a_disruption_budget_without_an_eviction_left_holds_a_drifted_node():
@@ -247,5 +247,5 @@ def test_a_disruption_budget_without_an_eviction_left_holds_a_drifted_node():
 def test_drift_keeps_to_the_pools_budget():
     pool = replace(NODE_POOL, budgets=(Budget("0", reasons=("Drifted",)),))
     decisions = decide(cluster(pool, drifted(pool, "a")))
-    assert not decisions.moves
+    assert not decisions.commands
     assert decisions.verdicts["a"].code == "Budget"

@@ -5,7 +5,7 @@ import pytest
 from tests.disruption.drawn_clusters import CLUSTERS, TYPES, a_cluster, compared
 from tests.disruption.replay import bound_of
 from tests.disruption.rules_of_v27 import consolidate
-from tests.disruption.world import a_budget, a_provisioner, cluster, node_of, on, only_move
+from tests.disruption.world import a_budget, a_provisioner, cluster, node_of, on, only_command
 from tests.scheduling.factories import FAMILY, NOW
 
 pytestmark = pytest.mark.long
@@ -27,19 +27,19 @@ def test_ours_saves_at_least_as_much_with_no_more_evictions(seed, name):
 def test_the_model_of_the_rules_ends_empty_nodes_first():
     pool = a_provisioner()
     seen = cluster(pool, node_of(pool, "a"), node_of(pool, "b"), on("b"))
-    assert only_move(consolidate(seen, FAMILY, NOW)).claims == ("a",)
+    assert only_command(consolidate(seen, FAMILY, NOW)).claims == ("a",)
 
 
 def test_the_model_of_the_rules_merges_the_largest_prefix_that_one_node_can_replace():
     pool = a_provisioner()
     nodes = [node_of(pool, name, "2xlarge") for name in "abc"]
     seen = cluster(pool, nodes, [on(name, cpu="500m") for name in "abc"])
-    move = only_move(consolidate(seen, FAMILY, NOW))
-    assert move.claims == ("a", "b", "c")
-    assert len(move.replacements) == 1
+    command = only_command(consolidate(seen, FAMILY, NOW))
+    assert command.claims == ("a", "b", "c")
+    assert len(command.replacements) == 1
 
 
 def test_the_model_of_the_rules_touches_no_node_whose_budget_allows_nothing():
     pool = a_provisioner()
     seen = cluster(pool, a_budget("guarded"), node_of(pool, "a", "2xlarge"), on("a", app="guarded"))
-    assert not consolidate(seen, FAMILY, NOW).moves
+    assert not consolidate(seen, FAMILY, NOW).commands

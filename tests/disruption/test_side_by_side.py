@@ -1,4 +1,4 @@
-"""Given the instructions of a move, which of them may be carried out at the same time?"""
+"""Given the instructions of a command, which of them may be carried out at the same time?"""
 
 from dataclasses import replace
 
@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeless.disruption import batch_instructions, begin
-from nodeless.model.disruption import EMPTY, UNDERUTILIZED, Move
+from nodeless.model.disruption import EMPTY, UNDERUTILIZED, Command
 from nodeless.model.instructions import (
     AnnotateClaim,
     CreateClaim,
@@ -17,7 +17,7 @@ from nodeless.model.instructions import (
 )
 from nodeless.model.labels import CAPACITY_TYPE, ON_DEMAND
 from nodeless.model.requirements import Requirements
-from tests.disruption.world import a_provisioner, cluster, decide, node_of, on, only_move
+from tests.disruption.world import a_provisioner, cluster, decide, node_of, on, only_command
 from tests.scheduling.factories import NOW, needs
 
 POOL = a_provisioner(requirements=Requirements([needs(CAPACITY_TYPE, "In", ON_DEMAND)]))
@@ -31,8 +31,8 @@ def parts(instructions):
 
 
 def test_nodes_of_a_move_are_marked_at_the_same_time_and_all_marks_stand_before_the_first_node_ends():
-    move = Move(EMPTY, NAMES, (), 3.0, 0.0, 0, "three empty nodes")
-    instructions = begin(move, CLUSTER, dict(CLUSTER.pools), NOW)
+    command = Command(EMPTY, NAMES, (), 3.0, 0.0, 0, "three empty nodes")
+    instructions = begin(command, CLUSTER, dict(CLUSTER.pools), NOW)
     assert parts(instructions) == [
         [[UpdateNode, PublishEvent, UpdateClaimStatus]] * 3,
         [[DeleteClaim]] * 3,
@@ -41,17 +41,19 @@ def test_nodes_of_a_move_are_marked_at_the_same_time_and_all_marks_stand_before_
 
 def test_replacements_are_written_at_the_same_time_and_stand_before_the_first_mark():
     wasteful = cluster(POOL, node_of(POOL, "a", "2xlarge"), on("a", cpu="500m"))
-    planned = only_move(decide(wasteful)).replacements
-    move = Move(UNDERUTILIZED, NAMES, planned * 2, 3.0, 2.0, 0, "", drain_grace=30)
-    instructions = begin(move, CLUSTER, dict(CLUSTER.pools), NOW)
+    planned = only_command(decide(wasteful)).replacements
+    command = Command(UNDERUTILIZED, NAMES, planned * 2, 3.0, 2.0, 0, "", drain_grace=30)
+    instructions = begin(command, CLUSTER, dict(CLUSTER.pools), NOW)
     found = [{kind for each in part for kind in each} for part in parts(instructions)]
     marks = {UpdateNode, PublishEvent, UpdateClaimStatus}
     assert found == [{AnnotateClaim}, {CreateClaim}, {AnnotateClaim}, marks]
 
 
 def test_an_event_waits_for_nobody_and_keeps_nobody_waiting():
-    told = PublishEvent("", "Node", "a", "Normal", "Terminating", "")
-    ends = [each for name in NAMES for each in (replace(told, name=name), DeleteClaim("", name, "drifted"))]
+    reported = PublishEvent("", "Node", "a", "Normal", "Terminating", "")
+    ends = [
+        each for name in NAMES for each in (replace(reported, name=name), DeleteClaim("", name, "drifted"))
+    ]
     assert parts(ends) == [[[PublishEvent, DeleteClaim]] * 3]
 
 
@@ -74,7 +76,9 @@ def test_nothing_is_lost_and_what_is_about_one_claim_keeps_its_order(drawn):
     found = list(batch_instructions(instructions, CLUSTER))
     flat = [each for part in found for sequence in part for each in sequence]
     for name in NAMES:
-        mine = [each for each, (whose, _) in zip(instructions, drawn, strict=True) if whose == name]
+        mine = [
+            instruction for instruction, (whose, _) in zip(instructions, drawn, strict=True) if whose == name
+        ]
         assert [each for each in flat if any(each is one for one in mine)] == mine
     assert sorted(map(id, flat)) == sorted(map(id, instructions))
     for part in found:

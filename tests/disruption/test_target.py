@@ -1,4 +1,4 @@
-"""Given a cluster, what does consolidation walk to, and by which moves?"""
+"""Given a cluster, what does consolidation walk to, and by which commands?"""
 
 import json
 
@@ -7,7 +7,7 @@ from hypothesis import given, settings
 
 from nodeless.disruption import DisruptionPolicy, path, target
 from nodeless.explain.decisions import Situation, write
-from nodeless.explain.walking import walk
+from nodeless.explain.walking import consolidation_path
 from nodeless.model.labels import DO_NOT_DISRUPT
 from nodeless.model.pools import Budget
 from nodeless.scheduling import Policy
@@ -42,12 +42,12 @@ def test_every_step_saves_at_least_what_it_says(pools, nodes):
     before = whole.price
     for step in path(*given_to(seen)):
         # A replacement may be cheaper than the dearest of its types.
-        assert step.price <= before - step.move.saving + 1e-9
+        assert step.price <= before - step.command.saving + 1e-9
         before = step.price
 
 
 def test_the_target_of_a_cluster_that_wastes_is_one_node_and_its_path_leads_there():
-    walked = walk(Situation(*_saved(cluster(POOL, wasteful("abc")))))
+    walked = consolidation_path(Situation(*_saved(cluster(POOL, wasteful("abc")))))
     assert sorted(walked.target.ending) == ["a", "b", "c"]
     assert walked.target.whole == pytest.approx(NAMED["a.xlarge"].offerings[-1].price)
     assert walked.reached == pytest.approx(walked.target.whole)
@@ -62,7 +62,7 @@ def test_a_path_keeps_to_the_budgets():
     pool = a_node_pool(requirements=ON_DEMAND_ONLY, budgets=(Budget("1"),))
     steps = path(*given_to(cluster(pool, wasteful("abcd", pool))))
     assert len(steps) >= 4
-    assert all(len(step.move.claims) == 1 for step in steps)
+    assert all(len(step.command.claims) == 1 for step in steps)
 
 
 def test_the_command_shows_target_path_evictions_and_savings(tmp_path):

@@ -1,4 +1,4 @@
-"""What nodes of a move under way are told, in the words of their generation."""
+"""What nodes of a command under way are told, in the words of their generation."""
 
 from dataclasses import replace
 
@@ -10,7 +10,7 @@ from tests.scheduling.factories import NOW
 
 
 def reasons(snapshot):
-    return {(each.name, each.reason) for each in command_events(snapshot)}
+    return {(command_event.name, command_event.reason) for command_event in command_events(snapshot)}
 
 
 def test_without_a_move_nothing_is_told():
@@ -35,7 +35,7 @@ def test_a_replacement_is_told_what_it_is_for_and_that_the_others_wait_for_it():
 
 def test_a_node_that_goes_is_told_that_its_replacement_is_there():
     snapshot = ready(begun()[1])
-    (old,) = (each for each in CLUSTER.claims.values() if each.name in snapshot.claims)
+    (old,) = (claim for claim in CLUSTER.claims.values() if claim.name in snapshot.claims)
     going = apply(snapshot, events.ClaimSeen(replace(snapshot.claims[old.name], deletion_timestamp=NOW)))
     node = going.node_of(going.claims[old.name])
     assert (node.name, "DeprovisioningWaitingDeletion") in reasons(going)

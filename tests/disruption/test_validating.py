@@ -1,4 +1,4 @@
-"""Given moves that were found together, which of them are made at the second look, and why are others not?"""
+"""Given commands that were found together: which of them does validation keep, and why not the others?"""
 
 from dataclasses import replace
 
@@ -25,8 +25,8 @@ KINDS = st.sampled_from([kind.name for kind in TYPES if kind.name[0] in "abd"])
 NODES = st.lists(st.tuples(KINDS, PARTS, st.sampled_from(["z1", "z2"])), min_size=2, max_size=14)
 POOLS = st.lists(st.sampled_from(["1", "3", "10%", "50%", "100%"]), min_size=1, max_size=2).map(
     lambda budgets: [
-        a_node_pool(f"pool{number}", requirements=ON_DEMAND_ONLY, budgets=(Budget(each),))
-        for number, each in enumerate(budgets)
+        a_node_pool(f"pool{number}", requirements=ON_DEMAND_ONLY, budgets=(Budget(budget),))
+        for number, budget in enumerate(budgets)
     ]
 )
 
@@ -46,18 +46,18 @@ def a_cluster(pools, nodes, extra=()):
 
 
 def a_command(snapshot, policy, now=NOW, most=20):
-    """What a search finds, one move after the other, until there are no more."""
+    """What a search finds, one command after the other, until there are no more."""
     memory, catalog = CommandHistory(), dict.fromkeys(snapshot.pools, TYPES)
     for _ in range(most):
         decisions = disrupt(snapshot, catalog, policy, now, memory)
-        if not decisions.moves:
+        if not decisions.commands:
             break
-        for move in decisions.moves:
-            memory = memory.found(move, now, snapshot)
+        for command in decisions.commands:
+            memory = memory.found(command, now, snapshot)
     return memory
 
 
-def looked_again(snapshot, command, policy=None, memory=None, now=NOW + 15):
+def revalidated(snapshot, command, policy=None, memory=None, now=NOW + 15):
     catalog = dict.fromkeys(snapshot.pools, TYPES)
     return validate(command, snapshot, catalog, policy or DisruptionPolicy(), now, memory or CommandHistory())
 
@@ -67,12 +67,12 @@ def looked_again(snapshot, command, policy=None, memory=None, now=NOW + 15):
 def test_in_a_cluster_where_nothing_changed_every_move_is_still_what_it_was(pools, nodes, solving, data):
     seen, policy = a_cluster(pools, nodes), DisruptionPolicy(solving=solving)
     memory = a_command(seen, policy)
-    validations = looked_again(seen, memory.moves, policy, memory)
-    assert [each.dropped for each in validations] == [None] * len(memory.moves)
-    assert tuple(each.move for each in validations) == memory.moves
+    validations = revalidated(seen, memory.commands, policy, memory)
+    assert [validation.dropped for validation in validations] == [None] * len(memory.commands)
+    assert tuple(validation.command for validation in validations) == memory.commands
     # What was found by other looks later on and only waits stops none of them.
-    waiting = data.draw(st.permutations(memory.moves))
-    assert looked_again(seen, memory.moves, policy, memory.counting(waiting, NOW)) == validations
+    waiting = data.draw(st.permutations(memory.commands))
+    assert revalidated(seen, memory.commands, policy, memory.counting(waiting, NOW)) == validations
 
 
 @settings(max_examples=20, deadline=None)
@@ -83,12 +83,12 @@ def test_what_is_dropped_is_told_with_an_object_that_changed(pools, nodes, data)
     name = data.draw(st.sampled_from(sorted(seen.claims)))
     (pod,) = on(name, cpu="3", app="late", annotations={DO_NOT_DISRUPT: "true"})
     later = apply(seen, events.PodSeen(pod))
-    for validation in looked_again(later, memory.moves):
+    for validation in revalidated(later, memory.commands):
         if validation.dropped is None:
-            assert name not in validation.move.claims
+            assert name not in validation.command.claims
         else:
-            told = what_changed(seen, later, validation.found)
-            assert told == f"pod {pod.key} came, on node node-{name}"
+            reported = what_changed(seen, later, validation.found)
+            assert reported == f"pod {pod.key} came, on node node-{name}"
 
 
 def wasteful(name, **fields):
@@ -99,25 +99,25 @@ def test_a_move_that_only_waits_does_not_take_the_room_of_another():
     """Two nodes whose pods each fit on the other one: they were found by two looks, and one of them goes."""
     tight = node_of(POOL, "c", "a.large", types=NAMED), on("c", cpu="1500m", app="c")
     seen = cluster(POOL, wasteful("a"), wasteful("b"), tight)
-    first = a_command(seen, DisruptionPolicy(), most=1).moves
-    (validation,) = looked_again(seen, first, memory=a_command(seen, DisruptionPolicy()))
-    assert (validation.move,) == first
+    first = a_command(seen, DisruptionPolicy(), most=1).commands
+    (validation,) = revalidated(seen, first, memory=a_command(seen, DisruptionPolicy()))
+    assert (validation.command,) == first
 
 
 def test_of_moves_found_together_the_ones_that_are_still_right_are_made():
     seen = cluster(POOL, wasteful("a"), wasteful("b"), wasteful("c"))
-    moves = a_command(seen, DisruptionPolicy()).moves
-    (pod,) = on(moves[0].claims[0], cpu="500m", app="late", annotations={DO_NOT_DISRUPT: "true"})
+    commands = a_command(seen, DisruptionPolicy()).commands
+    (pod,) = on(commands[0].claims[0], cpu="500m", app="late", annotations={DO_NOT_DISRUPT: "true"})
     later = apply(seen, events.PodSeen(pod))
-    made = [each.move for each in looked_again(later, moves) if each.move is not None]
+    made = [each.command for each in revalidated(later, commands) if each.command is not None]
     assert made
-    assert all(moves[0].claims[0] not in move.claims for move in made)
+    assert all(commands[0].claims[0] not in command.claims for command in made)
 
 
 def test_co_16_a_node_that_is_not_empty_any_more_stays_and_the_reason_has_its_name():
     seen = cluster(POOL, node_of(POOL, "a", "a.large", types=NAMED))
     later = apply(seen, events.PodSeen(on("a")[0]))
-    (validation,) = looked_again(later, a_command(seen, DisruptionPolicy()).moves)
+    (validation,) = revalidated(later, a_command(seen, DisruptionPolicy()).commands)
     assert validation.dropped.code == "Occupied"
     assert "node-a is not empty any more: 1 pods" in validation.dropped.message
 
@@ -126,11 +126,11 @@ def test_a_budget_that_was_spent_meanwhile_holds_a_move():
     pool = a_node_pool(requirements=ON_DEMAND_ONLY, budgets=(Budget("1"),))
     nodes = [node_of(pool, name, "a.large", types=NAMED) for name in "ab"]
     seen = cluster(pool, *nodes)
-    (move,) = a_command(seen, DisruptionPolicy()).moves
+    (command,) = a_command(seen, DisruptionPolicy()).commands
     spent = apply(seen, events.NodeSeen(replace(seen.nodes["node-b"], ready=False)))
-    (validation,) = looked_again(spent, (move,))
-    assert (validation.move, validation.dropped.code) == (None, "Budget")
-    assert what_changed(seen, spent, move) == "node node-b is not Ready"
+    (validation,) = revalidated(spent, (command,))
+    assert (validation.command, validation.dropped.code) == (None, "Budget")
+    assert what_changed(seen, spent, command) == "node node-b is not Ready"
 
 
 SPOT_NODE = node_of(a_provisioner(), "s", "a.large", types=NAMED, capacity_type=SPOT)
@@ -149,18 +149,18 @@ CHANGES = [
 ]
 
 
-@pytest.mark.parametrize(("event", "told"), CHANGES, ids=[type(each[0]).__name__ for each in CHANGES])
-def test_what_changed_is_told_by_the_name_of_the_object(event, told):
+@pytest.mark.parametrize(("event", "reported"), CHANGES, ids=[type(change[0]).__name__ for change in CHANGES])
+def test_what_changed_is_told_by_the_name_of_the_object(event, reported):
     seen = cluster(POOL, wasteful("a"), wasteful("b"))
-    (move, *_) = a_command(seen, DisruptionPolicy()).moves
-    assert what_changed(seen, apply(seen, event), move) == told
+    (command, *_) = a_command(seen, DisruptionPolicy()).commands
+    assert what_changed(seen, apply(seen, event), command) == reported
 
 
 def test_what_happens_to_the_nodes_of_the_move_is_told_before_what_happens_elsewhere():
     seen = cluster(POOL, wasteful("a"), wasteful("b"), pods(1, name="waits"))
-    (move, *_) = a_command(seen, DisruptionPolicy()).moves
-    mine, other = (move.claims[0], "b" if move.claims[0] == "a" else "a")
+    (command, *_) = a_command(seen, DisruptionPolicy()).commands
+    mine, other = (command.claims[0], "b" if command.claims[0] == "a" else "a")
     later = apply(seen, events.PodGone("default/waits-0"))
     later = apply(later, events.PodSeen(on(other, app="aaa")[0]))
     later = apply(later, events.PodSeen(on(mine, app="zzz")[0]))
-    assert what_changed(seen, later, replace(move, claims=(mine,))).startswith("pod default/zzz-0")
+    assert what_changed(seen, later, replace(command, claims=(mine,))).startswith("pod default/zzz-0")

@@ -44,7 +44,7 @@ def test_the_windows_say_at_each_minute_what_the_budgets_say():
 
 def test_a_paused_pool_has_no_window():
     pool = a_node_pool(own_annotations={"nodeless.dev/pause-disruption": "true"})
-    assert [each.nodes for each in windows(pool, "Empty", 5, START, START + HOUR)] == [0]
+    assert [window.nodes for window in windows(pool, "Empty", 5, START, START + HOUR)] == [0]
 
 
 def run(*arguments, manifest):

@@ -157,6 +157,6 @@ def decide(snapshot, types=FAMILY, now=NOW, **policy):
     return disrupt(snapshot, catalog, DisruptionPolicy(**policy), now)
 
 
-def only_move(decisions):
-    (move,) = decisions.moves
-    return move
+def only_command(decisions):
+    (command,) = decisions.commands
+    return command

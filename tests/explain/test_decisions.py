@@ -84,7 +84,7 @@ def test_what_is_at_its_default_takes_no_room() -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "reported"),
     [
         (b"", "not JSON"),
         (b"[1, 2]", "not a saved situation"),
@@ -92,8 +92,8 @@ def test_what_is_at_its_default_takes_no_room() -> None:
         (b'{"format": "nodeless/situation", "version": 7}', "version 7 is not known"),
     ],
 )
-def test_what_is_no_saved_situation_is_told(content: bytes, told: str) -> None:
-    with pytest.raises(SavedFormatError, match=told):
+def test_what_is_no_saved_situation_is_told(content: bytes, reported: str) -> None:
+    with pytest.raises(SavedFormatError, match=reported):
         read(content)
 
 

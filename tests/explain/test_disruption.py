@@ -12,7 +12,7 @@ from nodeless.model.labels import CAPACITY_TYPE, DO_NOT_EVICT, ON_DEMAND
 from nodeless.model.requirements import Requirements
 from nodeless.scheduling import Policy
 from tests.disruption.test_commands import carried_out
-from tests.disruption.world import a_provisioner, cluster, decide, node_of, on, only_move
+from tests.disruption.world import a_provisioner, cluster, decide, node_of, on, only_command
 from tests.scheduling.factories import FAMILY, NOW, needs
 
 POOL = a_provisioner(requirements=Requirements([needs(CAPACITY_TYPE, "In", ON_DEMAND)]))
@@ -40,17 +40,17 @@ def test_a_node_that_stays_says_the_one_reason_with_the_figures():
 
 def test_a_node_that_is_on_its_way_out_says_why_it_was_decided():
     """The reason stands on the claim until it is gone, whoever asks, and after any restart."""
-    move = only_move(decide(WASTEFUL))
-    begun = carried_out(WASTEFUL, begin(move, WASTEFUL, dict(WASTEFUL.pools), NOW))
+    command = only_command(decide(WASTEFUL))
+    begun = carried_out(WASTEFUL, begin(command, WASTEFUL, dict(WASTEFUL.pools), NOW))
     found = judged(situation(begun), "node-a")
-    assert found == replace(found, disrupted=True, code="Underutilized", message=move.message)
+    assert found == replace(found, disrupted=True, code="Underutilized", message=command.message)
 
 
 def test_the_answer_on_a_node_ends_with_it_and_has_it_as_data():
-    told = answer(situation(WASTEFUL), situation(WASTEFUL).plan(), "node-a")
-    assert told.lines[-1].startswith("is disrupted: ")
-    assert told.lines[-1].endswith("[Underutilized]")
-    assert told.to_json()["disruption"]["code"] == "Underutilized"
+    reported = answer(situation(WASTEFUL), situation(WASTEFUL).plan(), "node-a")
+    assert reported.lines[-1].startswith("is disrupted: ")
+    assert reported.lines[-1].endswith("[Underutilized]")
+    assert reported.to_json()["disruption"]["code"] == "Underutilized"
 
 
 def test_nodes_of_others_have_no_such_reason():

@@ -8,8 +8,8 @@ from tests.scheduling.factories import instance_type, needs, plan, pods, term
 
 
 def refusal(*reasons, message=""):
-    told = tuple(PoolRefusal(Reference("Provisioner", name), code, text) for name, code, text in reasons)
-    return Refusal("default/web-0", "NoPoolFits", told, message)
+    reported = tuple(PoolRefusal(Reference("Provisioner", name), code, text) for name, code, text in reasons)
+    return Refusal("default/web-0", "NoPoolFits", reported, message)
 
 
 def test_a_pod_on_a_new_node_is_told_which():
@@ -28,13 +28,13 @@ def test_a_pod_on_an_existing_node_is_told_which():
 def test_what_a_pod_gave_up_is_told_with_its_place():
     wish = preferring("z9")
     made = plan(pods(1, preferred_terms=wish))
-    (lost,) = made.given_up().values()
-    told = nominated("default-abcde", made.new_nodes[0], lost).splitlines()
-    assert told[1:] == [
+    (lost,) = made.relaxed_preferences().values()
+    reported = nominated("default-abcde", made.new_nodes[0], lost).splitlines()
+    assert reported[1:] == [
         "relaxed: preferred node affinity topology.kubernetes.io/zone In [z9] (weight 5): "
         "no pool can make such a node"
     ]
-    assert nominated("n1", None, lost).endswith(told[1])
+    assert nominated("n1", None, lost).endswith(reported[1])
     assert len(nominated("n1", None, lost * 99)) == 1024
 
 

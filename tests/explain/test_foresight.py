@@ -39,9 +39,9 @@ def test_a_change_that_nodes_do_not_bear_moves_their_pods_and_tells_the_cost():
     pool = replace(POOL, requirements=Requirements([DEAR]))
     before = situation(cluster(pool, standing(pool), standing(pool, "b", "large"), on("a", 2)))
 
-    told = preview_drift(before, with_pool(before, replace(pool, requirements=Requirements([CHEAP]))))
+    reported = preview_drift(before, with_pool(before, replace(pool, requirements=Requirements([CHEAP]))))
 
-    (node,) = told.drifting
+    (node,) = reported.drifting
     assert (node.node, node.reason, node.pods, node.replaced) == ("node-a", "RequirementsDrifted", 2, True)
     prices = {
         kind.name: offering.price
@@ -49,11 +49,11 @@ def test_a_change_that_nodes_do_not_bear_moves_their_pods_and_tells_the_cost():
         for offering in kind.offerings
         if offering.capacity_type == ON_DEMAND
     }
-    assert told.before == pytest.approx(prices["2xlarge"] + prices["large"])
-    assert told.difference < 0
-    assert told.unplaced == ()
-    assert told.to_json()["costPerMonth"]["difference"] == pytest.approx(told.difference * 730)
-    text = list(told.lines())
+    assert reported.before == pytest.approx(prices["2xlarge"] + prices["large"])
+    assert reported.difference < 0
+    assert reported.unplaced == ()
+    assert reported.to_json()["costPerMonth"]["difference"] == pytest.approx(reported.difference * 730)
+    text = list(reported.lines())
     assert text[0].startswith("1 node would be replaced and 2 pods move: label ")
     assert text[-1].startswith("cost ")
     assert text[-1].endswith("USD a month")
@@ -62,9 +62,9 @@ def test_a_change_that_nodes_do_not_bear_moves_their_pods_and_tells_the_cost():
 def test_what_nodes_are_made_with_counts_and_other_fields_do_not():
     before = situation(cluster(POOL, standing(POOL), on("a")))
     tainted = replace(POOL, taints=(Taint("team", "search", "NoSchedule"),))
-    told = preview_drift(before, with_pool(before, tainted))
-    assert [each.reason for each in told.drifting] == ["NodePoolDrifted"]
-    assert [len(each.pods) for each in told.unplaced] == [1], "nothing tolerates the new taint"
+    reported = preview_drift(before, with_pool(before, tainted))
+    assert [each.reason for each in reported.drifting] == ["NodePoolDrifted"]
+    assert [len(each.pods) for each in reported.unplaced] == [1], "nothing tolerates the new taint"
 
     same = preview_drift(before, with_pool(before, replace(POOL, weight=50)))
     assert same.drifting == same.launches == ()
@@ -87,11 +87,11 @@ def test_the_nodes_of_a_pool_that_leaves_end_and_their_pods_move(kind):
     others = without_pools_of("shop/dev/pools", before.snapshot)
     assert preview_drift(before, replace(before, snapshot=others)).drifting == ()
     after = replace(before, snapshot=without_pools_of("shop/prod/pools", before.snapshot))
-    told = preview_drift(before, with_pool(after, staying))
+    reported = preview_drift(before, with_pool(after, staying))
 
-    assert [(each.node, each.pods, each.replaced) for each in told.drifting] == [("node-a", 2, True)]
-    assert told.difference < 0, "the pods fit on the other node"
-    lines = list(told.lines())
+    assert [(each.node, each.pods, each.replaced) for each in reported.drifting] == [("node-a", 2, True)]
+    assert reported.difference < 0, "the pods fit on the other node"
+    lines = list(reported.lines())
     assert lines[0] == (
         f"1 node would end and 2 pods move: {leaving.key} is removed [PoolRemoved]: node-a (2xlarge)"
     )
@@ -120,11 +120,11 @@ def test_nodes_of_provisioners_are_replaced_only_where_drift_is_turned_on(enable
     before = situation(cluster(pool, standing(pool), on("a")))
     after = with_pool(before, replace(pool, requirements=Requirements([CHEAP])))
 
-    told = preview_drift(before, after, provisioners_drift=enabled)
+    reported = preview_drift(before, after, provisioners_drift=enabled)
 
-    assert [each.replaced for each in told.drifting] == [enabled]
-    assert bool(told.launches) == enabled
-    assert ("would drift and stay" in next(told.lines())) != enabled
+    assert [each.replaced for each in reported.drifting] == [enabled]
+    assert bool(reported.launches) == enabled
+    assert ("would drift and stay" in next(reported.lines())) != enabled
 
 
 def test_another_image_is_found_by_what_the_cloud_says():
@@ -135,10 +135,10 @@ def test_another_image_is_found_by_what_the_cloud_says():
     (claim,) = before.snapshot.claims.values()
     instance = an_instance("a", provider_id=claim.provider_id, image_id="ami-1")
 
-    told = preview_drift(before, before, CloudObservations(old, new, {instance.provider_id: instance}))
+    reported = preview_drift(before, before, CloudObservations(old, new, {instance.provider_id: instance}))
 
-    assert [each.reason for each in told.drifting] == ["AMIDrift"]
-    assert "ami-1 is not selected" in next(told.lines())
+    assert [each.reason for each in reported.drifting] == ["AMIDrift"]
+    assert "ami-1 is not selected" in next(reported.lines())
 
 
 def test_the_same_change_is_told_in_the_same_words():

@@ -42,14 +42,14 @@ def bound(seen, *names, kind="large"):
 @pytest.mark.parametrize(("names", "ratio"), [("ab", 1.0), ("abc", 2 / 3), ("abcd", 1 / 2)])
 def test_a_plan_that_is_kept_is_one_and_each_node_beyond_it_takes_its_part(names, ratio):
     seen, _, realizing = planned()
-    rest, ratios = realizing.settled(bound(seen, *names), NOW + SETTLES_WITHIN)
+    rest, ratios = realizing.measure(bound(seen, *names), NOW + SETTLES_WITHIN)
     assert ratios == (pytest.approx(ratio),)
     assert rest == Realizing()
 
 
 def test_nothing_is_told_before_the_minute_is_over():
     seen, _, realizing = planned()
-    assert realizing.settled(bound(seen, "a", "b"), NOW + SETTLES_WITHIN - 1) == (realizing, ())
+    assert realizing.measure(bound(seen, "a", "b"), NOW + SETTLES_WITHIN - 1) == (realizing, ())
 
 
 def test_what_is_planned_again_for_the_same_pods_is_part_of_the_first_plan():
@@ -60,4 +60,4 @@ def test_what_is_planned_again_for_the_same_pods_is_part_of_the_first_plan():
 
 def test_a_plan_of_which_nothing_came_says_nothing():
     seen, _, realizing = planned()
-    assert realizing.settled(seen, NOW + SETTLES_WITHIN)[1] == ()
+    assert realizing.measure(seen, NOW + SETTLES_WITHIN)[1] == ()

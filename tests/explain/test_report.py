@@ -10,7 +10,7 @@ from tests.scheduling.factories import NOW, instance_type, needs, pods, pool, sn
 TYPES = tuple(instance_type(f"type-{number}", 4, 4 + number % 16) for number in range(600))
 
 
-def told(*things):
+def reported(*things):
     seen = snapshot(*things)
     situation = Situation(seen, dict.fromkeys(seen.pools, TYPES), Policy(), NOW)
     return report(situation, situation.plan())
@@ -23,18 +23,20 @@ def test_600_types_and_four_pools_make_four_lines_with_what_helps():
         pool("elsewhere", needs(ZONE, "In", "z1")),
         pool("plain", labels={"disk": "hdd"}),
     )
-    made = told(*pools, pods(40, "3", selector={"disk": "ssd", ZONE: "z2"}))
+    made = reported(*pools, pods(40, "3", selector={"disk": "ssd", ZONE: "z2"}))
 
     (group,) = made.unplaced
     assert len(group.pods) == 40
     assert len(group.obstacles) == 4
-    assert {each.pools for each in group.obstacles} == {(f"Provisioner/{each.name}",) for each in pools}
-    assert all(len(each.message) < 120 for each in group.obstacles)
+    assert {obstacle.pools for obstacle in group.obstacles} == {
+        (f"Provisioner/{each.name}",) for each in pools
+    }
+    assert all(len(obstacle.message) < 120 for obstacle in group.obstacles)
 
 
 def test_pools_with_the_same_obstacle_share_its_line():
     alike = [pool(f"small-{number}") for number in range(30)]
-    (group,) = told(alike, pods(5, "64"), pods(5, "64", name="api")).unplaced
+    (group,) = reported(alike, pods(5, "64"), pods(5, "64", name="api")).unplaced
 
     assert len(group.pods) == 10
     (obstacle,) = group.obstacles

@@ -17,7 +17,7 @@ from tests.scheduling.factories import FAMILY, NOW, beside, instance_type, pods,
 STEEP = (instance_type("one", 2, 4, price=0.1), instance_type("two", 4, 8, price=0.25))
 
 
-def told(*things, types=FAMILY, packing=LOWEST_PRICE):
+def reported(*things, types=FAMILY, packing=LOWEST_PRICE):
     seen = snapshot(pool(), *things)
     situation = Situation(seen, dict.fromkeys(seen.pools, types), Policy(packing=packing), NOW)
     return report(situation, situation.plan())
@@ -28,7 +28,7 @@ def pair(cpu):
 
 
 def test_the_price_of_a_pair_is_told_beside_that_of_two_nodes():
-    made = told(*pair("1500m"), types=STEEP)
+    made = reported(*pair("1500m"), types=STEEP)
     assert made.complete
     (each,) = made.together
     # Spot at half price: 0.125 for the large one, 0.05 for each of the small ones.
@@ -38,15 +38,15 @@ def test_the_price_of_a_pair_is_told_beside_that_of_two_nodes():
 
 @pytest.mark.parametrize("packing", [FEWEST_NODES, LOWEST_PRICE])
 def test_what_costs_nothing_is_told_as_well(packing):
-    made = told(pods(3, "100m", affinity=(beside(ZONE),)), packing=packing)
+    made = reported(pods(3, "100m", affinity=(beside(ZONE),)), packing=packing)
     assert all("no more than apart" in str(each) for each in made.together)
     assert made.together
 
 
 def test_nothing_is_told_where_pods_are_left_out():
     alone = pods(1, "64", affinity=(beside(HOSTNAME, "nobody"),))
-    assert told(pods(1, "1", name="redis"), alone).together == ()
-    assert told(pods(2, "1")).together == ()
+    assert reported(pods(1, "1", name="redis"), alone).together == ()
+    assert reported(pods(2, "1")).together == ()
 
 
 def deployment(name, cpu, beside_app=None):

@@ -172,7 +172,7 @@ def test_an_answer_without_end_is_cut_and_a_list_of_large_objects_comes_in_small
 
 
 @pytest.mark.parametrize(
-    ("told", "seconds"),
+    ("reported", "seconds"),
     [
         ("3", 3),
         ("9" * 400, 10),
@@ -183,8 +183,8 @@ def test_an_answer_without_end_is_cut_and_a_list_of_large_objects_comes_in_small
         ("Wed, 21 Oct 2026 07:28:00 GMT", 1),
     ],
 )
-def test_a_lane_pauses_for_a_bounded_time_whatever_the_header_says(told, seconds):
+def test_a_lane_pauses_for_a_bounded_time_whatever_the_header_says(reported, seconds):
     async def scenario():
-        assert Pauses().pause(Lane.CALLS, told) == seconds
+        assert Pauses().pause(Lane.CALLS, reported) == seconds
 
     asyncio.run(scenario())

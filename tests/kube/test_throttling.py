@@ -45,11 +45,11 @@ def test_who_gives_up_gives_the_turn_back():
 @pytest.mark.cluster
 def test_calls_wait_for_their_turn_and_leases_do_not(control_plane, monkeypatch):
     monkeypatch.setitem(os.environ, "KUBECONFIG", str(control_plane.kubeconfig))
-    told, waits = [], []
+    reported, waits = [], []
 
     async def scenario():
         client = await ApiClient.connect()
-        client.observe(lambda *request: told.append(request), lambda *wait: waits.append(wait))
+        client.observe(lambda *request: reported.append(request), lambda *wait: waits.append(wait))
         client.limit(TokenBucket(5, 1))
         try:
             await asyncio.gather(*(client.get("/api/v1/namespaces/default") for _ in range(3)))
@@ -67,7 +67,7 @@ def test_calls_wait_for_their_turn_and_leases_do_not(control_plane, monkeypatch)
     host = control_plane.endpoint.partition("//")[2].rstrip("/")
     assert [wait[:2] for wait in waits] == [("GET", host)] * 3
     assert sorted(wait[2] > 0 for wait in waits) == [False, True, True]
-    assert told == [("GET", "200", host)] * 6 + [("GET", "404", host)]
+    assert reported == [("GET", "200", host)] * 6 + [("GET", "404", host)]
 
 
 def test_a_request_without_an_answer_is_counted_as_such(tmp_path, monkeypatch):
@@ -78,14 +78,14 @@ def test_a_request_without_an_answer_is_counted_as_such(tmp_path, monkeypatch):
         "clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]\nusers: [{name: u, user: {}}]\n"
     )
     monkeypatch.setitem(os.environ, "KUBECONFIG", str(kubeconfig))
-    told = []
+    reported = []
 
     async def scenario():
         client = await ApiClient.connect()
-        client.observe(lambda *request: told.append(request), lambda *_wait: None)
+        client.observe(lambda *request: reported.append(request), lambda *_wait: None)
         with contextlib.suppress(Exception):
             await client.get("/version")
         await client.close()
 
     asyncio.run(scenario())
-    assert told == [("GET", "<error>", "127.0.0.1:1")]
+    assert reported == [("GET", "<error>", "127.0.0.1:1")]

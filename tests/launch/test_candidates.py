@@ -23,7 +23,7 @@ def chosen(
 
 
 def names(candidates: Candidates) -> list[str]:
-    return [each.instance_type.name for each in candidates.types]
+    return [type_.instance_type.name for type_ in candidates.types]
 
 
 def test_cheapest_first_and_ties_by_name() -> None:
@@ -37,7 +37,9 @@ def test_spot_when_allowed_and_to_be_had() -> None:
     assert chosen(*types, requirements=ON_DEMAND).capacity_type == "on-demand"
     sold_out = replace(
         types[0],
-        offerings=tuple(replace(each, available=each.capacity_type != "spot") for each in types[0].offerings),
+        offerings=tuple(
+            replace(offering, available=offering.capacity_type != "spot") for offering in types[0].offerings
+        ),
     )
     assert chosen(sold_out).capacity_type == "on-demand"
 
@@ -101,7 +103,7 @@ def at_least(key: str, number: int) -> Requirements:
     ],
 )
 def test_7_1_nothing_is_dropped_where_different_values_are_asked_for(other: InstanceType) -> None:
-    spot = 0.5 if any(each.capacity_type == "spot" for each in other.offerings) else None
+    spot = 0.5 if any(offering.capacity_type == "spot" for offering in other.offerings) else None
     plain = a_type("m5.large", on_demand=2, spot=spot)
     assert names(chosen(plain, other)) == ["m5.large"]
     assert set(names(chosen(plain, other, requirements=at_least(INSTANCE_TYPE, 2)))) == {

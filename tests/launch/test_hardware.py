@@ -124,8 +124,8 @@ def test_5_4_every_family_has_its_own_disks(family: str) -> None:
     mappings = data_of(ami_family=family, user_data="x = 1" if family == "Custom" else None).get(
         "BlockDeviceMappings", []
     )
-    assert [(each["DeviceName"], each["Ebs"]["VolumeSize"]) for each in mappings] == DISKS[family]
-    assert all(each["Ebs"]["Encrypted"] and each["Ebs"]["VolumeType"] == "gp3" for each in mappings)
+    assert [(mapping["DeviceName"], mapping["Ebs"]["VolumeSize"]) for mapping in mappings] == DISKS[family]
+    assert all(mapping["Ebs"]["Encrypted"] and mapping["Ebs"]["VolumeType"] == "gp3" for mapping in mappings)
 
 
 def test_types_share_a_template_unless_image_pods_or_efa_differ() -> None:
@@ -136,10 +136,10 @@ def test_types_share_a_template_unless_image_pods_or_efa_differ() -> None:
     kind = a_type("m5.large", on_demand=1)
     with_efa = replace(kind, capacity={**kind.capacity, "pods": 29, "vpc.amazonaws.com/efa": 4})
 
-    assert variant_of(with_efa, images, tell_pods=False, efa=False) == Variant(images[1])
-    assert variant_of(with_efa, images, tell_pods=True, efa=False) == Variant(images[1], pods=29)
-    assert variant_of(with_efa, images, tell_pods=False, efa=True) == Variant(images[1], efa=4)
-    assert variant_of(with_efa, images[:1], tell_pods=False, efa=True) is None
+    assert variant_of(with_efa, images, limits_pods=False, efa=False) == Variant(images[1])
+    assert variant_of(with_efa, images, limits_pods=True, efa=False) == Variant(images[1], pods=29)
+    assert variant_of(with_efa, images, limits_pods=False, efa=True) == Variant(images[1], efa=4)
+    assert variant_of(with_efa, images[:1], limits_pods=False, efa=True) is None
 
 
 @given(st.permutations(["sg-1", "sg-2", "sg-3"]), st.integers(0, 8))

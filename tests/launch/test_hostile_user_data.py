@@ -193,8 +193,8 @@ def check_kubelet(words: list[str], bootstrap: Bootstrap) -> None:
         *("eviction-hard", "eviction-soft", "eviction-soft-grace-period"),
     }
     labels = flags.get("node-labels", "")
-    told = dict(each.split("=", 1) for each in labels.split(",")) if labels else {}
-    assert told == dict(bootstrap.labels)
+    reported = dict(each.split("=", 1) for each in labels.split(",")) if labels else {}
+    assert reported == dict(bootstrap.labels)
     taints = flags.get("register-with-taints", "")
     assert sorted(filter(None, taints.split(","))) == sorted(map(str, bootstrap.taints))
 
@@ -271,8 +271,8 @@ def test_al2023_reads_what_was_said(bootstrap: Bootstrap) -> None:
     ]
     (word,) = shlex.split(*spec["kubelet"]["flags"])
     labels = word.removeprefix("--node-labels=")
-    told = dict(each.split("=", 1) for each in labels.split(",")) if labels else {}
-    assert told == dict(bootstrap.labels)
+    reported = dict(each.split("=", 1) for each in labels.split(",")) if labels else {}
+    assert reported == dict(bootstrap.labels)
 
 
 #: One string of PowerShell without expansion: any quote in it is doubled, curly ones are quotes.

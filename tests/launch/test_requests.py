@@ -101,8 +101,8 @@ def test_5_6_an_ec2_node_class_has_its_script_spelled_as_v1_does() -> None:
 def test_a_node_of_v1_says_that_it_brings_its_taints(family: str, kind: str) -> None:
     node_class = NodeClass(Reference(kind, "default"), ami_family=family, user_data="")
     data = template(node_class=node_class).request["LaunchTemplateData"]
-    told = base64.b64decode(data.get("UserData", "")).decode()
-    assert ("karpenter.sh/do-not-sync-taints" in told) == (kind == EC2_NODE_CLASS and family != "Custom")
+    reported = base64.b64decode(data.get("UserData", "")).decode()
+    assert ("karpenter.sh/do-not-sync-taints" in reported) == (kind == EC2_NODE_CLASS and family != "Custom")
 
 
 def test_a_node_class_replaces_disks_and_metadata_options_as_a_whole() -> None:
@@ -184,11 +184,11 @@ def test_6_2_a_template_bears_the_clusters_tag_and_tags_what_comes_with_an_insta
     request = template(capacity_type=capacity_type).request
     listed = request["LaunchTemplateData"]["TagSpecifications"]
     assert [each["ResourceType"] for each in listed] == kinds
-    tags = {each["Key"]: each["Value"] for each in listed[0]["Tags"]}
+    tags = {tag["Key"]: tag["Value"] for tag in listed[0]["Tags"]}
     assert tags == TAGS
     (own,) = request["TagSpecifications"]
     assert own["ResourceType"] == "launch-template"
-    assert {each["Key"]: each["Value"] for each in own["Tags"]} == {
+    assert {tag["Key"]: tag["Value"] for tag in own["Tags"]} == {
         **TAGS,
         "karpenter.k8s.aws/cluster": "demo",
     }
@@ -259,7 +259,11 @@ def test_a_request_lists_each_type_in_each_zone_with_a_subnet() -> None:
         "TotalTargetCapacity": 1,
     }
     assert request["SpotOptions"] == {"AllocationStrategy": "price-capacity-optimized"}
-    assert {each["ResourceType"] for each in request["TagSpecifications"]} == {"instance", "volume", "fleet"}
+    assert {tag_specification["ResourceType"] for tag_specification in request["TagSpecifications"]} == {
+        "instance",
+        "volume",
+        "fleet",
+    }
     assert a_request("on-demand")["OnDemandOptions"] == {"AllocationStrategy": "lowest-price"}
 
 

@@ -186,12 +186,14 @@ def test_disks_inside_the_host_become_one_volume() -> None:
     assert commands["000-mount-instance-storage"]["essential"] is True
 
 
-@pytest.mark.parametrize(("release", "told"), [("", True), ("v1.45.9", True), ("1.46.0", False), ("x", True)])
-def test_only_older_bottlerocket_is_told_what_goes_on_these_disks(release: str, told: bool) -> None:
+@pytest.mark.parametrize(
+    ("release", "reported"), [("", True), ("v1.45.9", True), ("1.46.0", False), ("x", True)]
+)
+def test_only_older_bottlerocket_is_told_what_goes_on_these_disks(release: str, reported: bool) -> None:
     text = user_data("Bottlerocket", replace(PLAIN, instance_store_raid=True, release=release))
     commands = tomllib.loads(text)["settings"]["bootstrap-commands"]["000-mount-instance-storage"]["commands"]
     assert commands[0] == ["apiclient", "ephemeral-storage", "init"]
-    assert ("--dirs" in commands[1]) == told
+    assert ("--dirs" in commands[1]) == reported
 
 
 def test_windows_runs_the_users_text_and_then_the_bootstrap_with_110_pods() -> None:
@@ -232,7 +234,7 @@ def test_what_cannot_be_merged_is_refused_with_a_hint(family: str, custom: str, 
 
 
 @pytest.mark.parametrize(
-    ("bootstrap", "told"),
+    ("bootstrap", "reported"),
     [
         pytest.param(PLAIN, None, id="left-to-the-node"),
         pytest.param(replace(PLAIN, eni_limited_pod_density=False), 110, id="density-off"),
@@ -245,16 +247,17 @@ def test_what_cannot_be_merged_is_refused_with_a_hint(family: str, custom: str, 
     ],
 )
 def test_5_6_a_limit_of_pods_is_told_where_the_node_would_compute_another(
-    bootstrap: Bootstrap, told: int | None
+    bootstrap: Bootstrap, reported: int | None
 ) -> None:
     for family in ("AL2", "Ubuntu"):
         text = user_data(family, bootstrap)
-        assert ("--use-max-pods false" in text) == (told is not None)
-        assert (f"--max-pods={told}" in text) == (told is not None)
+        assert ("--use-max-pods false" in text) == (reported is not None)
+        assert (f"--max-pods={reported}" in text) == (reported is not None)
     kubelet = json.loads(parts_of(user_data("AL2023", bootstrap))[-1][1])["spec"]["kubelet"]
-    assert kubelet["config"].get("maxPods") == told
+    assert kubelet["config"].get("maxPods") == reported
     assert (
-        tomllib.loads(user_data("Bottlerocket", bootstrap))["settings"]["kubernetes"].get("max-pods") == told
+        tomllib.loads(user_data("Bottlerocket", bootstrap))["settings"]["kubernetes"].get("max-pods")
+        == reported
     )
 
 

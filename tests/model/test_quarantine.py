@@ -41,11 +41,11 @@ def test_nothing_rests_for_another_ones_failure_and_no_version_for_an_earlier_on
 
 def test_a_cause_is_new_until_it_was_noted_and_after_the_thing_has_passed():
     quarantine = Quarantine()
-    assert quarantine.says_something_new("a", "broken")
+    assert quarantine.is_new_cause("a", "broken")
     quarantine = quarantine.failed("a", "broken", 0.0)
-    assert not quarantine.says_something_new("a", "broken")
-    assert quarantine.says_something_new("a", "broken otherwise")
-    assert quarantine.passed("a").says_something_new("a", "broken")
+    assert not quarantine.is_new_cause("a", "broken")
+    assert quarantine.is_new_cause("a", "broken otherwise")
+    assert quarantine.passed("a").is_new_cause("a", "broken")
 
 
 def test_whoever_makes_very_many_bad_things_does_not_fill_the_memory():

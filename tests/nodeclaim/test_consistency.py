@@ -18,9 +18,9 @@ MEMORY = {"cpu": 2000, "memory": 8 * GIB, "pods": 29}
 
 def failures(claim, node, now, check="FailedInit"):
     instructions = step(ClaimView(claim, node), now).instructions
-    reports = [each for each in instructions if isinstance(each, ReportFailedCheck)]
-    assert {(each.check, each.node) for each in reports} <= {(check, node.name)}
-    return [each.message for each in reports]
+    reports = [instruction for instruction in instructions if isinstance(instruction, ReportFailedCheck)]
+    assert {(report.check, report.node) for report in reports} <= {(check, node.name)}
+    return [report.message for report in reports]
 
 
 def waiting(node, **claim):
@@ -65,29 +65,30 @@ def test_mc_18_it_stands_on_the_claim_until_it_is_over():
     def consistent(claim, node):
         return [
             (condition.status, condition.message)
-            for each in step(ClaimView(claim, node), NOW).instructions
-            if isinstance(each, UpdateClaimStatus)
-            for condition in each.conditions
+            for instruction in step(ClaimView(claim, node), NOW).instructions
+            if isinstance(instruction, UpdateClaimStatus)
+            for condition in instruction.conditions
             if condition.type == CONSISTENT_STATE_FOUND
         ]
 
     ((status, message),) = consistent(claim, short)
     assert status == "False"
-    kept = tuple(each for each in claim.conditions if each.type != CONSISTENT_STATE_FOUND)
+    kept = tuple(condition for condition in claim.conditions if condition.type != CONSISTENT_STATE_FOUND)
     (failed,) = conditions(CONSISTENT_STATE_FOUND)
-    told = replace(
+    messages = replace(
         claim,
         conditions=(*kept, replace(failed, status="False", reason="FailedConsistencyCheck", message=message)),
     )
-    assert consistent(told, short) == []
-    assert [status for status, _ in consistent(told, a_node(capacity=MEMORY))] == ["True"]
+    assert consistent(messages, short) == []
+    assert [status for status, _ in consistent(messages, a_node(capacity=MEMORY))] == ["True"]
 
 
 @pytest.mark.parametrize("device", ["vpc.amazonaws.com/efa", "nvidia.com/gpu", "aws.amazon.com/neuron"])
 @pytest.mark.parametrize(
-    ("asked", "reported", "told"), [(0, 0, False), (1, 0, True), (0, 1, True), (1, 8, False), (0, 8, False)]
+    ("asked", "reported", "messages"),
+    [(0, 0, False), (1, 0, True), (0, 1, True), (1, 8, False), (0, 8, False)],
 )
-def test_a_device_that_nobody_asked_for_may_be_missing_but_not_in_part(device, asked, reported, told):
+def test_a_device_that_nobody_asked_for_may_be_missing_but_not_in_part(device, asked, reported, messages):
     claim = an_initialized_claim(capacity={**MEMORY, device: 8}, requests={device: asked} if asked else {})
     node = a_node(capacity={**MEMORY, **({device: reported} if reported else {})})
-    assert [device in message for message in failures(claim, node, NOW, "NodeShape")] == [True] * told
+    assert [device in message for message in failures(claim, node, NOW, "NodeShape")] == [True] * messages

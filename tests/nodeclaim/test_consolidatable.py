@@ -18,9 +18,9 @@ def told(now, pool=NODE_POOL, present=None, **fields):
     outcome = step(ClaimView(claim, a_node(), pool=pool), now)
     found = [
         (condition.status, condition.reason)
-        for each in outcome.instructions
-        if isinstance(each, UpdateClaimStatus)
-        for condition in each.conditions
+        for instruction in outcome.instructions
+        if isinstance(instruction, UpdateClaimStatus)
+        for condition in instruction.conditions
         if condition.type == CONSOLIDATABLE
     ]
     return found, outcome.again_at

@@ -10,9 +10,9 @@ from nodeless.api.times import format_time
 from nodeless.model import events
 from nodeless.model.instructions import (
     AnnotateClaim,
+    CheckInstance,
     DeletePod,
     EvictPod,
-    LookForInstance,
     PublishEvent,
     RemoveFinalizer,
     TerminateInstance,
@@ -61,7 +61,7 @@ def tolerating(key, name="daemon", **fields):
 
 
 def of_kind(outcome, kind):
-    return [each for each in outcome.instructions if isinstance(each, kind)]
+    return [instruction for instruction in outcome.instructions if isinstance(instruction, kind)]
 
 
 def evicted(claim, node, *pods, now=NOW):
@@ -191,7 +191,7 @@ def test_all_groups_are_deleted_together_when_the_time_is_over():
     claim = with_deadline(NOW)
     pods = (a_pod("web"), a_pod("dns", priority_class="system-cluster-critical"))
     deletions = of_kind(step(ClaimView(claim, TAINTED, pods), NOW + 1), DeletePod)
-    assert [(each.name, each.grace_seconds) for each in deletions] == [("web", 1), ("dns", 1)]
+    assert [(deletion.name, deletion.grace_seconds) for deletion in deletions] == [("web", 1), ("dns", 1)]
 
 
 def test_a_pod_that_would_leave_after_the_deadline_is_hastened():
@@ -227,9 +227,9 @@ def test_no_drain_with_a_deadline_is_held_beyond_it(pods):
 
 def conditions_of(outcome):
     return [
-        (each.type, each.status)
+        (condition.type, condition.status)
         for update in of_kind(outcome, UpdateClaimStatus)
-        for each in update.conditions
+        for condition in update.conditions
     ]
 
 
@@ -315,9 +315,9 @@ def test_tm_15_the_volume_of_an_evicted_pod_that_has_finished_is_still_waited_fo
 )
 def test_tm_17_a_silent_nodes_instance_is_looked_for_in_every_wait(wait):
     view = ClaimView(deleted(), **{"node": TAINTED, **wait})
-    assert not of_kind(step(view, NOW), LookForInstance)
+    assert not of_kind(step(view, NOW), CheckInstance)
     silent = replace(view, node=replace(view.node, ready=False))
-    assert of_kind(step(silent, NOW), LookForInstance)
+    assert of_kind(step(silent, NOW), CheckInstance)
     assert not of_kind(step(silent, NOW), TerminateInstance)
     ended = of_kind(step(replace(silent, instance_gone=True), NOW), RemoveFinalizer)
     assert [removal.kind for removal in ended] == ["Node"]

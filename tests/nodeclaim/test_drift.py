@@ -51,9 +51,9 @@ def view(**fields):
 def reason(now=NOW, **fields):
     found = [
         condition.reason
-        for each in step_drift(view(**fields), now).instructions
-        if isinstance(each, UpdateClaimStatus)
-        for condition in each.conditions
+        for instruction in step_drift(view(**fields), now).instructions
+        if isinstance(instruction, UpdateClaimStatus)
+        for condition in instruction.conditions
         if condition.status == "True"
     ]
     return found[0] if found else None
@@ -165,7 +165,7 @@ def test_the_condition_goes_back_when_the_pool_does():
     claim = a_claim_of_then()
     marked = replace(claim, conditions=(*claim.conditions, condition))
     (update,) = step_drift(view(claim=marked), NOW + 1).instructions
-    assert [(each.type, each.status) for each in update.conditions] == [(DRIFTED, "False")]
+    assert [(condition.type, condition.status) for condition in update.conditions] == [(DRIFTED, "False")]
 
 
 def test_a_condition_that_stands_is_not_written_again():
@@ -186,7 +186,11 @@ GENERATION_ONE = {
 
 def marks(node, **fields):
     instructions = step_drift(view(**{**GENERATION_ONE, "node": node, **fields}), NOW).instructions
-    return [each.annotations[VOLUNTARY_DISRUPTION] for each in instructions if isinstance(each, UpdateNode)]
+    return [
+        instruction.annotations[VOLUNTARY_DISRUPTION]
+        for instruction in instructions
+        if isinstance(instruction, UpdateNode)
+    ]
 
 
 def marked(value):

@@ -12,7 +12,7 @@ NODE_POOL = Reference("NodePool", "default")
 
 
 def of_kind(outcome, kind):
-    return [each for each in outcome.instructions if isinstance(each, kind)]
+    return [instruction for instruction in outcome.instructions if isinstance(instruction, kind)]
 
 
 def marks(pool, node=None, now=NOW + 101):

@@ -86,11 +86,11 @@ def test_a_claim_with_any_spans_ends(data):
         view = ClaimView(claim, replace(node, deletion_timestamp=leaving), pods=(pod,))
         decided = step(view, NOW)
         assert decided.instructions
-        for each in decided.instructions:
-            if isinstance(each, DeletePod):
-                assert 1 <= each.grace_seconds < 2**63
-            if isinstance(each, AnnotateClaim):
-                json.dumps(dict(each.annotations))
+        for instruction in decided.instructions:
+            if isinstance(instruction, DeletePod):
+                assert 1 <= instruction.grace_seconds < 2**63
+            if isinstance(instruction, AnnotateClaim):
+                json.dumps(dict(instruction.annotations))
     json.dumps(claim_status(claim))
 
 

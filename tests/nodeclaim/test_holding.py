@@ -13,7 +13,7 @@ CLAIM = an_initialized_claim()
 
 def updates(node, claim=CLAIM, pool=None):
     instructions = step(ClaimView(claim, node, pool=pool), NOW).instructions
-    return [each for each in instructions if isinstance(each, UpdateNode)]
+    return [instruction for instruction in instructions if isinstance(instruction, UpdateNode)]
 
 
 def test_nd_10_a_finalizer_or_an_owner_that_was_taken_off_is_put_back():
@@ -47,5 +47,5 @@ def test_nd_05_a_node_that_was_never_ready_is_not_called_empty():
     claim = a_launched_claim(conditions=conditions(LAUNCHED, REGISTERED_CONDITION))
     booting = a_node(ready=False, labels={REGISTERED: "true"})
     pool = a_pool(ttl_seconds_after_empty=30)
-    assert not any(EMPTINESS_TIMESTAMP in each.annotations for each in updates(booting, claim, pool))
-    assert any(EMPTINESS_TIMESTAMP in each.annotations for each in updates(a_node(), CLAIM, pool))
+    assert not any(EMPTINESS_TIMESTAMP in update.annotations for update in updates(booting, claim, pool))
+    assert any(EMPTINESS_TIMESTAMP in update.annotations for update in updates(a_node(), CLAIM, pool))

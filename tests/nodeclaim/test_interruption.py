@@ -40,7 +40,9 @@ def react(warning, snapshot=None):
 
 def reasons(reaction, kind):
     return [
-        each.reason for each in reaction.instructions if isinstance(each, PublishEvent) and each.kind == kind
+        instruction.reason
+        for instruction in reaction.instructions
+        if isinstance(instruction, PublishEvent) and instruction.kind == kind
     ]
 
 
@@ -59,7 +61,9 @@ def reasons(reaction, kind):
 )
 def test_a_warning_ends_the_claim_and_tells_node_and_claim(kind, state, reason):
     reaction = react(Interruption(kind, ("i-1",), state))
-    (deletion,) = [each for each in reaction.instructions if isinstance(each, DeleteClaim)]
+    (deletion,) = [
+        instruction for instruction in reaction.instructions if isinstance(instruction, DeleteClaim)
+    ]
     assert (deletion.name, deletion.reason) == (CLAIM.name, "interruption")
     for subject in ("Node", "NodeClaim"):
         assert reasons(reaction, subject) == [reason, "NodeTerminatingOnInterruption"]
@@ -77,7 +81,7 @@ def test_only_a_spot_interruption_tells_of_the_pool_that_ran_dry():
 def test_a_rebalance_recommendation_is_told_and_ends_nothing():
     reaction = react(Interruption(InterruptionKind.REBALANCE_RECOMMENDATION, ("i-1",)))
     assert reasons(reaction, "Node") == ["InstanceSpotRebalanceRecommendation"]
-    assert not [each for each in reaction.instructions if isinstance(each, DeleteClaim)]
+    assert not [instruction for instruction in reaction.instructions if isinstance(instruction, DeleteClaim)]
     assert (reaction.drained, reaction.ignored) == (0, 1)
 
 
@@ -104,17 +108,21 @@ def test_a_health_event_ends_every_claim_that_it_names():
     other = replace(CLAIM, name="default-fghij", uid="3", provider_id="aws:///us-east-1b/i-2")
     snapshot = apply(a_snapshot(), ClaimSeen(other))
     reaction = react(Interruption(InterruptionKind.SCHEDULED_CHANGE, ("i-1", "i-9", "i-2")), snapshot)
-    deleted = [each.name for each in reaction.instructions if isinstance(each, DeleteClaim)]
+    deleted = [
+        instruction.name for instruction in reaction.instructions if isinstance(instruction, DeleteClaim)
+    ]
     assert deleted == [CLAIM.name, other.name]
 
 
 def test_an_instance_that_fails_its_checks_is_ended_without_waiting_for_its_drain():
     reaction = react(Interruption(InterruptionKind.IMPAIRED, ("i-1",), sent_at=1_800_000_000.0))
-    changes = [each for each in reaction.instructions if not isinstance(each, PublishEvent)]
+    changes = [
+        instruction for instruction in reaction.instructions if not isinstance(instruction, PublishEvent)
+    ]
     stamp = {"karpenter.sh/nodeclaim-termination-timestamp": "2027-01-15T08:00:00Z"}
     assert changes == [
         AnnotateClaim("claim:default-abcde", "default-abcde", stamp),
         DeleteClaim("claim:default-abcde", "default-abcde", "interruption"),
     ]
     warned = react(Interruption(InterruptionKind.SCHEDULED_CHANGE, ("i-1",), sent_at=1_800_000_000.0))
-    assert not [each for each in warned.instructions if isinstance(each, AnnotateClaim)]
+    assert not [instruction for instruction in warned.instructions if isinstance(instruction, AnnotateClaim)]

@@ -40,9 +40,9 @@ def registered(taint=CLOSED, *, ready=True, **fields):
 
 def taints_written(view, now=NOW + 1):
     return [
-        each.taints
-        for each in step(view, now).instructions
-        if isinstance(each, UpdateNode) and each.taints is not None
+        instruction.taints
+        for instruction in step(view, now).instructions
+        if isinstance(instruction, UpdateNode) and instruction.taints is not None
     ]
 
 

@@ -34,7 +34,7 @@ NODE_POOL = Reference("NodePool", "default", "pool-uid")
 def rebooting(since=NOW, *, reason="RebootRequested", asked=(), more=(), **fields):
     base = an_initialized_claim(pool=NODE_POOL)
     conditions = (
-        *(each for each in base.conditions if each.type not in {one.type for one in more}),
+        *(condition for condition in base.conditions if condition.type not in {one.type for one in more}),
         Condition(REBOOTING, "True", reason, "", since),
         *more,
     )
@@ -52,21 +52,21 @@ def issued(at=NOW):
 
 
 def of_kind(outcome, kind):
-    return [each for each in outcome.instructions if isinstance(each, kind)]
+    return [instruction for instruction in outcome.instructions if isinstance(instruction, kind)]
 
 
 def statuses(outcome):
     return {
-        each.type: (each.status, each.reason)
+        condition.type: (condition.status, condition.reason)
         for update in of_kind(outcome, UpdateClaimStatus)
-        for each in update.conditions
+        for condition in update.conditions
     }
 
 
 def test_the_wish_names_the_boot_that_is_to_end_before_the_condition_stands():
     note, status, told = requested(an_initialized_claim(), NODE, "broken", NOW)
     assert note.annotations == {REBOOTED_FROM: "one"}
-    assert [(each.type, each.status, each.reason) for each in status.conditions] == [
+    assert [(condition.type, condition.status, condition.reason) for condition in status.conditions] == [
         (REBOOTING, "True", "RebootRequested")
     ]
     assert told.reason == "RebootRequested"
@@ -94,7 +94,11 @@ def test_a_grace_of_zero_skips_the_drain():
     claim = rebooting(annotations={DRAIN_GRACE: "0"})
     outcome = step(ClaimView(claim, NODE, (a_pod("a"),)), NOW)
     assert not of_kind(outcome, EvictPod)
-    assert [type(each) for each in outcome.instructions[:3]] == [UpdateNode, AnnotateClaim, RebootInstance]
+    assert [type(instruction) for instruction in outcome.instructions[:3]] == [
+        UpdateNode,
+        AnnotateClaim,
+        RebootInstance,
+    ]
 
 
 @pytest.mark.parametrize(("own", "of_policy"), [(None, "120"), (120, None), (120, "600")])
@@ -117,7 +121,7 @@ def test_without_a_bound_a_protected_pod_is_waited_for_and_told_of():
 
 def test_the_attempt_is_noted_before_the_cloud_is_asked_and_the_answer_afterwards():
     outcome = step(ClaimView(rebooting(), FENCED), NOW + 5)
-    kinds = [type(each) for each in outcome.instructions]
+    kinds = [type(instruction) for instruction in outcome.instructions]
     assert kinds == [AnnotateClaim, RebootInstance, UpdateClaimStatus, PublishEvent]
     assert of_kind(outcome, AnnotateClaim)[0].annotations == {REBOOTS: format_time(NOW + 5)}
     assert statuses(outcome) == {
@@ -153,7 +157,7 @@ def test_a_machine_that_is_back_loses_its_fence_and_is_initialised_anew():
     assert statuses(outcome)[REBOOTING] == ("False", "Rebooted")
     assert INITIALIZED_CONDITION not in statuses(outcome)
     over = Condition(REBOOTING, "False", "Rebooted", "", NOW + 90)
-    kept = tuple(each for each in issued().conditions if each.type != REBOOTING)
+    kept = tuple(condition for condition in issued().conditions if condition.type != REBOOTING)
     after = replace(issued(), conditions=(*kept, over))
     then = step(ClaimView(after, replace(BACK, taints=())), NOW + 91)
     assert statuses(then)[INITIALIZED_CONDITION] == ("True", "Initialized")

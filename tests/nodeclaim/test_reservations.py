@@ -68,14 +68,18 @@ def test_a_partition_is_noted_once():
     claim = replace(CLAIM, labels={PLACEMENT_GROUP_ID: "pg-1"})
     instance = replace(INSTANCE, labels={PLACEMENT_GROUP_ID: "pg-1", PLACEMENT_GROUP_PARTITION: "2"})
     assert concerned(claim)
-    assert [each.labels for each in steps(claim, instance)] == [{PLACEMENT_GROUP_PARTITION: "2"}] * 2
+    assert [step.labels for step in steps(claim, instance)] == [{PLACEMENT_GROUP_PARTITION: "2"}] * 2
     assert not concerned(replace(claim, labels=instance.labels))
 
 
 def drifted(instance, **selected):
     whole = Selected(frozenset(), frozenset(), frozenset(), **selected)
     step = step_drift(DriftView(CLAIM, a_pool(), None, whole, instance), NOW)
-    return [each.conditions[0].reason for each in step.instructions if isinstance(each, UpdateClaimStatus)]
+    return [
+        instruction.conditions[0].reason
+        for instruction in step.instructions
+        if isinstance(instruction, UpdateClaimStatus)
+    ]
 
 
 def test_9_2_a_node_drifts_from_a_reservation_that_is_not_selected_any_more():

@@ -25,8 +25,8 @@ def cluster():
     for name, fields in pods.items():
         seen += [events.ClaimSeen(an_initialized_claim(name)), events.NodeSeen(a_node(name))]
         seen += [
-            events.PodSeen(a_pod(f"{name}-{i}", node_name=f"node-{name}", phase="Running", **each))
-            for i, each in enumerate(fields)
+            events.PodSeen(a_pod(f"{name}-{i}", node_name=f"node-{name}", phase="Running", **field))
+            for i, field in enumerate(fields)
         ]
     for event in seen:
         snapshot = apply(snapshot, event)

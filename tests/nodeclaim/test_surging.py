@@ -10,7 +10,7 @@ from nodeless.model.labels import SURGE, SURGED_FOR
 from nodeless.model.pods import Owner
 from nodeless.model.snapshot import Snapshot
 from nodeless.nodeclaim import ClaimView, step
-from nodeless.nodeclaim.surging import SURGE_PATIENCE, alone, succeeded
+from nodeless.nodeclaim.surging import SURGE_PATIENCE, surge_pending, surge_started
 from nodeless.state import apply
 from tests.factories import NOW, a_node, a_pod, an_initialized_claim
 
@@ -36,9 +36,17 @@ def asked(*pods, now=NOW, before=()):
     for pod in pods:
         snapshot = apply(snapshot, PodSeen(pod))
     here = tuple(pod for pod in pods if pod.node_name == HERE)
-    view = ClaimView(DELETED, NODE, here, alone=alone(snapshot, here), succeeded=succeeded(snapshot, here))
+    view = ClaimView(
+        DELETED,
+        NODE,
+        here,
+        surge_pending=surge_pending(snapshot, here),
+        surge_started=surge_started(snapshot, here),
+    )
     instructions = step(view, now).instructions
-    return [each for each in instructions if isinstance(each, EvictPod | RestartDeployment)]
+    return [
+        instruction for instruction in instructions if isinstance(instruction, EvictPod | RestartDeployment)
+    ]
 
 
 def test_a_single_replica_that_asks_for_it_gets_a_successor_instead_of_an_eviction():

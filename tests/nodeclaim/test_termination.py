@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeless.model.instructions import (
+    CheckInstance,
     DeleteClaim,
     DeleteNode,
     EvictPod,
-    LookForInstance,
     RemoveFinalizer,
     TerminateInstance,
     UpdateNode,
@@ -72,8 +72,8 @@ def test_evictions_carry_the_uid_so_that_a_successor_of_the_same_name_is_safe():
 def test_tm_17_a_drain_that_nobody_can_finish_asks_whether_the_machine_still_lives():
     """Its kubelet is silent: a budget or a stuck pod must not keep a node without machine for ever."""
     silent = replace(CORDONED, ready=False)
-    assert of_kind(step(ClaimView(DELETED, silent, (a_pod("a"),)), NOW), LookForInstance)
-    assert not of_kind(step(ClaimView(DELETED, CORDONED, (a_pod("a"),)), NOW), LookForInstance)
+    assert of_kind(step(ClaimView(DELETED, silent, (a_pod("a"),)), NOW), CheckInstance)
+    assert not of_kind(step(ClaimView(DELETED, CORDONED, (a_pod("a"),)), NOW), CheckInstance)
     assert released(ClaimView(DELETED, silent, (a_pod("a"),), instance_gone=True)) == ["Node"]
 
 
@@ -118,7 +118,7 @@ def test_a_claim_stays_as_long_as_its_node_whoever_holds_that():
     held = replace(CORDONED, finalizers=("example.com/backup",))
     assert released(ClaimView(DELETED, held, instance_gone=True)) == []
     twin = replace(held, name="node-former", uid="uid-former")
-    assert released(ClaimView(DELETED, held, twins=(twin,), instance_gone=True)) == []
+    assert released(ClaimView(DELETED, held, duplicates=(twin,), instance_gone=True)) == []
     assert released(ClaimView(DELETED, instance_gone=True)) == ["NodeClaim"]
 
 
@@ -131,9 +131,11 @@ def test_a_claim_deleted_before_its_launch_was_recorded_still_ends_its_instance(
 def test_mc_08_both_nodes_of_one_instance_are_deleted_and_let_go_before_the_claim():
     """A machine that joined again under another name left its first Node behind."""
     twin = a_node(name="node-former", uid="uid-former")
-    deletions = of_kind(step(ClaimView(DELETED, DELETED_NODE, twins=(twin,)), NOW), DeleteNode)
+    deletions = of_kind(step(ClaimView(DELETED, DELETED_NODE, duplicates=(twin,)), NOW), DeleteNode)
     assert [deletion.name for deletion in deletions] == ["node-former"]
-    view = ClaimView(DELETED, CORDONED, twins=(replace(twin, deletion_timestamp=NOW),), instance_gone=True)
+    view = ClaimView(
+        DELETED, CORDONED, duplicates=(replace(twin, deletion_timestamp=NOW),), instance_gone=True
+    )
     removed = [(removal.kind, removal.name) for removal in of_kind(step(view, NOW), RemoveFinalizer)]
     assert removed == [("Node", CORDONED.name), ("Node", "node-former")]
     assert released(ClaimView(DELETED, instance_gone=True)) == ["NodeClaim"]

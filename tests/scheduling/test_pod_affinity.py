@@ -81,8 +81,8 @@ def test_af_05_a_pod_that_avoids_every_zone_in_use_waits():
 
 
 def carriers(weight=None):
-    avoid = (beside(ZONE, "web", weight=weight),)
-    return [pinned(zone, anti_affinity=avoid) for zone in ZONES]
+    mark_unavailable = (beside(ZONE, "web", weight=weight),)
+    return [pinned(zone, anti_affinity=mark_unavailable) for zone in ZONES]
 
 
 def test_af_06_pods_that_avoid_another_keep_it_out():

@@ -138,7 +138,7 @@ def test_a_minimum_of_values_that_was_lowered():
 @given(st.builds(snapshot, workloads(), pools_of(), existing_things()))
 def test_what_is_not_told_holds_on_every_type_that_may_be_bought(seen):
     made = solve(seen, dict.fromkeys(seen.pools, TYPES), Policy(time_box=0))
-    given_up = made.given_up()
+    given_up = made.relaxed_preferences()
 
     assert not set(given_up) & {refusal.pod for refusal in made.refusals}
     for planned in made.new_nodes:

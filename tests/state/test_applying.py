@@ -120,5 +120,5 @@ def test_a_pool_counts_the_capacity_of_its_claims_that_stay():
 def test_mc_08_every_node_of_an_instance_is_known_to_its_end():
     first, second = a_node(name="first"), a_node(name="second", uid="uid-second")
     snapshot = apply(apply(Snapshot(), events.NodeSeen(first)), events.NodeSeen(second))
-    assert snapshot.twins_of(second) == (first,)
-    assert apply(snapshot, events.NodeGone("first")).twins_of(second) == ()
+    assert snapshot.duplicates_of(second) == (first,)
+    assert apply(snapshot, events.NodeGone("first")).duplicates_of(second) == ()

@@ -54,4 +54,4 @@ def test_each_field_is_spoken_of():
         *("reference", "conditions", "block_devices", "metadata_options", "image_family", "kubelet"),
         *("network_interfaces", "connection_tracking", "cpu_options"),
     }
-    assert {each.name for each in fields(NodeClass)} == {*LOOKED_UP, *OF_THE_OBJECT, *STATIC, *others}
+    assert {field.name for field in fields(NodeClass)} == {*LOOKED_UP, *OF_THE_OBJECT, *STATIC, *others}

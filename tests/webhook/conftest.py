@@ -17,7 +17,7 @@ from localenv.control_plane import ControlPlane
 from localenv.kubernetes import ApiError, KubernetesApi, is_established
 from nodeless.api.crds import all_crds
 from nodeless.kube import ApiClient
-from nodeless.manager.validation_context import SurroundingsWatch
+from nodeless.manager.validation_context import ValidationContextWatch
 from nodeless.operator.settings import settings_faults, settings_warnings
 from nodeless.webhook import AdmissionServer, Certificates
 from tests.api.manifests import article, provisioner
@@ -183,7 +183,7 @@ class Serving:
     async def _serve(self) -> None:
         self._loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
         client = await ApiClient.connect()
-        certificates, around = Certificates(client, self.namespace), SurroundingsWatch(client)
+        certificates, around = Certificates(client, self.namespace), ValidationContextWatch(client)
         try:
             server = AdmissionServer(
                 "127.0.0.1",
@@ -191,7 +191,7 @@ class Serving:
                 certificates,
                 check_settings=settings_faults,
                 advise_on_settings=settings_warnings,
-                look_around=around.current,
+                context_source=around.current,
             )
             async with asyncio.TaskGroup() as group, server:
                 self.port, self.bundle = server.port, certificates.bundle

@@ -13,7 +13,7 @@ import aiohttp
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from nodeless.api.validation_context import Surroundings
+from nodeless.api.validation_context import ValidationContext
 from nodeless.webhook import AdmissionServer, Certificates, WebhookPortTakenError
 from nodeless.webhook.server import application
 from tests.api.manifests import article, provisioner
@@ -127,11 +127,11 @@ def test_a_renewed_certificate_is_shown_without_a_restart(on_cluster: Any, servi
 
 
 def test_a_verdict_does_not_wait_for_warnings_that_cannot_be_given() -> None:
-    def broken() -> Surroundings:
+    def broken() -> ValidationContext:
         raise RuntimeError("nothing can be seen")
 
     async def scenario() -> tuple[dict[str, Any], dict[str, Any]]:
-        async with TestClient(TestServer(application(look_around=broken))) as client:
+        async with TestClient(TestServer(application(context_source=broken))) as client:
             answers = []
             for manifest in (provisioner(), article()):
                 response = await client.post("/validate/karpenter.sh", json=review(manifest))
@@ -150,13 +150,13 @@ def test_a_small_review_costs_no_thread_and_a_large_one_holds_up_nobody(
 ) -> None:
     threads = []
 
-    def look_around() -> Surroundings:
+    def context_source() -> ValidationContext:
         threads.append(threading.current_thread())
-        return Surroundings()
+        return ValidationContext()
 
     async def scenario() -> None:
         manifest = provisioner(annotations={"note": "x" * padding})
-        async with TestClient(TestServer(application(look_around=look_around))) as client:
+        async with TestClient(TestServer(application(context_source=context_source))) as client:
             response = await client.post("/validate/karpenter.sh", json=review(manifest))
             assert (await response.json())["response"]["allowed"]
 

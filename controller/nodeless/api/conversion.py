@@ -16,7 +16,7 @@ from typing import Any
 from nodeless.api.conversion_accelerators import accelerator_losses
 from nodeless.api.conversion_classes import ClassContext, convert_settings, kubelet_to_v1
 from nodeless.api.defaulting import default
-from nodeless.api.drop_nulls import without_nulls
+from nodeless.api.drop_nulls import drop_nulls
 from nodeless.api.errors import ABSENT, FieldError
 from nodeless.api.kinds import AWS_NODE_TEMPLATE, EC2_NODE_CLASS, NODE_POOL, PROVISIONER
 from nodeless.api.requirements_v1 import in_aws_domain, in_core_domain
@@ -63,8 +63,10 @@ class Conversion:
     def _namesake(self, manifest: Manifest) -> Manifest | None:
         """The object of the same kind and name that was made before."""
         name = manifest["metadata"].get("name")
-        alike = (each for each in self.manifests if each["kind"] == manifest["kind"])
-        return next((each for each in alike if name and each["metadata"].get("name") == name), None)
+        alike = (other for other in self.manifests if other["kind"] == manifest["kind"])
+        return next(
+            (manifest for manifest in alike if name and manifest["metadata"].get("name") == name), None
+        )
 
 
 def convert_to_v1(manifests: Iterable[Mapping[str, Any]], context: ClassContext | None = None) -> Conversion:
@@ -75,10 +77,10 @@ def convert_to_v1(manifests: Iterable[Mapping[str, Any]], context: ClassContext 
         context: Settings of the controller that v1 has no counterpart for.
     """
     result, known = Conversion(), context or ClassContext()
-    given = [without_nulls(each) for each in manifests]
-    templates = [each for each in given if AWS_NODE_TEMPLATE.describes(each)]
-    names = {_name(each) for each in templates}
-    kubelets = _kubelets_by_template(each for each in given if PROVISIONER.describes(each))
+    given = [drop_nulls(manifest) for manifest in manifests]
+    templates = [manifest for manifest in given if AWS_NODE_TEMPLATE.describes(manifest)]
+    names = {_name(template) for template in templates}
+    kubelets = _kubelets_by_template(manifest for manifest in given if PROVISIONER.describes(manifest))
     for template in templates:
         name = _name(template)
         for class_name, kubelet in _classes(name, kubelets.get(name, [])).items():

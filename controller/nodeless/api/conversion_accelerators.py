@@ -22,7 +22,7 @@ def accelerator_losses(requirements: Iterable[Mapping[str, Any]], path: str) -> 
     """The requirements that mean other types in the other generation."""
     for position, requirement in enumerate(requirements):
         values = requirement.get("values") or ()
-        same = requirement.get("operator") == "In" and all(each.startswith(_NO_GPU) for each in values)
+        same = requirement.get("operator") == "In" and all(value.startswith(_NO_GPU) for value in values)
         if requirement.get("key") in _SHARED and not same:
             fault = "is a label of GPUs, too, in v1alpha5, and of accelerators alone in v1"
             yield FieldError(f"{at(path, position)}.key", requirement["key"], fault, _HINT)

@@ -6,7 +6,7 @@ from typing import Any
 
 from nodeless.api.conversion import Conversion
 from nodeless.api.conversion_accelerators import accelerator_losses
-from nodeless.api.drop_nulls import without_nulls
+from nodeless.api.drop_nulls import drop_nulls
 from nodeless.api.errors import ABSENT, FieldError, at
 from nodeless.api.kinds import AWS_NODE_TEMPLATE, EC2_NODE_CLASS, NODE_POOL, PROVISIONER
 from nodeless.api.times import parse_life_span
@@ -34,7 +34,7 @@ def convert_to_v1alpha5(manifests: Iterable[Mapping[str, Any]]) -> Conversion:
     Args:
         manifests: Valid objects; other kinds are not looked at.
     """
-    result, given = Conversion(), [without_nulls(each) for each in manifests]
+    result, given = Conversion(), [drop_nulls(manifest) for manifest in manifests]
     kubelets: dict[str, Any] = {}
     for manifest in given:
         if EC2_NODE_CLASS.describes(manifest):
@@ -160,8 +160,8 @@ def _selector(
     if all(set(term) == {"id"} for term in terms):
         return {"aws-ids": ",".join(term["id"] for term in terms)}
     tags = [dict(term.get("tags") or {}) for term in terms]
-    same_keys = len({frozenset(each) for each in tags}) == 1 and all(set(term) == {"tags"} for term in terms)
-    values = {key: list(dict.fromkeys(each[key] for each in tags)) for key in tags[0]} if same_keys else {}
+    same_keys = len({frozenset(tag) for tag in tags}) == 1 and all(set(term) == {"tags"} for term in terms)
+    values = {key: list(dict.fromkeys(tag[key] for tag in tags)) for key in tags[0]} if same_keys else {}
     count = 1
     for listed in values.values():
         count *= len(listed)

@@ -93,7 +93,7 @@ def _terms(selector: Mapping[str, str], path: str, losses: list[FieldError]) -> 
         fault = "cannot be combined with tags in v1, where an id must be alone"
         losses.append(FieldError(at(path, "aws-ids"), selector["aws-ids"], fault, "select by one of the two"))
         return []
-    terms = [{"id": each} for each in ids] or _products(tags)
+    terms = [{"id": id_} for id_ in ids] or _products(tags)
     if not selector:
         losses.append(FieldError(path, {}, "selects nothing, which v1 cannot say", "select by tags"))
     return _bounded(terms, path, losses)
@@ -147,7 +147,7 @@ def _image_terms(selector: Mapping[str, str], path: str, losses: list[FieldError
         for key in (*tags, *(("aws::name",) if name else ())):
             fault = "cannot be combined with ids in v1, where an id must be alone"
             losses.append(FieldError(at(path, key), selector[key], fault, "select by one of the two"))
-        return [{"id": each} for each in ids]
+        return [{"id": id_} for id_ in ids]
     what = ({"name": name} if name else {}) | ({"tags": tags} if tags else {})
     if not what:
         fault = "cannot select images alone in v1"

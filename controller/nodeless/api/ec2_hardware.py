@@ -130,13 +130,13 @@ class NetworkInterface(Definition):
 
 
 def _places(interfaces: Sequence[Mapping[str, Any]]) -> list[tuple[Any, Any]]:
-    return [(each.get("networkCardIndex"), each.get("deviceIndex")) for each in interfaces]
+    return [(interface.get("networkCardIndex"), interface.get("deviceIndex")) for interface in interfaces]
 
 
 def _no_primary(interfaces: Sequence[Mapping[str, Any]]) -> bool:
     return len(interfaces) > 0 and not any(
-        place == (0, 0) and each.get("interfaceType") == "interface"
-        for place, each in zip(_places(interfaces), interfaces, strict=True)
+        place == (0, 0) and interface.get("interfaceType") == "interface"
+        for place, interface in zip(_places(interfaces), interfaces, strict=True)
     )
 
 
@@ -145,7 +145,11 @@ def _shared_place(interfaces: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def _two_efa_only(interfaces: Sequence[Mapping[str, Any]]) -> bool:
-    cards = [each.get("networkCardIndex") for each in interfaces if each.get("interfaceType") == "efa-only"]
+    cards = [
+        interface.get("networkCardIndex")
+        for interface in interfaces
+        if interface.get("interfaceType") == "efa-only"
+    ]
     return len(set(cards)) != len(cards)
 
 

@@ -101,5 +101,5 @@ def problem_of(error: Exception) -> str:
     The name of the error stands before it unless it was written for the object's owner.
     """
     text = str(error)
-    told = text if isinstance(error, InvalidObject | ValueError) else f"{type(error).__name__}: {text}"
-    return told if len(told) <= _LONGEST_PROBLEM else f"{told[:_LONGEST_PROBLEM]}..."
+    problem = text if isinstance(error, InvalidObject | ValueError) else f"{type(error).__name__}: {text}"
+    return problem if len(problem) <= _LONGEST_PROBLEM else f"{problem[:_LONGEST_PROBLEM]}..."

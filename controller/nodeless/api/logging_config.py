@@ -173,9 +173,9 @@ class _Zap:
         document = self._document.get("sampling")
         if document is None:
             return
-        numbers = [document.get(each, 0) for each in _SAMPLING] if isinstance(document, dict) else []
+        numbers = [document.get(name, 0) for name in _SAMPLING] if isinstance(document, dict) else []
         fault = None
-        if not numbers or not all(type(each) is int and each >= 0 for each in numbers):
+        if not numbers or not all(type(number) is int and number >= 0 for number in numbers):
             hint = 'write {"initial": 100, "thereafter": 100}'
             fault = LoggingFault(ZAP, ".sampling", f"{json.dumps(document)} is no sampling", hint)
         self._take("sampling", None if fault else tuple(numbers), fault)

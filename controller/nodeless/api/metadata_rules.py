@@ -34,7 +34,11 @@ def metadata_errors(metadata: Mapping[str, Any]) -> Iterator[FieldError]:
 
 
 def _finalizer_errors(finalizers: Any) -> Iterator[FieldError]:
-    listed = [each for each in finalizers if isinstance(each, str)] if isinstance(finalizers, list) else []
+    listed = (
+        [finalizer for finalizer in finalizers if isinstance(finalizer, str)]
+        if isinstance(finalizers, list)
+        else []
+    )
     for position, finalizer in enumerate(listed):
         for defect in qualified_name_defects(finalizer):
             yield FieldError(at("metadata.finalizers", position), finalizer, defect)

@@ -231,12 +231,12 @@ def _shape(entry: Json) -> PodShape:
         ),
         tolerations=tuple(
             Toleration(
-                each.get("key", ""),
-                each.get("operator", "Equal"),
-                each.get("value", ""),
-                each.get("effect", ""),
+                toleration.get("key", ""),
+                toleration.get("operator", "Equal"),
+                toleration.get("value", ""),
+                toleration.get("effect", ""),
             )
-            for each in entry.get("tolerations", ())
+            for toleration in entry.get("tolerations", ())
         ),
         spread=tuple(map(_spread, entry.get("topologySpreadConstraints", ()))),
         affinity=tuple(map(_affinity, entry.get("podAffinity", ()))),

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from nodeless.api.drop_nulls import without_nulls
+from nodeless.api.drop_nulls import drop_nulls
 from nodeless.api.errors import ABSENT, FieldError, InvalidObject, problem_of
 from nodeless.api.kinds import NODE_CLAIM
 from nodeless.api.metadata import Metadata, read_metadata
@@ -34,7 +34,7 @@ def read_claim(manifest: Mapping[str, Any]) -> NodeClaim:
     Raises:
         InvalidObject: Its form is broken; the API server lets no such object in.
     """
-    manifest = without_nulls(manifest)
+    manifest = drop_nulls(manifest)
     if errors := list(islice(structural_errors(manifest, NODE_CLAIM), MOST_FAULTS)):
         raise InvalidObject(subject_of(manifest), errors)
     document = msgspec.convert(manifest, Manifest)

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from nodeless.api.drop_nulls import without_nulls
+from nodeless.api.drop_nulls import drop_nulls
 from nodeless.api.ec2_hardware import BlockDeviceV1, VolumeV1
 from nodeless.api.ec2_node_class import FAMILY_OF_ALIAS, Ec2NodeClass, Ec2NodeClassSpec, Ec2NodeClassStatus
 from nodeless.api.ec2_selectors import AmiTerm, CapacityReservationTerm, SecurityGroupTerm, SubnetTerm
@@ -29,7 +29,7 @@ def read_ec2_node_class(manifest: Mapping[str, Any]) -> NodeClass:
     Raises:
         InvalidObject: It breaks rules, or wants what the controller cannot do; all of it is named.
     """
-    manifest = without_nulls(manifest)
+    manifest = drop_nulls(manifest)
     require_valid(manifest, EC2_NODE_CLASS)
     if refused := unsupported(manifest):
         raise InvalidObject(subject_of(manifest), refused)
@@ -75,7 +75,7 @@ def read_ec2_node_class(manifest: Mapping[str, Any]) -> NodeClass:
     )
 
 
-def _given(text: str | None) -> tuple[str, ...]:
+def _if_set(text: str | None) -> tuple[str, ...]:
     return (text,) if text else ()
 
 
@@ -84,18 +84,18 @@ def _tags(tags: Mapping[str, str] | None) -> tuple[tuple[str, tuple[str, ...]], 
 
 
 def _subnet_term(term: SubnetTerm) -> SelectorTerm:
-    return SelectorTerm(tags=_tags(term.tags), ids=_given(term.id))
+    return SelectorTerm(tags=_tags(term.tags), ids=_if_set(term.id))
 
 
 def _group_term(term: SecurityGroupTerm) -> SelectorTerm:
-    return SelectorTerm(tags=_tags(term.tags), ids=_given(term.id), names=_given(term.name))
+    return SelectorTerm(tags=_tags(term.tags), ids=_if_set(term.id), names=_if_set(term.name))
 
 
 def _reservation_term(term: CapacityReservationTerm) -> SelectorTerm:
     return SelectorTerm(
         tags=_tags(term.tags),
-        ids=_given(term.id),
-        owners=_given(term.owner_id),
+        ids=_if_set(term.id),
+        owners=_if_set(term.owner_id),
         match_criteria=term.instance_match_criteria or "",
     )
 
@@ -108,10 +108,10 @@ def _placement_group(spec: Ec2NodeClassSpec) -> str:
 def _image_term(term: AmiTerm) -> SelectorTerm:
     return SelectorTerm(
         tags=_tags(term.tags),
-        ids=_given(term.id),
-        names=_given(term.name),
-        owners=_given(term.owner),
-        parameters=_given(term.ssm_parameter),
+        ids=_if_set(term.id),
+        names=_if_set(term.name),
+        owners=_if_set(term.owner),
+        parameters=_if_set(term.ssm_parameter),
     )
 
 
@@ -140,8 +140,12 @@ def _network_interfaces(spec: Ec2NodeClassSpec) -> tuple[NetworkInterface, ...]:
     """By card and place: the order in which they are written means nothing."""
     return tuple(
         sorted(
-            NetworkInterface(each.network_card_index, each.device_index, each.interface_type == "efa-only")
-            for each in spec.network_interfaces or ()
+            NetworkInterface(
+                network_interface.network_card_index,
+                network_interface.device_index,
+                network_interface.interface_type == "efa-only",
+            )
+            for network_interface in spec.network_interfaces or ()
         )
     )
 

@@ -19,7 +19,7 @@ from nodeless.api.aws_node_template import (
     InlineProvider,
 )
 from nodeless.api.aws_node_template import MetadataOptions as MetadataOptionsDefinition
-from nodeless.api.drop_nulls import without_nulls
+from nodeless.api.drop_nulls import drop_nulls
 from nodeless.api.kinds import AWS_NODE_TEMPLATE, EC2_NODE_CLASS
 from nodeless.api.metadata import Metadata, read_metadata
 from nodeless.api.reading_ec2_node_classes import read_ec2_node_class
@@ -44,7 +44,7 @@ def read_node_class(manifest: Mapping[str, Any]) -> NodeClass:
     """
     if EC2_NODE_CLASS.describes(manifest):
         return read_ec2_node_class(manifest)
-    manifest = without_nulls(manifest)
+    manifest = drop_nulls(manifest)
     require_valid(manifest, AWS_NODE_TEMPLATE)
     document = msgspec.convert(manifest, AwsNodeTemplate)
     metadata = read_metadata(manifest)

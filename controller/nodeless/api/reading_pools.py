@@ -12,7 +12,7 @@ import msgspec
 
 from nodeless.api import node_pool as v1
 from nodeless.api.defaulting import default
-from nodeless.api.drop_nulls import without_nulls
+from nodeless.api.drop_nulls import drop_nulls
 from nodeless.api.errors import ABSENT, FieldError, InvalidObject
 from nodeless.api.kinds import NODE_POOL, PROVISIONER
 from nodeless.api.metadata import read_metadata
@@ -63,7 +63,7 @@ def read_pool(manifest: Mapping[str, Any]) -> tuple[Pool, NodeClass | None]:
 
 
 def _read_provisioner(manifest: Mapping[str, Any]) -> tuple[Pool, NodeClass | None]:
-    manifest = without_nulls(manifest)
+    manifest = drop_nulls(manifest)
     require_valid(manifest, PROVISIONER)
     provisioner = msgspec.convert(default(manifest), Provisioner)
     metadata, spec = read_metadata(manifest), provisioner.spec
@@ -104,7 +104,7 @@ def _read_provisioner(manifest: Mapping[str, Any]) -> tuple[Pool, NodeClass | No
 
 
 def _read_node_pool(manifest: Mapping[str, Any]) -> Pool:
-    manifest = without_nulls(manifest)
+    manifest = drop_nulls(manifest)
     require_valid(manifest, NODE_POOL)
     if refused := unsupported(manifest):
         raise InvalidObject(subject_of(manifest), refused)

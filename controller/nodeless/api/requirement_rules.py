@@ -9,7 +9,7 @@ from typing import Any
 
 from nodeless.api.errors import FieldError, at
 from nodeless.api.names import label_value_defects, qualified_name_defects
-from nodeless.api.suggestions import did_you_mean, well_known_twin
+from nodeless.api.suggestions import did_you_mean, well_known_counterpart
 from nodeless.model.labels import (
     EMPTINESS_TIMESTAMP,
     HOSTNAME,
@@ -91,13 +91,15 @@ def _key_errors(key: str, canonical: str, path: str) -> Iterator[FieldError]:
         yield FieldError(path, key, "is restricted: it is the Provisioner's own name", "leave it out")
         return
     for defect in qualified_name_defects(canonical):
-        yield FieldError(path, key, defect, _twin_hint(key))
+        yield FieldError(path, key, defect, _counterpart_hint(key))
     if is_restricted(canonical):
-        yield FieldError(path, key, "is restricted: its domain is not for custom labels", _twin_hint(key))
+        yield FieldError(
+            path, key, "is restricted: its domain is not for custom labels", _counterpart_hint(key)
+        )
 
 
-def _twin_hint(key: str) -> str:
-    twin = well_known_twin(key)
+def _counterpart_hint(key: str) -> str:
+    twin = well_known_counterpart(key)
     return f"did you mean {twin}?" if twin else "use a label in a domain of your own, as example.com/team"
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from nodeless.api.errors import ABSENT, FieldError, at
 from nodeless.api.requirement_rules import is_restricted
-from nodeless.api.suggestions import did_you_mean, well_known_twin
+from nodeless.api.suggestions import did_you_mean, well_known_counterpart
 from nodeless.model.labels import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, OS, SPOT, WELL_KNOWN, canonical_key
 from nodeless.model.requirements import DOES_NOT_EXIST, EXISTS, IN, NOT_IN, Requirement
 
@@ -42,7 +42,7 @@ FEW_TYPES = 5
 _MOST_TAGS = 50
 
 
-def requirement_advice(requirements: Any, path: str) -> Iterator[FieldError]:
+def requirement_warnings(requirements: Any, path: str) -> Iterator[FieldError]:
     """What looks like a mistake in a list of requirements."""
     seen: dict[str, Requirement] = {}
     for position, requirement in enumerate(requirements if isinstance(requirements, list) else ()):
@@ -63,7 +63,7 @@ def _few_types(seen: Mapping[str, Requirement], path: str) -> Iterator[FieldErro
         yield warning(path, ABSENT, message, f"allow {FEW_TYPES} or more: fewer interruptions, lower prices")
 
 
-def limit_advice(limits: Any, path: str) -> Iterator[FieldError]:
+def limit_warnings(limits: Any, path: str) -> Iterator[FieldError]:
     """What looks like a mistake in a pool's limits."""
     for name, amount in limits.items() if isinstance(limits, Mapping) else ():
         where = at(path, str(name))
@@ -82,7 +82,7 @@ def _may_exist(resource: str) -> bool:
     return resource in _DEVICES or all(domain != known.partition("/")[0] for known in _DEVICES)
 
 
-def tag_advice(tags: Any, path: str) -> Iterator[FieldError]:
+def tag_warnings(tags: Any, path: str) -> Iterator[FieldError]:
     """Tags that EC2 refuses."""
     if isinstance(tags, Mapping) and len(tags) > _MOST_TAGS:
         message = f"has {len(tags)} tags: EC2 allows {_MOST_TAGS}, some of which are the controller's own"
@@ -97,7 +97,11 @@ def _requirement(requirement: Mapping[str, Any], path: str) -> Iterator[FieldErr
     listed = values if isinstance(values, list) else []
     if isinstance(key, str) and key == key.strip():
         canonical = canonical_key(key)
-        if canonical not in WELL_KNOWN and not is_restricted(canonical) and (twin := well_known_twin(key)):
+        if (
+            canonical not in WELL_KNOWN
+            and not is_restricted(canonical)
+            and (twin := well_known_counterpart(key))
+        ):
             message = "is an unknown key: it chooses no instances, nodes only get it as a label"
             yield warning(at(path, "key"), key, message, f"did you mean {twin}?")
         known = _KNOWN_VALUES.get(canonical, ())

@@ -140,7 +140,7 @@ class PoolRequirement(RequirementV1):
             max_length=316,
             extra_json_schema={
                 "pattern": QUALIFIED_NAME,
-                "x-kubernetes-validations": [each.schema() for each in KEY_RULES],
+                "x-kubernetes-validations": [key_rule.schema() for key_rule in KEY_RULES],
             },
         ),
     ]
@@ -166,7 +166,9 @@ def requirement_rules() -> Iterable[Rule]:
         rule(
             "self.all(each, each.operator != 'In' || (has(each.values) && each.values.size() != 0))",
             "must hold at least one value for operator In",
-            lambda listed: _where(listed, lambda each: each["operator"] == "In" and not each.get("values")),
+            lambda listed: _where(
+                listed, lambda requirement: requirement["operator"] == "In" and not requirement.get("values")
+            ),
             "use Exists for any value",
         ),
         rule(
@@ -174,7 +176,10 @@ def requirement_rules() -> Iterable[Rule]:
             "each.values.size() == 1 && int(each.values[0]) >= 0))",
             "must hold exactly one whole number from 0 on for operators Gt, Lt, Gte and Lte",
             lambda listed: _where(
-                listed, lambda each: each["operator"] in BOUNDS and not _bound(each.get("values") or [])
+                listed,
+                lambda requirement: (
+                    requirement["operator"] in BOUNDS and not _bound(requirement.get("values") or [])
+                ),
             ),
         ),
         rule(
@@ -183,8 +188,9 @@ def requirement_rules() -> Iterable[Rule]:
             "must hold at least minValues values",
             lambda listed: _where(
                 listed,
-                lambda each: (
-                    each["operator"] == "In" and (each.get("minValues") or 0) > len(each.get("values") or ())
+                lambda requirement: (
+                    requirement["operator"] == "In"
+                    and (requirement.get("minValues") or 0) > len(requirement.get("values") or ())
                 ),
             ),
             "add values or lower minValues",
@@ -193,7 +199,7 @@ def requirement_rules() -> Iterable[Rule]:
 
 
 def _where(listed: list[Mapping[str, Any]], broken: Any) -> list[int]:
-    return [position for position, each in enumerate(listed) if broken(each)]
+    return [position for position, requirement in enumerate(listed) if broken(requirement)]
 
 
 def _bound(values: list[str]) -> bool:

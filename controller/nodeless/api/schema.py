@@ -57,15 +57,15 @@ def _schema(info: inspect.Type) -> Schema:
         case inspect.DictType(value_type=inspect.AnyType()):
             return {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
         case inspect.DictType(value_type=value):
-            limits = _given(minProperties=info.min_length, maxProperties=info.max_length)
+            limits = _if_set(minProperties=info.min_length, maxProperties=info.max_length)
             return {"type": "object", "additionalProperties": _schema(value)} | limits
         case inspect.ListType(item_type=item):
-            limits = _given(minItems=info.min_length, maxItems=info.max_length)
+            limits = _if_set(minItems=info.min_length, maxItems=info.max_length)
             return {"type": "array", "items": _schema(item)} | limits
         case inspect.StrType():
-            return {"type": "string"} | _given(minLength=info.min_length, maxLength=info.max_length)
+            return {"type": "string"} | _if_set(minLength=info.min_length, maxLength=info.max_length)
         case inspect.IntType():
-            return {"type": "integer"} | _given(minimum=info.ge, maximum=info.le)
+            return {"type": "integer"} | _if_set(minimum=info.ge, maximum=info.le)
         case inspect.BoolType():
             return {"type": "boolean"}
     raise TypeError(f"{info!r} has no structural schema; hint: use the types of nodeless.api.metav1")
@@ -94,5 +94,5 @@ def _object(info: inspect.StructType) -> Schema:
     return result
 
 
-def _given(**limits: int | None) -> Schema:
+def _if_set(**limits: int | None) -> Schema:
     return {name: limit for name, limit in limits.items() if limit is not None}

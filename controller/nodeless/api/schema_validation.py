@@ -13,7 +13,7 @@ from typing import Any
 
 from nodeless.api.cel import VALIDATIONS, broken_rules
 from nodeless.api.crds import schema
-from nodeless.api.drop_nulls import without_nulls
+from nodeless.api.drop_nulls import drop_nulls
 from nodeless.api.errors import ABSENT, FieldError, at
 from nodeless.api.kinds import Kind
 from nodeless.api.metav1 import ObjectMeta
@@ -47,7 +47,7 @@ def check(value: Any, wanted: Schema, path: str) -> Iterator[FieldError]:
         right = False
         yield fault
     if VALIDATIONS in wanted and right:
-        yield from broken_rules(without_nulls(value), wanted[VALIDATIONS], path)
+        yield from broken_rules(drop_nulls(value), wanted[VALIDATIONS], path)
 
 
 def _check_form(value: Any, wanted: Schema, path: str) -> Iterator[FieldError]:

@@ -14,7 +14,7 @@ _IOPS = {"gp3": (3000, 80_000), "io1": (100, 64_000), "io2": (100, 256_000)}
 _THROUGHPUT = {"gp3": (125, 2000)}
 
 
-def annotation_advice(annotations: Any, path: str) -> Iterator[FieldError]:
+def annotation_warnings(annotations: Any, path: str) -> Iterator[FieldError]:
     """Annotations that no node can carry."""
     for key in annotations if isinstance(annotations, Mapping) else ():
         if isinstance(key, str) and (defects := qualified_name_defects(key)):
@@ -22,7 +22,7 @@ def annotation_advice(annotations: Any, path: str) -> Iterator[FieldError]:
             yield warning(at(path, key), key, message)
 
 
-def kubelet_advice(kubelet: Any, path: str) -> Iterator[FieldError]:
+def kubelet_warnings(kubelet: Any, path: str) -> Iterator[FieldError]:
     """Settings that a kubelet would not act on."""
     if not isinstance(kubelet, Mapping):
         return
@@ -37,7 +37,7 @@ def kubelet_advice(kubelet: Any, path: str) -> Iterator[FieldError]:
         yield warning(at(path, "containerRuntime"), runtime, message, "leave it out")
 
 
-def volume_advice(mappings: Any, path: str) -> Iterator[FieldError]:
+def volume_warnings(mappings: Any, path: str) -> Iterator[FieldError]:
     """Figures of volumes that EC2 would refuse."""
     for position, mapping in enumerate(mappings if isinstance(mappings, list) else ()):
         ebs = mapping.get("ebs") if isinstance(mapping, Mapping) else None

@@ -30,7 +30,7 @@ def did_you_mean(text: str, choices: Iterable[str], otherwise: str = "") -> str:
     return f"did you mean {found}?" if found and found != text else otherwise
 
 
-def well_known_twin(key: str) -> str:
+def well_known_counterpart(key: str) -> str:
     """The well-known key that an unknown one was probably meant to be; empty when there is none.
 
     Either the part after the `/` is that of a well-known key in another domain, or the whole is a near

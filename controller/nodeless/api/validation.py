@@ -10,7 +10,7 @@ from itertools import chain, islice
 from typing import Any
 
 from nodeless.api.aws_rules import node_template_errors
-from nodeless.api.drop_nulls import without_nulls
+from nodeless.api.drop_nulls import drop_nulls
 from nodeless.api.ec2_rules import ec2_node_class_errors
 from nodeless.api.errors import ABSENT, FieldError, InvalidObject, at, in_order
 from nodeless.api.kinds import ALL, AWS_NODE_TEMPLATE, EC2_NODE_CLASS, NODE_POOL, PROVISIONER, Kind
@@ -45,7 +45,7 @@ def validate(manifest: Any, old: Any = None) -> list[FieldError]:
     kind = kind_of(manifest)
     if kind is None:
         return [_unknown_kind(manifest)]
-    meant = without_nulls(manifest)
+    meant = drop_nulls(manifest)
     found = chain(
         structural_errors(manifest, kind),
         _metadata_errors(meant, kind),
@@ -61,7 +61,7 @@ def advice(manifest: Any) -> list[FieldError]:
     """What is legal in an object, but probably not meant; no more than `MOST_FAULTS`."""
     if kind_of(manifest) is None:
         return []
-    return in_order(islice(suspicions(without_nulls(manifest)), MOST_FAULTS))
+    return in_order(islice(suspicions(drop_nulls(manifest)), MOST_FAULTS))
 
 
 def warnings(manifest: Any) -> list[str]:

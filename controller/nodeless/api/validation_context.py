@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any
 
 from nodeless.api.defaulting import default
-from nodeless.api.drop_nulls import without_nulls
+from nodeless.api.drop_nulls import drop_nulls
 from nodeless.api.errors import ABSENT, FieldError, InvalidObject, at, in_order
 from nodeless.api.kinds import NODE_POOL, PROVISIONER
 from nodeless.api.known_types import KnownTypes
@@ -42,7 +42,7 @@ _MOST_REQUIREMENTS = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class ValidationContext:
     """What is known around an object.
 
     Attributes:
@@ -54,7 +54,7 @@ class Surroundings:
     pools: Mapping[str, Pool] = field(default_factory=dict)
 
 
-NOTHING_KNOWN = Surroundings()
+NOTHING_KNOWN = ValidationContext()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +66,14 @@ class _Entry:
     meeting: int
 
 
-def advice_around(manifest: Any, around: Surroundings) -> list[FieldError]:
+def context_warnings(manifest: Any, around: ValidationContext) -> list[FieldError]:
     """All warnings about an object: those of `validation.advice`, and those of its surroundings."""
     if kind_of(manifest) is None:
         return []
-    return in_order([*advice(manifest), *islice(pool_advice(manifest, around), MOST_FAULTS)])
+    return in_order([*advice(manifest), *islice(pool_warnings(manifest, around), MOST_FAULTS)])
 
 
-def pool_advice(manifest: Mapping[str, Any], around: Surroundings) -> Iterator[FieldError]:
+def pool_warnings(manifest: Mapping[str, Any], around: ValidationContext) -> Iterator[FieldError]:
     """Warnings about a pool; nothing about other objects, and about pools that cannot be read."""
     if not (PROVISIONER.describes(manifest) or NODE_POOL.describes(manifest)):
         return
@@ -82,12 +82,12 @@ def pool_advice(manifest: Mapping[str, Any], around: Surroundings) -> Iterator[F
     except InvalidObject:
         return
     listed = _listed(manifest)
-    compared = len(pool.labels) + sum(1 + len(each.get("values") or ()) for each in listed)
+    compared = len(pool.labels) + sum(1 + len(requirement.get("values") or ()) for requirement in listed)
     if compared > _MOST_COMPARED or len(listed) > _MOST_REQUIREMENTS:
         return
     if around.types is not None:
-        yield from _type_advice(without_nulls(manifest), pool, around.types)
-    yield from _overlap_advice(pool, around)
+        yield from _type_warnings(drop_nulls(manifest), pool, around.types)
+    yield from _overlap_warnings(pool, around)
 
 
 def _listed(manifest: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
@@ -98,7 +98,7 @@ def _listed(manifest: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     return spec.get("requirements") or ()
 
 
-def _type_advice(manifest: Mapping[str, Any], pool: Pool, types: KnownTypes) -> Iterator[FieldError]:
+def _type_warnings(manifest: Mapping[str, Any], pool: Pool, types: KnownTypes) -> Iterator[FieldError]:
     path, entries = _entries(manifest, types)
     labels = types.meeting_all(Requirements.from_labels(pool.labels).values())
     left = labels
@@ -137,13 +137,13 @@ def _entries(manifest: Mapping[str, Any], types: KnownTypes) -> tuple[str, list[
 
 
 def _hint(requirement: Requirement, types: KnownTypes) -> str:
-    unknown = [each for each in sorted(requirement.values) if not types.bearing(requirement.key, each)]
+    unknown = [value for value in sorted(requirement.values) if not types.bearing(requirement.key, value)]
     return _near(unknown[0], requirement.key, types) if unknown else ""
 
 
 def _near(value: str, key: str, types: KnownTypes) -> str:
     """Spelling is compared with names of the same first letter only: there are over a thousand."""
-    return did_you_mean(value, [each for each in types.values(key) if each[:1] == value[:1]])
+    return did_you_mean(value, [type_ for type_ in types.values(key) if type_[:1] == value[:1]])
 
 
 def _dead_values(entry: _Entry, others: int, types: KnownTypes) -> Iterator[FieldError]:
@@ -187,7 +187,7 @@ def _few_for_spot(pool: Pool, left: int, path: str, types: KnownTypes) -> Iterat
         yield warning(path, ABSENT, message, f"allow {FEW_TYPES} or more: fewer interruptions, lower prices")
 
 
-def _overlap_advice(pool: Pool, around: Surroundings) -> Iterator[FieldError]:
+def _overlap_warnings(pool: Pool, around: ValidationContext) -> Iterator[FieldError]:
     """Pools of one weight that the same pods may go to: which of them gets the pods is nobody's decision."""
     rivals = [key for key, other in sorted(around.pools.items()) if _overlap(pool, other, around.types)]
     if rivals:
@@ -196,12 +196,12 @@ def _overlap_advice(pool: Pool, around: Surroundings) -> Iterator[FieldError]:
         yield warning("spec.weight", pool.weight or ABSENT, message, hint)
 
 
-def _overlap(one: Pool, other: Pool, types: KnownTypes | None) -> bool:
-    if one.key == other.key or other.invalid or other.deletion_timestamp is not None:
+def _overlap(pool: Pool, other: Pool, types: KnownTypes | None) -> bool:
+    if pool.key == other.key or other.invalid or other.deletion_timestamp is not None:
         return False
-    if one.weight != other.weight or set(one.taints) != set(other.taints):
+    if pool.weight != other.weight or set(pool.taints) != set(other.taints):
         return False
-    mine, theirs = one.requirements, other.requirements
+    mine, theirs = pool.requirements, other.requirements
     if not all(mine[key].overlaps(theirs[key]) for key in mine.keys() & theirs.keys() - _NAMES):
         return False
     both = mine.intersect(theirs)

@@ -9,9 +9,9 @@ from typing import Any
 
 from nodeless.api.errors import ABSENT, FieldError, at
 from nodeless.api.kinds import AWS_NODE_TEMPLATE, EC2_NODE_CLASS, NODE_POOL, PROVISIONER
-from nodeless.api.requirement_warnings import limit_advice, requirement_advice, tag_advice, warning
-from nodeless.api.settings_warnings import annotation_advice, kubelet_advice, volume_advice
-from nodeless.api.warnings_v1 import ec2_node_class_advice, node_pool_advice
+from nodeless.api.requirement_warnings import limit_warnings, requirement_warnings, tag_warnings, warning
+from nodeless.api.settings_warnings import annotation_warnings, kubelet_warnings, volume_warnings
+from nodeless.api.warnings_v1 import ec2_node_class_warnings, node_pool_warnings
 
 
 def suspicions(manifest: Mapping[str, Any]) -> Iterator[FieldError]:
@@ -24,18 +24,18 @@ def suspicions(manifest: Mapping[str, Any]) -> Iterator[FieldError]:
     elif AWS_NODE_TEMPLATE.describes(manifest):
         yield from _aws_settings(spec, "spec")
     elif NODE_POOL.describes(manifest):
-        yield from node_pool_advice(manifest, spec)
+        yield from node_pool_warnings(manifest, spec)
     elif EC2_NODE_CLASS.describes(manifest):
-        yield from ec2_node_class_advice(manifest, spec)
+        yield from ec2_node_class_warnings(manifest, spec)
 
 
 def _provisioner(spec: Mapping[str, Any]) -> Iterator[FieldError]:
-    yield from requirement_advice(spec.get("requirements"), "spec.requirements")
+    yield from requirement_warnings(spec.get("requirements"), "spec.requirements")
     limits = spec.get("limits")
     resources = limits.get("resources") if isinstance(limits, Mapping) else None
-    yield from limit_advice(resources, "spec.limits.resources")
-    yield from annotation_advice(spec.get("annotations"), "spec.annotations")
-    yield from kubelet_advice(spec.get("kubeletConfiguration"), "spec.kubeletConfiguration")
+    yield from limit_warnings(resources, "spec.limits.resources")
+    yield from annotation_warnings(spec.get("annotations"), "spec.annotations")
+    yield from kubelet_warnings(spec.get("kubeletConfiguration"), "spec.kubeletConfiguration")
     consolidation = spec.get("consolidation")
     consolidates = isinstance(consolidation, Mapping) and bool(consolidation.get("enabled"))
     if spec.get("ttlSecondsAfterEmpty") is None and not consolidates:
@@ -57,5 +57,5 @@ def _aws_settings(settings: Mapping[str, Any], path: str) -> Iterator[FieldError
             if isinstance(value, str) and "${" in value:
                 message = "holds a placeholder that nothing has filled in"
                 yield warning(at(at(path, name), str(key)), value, message, "run it through envsubst")
-    yield from tag_advice(settings.get("tags"), at(path, "tags"))
-    yield from volume_advice(settings.get("blockDeviceMappings"), at(path, "blockDeviceMappings"))
+    yield from tag_warnings(settings.get("tags"), at(path, "tags"))
+    yield from volume_warnings(settings.get("blockDeviceMappings"), at(path, "blockDeviceMappings"))

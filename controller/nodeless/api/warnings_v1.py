@@ -5,32 +5,32 @@ from dataclasses import replace
 from typing import Any
 
 from nodeless.api.errors import FieldError, at
-from nodeless.api.requirement_warnings import limit_advice, requirement_advice, tag_advice, warning
-from nodeless.api.settings_warnings import annotation_advice, kubelet_advice, volume_advice
+from nodeless.api.requirement_warnings import limit_warnings, requirement_warnings, tag_warnings, warning
+from nodeless.api.settings_warnings import annotation_warnings, kubelet_warnings, volume_warnings
 from nodeless.api.times import LONGEST_SPAN, is_longer_than_counts
 from nodeless.api.unsupported import unsupported
 
 
-def node_pool_advice(manifest: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[FieldError]:
+def node_pool_warnings(manifest: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[FieldError]:
     """What looks like a mistake in a NodePool, and what of it has no effect yet."""
     for fault in unsupported(manifest):
         yield replace(fault, warning=True)
-    yield from limit_advice(spec.get("limits"), "spec.limits")
+    yield from limit_warnings(spec.get("limits"), "spec.limits")
     template = spec.get("template")
     inner = template.get("spec") if isinstance(template, Mapping) else None
     metadata = template.get("metadata") if isinstance(template, Mapping) else None
     if isinstance(metadata, Mapping):
-        yield from annotation_advice(metadata.get("annotations"), "spec.template.metadata.annotations")
+        yield from annotation_warnings(metadata.get("annotations"), "spec.template.metadata.annotations")
     if isinstance(inner, Mapping):
-        yield from requirement_advice(inner.get("requirements"), "spec.template.spec.requirements")
+        yield from requirement_warnings(inner.get("requirements"), "spec.template.spec.requirements")
         for name in ("expireAfter", "terminationGracePeriod"):
-            yield from _span_advice(inner.get(name), f"spec.template.spec.{name}")
+            yield from _span_warnings(inner.get(name), f"spec.template.spec.{name}")
     disruption = spec.get("disruption")
     if isinstance(disruption, Mapping):
-        yield from _span_advice(disruption.get("consolidateAfter"), "spec.disruption.consolidateAfter")
+        yield from _span_warnings(disruption.get("consolidateAfter"), "spec.disruption.consolidateAfter")
 
 
-def _span_advice(text: object, path: str) -> Iterator[FieldError]:
+def _span_warnings(text: object, path: str) -> Iterator[FieldError]:
     try:
         endless = isinstance(text, str) and is_longer_than_counts(text)
     except ValueError:
@@ -43,13 +43,13 @@ def _span_advice(text: object, path: str) -> Iterator[FieldError]:
         )
 
 
-def ec2_node_class_advice(manifest: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[FieldError]:
+def ec2_node_class_warnings(manifest: Mapping[str, Any], spec: Mapping[str, Any]) -> Iterator[FieldError]:
     """What looks like a mistake in an EC2NodeClass, and what of it cannot be done yet."""
     for fault in unsupported(manifest):
         yield replace(fault, warning=True)
-    yield from tag_advice(spec.get("tags"), "spec.tags")
-    yield from kubelet_advice(spec.get("kubelet"), "spec.kubelet")
-    yield from volume_advice(spec.get("blockDeviceMappings"), "spec.blockDeviceMappings")
+    yield from tag_warnings(spec.get("tags"), "spec.tags")
+    yield from kubelet_warnings(spec.get("kubelet"), "spec.kubelet")
+    yield from volume_warnings(spec.get("blockDeviceMappings"), "spec.blockDeviceMappings")
     for name, alone in (
         ("subnetSelectorTerms", ("id",)),
         ("securityGroupSelectorTerms", ("id", "name")),
@@ -58,10 +58,10 @@ def ec2_node_class_advice(manifest: Mapping[str, Any], spec: Mapping[str, Any]) 
         terms = spec.get(name)
         for position, term in enumerate(terms if isinstance(terms, list) else ()):
             if isinstance(term, Mapping):
-                yield from _term_advice(term, at(f"spec.{name}", position), alone)
+                yield from _term_warnings(term, at(f"spec.{name}", position), alone)
 
 
-def _term_advice(term: Mapping[str, Any], path: str, alone: tuple[str, ...]) -> Iterator[FieldError]:
+def _term_warnings(term: Mapping[str, Any], path: str, alone: tuple[str, ...]) -> Iterator[FieldError]:
     tags = term.get("tags")
     for key, value in tags.items() if isinstance(tags, Mapping) else ():
         if isinstance(value, str) and "${" in value:

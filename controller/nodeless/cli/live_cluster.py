@@ -30,7 +30,7 @@ from nodeless.kube.kinds import watched_guard
 from nodeless.manager.aws_settings import aws_settings
 from nodeless.model.instance_types import Catalog
 from nodeless.model.snapshot import Snapshot
-from nodeless.operator.config_sources import Given
+from nodeless.operator.config_sources import ConfigSources
 from nodeless.operator.settings import SETTINGS_NAME, GlobalSettings, SettingsError
 from nodeless.operator.solver_policy import policy_of
 from nodeless.scheduling import Policy, with_placeholders
@@ -67,7 +67,7 @@ async def live_situation(
     client = await ApiClient.connect()
     try:
         settings = await _settings(client, namespace, remark)
-        told = _NOTHING_TOLD if settings is None else await _told(client, settings)
+        cluster_facts = _NO_CLUSTER_FACTS if settings is None else await _cluster_facts(client, settings)
         buffers = watched_buffers() if settings is not None and settings.capacity_buffers else ()
         snapshot = with_placeholders(await _snapshot(client, namespace, remark, buffers))
     finally:
@@ -76,7 +76,7 @@ async def live_situation(
     try:
         if settings is None:
             raise CloudError(f"ConfigMap {namespace}/{SETTINGS_NAME} lacks the cluster's name")
-        async with _provider(settings, region, told) as cloud:
+        async with _provider(settings, region, cluster_facts) as cloud:
             return await _situation(cloud, snapshot, policy_of(settings), now)
     except CloudError as error:
         if offline is None:
@@ -87,7 +87,7 @@ async def live_situation(
     return Situation(snapshot, catalog, replace(policy, pool_problems=problems), now)
 
 
-_NOTHING_TOLD = ("", "")
+_NO_CLUSTER_FACTS = ("", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class Change:
 
     before: Situation
     after: Situation
-    looked: CloudObservations
+    observations: CloudObservations
     provisioners_drift: bool
 
 
@@ -127,28 +127,28 @@ async def live_change(
                 raise
             hint = "--namespace says where the controller is"
             raise ClusterUnreadable(f"no ConfigMap {namespace}/{SETTINGS_NAME}; hint: {hint}") from None
-        told = await _told(client, settings)
+        cluster_facts = await _cluster_facts(client, settings)
         seen = await _snapshot(client, namespace, remark, ())
     finally:
         await client.close()
     policy, now, changed = policy_of(settings), time.time(), applied(seen)
-    async with _provider(settings, region, told) as cloud:
+    async with _provider(settings, region, cluster_facts) as cloud:
         before, after = [await _situation(cloud, snapshot, policy, now) for snapshot in (seen, changed)]
-        looked = CloudObservations(
+        observations = CloudObservations(
             await selections(cloud, seen),
             await selections(cloud, changed),
-            {each.provider_id: each for each in await cloud.instances()},
+            {instance.provider_id: instance for instance in await cloud.instances()},
         )
-    return Change(before, after, looked, settings.drift_enabled)
+    return Change(before, after, observations, settings.drift_enabled)
 
 
 @contextlib.asynccontextmanager
 async def _provider(
-    settings: GlobalSettings, region: str, told: tuple[str, str]
+    settings: GlobalSettings, region: str, cluster_facts: tuple[str, str]
 ) -> AsyncIterator[AwsProvider]:
     """The cloud, started, of which nothing is changed; closed at the end."""
     log = structlog.get_logger().bind(logger="aws")
-    authority, version = told
+    authority, version = cluster_facts
     given = replace(aws_settings(settings, region, "", authority), kubernetes_version=version)
     cloud = AwsProvider(given, log=log, reads_only=True)
     try:
@@ -222,13 +222,13 @@ async def _settings(
         return None
 
 
-async def _told(client: ApiClient, settings: GlobalSettings) -> tuple[str, str]:
+async def _cluster_facts(client: ApiClient, settings: GlobalSettings) -> tuple[str, str]:
     """What the cluster itself tells where EKS is not asked: certificate authority and version."""
     if settings.eks_control_plane:
-        return _NOTHING_TOLD
+        return _NO_CLUSTER_FACTS
     return client.certificate_authority, await server_version(client)
 
 
 async def _read_settings(client: ApiClient, namespace: str) -> GlobalSettings:
     document = await client.get(f"/api/v1/namespaces/{namespace}/configmaps/{SETTINGS_NAME}")
-    return GlobalSettings.from_config_map(document.get("data") or {}, Given(dict(os.environ), {}))
+    return GlobalSettings.from_config_map(document.get("data") or {}, ConfigSources(dict(os.environ), {}))

@@ -20,7 +20,7 @@ from nodeless.api.errors import FieldError, InvalidObject
 from nodeless.api.kinds import AWS_NODE_TEMPLATE, EC2_NODE_CLASS, NODE_POOL, PROVISIONER
 from nodeless.api.reading import read_pool
 from nodeless.api.validation import kind_of, subject_of, validate
-from nodeless.api.validation_context import Surroundings, advice_around
+from nodeless.api.validation_context import ValidationContext, context_warnings
 from nodeless.cli.manifests.documents import Document
 from nodeless.cli.manifests.files import Reading, read_files
 from nodeless.cloudprovider.aws.bundled_types import bundled_types
@@ -40,7 +40,7 @@ def validate_files(files: Files, output: Output = "text") -> None:
     _require(output in ("text", "json"), f"--output {output!r} is not known; hint: text or json")
     results: list[dict[str, Any]] = []
     reading = _read(files)
-    around = _surroundings([document.value for document in reading.documents])
+    around = _validation_context([document.value for document in reading.documents])
     for document in reading.documents:
         manifest = document.value
         entry: dict[str, Any] = {
@@ -53,10 +53,12 @@ def validate_files(files: Files, output: Output = "text") -> None:
             continue
         faults = validate(manifest)
         invalid = any(not fault.warning for fault in faults)
-        told = faults if invalid else advice_around(manifest, around)
-        told = [*told, *_repeated(document, reading)]
+        found_faults = faults if invalid else context_warnings(manifest, around)
+        found_faults = [*found_faults, *_repeated(document, reading)]
         result = "invalid" if invalid else "valid"
-        results.append(entry | {"result": result, "faults": [_fault(fault, document) for fault in told]})
+        results.append(
+            entry | {"result": result, "faults": [_fault(fault, document) for fault in found_faults]}
+        )
     if output == "json":
         typer.echo(json.dumps(results, indent=2, ensure_ascii=False))
     else:
@@ -114,15 +116,15 @@ def _repeated(document: Document, reading: Reading) -> Iterator[FieldError]:
     metadata = document.value.get("metadata") if kind is not None else None
     name = metadata.get("name") if isinstance(metadata, dict) else None
     subject = subject_of(document.value)
-    alike = (each for each in reading.documents if kind_of(each.value) is kind)
-    first = next(each for each in alike if subject_of(each.value) == subject)
+    alike = (document for document in reading.documents if kind_of(document.value) is kind)
+    first = next(manifest for manifest in alike if subject_of(manifest.value) == subject)
     if kind is not None and name and first is not document:
         fault = f"is the name of the {kind.kind} at {first.at()}, too"
         hint = "applied in turn, this one replaces it"
         yield FieldError("metadata.name", name, fault, hint, warning=True)
 
 
-def _surroundings(manifests: list[Any]) -> Surroundings:
+def _validation_context(manifests: list[Any]) -> ValidationContext:
     """The pools of the files are each other's neighbours, as they would be in a cluster."""
     pools = {}
     for manifest in manifests:
@@ -130,7 +132,7 @@ def _surroundings(manifests: list[Any]) -> Surroundings:
             with contextlib.suppress(InvalidObject):
                 pool, _ = read_pool(manifest)
                 pools[pool.key] = pool
-    return Surroundings(bundled_types(), pools)
+    return ValidationContext(bundled_types(), pools)
 
 
 def documents(files: Sequence[str]) -> Iterator[tuple[str, Any]]:

@@ -35,24 +35,24 @@ def _settings() -> str:
 
     cluster = (
         (
-            f"`{each.key}`",
-            f"`FEATURE_GATES={each.gate}=true`" if each.gate else _code(each.variable),
-            _code(each.default) or ("required" if each.required else "empty"),
-            "at once" if each.live else "after a restart",
-            each.meaning,
+            f"`{setting.key}`",
+            f"`FEATURE_GATES={setting.gate}=true`" if setting.gate else _code(setting.variable),
+            _code(setting.default) or ("required" if setting.required else "empty"),
+            "at once" if setting.live else "after a restart",
+            setting.meaning,
         )
-        for each in SETTINGS.values()
+        for setting in SETTINGS.values()
     )
     process = (
         (
-            _code(each.variable),
-            f"`{flag_of(each.variable)}`" if each.flag else "",
-            _code(each.default) or ("required" if each.required else "empty"),
-            each.meaning
-            + (f" (`{each.inverse}` says the opposite)" if each.inverse else "")
-            + (f" (else `{each.fallback}`)" if each.fallback else ""),
+            _code(setting.variable),
+            f"`{flag_of(setting.variable)}`" if setting.flag else "",
+            _code(setting.default) or ("required" if setting.required else "empty"),
+            setting.meaning
+            + (f" (`{setting.inverse}` says the opposite)" if setting.inverse else "")
+            + (f" (else `{setting.fallback}`)" if setting.fallback else ""),
         )
-        for each in PROCESS_SETTINGS.values()
+        for setting in PROCESS_SETTINGS.values()
     )
     return _page(
         "Settings",
@@ -91,19 +91,21 @@ def _metrics() -> str:
     grow = counters(registry)
     rows = sorted(
         (
-            f"`{each._name}`",
-            "counter" if each._name in grow else each._type,
-            _listed(each._labelnames),
-            each._documentation,
+            f"`{collector._name}`",
+            "counter" if collector._name in grow else collector._type,
+            _listed(collector._labelnames),
+            collector._documentation,
         )
-        for each in collectors
-        if hasattr(each, "_labelnames")
+        for collector in collectors
+        if hasattr(collector, "_labelnames")
     )
     cluster = ((f"`{name}`", "gauge", _listed(labels), text) for name, (text, labels) in FAMILIES.items())
     offerings = (
         (f"`{name}`", "gauge", _listed(labels), text) for name, (text, labels) in OFFERING_FAMILIES.items()
     )
-    mirrors = ((f"`{each.name}`", each.type, _listed(each.labels), f"`{each.of}`") for each in MIRRORS)
+    mirrors = (
+        (f"`{mirror.name}`", mirror.type, _listed(mirror.labels), f"`{mirror.of}`") for mirror in MIRRORS
+    )
     return _page(
         "Metrics",
         """On port 8080, `/metrics`, in Prometheus' text format. Durations are in seconds, processor time in cores, all

@@ -20,7 +20,7 @@ from nodeless.launch.resolved import Image, ResolvedNodeClass, Subnet
 from nodeless.launch.unavailable import OfferingKey
 from nodeless.model.instance_types import InstanceType
 from nodeless.model.interruptions import Interruption
-from nodeless.model.memory_observations import Measured
+from nodeless.model.memory_observations import MemoryObservations
 from nodeless.model.nodes import Instance, NodeClaim
 from nodeless.model.pools import NodeClass, Pool, Reference
 
@@ -252,7 +252,7 @@ class CloudProvider(Protocol):
         """
 
     @property
-    def warns(self) -> bool:
+    def has_interruption_queue(self) -> bool:
         """Whether there is a queue of warnings, so that `interruptions` may be called."""
 
     async def interruptions(self) -> tuple[Interruption, ...]:
@@ -265,13 +265,13 @@ class CloudProvider(Protocol):
     async def forget_interruptions(self, handled: Sequence[Interruption]) -> int:
         """Have warnings not come again; the number of those that the cloud has dropped."""
 
-    async def troubles(self) -> tuple[Interruption, ...]:
+    async def impaired_instances(self) -> tuple[Interruption, ...]:
         """A warning for each instance of the region whose checks have long failed, or that AWS will stop."""
 
-    def avoid(self, offerings: Sequence[OfferingKey]) -> None:
+    def mark_unavailable(self, offerings: Sequence[OfferingKey]) -> None:
         """Leave offerings alone for the next minutes, as if a launch had found them sold out."""
 
-    def learn(self, measured: Measured) -> None:
+    def record_memory_overhead(self, measured: MemoryObservations) -> None:
         """Take what nodes were seen to have for what the next nodes of their kind have."""
 
     async def delete_launch_templates(self) -> int:

@@ -39,8 +39,8 @@ async def pool_subnets(
         except (PoolUnusable, CloudError):
             continue
         subnets[key] = tuple(
-            SubnetRoom(each.id, each.zone, 0 if each.full else each.free_addresses, each.zone_id)
-            for each in resolved.subnets
+            SubnetRoom(subnet.id, subnet.zone, 0 if subnet.full else subnet.free_addresses, subnet.zone_id)
+            for subnet in resolved.subnets
         )
     return subnets
 

@@ -98,8 +98,8 @@ def cause_of(error: BaseException) -> str:
     except Exception:  # an error that cannot even be shown, as of a number with too many digits
         text = ""
     known = isinstance(error, ApiError | ApiUnavailable | CloudError)
-    told = text if known and text else f"{type(error).__name__}: {text}".removesuffix(": ")
-    return told if len(told) <= _LONGEST_CAUSE else f"{told[:_LONGEST_CAUSE]}..."
+    cause = text if known and text else f"{type(error).__name__}: {text}".removesuffix(": ")
+    return cause if len(cause) <= _LONGEST_CAUSE else f"{cause[:_LONGEST_CAUSE]}..."
 
 
 class ErrorBoundary:
@@ -142,7 +142,7 @@ class ErrorBoundary:
         if isinstance(error, ApiError) and error.status == _CONFLICT:
             return 0.0
         cause, now = cause_of(error), time.monotonic()
-        new = self._quarantine.says_something_new(key, cause)
+        new = self._quarantine.is_new_cause(key, cause)
         self._quarantine = self._quarantine.failed(key, cause, now, version)
         wait = self._quarantine.held(key, now, version)
         self._failures.inc()

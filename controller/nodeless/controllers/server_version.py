@@ -16,14 +16,14 @@ async def server_version(client: ApiClient) -> str:
         CloudError: It does not tell, or tells none.
     """
     try:
-        told = str((await client.get("/version")).get("gitVersion", ""))
+        reported = str((await client.get("/version")).get("gitVersion", ""))
     except (ApiError, ApiUnavailable) as error:
         raise CloudError(f"the API server's version cannot be read: {error}", "it is asked again") from error
     try:
-        major, minor, _ = version(told)
+        major, minor, _ = version(reported)
     except UnusableValue as error:
         hint = "set nodeless.eksControlPlane (EKS_CONTROL_PLANE) to true: EKS is asked"
-        raise CloudError(f"the API server's version {told!r} {error.problem}", hint) from error
+        raise CloudError(f"the API server's version {reported!r} {error.problem}", hint) from error
     return f"{major}.{minor}"
 
 
@@ -34,14 +34,14 @@ async def check_server_version(client: ApiClient, oldest: tuple[int, int, int]) 
         OldServerError: It is older than `oldest`.
         ApiError, ApiUnavailable: It does not tell.
     """
-    told = str((await client.get("/version")).get("gitVersion", ""))
+    reported = str((await client.get("/version")).get("gitVersion", ""))
     try:
-        found = version(told)
+        found = version(reported)
     except UnusableValue:
         return  # A server that was built by hand is its builder's care.
     if found < oldest:
         wanted = ".".join(map(str, oldest))
         raise OldServerError(
-            f"the API server is {told}, KUBERNETES_MIN_VERSION asks for {wanted} or later; "
+            f"the API server is {reported}, KUBERNETES_MIN_VERSION asks for {wanted} or later; "
             "hint: upgrade the cluster, or set KUBERNETES_MIN_VERSION lower"
         )

@@ -15,7 +15,7 @@ from nodeless.controllers.error_boundary import ErrorBoundary
 from nodeless.controllers.executor.executor import InstructionExecutor
 from nodeless.controllers.executor.teardown_guard import GUARD_NAME
 from nodeless.controllers.interruption.controller import InterruptionLoop
-from nodeless.controllers.interruption.instance_status import TroubleLoop
+from nodeless.controllers.interruption.instance_status import InstanceStatusController
 from nodeless.controllers.metrics.lifecycle_metrics import LifecycleMetrics
 from nodeless.controllers.metrics.offerings import OfferingMetricsLoop
 from nodeless.controllers.nodeclaim.controller import ClaimLoop
@@ -69,7 +69,7 @@ class Controllers:
     collector: Collector
     tagging: TaggingLoop
     interruption: InterruptionLoop
-    instance_status: TroubleLoop
+    instance_status: InstanceStatusController
     reservations: ReservationLoop
     instance_profiles: ProfileLoop
     offering_metrics: OfferingMetricsLoop
@@ -178,7 +178,7 @@ def build_controllers(
         collector=Collector(cluster, cloud, executor, metrics, timing),
         tagging=TaggingLoop(cluster, cloud, executor, metrics, timing),
         interruption=InterruptionLoop(cluster, cloud, executor, metrics, timing),
-        instance_status=TroubleLoop(cluster, cloud, executor, metrics),
+        instance_status=InstanceStatusController(cluster, cloud, executor, metrics),
         reservations=ReservationLoop(cluster, cloud, executor, metrics, timing),
         instance_profiles=ProfileLoop(cluster, cloud, executor),
         offering_metrics=OfferingMetricsLoop(cluster, cloud, metrics.offerings),

@@ -1,16 +1,16 @@
-"""Voluntary moves: which nodes end because that is better, and what takes their place first.
+"""Voluntary commands: which nodes end because that is better, and what takes their place first.
 
-`disrupt(snapshot, catalog, policy, now) -> Decisions` decides; `validate` looks at moves
+`disrupt(snapshot, catalog, policy, now) -> Decisions` decides; `validate` looks at commands
 again after the wait; `begin` and `advance` carry it out in steps, with everything that a next
 leader must know on the objects themselves.
 
-Modules in the order of the work: `command_history` (what earlier looks decided), `schedules` and
+Modules in the order of the work: `command_history` (what earlier passes decided), `schedules` and
 `budgets` (how many at a time), `blocking` and `candidates` (which nodes), `simulation` (where their pods
 go), `node_capacity`, `least_prices`, `replacing`, `balance`, `sets` and `consolidation` (what is better),
 `replacement_lookup`, `drift_and_expiration` and `repair_controller` (what is too old or broken),
 `controller` (which move), `validating` and `changes` (whether it is still right, and what made it wrong),
 `commands` and `instruction_batches` (how it is done), `requeue` (when time alone changes what is found),
-`consolidation_state` (when a look can be spared), `searches` (what need not be searched for again),
+`consolidation_state` (when a pass can be spared), `searches` (what need not be searched for again),
 `target` (the whole).
 """
 

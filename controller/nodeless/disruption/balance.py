@@ -1,9 +1,9 @@
 """Whether a saving is worth the disturbance: policy `Balanced`, and the price of an eviction.
 
-    score = (saving / price of the pool's nodes) / (disturbance of the move / disturbance of the pool)
+    score = (saving / price of the pool's nodes) / (disturbance of the command / disturbance of the pool)
 
 where the disturbance of a node is 1 + the positive eviction costs of its pods, and the pool's totals
-count every node of the pool, also those that cannot be disrupted now. A move is made when its score is
+count every node of the pool, also those that cannot be disrupted now. A command is made when its score is
 at least 1/2: a fifth of the money for a twentieth of the disturbance scores 4, a twentieth of the money
 for half of it 0.1. Every pool whose policy is Balanced must approve, each with its own share of the
 saving, which is divided by the price of the nodes that end.
@@ -25,7 +25,7 @@ be of use: what has stood for long is likely to stand for long.
 So half of the price is saved after a minute and a half, a twentieth after half an hour, and a cluster that
 has just grown is not moved about for a few percent.
 
-Each eviction may also be given a price in dollars (`eviction_price`); a move must save more than
+Each eviction may also be given a price in dollars (`eviction_price`); a command must save more than
 that in an hour.
 """
 
@@ -35,7 +35,7 @@ from dataclasses import dataclass
 
 from nodeless.disruption.candidates import Candidate, Prices
 from nodeless.disruption.policy import DisruptionPolicy
-from nodeless.model.disruption import Move, Verdict
+from nodeless.model.disruption import Command, Verdict
 from nodeless.model.instance_types import Catalog
 from nodeless.model.snapshot import Snapshot
 from nodeless.state.disruption_cost import disturbance_of
@@ -43,7 +43,7 @@ from nodeless.state.disruption_cost import disturbance_of
 LEAST_SCORE = 0.5
 #: Disturbance of a node for which a replacement must save as much again as for one without, and how often.
 ONCE_MORE, MOST_TIMES = 50.0, 5.0
-#: Part of an average pod's price that an eviction counts as where moves are compared.
+#: Part of an average pod's price that an eviction counts as where commands are compared.
 EVICTION_SHARE = 0.05
 
 
@@ -72,44 +72,44 @@ def totals_of(snapshot: Snapshot, catalog: Catalog) -> dict[str, Totals]:
         price, disturbance = sums.get(pool.key, (0.0, 0.0))
         pods = (pod for pod in snapshot.pods_on(node.name) if pod.occupies)
         sums[pool.key] = (price + (prices.of(node, pool) or 0.0), disturbance + disturbance_of(pods))
-    return {key: Totals(*each) for key, each in sums.items()}
+    return {key: Totals(*total) for key, total in sums.items()}
 
 
 def least_saving(ending: Sequence[Candidate], least: float) -> float:
     """The part of their price that a replacement of these nodes must save; `least` where nobody is moved."""
-    moved = sum(each.disturbance - 1.0 for each in ending) / max(len(ending), 1)
+    moved = sum(candidate.disturbance - 1.0 for candidate in ending) / max(len(ending), 1)
     return least * min(1.0 + moved / ONCE_MORE, MOST_TIMES)
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """What an eviction is worth in US dollars an hour where moves are compared."""
+    """What an eviction is worth in US dollars an hour where commands are compared."""
 
     eviction: float
 
     @classmethod
-    def of(cls, some: Sequence[Candidate]) -> "Exchange":
+    def of(cls, candidates: Sequence[Candidate]) -> "Exchange":
         """By what the pods of these nodes cost on average."""
-        pods = sum(len(each.pods) for each in some)
-        price = sum(each.price or 0.0 for each in some)
+        pods = sum(len(candidate.pods) for candidate in candidates)
+        price = sum(candidate.price or 0.0 for candidate in candidates)
         return cls(EVICTION_SHARE * price / pods if pods else 0.0)
 
-    def better(self, move: Move, other: Move) -> bool:
-        """Whether a move is to be preferred to another."""
-        return self._value(move) > self._value(other)
+    def better(self, command: Command, other: Command) -> bool:
+        """Whether a command is to be preferred to another."""
+        return self._value(command) > self._value(other)
 
-    def _value(self, move: Move) -> float:
-        return move.saving - self.eviction * move.evictions
+    def _value(self, command: Command) -> float:
+        return command.saving - self.eviction * command.evictions
 
 
 class BalancedScore:
-    """Judges moves of one look at the cluster."""
+    """Judges the commands of one pass."""
 
     def __init__(self, snapshot: Snapshot, catalog: Catalog, policy: DisruptionPolicy, now: float) -> None:
         self._eviction_price = policy.eviction_price
         self._overlap = policy.overlap
         self._now = now
-        #: When the first of the moves is worth it that are refused for the age of their nodes alone.
+        #: When the first of the commands is worth it that are refused for the age of their nodes alone.
         self.again_at = math.inf
         balanced = any(pool.balanced for pool in snapshot.pools.values())
         self._totals = totals_of(snapshot, catalog) if balanced else {}
@@ -122,17 +122,17 @@ class BalancedScore:
             saving: US dollars an hour.
             bought: What the nodes that take their place cost, in US dollars an hour.
         """
-        evictions = sum(each.disturbance - 1.0 for each in ending)
+        evictions = sum(candidate.disturbance - 1.0 for candidate in ending)
         if self._eviction_price and saving < self._eviction_price * evictions:
             text = (
                 f"it would save {saving:.4f} USD/h, less than its evictions count for "
                 f"({evictions:.1f} at {self._eviction_price:g} USD)"
             )
             return Verdict("EvictionsTooDear", text)
-        price = sum(each.price or 0.0 for each in ending)
-        for key in sorted({each.pool.key for each in ending if each.pool.balanced}):
-            mine = [each for each in ending if each.pool.key == key]
-            share = sum(each.price or 0.0 for each in mine) / price if price else 0.0
+        price = sum(candidate.price or 0.0 for candidate in ending)
+        for key in sorted({candidate.pool.key for candidate in ending if candidate.pool.balanced}):
+            mine = [candidate for candidate in ending if candidate.pool.key == key]
+            share = sum(candidate.price or 0.0 for candidate in mine) / price if price else 0.0
             verdict = self._unbalanced(key, mine, saving * share)
             if verdict is not None:
                 return verdict
@@ -141,7 +141,7 @@ class BalancedScore:
     def _not_repaid(self, ending: Sequence[Candidate], saving: float, bought: float) -> Verdict | None:
         if not bought or saving <= 0:
             return None
-        youngest = max(ending, key=lambda each: each.claim.created_at)
+        youngest = max(ending, key=lambda candidate: candidate.claim.created_at)
         needed = self._overlap * bought / saving
         if self._now >= youngest.claim.created_at + needed:
             return None
@@ -153,7 +153,7 @@ class BalancedScore:
         return Verdict("NotRepaid", text)
 
     def _unbalanced(self, key: str, mine: Sequence[Candidate], saving: float) -> Verdict | None:
-        totals, moved = self._totals[key], sum(each.disturbance for each in mine)
+        totals, moved = self._totals[key], sum(candidate.disturbance for candidate in mine)
         reached = score(saving, moved, totals)
         if reached >= LEAST_SCORE:
             return None

@@ -68,7 +68,7 @@ def candidates(
     catalog: Catalog,
     now: float,
     at: AtWork | None = None,
-    without: Mapping[str, Verdict] = MappingProxyType({}),
+    excluded: Mapping[str, Verdict] = MappingProxyType({}),
 ) -> tuple[tuple[Candidate, ...], dict[str, Verdict]]:
     """The candidates by name, and why each other claim is none; those `without` have their verdicts."""
     found: list[Candidate] = []
@@ -77,8 +77,8 @@ def candidates(
     make = CandidateBuilder(snapshot, catalog, now)
     busy = replacing(snapshot)
     for name, claim in sorted(snapshot.claims.items()):
-        if name in without:
-            verdicts[name] = without[name]
+        if name in excluded:
+            verdicts[name] = excluded[name]
             continue
         at.on(name)
         node = snapshot.node_of(claim)
@@ -182,8 +182,8 @@ class Prices:
         known = self._known.get(pool)
         if known is None:
             known = self._known[pool] = {
-                (kind.name, offering.zone, offering.capacity_type): offering.price
-                for kind in self._catalog.get(pool, ())
-                for offering in kind.offerings
+                (instance_type_.name, offering.zone, offering.capacity_type): offering.price
+                for instance_type_ in self._catalog.get(pool, ())
+                for offering in instance_type_.offerings
             }
         return known.get((instance_type, zone, capacity_type))

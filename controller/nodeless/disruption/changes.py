@@ -1,14 +1,15 @@
-"""What changed in a cluster between two looks, as far as it can matter to a move: the object by name.
+"""What changed in a cluster between two passes, as far as it can matter to a command: the object by name.
 
-A move that was right and is not any more was made wrong by something: a pod that came, left or asks for
-something else, a node that came, went or is closed, a pool, a budget. What lies nearest to the move is told
+A command that was right and is not any more was made wrong by something: a pod that came, left or asks for
+something else, a node that came, went or is closed, a pool, a budget. What lies nearest to the command is
+told
 first: the pods of its own nodes, these nodes themselves, other pods, other nodes, and then the rules.
 """
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from nodeless.model.disruption import Move
+from nodeless.model.disruption import Command
 from nodeless.model.nodes import Node, NodeClaim
 from nodeless.model.pods import Pod
 from nodeless.model.snapshot import Snapshot
@@ -29,25 +30,25 @@ _RULES = {
 }
 
 
-def what_changed(before: Snapshot, after: Snapshot, move: Move) -> str:
-    """The first change that may have made a move wrong, in one sentence without a full stop.
+def what_changed(before: Snapshot, after: Snapshot, command: Command) -> str:
+    """The first change that may have made a command wrong, in one sentence without a full stop.
 
     Args:
-        before: The cluster in which the move was found.
-        after: The cluster at its second look.
-        move: The move.
+        before: The cluster in which the command was found.
+        after: The cluster during validation.
+        command: The command.
     """
-    return next(_changes(before, after, move), NO_OBJECT)
+    return next(_changes(before, after, command), NO_OBJECT)
 
 
-def _changes(before: Snapshot, after: Snapshot, move: Move) -> Iterator[str]:
+def _changes(before: Snapshot, after: Snapshot, command: Command) -> Iterator[str]:
     mine = frozenset(
-        before.claims[name].node_name for name in move.claims if name in before.claims
-    ) or frozenset(move.claims)
+        before.claims[name].node_name for name in command.claims if name in before.claims
+    ) or frozenset(command.claims)
     pods = list(_differing(before.pods, after.pods))
     yield from (text for text, places in _of_pods(before, after, pods) if places & mine)
     nodes = [*_of_claims(before, after), *_of_nodes(before, after)]
-    yield from (text for name, text in nodes if name in mine or name in move.claims)
+    yield from (text for name, text in nodes if name in mine or name in command.claims)
     yield from (text for text, places in _of_pods(before, after, pods) if not places & mine)
     yield from (text for _, text in nodes)
     for part, kind in _RULES.items():
@@ -98,8 +99,8 @@ def _of_claims(before: Snapshot, after: Snapshot) -> Iterator[tuple[str, str]]:
 
 
 def _matters(claim: NodeClaim) -> object:
-    """What of a claim moves depend on; the dates of its conditions are not of it."""
-    conditions = tuple((each.type, each.status) for each in claim.conditions)
+    """What of a claim commands depend on; the dates of its conditions are not of it."""
+    conditions = tuple((condition.type, condition.status) for condition in claim.conditions)
     return claim.deletion_timestamp, claim.annotations, claim.labels, claim.last_pod_event, conditions
 
 

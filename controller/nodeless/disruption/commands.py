@@ -1,4 +1,4 @@
-"""Carrying a move out: mark, launch, wait, end. Everything stands on the objects.
+"""Carrying a command out: mark, launch, wait, end. Everything stands on the objects.
 
 ```
 replacements written, each annotated with the claims that it replaces   -> begin
@@ -20,7 +20,7 @@ from nodeless.api.times import format_time
 from nodeless.disruption.candidates import replacing
 from nodeless.disruption.events import reason_of
 from nodeless.launch.claims import claims_for
-from nodeless.model.disruption import Move
+from nodeless.model.disruption import Command
 from nodeless.model.instructions import (
     AnnotateClaim,
     CreateClaim,
@@ -61,33 +61,34 @@ def timeout(candidates: int) -> float:
 
 
 def begin(
-    move: Move,
+    command: Command,
     snapshot: Snapshot,
     pools: Mapping[str, Pool],
     now: float,
     reason: Callable[[PlannedNode], str] | None = None,
 ) -> tuple[Instruction, ...]:
-    """The first instructions of a move: replacements first, then marks; without replacements the end.
+    """The first instructions of a command: replacements first, then marks; without replacements the end.
 
     A reboot is only asked for here: the claim's lifecycle carries it out.
 
-    `reason` says why a replacement is what it is, in one line; kept on its claim after what the move is for.
+    `reason` says why a replacement is what it is, in one line; kept on its claim after what the command is
+    for.
     """
 
     def because(node: PlannedNode) -> str:
-        purpose = f"in place of {', '.join(move.claims)}: {move.message or move.reason}"
+        purpose = f"in place of {', '.join(command.claims)}: {command.message or command.reason}"
         return f"{purpose}; {reason(node)}" if reason is not None else purpose
 
     cause = f"disruption:{now:.3f}"
     bounds: list[Instruction] = [
-        AnnotateClaim(cause, name, {DRAIN_GRACE: str(move.drain_grace)})
-        for name in move.claims
-        if move.drain_grace is not None
+        AnnotateClaim(cause, name, {DRAIN_GRACE: str(command.drain_grace)})
+        for name in command.claims
+        if command.drain_grace is not None
     ]
-    if move.reboots:
-        return (*bounds, *_reboots(move, snapshot, now))
+    if command.reboots:
+        return (*bounds, *_reboots(command, snapshot, now))
     creates = claims_for(
-        Plan(new_nodes=move.replacements),
+        Plan(new_nodes=command.replacements),
         pools,
         now,
         cause=cause,
@@ -96,29 +97,29 @@ def begin(
         reason=because,
     )
     notes = {
-        REPLACES: ",".join(move.claims),
+        REPLACES: ",".join(command.claims),
         REPLACEMENTS: str(len(creates)),
-        DISRUPTION_REASON_ANNOTATION: move.reason,
+        DISRUPTION_REASON_ANNOTATION: command.reason,
     }
     instructions: list[Instruction] = bounds + [
         CreateClaim(cause, replace(create.claim, annotations={**create.claim.annotations, **notes}))
         for create in creates
     ]
-    instructions += _promises(snapshot, move.claims, [create.claim.name for create in creates], cause)
-    for name in move.claims:
-        instructions += _marks(snapshot, name, move.reason, move.message, now, cause)
+    instructions += _promises(snapshot, command.claims, [create.claim.name for create in creates], cause)
+    for name in command.claims:
+        instructions += _marks(snapshot, name, command.reason, command.message, now, cause)
     if not creates:
-        instructions += [DeleteClaim(cause, name, _metric(move.reason)) for name in move.claims]
+        instructions += [DeleteClaim(cause, name, _metric(command.reason)) for name in command.claims]
     return tuple(instructions)
 
 
-def _reboots(move: Move, snapshot: Snapshot, now: float) -> list[Instruction]:
+def _reboots(command: Command, snapshot: Snapshot, now: float) -> list[Instruction]:
     instructions: list[Instruction] = []
-    for name in move.claims:
+    for name in command.claims:
         claim = snapshot.claims.get(name)
         node = snapshot.node_of(claim) if claim is not None else None
         if claim is not None and node is not None:
-            instructions += requested(claim, node, move.message, now)
+            instructions += requested(claim, node, command.message, now)
     return instructions
 
 
@@ -291,7 +292,7 @@ def _unmarked(snapshot: Snapshot, claim: NodeClaim, now: float) -> list[Instruct
 
 
 def _old_notes(claim: NodeClaim) -> dict[str, str | None]:
-    """What a move wrote onto the claim, as an annotation takes it off."""
+    """What a command wrote onto the claim, as an annotation takes it off."""
     keys = (REPLACED_BY,) if claim.is_true(REBOOTING) else (REPLACED_BY, DRAIN_GRACE)
     return dict.fromkeys(key for key in keys if key in claim.annotations)
 
@@ -315,7 +316,7 @@ def _marked(node: Node) -> bool:
     return any(taint.matches(DISRUPTED) for taint in node.taints)
 
 
-#: No move replaces more nodes than a cluster can have.
+#: No command replaces more nodes than a cluster can have.
 _MOST_REPLACEMENTS = 100_000
 
 

@@ -6,15 +6,15 @@ hold, and the price saved for each unit of disturbance is large. Three searches,
 counts:
 
 1. deletions: candidates by ratio; one goes if its pods fit on nodes that stay. All that are
-   found go in one move, which is simulated once more as a whole.
+   found go in one command, which is simulated once more as a whole.
 2. merges: sets of nodes against the cheapest nodes for all their pods. The sets are those that the target
    suggests, the solver's plan for all pods that may move (`sets`).
 3. a single replacement.
 
 `node_capacity` discards most candidates without a simulation; a trial then runs the solver on the few
-nodes that may take the pods, and so do merges; every move is confirmed by the solver on the whole
+nodes that may take the pods, and so do merges; every command is confirmed by the solver on the whole
 snapshot.
-Every move lowers the price of the nodes by a fixed part at least, so that they end by
+Every command lowers the price of the nodes by a fixed part at least, so that they end by
 themselves on a steady workload.
 """
 
@@ -34,9 +34,9 @@ from nodeless.disruption.node_capacity import NodeCapacity
 from nodeless.disruption.policy import DisruptionPolicy
 from nodeless.disruption.replacing import Replacement, cheaper_replacement
 from nodeless.disruption.searches import Searches
-from nodeless.disruption.sets import worth_trying
+from nodeless.disruption.sets import candidate_sets
 from nodeless.disruption.simulation import Outcome, apply_command, price_alone, simulate_scheduling
-from nodeless.model.disruption import UNDERUTILIZED, Move, Verdict
+from nodeless.model.disruption import UNDERUTILIZED, Command, Verdict
 from nodeless.model.instance_types import Catalog, InstanceType
 from nodeless.model.plan import PlannedNode
 from nodeless.model.requirements import Requirements
@@ -44,10 +44,10 @@ from nodeless.model.resources import fits
 from nodeless.model.snapshot import Snapshot
 from nodeless.scheduling import FEWEST_NODES, Policy
 
-#: Trials of single replacements in one look; the others have their turn in the next ones.
+#: Trials of single replacements in one pass; the others have their turn in the next ones.
 _MOST_SINGLES = 200
 #: In a cluster of so many nodes, what first fit finds no better place for is packed more thoroughly: so
-#: many pods in one look, each set counting for some at least, with so many seconds of work for a set at most
+#: many pods in one pass, each set counting for some at least, with so many seconds of work for a set at most
 #: (4 ms on average for sets of a few pods).
 _THOROUGH_NODES = 20
 _THOROUGH_PODS, _LEAST_PODS, _SECONDS = 300, 4, 0.25
@@ -65,17 +65,17 @@ class Consolidation:
         policy: DisruptionPolicy,
         now: float,
         closed: frozenset[str],
-        worth: BalancedScore | None = None,
+        score: BalancedScore | None = None,
         tried: frozenset[str] = frozenset(),
         at: AtWork | None = None,
         searches: Searches | None = None,
     ) -> None:
-        """`tried`: claims that an earlier look tried to replace in vain; `searches`: what looks found."""
+        """`tried`: claims that an earlier pass tried to replace in vain; `searches`: what passes found."""
         self._tried = tried
         self._searches = searches or Searches()
-        self._searches.look_at(snapshot, catalog, policy, closed)
+        self._searches.reset_unless_same(snapshot, catalog, policy, closed)
         self._at = at or AtWork()
-        self._worth = worth or BalancedScore(snapshot, catalog, policy, now)
+        self._score = score or BalancedScore(snapshot, catalog, policy, now)
         self._snapshot = snapshot
         self._catalog = catalog
         self._policy = policy
@@ -87,57 +87,62 @@ class Consolidation:
 
     @property
     def again_at(self) -> float:
-        """When a move is worth it that is refused now (seconds since the epoch); infinity: none is."""
-        return self._worth.again_at
+        """When a command is worth it that is refused now (seconds since the epoch); infinity: none is."""
+        return self._score.again_at
 
     @cached_property
-    def _room(self) -> NodeCapacity:
+    def _capacity(self) -> NodeCapacity:
         """What the nodes have room for before any of them goes."""
         return NodeCapacity(self._snapshot, self._closed)
 
     @cached_property
     def _least_prices(self) -> LeastPrices:
-        return LeastPrices(self._buyable, self._room, self._snapshot)
+        return LeastPrices(self._buyable, self._capacity, self._snapshot)
 
     @cached_property
     def _buyable(self) -> Catalog:
         """The types that the requirements of each pool leave it."""
-        return {key: self._allowed(key, kinds) for key, kinds in self._catalog.items()}
+        return {key: self._allowed(key, instance_types) for key, instance_types in self._catalog.items()}
 
-    def _allowed(self, key: str, kinds: tuple[InstanceType, ...]) -> tuple[InstanceType, ...]:
+    def _allowed(self, key: str, instance_types: tuple[InstanceType, ...]) -> tuple[InstanceType, ...]:
         wanted = self._wanted(key)
-        return tuple(kind for kind in kinds if kind.allowed_by(wanted))
+        return tuple(instance_type for instance_type in instance_types if instance_type.allowed_by(wanted))
 
     def _wanted(self, key: str) -> Requirements:
         pool = self._snapshot.pools.get(key)
         return pool.requirements if pool is not None else Requirements()
 
-    def search(self, candidates: Sequence[Candidate], left: dict[str, int]) -> Move | None:
-        """The best move among the candidates; `left`: nodes that each pool's budgets still allow."""
-        ordered = sorted(candidates, key=lambda each: (-each.ratio, each.name))
+    def search(self, candidates: Sequence[Candidate], left: dict[str, int]) -> Command | None:
+        """The best command among the candidates; `left`: nodes that each pool's budgets still allow."""
+        ordered = sorted(candidates, key=lambda candidate: (-candidate.ratio, candidate.name))
         return self._deletions(ordered, left) or self._merges(ordered, left) or self._single(ordered, left)
 
-    def again(self, some: Sequence[Candidate], move: Move) -> Move | str:
-        """What a move of an earlier search is now, by the same questions; or why it is none any more."""
-        if not move.replacements:
-            refusals = {each.name: self._worth.refusal([each], each.price or 0.0) for each in some}
-            confirmed = self._confirmed([each for each in some if refusals[each.name] is None])
+    def again(self, candidates: Sequence[Candidate], command: Command) -> Command | str:
+        """What a command of an earlier search is now, by the same questions; or why it is none any more."""
+        if not command.replacements:
+            refusals = {
+                candidate.name: self._score.refusal([candidate], candidate.price or 0.0)
+                for candidate in candidates
+            }
+            confirmed = self._confirmed(
+                [candidate for candidate in candidates if refusals[candidate.name] is None]
+            )
             said = [*self.verdicts.values(), *filter(None, refusals.values())]
             return confirmed or said[0].message
-        found = self._replacement(some)
+        found = self._replacement(candidates)
         if isinstance(found, str):
             return found
-        now = _move(some, found)
-        refusal = self._worth.refusal(some, now.saving, found.expected)
+        now = _command(candidates, found)
+        refusal = self._score.refusal(candidates, now.saving, found.expected)
         if refusal is not None:
             return refusal.message
-        return move if _within(move, now) else now
+        return command if _within(command, now) else now
 
-    def _deletions(self, ordered: Sequence[Candidate], left: dict[str, int]) -> Move | None:
+    def _deletions(self, ordered: Sequence[Candidate], left: dict[str, int]) -> Command | None:
         spent = dict(left)
-        state, room = self._snapshot, NodeCapacity(self._snapshot, self._closed)
+        state, capacity = self._snapshot, NodeCapacity(self._snapshot, self._closed)
         going: list[Candidate] = []
-        #: Nodes that stay anyway: they cannot go themselves, or take pods in this move.
+        #: Nodes that stay anyway: they cannot go themselves, or take pods in this command.
         staying: dict[str, None] = {}
         receiving: set[str] = set()
         for candidate in ordered:
@@ -146,20 +151,20 @@ class Consolidation:
                 continue
             if candidate.node.name in receiving:
                 continue
-            homeless = room.homeless([candidate])
-            if homeless is not None:
-                self._stay(candidate, f"pod {homeless.key} has room on no other node")
+            unschedulable_pod = capacity.unschedulable_pod([candidate])
+            if unschedulable_pod is not None:
+                self._stay(candidate, f"pod {unschedulable_pod.key} has room on no other node")
                 staying[candidate.node.name] = None
                 continue
-            if self._crowded(candidate, room):
+            if self._crowded(candidate, capacity):
                 staying[candidate.node.name] = None
                 continue
-            refusal = self._worth.refusal([candidate], candidate.price or 0.0)
+            refusal = self._score.refusal([candidate], candidate.price or 0.0)
             if refusal is not None:
                 self.verdicts[candidate.name] = refusal
                 staying[candidate.node.name] = None
                 continue
-            outcome = self._fit(state, candidate, room, staying)
+            outcome = self._fit(state, candidate, capacity, staying)
             if not outcome.placed:
                 self._stay(candidate, outcome.reason)
                 staying[candidate.node.name] = None
@@ -169,62 +174,62 @@ class Consolidation:
             state = apply_command(state, candidate, outcome.placements)
             receiving |= set(outcome.placements.values())
             staying |= dict.fromkeys(sorted(set(outcome.placements.values())))
-            room.close(candidate.node.name)
+            capacity.close(candidate.node.name)
             for pod in candidate.pods:
-                room.take(outcome.placements[pod.key], pod)
+                capacity.take(outcome.placements[pod.key], pod)
         self._at.on()
         return self._confirmed(going)
 
-    def _crowded(self, candidate: Candidate, room: NodeCapacity) -> bool:
+    def _crowded(self, candidate: Candidate, capacity: NodeCapacity) -> bool:
         """Whether the other nodes surely hold not all of its pods; that is then why it stays."""
         pods = len(candidate.pods)
-        seats = room.seats([candidate]) if pods else 0
-        if seats >= pods:
+        max_pods = capacity.max_pods([candidate]) if pods else 0
+        if max_pods >= pods:
             return False
-        self._stay(candidate, f"the other nodes have room for {seats} of its {pods} pods at most")
+        self._stay(candidate, f"the other nodes have room for {max_pods} of its {pods} pods at most")
         return True
 
     def _fit(
-        self, state: Snapshot, candidate: Candidate, room: NodeCapacity, staying: Iterable[str]
+        self, state: Snapshot, candidate: Candidate, capacity: NodeCapacity, staying: Iterable[str]
     ) -> Outcome:
         """On nodes that stay anyway, so that the others remain free to go; else on any."""
-        first, some = room.targets(candidate, staying), room.targets(candidate)
+        first, some = capacity.targets(candidate, staying), capacity.targets(candidate)
         if first:
             outcome = self._trial(state, candidate, first, {})
             if outcome.placed or first == some:
                 return outcome
         return self._trial(state, candidate, some, {})
 
-    def _confirmed(self, going: list[Candidate]) -> Move | None:
-        """The move, or half of it, or a quarter: what the solver places on the whole snapshot."""
+    def _confirmed(self, going: list[Candidate]) -> Command | None:
+        """The command, or half of it, or a quarter: what the solver places on the whole snapshot."""
         while going:
-            outcome = self._whole(going, {}, self._bound)
+            outcome = self._simulate(going, {}, self._bound)
             if outcome.placed:
                 spilled = self._spilled(outcome)
                 if spilled < self._limit(going):
-                    return _move(going, Replacement((), spilled, spilled) if spilled else None)
+                    return _command(going, Replacement((), spilled, spilled) if spilled else None)
                 outcome = replace(outcome, reason=_left_over(outcome, spilled))
             for candidate in going[(len(going) + 1) // 2 :] or going:
                 self._stay(candidate, outcome.reason)
             going = going[: (len(going) + 1) // 2] if len(going) > 1 else []
         return None
 
-    def _merges(self, ordered: Sequence[Candidate], left: dict[str, int]) -> Move | None:
-        best: Move | None = None
-        worth = Exchange.of(ordered)
-        for some in worth_trying(self._target(ordered), ordered, left, self._policy.most_nodes):
-            self._at.on(*(each.name for each in some))
-            bound = self._least_prices.of(some)
-            if bound >= self._limit(some) or self._at_best(some, bound) is not None:
+    def _merges(self, ordered: Sequence[Candidate], left: dict[str, int]) -> Command | None:
+        best: Command | None = None
+        score = Exchange.of(ordered)
+        for candidate_set in candidate_sets(self._target(ordered), ordered, left, self._policy.most_nodes):
+            self._at.on(*(each.name for each in candidate_set))
+            bound = self._least_prices.of(candidate_set)
+            if bound >= self._limit(candidate_set) or self._refusal_at_best(candidate_set, bound) is not None:
                 continue
-            found = self._searches.replacement(some, partial(self._sought, some))
+            found = self._searches.replacement(candidate_set, partial(self._find_replacement, candidate_set))
             if isinstance(found, str):
                 continue
-            move = _move(some, found)
-            if self._worth.refusal(some, move.saving, found.expected) is not None:
+            command = _command(candidate_set, found)
+            if self._score.refusal(candidate_set, command.saving, found.expected) is not None:
                 continue
-            if best is None or worth.better(move, best):
-                best = move
+            if best is None or score.better(command, best):
+                best = command
         self._at.on()
         return best
 
@@ -232,29 +237,29 @@ class Consolidation:
         """What would be bought for all pods that may move, were their nodes not there."""
         if len(ordered) < 2 or self._least_prices.of(ordered) >= self._limit(ordered):
             return ()
-        return self._searches.target(ordered, lambda: self._whole(ordered, self._catalog).new_nodes)
+        return self._searches.target(ordered, lambda: self._simulate(ordered, self._catalog).new_nodes)
 
-    def _sought(self, some: Sequence[Candidate]) -> Replacement | str:
+    def _find_replacement(self, candidates: Sequence[Candidate]) -> Replacement | str:
         """What would take the candidates' place; not even looked for where a part of the cluster says no."""
-        world = self._small_world(some)
-        found = self._replacement(some, world) if world is not None else None
-        return found if isinstance(found, str) else self._replacement(some)
+        world = self._relevant_nodes(candidates)
+        found = self._replacement(candidates, world) if world is not None else None
+        return found if isinstance(found, str) else self._replacement(candidates)
 
-    def _small_world(self, some: Sequence[Candidate]) -> Snapshot | None:
+    def _relevant_nodes(self, candidates: Sequence[Candidate]) -> Snapshot | None:
         """The nodes that matter alone; None where they are many, or pods look at others for their place.
 
         Nodes without room for the smallest of the pods take none of them: what is not found without these
         nodes is not found with them.
         """
-        takers = self._room.takers(some)
-        shapes = {pod.shape for candidate in some for pod in candidate.pods}
-        if len(takers) > len(self._room.names) // 2 or any(
+        target_nodes = self._capacity.target_nodes(candidates)
+        shapes = {pod.shape for candidate in candidates for pod in candidate.pods}
+        if len(target_nodes) > len(self._capacity.names) // 2 or any(
             shape.spread or shape.affinity or shape.anti_affinity for shape in shapes
         ):
             return None
-        return _around(self._snapshot, [*(each.node.name for each in some), *takers])
+        return _around(self._snapshot, [*(candidate.node.name for candidate in candidates), *target_nodes])
 
-    def _single(self, ordered: Sequence[Candidate], left: dict[str, int]) -> Move | None:
+    def _single(self, ordered: Sequence[Candidate], left: dict[str, int]) -> Command | None:
         trials = 0
         for candidate in _turned(ordered, int(self._now // 10) * _MOST_SINGLES):
             self._at.on(candidate.name)
@@ -272,34 +277,36 @@ class Consolidation:
                 text = f"something cheaper is looked for in a later turn: {_MOST_SINGLES} nodes have one"
                 self.verdicts[candidate.name] = Verdict(NOT_REACHED, text)
                 continue
-            refusal = self._at_best([candidate], bound)
+            refusal = self._refusal_at_best([candidate], bound)
             if refusal is not None:
                 self.verdicts[candidate.name] = refusal
                 continue
             trials += 1
-            found = self._searches.replacement([candidate], partial(self._alone, candidate, below))
+            found = self._searches.replacement(
+                [candidate], partial(self._replacement_of_one, candidate, below)
+            )
             if isinstance(found, str):
                 self._stay(candidate, found)
                 continue
-            move = _move([candidate], found)
-            refusal = self._worth.refusal([candidate], move.saving, found.expected)
+            command = _command([candidate], found)
+            refusal = self._score.refusal([candidate], command.saving, found.expected)
             if refusal is None:
-                return move
+                return command
             self.verdicts[candidate.name] = refusal
         self._at.on()
         return None
 
-    def _alone(self, candidate: Candidate, below: Catalog) -> Replacement | str:
+    def _replacement_of_one(self, candidate: Candidate, below: Catalog) -> Replacement | str:
         """What would take one candidate's place; most that have no answer are found by a trial."""
-        outcome = self._trial(self._snapshot, candidate, self._room.targets(candidate), below)
+        outcome = self._trial(self._snapshot, candidate, self._capacity.targets(candidate), below)
         if not outcome.placed:
             return f"nothing cheaper holds its pods: {outcome.reason}"
-        return self._sought([candidate])
+        return self._find_replacement([candidate])
 
-    def _at_best(self, some: Sequence[Candidate], bound: float) -> Verdict | None:
+    def _refusal_at_best(self, candidates: Sequence[Candidate], bound: float) -> Verdict | None:
         """Why candidates should stay even if nodes at the least price that there can be took their place."""
-        price = sum(candidate.price or 0.0 for candidate in some)
-        return self._worth.refusal(some, price - bound, bound)
+        price = sum(candidate.price or 0.0 for candidate in candidates)
+        return self._score.refusal(candidates, price - bound, bound)
 
     def _too_dear(self, candidate: Candidate, bound: float) -> None:
         """What its pods would cost elsewhere is why it stays, after what keeps it from going without."""
@@ -309,63 +316,68 @@ class Consolidation:
             costs = f"{bound:.4f} USD/h at least against {candidate.price or 0.0:.4f} USD/h now"
             text = f"nothing cheaper holds its pods: they cost {costs}"
             if bound < (candidate.price or 0.0):
-                text += f" (a move must save {least_saving([candidate], self._policy.least_saving):.0%})"
+                text += f" (a command must save {least_saving([candidate], self._policy.least_saving):.0%})"
         self._stay(candidate, f"{earlier.message}; {text}" if earlier is not None else text)
 
-    def _limit(self, some: Sequence[Candidate]) -> float:
+    def _limit(self, candidates: Sequence[Candidate]) -> float:
         """What replacements must cost less than."""
-        price = sum(candidate.price or 0.0 for candidate in some)
-        return price * (1 - least_saving(some, self._policy.least_saving))
+        price = sum(candidate.price or 0.0 for candidate in candidates)
+        return price * (1 - least_saving(candidates, self._policy.least_saving))
 
-    def _replacement(self, some: Sequence[Candidate], world: Snapshot | None = None) -> Replacement | str:
+    def _replacement(
+        self, candidates: Sequence[Candidate], world: Snapshot | None = None
+    ) -> Replacement | str:
         """What would take the candidates' place, by the solver on the whole snapshot or a part of it."""
-        price = sum(candidate.price or 0.0 for candidate in some)
-        found = self._replacement_by(self._policy.solving, some, world, self._below(price))
-        pods = sum(len(candidate.pods) for candidate in some)
+        price = sum(candidate.price or 0.0 for candidate in candidates)
+        found = self._replacement_by(self._policy.solving, candidates, world, self._below(price))
+        pods = sum(len(candidate.pods) for candidate in candidates)
         if not isinstance(found, str) or self._thorough < pods or self._policy.solving.time_box:
             return found
         self._thorough -= max(pods, _LEAST_PODS)
-        solving = replace(self._policy.solving, time_box=_SECONDS, most_new_nodes=len(some))
-        better = self._replacement_by(solving, some, world, self._below(price))
-        if isinstance(better, str) and len(some) > 1:
-            better = self._replacement_by(solving, some, world, self._without(some))
-            if not isinstance(better, str) and any(_could_stay(each, better) for each in some):
+        solving = replace(self._policy.solving, time_box=_SECONDS, most_new_nodes=len(candidates))
+        better = self._replacement_by(solving, candidates, world, self._below(price))
+        if isinstance(better, str) and len(candidates) > 1:
+            better = self._replacement_by(solving, candidates, world, self._of_other_types(candidates))
+            if not isinstance(better, str) and any(
+                _could_stay(candidate, better) for candidate in candidates
+            ):
                 return found
         return found if isinstance(better, str) else better
 
-    def _without(self, some: Sequence[Candidate]) -> Catalog:
+    def _of_other_types(self, candidates: Sequence[Candidate]) -> Catalog:
         """What is cheaper than the candidates, but for their own types, of which no replacement is."""
-        names = {candidate.node.instance_type for candidate in some}
-        cheaper = self._below(sum(candidate.price or 0.0 for candidate in some))
+        names = {candidate.node.instance_type for candidate in candidates}
+        cheaper = self._below(sum(candidate.price or 0.0 for candidate in candidates))
         return {
-            key: tuple(kind for kind in kinds if kind.name not in names) for key, kinds in cheaper.items()
+            key: tuple(instance_type for instance_type in instance_types if instance_type.name not in names)
+            for key, instance_types in cheaper.items()
         }
 
     def _replacement_by(
-        self, solving: Policy, some: Sequence[Candidate], world: Snapshot | None, below: Catalog
+        self, solving: Policy, candidates: Sequence[Candidate], world: Snapshot | None, below: Catalog
     ) -> Replacement | str:
         if world is None:  # what is found in a part of the cluster is looked at once more in the whole
             solving = replace(solving, as_bound=self._policy.as_bound)
-        outcome = self._whole(some, below, solving, world)
-        if outcome.placed and len(outcome.new_nodes) > len(some):
-            # More nodes than before are no move; fewer may still be cheaper.
-            outcome = self._fewer(outcome, some, below, solving, world)
+        outcome = self._simulate(candidates, below, solving, world)
+        if outcome.placed and len(outcome.new_nodes) > len(candidates):
+            # More nodes than before are no command; fewer may still be cheaper.
+            outcome = self._fewer(outcome, candidates, below, solving, world)
         if not outcome.placed:
             return outcome.reason
         found: Replacement | str = Replacement((), 0.0, 0.0)
         if outcome.new_nodes:
-            found = cheaper_replacement(outcome.new_nodes, some, self._catalog, self._policy)
+            found = cheaper_replacement(outcome.new_nodes, candidates, self._catalog, self._policy)
         if isinstance(found, str) or not outcome.spill:
             return found
         spilled = self._spilled(outcome)
-        if found.worst + spilled >= self._limit(some):
+        if found.worst + spilled >= self._limit(candidates):
             return _left_over(outcome, spilled)
         return replace(found, worst=found.worst + spilled, expected=found.expected + spilled)
 
     def _fewer(
         self,
         many: Outcome,
-        some: Sequence[Candidate],
+        candidates: Sequence[Candidate],
         below: Catalog,
         solving: Policy,
         world: Snapshot | None,
@@ -376,16 +388,18 @@ class Consolidation:
         the price of `many`, as the fee of the nodes that are too many, makes every plan without those that
         costs less than the limit cheaper than `many`; but neither is found surely, so another is tried.
         """
-        best = self._whole(some, below, replace(solving, packing=FEWEST_NODES), world)
+        best = self._simulate(candidates, below, replace(solving, packing=FEWEST_NODES), world)
         least = fsum(node.price for node in best.new_nodes) if best.placed else inf
-        left = self._limit(some) - fsum(node.price for node in many.new_nodes)
-        fees = [_FEE * self._limit(some) / len(some)]
+        left = self._limit(candidates) - fsum(node.price for node in many.new_nodes)
+        fees = [_FEE * self._limit(candidates) / len(candidates)]
         if left > 0:
-            fees.append(left / (len(many.new_nodes) - len(some)))
+            fees.append(left / (len(many.new_nodes) - len(candidates)))
         for fee in fees:
-            other = self._whole(some, below, replace(solving, node_fee=solving.node_fee + fee), world)
+            other = self._simulate(
+                candidates, below, replace(solving, node_fee=solving.node_fee + fee), world
+            )
             price = fsum(node.price - fee for node in other.new_nodes)
-            if other.placed and len(other.new_nodes) <= len(some) and price < least:
+            if other.placed and len(other.new_nodes) <= len(candidates) and price < least:
                 best, least = other, price
         return best
 
@@ -399,15 +413,15 @@ class Consolidation:
             return 0.0
         return price_alone(self._snapshot, outcome.spill, self._catalog, self._policy.solving)
 
-    def _whole(
+    def _simulate(
         self,
-        some: Iterable[Candidate],
+        candidates: Iterable[Candidate],
         catalog: Catalog,
         solving: Policy | None = None,
         world: Snapshot | None = None,
     ) -> Outcome:
         solving = solving or self._policy.solving
-        return simulate_scheduling(world or self._snapshot, some, catalog, solving, self._closed)
+        return simulate_scheduling(world or self._snapshot, candidates, catalog, solving, self._closed)
 
     def _trial(
         self, state: Snapshot, candidate: Candidate, names: Sequence[str], catalog: Catalog
@@ -426,11 +440,11 @@ class Consolidation:
         if memo not in self._cheaper:
             wanted = self._wanted(key)
             self._cheaper[memo] = tuple(
-                kind
-                for kind in self._buyable[key]
+                instance_type
+                for instance_type in self._buyable[key]
                 if any(
                     offering.available and offering.price < price and offering.allowed_by(wanted)
-                    for offering in kind.offerings
+                    for offering in instance_type.offerings
                 )
             )
         return self._cheaper[memo]
@@ -448,7 +462,7 @@ def _could_stay(candidate: Candidate, found: Replacement) -> bool:
 
 
 def _left_over(outcome: Outcome, price: float) -> str:
-    """Why a move that would pay by the plan alone does not pay as kube-scheduler binds its pods."""
+    """Why a command that would pay by the plan alone does not pay as kube-scheduler binds its pods."""
     more = f" and {len(outcome.spill) - 1} others" if len(outcome.spill) > 1 else ""
     return (
         f"pod {outcome.spill[0]}{more} would have no place once kube-scheduler has spread those before it,"
@@ -456,11 +470,11 @@ def _left_over(outcome: Outcome, price: float) -> str:
     )
 
 
-def _move(some: Sequence[Candidate], replacement: Replacement | None) -> Move:
-    names = tuple(sorted(candidate.name for candidate in some))
+def _command(candidates: Sequence[Candidate], replacement: Replacement | None) -> Command:
+    names = tuple(sorted(candidate.name for candidate in candidates))
     # To the bit the same, in whatever order the candidates come.
-    before = fsum(candidate.price or 0.0 for candidate in some)
-    pods = sum(len(candidate.pods) for candidate in some)
+    before = fsum(candidate.price or 0.0 for candidate in candidates)
+    pods = sum(len(candidate.pods) for candidate in candidates)
     nodes = replacement.nodes if replacement is not None else ()
     after = replacement.worst if replacement is not None else 0.0
     if nodes:
@@ -473,16 +487,20 @@ def _move(some: Sequence[Candidate], replacement: Replacement | None) -> Move:
         text = (
             f"the {pods} pods of {len(names)} nodes fit on nodes that stay: {before - after:.4f} USD/h less"
         )
-    return Move(UNDERUTILIZED, names, nodes, before, after, pods, text)
+    return Command(UNDERUTILIZED, names, nodes, before, after, pods, text)
 
 
-def _within(move: Move, now: Move) -> bool:
-    """Whether everything that a move would launch is what would be launched for its nodes now."""
-    return len(move.replacements) == len(now.replacements) and _launched(move) <= _launched(now)
+def _within(command: Command, now: Command) -> bool:
+    """Whether everything that a command would launch is what would be launched for its nodes now."""
+    return len(command.replacements) == len(now.replacements) and _launched(command) <= _launched(now)
 
 
-def _launched(move: Move) -> set[tuple[str, str]]:
-    return {(str(node.pool), each.instance_type) for node in move.replacements for each in node.alternatives}
+def _launched(command: Command) -> set[tuple[str, str]]:
+    return {
+        (str(node.pool), alternative.instance_type)
+        for node in command.replacements
+        for alternative in node.alternatives
+    }
 
 
 def _turned(ordered: Sequence[Candidate], by: int) -> list[Candidate]:

@@ -1,4 +1,4 @@
-"""Whether a cluster has changed since a look at it found nothing to move.
+"""Whether a cluster has changed since a pass over it found nothing to move.
 
 A look at a cluster in which nothing has changed finds nothing again, so that it can be spared: until the
 next moment at which time alone changes what is found (`requeue`), and for five minutes at most, for prices
@@ -18,7 +18,8 @@ from nodeless.model.snapshot import Snapshot
 
 #: Seconds after which a cluster is looked at again though nothing has changed in it.
 LOOK_AGAIN_SECONDS = 300.0
-#: Seconds for which a move waits at least that only the age of its nodes makes worth it: one look for many.
+#: Seconds for which a command waits at least that only the age of its nodes makes worth it: one pass for
+#: many.
 LEAST_PAUSE = 30.0
 _PARTS = (
     "pods",
@@ -42,28 +43,30 @@ _PARTS = (
 _PASSING = frozenset({"Budget", NOT_REACHED})
 
 
-def untouched(before: Snapshot, after: Snapshot) -> bool:
-    """Whether nothing has changed between two snapshots of a cluster that a look depends on."""
+def is_unchanged(before: Snapshot, after: Snapshot) -> bool:
+    """Whether nothing has changed between two snapshots of a cluster that a pass depends on."""
     # Snapshots share the parts that no event has touched.
     return all(getattr(before, part) is getattr(after, part) for part in _PARTS)
 
 
 def is_consolidated(decisions: Decisions) -> bool:
-    """Whether a look came to every node, and found neither a move nor one that only a budget holds."""
-    return not decisions.moves and not any(each.code in _PASSING for each in decisions.verdicts.values())
+    """Whether a pass came to every node, and found neither a command nor one that only a budget holds."""
+    return not decisions.commands and not any(
+        verdict.code in _PASSING for verdict in decisions.verdicts.values()
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class ConsolidationState:
-    """The cluster as it was when a look at it found nothing."""
+    """The cluster as it was when a pass over it found nothing."""
 
     seen: Snapshot
     at: float
-    """When the look was made, in seconds of the caller's clock."""
+    """When the pass was made, in seconds of the caller's clock."""
     lasts: float = LOOK_AGAIN_SECONDS
-    """Seconds after which a look finds something else though nothing has changed."""
+    """Seconds after which a pass finds something else though nothing has changed."""
     awaited: float = math.inf
-    """When a move is worth it that the look has refused (`Decisions.again_at`); infinity: there is none."""
+    """When a command that the pass refused becomes worth it (`Decisions.again_at`); infinity: none does."""
 
     @classmethod
     def after(
@@ -76,16 +79,16 @@ class ConsolidationState:
         since: ConsolidationState | None = None,
         again_at: float = math.inf,
     ) -> ConsolidationState:
-        """The stillness that begins with a look that found nothing.
+        """The state after a pass that found nothing.
 
         Args:
             snapshot: The cluster that was looked at.
-            policy: How moves were judged.
-            now: Seconds since the epoch; the time of the look.
+            policy: How commands were judged.
+            now: Seconds since the epoch; the time of the pass.
             at: The same time, in seconds of the caller's clock.
-            memory: What earlier looks had decided.
-            since: The stillness in which the round of looks began that this look is of.
-            again_at: When a move is worth it that the look has refused (`Decisions.again_at`).
+            memory: What earlier passes had decided.
+            since: The state in which the round of passes began that this pass is part of.
+            again_at: When a command is worth it that the pass has refused (`Decisions.again_at`).
         """
         moment = min(next_requeue_at(snapshot, policy, now, memory), max(again_at, now + LEAST_PAUSE))
         lasts = min(moment - now, LOOK_AGAIN_SECONDS)
@@ -99,5 +102,5 @@ class ConsolidationState:
         return self.at + self.lasts
 
     def holds(self, snapshot: Snapshot, now: float) -> bool:
-        """Whether another look would find nothing either."""
-        return untouched(self.seen, snapshot) and now < self.ends
+        """Whether another pass would find nothing either."""
+        return is_unchanged(self.seen, snapshot) and now < self.ends

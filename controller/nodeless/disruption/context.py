@@ -1,4 +1,4 @@
-"""One look at the cluster: the candidates, what waits for a place, what budgets leave, and the verdicts."""
+"""One disruption pass: the candidates, what waits for a place, what budgets leave, and the verdicts."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,13 +11,13 @@ from nodeless.disruption.command_history import NOTHING_REMEMBERED, CommandHisto
 from nodeless.disruption.faults import AtWork
 from nodeless.disruption.policy import DisruptionPolicy
 from nodeless.disruption.simulation import (
-    Settled,
+    ScheduledSnapshot,
     apply_command,
     leaving_soon,
     schedule_pending,
     with_buffers,
 )
-from nodeless.model.disruption import Move, Verdict
+from nodeless.model.disruption import Command, Verdict
 from nodeless.model.instance_types import Catalog
 from nodeless.model.nodes import INSTANCE_TERMINATING, NodeClaim
 from nodeless.model.pods import Pod
@@ -29,7 +29,7 @@ DRAINS_WITHIN = 60.0
 
 
 class DisruptionContext:
-    """What the kinds of moves share. `verdicts` says, by claim name, why each one is left alone."""
+    """What the kinds of commands share. `verdicts` says, by claim name, why each one is left alone."""
 
     def __init__(
         self,
@@ -38,48 +38,50 @@ class DisruptionContext:
         policy: DisruptionPolicy,
         now: float,
         memory: CommandHistory = NOTHING_REMEMBERED,
-        again: Move | None = None,
-        without: Mapping[str, Verdict] = MappingProxyType({}),
+        again: Command | None = None,
+        excluded: Mapping[str, Verdict] = MappingProxyType({}),
         at: AtWork | None = None,
     ) -> None:
         """`without`: claims that are not looked at, with their verdicts; `at` learns what it has come to."""
-        self.without = without
+        self.excluded = excluded
         self.at = at or AtWork()
-        chosen = {name: move for move in memory.moves for name in move.claims}
+        chosen = {name: command for command in memory.commands for name in command.claims}
         self.policy, self.now, self.tried = policy, now, memory.tried
         solving = policy.solving
         snapshot = with_buffers(snapshot, catalog, solving)
         self.snapshot = leaving_soon(snapshot, chosen)
         self.catalog = priced(catalog, snapshot.pools.values(), solving.price_adjustments, solving.node_fee)
-        self.candidates, self.verdicts = candidates(self.snapshot, self.catalog, now, self.at, without)
-        for name, move in chosen.items():
-            self.verdicts[name] = Verdict("Chosen", f"looked at once more before it is done: {move.message}")
+        self.candidates, self.verdicts = candidates(self.snapshot, self.catalog, now, self.at, excluded)
+        for name, command in chosen.items():
+            self.verdicts[name] = Verdict(
+                "Chosen", f"looked at once more before it is done: {command.message}"
+            )
         self._promised = frozenset(
             pod.key
-            for name, move in chosen.items()
-            if move.replacements and name in snapshot.claims
+            for name, command in chosen.items()
+            if command.replacements and name in snapshot.claims
             for pod in _pods_of(snapshot, name)
         )
         names = again.claims if again is not None else ()
         self._ending = frozenset(snapshot.claims[name].node_name for name in names if name in snapshot.claims)
         self.kept = memory.held
-        self.restless = memory.restless(snapshot, now)
-        self._settled: Settled | None = None
-        #: Names of nodes to which pods come by the moves of this look.
+        self.rate_limited_workloads = memory.rate_limited_workloads(snapshot, now)
+        self._scheduled: ScheduledSnapshot | None = None
+        #: Names of nodes to which pods come by the commands of this pass.
         self.receiving: set[str] = set()
 
     @property
-    def settled(self) -> Settled:
-        if self._settled is None:
-            self._settled = schedule_pending(
+    def scheduled(self) -> ScheduledSnapshot:
+        if self._scheduled is None:
+            self._scheduled = schedule_pending(
                 self.snapshot, self.catalog, self.policy.solving, self.now, self._promised, self._ending
             )
-        return self._settled
+        return self._scheduled
 
-    def went(self, candidate: Candidate, placements: Mapping[str, str]) -> None:
-        """Count a move as made: the room that its pods take is not there for the next one."""
-        before = self.settled
-        self._settled = replace(before, snapshot=apply_command(before.snapshot, candidate, placements))
+    def record_command(self, candidate: Candidate, placements: Mapping[str, str]) -> None:
+        """Count a command as made: the room that its pods take is not there for the next one."""
+        before = self.scheduled
+        self._scheduled = replace(before, snapshot=apply_command(before.snapshot, candidate, placements))
         self.receiving |= {placements[pod.key] for pod in candidate.pods if pod.key in placements}
 
     def left(self, reason: str) -> dict[str, int]:
@@ -91,7 +93,7 @@ class DisruptionContext:
     def soon_left(self, reason: str) -> dict[str, int]:
         """What budgets leave once the nodes that have begun to leave are gone.
 
-        Moves wait anyway: what a budget holds for some seconds waits meanwhile, and not after them.
+        Commands wait anyway: what a budget holds for some seconds waits meanwhile, and not after them.
         """
         return {key: max(soon, 0) for key, soon in self._soon_left(reason)}
 

@@ -1,8 +1,8 @@
-"""`disrupt`: from a snapshot to the moves that make it better, and why every other node stays.
+"""`disrupt`: from a snapshot to the commands that make it better, and why every other node stays.
 
 The order is Karpenter's, that of v0.27 for Provisioners (expired, drifted, empty, underutilised) and that
-of v1 for NodePools (empty, drifted, underutilised), broken nodes first; the first kind of move that is
-found is the answer. Graceful moves (empty, underutilised) respect every pod that blocks.
+of v1 for NodePools (empty, drifted, underutilised), broken nodes first; the first kind of command that is
+found is the answer. Graceful commands (empty, underutilised) respect every pod that blocks.
 """
 
 import math
@@ -15,18 +15,18 @@ from nodeless.disruption.candidates import Candidate
 from nodeless.disruption.command_history import NOTHING_REMEMBERED, CommandHistory
 from nodeless.disruption.consolidation import Consolidation
 from nodeless.disruption.context import DisruptionContext
-from nodeless.disruption.drift_and_expiration import replaced
-from nodeless.disruption.faults import AtWork, without_culprits
+from nodeless.disruption.drift_and_expiration import replacement_commands
+from nodeless.disruption.faults import AtWork, isolate_failures
 from nodeless.disruption.policy import DisruptionPolicy
-from nodeless.disruption.repair_controller import repairs
+from nodeless.disruption.repair_controller import repair_commands
 from nodeless.disruption.searches import Searches
-from nodeless.model.disruption import DRIFTED, EMPTY, EXPIRED, UNDERUTILIZED, Decisions, Move, Verdict
+from nodeless.model.disruption import DRIFTED, EMPTY, EXPIRED, UNDERUTILIZED, Command, Decisions, Verdict
 from nodeless.model.instance_types import Catalog
 from nodeless.model.labels import DO_NOT_CONSOLIDATE
 from nodeless.model.pools import NODE_POOL_KIND, PROVISIONER
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.workloads import workload_of
-from nodeless.state.last_pod_event_time import consolidates_after, quiet_since
+from nodeless.state.last_pod_event_time import consolidates_after, last_pod_event_time
 
 
 def disrupt(
@@ -42,37 +42,38 @@ def disrupt(
     Args:
         snapshot: The cluster.
         catalog: What each pool may buy, by pool key, at list prices.
-        policy: How moves are judged.
+        policy: How commands are judged.
         now: Seconds since the epoch.
-        memory: What earlier looks decided: moves that wait count as made, and workloads rest.
-        searches: What earlier looks found, and this one will; nothing is kept when None.
+        memory: What earlier passes decided: commands that wait count as made, and workloads rest.
+        searches: What earlier passes found, and this one will; nothing is kept when None.
 
     Returns:
-        Moves that may be carried out side by side, and a verdict for every claim that is in none. A claim
-        whose look fails for a reason that nobody foresaw is left alone with that verdict.
+        Commands that may be carried out side by side, and a verdict for every claim that is in none. A claim
+        at which the pass fails for a reason that nobody foresaw is left alone with that verdict.
     """
     if snapshot.teardown:
         return Decisions()
 
-    def decided(without: Mapping[str, Verdict], at: AtWork) -> Decisions:
-        look = Deciding(snapshot, catalog, policy, now, memory, without=without, at=at)
-        return _decisions(look, look.moves(searches))
+    def decided(excluded: Mapping[str, Verdict], at: AtWork) -> Decisions:
+        context = DisruptionMethods(snapshot, catalog, policy, now, memory, excluded=excluded, at=at)
+        return _decisions(context, context.commands(searches))
 
-    decisions, faults = without_culprits(decided)
+    decisions, faults = isolate_failures(decided)
     return replace(decisions, faults=faults)
 
 
-def _decisions(look: "Deciding", moves: tuple[Move, ...]) -> Decisions:
-    chosen = {name for move in moves for name in move.claims}
-    verdicts = {name: verdict for name, verdict in look.verdicts.items() if name not in chosen}
-    held = dict(sorted(look.held.items()))
-    return Decisions(moves, dict(sorted(verdicts.items())), held, again_at=look.again_at)
+def _decisions(context: "DisruptionMethods", commands: tuple[Command, ...]) -> Decisions:
+    chosen = {name for command in commands for name in command.claims}
+    verdicts = {name: verdict for name, verdict in context.verdicts.items() if name not in chosen}
+    held = dict(sorted(context.held.items()))
+    return Decisions(commands, dict(sorted(verdicts.items())), held, again_at=context.again_at)
 
 
-class Deciding(DisruptionContext):
-    """A look that decides."""
+class DisruptionMethods(DisruptionContext):
+    """A pass that decides."""
 
-    #: When a move is worth it that its look has refused for the age of its nodes (seconds since the epoch).
+    #: When a command is worth it that its pass has refused for the age of its nodes (seconds since the
+    #: epoch).
     again_at = math.inf
 
     @cached_property
@@ -80,16 +81,20 @@ class Deciding(DisruptionContext):
         """Empty nodes that only a budget keeps, with their prices."""
         return {}
 
-    def moves(self, searches: Searches | None = None) -> tuple[Move, ...]:
-        first = repairs(self) or replaced(self, EXPIRED) or replaced(self, DRIFTED, (PROVISIONER,))
+    def commands(self, searches: Searches | None = None) -> tuple[Command, ...]:
+        first = (
+            repair_commands(self)
+            or replacement_commands(self, EXPIRED)
+            or replacement_commands(self, DRIFTED, (PROVISIONER,))
+        )
         if first:
             return first
         # Looked for before the empty ones: a drifted node that stays says that, not how full it is.
-        drifted = replaced(self, DRIFTED, (NODE_POOL_KIND,))
+        drifted = replacement_commands(self, DRIFTED, (NODE_POOL_KIND,))
         return self._empty() or drifted or self._consolidated(searches)
 
-    def saving_moves(self) -> tuple[Move, ...]:
-        """Moves that make the cluster cheaper, whatever else there is to do."""
+    def saving_commands(self) -> tuple[Command, ...]:
+        """Commands that make the cluster cheaper, whatever else there is to do."""
         return self._empty() or self._consolidated()
 
     def consolidatable(self) -> list[Candidate]:
@@ -110,23 +115,23 @@ class Deciding(DisruptionContext):
             return Verdict("ConsolidationDisabled", f"{pool.reference} does not consolidate")
         if candidate.node.annotations.get(DO_NOT_CONSOLIDATE) == "true":
             return Verdict("ConsolidationForbidden", f"the node has the annotation {DO_NOT_CONSOLIDATE}=true")
-        wait = quiet_since(claim) + after - self.now
+        wait = last_pod_event_time(claim) + after - self.now
         if wait > 0:
             text = f"pods came or left {after - wait:.0f} s ago; consolidateAfter is {after} s"
             return Verdict("NotQuiet", text)
         if candidate.blocked is not None:
             return candidate.blocked
-        if self.restless and (restless := self._resting(candidate)) is not None:
-            return restless
+        if self.rate_limited_workloads and (rate_limited := self._rate_limited(candidate)) is not None:
+            return rate_limited
         if candidate.price is None:
             node = candidate.node
             text = f"the price of {node.instance_type} ({node.capacity_type}, {node.zone}) is not known"
             return Verdict("PriceUnknown", text)
         return None
 
-    def _resting(self, candidate: Candidate) -> Verdict | None:
+    def _rate_limited(self, candidate: Candidate) -> Verdict | None:
         for pod in candidate.pods:
-            rate = self.restless.get(workload_of(pod))
+            rate = self.rate_limited_workloads.get(workload_of(pod))
             if rate is not None:
                 text = (
                     f"pods of {workload_of(pod)} were moved {rate:.1f} times each in the last hour: they rest"
@@ -134,11 +139,13 @@ class Deciding(DisruptionContext):
                 return Verdict("Restless", text)
         return None
 
-    def _empty(self) -> tuple[Move, ...]:
+    def _empty(self) -> tuple[Command, ...]:
         left = self.soon_left(EMPTY)
         names: list[Candidate] = []
         since = self.kept
-        for candidate in sorted(self.consolidatable(), key=lambda each: since.get(each.name, self.now)):
+        for candidate in sorted(
+            self.consolidatable(), key=lambda candidate: since.get(candidate.name, self.now)
+        ):
             if names and names[0].name in since and candidate.name not in since:
                 break  # Those that have waited already need not wait for the others.
             if not candidate.empty:
@@ -152,14 +159,14 @@ class Deciding(DisruptionContext):
             else:
                 left[candidate.pool.key] -= 1
                 names.append(candidate)
-        return (end_of_empty(names),) if names else ()
+        return (empty_nodes_command(names),) if names else ()
 
     def coming(self, candidate: Candidate) -> int:
         """How many pods are expected on its node."""
-        expected = self.settled.expected
+        expected = self.scheduled.expected
         return expected.get(candidate.name, 0) + expected.get(candidate.node.name, 0)
 
-    def _consolidated(self, searches: Searches | None = None) -> tuple[Move, ...]:
+    def _consolidated(self, searches: Searches | None = None) -> tuple[Command, ...]:
         some = []
         for candidate in self.consolidatable():
             if candidate.empty:
@@ -170,8 +177,8 @@ class Deciding(DisruptionContext):
                 some.append(candidate)
         if not some:
             return ()
-        if self.settled.planning:
-            text = f"capacity for {self.settled.planning} waiting pods is being planned first"
+        if self.scheduled.planning:
+            text = f"capacity for {self.scheduled.planning} waiting pods is being planned first"
             self.refuse(some, "Planning", text)
             return ()
         left = self.soon_left(UNDERUTILIZED)
@@ -179,17 +186,17 @@ class Deciding(DisruptionContext):
             if left[candidate.pool.key] <= 0:
                 budget = allowance(self.snapshot, candidate.pool, UNDERUTILIZED, self.now)
                 self.refuse([candidate], "Budget", str(budget))
-        some = [each for each in some if not self.coming(each)]
+        some = [candidate for candidate in some if not self.coming(candidate)]
         search = self.consolidation(searches)
-        move = search.search([each for each in some if left[each.pool.key] > 0], left)
+        command = search.search([candidate for candidate in some if left[candidate.pool.key] > 0], left)
         self.verdicts = search.verdicts | self.verdicts
         self.again_at = search.again_at
-        return (move,) if move is not None else ()
+        return (command,) if command is not None else ()
 
     def consolidation(self, searches: Searches | None = None) -> Consolidation:
         """A search in what is there once everything that waits has its place."""
         return Consolidation(
-            self.settled.snapshot,
+            self.scheduled.snapshot,
             self.catalog,
             self.policy,
             self.now,
@@ -205,14 +212,16 @@ class Deciding(DisruptionContext):
         for claim in self.snapshot.claims.values():
             node, pool = self.snapshot.node_of(claim), self.snapshot.pools.get(str(claim.pool))
             after = consolidates_after(pool) if pool is not None else None
-            if node is not None and after and quiet_since(claim) + after > self.now:
+            if node is not None and after and last_pod_event_time(claim) + after > self.now:
                 names.add(node.name)
         return frozenset(names)
 
 
-def end_of_empty(some: Sequence[Candidate]) -> Move:
+def empty_nodes_command(candidates: Sequence[Candidate]) -> Command:
     """The end of empty nodes, all at once."""
-    price = sum(candidate.price or 0.0 for candidate in some)
-    pods = sum(len(candidate.pods) for candidate in some)
-    text = f"{len(some)} empty nodes: {price:.4f} USD/h less"
-    return Move(EMPTY, tuple(sorted(each.name for each in some)), (), price, 0.0, pods, text)
+    price = sum(candidate.price or 0.0 for candidate in candidates)
+    pods = sum(len(candidate.pods) for candidate in candidates)
+    text = f"{len(candidates)} empty nodes: {price:.4f} USD/h less"
+    return Command(
+        EMPTY, tuple(sorted(candidate.name for candidate in candidates)), (), price, 0.0, pods, text
+    )

@@ -1,4 +1,4 @@
-"""Events of a move under way: what each of its nodes waits for; and of annotations that say nothing.
+"""Events of a command under way: what each of its nodes waits for; and of annotations that say nothing.
 
 v0.27 knows the former as Deprovisioning..., v1 as Disruption...: a node's are called as the generation of
 its pool calls them.
@@ -24,7 +24,7 @@ def reason_of(pool: Reference, what: str) -> str:
 
 
 def command_events(snapshot: Snapshot) -> tuple[PublishEvent, ...]:
-    """The events of every move under way; equal ones are for the recorder to hold back."""
+    """The events of every command under way; equal ones are for the recorder to hold back."""
     return tuple(event for name in replacing(snapshot) for event in _of_replacement(snapshot, name))
 
 
@@ -35,7 +35,7 @@ def invalid_annotation_events(snapshot: Snapshot) -> tuple[PublishEvent, ...]:
         for pod in snapshot.pods.values()
         if pod.node_name and not pod.terminal and (value := unreadable_protection(pod)) is not None
     )
-    return tuple(_invalid(pod, value) for pod, value in sorted(found, key=lambda each: each[0].key))
+    return tuple(_invalid(pod, value) for pod, value in sorted(found, key=lambda pool: pool[0].key))
 
 
 def _invalid(pod: Pod, value: str) -> PublishEvent:

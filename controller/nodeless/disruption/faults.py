@@ -1,7 +1,7 @@
 """Faults that nobody foresaw, kept to the nodes that were being looked at when they showed.
 
-A look goes over many nodes. What is raised on the way concerns the one (or the few together) that it had come
-to (`AtWork`): the look is made anew without it, and its verdict is the fault.
+A pass goes over many nodes. What is raised on the way concerns the one (or the few together) that it had come
+to (`AtWork`): the pass is made anew without it, and its verdict is the fault.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -11,13 +11,13 @@ from typing import TypeVar
 from nodeless.model.disruption import FAILED, Verdict
 from nodeless.scheduling.faults import told
 
-#: Faults in one look after which the look itself has failed.
+#: Faults in one pass after which the pass itself has failed.
 MOST_FAULTS = 20
 T = TypeVar("T")
 
 
 class AtWork:
-    """Which claims a look has come to."""
+    """Which claims a pass has come to."""
 
     def __init__(self) -> None:
         self.names: tuple[str, ...] = ()
@@ -52,8 +52,8 @@ class CandidateFailed(Exception):
         return failed(self.error)
 
 
-def without_culprits(look: Callable[[Mapping[str, Verdict], AtWork], T]) -> tuple[T, dict[str, Exception]]:
-    """What a look gives, made anew without the claims at which it failed; and these, with their faults.
+def isolate_failures(decide: Callable[[Mapping[str, Verdict], AtWork], T]) -> tuple[T, dict[str, Exception]]:
+    """What a pass gives, made anew without the claims at which it failed; and these, with their faults.
 
     `look` gets their verdicts, and what it is to tell which claims it has come to.
     """
@@ -62,7 +62,7 @@ def without_culprits(look: Callable[[Mapping[str, Verdict], AtWork], T]) -> tupl
         at = AtWork()
         try:
             with at.kept():
-                found = look({name: fault.verdict for name, fault in faults.items()}, at)
+                found = decide({name: fault.verdict for name, fault in faults.items()}, at)
             return found, {name: fault.error for name, fault in faults.items()}
         except CandidateFailed as fault:
             if len(faults) >= MOST_FAULTS or faults.keys() >= set(fault.names):

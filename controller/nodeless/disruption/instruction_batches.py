@@ -1,4 +1,4 @@
-"""What of a move may be written at the same time: the marks of twenty nodes, not a mark and its end."""
+"""What of a command may be written at the same time: the marks of twenty nodes, not a mark and its end."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
@@ -26,7 +26,7 @@ def batch_instructions(instructions: Sequence[Instruction], snapshot: Snapshot) 
     before nodes are marked, and marks before the end begins. A sequence is about one claim and its node, in
     the order given.
     """
-    for _, part in groupby(_with_kinds(instructions), lambda each: each[0]):
+    for _, part in groupby(_with_kinds(instructions), lambda entry: entry[0]):
         yield _by_claim((instruction for _, instruction in part), snapshot)
 
 
@@ -48,7 +48,7 @@ def _by_claim(instructions: Iterable[Instruction], snapshot: Snapshot) -> Sequen
     found: dict[str, list[Instruction]] = {}
     for instruction in instructions:
         found.setdefault(_claim(instruction, snapshot), []).append(instruction)
-    return tuple(tuple(each) for each in found.values())
+    return tuple(tuple(group) for group in found.values())
 
 
 def _claim(instruction: Instruction, snapshot: Snapshot) -> str:

@@ -22,7 +22,7 @@ from nodeless.scheduling.pods.daemons import with_observed_requests
 class LeastPrices:
     """What new capacity costs at least, after the daemons that every new node of a pool has."""
 
-    def __init__(self, catalog: Catalog, room: NodeCapacity, snapshot: Snapshot) -> None:
+    def __init__(self, catalog: Catalog, capacity: NodeCapacity, snapshot: Snapshot) -> None:
         """`catalog`: the types that the requirements of each pool leave it."""
         offers: list[tuple[float, Amounts]] = []
         for key, kinds in catalog.items():
@@ -30,45 +30,48 @@ class LeastPrices:
             if pool is None:
                 continue
             taken = sum(
-                map(room.row, _daemons_of_all_nodes(snapshot, pool, kinds)), np.zeros(len(room.resources))
+                map(capacity.row, _daemons_of_all_nodes(snapshot, pool, kinds)),
+                np.zeros(len(capacity.resources)),
             )
             for kind in kinds:
-                holds = np.array([kind.allocatable.get(name, 0) for name in room.resources]) - taken
+                holds = np.array([kind.allocatable.get(name, 0) for name in capacity.resources]) - taken
                 offers += [(price, holds) for price in _prices(kind, pool)]
         offers.sort(key=lambda offer: offer[0])
-        self._room = room
+        self._capacity = capacity
         #: By [offer], cheapest first, and what a node of it holds by [offer, resource].
         self._prices: Amounts = np.array([price for price, _ in offers], dtype=np.float64)
         self._holds: Amounts = np.array([holds for _, holds in offers], dtype=np.float64).reshape(
-            len(offers), len(room.resources)
+            len(offers), len(capacity.resources)
         )
 
-    def of(self, some: Sequence[Candidate]) -> float:
+    def of(self, candidates: Sequence[Candidate]) -> float:
         """A bound: no new nodes for what cannot go elsewhere cost less; infinite when no type holds it."""
-        if not any(each.pods for each in some):
+        if not any(candidate.pods for candidate in candidates):
             return 0.0
-        pod = self._room.homeless(some)
-        bounds = [*self._by_amount(some), self._by_number(some)]
+        pod = self._capacity.unschedulable_pod(candidates)
+        bounds = [*self._by_amount(candidates), self._by_number(candidates)]
         if pod is not None:
-            bounds.append(self._cheapest(self._room.row(pod.shape.requests)))
+            bounds.append(self._cheapest(self._capacity.row(pod.shape.requests)))
         elif any(bounds):
             # A part of a node cannot be bought.
-            bounds.append(self._cheapest(self._room.least(some)))
+            bounds.append(self._cheapest(self._capacity.least(candidates)))
         return max(bounds)
 
-    def _by_amount(self, some: Sequence[Candidate]) -> Iterator[float]:
+    def _by_amount(self, candidates: Sequence[Candidate]) -> Iterator[float]:
         """Processors, and memory: each unit costs what it costs where it is cheapest."""
-        rows = [self._room.row(pod.shape.requests) for each in some for pod in each.pods]
-        needed = np.array(rows).sum(axis=0) - self._room.absorbed(some)
+        rows = [self._capacity.row(pod.shape.requests) for candidate in candidates for pod in candidate.pods]
+        needed = np.array(rows).sum(axis=0) - self._capacity.absorbed(candidates)
         for name in (CPU, MEMORY):
-            column = self._room.resources.index(name)
+            column = self._capacity.resources.index(name)
             if needed[column] > 0:
                 yield self._least_rate(self._holds[:, column]) * float(needed[column])
 
-    def _by_number(self, some: Sequence[Candidate]) -> float:
+    def _by_number(self, candidates: Sequence[Candidate]) -> float:
         """Whole pods: a node holds no more of them than if each were the smallest."""
-        over = sum(len(each.pods) for each in some) - self._room.seats(some)
-        return self._least_rate(held(self._holds, self._room.least(some))) * over if over > 0 else 0.0
+        over = sum(len(candidate.pods) for candidate in candidates) - self._capacity.max_pods(candidates)
+        return (
+            self._least_rate(held(self._holds, self._capacity.least(candidates))) * over if over > 0 else 0.0
+        )
 
     def _least_rate(self, amounts: Amounts) -> float:
         """The least price of a unit, when the nodes offered have so many; infinite when none has any."""
@@ -81,7 +84,11 @@ class LeastPrices:
 
 
 def _prices(kind: InstanceType, pool: Pool) -> set[float]:
-    return {each.price for each in kind.offerings if each.available and each.allowed_by(pool.requirements)}
+    return {
+        offering.price
+        for offering in kind.offerings
+        if offering.available and offering.allowed_by(pool.requirements)
+    }
 
 
 def _daemons_of_all_nodes(
@@ -102,7 +109,7 @@ def _chooses_nothing(shape: PodShape, labels: Set[str]) -> bool:
     if shape.node_selector:
         return False
     return not shape.required_terms or any(
-        all(each.allows_absence() and each.key not in labels for each in term.expressions)
+        all(expression.allows_absence() and expression.key not in labels for expression in term.expressions)
         for term in shape.required_terms
         if not term.match_fields
     )

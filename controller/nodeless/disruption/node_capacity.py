@@ -36,10 +36,10 @@ class NodeCapacity:
             self._index[name] = len(free)
             self._pool.append(str(claim.pool) if claim is not None else "")
             free.append(_free(snapshot, name))
-        names = {name for some in free for name in some} | {CPU, MEMORY, PODS}
+        names = {name for resources in free for name in resources} | {CPU, MEMORY, PODS}
         self.resources = tuple(sorted(names))
         self.free: Amounts = np.array(
-            [[some.get(name, 0) for name in self.resources] for some in free], dtype=np.float64
+            [[resources.get(name, 0) for name in self.resources] for resources in free], dtype=np.float64
         ).reshape(len(free), len(self.resources))
         self.names = tuple(self._index)
         self._rows: dict[Requests, Amounts] = {}
@@ -63,11 +63,11 @@ class NodeCapacity:
         if name in self._index:
             self.free[self._index[name]] = -1.0
 
-    def homeless(self, some: Sequence[Candidate]) -> Pod | None:
+    def unschedulable_pod(self, candidates: Sequence[Candidate]) -> Pod | None:
         """A pod of the candidates that has room on none of the other nodes; None when each has some."""
-        others = self._others(some)
+        others = self._others(candidates)
         seen: set[Requests] = set()
-        for pod in _largest_first([pod for candidate in some for pod in candidate.pods]):
+        for pod in _largest_first([pod for candidate in candidates for pod in candidate.pods]):
             requests = pod.shape.requests
             if requests in seen:
                 continue
@@ -76,21 +76,21 @@ class NodeCapacity:
                 return pod
         return None
 
-    def seats(self, some: Sequence[Candidate]) -> int:
+    def max_pods(self, candidates: Sequence[Candidate]) -> int:
         """How many of the candidates' pods all other nodes hold at most: as if each were the smallest."""
-        others = self.free[self._others(some)]
-        return int(held(others, self.least(some)).sum())
+        others = self.free[self._others(candidates)]
+        return int(held(others, self.least(candidates)).sum())
 
-    def least(self, some: Sequence[Candidate]) -> Amounts:
+    def least(self, candidates: Sequence[Candidate]) -> Amounts:
         """What each of the candidates' pods asks for at least."""
-        rows = [self.row(pod.shape.requests) for candidate in some for pod in candidate.pods]
+        rows = [self.row(pod.shape.requests) for candidate in candidates for pod in candidate.pods]
         least: Amounts = np.array(rows).min(axis=0)
         return least
 
-    def takers(self, some: Sequence[Candidate]) -> tuple[str, ...]:
+    def target_nodes(self, candidates: Sequence[Candidate]) -> tuple[str, ...]:
         """Every node that has room for the smallest of the candidates' pods; no other takes any of them."""
-        ending = {candidate.node.name for candidate in some}
-        found = np.flatnonzero(held(self.free, self.least(some)) > 0)
+        ending = {candidate.node.name for candidate in candidates}
+        found = np.flatnonzero(held(self.free, self.least(candidates)) > 0)
         return tuple(self.names[i] for i in found if self.names[i] not in ending)
 
     def targets(self, candidate: Candidate, among: Iterable[str] | None = None) -> tuple[str, ...]:
@@ -113,18 +113,18 @@ class NodeCapacity:
         some += [i for i in order if fits_large[i]][: _TARGETS // 3]
         return tuple(self.names[i] for i in dict.fromkeys(some))
 
-    def absorbed(self, some: Sequence[Candidate]) -> Amounts:
+    def absorbed(self, candidates: Sequence[Candidate]) -> Amounts:
         """The most that all nodes but the candidates' can take together."""
-        total: Amounts = np.maximum(self.free[self._others(some)], 0.0).sum(axis=0)
+        total: Amounts = np.maximum(self.free[self._others(candidates)], 0.0).sum(axis=0)
         return total
 
     def _fits(self, requests: Amounts) -> NDArray[np.bool_]:
         mask: NDArray[np.bool_] = np.logical_and.reduce(self.free >= requests, axis=1)
         return mask
 
-    def _others(self, some: Sequence[Candidate]) -> NDArray[np.bool_]:
+    def _others(self, candidates: Sequence[Candidate]) -> NDArray[np.bool_]:
         mask = np.ones(len(self.names), dtype=np.bool_)
-        for candidate in some:
+        for candidate in candidates:
             if candidate.node.name in self._index:
                 mask[self._index[candidate.node.name]] = False
         return mask

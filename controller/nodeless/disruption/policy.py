@@ -8,7 +8,7 @@ from nodeless.scheduling import Policy
 
 @dataclass(frozen=True, slots=True)
 class DisruptionPolicy:
-    """How voluntary moves are judged."""
+    """How voluntary commands are judged."""
 
     solving: Policy = field(default_factory=lambda: Policy(time_box=0.0))
     """How the pods of nodes that end are placed."""
@@ -19,9 +19,9 @@ class DisruptionPolicy:
     least_saving: float = 0.03
     """Part of the price that a replacement must save; below it, moving pods is not worth it."""
     as_bound: bool = True
-    """Whether a move must leave room for its pods wherever kube-scheduler's scores put them."""
+    """Whether a command must leave room for its pods wherever kube-scheduler's scores put them."""
     eviction_price: float = 0.0
-    """US dollars that an ordinary eviction counts as, against what a move saves in an hour."""
+    """US dollars that an ordinary eviction counts as, against what a command saves in an hour."""
     overlap: float = 90.0
     """Seconds for which a node runs beside its replacement, which must repay that (`balance`)."""
     node_repair: bool = False
@@ -31,9 +31,13 @@ class DisruptionPolicy:
     legacy_repair: bool = False
     """Whether broken nodes are ended without a replacement or a drain (Karpenter's LEGACY_NODE_REPAIR)."""
     most_nodes: int = 100
-    """Nodes that end in one move at most (Karpenter's limit)."""
+    """Nodes that end in one command at most (Karpenter's limit)."""
 
     @property
     def repairs_by(self) -> tuple[RepairPolicy, ...]:
         """The policies in force; the legacy rules know no reasons, and so no reboots."""
-        return tuple(each for each in self.repair_policies if not (self.legacy_repair and each.reason))
+        return tuple(
+            repair_policy
+            for repair_policy in self.repair_policies
+            if not (self.legacy_repair and repair_policy.reason)
+        )

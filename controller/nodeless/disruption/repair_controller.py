@@ -25,8 +25,8 @@ from nodeless.disruption.repair_policy import (
     next_due,
     unhealthy,
 )
-from nodeless.disruption.replacement_lookup import succession
-from nodeless.model.disruption import UNHEALTHY, Move, Verdict
+from nodeless.disruption.replacement_lookup import replacement_for
+from nodeless.model.disruption import UNHEALTHY, Command, Verdict
 from nodeless.model.labels import DO_NOT_REPAIR, PAUSE
 from nodeless.model.nodes import REBOOTING
 from nodeless.model.snapshot import Snapshot
@@ -39,24 +39,24 @@ from nodeless.state.usage import pool_members
 MOST_REBOOTS = 2
 
 
-def repairs(look: DisruptionContext) -> tuple[Move, ...]:
+def repair_commands(context: DisruptionContext) -> tuple[Command, ...]:
     """The most urgent repair, if one is due and may be made."""
-    if not look.policy.node_repair:
+    if not context.policy.node_repair:
         return ()
-    due = _due(look)
-    if look.policy.legacy_repair:
-        return tuple(_ended(look, due))
-    left = look.left(UNHEALTHY)
-    for name in in_order(((name, found) for name, (_, found) in due.items()), look.now):
-        look.at.on(name)
+    due = _due(context)
+    if context.policy.legacy_repair:
+        return tuple(_ended(context, due))
+    left = context.left(UNHEALTHY)
+    for name in in_order(((name, found) for name, (_, found) in due.items()), context.now):
+        context.at.on(name)
         candidate, found = due[name]
-        refusal = _refusal(look, candidate, found, left[candidate.pool.key])
-        move = None if refusal is not None else _move(look, candidate, found)
-        if move is not None:
-            return (move,)
+        refusal = _refusal(context, candidate, found, left[candidate.pool.key])
+        command = None if refusal is not None else _command(context, candidate, found)
+        if command is not None:
+            return (command,)
         if refusal is not None:
-            look.verdicts[name] = refusal
-    look.at.on()
+            context.verdicts[name] = refusal
+    context.at.on()
     return ()
 
 
@@ -69,41 +69,41 @@ def next_repair(snapshot: Snapshot, policy: DisruptionPolicy, now: float) -> flo
         for claim in snapshot.claims.values()
         if (node := snapshot.node_of(claim)) is not None
     )
-    return min((each for each in times if each is not None), default=None)
+    return min((time_ for time_ in times if time_ is not None), default=None)
 
 
-def _ended(look: DisruptionContext, due: Mapping[str, tuple[Candidate, Ailment]]) -> Iterator[Move]:
+def _ended(context: DisruptionContext, due: Mapping[str, tuple[Candidate, Ailment]]) -> Iterator[Command]:
     for name, (candidate, found) in sorted(due.items()):
-        veto = _veto(look, candidate, found)
+        veto = _veto(context, candidate, found)
         if veto is not None:
-            look.verdicts[name] = veto
+            context.verdicts[name] = veto
             continue
         pods, price = len(candidate.pods), candidate.price or 0.0
         text = f"broken: {found}; it is ended with its {pods} pods"
-        yield Move(UNHEALTHY, (name,), (), price, 0.0, pods, text, drain_grace=0)
+        yield Command(UNHEALTHY, (name,), (), price, 0.0, pods, text, drain_grace=0)
 
 
-def _due(look: DisruptionContext) -> dict[str, tuple[Candidate, Ailment]]:
-    making = CandidateBuilder(look.snapshot, look.catalog, look.now)
-    busy = replacing(look.snapshot)
+def _due(context: DisruptionContext) -> dict[str, tuple[Candidate, Ailment]]:
+    making = CandidateBuilder(context.snapshot, context.catalog, context.now)
+    busy = replacing(context.snapshot)
     found: dict[str, tuple[Candidate, Ailment]] = {}
-    for name, claim in sorted(look.snapshot.claims.items()):
-        if name in look.without:
+    for name, claim in sorted(context.snapshot.claims.items()):
+        if name in context.excluded:
             continue
-        look.at.on(name)
-        node, pool = look.snapshot.node_of(claim), look.snapshot.pools.get(str(claim.pool))
+        context.at.on(name)
+        node, pool = context.snapshot.node_of(claim), context.snapshot.pools.get(str(claim.pool))
         if node is None or pool is None or claim.invalid or pool.invalid or name in busy:
             continue
         if leaving(node, claim) or claim.is_true(REBOOTING) or pool.deletion_timestamp is not None:
             continue
-        due = ailment(node, look.now, look.policy.repairs_by, rebooted_at(claim))
+        due = ailment(node, context.now, context.policy.repairs_by, rebooted_at(claim))
         if due is not None:
             found[name] = (making.candidate(claim, node, pool), due)
-    look.at.on()
+    context.at.on()
     return found
 
 
-def _veto(look: DisruptionContext, candidate: Candidate, found: Ailment) -> Verdict | None:
+def _veto(context: DisruptionContext, candidate: Candidate, found: Ailment) -> Verdict | None:
     """What no rule of repair may pass over: an annotation, or too many broken nodes."""
     node, pool = candidate.node, candidate.pool
     for annotations, key in (
@@ -113,39 +113,39 @@ def _veto(look: DisruptionContext, candidate: Candidate, found: Ailment) -> Verd
     ):
         if annotations.get(key) == "true":
             return Verdict("RepairBlocked", f"broken ({found}), but annotated {key}=true")
-    members = [node for _, node in pool_members(look.snapshot, pool) if node is not None]
-    broken = sum(unhealthy(each, look.policy.repairs_by) for each in members)
+    members = [node for _, node in pool_members(context.snapshot, pool) if node is not None]
+    broken = sum(unhealthy(member, context.policy.repairs_by) for member in members)
     if breaker(len(members), broken):
         text = f"broken ({found}), but so are {broken} of {len(members)} nodes: more than {BREAKER_PERCENT} %"
         return Verdict("Breaker", text)
     return None
 
 
-def _refusal(look: DisruptionContext, candidate: Candidate, found: Ailment, left: int) -> Verdict | None:
-    veto = _veto(look, candidate, found)
+def _refusal(context: DisruptionContext, candidate: Candidate, found: Ailment, left: int) -> Verdict | None:
+    veto = _veto(context, candidate, found)
     if veto is not None:
         return veto
     node, pool = candidate.node, candidate.pool
     if node.initialized and left <= 0:
-        budget = allowance(look.snapshot, pool, UNHEALTHY, look.now)
+        budget = allowance(context.snapshot, pool, UNHEALTHY, context.now)
         return Verdict("Budget", f"broken ({found}), but {budget}")
     bounded = found.grace is not None or grace_of(candidate.claim) is not None
     if candidate.blocked is not None and not bounded:
         return Verdict("RepairBlocked", f"broken ({found}), but {candidate.blocked.message}")
-    resting = cooling_down(candidate.claim, look.now)
+    resting = cooling_down(candidate.claim, context.now)
     return resting and Verdict(resting.code, f"broken ({found}), but {resting.message}")
 
 
-def _may_reboot(look: DisruptionContext, candidate: Candidate, found: Ailment) -> bool:
-    fresh = len(reboots_of(candidate.claim, look.now)) < MOST_REBOOTS
+def _may_reboot(context: DisruptionContext, candidate: Candidate, found: Ailment) -> bool:
+    fresh = len(reboots_of(candidate.claim, context.now)) < MOST_REBOOTS
     return found.action == REBOOT and fresh and bool(candidate.node.boot_id)
 
 
-def _move(look: DisruptionContext, candidate: Candidate, found: Ailment) -> Move | None:
+def _command(context: DisruptionContext, candidate: Candidate, found: Ailment) -> Command | None:
     pods, price = len(candidate.pods), candidate.price or 0.0
-    if _may_reboot(look, candidate, found):
+    if _may_reboot(context, candidate, found):
         text = f"broken: {found}; it is rebooted, {pods} pods move"
-        return Move(
+        return Command(
             UNHEALTHY,
             (candidate.name,),
             (),
@@ -156,11 +156,11 @@ def _move(look: DisruptionContext, candidate: Candidate, found: Ailment) -> Move
             reboots=True,
             drain_grace=found.grace,
         )
-    outcome = succession(look, candidate)
+    outcome = replacement_for(context, candidate)
     if not outcome.placed:
-        look.verdicts[candidate.name] = Verdict("NoReplacement", f"broken ({found}), but {outcome.reason}")
+        context.verdicts[candidate.name] = Verdict("NoReplacement", f"broken ({found}), but {outcome.reason}")
         return None
     after = sum(node.price for node in outcome.new_nodes)
     text = f"broken: {found}; {pods} pods move"
     nodes = outcome.new_nodes
-    return Move(UNHEALTHY, (candidate.name,), nodes, price, after, pods, text, drain_grace=found.grace)
+    return Command(UNHEALTHY, (candidate.name,), nodes, price, after, pods, text, drain_grace=found.grace)

@@ -74,23 +74,29 @@ POLICIES = (
 def misfits(policies: Sequence[RepairPolicy]) -> tuple[str, ...]:
     """Everything that is wrong with a set of policies, one sentence each; nothing when it can be used."""
     found = []
-    for kind in sorted({(each.condition, each.status) for each in policies}):
-        fallbacks = [each for each in policies if (each.condition, each.status) == kind and not each.reason]
+    for kind in sorted({(policy.condition, policy.status) for policy in policies}):
+        fallbacks = [
+            policy for policy in policies if (policy.condition, policy.status) == kind and not policy.reason
+        ]
         if len(fallbacks) != 1:
             found.append(f"{kind[0]}={kind[1]} has {len(fallbacks)} policies without a reason, not one")
         elif fallbacks[0].action != REPLACE:
             found.append(f"{kind[0]}={kind[1]}: the policy without a reason must replace")
-    for each in policies:
-        if not 0 <= each.priority <= _HIGHEST_PRIORITY:
-            found.append(f"{each.condition}={each.status}: priority {each.priority} is not from 0 to 100")
-        if each.action not in (REPLACE, REBOOT):
-            found.append(f"{each.condition}={each.status}: {each.action} is neither replace nor reboot")
-        if each.grace is not None and each.grace < 0:
-            found.append(f"{each.condition}={each.status}: a drain cannot end after {each.grace} s")
+    for policy in policies:
+        if not 0 <= policy.priority <= _HIGHEST_PRIORITY:
+            found.append(
+                f"{policy.condition}={policy.status}: priority {policy.priority} is not from 0 to 100"
+            )
+        if policy.action not in (REPLACE, REBOOT):
+            found.append(f"{policy.condition}={policy.status}: {policy.action} is neither replace nor reboot")
+        if policy.grace is not None and policy.grace < 0:
+            found.append(f"{policy.condition}={policy.status}: a drain cannot end after {policy.grace} s")
         try:
-            re.compile(each.reason)
+            re.compile(policy.reason)
         except re.error as error:
-            found.append(f"{each.condition}={each.status}: {each.reason!r} is no regular expression: {error}")
+            found.append(
+                f"{policy.condition}={policy.status}: {policy.reason!r} is no regular expression: {error}"
+            )
     return tuple(found)
 
 
@@ -163,11 +169,15 @@ def _ailments(node: Node, policies: Sequence[RepairPolicy], rebooted_at: float) 
 def _matches(node: Node, policies: Sequence[RepairPolicy]) -> Iterator[tuple[Condition, RepairPolicy]]:
     for condition in node.conditions:
         some = [
-            each for each in policies if (each.condition, each.status) == (condition.type, condition.status)
+            policy
+            for policy in policies
+            if (policy.condition, policy.status) == (condition.type, condition.status)
         ]
-        specific = [each for each in some if each.reason and re.fullmatch(each.reason, condition.reason)]
+        specific = [
+            policy for policy in some if policy.reason and re.fullmatch(policy.reason, condition.reason)
+        ]
         # While a specific policy matches, tolerant as it may be, the fallback is silent.
-        for policy in specific or [each for each in some if not each.reason]:
+        for policy in specific or [policy for policy in some if not policy.reason]:
             yield condition, policy
 
 

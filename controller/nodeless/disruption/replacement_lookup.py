@@ -9,24 +9,26 @@ from nodeless.disruption.simulation import Outcome, simulate_scheduling
 from nodeless.scheduling import has_slot, spare_slots, static_nodes
 
 
-def succession(look: DisruptionContext, candidate: Candidate) -> Outcome:
+def replacement_for(context: DisruptionContext, candidate: Candidate) -> Outcome:
     """The nodes to launch before the candidate ends, or why that cannot be done now."""
     if candidate.pool.replicas is not None:
-        return _one_for_one(look, candidate)
-    return simulate_scheduling(look.settled.snapshot, [candidate], look.catalog, look.policy.solving)
+        return _one_for_one(context, candidate)
+    return simulate_scheduling(
+        context.scheduled.snapshot, [candidate], context.catalog, context.policy.solving
+    )
 
 
-def _one_for_one(look: DisruptionContext, candidate: Candidate) -> Outcome:
+def _one_for_one(context: DisruptionContext, candidate: Candidate) -> Outcome:
     """The new node first, or the old one where the pool's limit never has room for both.
 
     Where it has, and others are being replaced in that room, the node waits for its turn: ended first, the
     pool would hold fewer nodes than its replicas for no need.
     """
     pool = candidate.pool
-    nodes = static_nodes(look.snapshot, look.catalog, look.policy.solving, {pool.key: 1})
+    nodes = static_nodes(context.snapshot, context.catalog, context.policy.solving, {pool.key: 1})
     if not nodes:
         return Outcome(False, f"{pool.key} can make no node now")
-    if has_slot(look.snapshot, pool):
+    if has_slot(context.snapshot, pool):
         return Outcome(True, "", nodes)
     if spare_slots(pool):
         return Outcome(

@@ -10,7 +10,7 @@ the nodes that end, a type of replacement i is kept when
 
 so that the sum stays below what is paid now, whichever kept types are launched; for one
 replacement this is Karpenter's rule. Of on-demand types those alone are kept from which no
-later move could save enough,
+later command could save enough,
 
     worst price * (1 - least saving) <= m_i
 
@@ -20,7 +20,7 @@ the fifteen cheapest are.
 
 Where the kept types offer fewer values than the pool's minValues ask for, the next cheapest
 ones are added until they do. What falls short even so is no replacement, whatever the policy of
-minValues (Karpenter's rule): a move that only saves money gives up none of a launch's choice. A
+minValues (Karpenter's rule): a command that only saves money gives up none of a launch's choice. A
 minimum that `BestEffort` has lowered in the plan counts as it is there.
 """
 
@@ -36,7 +36,7 @@ from nodeless.model.min_values import least_values, too_few
 from nodeless.model.plan import Alternative, PlannedNode
 from nodeless.model.requirements import IN, Requirement, Requirements
 
-#: A spot node is replaced by spot only if so many types remain: the market stays wide, and moves end.
+#: A spot node is replaced by spot only if so many types remain: the market stays wide, and commands end.
 SPOT_TO_SPOT_TYPES = 15
 
 
@@ -68,7 +68,7 @@ def cheaper_replacement(
 ) -> Replacement | str:
     """The planned nodes narrowed to what is cheaper than the candidates, or why there is nothing."""
     if len(planned) > len(candidates):
-        # More nodes than before for a little less money is churn: the next look would move them again.
+        # More nodes than before for a little less money is churn: the next pass would move them again.
         return f"its pods need {len(planned)} new nodes, more than the {len(candidates)} that would end"
     price = sum(candidate.price or 0.0 for candidate in candidates)
     least_part = least_saving(candidates, policy.least_saving)
@@ -76,14 +76,14 @@ def cheaper_replacement(
     types = {key: {kind.name: kind for kind in kinds} for key, kinds in _used(planned, catalog).items()}
     options = [_options(node, types[str(node.pool)]) for node in planned]
     if len(candidates) > 1:
-        options = [_of_other_types(some, candidates) for some in options]
+        options = [_of_other_types(option, candidates) for option in options]
     if not all(options):
         return "no instance type that is to be had would hold the pods"
     least = [min(option.worst for option in some) for some in options]
     if sum(least) >= limit:
         return (
             f"nothing cheaper holds its pods: at least {sum(least):.4f} USD/h against {price:.4f} USD/h now"
-            f" (a move must save {least_part:.0%})"
+            f" (a command must save {least_part:.0%})"
         )
     # What is paid for already may cost nothing.
     factor = limit / sum(least) if sum(least) else 1.0
@@ -94,7 +94,7 @@ def cheaper_replacement(
     kept = _kept(planned, candidates, cheap, policy)
     if isinstance(kept, str):
         return kept
-    nodes = tuple(_narrowed(node, some) for node, some in zip(planned, kept, strict=True))
+    nodes = tuple(_narrowed(node, option) for node, option in zip(planned, kept, strict=True))
     worst = sum(max(option.worst for option in some) for some in kept)
     return Replacement(nodes, worst, sum(node.price for node in nodes))
 
@@ -106,14 +106,14 @@ def _kept(
     policy: DisruptionPolicy,
 ) -> list[list[_Option]] | str:
     """Of the cheap types of each node, cheapest first, those to ask for; or why there are none."""
-    kept = [_lasting(some, policy) for some in cheap]
+    kept = [_lasting(option, policy) for option in cheap]
     to_spot = any(option.offerings[0].capacity_type == SPOT for some in kept for option in some)
     if to_spot and all(candidate.spot for candidate in candidates):
         narrowed = _spot_to_spot(kept, candidates, policy)
         if isinstance(narrowed, str):
             return narrowed
         kept = narrowed
-    kept = [_widened(node, some, more) for node, some, more in zip(planned, kept, cheap, strict=True)]
+    kept = [_widened(node, option, more) for node, option, more in zip(planned, kept, cheap, strict=True)]
     for node, some in zip(planned, kept, strict=True):
         if short := _shortages(node, some):
             key, offered = next(iter(short.items()))
@@ -127,7 +127,7 @@ def _cheap(option: _Option, least: float, factor: float) -> bool:
 
 
 def _lasting(options: Sequence[_Option], policy: DisruptionPolicy) -> list[_Option]:
-    """Those on which no later move could save enough."""
+    """Those on which no later command could save enough."""
     least = min(option.worst for option in options)
     return [
         option
@@ -178,12 +178,12 @@ def _spot_to_spot(
         return "a spot node is not replaced by a spot node"
     if len(candidates) > 1:
         return kept
-    if min(len(some) for some in kept) < SPOT_TO_SPOT_TYPES:
+    if min(len(option) for option in kept) < SPOT_TO_SPOT_TYPES:
         return (
             f"a spot node is replaced by spot only if {SPOT_TO_SPOT_TYPES} cheaper types hold its pods;"
-            f" {min(len(some) for some in kept)} do"
+            f" {min(len(option) for option in kept)} do"
         )
-    return [some[:SPOT_TO_SPOT_TYPES] for some in kept]
+    return [option[:SPOT_TO_SPOT_TYPES] for option in kept]
 
 
 def _widened(node: PlannedNode, kept: Sequence[_Option], cheap: Sequence[_Option]) -> list[_Option]:
@@ -204,7 +204,9 @@ def _shortages(node: PlannedNode, options: Sequence[_Option]) -> dict[str, int]:
     requirements = node.requirements
     short: dict[str, int] = {}
     for key, number in least_values(requirements):
-        offered = too_few((each.kind.values(key, each.offerings, requirements) for each in options), number)
+        offered = too_few(
+            (option.kind.values(key, option.offerings, requirements) for option in options), number
+        )
         if offered is not None:
             short[key] = offered
     return short
@@ -213,7 +215,7 @@ def _shortages(node: PlannedNode, options: Sequence[_Option]) -> dict[str, int]:
 def _narrowed(node: PlannedNode, options: Sequence[_Option]) -> PlannedNode:
     kind = options[0].offerings[0].capacity_type
     bound = Requirement.of(CAPACITY_TYPE, IN, [kind])
-    others = [each for each in node.requirements.values() if each.key != CAPACITY_TYPE]
+    others = [requirement for requirement in node.requirements.values() if requirement.key != CAPACITY_TYPE]
     return replace(
         node,
         requirements=Requirements([*others, bound]),

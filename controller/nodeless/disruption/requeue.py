@@ -1,8 +1,8 @@
-"""The moments at which time alone changes what a look at a cluster finds.
+"""The moments at which time alone changes what a pass finds.
 
-A look depends on the snapshot, the catalogue, the policy, what earlier looks decided, and the time. Here is
-everything in it that depends on the time; as long as none of these moments has come, the same cluster gives
-the same answer:
+A disruption pass depends on the snapshot, the catalogue, the policy, what earlier passes decided, and the
+time. Here is everything in it that depends on the time; as long as none of these moments has come, the same
+cluster gives the same answer:
 
     a pod's `do-not-disrupt` with a duration ends        blocking
     a nomination ends, a rest after a failure ends       candidates
@@ -14,7 +14,7 @@ the same answer:
     a reboot is forgotten after 24 hours                 repairing
     a replacement would repay what it costs              balance (`Decisions.again_at`: not known here)
 
-A moment that turns out to change nothing costs one look.
+A moment that turns out to change nothing costs one pass.
 """
 
 import math
@@ -32,19 +32,19 @@ from nodeless.model.pods import Pod
 from nodeless.model.pools import Budget
 from nodeless.model.snapshot import Snapshot
 from nodeless.nodeclaim.rebooting import HISTORY_SECONDS, reboots_of
-from nodeless.state.last_pod_event_time import consolidates_after, quiet_since
+from nodeless.state.last_pod_event_time import consolidates_after, last_pod_event_time
 
 
 def next_requeue_at(
     snapshot: Snapshot, policy: DisruptionPolicy, now: float, memory: CommandHistory = NOTHING_REMEMBERED
 ) -> float:
-    """The earliest time at which a look may find something that one made now does not.
+    """The earliest time at which a pass may find something that one made now does not.
 
     Args:
         snapshot: The cluster, in which nothing changes meanwhile.
-        policy: How moves are judged.
-        now: Seconds since the epoch; the time of the look that found nothing.
-        memory: What earlier looks decided.
+        policy: How commands are judged.
+        now: Seconds since the epoch; the time of the pass that found nothing.
+        memory: What earlier passes decided.
 
     Returns:
         Seconds since the epoch, later than `now`; infinity when time changes nothing.
@@ -59,8 +59,8 @@ def _moments(
     if repair is not None:
         yield repair
     yield from snapshot.nominations.values()
-    for each in memory.evicted:
-        yield each.at + HOUR
+    for evicted in memory.evicted:
+        yield evicted.at + HOUR
     for claim in snapshot.claims.values():
         yield from _of_claim(snapshot, claim, now)
     for pod in snapshot.pods.values():
@@ -74,7 +74,7 @@ def _of_claim(snapshot: Snapshot, claim: NodeClaim, now: float) -> Iterator[floa
     pool = snapshot.pools.get(str(claim.pool))
     after = consolidates_after(pool) if pool is not None else None
     if after is not None:
-        yield quiet_since(claim) + after
+        yield last_pod_event_time(claim) + after
     if claim.deletion_timestamp is not None:
         yield claim.deletion_timestamp + PATIENCE
     for asked in reboots_of(claim, now):

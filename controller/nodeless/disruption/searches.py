@@ -1,6 +1,6 @@
 """What earlier searches found to take the place of nodes, for as long as what they looked at is the same.
 
-As nodes grow older a move may be worth it that was not before (`balance`), so a cluster in which nothing
+As nodes grow older a command may be worth it that was not before (`balance`), so a cluster in which nothing
 changes is searched again and again. What would take the place of its nodes is the same each time; only
 whether it is worth it is not.
 """
@@ -8,7 +8,7 @@ whether it is worth it is not.
 from collections.abc import Callable, Sequence
 
 from nodeless.disruption.candidates import Candidate
-from nodeless.disruption.consolidation_state import untouched
+from nodeless.disruption.consolidation_state import is_unchanged
 from nodeless.disruption.policy import DisruptionPolicy
 from nodeless.disruption.replacing import Replacement
 from nodeless.model.instance_types import Catalog
@@ -24,7 +24,7 @@ class Searches:
         self._found: dict[tuple[str, ...], Replacement | str] = {}
         self._targets: dict[tuple[str, ...], Sequence[PlannedNode]] = {}
 
-    def look_at(
+    def reset_unless_same(
         self, snapshot: Snapshot, catalog: Catalog, policy: DisruptionPolicy, closed: frozenset[str]
     ) -> None:
         """Forget what was found if this is not what it was found in.
@@ -32,7 +32,7 @@ class Searches:
         Args:
             snapshot: The cluster that is searched.
             catalog: What each pool may buy, at the prices that are paid.
-            policy: How moves are judged.
+            policy: How commands are judged.
             closed: Names of nodes to which no pod is moved.
         """
         if self._of is None or not _same(self._of, (snapshot, catalog, policy, closed)):
@@ -41,26 +41,26 @@ class Searches:
         self._of = snapshot, catalog, policy, closed
 
     def replacement(
-        self, some: Sequence[Candidate], search: Callable[[], Replacement | str]
+        self, candidates: Sequence[Candidate], search: Callable[[], Replacement | str]
     ) -> Replacement | str:
         """What takes the place of candidates, searched for once."""
-        key = _key(some)
+        key = _key(candidates)
         if key not in self._found:
             self._found[key] = search()
         return self._found[key]
 
     def target(
-        self, some: Sequence[Candidate], search: Callable[[], Sequence[PlannedNode]]
+        self, candidates: Sequence[Candidate], search: Callable[[], Sequence[PlannedNode]]
     ) -> Sequence[PlannedNode]:
         """What would be bought for the pods of all these candidates, searched for once."""
-        key = _key(some)
+        key = _key(candidates)
         if key not in self._targets:
             self._targets[key] = search()
         return self._targets[key]
 
 
-def _key(some: Sequence[Candidate]) -> tuple[str, ...]:
-    return tuple(sorted(each.name for each in some))
+def _key(candidates: Sequence[Candidate]) -> tuple[str, ...]:
+    return tuple(sorted(candidate.name for candidate in candidates))
 
 
 def _same(
@@ -70,4 +70,4 @@ def _same(
     (snapshot, catalog, policy, closed), (now, buyable, judged_by, closed_now) = one, other
     # A catalogue stays the very same until prices, stock or types change.
     bought = catalog.keys() == buyable.keys() and all(catalog[key] is buyable[key] for key in catalog)
-    return bought and closed == closed_now and policy == judged_by and untouched(snapshot, now)
+    return bought and closed == closed_now and policy == judged_by and is_unchanged(snapshot, now)

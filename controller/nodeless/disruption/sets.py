@@ -15,32 +15,32 @@ from nodeless.model.plan import PlannedNode
 
 #: Sizes of prefixes, besides the largest one.
 _SIZES = (2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 100)
-#: Nodes of the target whose sets are tried in one look.
+#: Nodes of the target whose sets are tried in one pass.
 _MOST_PLANNED = 4
 #: A cluster of so many candidates is small.
 _SMALL = 12
 
-Some = tuple[Candidate, ...]
+CandidateSet = tuple[Candidate, ...]
 
 
-def worth_trying(
+def candidate_sets(
     target: Sequence[PlannedNode], ordered: Sequence[Candidate], left: Mapping[str, int], most: int
-) -> list[Some]:
+) -> list[CandidateSet]:
     """Sets of two candidates or more, each once.
 
     Args:
         target: What would be bought for the pods of all candidates.
         ordered: The candidates, those first that save most for each unit of disturbance.
         left: How many nodes of each pool, by key, budgets let end.
-        most: Nodes that may end in one move.
+        most: Nodes that may end in one command.
     """
     place = {candidate.name: number for number, candidate in enumerate(ordered)}
-    found: dict[frozenset[str], Some] = {}
+    found: dict[frozenset[str], CandidateSet] = {}
     for some in _sets(target, ordered, left, most):
         kept = _within(some, left, most)
         if len(kept) > 1:
             key = frozenset(candidate.name for candidate in kept)
-            found.setdefault(key, tuple(sorted(kept, key=lambda each: place[each.name])))
+            found.setdefault(key, tuple(sorted(kept, key=lambda candidate: place[candidate.name])))
     return list(found.values())
 
 
@@ -69,13 +69,15 @@ def _on_the_way(target: Sequence[PlannedNode], ordered: Sequence[Candidate]) -> 
     dearest = sorted(target, key=lambda node: (-node.price, node.pods))
     for planned in dearest[:_MOST_PLANNED]:
         shares = Counter(home[key].name for key in planned.pods if key in home)
-        yield [each for each in ordered if 2 * shares[each.name] >= max(len(each.pods), 1)]
+        yield [
+            candidate for candidate in ordered if 2 * shares[candidate.name] >= max(len(candidate.pods), 1)
+        ]
 
 
-def _within(some: Sequence[Candidate], left: Mapping[str, int], most: int) -> list[Candidate]:
+def _within(candidates: Sequence[Candidate], left: Mapping[str, int], most: int) -> list[Candidate]:
     spent: Counter[str] = Counter()
     kept: list[Candidate] = []
-    for candidate in some:
+    for candidate in candidates:
         if len(kept) < most and spent[candidate.pool.key] < left[candidate.pool.key]:
             spent[candidate.pool.key] += 1
             kept.append(candidate)

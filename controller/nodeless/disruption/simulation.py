@@ -31,12 +31,12 @@ from nodeless.state import apply
 
 _LEAVING = Taint(DISRUPTED_TAINT, "NoSchedule")
 _CLOSED = Taint("nodeless.dev/closed", "NoSchedule")
-#: Pods that have waited longer for capacity which is being planned hold no move back.
+#: Pods that have waited longer for capacity which is being planned hold no command back.
 PATIENCE = 120.0
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class ScheduledSnapshot:
     """A snapshot in which everything that waits has its place or is left out."""
 
     snapshot: Snapshot
@@ -68,7 +68,7 @@ def schedule_pending(
     now: float,
     promised: frozenset[str] = frozenset(),
     ending: frozenset[str] = frozenset(),
-) -> Settled:
+) -> ScheduledSnapshot:
     """Give every pod that waits its place.
 
     For pods in `promised` (by key) capacity is decided already: they will not come to nodes in `ending`.
@@ -94,11 +94,11 @@ def schedule_pending(
         for pod in waiting
         if pod.key in planned and pod.key not in promised and _is_fresh(snapshot, pod, now)
     )
-    return Settled(_without_boarding(after), expected, fresh)
+    return ScheduledSnapshot(_close_uninitialized(after), expected, fresh)
 
 
-def _without_boarding(snapshot: Snapshot) -> Snapshot:
-    """Nodes and claims that are not initialised take no pods of moves: nobody knows yet that they will be."""
+def _close_uninitialized(snapshot: Snapshot) -> Snapshot:
+    """Keep pods of commands off nodes and claims that are not initialized: they may never be."""
     claims, nodes = snapshot.claims, snapshot.nodes
     for name, claim in snapshot.claims.items():
         node = snapshot.node_of(claim)

@@ -1,10 +1,10 @@
-"""The whole to walk to: what the solver would buy for all pods that may move, and the moves on the way there.
+"""The target: what the solver would buy for all pods that may move, and the commands that lead there.
 
 The target is one solve: the nodes that may be consolidated now are taken away, what stays keeps its pods
 and its room, and new nodes are planned for the rest. Its price is what the cluster would cost if one began
-anew; the difference to today's is the distance. The path is what consolidation would do, one move after the
-other, each of them carried out on the snapshot: each is right by itself and within the budgets, and none
-needs the next one. It may end before the target: a move must save enough, launch no more nodes than end,
+anew; the difference to today's is the distance. The path is what consolidation would do, one command after
+the other, each of them carried out on the snapshot: each is right by itself and within the budgets, and none
+needs the next one. It may end before the target: a command must save enough, launch no more nodes than end,
 and leave a spot node alone that only another spot node could replace.
 """
 
@@ -13,11 +13,11 @@ from math import fsum
 
 from nodeless.disruption.candidates import Candidate, Prices
 from nodeless.disruption.command_history import NOTHING_REMEMBERED, CommandHistory
-from nodeless.disruption.controller import Deciding
+from nodeless.disruption.controller import DisruptionMethods
 from nodeless.disruption.policy import DisruptionPolicy
 from nodeless.disruption.simulation import simulate_scheduling
 from nodeless.launch.claims import claims_for
-from nodeless.model.disruption import Move
+from nodeless.model.disruption import Command
 from nodeless.model.events import ClaimGone, ClaimSeen, NodeGone, NodeSeen, PodSeen
 from nodeless.model.instance_types import Catalog
 from nodeless.model.labels import CAPACITY_TYPE, INITIALIZED, INSTANCE_TYPE, REGISTERED, ZONE
@@ -27,7 +27,7 @@ from nodeless.model.snapshot import Snapshot
 from nodeless.scheduling import solve
 from nodeless.state import apply
 
-#: Moves of a path that are looked for.
+#: Commands of a path that are looked for.
 MOST_STEPS = 50
 _UP = (LAUNCHED, REGISTERED_CONDITION, INITIALIZED_CONDITION)
 
@@ -51,9 +51,9 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A move on the way, and what the cluster costs after it in USD an hour."""
+    """A command on the way, and what the cluster costs after it in USD an hour."""
 
-    move: Move
+    command: Command
     price: float
 
 
@@ -69,43 +69,49 @@ def target(
     Args:
         snapshot: The cluster.
         catalog: What each pool may buy, by pool key, at list prices.
-        policy: How moves are judged; its packing is the target's.
+        policy: How commands are judged; its packing is the target's.
         now: Seconds since the epoch.
-        memory: What earlier looks decided: workloads that rest do not move.
+        memory: What earlier passes decided: workloads that rest do not move.
     """
-    look = Deciding(snapshot, catalog, policy, now, memory.counting((), now))
-    price = _price_of(snapshot, look.catalog)
-    movable = _movable(look)
+    context = DisruptionMethods(snapshot, catalog, policy, now, memory.counting((), now))
+    price = _price_of(snapshot, context.catalog)
+    movable = _movable(context)
     if not movable:
         return Target(price, price)
     outcome = simulate_scheduling(
-        look.settled.snapshot, movable, look.catalog, policy.solving, closed=look.closed()
+        context.scheduled.snapshot, movable, context.catalog, policy.solving, closed=context.closed()
     )
-    saved = fsum(each.price or 0.0 for each in movable) - fsum(node.price for node in outcome.new_nodes)
+    saved = fsum(candidate.price or 0.0 for candidate in movable) - fsum(
+        node.price for node in outcome.new_nodes
+    )
     if not outcome.placed or saved <= 0:
         return Target(price, price)
-    return Target(price, price - saved, tuple(each.name for each in movable), outcome.new_nodes)
+    return Target(price, price - saved, tuple(candidate.name for candidate in movable), outcome.new_nodes)
 
 
 def path(
     snapshot: Snapshot, catalog: Catalog, policy: DisruptionPolicy, now: float, most: int = MOST_STEPS
 ) -> tuple[Step, ...]:
-    """The moves that consolidation would make, one after the other, each once the one before is done."""
+    """The commands that consolidation would make, one after the other, each once the one before is done."""
     steps: list[Step] = []
     seen = snapshot
     while len(steps) < most:
-        look = Deciding(seen, catalog, policy, now)
-        moves = look.saving_moves()
-        after = _carried_out(seen, moves[0], catalog, policy, now) if moves else None
+        context = DisruptionMethods(seen, catalog, policy, now)
+        commands = context.saving_commands()
+        after = _carried_out(seen, commands[0], catalog, policy, now) if commands else None
         if after is None:
             break
         seen = after
-        steps.append(Step(moves[0], _price_of(seen, look.catalog)))
+        steps.append(Step(commands[0], _price_of(seen, context.catalog)))
     return tuple(steps)
 
 
-def _movable(look: Deciding) -> list[Candidate]:
-    return [each for each in look.consolidatable() if each.empty or each.pool.consolidation_enabled]
+def _movable(context: DisruptionMethods) -> list[Candidate]:
+    return [
+        candidate
+        for candidate in context.consolidatable()
+        if candidate.empty or candidate.pool.consolidation_enabled
+    ]
 
 
 def _price_of(snapshot: Snapshot, catalog: Catalog) -> float:
@@ -119,10 +125,10 @@ def _price_of(snapshot: Snapshot, catalog: Catalog) -> float:
 
 
 def _carried_out(
-    snapshot: Snapshot, move: Move, catalog: Catalog, policy: DisruptionPolicy, now: float
+    snapshot: Snapshot, command: Command, catalog: Catalog, policy: DisruptionPolicy, now: float
 ) -> Snapshot | None:
-    """The cluster once a move is done; None where its pods have no place then."""
-    nodes = [node for name in move.claims if (node := snapshot.node_of(snapshot.claims[name])) is not None]
+    """The cluster once a command is done; None where its pods have no place then."""
+    nodes = [node for name in command.claims if (node := snapshot.node_of(snapshot.claims[name])) is not None]
     pods = [pod for node in nodes for pod in snapshot.pods_on(node.name)]
     after = snapshot
     for pod in pods:
@@ -130,9 +136,9 @@ def _carried_out(
         after = apply(after, PodSeen(replace(pod, node_name="", unschedulable=waits)))
     for node in nodes:
         after = apply(after, NodeGone(node.name))
-    for name in move.claims:
+    for name in command.claims:
         after = apply(after, ClaimGone(name))
-    after = _with_launched(after, move, catalog, now)
+    after = _with_launched(after, command, catalog, now)
     plan = solve(after, {}, policy.solving)
     for pod in pods:
         place = plan.placements.get(pod.key, "")
@@ -143,12 +149,12 @@ def _carried_out(
     return after
 
 
-def _with_launched(snapshot: Snapshot, move: Move, catalog: Catalog, now: float) -> Snapshot:
+def _with_launched(snapshot: Snapshot, command: Command, catalog: Catalog, now: float) -> Snapshot:
     """With a node of the intended type and offering for each replacement, initialised and quiet."""
     taken = frozenset(snapshot.claims)
-    created = claims_for(Plan(new_nodes=move.replacements), dict(snapshot.pools), now, taken=taken)
+    created = claims_for(Plan(new_nodes=command.replacements), dict(snapshot.pools), now, taken=taken)
     after = snapshot
-    for create, planned in zip(created, move.replacements, strict=True):
+    for create, planned in zip(created, command.replacements, strict=True):
         intended = planned.alternatives[0]
         kind = next(each for each in catalog[str(planned.pool)] if each.name == intended.instance_type)
         labels = {
@@ -166,7 +172,9 @@ def _with_launched(snapshot: Snapshot, move: Move, catalog: Catalog, now: float)
             provider_id=f"aws:///{intended.offering.zone}/{name}",
             node_name=name,
             created_at=0.0,
-            conditions=tuple(Condition(each, "True", each, "", 0.0) for each in _UP),
+            conditions=tuple(
+                Condition(capacity_type, "True", capacity_type, "", 0.0) for capacity_type in _UP
+            ),
             capacity=kind.capacity,
             allocatable=kind.allocatable,
         )

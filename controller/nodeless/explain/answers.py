@@ -7,8 +7,8 @@ from typing import Any
 
 from nodeless.explain.decisions import Situation
 from nodeless.explain.disruption import judged
-from nodeless.explain.fill import NodeFill, new_nodes, standing_nodes
-from nodeless.explain.report import Launch, Unplaced, given_up, launches_of, unplaced
+from nodeless.explain.fill import NodeFill, existing_nodes, new_nodes
+from nodeless.explain.report import Launch, Unplaced, launches_of, relaxed, unplaced
 from nodeless.explain.why import why
 from nodeless.explain.words import amounts, count, listed, price
 from nodeless.model.instance_types import Catalog
@@ -38,7 +38,7 @@ class Answer:
     placed: bool = True
     """False for a pod without a place."""
     facts: Mapping[str, Any] = field(default_factory=dict, hash=False)
-    """The same as data, in the terms of the plan's report: `unplaced`, `node`, `launch`, `given_up`,
+    """The same as data, in the terms of the plan's report: `unplaced`, `node`, `launch`, `relaxed`,
     `disruption`."""
 
     def to_json(self) -> dict[str, Any]:
@@ -52,24 +52,24 @@ def answer(situation: Situation, plan: Plan, name: str, wider: Catalog | None = 
     snapshot, policy = situation.snapshot, situation.policy
     catalog = priced(situation.catalog, snapshot.pools.values(), policy.price_adjustments, policy.node_fee)
     new = new_nodes(snapshot, catalog, plan)
-    standing = standing_nodes(snapshot, catalog, plan)
+    existing = existing_nodes(snapshot, catalog, plan)
     keys = [key for key in snapshot.pods if name in (key, key.partition("/")[2])]
     if len(keys) > 1 and name not in keys:
         raise NotThere(f"{name} is the name of several pods; hint: say which: {listed(sorted(keys))}")
     launches = {node: launch for launch in launches_of(plan, new) for node in launch.nodes}
     if keys:
-        return _of_pod(situation, plan, name if name in keys else keys[0], (*new, *standing), launches, wider)
-    for fill in (*new, *standing):
+        return _of_pod(situation, plan, name if name in keys else keys[0], (*new, *existing), launches, wider)
+    for fill in (*new, *existing):
         if fill.name == name:
-            told = _of_node(fill, plan, launches.get(name), _planned(snapshot, fill.name))
-            judgement = None if name in launches else judged(situation, name)
-            if judgement is None:
-                return told
-            facts = {**told.facts, "disruption": judgement}
-            return replace(told, lines=(*told.lines, str(judgement)), facts=facts)
-    names = [*snapshot.pods, *(fill.name for fill in (*new, *standing))]
+            answer_of_node = _of_node(fill, plan, launches.get(name), _planned(snapshot, fill.name))
+            judgment = None if name in launches else judged(situation, name)
+            if judgment is None:
+                return answer_of_node
+            facts = {**answer_of_node.facts, "disruption": judgment}
+            return replace(answer_of_node, lines=(*answer_of_node.lines, str(judgment)), facts=facts)
+    names = [*snapshot.pods, *(fill.name for fill in (*new, *existing))]
     part = name.rpartition("/")[2]
-    near = [each for each in names if part in each] or difflib.get_close_matches(name, names, 5) or names
+    near = [name for name in names if part in name] or difflib.get_close_matches(name, names, 5) or names
     raise NotThere(f"{name} is neither pod nor node; hint: there is {listed(sorted(near)) or 'none'}")
 
 
@@ -129,19 +129,19 @@ def _of_pod(
                 subject, ("has no place", *_hindered(group)), placed=False, facts={"unplaced": group}
             )
     home = _home(plan, key)
-    fill = next((each for each in nodes if each.name == home), None)
+    fill = next((node for node in nodes if node.name == home), None)
     if fill is None and home:
         # A claim whose node has appeared: the node bears another name.
         return Answer(subject, (f"lands on {home}, which has room",))
     if fill is None:
         text = f"runs on {pod.node_name}" if pod.node_name else _IGNORED
         return Answer(subject, (text,))
-    lost = given_up(situation, (each for each in plan.relaxations if key in each.pods))
-    losses = tuple(f"relaxed: {each.message} [{each.code}]" for each in lost)
+    lost = relaxed(situation, (relaxation for relaxation in plan.relaxations if key in relaxation.pods))
+    losses = tuple(f"relaxed: {relaxation.message} [{relaxation.code}]" for relaxation in lost)
     node = _of_node(fill, plan, launches.get(home))
     where = f"a new node of {fill.pool}" if home in launches else "which has room"
     reasons = why(plan.new_nodes[int(home.removeprefix("new-")) - 1]) if home in launches else _bought(fill)
-    facts = {**node.facts, "given_up": list(lost)}
+    facts = {**node.facts, "relaxed": list(lost)}
     return Answer(subject, (f"lands on {home}, {where}", *losses, *reasons.splitlines()), facts=facts)
 
 
@@ -152,8 +152,8 @@ def _home(plan: Plan, key: str) -> str:
 
 
 def _hindered(group: Unplaced) -> Iterator[str]:
-    for each in group.obstacles:
-        yield f"{f'{listed(each.pools)}: ' if each.pools else ''}{each.message} [{each.code}]"
+    for obstacle in group.obstacles:
+        yield f"{f'{listed(obstacle.pools)}: ' if obstacle.pools else ''}{obstacle.message} [{obstacle.code}]"
     yield from (f"would fit: {remedy}" for remedy in group.remedies)
 
 

@@ -49,9 +49,9 @@ def _refusals(plan: Plan) -> dict[str, str]:
 
 def _relaxations(plan: Plan) -> dict[str, str]:
     return {
-        f"{pod} {each.message}": f"{pod} relaxed {each.message}"
-        for each in plan.relaxations
-        for pod in each.pods
+        f"{pod} {relaxation.message}": f"{pod} relaxed {relaxation.message}"
+        for relaxation in plan.relaxations
+        for pod in relaxation.pods
     }
 
 

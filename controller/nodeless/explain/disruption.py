@@ -9,8 +9,8 @@ from nodeless.model.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
-    """The one reason: a stable `code` (a verdict's, or a move's reason), and a sentence with the figures."""
+class Judgment:
+    """The one reason: a stable `code` (a verdict's or a command's), and a sentence with the figures."""
 
     disrupted: bool
     code: str
@@ -20,7 +20,7 @@ class Judgement:
         return f"{'is' if self.disrupted else 'is not'} disrupted: {self.message} [{self.code}]"
 
 
-def judged(situation: Situation, name: str, policy: DisruptionPolicy | None = None) -> Judgement | None:
+def judged(situation: Situation, name: str, policy: DisruptionPolicy | None = None) -> Judgment | None:
     """Why the node of that name (or the claim's of that name) is disrupted or not.
 
     None: it is no node of ours, or the claim has none yet. What stands on the claim already counts before
@@ -32,17 +32,17 @@ def judged(situation: Situation, name: str, policy: DisruptionPolicy | None = No
         return None
     condition = claim.condition(DISRUPTION_REASON)
     if condition is not None and condition.status == "True":
-        return Judgement(True, condition.reason, condition.message or "it was decided earlier")
+        return Judgment(True, condition.reason, condition.message or "it was decided earlier")
     solving = replace(situation.policy, time_box=0.0)
     chosen = replace(policy, solving=solving) if policy is not None else DisruptionPolicy(solving=solving)
     decisions = disrupt(snapshot, situation.catalog, chosen, situation.now)
-    for move in decisions.moves:
-        if claim.name in move.claims:
-            return Judgement(True, move.reason, move.message)
+    for command in decisions.commands:
+        if claim.name in command.claims:
+            return Judgment(True, command.reason, command.message)
     verdict = decisions.verdicts.get(claim.name)
     if verdict is None:
-        return Judgement(False, "NotNeeded", "another move goes first in this round")
-    return Judgement(False, verdict.code, verdict.message)
+        return Judgment(False, "NotNeeded", "another command goes first in this round")
+    return Judgment(False, verdict.code, verdict.message)
 
 
 def _claim_of(snapshot: Snapshot, name: str) -> NodeClaim | None:

@@ -55,7 +55,7 @@ class Drifting:
 
 
 @dataclass(frozen=True, slots=True)
-class Foresight:
+class DriftPreview:
     """What the change would do. Costs are US dollars an hour."""
 
     drifting: tuple[Drifting, ...]
@@ -86,13 +86,13 @@ class Foresight:
         if not self.drifting:
             yield "no node would drift"
         reasons: dict[tuple[str, bool, str], list[Drifting]] = {}
-        for each in self.drifting:
-            reasons.setdefault((each.reason, each.replaced, each.message), []).append(each)
+        for claim in self.drifting:
+            reasons.setdefault((claim.reason, claim.replaced, claim.message), []).append(claim)
         for (reason, replaced, message), members in reasons.items():
-            pods = sum(each.pods for each in members)
+            pods = sum(member.pods for member in members)
             verb = "end" if reason == POOL_REMOVED else "be replaced"
             end = f"would {verb} and {count(pods, 'pod')} move" if replaced else "would drift and stay"
-            names = listed([f"{each.node} ({each.instance_type})" for each in members])
+            names = listed([f"{member.node} ({member.instance_type})" for member in members])
             yield f"{count(len(members), 'node')} {end}: {message} [{reason}]: {names}"
         for launch in self.launches:
             yield (
@@ -112,28 +112,28 @@ class Foresight:
 def preview_drift(
     before: Situation,
     after: Situation,
-    looked: CloudObservations | None = None,
+    observations: CloudObservations | None = None,
     *,
     provisioners_drift: bool = False,
     notes: Sequence[str] = (),
-) -> Foresight:
+) -> DriftPreview:
     """What happens to standing nodes when `before` becomes `after`.
 
     Args:
         before: the cluster as it is.
         after: the same with changed pools and node classes.
-        looked: what the cloud says that node classes select; without it images, subnets and security
+        observations: what the cloud says that node classes select; without it images, subnets and security
             groups are not compared.
         provisioners_drift: whether drifted nodes of Provisioners are replaced (`featureGates.driftEnabled`).
         notes: lines on what it rests on.
     """
-    drifting = tuple(_drifting(before, after, looked or CloudObservations(), provisioners_drift))
+    drifting = tuple(_drifting(before, after, observations or CloudObservations(), provisioners_drift))
     moved = after
-    for each in drifting:
-        if each.replaced:
-            moved = changed(moved, f"without-node={each.node}")
+    for claim in drifting:
+        if claim.replaced:
+            moved = changed(moved, f"without-node={claim.node}")
     now, then = _report(before), _report(moved)
-    return Foresight(drifting, then.launches, then.unplaced, now.cost.after, then.cost.after, tuple(notes))
+    return DriftPreview(drifting, then.launches, then.unplaced, now.cost.after, then.cost.after, tuple(notes))
 
 
 def without_pools_of(owner: str, snapshot: Snapshot) -> Snapshot:
@@ -174,14 +174,14 @@ def _report(situation: Situation) -> Report:
 
 
 def _drifting(
-    before: Situation, after: Situation, looked: CloudObservations, provisioners_drift: bool
+    before: Situation, after: Situation, observations: CloudObservations, provisioners_drift: bool
 ) -> Iterator[Drifting]:
     for _, claim in sorted(before.snapshot.claims.items()):
         node = before.snapshot.node_of(claim)
         if node is None:
             continue
-        found = _removed(before, after, claim) or _reason(after, claim, looked.after, looked)
-        if found is None or _reason(before, claim, looked.before, looked) is not None:
+        found = _removed(before, after, claim) or _reason(after, claim, observations.after, observations)
+        if found is None or _reason(before, claim, observations.before, observations) is not None:
             continue
         pods = [pod for pod in before.snapshot.pods_on(node.name) if pod.occupies]
         yield Drifting(
@@ -205,7 +205,7 @@ def _removed(before: Situation, after: Situation, claim: NodeClaim) -> tuple[str
 
 
 def _reason(
-    situation: Situation, claim: NodeClaim, selected: Mapping[str, Selected], looked: CloudObservations
+    situation: Situation, claim: NodeClaim, selected: Mapping[str, Selected], observations: CloudObservations
 ) -> tuple[str, str] | None:
     snapshot = situation.snapshot
     pool = snapshot.pools.get(str(claim.pool))
@@ -217,7 +217,7 @@ def _reason(
         pool,
         snapshot.node_classes.get(str(claim.node_class)),
         selected.get(str(claim.node_class)),
-        looked.instances.get(claim.provider_id),
+        observations.instances.get(claim.provider_id),
         frozenset(kind.name for kind in types) if types else None,
     )
     return drift_of(view, situation.now)

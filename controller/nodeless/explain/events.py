@@ -20,18 +20,21 @@ POOLS_SHOWN = 5
 LONGEST = 1024
 
 
-def nominated(name: str, node: PlannedNode | None = None, given_up: Sequence[str] = ()) -> str:
+def nominated(name: str, node: PlannedNode | None = None, relaxed: Sequence[str] = ()) -> str:
     """The message for a pod that has its place.
 
     Args:
         name: The node or claim where room is kept.
         node: The plan of that node, when this pass made it.
-        given_up: What the pod wished and does not get, a line each.
+        relaxed: What the pod wished and does not get, a line each.
     """
-    lost = "".join(f"\nrelaxed: {each}" for each in given_up)
+    lost = "".join(f"\nrelaxed: {relaxation}" for relaxation in relaxed)
     if node is None:
         return f"Pod should schedule on {name}, which has room{lost}"[:LONGEST]
-    types, next_best = len(node.alternatives), "".join(f"; next: {each}" for each in next_offers(node))
+    types, next_best = (
+        len(node.alternatives),
+        "".join(f"; next: {next_offer}" for next_offer in next_offers(node)),
+    )
     offering = node.alternatives[0].offering
     chosen = (
         f"the cheapest of {types} types that hold its {count(len(node.pods), 'pod')}"

@@ -66,7 +66,7 @@ def new_nodes(snapshot: Snapshot, catalog: Catalog, plan: Plan) -> tuple[NodeFil
     )
 
 
-def standing_nodes(snapshot: Snapshot, catalog: Catalog, plan: Plan) -> tuple[NodeFill, ...]:
+def existing_nodes(snapshot: Snapshot, catalog: Catalog, plan: Plan) -> tuple[NodeFill, ...]:
     """Nodes that exist and claims that start, by name, with the pods that the plan sends there."""
     arriving: dict[str, list[Pod]] = {}
     for key, name in plan.placements.items():
@@ -77,11 +77,11 @@ def standing_nodes(snapshot: Snapshot, catalog: Catalog, plan: Plan) -> tuple[No
         claim = snapshot.claim_of(node)
         staying = [pod for pod in snapshot.pods_on(name) if not pod.terminal and pod.key not in moved]
         guests = [*arriving.get(name, ()), *(arriving.get(claim.name, ()) if claim else ())]
-        fills.append(_standing(node, node.labels, node.allocatable, EXISTING, catalog, staying, guests))
+        fills.append(_existing_node(node, node.labels, node.allocatable, EXISTING, catalog, staying, guests))
     for name, claim in sorted(snapshot.claims.items()):
         if snapshot.node_of(claim) is None and claim.deletion_timestamp is None:
             fills.append(
-                _standing(
+                _existing_node(
                     claim, claim.labels, claim.allocatable, STARTING, catalog, (), arriving.get(name, ())
                 )
             )
@@ -109,7 +109,7 @@ def _new_node(
     )
 
 
-def _standing(
+def _existing_node(
     thing: Node | NodeClaim,
     labels: Mapping[str, str],
     allocatable: Resources,

@@ -8,10 +8,10 @@ from typing import Any
 from nodeless.disruption import DisruptionPolicy, disrupt
 from nodeless.disruption.validating import held_by_budgets
 from nodeless.explain.decisions import Situation
-from nodeless.explain.fill import NodeFill, new_nodes, standing_nodes
+from nodeless.explain.fill import NodeFill, existing_nodes, new_nodes
 from nodeless.explain.report import MONTH, Launch, launches_of
 from nodeless.explain.words import count
-from nodeless.model.disruption import Decisions, Move
+from nodeless.model.disruption import Command, Decisions
 from nodeless.model.nodes import DISRUPTION_REASON, NodeClaim
 from nodeless.model.resources import CPU, MEMORY
 from nodeless.model.snapshot import Snapshot
@@ -32,7 +32,7 @@ class NodeRow:
     """How many of these run on it."""
     disrupted: bool = False
     code: str = ""
-    """Why it is disrupted or not: a move's reason or a verdict's code; empty for nodes that are not ours."""
+    """Why it is disrupted or not: a command's reason or a verdict's code; empty for nodes of others."""
     message: str = ""
 
 
@@ -49,12 +49,12 @@ class Overview:
     """Pods that wait and fit on nodes that are there or start."""
     refused: int
     """Pods that no pool can place."""
-    moves: tuple[Move, ...]
+    commands: tuple[Command, ...]
     """Disruption that would begin now."""
     held: float
-    """What empty nodes and moves that only budgets hold back would save."""
+    """What empty nodes and commands that only budgets hold back would save."""
     faults: tuple[str, ...] = field(default=())
-    """Claims whose look failed."""
+    """Claims at which the pass failed."""
 
     @property
     def price(self) -> float:
@@ -80,16 +80,16 @@ class Overview:
             f"{self.price * MONTH:,.2f} USD/month{unpriced}"
         )
         if self.launches:
-            nodes, added = sum(each.count for each in self.launches), self.added
+            nodes, added = sum(launch.count for launch in self.launches), self.added
             yield f"to launch: {count(nodes, 'node')} for {count(self.waiting, 'pod')}, +{added:,.4f} USD/h"
         if self.placed:
             yield f"{count(self.placed, 'pod')} to be bound to nodes that are there or start"
         if self.refused:
             yield f"{count(self.refused, 'pod')} cannot be placed: see `nodeless plan`"
-        if self.moves:
-            saving = fsum(move.saving for move in self.moves)
-            evictions = count(sum(move.evictions for move in self.moves), "eviction")
-            yield f"to disrupt: {count(len(self.moves), 'move')}, -{saving:,.4f} USD/h for {evictions}"
+        if self.commands:
+            saving = fsum(command.saving for command in self.commands)
+            evictions = count(sum(command.evictions for command in self.commands), "eviction")
+            yield f"to disrupt: {count(len(self.commands), 'move')}, -{saving:,.4f} USD/h for {evictions}"
         if self.held:
             yield f"held back by disruption budgets: -{self.held:,.4f} USD/h"
         if self.realized is not None:
@@ -100,7 +100,7 @@ class Overview:
     @property
     def added(self) -> float:
         """What the launches cost."""
-        return fsum(each.count * each.price for each in self.launches)
+        return fsum(launch.count * launch.price for launch in self.launches)
 
     def to_json(self) -> dict[str, Any]:
         """For machines."""
@@ -110,7 +110,7 @@ class Overview:
             "unpriced": self.unpriced,
             "nodes": [_row(row) for row in self.rows],
             "launch": {
-                "nodes": sum(each.count for each in self.launches),
+                "nodes": sum(launch.count for launch in self.launches),
                 "pods": self.waiting,
                 "price": round(self.added, 6),
             },
@@ -118,13 +118,13 @@ class Overview:
             "refused": self.refused,
             "moves": [
                 {
-                    "reason": move.reason,
-                    "action": move.action,
-                    "claims": list(move.claims),
-                    "saving": round(move.saving, 6),
-                    "evictions": move.evictions,
+                    "reason": command.reason,
+                    "action": command.action,
+                    "claims": list(command.claims),
+                    "saving": round(command.saving, 6),
+                    "evictions": command.evictions,
                 }
-                for move in self.moves
+                for command in self.commands
             ],
             "held": round(self.held, 6),
             "realized": None if realized is None else round(realized, 4),
@@ -145,17 +145,17 @@ def overview(situation: Situation, policy: DisruptionPolicy | None = None) -> Ov
     chosen = replace(policy or DisruptionPolicy(), solving=solving)
     catalog = priced(situation.catalog, snapshot.pools.values(), solving.price_adjustments, solving.node_fee)
     decisions = disrupt(snapshot, situation.catalog, chosen, situation.now)
-    held = [move for move in decisions.moves if held_by_budgets([move], snapshot, situation.now)]
+    held = [command for command in decisions.commands if held_by_budgets([command], snapshot, situation.now)]
     # Nodes as they are, without the pods that are to come.
-    fills = standing_nodes(snapshot, catalog, replace(plan, new_nodes=(), placements={}))
+    fills = existing_nodes(snapshot, catalog, replace(plan, new_nodes=(), placements={}))
     return Overview(
         tuple(_node_row(situation, decisions, fill) for fill in fills),
         launches_of(plan, new_nodes(snapshot, catalog, plan)),
         sum(len(node.pods) for node in plan.new_nodes),
         len(plan.placements),
         len(plan.refusals),
-        tuple(move for move in decisions.moves if move not in held),
-        fsum((*decisions.held.values(), *(move.saving for move in held))),
+        tuple(command for command in decisions.commands if command not in held),
+        fsum((*decisions.held.values(), *(command.saving for command in held))),
         tuple(sorted(decisions.faults)),
     )
 
@@ -170,10 +170,10 @@ def _node_row(situation: Situation, decisions: Decisions, fill: NodeFill) -> Nod
         return NodeRow(fill, age)
     _, pods = planned_for(snapshot, claim)
     kept = sum(node is not None and pod.node_name == node.name for pod in pods)
-    return NodeRow(fill, age, len(pods), kept, *_judgement(snapshot, decisions, claim))
+    return NodeRow(fill, age, len(pods), kept, *_judgment(snapshot, decisions, claim))
 
 
-def _judgement(snapshot: Snapshot, decisions: Decisions, claim: NodeClaim) -> tuple[bool, str, str]:
+def _judgment(snapshot: Snapshot, decisions: Decisions, claim: NodeClaim) -> tuple[bool, str, str]:
     if claim.deletion_timestamp is not None:
         return True, "Terminating", "it is being drained or terminated"
     condition = claim.condition(DISRUPTION_REASON)
@@ -181,9 +181,9 @@ def _judgement(snapshot: Snapshot, decisions: Decisions, claim: NodeClaim) -> tu
         return True, condition.reason, condition.message or "it was decided earlier"
     if snapshot.node_of(claim) is None:
         return False, "Starting", "its node has not appeared"
-    for move in decisions.moves:
-        if claim.name in move.claims:
-            return True, move.reason, move.message
+    for command in decisions.commands:
+        if claim.name in command.claims:
+            return True, command.reason, command.message
     verdict = decisions.verdicts.get(claim.name)
     return (False, verdict.code, verdict.message) if verdict is not None else (False, "", "")
 

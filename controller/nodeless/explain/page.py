@@ -5,7 +5,7 @@ from datetime import datetime
 from html import escape
 
 from nodeless.explain.picture import colours, picture
-from nodeless.explain.report import MONTH, GivenUp, Launch, Report, Unplaced, holding, where, zones
+from nodeless.explain.report import MONTH, Launch, RelaxedPreferences, Report, Unplaced, holding, where, zones
 from nodeless.explain.together import Together
 from nodeless.explain.words import count, listed
 from nodeless.model.workloads import Workload
@@ -71,7 +71,7 @@ def page(report: Report, at: datetime) -> str:
     parts = (
         _cards(report),
         *(_refused(group) for group in report.unplaced),
-        _given_up(report.given_up),
+        _relaxed(report.relaxed),
         _together(report.together),
         _nodes(report, palette),
         _launches(report.launches),
@@ -117,20 +117,20 @@ def _cards(report: Report) -> str:
 def _refused(group: Unplaced) -> str:
     names = listed([str(workload) for workload, _ in group.workloads], 3)
     reasons = "".join(
-        f"<li>{escape(f'{listed(each.pools, 3)}: ' if each.pools else '')}{escape(each.message)} "
-        f"<code>{escape(each.code)}</code></li>"
-        for each in group.obstacles
+        f"<li>{escape(f'{listed(obstacle.pools, 3)}: ' if obstacle.pools else '')}{escape(obstacle.message)} "
+        f"<code>{escape(obstacle.code)}</code></li>"
+        for obstacle in group.obstacles
     )
-    fits = "".join(f'<li class="remedy">would fit: {escape(each)}</li>' for each in group.remedies)
+    fits = "".join(f'<li class="remedy">would fit: {escape(remedy)}</li>' for remedy in group.remedies)
     title = f"{count(len(group.pods), 'pod')} of {names} not placed"
     remedies = f"<ul>{fits}</ul>" if fits else ""
     return f'<section class="refused"><h2>{escape(title)}</h2><ul>{reasons}</ul>{remedies}</section>'
 
 
-def _given_up(losses: Sequence[GivenUp]) -> str:
+def _relaxed(losses: Sequence[RelaxedPreferences]) -> str:
     items = "".join(
-        f"<li>{escape(holding(each.workloads))}: {escape(each.message)} <code>{escape(each.code)}</code></li>"
-        for each in losses
+        f"<li>{escape(holding(loss.workloads))}: {escape(loss.message)} <code>{escape(loss.code)}</code></li>"
+        for loss in losses
     )
     if not items:
         return ""
@@ -139,7 +139,7 @@ def _given_up(losses: Sequence[GivenUp]) -> str:
 
 
 def _together(groups: Sequence[Together]) -> str:
-    items = "".join(f"<li>{escape(str(each))}</li>" for each in groups)
+    items = "".join(f"<li>{escape(str(group))}</li>" for group in groups)
     if not items:
         return ""
     return (
@@ -180,9 +180,13 @@ def _launches(launches: Sequence[Launch]) -> str:
 def _next_best(launch: Launch) -> str:
     """The types that would have come next, each on a line of its own that never breaks."""
     lines = [
-        f"{escape(each.instance_type)} {each.price:.4f}"
-        + (f" <small>+{100 * (each.price / launch.price - 1):.1f} %</small>" if launch.price > 0 else "")
-        for each in launch.next_best
+        f"{escape(alternative.instance_type)} {alternative.price:.4f}"
+        + (
+            f" <small>+{100 * (alternative.price / launch.price - 1):.1f} %</small>"
+            if launch.price > 0
+            else ""
+        )
+        for alternative in launch.next_best
     ]
     more = launch.types - 1 - len(lines)
     lines += [f"<small>and {count(more, 'other')}</small>"] if more > 0 else []
@@ -193,12 +197,12 @@ def _landings(report: Report, palette: dict[Workload, str]) -> str:
     if not report.landings:
         return ""
     body = "".join(
-        f'<tr><td><i style="background:{palette.get(each.workload, "transparent")}"></i>'
-        f"{escape(str(each.workload))}</td>"
-        f'<td class="number">{each.pods}</td><td>{escape(where(each.on_new) or "-")}</td>'
-        f"<td>{escape(where(each.on_standing) or '-')}</td>"
-        f'<td class="number">{each.refused or "-"}</td></tr>'
-        for each in report.landings
+        f'<tr><td><i style="background:{palette.get(landing.workload, "transparent")}"></i>'
+        f"{escape(str(landing.workload))}</td>"
+        f'<td class="number">{landing.pods}</td><td>{escape(where(landing.on_new) or "-")}</td>'
+        f"<td>{escape(where(landing.on_existing) or '-')}</td>"
+        f'<td class="number">{landing.refused or "-"}</td></tr>'
+        for landing in report.landings
     )
     heads = "<th>workload</th><th class='number'>pods</th><th>on new nodes</th><th>on existing nodes</th>"
     head = f"<thead><tr>{heads}<th class='number'>not placed</th></tr></thead>"

@@ -66,8 +66,8 @@ def _rows(nodes: Sequence[NodeFill]) -> list[_Row]:
     return [
         _Row(
             members[0],
-            tuple(each.name for each in members),
-            tuple(sorted({each.zone for each in members if each.zone})),
+            tuple(member.name for member in members),
+            tuple(sorted({member.zone for member in members if member.zone})),
         )
         for members in groups.values()
     ]

@@ -60,17 +60,17 @@ class Realizing:
     ) -> "Realizing":
         """After a plan; one that only plans pods of an earlier one again is part of that one."""
         pods = frozenset(key for node in plan.new_nodes for key in node.pods)
-        if not pods or any(pods <= each.pods for each in self.waiting):
+        if not pods or any(pods <= planned.pods for planned in self.waiting):
             return self
         pools = snapshot.pools.values()
         prices = Prices(priced(catalog, pools, policy.price_adjustments, policy.node_fee))
         return Realizing((*self.waiting, Planned(now, plan.cost_per_hour, pods, prices)))
 
-    def settled(self, snapshot: Snapshot, now: float) -> tuple["Realizing", tuple[float, ...]]:
+    def measure(self, snapshot: Snapshot, now: float) -> tuple["Realizing", tuple[float, ...]]:
         """The plans that still wait, and the ratios of those that are a minute old."""
-        old = [each for each in self.waiting if not 0 <= now - each.at < SETTLES_WITHIN]
+        old = [planned for planned in self.waiting if not 0 <= now - planned.at < SETTLES_WITHIN]
         if not old:
             return self, ()
-        ratios = (each.ratio(snapshot) for each in old)
-        rest = tuple(each for each in self.waiting if each not in old)
+        ratios = (planned.ratio(snapshot) for planned in old)
+        rest = tuple(planned for planned in self.waiting if planned not in old)
         return Realizing(rest), tuple(ratio for ratio in ratios if ratio is not None)

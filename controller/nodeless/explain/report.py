@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from nodeless.explain.decisions import Situation
-from nodeless.explain.fill import NodeFill, new_nodes, standing_nodes
+from nodeless.explain.fill import NodeFill, existing_nodes, new_nodes
 from nodeless.explain.together import Together, kept_together
 from nodeless.explain.words import listed
 from nodeless.model.instance_types import Catalog
@@ -81,7 +81,7 @@ class Landing:
     workload: Workload
     pods: int
     on_new: tuple[tuple[str, int], ...]
-    on_standing: tuple[tuple[str, int], ...]
+    on_existing: tuple[tuple[str, int], ...]
     refused: int
 
 
@@ -107,7 +107,7 @@ class Unplaced:
 
 
 @dataclass(frozen=True, slots=True)
-class GivenUp:
+class RelaxedPreferences:
     """A wish that some placed pods do not get, and why."""
 
     code: str
@@ -126,7 +126,7 @@ class Report:
     cost: Cost
     nodes: tuple[NodeFill, ...]
     """New ones first, then those that stand."""
-    given_up: tuple[GivenUp, ...]
+    relaxed: tuple[RelaxedPreferences, ...]
     together: tuple[Together, ...] = ()
     """What keeping pods together costs."""
     notes: tuple[str, ...] = ()
@@ -173,8 +173,8 @@ def report(
     """
     snapshot, policy = situation.snapshot, situation.policy
     catalog = priced(situation.catalog, snapshot.pools.values(), policy.price_adjustments, policy.node_fee)
-    new, standing = new_nodes(snapshot, catalog, plan), standing_nodes(snapshot, catalog, plan)
-    prices = [node.price for node in standing]
+    new, existing = new_nodes(snapshot, catalog, plan), existing_nodes(snapshot, catalog, plan)
+    prices = [node.price for node in existing]
     return Report(
         launches=launches_of(plan, new),
         landings=_landings(situation, plan, new),
@@ -186,8 +186,8 @@ def report(
             lower_bound=plan.lower_bound,
             gap=plan.gap,
         ),
-        nodes=(*new, *standing),
-        given_up=given_up(situation, plan.relaxations),
+        nodes=(*new, *existing),
+        relaxed=relaxed(situation, plan.relaxations),
         together=kept_together(situation, plan),
         notes=tuple(notes),
     )
@@ -200,7 +200,7 @@ def unplaced(
     groups: dict[tuple[str, tuple[Obstacle, ...]], list[Refusal]] = {}
     for refusal in refusals:
         groups.setdefault((refusal.code, _obstacles(refusal)), []).append(refusal)
-    ordered = sorted(groups.items(), key=lambda each: (-len(each[1]), each[1][0].pod))
+    ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), item[1][0].pod))
     return tuple(
         Unplaced(
             code,
@@ -213,10 +213,13 @@ def unplaced(
     )
 
 
-def given_up(situation: Situation, relaxations: Iterable[Relaxation]) -> tuple[GivenUp, ...]:
+def relaxed(situation: Situation, relaxations: Iterable[Relaxation]) -> tuple[RelaxedPreferences, ...]:
     """What placed pods do not get, with their workloads."""
     return tuple(
-        GivenUp(each.code, each.message, each.pods, _workloads(situation, each.pods)) for each in relaxations
+        RelaxedPreferences(
+            relaxation.code, relaxation.message, relaxation.pods, _workloads(situation, relaxation.pods)
+        )
+        for relaxation in relaxations
     )
 
 
@@ -288,25 +291,25 @@ def _launch(members: list[tuple[PlannedNode, NodeFill]]) -> Launch:
 
 def _landings(situation: Situation, plan: Plan, fills: tuple[NodeFill, ...]) -> tuple[Landing, ...]:
     new: dict[Workload, dict[str, int]] = {}
-    standing: dict[Workload, dict[str, int]] = {}
+    existing: dict[Workload, dict[str, int]] = {}
     pods = situation.snapshot.pods
     for node, fill in zip(plan.new_nodes, fills, strict=True):
         for key in node.pods:
             _count(new, workload_of(pods[key]), fill.name)
     for key, name in plan.placements.items():
-        _count(standing, workload_of(pods[key]), name)
+        _count(existing, workload_of(pods[key]), name)
     refused = dict(_workloads(situation, (refusal.pod for refusal in plan.refusals)))
     return tuple(
         Landing(
             workload,
             sum(new.get(workload, {}).values())
-            + sum(standing.get(workload, {}).values())
+            + sum(existing.get(workload, {}).values())
             + refused.get(workload, 0),
             tuple(new.get(workload, {}).items()),
-            tuple(sorted(standing.get(workload, {}).items())),
+            tuple(sorted(existing.get(workload, {}).items())),
             refused.get(workload, 0),
         )
-        for workload in sorted({*new, *standing, *refused})
+        for workload in sorted({*new, *existing, *refused})
     )
 
 

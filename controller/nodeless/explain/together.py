@@ -43,11 +43,11 @@ def kept_together(situation: Situation, plan: Plan) -> tuple[Together, ...]:
         pod = situation.snapshot.pods.get(key)
         if pod is not None and _keys(pod.shape):
             groups.setdefault(workload_of(pod), []).append(pod)
-    ordered = sorted(groups.items(), key=lambda each: (-len(each[1]), str(each[0])))
+    ordered = sorted(groups.items(), key=lambda item: (-len(item[1]), str(item[0])))
     found = (_cost(situation, plan, workload, pods) for workload, pods in ordered[:_MOST])
     return tuple(
         sorted(
-            (each for each in found if each is not None),
+            (cost for cost in found if cost is not None),
             key=lambda each: (-each.extra, str(each.workload)),
         )
     )
@@ -67,7 +67,9 @@ def _without_terms(situation: Situation, workload: Workload) -> Snapshot:
     changed = {}
     for key, pod in snapshot.pods.items():
         if not pod.node_name and _keys(pod.shape) and workload_of(pod) == workload:
-            shape = shapes.setdefault(Identity(pod.shape), replace(pod.shape, affinity=_wishes(pod.shape)))
+            shape = shapes.setdefault(
+                Identity(pod.shape), replace(pod.shape, affinity=_required_affinity(pod.shape))
+            )
             changed[key] = replace(pod, shape=shape)
     return replace(snapshot, pods=snapshot.pods.update(changed))
 
@@ -76,5 +78,5 @@ def _keys(shape: PodShape) -> tuple[str, ...]:
     return tuple(term.topology_key for term in shape.affinity if term.weight is None)
 
 
-def _wishes(shape: PodShape) -> tuple[PodAffinityTerm, ...]:
+def _required_affinity(shape: PodShape) -> tuple[PodAffinityTerm, ...]:
     return tuple(term for term in shape.affinity if term.weight is not None)

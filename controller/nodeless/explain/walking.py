@@ -11,7 +11,7 @@ from nodeless.model.plan import PlannedNode
 
 
 @dataclass(frozen=True, slots=True)
-class Walk:
+class ConsolidationPath:
     """A target and the path towards it."""
 
     target: Target
@@ -24,21 +24,21 @@ class Walk:
 
     @property
     def evictions(self) -> int:
-        return sum(step.move.evictions for step in self.steps)
+        return sum(step.command.evictions for step in self.steps)
 
     def lines(self) -> tuple[str, ...]:
-        """For people: the figures, then a line for each move."""
+        """For people: the figures, then a line for each command."""
         whole = self.target
         stands = "nothing that may move would be cheaper if it were planned anew"
         if whole.ending:
             nodes = count(len(whole.ending), "node")
             stands = f"at the target {_bought(whole.launches)} would replace {nodes}"
-        moves, evictions = count(len(self.steps), "move"), count(self.evictions, "eviction")
+        commands, evictions = count(len(self.steps), "command"), count(self.evictions, "eviction")
         return (
             f"now {price(whole.price)}, target {price(whole.whole)}: {price(whole.distance)} to walk",
             stands,
-            f"{moves} on the way with {evictions} to {price(self.reached)}",
-            *(f"{number}. {_told(step)}" for number, step in enumerate(self.steps, 1)),
+            f"{commands} on the way with {evictions} to {price(self.reached)}",
+            *(f"{number}. {_step_text(step)}" for number, step in enumerate(self.steps, 1)),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -53,11 +53,11 @@ class Walk:
             "launches": _counted(self.target.launches),
             "path": [
                 {
-                    "reason": step.move.reason,
-                    "ending": list(step.move.claims),
-                    "launches": _counted(step.move.replacements),
-                    "saving": round(step.move.saving, 6),
-                    "evictions": step.move.evictions,
+                    "reason": step.command.reason,
+                    "ending": list(step.command.claims),
+                    "launches": _counted(step.command.replacements),
+                    "saving": round(step.command.saving, 6),
+                    "evictions": step.command.evictions,
                     "price": round(step.price, 6),
                 }
                 for step in self.steps
@@ -65,19 +65,19 @@ class Walk:
         }
 
 
-def walk(situation: Situation, policy: DisruptionPolicy | None = None) -> Walk:
-    """The target of a situation and the moves that consolidation would make."""
+def consolidation_path(situation: Situation, policy: DisruptionPolicy | None = None) -> ConsolidationPath:
+    """The target of a situation and the commands that consolidation would make."""
     solving = replace(situation.policy, time_box=0.0)
     chosen = replace(policy or DisruptionPolicy(), solving=solving)
     given = situation.snapshot, situation.catalog, chosen, situation.now
-    return Walk(target(*given), path(*given))
+    return ConsolidationPath(target(*given), path(*given))
 
 
-def _told(step: Step) -> str:
-    move = step.move
-    launches = f", launch {_bought(move.replacements)}" if move.replacements else ""
-    saved = f"saves {price(move.saving)} for {count(move.evictions, 'eviction')}"
-    return f"end {listed(list(move.claims), 4)}{launches}: {saved}, then {price(step.price)}"
+def _step_text(step: Step) -> str:
+    command = step.command
+    launches = f", launch {_bought(command.replacements)}" if command.replacements else ""
+    saved = f"saves {price(command.saving)} for {count(command.evictions, 'eviction')}"
+    return f"end {listed(list(command.claims), 4)}{launches}: {saved}, then {price(step.price)}"
 
 
 def _counted(nodes: tuple[PlannedNode, ...]) -> dict[str, int]:

@@ -137,12 +137,12 @@ def _with_zone(situation: Situation, argument: str) -> Situation:
 
     def sold(kind: InstanceType) -> InstanceType:
         cheapest: dict[str, Offering] = {}
-        for one in sorted(kind.offerings, key=lambda one: one.price):
-            if one.capacity_type in (ON_DEMAND, SPOT):
-                cheapest.setdefault(one.capacity_type, replace(one, zone=argument))
+        for offering in sorted(kind.offerings, key=lambda offering: offering.price):
+            if offering.capacity_type in (ON_DEMAND, SPOT):
+                cheapest.setdefault(offering.capacity_type, replace(offering, zone=argument))
         zones = kind.requirements.get(ZONE)
         wider = [] if zones is None else [Requirement.of(ZONE, IN, (*zones.values, argument))]
-        others = [each for key, each in kind.requirements.items() if key != ZONE]
+        others = [requirement for key, requirement in kind.requirements.items() if key != ZONE]
         return replace(
             kind,
             offerings=(*kind.offerings, *cheapest.values()),
@@ -288,7 +288,7 @@ def _type_names(situation: Situation) -> set[str]:
 
 
 def _offerings(situation: Situation) -> Iterable[Offering]:
-    return (one for kinds in situation.catalog.values() for kind in kinds for one in kind.offerings)
+    return (offering for kinds in situation.catalog.values() for kind in kinds for offering in kind.offerings)
 
 
 def _types(situation: Situation, change: Callable[[InstanceType], InstanceType | None]) -> Situation:
@@ -305,7 +305,7 @@ def _types(situation: Situation, change: Callable[[InstanceType], InstanceType |
 
 def _offered(situation: Situation, change: Callable[[InstanceType, Offering], Offering | None]) -> Situation:
     def offered(kind: InstanceType) -> InstanceType:
-        sold = tuple(new for one in kind.offerings if (new := change(kind, one)) is not None)
+        sold = tuple(new for offering in kind.offerings if (new := change(kind, offering)) is not None)
         return kind if sold == kind.offerings else replace(kind, offerings=sold)
 
     return _types(situation, offered)

@@ -156,8 +156,14 @@ def decode_node(raw: bytes) -> Node:
         finalizers=tuple(metadata.finalizers),
         owners=_owners(metadata),
         conditions=tuple(
-            Condition(each.type, each.status, each.reason, "", _time(each.lastTransitionTime) or 0.0)
-            for each in status.conditions
+            Condition(
+                condition.type,
+                condition.status,
+                condition.reason,
+                "",
+                _time(condition.lastTransitionTime) or 0.0,
+            )
+            for condition in status.conditions
         ),
         boot_id=status.nodeInfo.bootID,
     )
@@ -227,17 +233,19 @@ def _host_ports(spec: documents.PodSpec) -> tuple[model.HostPort, ...]:
 
 
 def _sidecars(spec: documents.PodSpec) -> list[documents.Container]:
-    return [each for each in spec.initContainers if each.restartPolicy == "Always"]
+    return [
+        init_container for init_container in spec.initContainers if init_container.restartPolicy == "Always"
+    ]
 
 
 def _resource_claims(spec: documents.PodSpec, status: documents.PodStatus | None) -> tuple[str, ...]:
     """What a pod asks of devices, without claims of which its status says that none was needed (KEP-4381)."""
     needless = {
-        each.name
-        for each in (status.resourceClaimStatuses if status is not None else ())
-        if each.resourceClaimName is None
+        resource_claim_status.name
+        for resource_claim_status in (status.resourceClaimStatuses if status is not None else ())
+        if resource_claim_status.resourceClaimName is None
     }
-    declared = {each.name: each for each in spec.resourceClaims}
+    declared = {resource_claim.name: resource_claim for resource_claim in spec.resourceClaims}
     containers = (*spec.initContainers, *spec.containers)
     used = {claim.name for container in containers for claim in container.resources.claims}
     return tuple(sorted(_told(name, declared.get(name)) for name in {*declared, *used} - needless))
@@ -297,18 +305,22 @@ def _held_resources(status: documents.PodStatus | None) -> dict[str, dict[str, i
     if status is None:
         return {}
     return {
-        each.name: maximum(
-            parse_resources(each.allocatedResources),
-            parse_resources(each.resources.requests if each.resources is not None else None),
+        init_container_status.name: maximum(
+            parse_resources(init_container_status.allocatedResources),
+            parse_resources(
+                init_container_status.resources.requests
+                if init_container_status.resources is not None
+                else None
+            ),
         )
-        for each in (*status.initContainerStatuses, *status.containerStatuses)
-        if each.allocatedResources is not None
+        for init_container_status in (*status.initContainerStatuses, *status.containerStatuses)
+        if init_container_status.allocatedResources is not None
     }
 
 
 def _limits(spec: documents.PodSpec) -> tuple[tuple[str, int], ...]:
     containers = (*_sidecars(spec), *spec.containers)
-    given = [each.resources.limits for each in containers if each.resources.limits]
+    given = [container.resources.limits for container in containers if container.resources.limits]
     try:
         return tuple(sorted(add({}, *(parse_resources(limits) for limits in given)).items()))
     except ValueError:
@@ -388,7 +400,7 @@ def _affinity_term(
     if selector is not None and (term.matchLabelKeys or term.mismatchLabelKeys):
         wanted = [(key, "In", (labels[key],)) for key in term.matchLabelKeys if key in labels]
         wanted += [(key, "NotIn", (labels[key],)) for key in term.mismatchLabelKeys if key in labels]
-        added = tuple(each for each in wanted if each not in selector.match_expressions)
+        added = tuple(resource for resource in wanted if resource not in selector.match_expressions)
         selector = replace(selector, match_expressions=(*selector.match_expressions, *added))
     return model.PodAffinityTerm(
         term.topologyKey,

@@ -79,7 +79,10 @@ def decode_storage_class(raw: bytes) -> StorageClass:
         binding_mode=document.volumeBindingMode,
         terms=tuple(
             NodeSelectorTerm(
-                tuple(Requirement.of(one.key, IN, one.values) for one in term.matchLabelExpressions)
+                tuple(
+                    Requirement.of(match_label_expression.key, IN, match_label_expression.values)
+                    for match_label_expression in term.matchLabelExpressions
+                )
             )
             for term in document.allowedTopologies
         ),
@@ -115,7 +118,9 @@ def _driver_of(spec: documents.VolumeSpec) -> str:
 
 def _without_host(term: NodeSelectorTerm) -> NodeSelectorTerm:
     """A local volume's host may be gone for good; its pod would wait for it for ever."""
-    return NodeSelectorTerm(tuple(one for one in term.expressions if one.key != HOSTNAME), term.match_fields)
+    return NodeSelectorTerm(
+        tuple(expression for expression in term.expressions if expression.key != HOSTNAME), term.match_fields
+    )
 
 
 def _zone_labels(labels: dict[str, str]) -> tuple[Requirement, ...]:

@@ -47,7 +47,7 @@ def bootstrap_script(bootstrap: Bootstrap, *, ubuntu: bool = False) -> str:
     return (
         "#!/bin/bash -xe\n"
         "exec > >(tee /var/log/user-data.log|logger -t user-data -s 2>/dev/console) 2>&1\n"
-        + _CONTINUED.join([call, *(each for each in options if each)])
+        + _CONTINUED.join([call, *(option for option in options if option)])
     )
 
 

@@ -102,13 +102,13 @@ def user_data(bootstrap: Bootstrap) -> str:
 
 def _mount_instance_store(release: str) -> dict[str, Any]:
     """The bootstrap command that makes one volume of the disks in the host; older images get folders."""
-    told = ["--dirs", *_FOLDERS]
+    version = ["--dirs", *_FOLDERS]
     if _version(release) >= _KNOWS_FOLDERS:
-        told = []
+        version = []
     return {
         "commands": [
             ["apiclient", "ephemeral-storage", "init"],
-            ["apiclient", "ephemeral-storage", "bind", *told],
+            ["apiclient", "ephemeral-storage", "bind", *version],
         ],
         "essential": True,
         "mode": "always",

@@ -123,12 +123,12 @@ def _cheapest_first(chosen: Iterable[Candidate], requirements: Requirements) -> 
 def _reserved(possible: Sequence[Candidate]) -> list[Candidate]:
     """The candidates of the kind of reservation that is asked for."""
     reserved = _only(possible, lambda offering: bool(offering.reservation))
-    cheapest = min((each for candidate in reserved for each in candidate.offerings), key=_by_kind)
+    cheapest = min((offering for candidate in reserved for offering in candidate.offerings), key=_by_kind)
     kind = _by_kind(cheapest)[1]
     if cheapest.reservation_type == CAPACITY_BLOCK:
         return _only(reserved, lambda offering: offering.reservation == cheapest.reservation)
     of_kind = _only(reserved, lambda offering: _by_kind(offering)[1] == kind)
-    return [Candidate(each.instance_type, _roomiest(each.offerings)) for each in of_kind]
+    return [Candidate(candidate.instance_type, _roomiest(candidate.offerings)) for candidate in of_kind]
 
 
 def _by_kind(offering: Offering) -> tuple[float, int, str]:
@@ -139,7 +139,7 @@ def _by_kind(offering: Offering) -> tuple[float, int, str]:
 def _roomiest(offerings: Sequence[Offering]) -> tuple[Offering, ...]:
     """In each zone the reservation with most left."""
     best: dict[str, Offering] = {}
-    for offering in sorted(offerings, key=lambda each: (-each.remaining, each.reservation)):
+    for offering in sorted(offerings, key=lambda offering: (-offering.remaining, offering.reservation)):
         best.setdefault(offering.zone, offering)
     return tuple(best[zone] for zone in sorted(best))
 

@@ -143,14 +143,22 @@ def _requirements(node: PlannedNode, pool: Pool) -> Requirements:
     types = Requirement(
         INSTANCE_TYPE, False, frozenset(names), min_values=present.min_values if present else None
     )
-    others = [one for one in node.requirements.values() if one.key != INSTANCE_TYPE and _tells(one, pool)]
-    if sum(len(one.to_api()) for one in (*others, types)) > MOST_REQUIREMENTS:
+    others = [
+        requirement
+        for requirement in node.requirements.values()
+        if requirement.key != INSTANCE_TYPE and _is_informative(requirement, pool)
+    ]
+    if sum(len(other.to_api()) for other in (*others, types)) > MOST_REQUIREMENTS:
         # The list of types says what is asked of types.
-        others = [one for one in others if one.key in pool.requirements or one.key not in _OF_TYPES]
+        others = [
+            requirement
+            for requirement in others
+            if requirement.key in pool.requirements or requirement.key not in _OF_TYPES
+        ]
     return Requirements([*others, types])
 
 
-def _tells(requirement: Requirement, pool: Pool) -> bool:
+def _is_informative(requirement: Requirement, pool: Pool) -> bool:
     """Whether a requirement says anything of a node: labels that only pods speak of are absent there."""
     key = requirement.key
     if key in RESERVATION_LABELS and not requirement.complement and not requirement.values:

@@ -25,7 +25,7 @@ MAX_CONFIGS = 50
 def subnet_by_zone(subnets: Iterable[Subnet]) -> dict[str, Subnet]:
     """In each zone the subnet with the most unpromised addresses, full ones last; ties go to the first id."""
     chosen: dict[str, Subnet] = {}
-    for subnet in sorted(subnets, key=lambda each: (each.full, -each.unpromised, each.id)):
+    for subnet in sorted(subnets, key=lambda subnet: (subnet.full, -subnet.unpromised, subnet.id)):
         chosen.setdefault(subnet.zone, subnet)
     return chosen
 

@@ -59,7 +59,7 @@ class Found:
 
 
 def assign(
-    wanting: Iterable[str],
+    wanted: Iterable[str],
     found: Sequence[Found],
     *,
     given: Mapping[str, str],
@@ -68,17 +68,19 @@ def assign(
     """Instance ids by claim, for as many of the wanting claims as there are instances without a claim.
 
     Args:
-        wanting: Names of claims that ask for an instance.
+        wanted: Names of claims that ask for an instance.
         found: The group's living instances.
         given: Claims by instance id, as this process gave them out: a claim gets its own again.
         claimed: Provider ids of instances that claims bear already.
     """
-    by_age = sorted(found, key=lambda each: (each.launched_at, each.id))
+    by_age = sorted(found, key=lambda instance: (instance.launched_at, instance.id))
     # Should a claim have been given two, the older one is its own.
-    own = {given[each.id]: each.id for each in reversed(by_age) if each.id in given}
-    names = sorted(wanting)
+    own = {given[instance.id]: instance.id for instance in reversed(by_age) if instance.id in given}
+    names = sorted(wanted)
     result = {name: own[name] for name in names if name in own}
-    free = (each for each in by_age if each.id not in given and each.provider_id not in claimed)
-    without = (name for name in names if name not in result)
-    result.update((name, each.id) for name, each in zip(without, free, strict=False))
+    free = (
+        instance for instance in by_age if instance.id not in given and instance.provider_id not in claimed
+    )
+    unassigned = (name for name in names if name not in result)
+    result.update((name, instance.id) for name, instance in zip(unassigned, free, strict=False))
     return result

@@ -15,4 +15,6 @@ def image_for(instance_type: InstanceType, images: Sequence[Image]) -> Image | N
 
 def bootable(instance_types: Iterable[InstanceType], images: Sequence[Image]) -> tuple[InstanceType, ...]:
     """The types that have an image."""
-    return tuple(each for each in instance_types if image_for(each, images) is not None)
+    return tuple(
+        instance_type for instance_type in instance_types if image_for(instance_type, images) is not None
+    )

@@ -36,15 +36,15 @@ def network_interfaces(
     ordinary = "efa" if efa and not node_class.network_interfaces else "interface"
     return [
         {
-            "DeviceIndex": each.device,
-            "NetworkCardIndex": each.card,
-            "InterfaceType": "efa-only" if each.efa_only else ordinary,
+            "DeviceIndex": interface.device,
+            "NetworkCardIndex": interface.card,
+            "InterfaceType": "efa-only" if interface.efa_only else ordinary,
             "Groups": sorted(groups),
             "DeleteOnTermination": True,
             **tracking,
-            **(primary if (each.card, each.device) == (0, 0) else {}),
+            **(primary if (interface.card, interface.device) == (0, 0) else {}),
         }
-        for each in listed
+        for interface in listed
     ]
 
 

@@ -185,7 +185,7 @@ def _without(text: str, signs: str) -> str:
 def _flag(name: str, value: str) -> str:
     if not value:
         return ""
-    return quoted_flag(name, value) if " " in value else f"--{name}={one_word(name, value)}"
+    return quoted_flag(name, value) if " " in value else f"--{name}={quoted_word(name, value)}"
 
 
 def _quoted(name: str, value: str) -> str:
@@ -194,10 +194,10 @@ def _quoted(name: str, value: str) -> str:
 
 def quoted_flag(name: str, value: str) -> str:
     """An argument with its value in double quotes. Raises ArgumentError."""
-    return f'--{name}="{one_word(name, value)}"'
+    return f'--{name}="{quoted_word(name, value)}"'
 
 
-def one_word(name: str, value: str) -> str:
+def quoted_word(name: str, value: str) -> str:
     """The value, when nothing in it ends a word that stands in quotes. Raises ArgumentError."""
     if found := _UNSPEAKABLE.search(value):
         raise ArgumentError(f"user data: --{name} cannot hold {found.group()!r}; {_HINT}")

@@ -13,7 +13,7 @@ from nodeless.model.requirements import Requirements
 def tenancy_of(requirements: Requirements) -> str:
     """On shared hosts where that is allowed, else on hosts of one account."""
     wanted = requirements.get(INSTANCE_TENANCY)
-    return next((each for each in TENANCIES if wanted is None or wanted.allows(each)), TENANCIES[0])
+    return next((tenancy for tenancy in TENANCIES if wanted is None or wanted.allows(tenancy)), TENANCIES[0])
 
 
 def partition_of(requirements: Requirements, group: PlacementGroup) -> str:
@@ -22,7 +22,7 @@ def partition_of(requirements: Requirements, group: PlacementGroup) -> str:
     if wanted is None:
         return ""
     numbers = (str(number) for number in range(1, group.partitions + 1))
-    return next((each for each in numbers if wanted.allows(each)), "")
+    return next((number for number in numbers if wanted.allows(number)), "")
 
 
 def placement_labels(requirements: Requirements, group: PlacementGroup | None) -> dict[str, str]:

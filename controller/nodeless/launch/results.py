@@ -117,7 +117,7 @@ def read_answer(
         )
     )
     no_spot = any(error.get("ErrorCode") == NO_SPOT for error in errors)
-    surplus = tuple(each.id for each in made[wanted:])
+    surplus = tuple(instance.id for instance in made[wanted:])
     if len(made) >= wanted:
         return FleetAnswer(
             tuple(made[:wanted]),
@@ -128,12 +128,12 @@ def read_answer(
             exhausted=exhausted,
         )
     codes = [str(error.get("ErrorCode", "")) for error in errors]
-    told = [
+    messages = [
         (str(error.get("ErrorCode", "")), *split_call_details(str(error.get("ErrorMessage", "")).rstrip(".")))
         for error in errors
     ]
     # Sorted: the same fault is told in the same words, in whatever order the offerings were tried.
-    texts = sorted({f"{code}: {' '.join(message.split())}"[:_LONGEST_TOLD] for code, message, _ in told})
+    texts = sorted({f"{code}: {' '.join(message.split())}"[:_LONGEST_TOLD] for code, message, _ in messages})
     if len(texts) > _MOST_TOLD:
         texts = [*texts[:_MOST_TOLD], f"and {len(texts) - _MOST_TOLD} more"]
     return FleetAnswer(
@@ -146,7 +146,7 @@ def read_answer(
         full_subnets=full,
         no_spot=no_spot,
         exhausted=exhausted,
-        evidence=", ".join(dict.fromkeys(evidence for _, _, evidence in told if evidence)),
+        evidence=", ".join(dict.fromkeys(evidence for _, _, evidence in messages if evidence)),
     )
 
 

@@ -26,14 +26,14 @@ class Variant:
 
 
 def variant_of(
-    instance_type: InstanceType, images: Sequence[Image], *, tell_pods: bool, efa: bool
+    instance_type: InstanceType, images: Sequence[Image], *, limits_pods: bool, efa: bool
 ) -> Variant | None:
     """The variant of a type; None when no image is made for it.
 
     Args:
         instance_type: The type as its pool makes it.
         images: In order of preference.
-        tell_pods: The limit of pods is other than a node computes itself.
+        limits_pods: The limit of pods is other than a node computes itself.
         efa: The pods ask for EFA.
     """
     image = image_for(instance_type, images)
@@ -41,7 +41,7 @@ def variant_of(
         return None
     return Variant(
         image,
-        pods=instance_type.capacity.get(PODS, 0) if tell_pods else None,
+        pods=instance_type.capacity.get(PODS, 0) if limits_pods else None,
         efa=instance_type.capacity.get(EFA, 0) if efa else 0,
     )
 

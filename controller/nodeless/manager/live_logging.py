@@ -15,7 +15,7 @@ class LiveLogging:
     """Hands the ConfigMap's configuration to `logs`."""
 
     def __init__(self, complain: Complain) -> None:
-        self._complain = complain
+        self._report_invalid = complain
         self._good = LoggingConfig()
         self._faults: dict[str, str] = {}
         self._log = logger("settings")
@@ -56,7 +56,7 @@ class LiveLogging:
             if self._faults.get(key) != text:
                 self._log.error(f"{text}; what held before stays in force", key=key)
         if told != self._faults and seen is not None:
-            self._complain(event.name, seen.uid, told)
+            self._report_invalid(event.name, seen.uid, told)
         self._faults = told
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from nodeless.kube import ApiClient, ApiError, ConfigMapEvent, ConfigMapSeen
-from nodeless.operator.config_sources import NOTHING_GIVEN, Given
+from nodeless.operator.config_sources import NO_SOURCES, ConfigSources
 from nodeless.operator.logs import logger
 from nodeless.operator.settings import (
     SETTINGS,
@@ -42,13 +42,13 @@ class LiveSettings:
     """The settings in force."""
 
     def __init__(
-        self, started: GlobalSettings, data: Mapping[str, str], given: Given, complain: Complain
+        self, started: GlobalSettings, data: Mapping[str, str], given: ConfigSources, complain: Complain
     ) -> None:
         self.current = started
         self._wanted = started
         self._data = dict(data)
         self._given = given
-        self._complain = complain
+        self._report_invalid = complain
         self._faults: Faults = {}
         self._unknown: tuple[str, ...] = unknown_keys(data)
         self._listeners: list[Callable[[GlobalSettings], None]] = []
@@ -101,7 +101,7 @@ class LiveSettings:
         for key in self._faults.keys() - faults.keys():
             self._log.info(f"setting {key} can be used again", key=key)
         self._faults = faults
-        self._complain(event.name, event.uid, faults)
+        self._report_invalid(event.name, event.uid, faults)
 
     def _say_overridden(self, data: Mapping[str, str]) -> None:
         for setting in SETTINGS.values():
@@ -121,7 +121,7 @@ def _fields(settings: GlobalSettings) -> Iterable[tuple[str, Any]]:
 
 
 async def read_global_settings(
-    client: ApiClient, namespace: str, given: Given = NOTHING_GIVEN, poll: float = _POLL_SECONDS
+    client: ApiClient, namespace: str, given: ConfigSources = NO_SOURCES, poll: float = _POLL_SECONDS
 ) -> tuple[GlobalSettings, dict[str, str]]:
     """The settings, and the data of the ConfigMap that they are from; waits until it is there.
 
@@ -162,7 +162,7 @@ async def read_global_settings(
         await asyncio.sleep(poll)
 
 
-def _usable(data: Mapping[str, str], given: Given) -> tuple[GlobalSettings, tuple[Fault, ...]]:
+def _usable(data: Mapping[str, str], given: ConfigSources) -> tuple[GlobalSettings, tuple[Fault, ...]]:
     """The settings, and what cannot be used of the ConfigMap. Raises SettingsError for what was given."""
     settings, faults = read_settings(data, given)
     if any(fault.key not in _BY_KEY or overriding(_BY_KEY[fault.key], given) for fault in faults):
@@ -176,7 +176,7 @@ def warn_of_unknown(keys: Iterable[str], log: Any) -> None:
         log.warning(f"ConfigMap {SETTINGS_NAME} has keys that mean nothing and are ignored: {names}")
 
 
-def _complete(given: Given) -> bool:
+def _complete(given: ConfigSources) -> bool:
     return all(
         setting.variable and given.get(setting.variable) for setting in SETTINGS.values() if setting.required
     )

@@ -43,7 +43,7 @@ from nodeless.manager.health import health_application, metrics_application, ser
 from nodeless.manager.live_logging import LiveLogging
 from nodeless.manager.live_settings import Faults, LiveSettings, read_global_settings
 from nodeless.manager.profiling import start_counting_memory
-from nodeless.manager.validation_context import SurroundingsWatch
+from nodeless.manager.validation_context import ValidationContextWatch
 from nodeless.model.instructions import PublishEvent
 from nodeless.model.object_names import LEASE_NAME
 from nodeless.operator import logs
@@ -104,7 +104,7 @@ class Controller:
                 stack.push_async_callback(runner.cleanup)
             # The last thing that happens: what was decided until then is still told.
             stack.push_async_callback(self._tell_the_rest)
-            logging = LiveLogging(self._complain)
+            logging = LiveLogging(self._report_invalid_settings)
             await logging.read(self._client, process.namespace, process.logging_name)
             if process.webhook_enabled:
                 await check_server_version(self._client, process.oldest_server)
@@ -117,9 +117,9 @@ class Controller:
                 if process.webhook_enabled:
                     # It is asked about settings, too: those that nobody can use are corrected through it.
                     background.append(group.create_task(self._serve_webhook(), name="webhook"))
-                started, data = await read_global_settings(self._client, process.namespace, process.given)
+                started, data = await read_global_settings(self._client, process.namespace, process.sources)
                 self._waiting.discard("the settings")
-                settings = LiveSettings(started, data, process.given, self._complain)
+                settings = LiveSettings(started, data, process.sources, self._report_invalid_settings)
                 background.append(group.create_task(self._follow(SETTINGS_NAME, settings), name="settings"))
                 await self._releasing(self._lead(settings))
                 for task in background:
@@ -144,7 +144,7 @@ class Controller:
         reflector = Reflector(self._client, watched_config_map(self._process.namespace, name), live.handle)
         await reflector.run()
 
-    def _complain(self, name: str, uid: str, faults: Faults) -> None:
+    def _report_invalid_settings(self, name: str, uid: str, faults: Faults) -> None:
         """Say on a ConfigMap what is wrong with it, and show it in the metrics."""
         self._metrics.show_setting_faults(name, faults)
         for key in sorted(faults):
@@ -173,7 +173,7 @@ class Controller:
 
     async def _serve_webhook(self) -> None:
         certificates = Certificates(self._client, self._process.namespace, self._process.service)
-        surroundings = SurroundingsWatch(self._client)
+        validation_context = ValidationContextWatch(self._client)
         await asyncio.to_thread(bundled_types)  # before the first question needs the table
         freeze_gc()
         server = AdmissionServer(
@@ -182,11 +182,11 @@ class Controller:
             certificates,
             check_settings=settings_faults,
             advise_on_settings=settings_warnings,
-            look_around=surroundings.current,
+            context_source=validation_context.current,
             watcher=self._metrics.work.reviewing,
         )
         async with asyncio.TaskGroup() as group, server:
-            group.create_task(surroundings.run(), name="surroundings")
+            group.create_task(validation_context.run(), name="surroundings")
             self._waiting.discard("the webhook")
             self._log.info("webhook is serving", port=self._process.webhook_port)
             await kept_running("certificates", certificates.keep, self._boundary("loop"))

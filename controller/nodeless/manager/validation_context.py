@@ -6,7 +6,7 @@ delay or refuse an admission: what is not known is passed over (docs/decisions).
 
 import asyncio
 
-from nodeless.api.validation_context import Surroundings
+from nodeless.api.validation_context import ValidationContext
 from nodeless.cloudprovider.aws.bundled_types import bundled_types
 from nodeless.kube import ApiClient, Reflector
 from nodeless.kube.kinds import watched_pools
@@ -15,7 +15,7 @@ from nodeless.model.events import Event
 from nodeless.model.pools import Pool
 
 
-class SurroundingsWatch:
+class ValidationContextWatch:
     """Follows the pools; `current` gives what is known now, at once."""
 
     def __init__(self, client: ApiClient) -> None:
@@ -24,9 +24,9 @@ class SurroundingsWatch:
         self._reflectors = [Reflector(client, kind, self._handle, quiet=True) for kind in kinds]
         self._pools: dict[str, Pool] = {}
 
-    def current(self) -> Surroundings:
+    def current(self) -> ValidationContext:
         """Safe to call from any thread: the pools are a copy of their own."""
-        return Surroundings(bundled_types(), dict(self._pools))
+        return ValidationContext(bundled_types(), dict(self._pools))
 
     async def run(self) -> None:
         """Follow until cancelled."""

@@ -30,7 +30,7 @@ class Condition:
     """Generation of the object that was looked at; 0 where it is not said."""
 
 
-def settled(
+def updated_conditions(
     before: Iterable[Condition], observed: Iterable[Condition], now: float, generation: int = 0
 ) -> tuple[Condition, ...]:
     """The observed conditions and, last, Ready: true when all of them are; unknown ones make it unknown.
@@ -46,8 +46,8 @@ def settled(
     """
     known = {condition.type: condition for condition in before}
     observed = tuple(observed)
-    worst = next((each for each in observed if each.status == "False"), None) or next(
-        (each for each in observed if each.status != "True"), None
+    worst = next((condition for condition in observed if condition.status == "False"), None) or next(
+        (condition for condition in observed if condition.status != "True"), None
     )
     ready = (
         Condition(READY, "True", READY)
@@ -72,6 +72,9 @@ def same(left: Iterable[Condition], right: Iterable[Condition]) -> bool:
     """Whether two sets of conditions say the same, in any order; fractions of a second do not count."""
 
     def plain(conditions: Iterable[Condition]) -> set[Condition]:
-        return {replace(each, last_transition_time=int(each.last_transition_time)) for each in conditions}
+        return {
+            replace(condition, last_transition_time=int(condition.last_transition_time))
+            for condition in conditions
+        }
 
     return plain(left) == plain(right)

@@ -1,4 +1,4 @@
-"""What limits disruption, and moves: nodes that end because that is better, with what takes their place."""
+"""What limits disruption, and commands: nodes to terminate, with what takes their place."""
 
 import math
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ class PodDisruptionBudget:
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class Command:
     """Claims that end together; their replacements must be ready before."""
 
     reason: str
@@ -68,20 +68,20 @@ class Verdict:
     message: str
 
 
-#: Code of the verdict on a claim whose look raised something that was not foreseen.
+#: Code of the verdict on a claim whose pass raised something that was not foreseen.
 FAILED = "Failed"
 
 
 @dataclass(frozen=True, slots=True)
 class Decisions:
-    """The answer to one look at the cluster."""
+    """The decisions of one pass."""
 
-    moves: tuple[Move, ...] = ()
+    commands: tuple[Command, ...] = ()
     verdicts: Mapping[str, Verdict] = field(default_factory=dict, hash=False)
-    """By claim name, for every claim that is in no move."""
+    """By claim name, for every claim that is in no command."""
     held: Mapping[str, float] = field(default_factory=dict, hash=False)
     """Empty nodes that only a budget keeps: claim name to US dollars an hour."""
     again_at: float = math.inf
-    """When time alone makes a move worth it that was looked at and refused (seconds since the epoch)."""
+    """When time alone makes a command worth it that was looked at and refused (seconds since the epoch)."""
     faults: Mapping[str, Exception] = field(default_factory=dict, hash=False, compare=False)
     """By claim name what was raised when the claim was looked at."""

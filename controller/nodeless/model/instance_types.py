@@ -118,9 +118,9 @@ class InstanceType:
     def values(self, key: str, bought: Iterable[Offering], requirements: Requirements) -> frozenset[str]:
         """The values that a label may have under the requirements when one of some offerings is bought."""
         if key == ZONE:
-            return frozenset(each.zone for each in bought)
+            return frozenset(offering.zone for offering in bought)
         if key == CAPACITY_TYPE:
-            return frozenset(each.capacity_type for each in bought)
+            return frozenset(offering.capacity_type for offering in bought)
         carried = self.label(key)
         if carried is None or carried.complement:
             return frozenset()

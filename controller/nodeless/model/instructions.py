@@ -164,7 +164,7 @@ class RebootInstance:
 
 
 @dataclass(frozen=True, slots=True)
-class LookForInstance:
+class CheckInstance:
     """Find out whether a claim's instance still lives, without doing anything to it."""
 
     cause: str
@@ -257,7 +257,7 @@ Instruction = (
     | RestartDeployment
     | TerminateInstance
     | RebootInstance
-    | LookForInstance
+    | CheckInstance
     | TerminateEverything
     | DeletePool
     | DeleteLaunchTemplates

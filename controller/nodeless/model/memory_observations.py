@@ -26,7 +26,7 @@ Disk = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Measured:
+class MemoryObservations:
     """Bytes of memory and the time of the last sight, by kind of node. Compared by identity.
 
     `disks` holds the bytes of ephemeral storage of nodes that had less than was planned.
@@ -49,7 +49,7 @@ class Measured:
             sight = self.disks.get((image, planned))
         return planned
 
-    def observe_disk(self, image: str, planned: int, seen: int, now: float) -> "Measured":
+    def observe_disk(self, image: str, planned: int, seen: int, now: float) -> "MemoryObservations":
         """With the sight of a node's disk; the same object when it is as planned, or says nothing new."""
         known = self.disks.get((image, planned))
         least = seen if known is None else min(seen, known[0])
@@ -59,7 +59,7 @@ class Measured:
         kept = {each: sight for each, sight in self.disks.items() if now - sight[1] < KEPT_SECONDS}
         return replace(self, disks={**kept, (image, planned): (least, now)})
 
-    def observe(self, instance_type: str, image: str, memory: int, now: float) -> "Measured":
+    def observe(self, instance_type: str, image: str, memory: int, now: float) -> "MemoryObservations":
         """With one more sight; the same object when it says nothing new."""
         kind = (instance_type, image)
         known = self.sights.get(kind)
@@ -70,7 +70,7 @@ class Measured:
         return replace(self, sights={**kept, kind: (least, now)})
 
 
-def write_measured(measured: Measured) -> dict[str, str]:
+def write_observations(measured: MemoryObservations) -> dict[str, str]:
     """As data of a ConfigMap: `m5.large_ami-1`, or `ephemeral-storage_ami-1_PLANNED`, to bytes and time."""
     sights = {_SEPARATOR.join(kind): sight for kind, sight in measured.sights.items()}
     disks = {
@@ -80,7 +80,7 @@ def write_measured(measured: Measured) -> dict[str, str]:
     return {key: f"{amount} {int(time)}" for key, (amount, time) in sorted({**sights, **disks}.items())}
 
 
-def read_measured(data: Mapping[str, str], now: float) -> Measured:
+def read_observations(data: Mapping[str, str], now: float) -> MemoryObservations:
     """From a ConfigMap's data; entries that are too old or no such thing are left out."""
     sights: dict[Kind, tuple[int, float]] = {}
     disks: dict[Disk, tuple[int, float]] = {}
@@ -97,4 +97,4 @@ def read_measured(data: Mapping[str, str], now: float) -> Measured:
         planned = whole_number(size, _MOST)
         if image and planned:
             disks[image, planned] = (amount, float(seen))
-    return Measured(sights, disks)
+    return MemoryObservations(sights, disks)

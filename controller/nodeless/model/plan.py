@@ -102,12 +102,12 @@ class Plan:
     faults: tuple[str, ...] = ()
     """What nobody foresaw and the plan was made without: the search for a cheaper one, say."""
 
-    def given_up(self) -> dict[str, tuple[str, ...]]:
+    def relaxed_preferences(self) -> dict[str, tuple[str, ...]]:
         """Messages of what each pod gave up, by its key; pods that gave up nothing are left out."""
         lost: dict[str, list[str]] = {}
-        for each in self.relaxations:
-            for pod in each.pods:
-                lost.setdefault(pod, []).append(each.message)
+        for relaxation in self.relaxations:
+            for pod in relaxation.pods:
+                lost.setdefault(pod, []).append(relaxation.message)
         return {pod: tuple(messages) for pod, messages in lost.items()}
 
     @property

@@ -56,7 +56,7 @@ class Quarantine:
         delay = min(FIRST_DELAY * 2 ** min(failures - 1, _MOST_DOUBLINGS), LONGEST_DELAY)
         entries = self.entries
         if before is None and len(entries) >= MOST_REMEMBERED:
-            entries = entries.delete(min(entries, key=lambda each: entries[each].retry_at))
+            entries = entries.delete(min(entries, key=lambda entry: entries[entry].retry_at))
         return replace(self, entries=entries.set(key, Quarantined(cause, version, failures, now + delay)))
 
     def passed(self, key: str) -> "Quarantine":
@@ -70,7 +70,7 @@ class Quarantine:
             return 0.0
         return max(entry.retry_at - now, 0.0)
 
-    def says_something_new(self, key: str, cause: str) -> bool:
+    def is_new_cause(self, key: str, cause: str) -> bool:
         """Whether the cause differs from the one that was said of the key last."""
         entry = self.entries.get(key)
         return entry is None or entry.cause != cause

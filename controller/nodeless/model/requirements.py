@@ -192,10 +192,10 @@ def likely_key(key: str, defined: tuple[str, ...] = ()) -> str | None:
 
     It ends in the same name, or contains the mistyped one, or else is spelled nearly the same.
     """
-    known = sorted({*WELL_KNOWN, *defined} - {key}, key=lambda each: (len(each), each))
+    known = sorted({*WELL_KNOWN, *defined} - {key}, key=lambda label: (len(label), label))
     name = key.rpartition("/")[2]
-    same = (each for each in known if each.rpartition("/")[2] == name)
-    longer = (each for each in known if key in each)
+    same = (label for label in known if label.rpartition("/")[2] == name)
+    longer = (label for label in known if key in label)
     alike = next(same, None) or next(longer, None)
     near = alike or next(iter(get_close_matches(key, known, 1, _SPELLED_ALIKE)), None)
     return near if key else None

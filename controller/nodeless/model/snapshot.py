@@ -83,11 +83,11 @@ class Snapshot:
         name = self.claim_names.get(node.provider_id) if node.provider_id else None
         return None if name is None else self.claims[name]
 
-    def twins_of(self, node: Node) -> tuple[Node, ...]:
+    def duplicates_of(self, node: Node) -> tuple[Node, ...]:
         """Other nodes with the same provider id, by name: a machine that joined again under another name."""
         if not node.provider_id:
             return ()
-        same = (name for name, each in self.nodes.items() if each.provider_id == node.provider_id)
+        same = (name for name, other in self.nodes.items() if other.provider_id == node.provider_id)
         return tuple(self.nodes[name] for name in sorted(same) if name != node.name)
 
     def nominated(self, name: str, now: float) -> bool:

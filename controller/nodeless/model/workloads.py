@@ -40,7 +40,7 @@ class Workload:
 
 def workload_of(pod: Pod) -> Workload:
     """A Deployment's pods belong to it, though a ReplicaSet made them; pods without owner to themselves."""
-    owner = next((each for each in pod.owners if each.controller), None) or next(iter(pod.owners), None)
+    owner = next((owner for owner in pod.owners if owner.controller), None) or next(iter(pod.owners), None)
     if owner is None:
         return Workload(pod.namespace, "Pod", pod.name)
     suffix = pod.labels.get(_HASH)

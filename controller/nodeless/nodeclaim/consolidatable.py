@@ -3,7 +3,7 @@
 from nodeless.model.instructions import UpdateClaimStatus
 from nodeless.model.nodes import CONSOLIDATABLE, INITIALIZED_CONDITION
 from nodeless.nodeclaim.view import ClaimView, Step, cause_of, changed_condition
-from nodeless.state.last_pod_event_time import consolidates_after, quiet_since
+from nodeless.state.last_pod_event_time import consolidates_after, last_pod_event_time
 
 
 def step_consolidatable(view: ClaimView, now: float) -> Step:
@@ -17,7 +17,7 @@ def step_consolidatable(view: ClaimView, now: float) -> Step:
             return Step()
         condition = changed_condition(claim, CONSOLIDATABLE, "False", now, reason="ConsolidationDisabled")
         return Step((UpdateClaimStatus(cause_of(claim), claim.name, condition),) if condition else ())
-    wait = quiet_since(claim) + after - now
+    wait = last_pod_event_time(claim) + after - now
     if wait <= 0:
         condition = changed_condition(claim, CONSOLIDATABLE, "True", now)
     elif present is not None:

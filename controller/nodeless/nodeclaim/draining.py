@@ -41,7 +41,7 @@ class Drain:
     deadline: float | None = None
 
 
-def first_generation(claim: NodeClaim) -> bool:
+def is_v1alpha5(claim: NodeClaim) -> bool:
     """Whether the claim's pool is a Provisioner."""
     return claim.pool.kind == PROVISIONER
 
@@ -61,12 +61,12 @@ def grace_of(claim: NodeClaim) -> int | None:
     """Seconds that a drain of the claim's node may take, by its pool or by what it is drained for."""
     text = claim.annotations.get(DRAIN_GRACE, "")
     bounds = [claim.termination_grace_period, whole_number(text, LONGEST_SPAN)]
-    return min((each for each in bounds if each is not None), default=None)
+    return min((bound for bound in bounds if bound is not None), default=None)
 
 
 def last_drain(claim: NodeClaim, node: Node, now: float) -> Drain:
     """The drain of a node that is being deleted."""
-    taint = CORDON if first_generation(claim) else DISRUPTED
+    taint = CORDON if is_v1alpha5(claim) else DISRUPTED
     return Drain(taint, node.deletion_timestamp or now, deadline_of(claim))
 
 
@@ -79,7 +79,7 @@ def _stuck(pod: Pod, now: float) -> bool:
     return pod.deletion_timestamp is not None and now > pod.deletion_timestamp + STUCK_AFTER
 
 
-def holds_back(pod: Pod, taint: Taint, now: float) -> bool:
+def delays_drain(pod: Pod, taint: Taint, now: float) -> bool:
     """Whether the drain must wait for the pod: not finished, not stuck, and without the right to stay."""
     return not (pod.terminal or _stuck(pod, now) or _may_stay(pod, taint))
 
@@ -90,13 +90,13 @@ def requests_to_leave(
     waiting: Sequence[Pod],
     now: float,
     drain: Drain,
-    alone: frozenset[str] = frozenset(),
-    succeeded: frozenset[str] = frozenset(),
+    surge_pending: frozenset[str] = frozenset(),
+    surge_started: frozenset[str] = frozenset(),
 ) -> tuple[tuple[Instruction, ...], tuple[str, ...]]:
     """What to ask of the pods now, and why some of them are asked nothing.
 
-    Those in `alone` (by key) leave once their Deployment has made another one; for those in `succeeded` it
-    has been asked to, and nothing is to be done but to wait.
+    Those in `surge_pending` (by key) leave once their Deployment has made another one; for those in
+    `surge_started` it has been asked to, and nothing is to be done but to wait.
     """
     cause, deadline = cause_of(claim), drain.deadline
     patient = now < drain.began + SURGE_PATIENCE
@@ -113,14 +113,14 @@ def requests_to_leave(
     protected: list[str] = []
     # On a NodePool's node no group begins before the last pod of the one before it is gone; on a
     # Provisioner's, pods that are leaving hold back none (Karpenter v0.27).
-    first = min(map(_group, staying if first_generation(claim) else waiting), default=None)
+    first = min(map(_group, staying if is_v1alpha5(claim) else waiting), default=None)
     # Small pods fit in what large ones leave, not the other way round.
     for pod in sorted((pod for pod in staying if _group(pod) == first), key=lambda pod: -pod.bulk):
-        annotation = "" if first_generation(claim) else protection(pod, now)
+        annotation = "" if is_v1alpha5(claim) else protection(pod, now)
         if annotation:
             protected.append(f"pod {pod.key} has {annotation}")
-        elif pod.key in alone and patient:
-            if pod.key not in succeeded:
+        elif pod.key in surge_pending and patient:
+            if pod.key not in surge_started:
                 owner = workload_of(pod).name
                 restart = RestartDeployment(cause, pod.namespace, owner, pod.name, pod.uid, node.name)
                 instructions.append(restart)

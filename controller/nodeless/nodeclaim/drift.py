@@ -24,7 +24,7 @@ from nodeless.model.labels import (
 )
 from nodeless.model.nodes import DRIFTED, LAUNCHED, Instance, Node, NodeClaim
 from nodeless.model.pools import NodeClass, Pool
-from nodeless.nodeclaim.draining import first_generation
+from nodeless.nodeclaim.draining import is_v1alpha5
 from nodeless.nodeclaim.view import Step, cause_of, changed_condition
 from nodeless.state.static_fields import HASH_VERSION, changed, digests
 
@@ -102,7 +102,7 @@ def _compared(view: DriftView) -> bool:
 def _mark(view: DriftView, *, drifted: bool) -> tuple[UpdateNode, ...]:
     """The mark that a Provisioner's node should bear, or not; that of another reason stays."""
     node, claim = view.node, view.claim
-    if node is None or node.deletion_timestamp is not None or not first_generation(claim):
+    if node is None or node.deletion_timestamp is not None or not is_v1alpha5(claim):
         return ()
     wanted, present = drifted and view.marks_provisioners, node.annotations.get(VOLUNTARY_DISRUPTION)
     if present not in (None, _MARK) or wanted == (present == _MARK):

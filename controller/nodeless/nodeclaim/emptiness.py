@@ -41,7 +41,7 @@ def step_emptiness(view: ClaimView, now: float) -> Step:
     ends_at = _emptied_at(node) + ttl
     if now < ends_at:
         return Step(again_at=ends_at)
-    if any(each.get(PAUSE) == "true" for each in (node.annotations, pool.own_annotations)):
+    if any(annotations.get(PAUSE) == "true" for annotations in (node.annotations, pool.own_annotations)):
         # The mark stays: once the brake is off, the time that the node has been empty counts.
         return Step()
     message = f"empty for {ttl} s (ttlSecondsAfterEmpty of {pool.reference})"

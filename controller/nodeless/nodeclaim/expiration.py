@@ -6,7 +6,7 @@ say. A Provisioner's node is only marked `expired`: package `disruption` replace
 
 from nodeless.model.instructions import DeleteClaim, PublishEvent, UpdateNode
 from nodeless.model.labels import VOLUNTARY_DISRUPTION
-from nodeless.nodeclaim.draining import first_generation
+from nodeless.nodeclaim.draining import is_v1alpha5
 from nodeless.nodeclaim.view import ClaimView, Step, cause_of
 
 _EXPIRED = "expired"
@@ -19,7 +19,7 @@ def expires_at(view: ClaimView) -> float | None:
     creation of the node.
     """
     claim, pool = view.claim, view.pool
-    if not first_generation(claim):
+    if not is_v1alpha5(claim):
         return None if claim.expire_after is None else claim.created_at + claim.expire_after
     if pool is None or pool.invalid or pool.ttl_seconds_until_expired is None or view.node is None:
         return None
@@ -30,7 +30,7 @@ def step_expiration(view: ClaimView, now: float) -> Step:
     """Nothing before its time; then the end of a NodePool's claim, or the mark on a Provisioner's node."""
     claim, node = view.claim, view.node
     at = expires_at(view)
-    if first_generation(claim):
+    if is_v1alpha5(claim):
         return _mark(view, at is not None and now > at, None if at is None or now > at else at)
     if at is None or now <= at:
         return Step(again_at=at)

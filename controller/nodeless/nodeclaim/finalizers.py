@@ -10,7 +10,7 @@ from nodeless.model.labels import TERMINATION_FINALIZER
 from nodeless.nodeclaim.view import ClaimView, Step, cause_of
 
 
-def step_holding(view: ClaimView) -> Step:
+def step_finalizers(view: ClaimView) -> Step:
     """Put back what is missing on the node of a registered claim."""
     claim, node = view.claim, view.node
     if node is None or not node.registered or node.deletion_timestamp is not None:

@@ -65,7 +65,7 @@ def interrupted(snapshot: Snapshot, claims: Mapping[str, NodeClaim], warning: In
         if claim.deletion_timestamp is not None or rebooting:
             ignored += 1
             continue
-        instructions += _told(snapshot, claim, warning)
+        instructions += _warning_events(snapshot, claim, warning)
         if not ends:
             ignored += 1
             continue
@@ -92,7 +92,7 @@ def _spot_offering(claim: NodeClaim) -> list[tuple[str, str, str]]:
     return [(labels[INSTANCE_TYPE], labels[ZONE], SPOT)]
 
 
-def _told(snapshot: Snapshot, claim: NodeClaim, warning: Interruption) -> list[Instruction]:
+def _warning_events(snapshot: Snapshot, claim: NodeClaim, warning: Interruption) -> list[Instruction]:
     instance = f"instance {claim.instance_id}"
     match warning.kind:
         case InterruptionKind.SPOT_INTERRUPTION:
@@ -121,10 +121,10 @@ def _told(snapshot: Snapshot, claim: NodeClaim, warning: Interruption) -> list[I
 def _events(snapshot: Snapshot, claim: NodeClaim, type_: str, reason: str, message: str) -> list[Instruction]:
     """The same event on the claim and, once it has joined, on its node."""
     cause = cause_of(claim)
-    told: list[Instruction] = [
+    events: list[Instruction] = [
         PublishEvent(cause, "NodeClaim", claim.name, type_, reason, message, uid=claim.uid)
     ]
     node = snapshot.node_of(claim)
     if node is not None:
-        told.append(PublishEvent(cause, "Node", node.name, type_, reason, message, uid=node.uid))
-    return told
+        events.append(PublishEvent(cause, "Node", node.name, type_, reason, message, uid=node.uid))
+    return events

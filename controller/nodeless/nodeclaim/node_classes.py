@@ -30,7 +30,7 @@ def step_node_class(snapshot: Snapshot, node_class: NodeClass) -> tuple[Instruct
     if not held:
         return ()
     waiting = sorted(
-        each.name for each in snapshot.claims.values() if each.node_class == node_class.reference
+        claim.name for claim in snapshot.claims.values() if claim.node_class == node_class.reference
     )
     if not waiting:
         return release(cause, node_class)

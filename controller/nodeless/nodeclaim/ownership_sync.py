@@ -110,7 +110,9 @@ def step_teardown(snapshot: Snapshot) -> tuple[Instruction, ...]:
         )
         return deletions + deadlines
     # Node classes are their owner's to delete; nobody would take their finalizers off afterwards.
-    released = [each for node_class in protected(snapshot) for each in release(TEARDOWN, node_class)]
+    released = [
+        instruction for node_class in protected(snapshot) for instruction in release(TEARDOWN, node_class)
+    ]
     return (
         TerminateEverything(TEARDOWN),
         DeleteLaunchTemplates(TEARDOWN),

@@ -27,7 +27,7 @@ from nodeless.model.instructions import (
 from nodeless.model.labels import REBOOTED_FROM, REBOOTING_TAINT, REBOOTS
 from nodeless.model.nodes import INITIALIZED_CONDITION, READY, REBOOTING, Condition, Node, NodeClaim
 from nodeless.model.taints import Taint
-from nodeless.nodeclaim.draining import Drain, grace_of, holds_back, listed, requests_to_leave
+from nodeless.nodeclaim.draining import Drain, delays_drain, grace_of, listed, requests_to_leave
 from nodeless.nodeclaim.view import ClaimView, Step, cause_of, changed_condition
 
 FENCE = Taint(REBOOTING_TAINT, "NoSchedule")
@@ -49,7 +49,7 @@ def reboots_of(claim: NodeClaim, now: float) -> tuple[float, ...]:
             times.append(parse_time(text))
         except ValueError:
             continue
-    return tuple(sorted(each for each in times if now - each < HISTORY_SECONDS))
+    return tuple(sorted(time_ for time_ in times if now - time_ < HISTORY_SECONDS))
 
 
 def rebooted_at(claim: NodeClaim) -> float:
@@ -66,7 +66,7 @@ def requested(claim: NodeClaim, node: Node, message: str, now: float) -> tuple[I
     return (
         AnnotateClaim(cause, claim.name, {REBOOTED_FROM: node.boot_id}),
         UpdateClaimStatus(cause, claim.name, condition),
-        _told(claim, node, "Normal", REQUESTED, message),
+        _events(claim, node, "Normal", REQUESTED, message),
     )
 
 
@@ -81,13 +81,13 @@ def step_rebooting(view: ClaimView, now: float) -> Step:
     since, grace = condition.last_transition_time, grace_of(claim)
     if grace != 0:
         drain = Drain(FENCE, since, None if grace is None else since + grace)
-        waiting = tuple(pod for pod in view.pods if holds_back(pod, drain.taint, now))
+        waiting = tuple(pod for pod in view.pods if delays_drain(pod, drain.taint, now))
         if waiting and (drain.deadline is None or now <= drain.deadline):
             message = f"waiting for {len(waiting)} pods to leave: {listed(waiting)}"
-            status = _said(claim, REQUESTED, message, now)
+            status = _with_reason(claim, REQUESTED, message, now)
             asked, protected = requests_to_leave(claim, node, waiting, now, drain)
             held = f"cannot drain: {'; '.join(protected[:5])}"
-            events = (_told(claim, node, "Warning", "FailedDraining", held),) if protected else ()
+            events = (_events(claim, node, "Warning", "FailedDraining", held),) if protected else ()
             return Step((*fence, *status, *events, *asked), now + _DRAIN_AGAIN)
         if now < since + SHORTEST_DRAIN:
             return Step(fence, since + SHORTEST_DRAIN)
@@ -107,7 +107,7 @@ def _issued(
     if attempts and now > attempts[0] + patience:
         return _failed(claim, node, f"could not be asked for within {patience:.0f} s")
     cause = cause_of(claim)
-    noted = ",".join(format_time(each) for each in (*history, now))
+    noted = ",".join(format_time(at) for at in (*history, now))
     record = () if attempts else (AnnotateClaim(cause, claim.name, {REBOOTS: noted}),)
     message = f"instance {claim.instance_id} is being rebooted"
     return Step(
@@ -115,8 +115,8 @@ def _issued(
             *fence,
             *record,
             RebootInstance(cause, claim.name, claim.instance_id),
-            *_said(claim, ISSUED, message, now),
-            _told(claim, node, "Normal", ISSUED, message),
+            *_with_reason(claim, ISSUED, message, now),
+            _events(claim, node, "Normal", ISSUED, message),
         ),
         now + _ASK_AGAIN,
     )
@@ -132,7 +132,7 @@ def _awaited(claim: NodeClaim, node: Node, condition: Condition, now: float, pat
             (
                 *((lifted,) if len(others) < len(node.taints) else ()),
                 UpdateClaimStatus(cause_of(claim), claim.name, over),
-                _told(claim, node, "Normal", REBOOTED, message),
+                _events(claim, node, "Normal", REBOOTED, message),
             ),
             now,
         )
@@ -140,7 +140,7 @@ def _awaited(claim: NodeClaim, node: Node, condition: Condition, now: float, pat
     if now > deadline:
         return _failed(claim, node, f"is not back within {patience:.0f} s")
     message = f"instance {claim.instance_id} is being rebooted"
-    return Step(_said(claim, ISSUED, message, now), min(deadline + 1, now + _LOOK_AGAIN))
+    return Step(_with_reason(claim, ISSUED, message, now), min(deadline + 1, now + _LOOK_AGAIN))
 
 
 def _asked_at(claim: NodeClaim, condition: Condition, now: float) -> float:
@@ -156,12 +156,12 @@ def _booted(claim: NodeClaim, node: Node) -> bool:
     return bool(node.boot_id) and node.boot_id != claim.annotations.get(REBOOTED_FROM, node.boot_id)
 
 
-def _said(claim: NodeClaim, reason: str, message: str, now: float) -> tuple[Instruction, ...]:
+def _with_reason(claim: NodeClaim, reason: str, message: str, now: float) -> tuple[Instruction, ...]:
     """The condition, and from the reboot on that the node is not known to be initialised."""
     conditions = changed_condition(claim, REBOOTING, "True", now, reason=reason, message=message)
     if reason == ISSUED:
-        for each in (INITIALIZED_CONDITION, READY):
-            conditions += changed_condition(claim, each, "Unknown", now, reason=REBOOTING, message=message)
+        for type_ in (INITIALIZED_CONDITION, READY):
+            conditions += changed_condition(claim, type_, "Unknown", now, reason=REBOOTING, message=message)
     return (UpdateClaimStatus(cause_of(claim), claim.name, conditions),) if conditions else ()
 
 
@@ -175,11 +175,11 @@ def _failed(claim: NodeClaim, node: Node, what: str) -> Step:
     message = f"the reboot of instance {claim.instance_id} {what}: the node is ended"
     return Step(
         (
-            _told(claim, node, "Warning", "RebootFailed", message),
+            _events(claim, node, "Warning", "RebootFailed", message),
             DeleteClaim(cause_of(claim), claim.name, "reboot_failed"),
         )
     )
 
 
-def _told(claim: NodeClaim, node: Node, type_: str, reason: str, message: str) -> PublishEvent:
+def _events(claim: NodeClaim, node: Node, type_: str, reason: str, message: str) -> PublishEvent:
     return PublishEvent(cause_of(claim), "Node", node.name, type_, reason, message, uid=node.uid)

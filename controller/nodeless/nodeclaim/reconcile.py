@@ -9,7 +9,7 @@ from nodeless.nodeclaim.consistency import step_consistency
 from nodeless.nodeclaim.consolidatable import step_consolidatable
 from nodeless.nodeclaim.emptiness import step_emptiness
 from nodeless.nodeclaim.expiration import step_expiration
-from nodeless.nodeclaim.finalizers import step_holding
+from nodeless.nodeclaim.finalizers import step_finalizers
 from nodeless.nodeclaim.rebooting import step_rebooting
 from nodeless.nodeclaim.registration import (
     step_initialization,
@@ -34,12 +34,12 @@ def step(view: ClaimView, now: float) -> Step:
         # Nothing is decided about what cannot be read; it stays as it is.
         return Step()
     expiration = step_expiration(view, now)
-    if any(isinstance(each, DeleteClaim) for each in expiration.instructions):
+    if any(isinstance(instruction, DeleteClaim) for instruction in expiration.instructions):
         return expiration
     return _together(
         (
             expiration,
-            step_holding(view),
+            step_finalizers(view),
             _step_living(view, now),
             step_consistency(view, now),
             step_consolidatable(view, now),

@@ -132,7 +132,9 @@ def step_registration(view: ClaimView, now: float) -> Step:
                 stage="registered node",
             )
         )
-        instructions.append(_told(claim, node, "Registered", f"joined as the node of claim {claim.name}"))
+        instructions.append(
+            _with_event(claim, node, "Registered", f"joined as the node of claim {claim.name}")
+        )
         if not any(taint.key == UNREGISTERED_TAINT for taint in node.taints):
             instructions.append(_without_taint(claim, node))
     conditions = changed_condition(claim, REGISTERED_CONDITION, "True", now)
@@ -200,7 +202,9 @@ def step_initialization(view: ClaimView, now: float) -> Step:
         instructions.append(
             UpdateNode(cause, node.name, labels={INITIALIZED: "true"}, stage="initialized node")
         )
-        instructions.append(_told(claim, node, "Initialized", "ready for pods: no startup taint is left"))
+        instructions.append(
+            _with_event(claim, node, "Initialized", "ready for pods: no startup taint is left")
+        )
     conditions = (
         *changed_condition(claim, INITIALIZED_CONDITION, "True", now),
         *changed_condition(claim, READY, "True", now),
@@ -225,7 +229,7 @@ def _obstacle(claim: NodeClaim, node: Node) -> tuple[str, str] | None:
     return None
 
 
-def _told(claim: NodeClaim, node: Node, reason: str, message: str) -> PublishEvent:
+def _with_event(claim: NodeClaim, node: Node, reason: str, message: str) -> PublishEvent:
     return PublishEvent(cause_of(claim), "Node", node.name, "Normal", reason, message, uid=node.uid)
 
 

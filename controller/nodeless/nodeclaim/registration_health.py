@@ -61,11 +61,13 @@ class RegistrationHealth:
     def of(cls, pool: Pool, node_class: NodeClass | None) -> "RegistrationHealth":
         """What the pool's condition says of launches that nobody remembers."""
         class_generation = node_class.generation if node_class is not None else 0
-        told = next((each for each in pool.conditions if each.type == NODE_REGISTRATION_HEALTHY), None)
-        same = told is not None and told.observed_generation == pool.generation
-        if told is None or not same or class_generation != pool.status_node_class_generation:
+        known = next(
+            (condition for condition in pool.conditions if condition.type == NODE_REGISTRATION_HEALTHY), None
+        )
+        same = known is not None and known.observed_generation == pool.generation
+        if known is None or not same or class_generation != pool.status_node_class_generation:
             return cls(pool.generation, class_generation)
-        joined = {"True": (True,), "False": (False,) * TOO_MANY}.get(told.status, ())
+        joined = {"True": (True,), "False": (False,) * TOO_MANY}.get(known.status, ())
         return cls(pool.generation, class_generation, joined)
 
     def after(self, joined: bool) -> "RegistrationHealth":
@@ -89,6 +91,8 @@ class RegistrationHealth:
             )
         else:
             status, reason, message = "True", NODE_REGISTRATION_HEALTHY, ""
-        former = next((each for each in pool.conditions if each.type == NODE_REGISTRATION_HEALTHY), None)
+        former = next(
+            (condition for condition in pool.conditions if condition.type == NODE_REGISTRATION_HEALTHY), None
+        )
         since = former.last_transition_time if former and former.status == status else now
         return Condition(NODE_REGISTRATION_HEALTHY, status, reason, message, since, pool.generation)

@@ -76,7 +76,7 @@ def _label(view: ReservationView, labels: Mapping[str, str | None], stage: str) 
 def _end(view: ReservationView, reservation: CapacityReservation) -> tuple[Instruction, ...]:
     claim, cause = view.claim, cause_of(view.claim)
     text = f"draining: capacity block {reservation.id} ends, and EC2 ends its instances half an hour before"
-    told = PublishEvent(
+    events = PublishEvent(
         cause, "NodeClaim", claim.name, "Warning", "CapacityReservationExpiring", text, uid=claim.uid
     )
-    return (told, DeleteClaim(cause, claim.name, REASON))
+    return (events, DeleteClaim(cause, claim.name, REASON))

@@ -26,7 +26,7 @@ def surges(pod: Pod) -> bool:
     return pod.annotations.get(SURGE) == "true" and workload_of(pod).kind == DEPLOYMENT
 
 
-def alone(snapshot: Snapshot, pods: Iterable[Pod]) -> frozenset[str]:
+def surge_pending(snapshot: Snapshot, pods: Iterable[Pod]) -> frozenset[str]:
     """Of the pods of one node, the keys of those that surge and that no ready pod stands in for elsewhere."""
     asking = {pod.key: workload_of(pod) for pod in pods if surges(pod) and not pod.terminal}
     if not asking or snapshot.teardown:
@@ -36,7 +36,7 @@ def alone(snapshot: Snapshot, pods: Iterable[Pod]) -> frozenset[str]:
     return frozenset(key for key, workload in asking.items() if workload not in stood_in)
 
 
-def succeeded(snapshot: Snapshot, pods: Iterable[Pod]) -> frozenset[str]:
+def surge_started(snapshot: Snapshot, pods: Iterable[Pod]) -> frozenset[str]:
     """Of some pods the keys of those for which a successor has been made, ready or not.
 
     It stands on the successor, so that a leader that follows asks for no second one.
@@ -46,11 +46,11 @@ def succeeded(snapshot: Snapshot, pods: Iterable[Pod]) -> frozenset[str]:
         return frozenset()
     return frozenset(
         asking[uid].key
-        for each in snapshot.pods.values()
-        if (uid := each.annotations.get(SURGED_FOR, "")) in asking
-        and not each.terminal
-        and each.deletion_timestamp is None
-        and workload_of(each) == workload_of(asking[uid])
+        for pod in snapshot.pods.values()
+        if (uid := pod.annotations.get(SURGED_FOR, "")) in asking
+        and not pod.terminal
+        and pod.deletion_timestamp is None
+        and workload_of(pod) == workload_of(asking[uid])
     )
 
 

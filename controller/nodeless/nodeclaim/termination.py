@@ -8,9 +8,9 @@ as anything can cost money there is an object that says so. Whom a drain concern
 from nodeless.api.times import format_time
 from nodeless.model.instructions import (
     AnnotateClaim,
+    CheckInstance,
     DeleteNode,
     Instruction,
-    LookForInstance,
     PublishEvent,
     RemoveFinalizer,
     TerminateInstance,
@@ -23,9 +23,9 @@ from nodeless.model.pods import Pod
 from nodeless.nodeclaim.draining import (
     DISRUPTED,
     deadline_of,
-    first_generation,
+    delays_drain,
     grace_of,
-    holds_back,
+    is_v1alpha5,
     last_drain,
     listed,
     requests_to_leave,
@@ -50,26 +50,26 @@ def step_termination(view: ClaimView, now: float) -> Step:
         return Step(stamp, now)
     if node is None:
         return _terminate(view, now)
-    staying = tuple(each for each in (node, *view.twins) if each.deletion_timestamp is None)
+    staying = tuple(twin for twin in (node, *view.duplicates) if twin.deletion_timestamp is None)
     if staying:
-        deletions = tuple(DeleteNode(cause_of(claim), each.name, uid=each.uid) for each in staying)
+        deletions = tuple(DeleteNode(cause_of(claim), pod.name, uid=pod.uid) for pod in staying)
         return Step(deletions, now + DRAIN_AGAIN)
     if view.instance_gone:
         return _terminate(view, now)
     cordon = _cordon(claim, node)
     taint = last_drain(claim, node, now).taint
-    waiting = tuple(pod for pod in view.pods if holds_back(pod, taint, now))
+    waiting = tuple(pod for pod in view.pods if delays_drain(pod, taint, now))
     if waiting:
         return _drain(view, cordon, waiting, now)
     earliest = (node.deletion_timestamp or now) + SHORTEST_DRAIN
-    if not first_generation(claim) and now < earliest:
-        return Step((*cordon, *_look(claim, node)), earliest)
+    if not is_v1alpha5(claim) and now < earliest:
+        return Step((*cordon, *_check_instance(claim, node)), earliest)
     drained = changed_condition(claim, DRAINED, "True", now)
     detached, waits = _detached(view, node, now)
     conditions = (*drained, *detached)
     status = (UpdateClaimStatus(cause_of(claim), claim.name, conditions),) if conditions else ()
     if waits:
-        return Step((*cordon, *status, *_look(claim, node)), now + TERMINATE_AGAIN)
+        return Step((*cordon, *status, *_check_instance(claim, node)), now + TERMINATE_AGAIN)
     ended = _terminate(view, now)
     return Step(cordon + status + ended.instructions, ended.again_at)
 
@@ -85,7 +85,7 @@ def _detached(view: ClaimView, node: Node, now: float) -> tuple[tuple[Condition,
         return (changed_condition(claim, VOLUMES_DETACHED, "True", now) if present else ()), False
     text = f"{len(held)} volumes are attached: {', '.join(held[:5])}"
     deadline, began = deadline_of(claim), node.deletion_timestamp or now
-    if first_generation(claim):
+    if is_v1alpha5(claim):
         deadline = min(deadline or began + DETACH_PATIENCE, began + DETACH_PATIENCE)
     if deadline is not None and now > deadline:
         reason = "TerminationGracePeriodElapsed"
@@ -109,7 +109,7 @@ def _deadline_to_stamp(claim: NodeClaim, now: float) -> tuple[Instruction, ...]:
 def _cordon(claim: NodeClaim, node: Node) -> tuple[Instruction, ...]:
     """No new pods, no traffic from load balancers: as each API generation marks it."""
     cause, labels = cause_of(claim), {EXCLUDE_BALANCERS: "karpenter"}
-    if first_generation(claim):
+    if is_v1alpha5(claim):
         if node.unschedulable and EXCLUDE_BALANCERS in node.labels:
             return ()
         return (UpdateNode(cause, node.name, labels=labels, unschedulable=True, stage="cordoned node"),)
@@ -124,7 +124,9 @@ def _drain(view: ClaimView, cordon: tuple[Instruction, ...], waiting: tuple[Pod,
     assert node is not None  # noqa: S101 - only nodes are drained
     cause = cause_of(claim)
     drain = last_drain(claim, node, now)
-    asked, protected = requests_to_leave(claim, node, waiting, now, drain, view.alone, view.succeeded)
+    asked, protected = requests_to_leave(
+        claim, node, waiting, now, drain, view.surge_pending, view.surge_started
+    )
     message = f"waiting for {len(waiting)} pods to leave: {listed(waiting)}"
     draining = changed_condition(claim, DRAINED, "Unknown", now, reason="Draining", message=message)
     status: tuple[Instruction, ...] = ()
@@ -137,12 +139,12 @@ def _drain(view: ClaimView, cordon: tuple[Instruction, ...], waiting: tuple[Pod,
         held = f"cannot drain: {'; '.join(protected[:5])}"
         status += (PublishEvent(cause, "Node", node.name, "Warning", "FailedDraining", held, uid=node.uid),)
     again = DRAIN_AGAIN if node.ready else TERMINATE_AGAIN
-    return Step((*cordon, *status, *asked, *_look(claim, node)), now + again)
+    return Step((*cordon, *status, *asked, *_check_instance(claim, node)), now + again)
 
 
-def _look(claim: NodeClaim, node: Node) -> tuple[Instruction, ...]:
+def _check_instance(claim: NodeClaim, node: Node) -> tuple[Instruction, ...]:
     """Perhaps a silent node has no machine any more on which anything could end: then nothing holds it."""
-    return () if node.ready else (LookForInstance(cause_of(claim), claim.name, claim.instance_id),)
+    return () if node.ready else (CheckInstance(cause_of(claim), claim.name, claim.instance_id),)
 
 
 def _terminate(view: ClaimView, now: float) -> Step:
@@ -157,11 +159,11 @@ def _terminate(view: ClaimView, now: float) -> Step:
         status = (UpdateClaimStatus(cause, claim.name, conditions),) if conditions else ()
         terminate = TerminateInstance(cause, claim.name, claim.instance_id)
         return Step((*status, terminate), now + TERMINATE_AGAIN)
-    nodes = [each for each in (node, *view.twins) if each is not None]
+    nodes = [twin for twin in (node, *view.duplicates) if twin is not None]
     instructions: list[Instruction] = [
-        RemoveFinalizer(cause, "Node", each.name, TERMINATION_FINALIZER, each.uid)
-        for each in nodes
-        if TERMINATION_FINALIZER in each.finalizers
+        RemoveFinalizer(cause, "Node", node.name, TERMINATION_FINALIZER, node.uid)
+        for node in nodes
+        if TERMINATION_FINALIZER in node.finalizers
     ]
     if not nodes and TERMINATION_FINALIZER in claim.finalizers:
         instructions.append(RemoveFinalizer(cause, "NodeClaim", claim.name, TERMINATION_FINALIZER, claim.uid))

@@ -26,15 +26,15 @@ class ClaimView:
     """Volumes attached to the node, without those of pods that stay until the end."""
     instance_gone: bool = False
     """The cloud has confirmed that no instance of this claim lives."""
-    alone: frozenset[str] = frozenset()
+    surge_pending: frozenset[str] = frozenset()
     """Keys of pods that get a successor before they leave (`surging`)."""
-    succeeded: frozenset[str] = frozenset()
+    surge_started: frozenset[str] = frozenset()
     """Keys of pods whose successor has been made, though it may not be ready yet."""
     expects_pods: bool = False
     """Pods that wait are to be nominated to the node."""
     awaits_nominations: bool = False
     """Not all of them are yet."""
-    twins: tuple[Node, ...] = ()
+    duplicates: tuple[Node, ...] = ()
     """Other Nodes of the same instance (it joined again under another name)."""
     deadlines: Deadlines = DEADLINES
 

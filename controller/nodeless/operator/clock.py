@@ -29,7 +29,7 @@ class Clock:
     def now(self) -> float:
         return self._steady() + self._ahead
 
-    def told(self, date: str | None, took: float) -> bool:
+    def sync(self, date: str | None, took: float) -> bool:
         """An answer bears this date and `took` so many seconds; whether it moved the clock."""
         try:
             earliest = parsedate_to_datetime(date or "").timestamp()
@@ -51,5 +51,5 @@ def wall_clock() -> float:
 
 
 def sync_from_date_header(date: str | None, took: float) -> bool:
-    """Set `wall_clock` by an answer of the API server, where need be; see `Clock.told`."""
-    return _CLOCK.told(date, took)
+    """Set `wall_clock` by an answer of the API server, where need be; see `Clock.sync`."""
+    return _CLOCK.sync(date, took)

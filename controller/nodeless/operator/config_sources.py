@@ -20,7 +20,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class ConfigSources:
     """Flags and environment, both by variable."""
 
     environment: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -35,7 +35,7 @@ class Given:
         return None
 
 
-NOTHING_GIVEN = Given()
+NO_SOURCES = ConfigSources()
 
 
 def flag_of(variable: str) -> str:

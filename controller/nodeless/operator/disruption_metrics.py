@@ -1,4 +1,4 @@
-"""Metrics of voluntary moves, under the names of both generations.
+"""Metrics of voluntary commands, under the names of both generations.
 
 v0.27 names what is done by method and action (`consolidation/replace`), v1 by reason and decision.
 """
@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry, Gauge, Histogram
 from nodeless.disruption.budgets import allowance
 from nodeless.disruption.candidates import Prices
 from nodeless.disruption.target import Target
-from nodeless.model.disruption import DRIFTED, EMPTY, EXPIRED, UNDERUTILIZED, UNHEALTHY, Decisions, Move
+from nodeless.model.disruption import DRIFTED, EMPTY, EXPIRED, UNDERUTILIZED, UNHEALTHY, Command, Decisions
 from nodeless.model.instance_types import Catalog
 from nodeless.model.labels import CAPACITY_TYPE, ZONE
 from nodeless.model.snapshot import Snapshot
@@ -43,12 +43,12 @@ def method_and_action(reason: str, *, replaced: bool) -> str:
 
 
 class DisruptionMetrics:
-    """Families of voluntary moves."""
+    """Families of voluntary commands."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.evaluation_seconds = Histogram(
             "karpenter_deprovisioning_evaluation_duration_seconds",
-            "Duration of one look for moves",
+            "Duration of one search for commands",
             ["method"],
             buckets=DURATIONS,
             registry=registry,
@@ -61,31 +61,31 @@ class DisruptionMetrics:
         )
         self.actions = Count(
             "karpenter_deprovisioning_actions_performed",
-            "Moves begun, by method and action",
+            "Commands begun, by method and action",
             ["action"],
             registry=registry,
         )
         self.decisions = Count(
             "karpenter_voluntary_disruption_decisions_total",
-            "Moves begun, by decision (replace, delete, reboot) and reason",
+            "Commands begun, by decision (replace, delete, reboot) and reason",
             ["decision", "reason"],
             registry=registry,
         )
         self.eligible = Gauge(
             "karpenter_voluntary_disruption_eligible_nodes",
-            "Nodes that the last look found in a move, or looked at for one in vain, by reason",
+            "Nodes that the last pass found in a command, or looked at for one in vain, by reason",
             ["reason"],
             registry=registry,
         )
         self.failed_validations = Count(
             "karpenter_voluntary_disruption_failed_validations_total",
-            "Moves that were not right any more after the wait",
+            "Commands that were not right any more after the wait",
             ["reason"],
             registry=registry,
         )
         self.dropped = Count(
             "nodeless_disruption_dropped_moves_total",
-            "Moves dropped at their second look, by the code of the one reason",
+            "Commands dropped during validation, by the code of the one reason",
             ["code"],
             registry=registry,
         )
@@ -96,19 +96,19 @@ class DisruptionMetrics:
         )
         self.disrupted = Count(
             "karpenter_nodeclaims_disrupted_total",
-            "Claims ended by voluntary moves and interruptions",
+            "Claims ended by voluntary commands and interruptions",
             ["reason", "nodepool", "capacity_type"],
             registry=registry,
         )
         self.undisrupted = Gauge(
             "nodeless_undisrupted_nodes",
-            "Nodes that the last look left alone, by the code of the one reason",
+            "Nodes that the last pass left alone, by the code of the one reason",
             ["code"],
             registry=registry,
         )
         self.saving = Gauge(
             "nodeless_disruption_saving_dollars_per_hour",
-            "What the moves that were begun save at least, since this process began",
+            "What the commands that were begun save at least, since this process began",
             registry=registry,
         )
         self.distance = Gauge(
@@ -118,7 +118,7 @@ class DisruptionMetrics:
         )
         self.waiting_on_budgets = Gauge(
             "nodeless_disruption_waiting_on_budgets_dollars_per_hour",
-            "What the empty nodes and the moves cost that only budgets hold",
+            "What the empty nodes and the commands cost that only budgets hold",
             registry=registry,
         )
         self.costs = Gauge(
@@ -144,13 +144,15 @@ class DisruptionMetrics:
             registry=registry,
         )
 
-    def show_look(self, decisions: Decisions, snapshot: Snapshot, seconds: float) -> None:
-        """Count one look, and show for how many nodes there was a reason, and why others stay."""
+    def show_pass(self, decisions: Decisions, snapshot: Snapshot, seconds: float) -> None:
+        """Count one pass, and show for how many nodes there was a reason, and why others stay."""
         self.evaluation_seconds.labels(EVALUATION).observe(seconds)
         found = eligible(decisions)
         for reason in REASONS:
             self.eligible.labels(reason.lower()).set(found[reason])
-        stay = Counter(each.code for name, each in decisions.verdicts.items() if name in snapshot.claims)
+        stay = Counter(
+            verdict.code for name, verdict in decisions.verdicts.items() if name in snapshot.claims
+        )
         self.undisrupted.clear()
         for code, count in sorted(stay.items()):
             self.undisrupted.labels(code).set(count)
@@ -168,17 +170,17 @@ class DisruptionMetrics:
         for name, dollars in costs.items():
             self.costs.labels(name).set(round(dollars, 6))
 
-    def show_move(self, move: Move) -> None:
-        """Count a move that begins."""
-        told = method_and_action(move.reason, replaced=bool(move.replacements))
-        self.actions.labels("repair/reboot" if move.reboots else told).inc()
-        self.decisions.labels(move.action, move.reason.lower()).inc()
-        if move.reason in (EMPTY, UNDERUTILIZED):
-            self.saving.inc(move.saving)
+    def show_command(self, command: Command) -> None:
+        """Count a command that begins."""
+        action = method_and_action(command.reason, replaced=bool(command.replacements))
+        self.actions.labels("repair/reboot" if command.reboots else action).inc()
+        self.decisions.labels(command.action, command.reason.lower()).inc()
+        if command.reason in (EMPTY, UNDERUTILIZED):
+            self.saving.inc(command.saving)
 
-    def show_invalid(self, move: Move) -> None:
-        """Count a move that was not right any more at its second look."""
-        self.failed_validations.labels(move.reason.lower()).inc()
+    def show_invalid(self, command: Command) -> None:
+        """Count a command that was not right any more during validation."""
+        self.failed_validations.labels(command.reason.lower()).inc()
 
     def show_waiting(self, dollars: float) -> None:
         """Show what would be saved but for budgets, in dollars an hour."""
@@ -189,7 +191,7 @@ class DisruptionMetrics:
         self.distance.set(round(found.distance, 6))
 
     def show_dropped(self, code: str) -> None:
-        """Count why a move was not right any more."""
+        """Count why a command was not right any more."""
         self.dropped.labels(code).inc()
 
     def show_budgets(self, snapshot: Snapshot, now: float) -> None:
@@ -198,16 +200,16 @@ class DisruptionMetrics:
         self.consuming.clear()
         for pool in snapshot.pools.values():
             left = {reason: allowance(snapshot, pool, reason, now) for reason in REASONS}
-            for reason, each in left.items():
-                self.allowed.labels(pool.name, reason.lower()).set(each.remaining)
+            for reason, count in left.items():
+                self.allowed.labels(pool.name, reason.lower()).set(count.remaining)
             # As for every reason but Unhealthy, nodes that are not Ready count.
             self.consuming.labels(pool.name).set(left[EMPTY].disrupted)
 
 
 def eligible(decisions: Decisions) -> Mapping[str, int]:
-    """How many claims a look found in moves, or looked at for consolidation in vain, by reason."""
+    """How many claims a pass found in commands, or looked at for consolidation in vain, by reason."""
     found: Counter[str] = Counter()
-    for move in decisions.moves:
-        found[move.reason] += len(move.claims)
-    found[UNDERUTILIZED] += sum(each.code == _UNCONSOLIDATABLE for each in decisions.verdicts.values())
+    for command in decisions.commands:
+        found[command.reason] += len(command.claims)
+    found[UNDERUTILIZED] += sum(verdict.code == _UNCONSOLIDATABLE for verdict in decisions.verdicts.values())
     return found

@@ -67,7 +67,7 @@ def with_flags(function: Callable[[dict[str, str]], None]) -> Callable[..., None
         for variable, (meaning, truth, panel) in _FLAGS.items()
     ]
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {each.name: each.annotation for each in parameters}
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     command.__name__, command.__doc__ = function.__name__, function.__doc__
     return command
 

@@ -150,11 +150,11 @@ class _State:
                 stream.write(line + "\n")
                 stream.flush()
             except (OSError, ValueError) as error:  # a value: an encoding without the character, or closed
-                self._complain(path, error)
+                self._report_invalid(path, error)
             else:
                 self._unwritable.discard(path)
 
-    def _complain(self, path: str, error: Exception) -> None:
+    def _report_invalid(self, path: str, error: Exception) -> None:
         if path in self._unwritable:
             return
         self._unwritable.add(path)

@@ -33,7 +33,11 @@ class Count(Gauge):
 def counters(registry: CollectorRegistry) -> frozenset[str]:
     """Names of the families that are to be shown as counters."""
     # Collectors do not tell their names by public attributes.
-    return frozenset(each._name for each in registry._collector_to_names if isinstance(each, Count))
+    return frozenset(
+        collector_to_name._name
+        for collector_to_name in registry._collector_to_names
+        if isinstance(collector_to_name, Count)
+    )
 
 
 class Quantiles(Collector):

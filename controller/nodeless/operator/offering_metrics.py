@@ -54,7 +54,7 @@ def _written(catalogs: Iterable[tuple[InstanceType, ...]]) -> str:
     prices: dict[str, float] = {}
     cores: dict[str, float] = {}
     memory: dict[str, float] = {}
-    for instance_type in (each for types in catalogs for each in types):
+    for instance_type in (type_ for types in catalogs for type_ in types):
         name = f'instance_type="{instance_type.name}"'
         cores[name] = instance_type.capacity.get(CPU, 0) / 1000
         memory[name] = instance_type.capacity.get(MEMORY, 0)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from nodeless.operator.config_sources import NOTHING_GIVEN, Given
+from nodeless.operator.config_sources import NO_SOURCES, ConfigSources
 from nodeless.operator.setting_values import UnusableValue, boolean, port, positive, text, version
 from nodeless.operator.settings import SettingsError
 
@@ -89,7 +89,7 @@ class ProcessSettings:
     decisions_kept: int = _setting(
         "NODELESS_DECISIONS_KEPT", positive, "100", "How many decisions stay there")
     # fmt: on
-    given: Given = NOTHING_GIVEN
+    sources: ConfigSources = NO_SOURCES
     """What all of this was read from; other settings are in it too."""
 
     @property
@@ -101,29 +101,31 @@ class ProcessSettings:
         cls, environment: Mapping[str, str] = os.environ, flags: Mapping[str, str] | None = None
     ) -> "ProcessSettings":
         """Read flags (by variable) and environment. Raises SettingsError with every fault."""
-        given = Given(dict(environment), flags or {})
+        sources = ConfigSources(dict(environment), flags or {})
         values: dict[str, Any] = {}
         faults: list[str] = []
         for name, setting in PROCESS_SETTINGS.items():
             try:
-                values[name] = _value(setting, given)
+                values[name] = _value(setting, sources)
             except UnusableValue as error:
                 faults.append(str(error))
         if faults:
             raise SettingsError(faults)
         values["identity"] = values["identity"] or f"{socket.gethostname()}-{os.getpid()}"
-        return cls(**values, given=given)
+        return cls(**values, sources=sources)
 
 
 PROCESS_SETTINGS: Mapping[str, ProcessSetting] = {
-    each.name: each.metadata[_SETTING] for each in fields(ProcessSettings) if _SETTING in each.metadata
+    field_.name: field_.metadata[_SETTING]
+    for field_ in fields(ProcessSettings)
+    if _SETTING in field_.metadata
 }
 """The table by field of `ProcessSettings`."""
 
 
-def _value(setting: ProcessSetting, given: Given) -> Any:
+def _value(setting: ProcessSetting, sources: ConfigSources) -> Any:
     for variable in (setting.variable, setting.inverse, setting.fallback):
-        found = given.get(variable) if variable else None
+        found = sources.get(variable) if variable else None
         if found is None:
             continue
         try:

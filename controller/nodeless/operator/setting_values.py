@@ -134,7 +134,7 @@ def tags(value: str) -> Mapping[str, str]:
         parsed = json.loads(value)
     except (ValueError, RecursionError):
         parsed = None
-    if not isinstance(parsed, dict) or not all(isinstance(each, str) for each in parsed.values()):
+    if not isinstance(parsed, dict) or not all(isinstance(item, str) for item in parsed.values()):
         raise UnusableValue("is no JSON object of strings", 'write {"team": "platform"}')
     return parsed
 

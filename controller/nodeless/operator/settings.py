@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from nodeless.model.packing import LOWEST_PRICE
-from nodeless.operator.config_sources import NOTHING_GIVEN, Given
+from nodeless.operator.config_sources import NO_SOURCES, ConfigSources
 from nodeless.operator.setting_values import (
     UnusableValue,
     boolean,
@@ -184,7 +184,7 @@ class GlobalSettings:
         "Ignore: preferred affinities and ScheduleAnyway have no influence on plans")
     plan_as_bound: str = _setting(
         "nodeless.planAsBound", one_of("auto", "always", "never"), "auto", "",
-        "Judge plans by how kube-scheduler's scores bind them; auto: moves, and what cannot be nominated")
+        "Judge plans by how kube-scheduler's scores bind them; auto: commands, and what cannot be nominated")
     min_values_policy: str = _setting(
         "nodeless.minValuesPolicy", one_of("Strict", "BestEffort"), "Strict", "MIN_VALUES_POLICY",
         "BestEffort: minValues of a NodePool are lowered where its instance types fall short")
@@ -194,15 +194,19 @@ class GlobalSettings:
     # fmt: on
 
     @classmethod
-    def from_config_map(cls, data: Mapping[str, str], given: Given = NOTHING_GIVEN) -> "GlobalSettings":
+    def from_config_map(
+        cls, data: Mapping[str, str], sources: ConfigSources = NO_SOURCES
+    ) -> "GlobalSettings":
         """Read the ConfigMap's data. Raises SettingsError with every fault."""
-        settings, faults = read_settings(data, given)
+        settings, faults = read_settings(data, sources)
         if faults:
             raise SettingsError([str(fault) for fault in faults])
         return settings
 
 
-SETTINGS: Mapping[str, Setting] = {each.name: each.metadata[_SETTING] for each in fields(GlobalSettings)}
+SETTINGS: Mapping[str, Setting] = {
+    field_.name: field_.metadata[_SETTING] for field_ in fields(GlobalSettings)
+}
 """The table by field of `GlobalSettings`."""
 
 
@@ -220,20 +224,20 @@ class Fault:
 
 
 def read_settings(
-    data: Mapping[str, str], given: Given = NOTHING_GIVEN, last: GlobalSettings | None = None
+    data: Mapping[str, str], sources: ConfigSources = NO_SOURCES, last: GlobalSettings | None = None
 ) -> tuple[GlobalSettings, tuple[Fault, ...]]:
     """All settings, and the faults of those that cannot be used.
 
     Args:
         data: The ConfigMap's data.
-        given: Flags and environment, which go before it.
+        sources: Flags and environment, which go before it.
         last: Where a value that cannot be used is taken from; without it, the default.
     """
     values: dict[str, Any] = {}
     faults: list[Fault] = []
-    gates = _gates(given, faults)
+    gates = _gates(sources, faults)
     for name, setting in SETTINGS.items():
-        value, where = _spelled(setting, data, given, gates)
+        value, where = _spelled(setting, data, sources, gates)
         try:
             if setting.required and not value:
                 raise UnusableValue("is required", "the name of the EKS cluster")
@@ -244,12 +248,12 @@ def read_settings(
     return GlobalSettings(**values), tuple(faults)
 
 
-def overriding(setting: Setting, given: Given) -> str:
+def overriding(setting: Setting, sources: ConfigSources) -> str:
     """The flag or variable that decides a setting whatever the ConfigMap says; empty when none does."""
-    if setting.variable and (found := given.get(setting.variable)):
+    if setting.variable and (found := sources.get(setting.variable)):
         return found.name
-    gates = given.get(FEATURE_GATES)
-    return gates.name if gates and setting.gate in _gates(given, []) else ""
+    gates = sources.get(FEATURE_GATES)
+    return gates.name if gates and setting.gate in _gates(sources, []) else ""
 
 
 def unknown_keys(data: Mapping[str, str]) -> tuple[str, ...]:
@@ -263,14 +267,14 @@ def unknown_keys(data: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _spelled(
-    setting: Setting, data: Mapping[str, str], given: Given, gates: Mapping[str, str]
+    setting: Setting, data: Mapping[str, str], sources: ConfigSources, gates: Mapping[str, str]
 ) -> tuple[str, str]:
     """The text of a setting, and words for where it stands."""
-    found = given.get(setting.variable) if setting.variable else None
+    found = sources.get(setting.variable) if setting.variable else None
     if found is not None:
         return found.text, str(found)
     if setting.gate in gates:
-        return gates[setting.gate], f"{given.get(FEATURE_GATES)}, gate {setting.gate}"
+        return gates[setting.gate], f"{sources.get(FEATURE_GATES)}, gate {setting.gate}"
     value = data.get(setting.key)
     where = f"ConfigMap {SETTINGS_NAME}, key {setting.key}={value!r}"
     # A duration that is there but empty is a mistake, as it is to Karpenter; elsewhere it means "not set".
@@ -279,8 +283,8 @@ def _spelled(
     return value, where
 
 
-def _gates(given: Given, faults: list[Fault]) -> dict[str, str]:
-    found = given.get(FEATURE_GATES)
+def _gates(sources: ConfigSources, faults: list[Fault]) -> dict[str, str]:
+    found = sources.get(FEATURE_GATES)
     gates: dict[str, str] = {}
     for part in found.text.split(",") if found else ():
         name, separator, value = part.strip().partition("=")

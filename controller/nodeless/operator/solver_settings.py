@@ -75,7 +75,7 @@ def _adjustment(entry: Any) -> "PriceAdjustment":
 
 
 def _strings(value: Any, name: str) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise ValueError(f'{name} is no list of strings; hint: write ["NAME"]')
     return tuple(value)
 

@@ -33,7 +33,7 @@ _QUEUE_BUCKETS = tuple(10.0**power for power in range(-8, 4))
 _CONFLICT = 409
 
 
-class Measured(Protocol):
+class MeasuredQueue(Protocol):
     """A queue, as its gauges look at it when they are asked for."""
 
     @property
@@ -59,7 +59,7 @@ class QueueMetrics:
         self._families = families
         self._name = name
 
-    def follow(self, queue: Measured) -> None:
+    def follow(self, queue: MeasuredQueue) -> None:
         """Show the length of a queue and the age of the work under way whenever somebody looks."""
         families, name = self._families, self._name
         families.depth.labels(name).set_function(lambda: queue.length)
@@ -191,13 +191,13 @@ class WorkMetrics:
         """Measure one review; what it gives is told the status of the answer."""
         started, status = time.perf_counter(), 500
 
-        def told(code: int) -> None:
+        def report_status(code: int) -> None:
             nonlocal status
             status = code
 
         with self.open_reviews.labels(webhook).track_inprogress():
             try:
-                yield told
+                yield report_status
             finally:
                 self.review_seconds.labels(webhook).observe(time.perf_counter() - started)
                 self.reviews.labels(webhook, str(status)).inc()

@@ -168,7 +168,7 @@ class _Scheduler:
         accepted = np.zeros(self._count, dtype=np.bool_)
         slots = len(self._site.slots)
         if slots:
-            accepted[:slots] = self._existing.accepts(pods, grudgingly=True)
+            accepted[:slots] = self._existing.accepts(pods, include_prefer_no_schedule=True)
         for index, node in enumerate(self._nodes):
             accepted[slots + index] = self._would_take(node, index, pods)
         asked = pods.requests[:_CPU_AND_MEMORY].astype(np.float64)

@@ -81,7 +81,7 @@ def read_catalog(document: Mapping[str, Any]) -> dict[str, tuple[InstanceType, .
     pools = built(dict[str, tuple[int, ...]], document.get("pools") or {}, "pools")
     for pool, numbers in pools.items():
         if numbers not in shared:
-            shared[numbers] = tuple(_entry(types, each, f"pools[{pool}]") for each in numbers)
+            shared[numbers] = tuple(_entry(types, number, f"pools[{pool}]") for number in numbers)
         catalog[pool] = shared[numbers]
     return catalog
 
@@ -100,7 +100,7 @@ def _entry(table: "tuple[Any, ...] | list[Any]", number: object, where: str) -> 
 
 
 def _objects(entries: object, where: str) -> Iterable[dict[str, Any]]:
-    if not isinstance(entries, list | tuple) or not all(isinstance(each, dict) for each in entries):
+    if not isinstance(entries, list | tuple) or not all(isinstance(entry, dict) for entry in entries):
         raise SavedFormatError(f"{where}: expected a list of objects; hint: the file was edited or cut off")
     return entries
 

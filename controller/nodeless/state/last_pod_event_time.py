@@ -11,7 +11,7 @@ def consolidates_after(pool: Pool) -> int | None:
     return pool.consolidate_after if pool.consolidation_enabled else pool.ttl_seconds_after_empty
 
 
-def quiet_since(claim: NodeClaim) -> float:
+def last_pod_event_time(claim: NodeClaim) -> float:
     """When a pod last came to its node or left it, or when the node was ready for the first time."""
     ready = claim.condition(INITIALIZED_CONDITION)
     since = ready.last_transition_time if ready is not None else claim.created_at

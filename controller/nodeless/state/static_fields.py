@@ -60,9 +60,9 @@ def pool_digest(pool: Pool) -> str:
 def class_digest(node_class: NodeClass) -> str:
     """Everything of a node class but its selectors."""
     parts = [
-        (each.name, getattr(node_class, each.name))
-        for each in fields(node_class)
-        if each.name not in _NOT_STATIC
+        (field.name, getattr(node_class, field.name))
+        for field in fields(node_class)
+        if field.name not in _NOT_STATIC
     ]
     return _digest(parts)
 

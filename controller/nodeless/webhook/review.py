@@ -23,7 +23,7 @@ from nodeless.api.validation import (
     subject_of,
     validate,
 )
-from nodeless.api.validation_context import NOTHING_KNOWN, Surroundings, advice_around
+from nodeless.api.validation_context import NOTHING_KNOWN, ValidationContext, context_warnings
 from nodeless.webhook.access import Json
 from nodeless.webhook.config_maps import SettingsCheck, config_map_faults, config_map_warnings
 
@@ -111,15 +111,15 @@ def review_default(request: Json) -> Json:
     return allow(request, patch=default_patch(manifest) if isinstance(manifest, Mapping) else [])
 
 
-def review_validate(request: Json, around: Surroundings = NOTHING_KNOWN) -> Json:
+def review_validate(request: Json, around: ValidationContext = NOTHING_KNOWN) -> Json:
     """Refuse an object with faults, all of them in one message; pass on warnings about any other."""
     if _never_refused(request):
         return allow(request)
     manifest = request.get("object")
     if errors := validate(manifest):
         return deny(request, manifest, errors)
-    told = (str(each).removeprefix("warning: ") for each in advice_around(manifest, around))
-    return allow(request, warnings=_first(told))
+    texts = (str(each).removeprefix("warning: ") for each in context_warnings(manifest, around))
+    return allow(request, warnings=_first(texts))
 
 
 def review_config_map(

@@ -14,7 +14,7 @@ import structlog
 from aiohttp import web
 
 from nodeless.api.bounds import DocumentTooLargeError, check_json
-from nodeless.api.validation_context import Surroundings
+from nodeless.api.validation_context import ValidationContext
 from nodeless.model.labels import AWS_GROUP, CORE_GROUP
 from nodeless.webhook.access import Json
 from nodeless.webhook.certificates import Certificates
@@ -42,7 +42,7 @@ from nodeless.webhook.review import (
 _GRACE_SECONDS = 5.0
 
 Review = Callable[[Json], Json]
-LookAround = Callable[[], Surroundings]
+ContextSource = Callable[[], ValidationContext]
 """Gives what is known of types and pools at once: nothing is fetched while a user waits."""
 ReviewWatcher = Callable[[str], AbstractContextManager[Callable[[int], None]]]
 """Entered with the path of each request; what it gives is told the status of the answer."""
@@ -69,7 +69,7 @@ class AdmissionServer:
         *,
         check_settings: SettingsCheck | None = None,
         advise_on_settings: SettingsCheck | None = None,
-        look_around: LookAround | None = None,
+        context_source: ContextSource | None = None,
         watcher: ReviewWatcher | None = None,
         patience: Patience | None = None,
     ) -> None:
@@ -78,7 +78,7 @@ class AdmissionServer:
         self._certificates = certificates
         patience = patience or Patience()
         self._listener = Listener(certificates.context, patience)
-        app = application(check_settings, look_around, advise_on_settings, watcher, patience)
+        app = application(check_settings, context_source, advise_on_settings, watcher, patience)
         app.middlewares.insert(0, within(self._listener))
         # Nothing is unpacked: a few bytes can hold gigabytes, and API servers send plain JSON.
         self._runner = web.AppRunner(
@@ -123,7 +123,7 @@ class AdmissionServer:
 
 def application(
     check_settings: SettingsCheck | None = None,
-    look_around: LookAround | None = None,
+    context_source: ContextSource | None = None,
     advise_on_settings: SettingsCheck | None = None,
     watcher: ReviewWatcher | None = None,
     patience: Patience | None = None,
@@ -131,9 +131,9 @@ def application(
     """The paths that are served; any other is a mistake in a webhook configuration."""
 
     def validated(request: Json) -> Json:
-        if look_around is not None:
+        if context_source is not None:
             try:
-                return review_validate(request, look_around())
+                return review_validate(request, context_source())
             except Exception:
                 # Warnings are a courtesy: whatever is wrong with them, the verdict does not wait for it.
                 structlog.get_logger().bind(logger="webhook").exception("cannot look around")
@@ -162,9 +162,9 @@ def _watched_by(watcher: ReviewWatcher) -> Any:
         # Paths that are not served are one: nobody may add to what is counted by asking.
         served = not isinstance(request.match_info.route.resource, web.DynamicResource)
         path = request.path if served else "unknown"
-        with watcher(path) as told:
+        with watcher(path) as report_status:
             answer = await handler(request)
-            told(answer.status)
+            report_status(answer.status)
             return answer
 
     return watch

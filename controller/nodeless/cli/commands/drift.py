@@ -12,7 +12,7 @@ from nodeless.cli.commands.inputs import Kubeconfig, Namespace, Region, Snapshot
 from nodeless.cli.commands.terms import refuse, remark
 
 if TYPE_CHECKING:
-    from nodeless.explain.drift_preview import Foresight
+    from nodeless.explain.drift_preview import DriftPreview
     from nodeless.model.snapshot import Snapshot as ClusterSnapshot
 
 changes = typer.Typer()
@@ -58,15 +58,15 @@ def drift(
     leaving, given = _Leaving(tuple(owner or ()), tuple(removed or ())), files or []
     if not given and not leaving:
         refuse("what would change? hint: give files, or --removed")
-    told = (
+    preview = (
         _of_snapshot(given, snapshot, leaving)
         if snapshot
         else _live(given, kubeconfig, namespace, region, leaving)
     )
     if as_json:
-        typer.echo(json.dumps(told.to_json(), indent=2, ensure_ascii=False))
+        typer.echo(json.dumps(preview.to_json(), indent=2, ensure_ascii=False))
         return
-    for line in (*told.notes, *told.lines()):
+    for line in (*preview.notes, *preview.lines()):
         typer.echo(line)
 
 
@@ -94,7 +94,7 @@ class _Leaving:
             refuse(f"--removed {error.args[0]}: there is no such pool; hint: there are {there}")
 
 
-def _of_snapshot(files: list[str], snapshot: str, leaving: _Leaving) -> "Foresight":
+def _of_snapshot(files: list[str], snapshot: str, leaving: _Leaving) -> "DriftPreview":
     # Imported here: other commands do not need the solver.
     from nodeless.cloudprovider.aws.catalogue_file import bundled_catalogue  # noqa: PLC0415
     from nodeless.explain.drift_preview import preview_drift  # noqa: PLC0415
@@ -107,7 +107,9 @@ def _of_snapshot(files: list[str], snapshot: str, leaving: _Leaving) -> "Foresig
     return preview_drift(before, after, notes=notes)
 
 
-def _live(files: list[str], kubeconfig: str, namespace: str, region: str, leaving: _Leaving) -> "Foresight":
+def _live(
+    files: list[str], kubeconfig: str, namespace: str, region: str, leaving: _Leaving
+) -> "DriftPreview":
     # Imported here: commands on files need neither AWS nor the cluster.
     from nodeless.cli.live_cluster import ClusterUnreadable, live_change, use_kubeconfig  # noqa: PLC0415
     from nodeless.cloudprovider import CloudError  # noqa: PLC0415
@@ -132,7 +134,7 @@ def _live(files: list[str], kubeconfig: str, namespace: str, region: str, leavin
     return preview_drift(
         change.before,
         change.after,
-        change.looked,
+        change.observations,
         provisioners_drift=change.provisioners_drift,
         notes=notes,
     )

@@ -10,7 +10,7 @@ from nodeless.cli.bounded_files import STDIN
 from nodeless.cli.commands.terms import content_of, refuse, remark
 
 if TYPE_CHECKING:
-    from nodeless.cli.manifests import Document, Given
+    from nodeless.cli.manifests import Document, FileContents
     from nodeless.cloudprovider.aws.catalogue_file import CatalogueFile
     from nodeless.explain.decisions import Situation
     from nodeless.model.snapshot import Snapshot
@@ -103,11 +103,11 @@ def _changed(situation: "Situation", after: "Snapshot", key: str) -> bool:
 def _zones_of(situation: "Situation", offer: Offer, files: Sequence[str]) -> tuple[str, ...]:
     """The zones in which the situation's pools buy already; those of the offer where they buy nothing."""
     there = {
-        one.zone
+        offering.zone
         for kinds in situation.catalog.values()
         for kind in kinds
-        for one in kind.offerings
-        if one.zone
+        for offering in kind.offerings
+        if offering.zone
     }
     known = tuple(sorted(there & set(offer.sold.all_zones)))
     if there and not known:
@@ -118,23 +118,23 @@ def _zones_of(situation: "Situation", offer: Offer, files: Sequence[str]) -> tup
     return known or offer.zones
 
 
-def _note(given: "Given", notes: list[str]) -> None:
+def _note(given: "FileContents", notes: list[str]) -> None:
     notes += given.assumed
-    if given.passed_over:
-        kinds = ", ".join(f"{kind} ({number})" for kind, number in given.passed_over.items())
+    if given.ignored:
+        kinds = ", ".join(f"{kind} ({number})" for kind, number in given.ignored.items())
         notes.append(f"ignored: {kinds}")
 
 
 def _given(
     files: Sequence[str], base: "Snapshot | None", *, may_be_empty: bool = False
-) -> "tuple[Given, Policy | None]":
+) -> "tuple[FileContents, Policy | None]":
     """What files hold, on top of a snapshot; and the policy of the settings among them, if there are any."""
-    from nodeless.cli.manifests import BadManifests, Document, Given, documents_of, given_by  # noqa: PLC0415
+    from nodeless.cli.manifests import BadManifests, Document, FileContents, documents_of, read_documents  # noqa: PLC0415
     from nodeless.model.snapshot import Snapshot  # noqa: PLC0415
 
     faults: list[str] = []
     documents: list[Document] = []
-    given, policy = Given(Snapshot()), None
+    given, policy = FileContents(Snapshot()), None
     for file in _listed(files):
         try:
             documents += documents_of(file, content_of(file).decode("utf-8", "replace"))
@@ -142,7 +142,7 @@ def _given(
             faults += error.faults
     try:
         policy = _policy_among(documents)
-        given = given_by(documents, base or Snapshot())
+        given = read_documents(documents, base or Snapshot())
     except BadManifests as error:
         faults += error.faults
     if not documents and not faults and not may_be_empty:
@@ -156,7 +156,7 @@ def _given(
     return _with_room_for_buffers(given), policy
 
 
-def _with_room_for_buffers(given: "Given") -> "Given":
+def _with_room_for_buffers(given: "FileContents") -> "FileContents":
     """Capacity buffers as the pods for which they keep room, as a pass sees them."""
     from nodeless.scheduling import with_placeholders  # noqa: PLC0415
     from nodeless.scheduling.pods.buffers import RESOLVED, resolutions  # noqa: PLC0415
@@ -176,7 +176,7 @@ def _with_room_for_buffers(given: "Given") -> "Given":
 def _policy_among(documents: "list[Document]") -> "Policy | None":
     """The policy of the ConfigMap of settings, which is taken out of the documents. Raises BadManifests."""
     from nodeless.cli.manifests import BadManifests  # noqa: PLC0415
-    from nodeless.operator.config_sources import Given as Spoken  # noqa: PLC0415
+    from nodeless.operator.config_sources import ConfigSources as Spoken  # noqa: PLC0415
     from nodeless.operator.settings import SETTINGS_NAME, GlobalSettings, SettingsError  # noqa: PLC0415
     from nodeless.operator.solver_policy import policy_of  # noqa: PLC0415
 
@@ -200,7 +200,7 @@ def _listed(files: Sequence[str]) -> Iterator[str]:
         if file == STDIN or not path.is_dir():
             yield file
             continue
-        found = sorted(each for each in path.rglob("*") if each.suffix in _SUFFIXES and each.is_file())
+        found = sorted(path_ for path_ in path.rglob("*") if path_.suffix in _SUFFIXES and path_.is_file())
         if not found:
             refuse(f"{file} holds no manifests; hint: files that end with {', '.join(_SUFFIXES)}")
         yield from map(str, found)

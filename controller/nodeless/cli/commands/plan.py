@@ -34,7 +34,7 @@ Html = Annotated[
 ]
 
 Target = Annotated[
-    bool, typer.Option(help="What consolidation walks to, and the moves there", rich_help_panel=_OUTPUT)
+    bool, typer.Option(help="What consolidation walks to, and the commands there", rich_help_panel=_OUTPUT)
 ]
 
 
@@ -68,7 +68,7 @@ def plan(
     # Imported here: other commands do not need the solver.
     from nodeless.cli.commands.plan_text import print_report  # noqa: PLC0415
     from nodeless.explain.report import report  # noqa: PLC0415
-    from nodeless.explain.walking import walk  # noqa: PLC0415
+    from nodeless.explain.walking import consolidation_path  # noqa: PLC0415
 
     source = Source(
         files or (), snapshot, what_if or (), kubeconfig, namespace, region, catalogue, zones, spot_percent
@@ -77,7 +77,7 @@ def plan(
     made = report(situation, situation.plan(), notes, wider)
     if html:
         _write_html(html, made)
-    walked = walk(situation) if target else None
+    walked = consolidation_path(situation) if target else None
     if as_json:
         told = made.to_json() | ({"target": walked.to_json()} if walked is not None else {})
         typer.echo(json.dumps(told, indent=2, ensure_ascii=False))

@@ -33,9 +33,9 @@ def _print(report: Report, console: Console) -> None:
         console.print("Nothing to plan: no pod is pending.")
     for group in report.unplaced:
         _print_unplaced(group, console)
-    if report.given_up:
+    if report.relaxed:
         console.print(Text("\nPreferences relaxed so that pods can be scheduled", style="bold"))
-    for lost in report.given_up:
+    for lost in report.relaxed:
         console.print(Text(f"  {holding(lost.workloads)}: {lost.message} [{lost.code}]"))
     if report.together:
         console.print(Text("\nKept together by required pod affinity", style="bold"))
@@ -51,13 +51,13 @@ def _table(title: str) -> Table:
 
 
 def _launches(report: Report) -> Table:
-    table = _table(f"\nLaunch {count(sum(each.count for each in report.launches), 'node')}")
+    table = _table(f"\nLaunch {count(sum(launch.count for launch in report.launches), 'node')}")
     for name in ("nodes", "type", "zones", "capacity", "USD/h each", "pool", "holds", "next best"):
         table.add_column(
             name, justify="right" if name in ("nodes", "USD/h each") else "left", header_style="dim"
         )
     for launch in report.launches:
-        others = [f"{each.instance_type} {each.price:.4f}" for each in launch.next_best]
+        others = [f"{alternative.instance_type} {alternative.price:.4f}" for alternative in launch.next_best]
         table.add_row(
             str(launch.count),
             launch.instance_type,
@@ -82,7 +82,7 @@ def _landings(report: Report) -> Table:
             str(landing.workload),
             str(landing.pods),
             where(landing.on_new) or "-",
-            where(landing.on_standing) or "-",
+            where(landing.on_existing) or "-",
             str(landing.refused) if landing.refused else "-",
         )
     return table

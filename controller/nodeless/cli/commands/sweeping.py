@@ -11,11 +11,11 @@ from nodeless.cli.commands.terms import refuse, remark
 from nodeless.explain.words import count
 
 if TYPE_CHECKING:
-    from nodeless.cloudprovider.aws.orphans import Leftovers
+    from nodeless.cloudprovider.aws.orphans import Orphans
 
 sweeping = typer.Typer()
 
-#: Seconds between two looks while instances are going.
+#: Seconds between two passes while instances are going.
 _LOOK_AGAIN = 5.0
 
 
@@ -88,7 +88,7 @@ async def _both(cluster: str, yes: bool, region: str, patience: float, namespace
     return bool(found) and not yes
 
 
-async def _sweep(cluster: str, yes: bool, region: str, patience: float) -> "Leftovers":
+async def _sweep(cluster: str, yes: bool, region: str, patience: float) -> "Orphans":
     from nodeless.cloudprovider.aws.orphans import Sweeper  # noqa: PLC0415
     from nodeless.cloudprovider.aws.session import AwsSession  # noqa: PLC0415
 
@@ -116,7 +116,7 @@ async def _sweep(cluster: str, yes: bool, region: str, patience: float) -> "Left
     return found
 
 
-def _show(cluster: str, found: "Leftovers") -> None:
+def _show(cluster: str, found: "Orphans") -> None:
     if not found:
         typer.echo(f"cluster {cluster}: nothing is left")
         return
@@ -127,7 +127,7 @@ def _show(cluster: str, found: "Leftovers") -> None:
         typer.echo(f"  {name}")
 
 
-def _summary(found: "Leftovers") -> str:
+def _summary(found: "Orphans") -> str:
     parts = (
         (found.instances, "instance"),
         (found.interfaces, "network interface"),

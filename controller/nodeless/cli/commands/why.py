@@ -53,14 +53,14 @@ def why(
     )
     situation, wider, _ = situation_of(source)
     try:
-        told = answer(situation, situation.plan(), name, wider)
+        found = answer(situation, situation.plan(), name, wider)
     except NotThere as error:
         refuse(str(error))
     if as_json:
-        typer.echo(json.dumps(told.to_json(), indent=2, ensure_ascii=False))
+        typer.echo(json.dumps(found.to_json(), indent=2, ensure_ascii=False))
     else:
-        typer.echo(told.subject)
-        for line in told.lines:
+        typer.echo(found.subject)
+        for line in found.lines:
             typer.echo(f"  {line}")
-    if not told.placed:
+    if not found.placed:
         raise typer.Exit(1)

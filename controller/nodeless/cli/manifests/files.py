@@ -52,7 +52,7 @@ def _files_of(name: str, reading: Reading) -> Iterator[str]:
     if name == STDIN or not folder.is_dir():
         yield name
         return
-    found = sorted(each for each in folder.rglob("*") if each.suffix in _ENDINGS and each.is_file())
+    found = sorted(path for path in folder.rglob("*") if path.suffix in _ENDINGS and path.is_file())
     if not found:
         reading.remarks.append(f"{name} holds no file that ends in {', '.join(_ENDINGS)}")
     yield from map(str, found)

@@ -32,17 +32,17 @@ _GROUPS = ("karpenter.sh", "karpenter.k8s.aws")
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class FileContents:
     """What files hold."""
 
     snapshot: Snapshot
-    passed_over: Mapping[str, int] = field(default_factory=dict)
-    """Objects that play no part, by kind."""
+    ignored: Mapping[str, int] = field(default_factory=dict)
+    """Objects that are ignored, by kind."""
     assumed: tuple[str, ...] = ()
     """What was not in the files and is taken to exist."""
 
 
-def given_by(documents: Iterable[Document], base: Snapshot = _NOTHING) -> Given:
+def read_documents(documents: Iterable[Document], base: Snapshot = _NOTHING) -> FileContents:
     """The snapshot of all documents together, on top of another. Raises BadManifests with every fault.
 
     An object takes the place of one of its name; of a workload, the pods that are not there yet come to be.
@@ -55,9 +55,9 @@ class _Reader:
         self._faults: list[str] = []
         kinds = (*watched_kinds(_invalid), *watched_buffers())
         self._watched = {watched.path: watched for watched in kinds}
-        self._passed_over: dict[str, int] = {}
+        self._ignored: dict[str, int] = {}
 
-    def read(self, documents: list[Document], snapshot: Snapshot) -> Given:
+    def read(self, documents: list[Document], snapshot: Snapshot) -> FileContents:
         made: list[Pod] = []
         seen: dict[str, str] = {}
         for document in documents:
@@ -72,7 +72,7 @@ class _Reader:
         for pod in _missing(snapshot, made):
             snapshot = apply(snapshot, events.PodSeen(pod))
         snapshot, assumed = _assume(snapshot)
-        return Given(snapshot, dict(sorted(self._passed_over.items())), assumed)
+        return FileContents(snapshot, dict(sorted(self._ignored.items())), assumed)
 
     def _once(self, document: Document, seen: dict[str, str]) -> None:
         metadata = document.value.get("metadata") if isinstance(document.value, Mapping) else None
@@ -101,7 +101,9 @@ class _Reader:
         except Unusable as error:
             self._faults.append(f"{document.at(error.path)}: {subject_of(manifest)}: {error}")
         except InvalidObject as error:
-            self._faults += [f"{document.at(each.path)}: {error.subject}: {each}" for each in error.errors]
+            self._faults += [
+                f"{document.at(problem.path)}: {error.subject}: {problem}" for problem in error.errors
+            ]
         except (msgspec.ValidationError, ValueError) as error:
             _, _, where = str(error).partition(" - at `")
             self._faults.append(f"{document.at(where.rstrip('`'))}: {subject_of(manifest)}: {error}")
@@ -131,7 +133,7 @@ class _Reader:
         elif watched := self._watched.get(_path(api_version, kind)):
             yield from _decoded(watched, manifest)
         else:
-            self._passed_over[kind] = self._passed_over.get(kind, 0) + 1
+            self._ignored[kind] = self._ignored.get(kind, 0) + 1
 
 
 def _invalid(_manifest: dict[str, Any], error: Exception) -> None:
@@ -214,7 +216,7 @@ def _assume_volumes(snapshot: Snapshot) -> tuple[Snapshot, tuple[str, ...]]:
                 said.append(f"persistent volume claim {key} is not in the files: taken as a new one")
         wanted.update(class_name for _, class_name in pod.shape.ephemeral_volumes)
     wanted.update(claim.storage_class for claim in snapshot.volume_claims.values() if not claim.volume_name)
-    has_default = any(each.default for each in snapshot.storage_classes.values())
+    has_default = any(storage_class.default for storage_class in snapshot.storage_classes.values())
     for class_name in sorted(wanted, key=str):
         if class_name is None and not has_default:
             made = StorageClass("(default)", _EBS, WAIT_FOR_FIRST_CONSUMER, default=True)

@@ -107,11 +107,11 @@ def _without_templates(manifest: Mapping[str, Any], spec: Any) -> Any:
         return spec
     volumes = [
         {
-            "name": _metadata(each).get("name", ""),
-            "ephemeral": {"volumeClaimTemplate": {"spec": _claim(each)}},
+            "name": _metadata(template).get("name", ""),
+            "ephemeral": {"volumeClaimTemplate": {"spec": _claim(template)}},
         }
-        for each in templates
-        if isinstance(each, Mapping)
+        for template in templates
+        if isinstance(template, Mapping)
     ]
     return {**spec, "volumes": [*(spec.get("volumes") or ()), *volumes]}
 

@@ -43,7 +43,7 @@ class CapacityReservations:
         get = self._cache.refresh if refresh else self._cache.get
         platform = "Windows" if family_of(node_class.ami_family).windows_build else "Linux/UNIX"
         found = await get((terms, platform), lambda: self._fetch(terms, platform))
-        return tuple(replace(each, remaining=self._left(each)) for each in found)
+        return tuple(replace(reservation, remaining=self._left(reservation)) for reservation in found)
 
     def take(self, reservation: str) -> None:
         """Count an instance that was launched into a reservation."""
@@ -67,7 +67,7 @@ class CapacityReservations:
         return max(reservation.remaining - self._taken.get(reservation.id, 0), 0)
 
     async def _fetch(self, terms: tuple[SelectorTerm, ...], platform: str) -> tuple[CapacityReservation, ...]:
-        records = await self._of_ids([each for term in terms for each in term.ids])
+        records = await self._of_ids([id_ for term in terms for id_ in term.ids])
         for term in terms:
             if not term.ids:
                 records += await self._pages({"Filters": [_ACTIVE, *_filters(term)]})
@@ -90,7 +90,7 @@ class CapacityReservations:
             if error.code != _NOT_FOUND:
                 raise
             # One unknown id fails the whole call: ask for each alone.
-            return [] if len(ids) == 1 else [one for each in ids for one in await self._of_ids([each])]
+            return [] if len(ids) == 1 else [one for id_ in ids for one in await self._of_ids([id_])]
 
     async def _pages(self, request: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         return list(

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from nodeless.cloudprovider import NodeClassUnresolved
 from nodeless.cloudprovider.aws.caching import Clock
-from nodeless.cloudprovider.aws.instance_type_builder import with_reservations, without
+from nodeless.cloudprovider.aws.instance_type_builder import excluding, with_reservations
 from nodeless.cloudprovider.aws.instance_type_math import MIB, capacity, overhead
 from nodeless.cloudprovider.aws.instance_types import InstanceTypes
 from nodeless.cloudprovider.aws.node_shape import NodeShape, shape_of
@@ -23,7 +23,7 @@ from nodeless.launch.resolved import Image, ResolvedNodeClass
 from nodeless.launch.unavailable import OfferingKey, Unavailable, all_of_zone
 from nodeless.model.instance_types import InstanceType
 from nodeless.model.labels import ARCH, CAPACITY_TYPE, INSTANCE_TENANCY, RESERVED, SPOT, TENANCIES
-from nodeless.model.memory_observations import Measured
+from nodeless.model.memory_observations import MemoryObservations
 from nodeless.model.placement import CapacityReservation
 from nodeless.model.pools import NodeClass, Pool, kubelet_of
 from nodeless.model.requirements import Requirements
@@ -38,7 +38,7 @@ class _Entry:
     requirements: Requirements
     images: tuple[Image, ...]
     reservations: tuple[CapacityReservation, ...]
-    measured: Measured
+    measured: MemoryObservations
     chosen: tuple[InstanceType, ...]
     unavailable: frozenset[OfferingKey]
     result: tuple[InstanceType, ...]
@@ -56,7 +56,7 @@ class Catalogs:
         self.unavailable = Unavailable()
         #: What could not be had in a placement group (or its partition), which says nothing of elsewhere.
         self._in_groups: dict[str, Unavailable] = {}
-        self.measured = Measured()
+        self.measured = MemoryObservations()
 
     def mark(self, offerings: tuple[OfferingKey, ...]) -> None:
         """Remember offerings as sold out."""
@@ -98,7 +98,9 @@ class Catalogs:
             chosen = _allowed(sold, pool.requirements)
             if node_class.launch_template is None:
                 chosen = _bootable(pool, node_class, chosen, resolved.images)
-                chosen = tuple(self._as_measured(each, shape, resolved.images) for each in chosen)
+                chosen = tuple(
+                    self._as_measured(instance_type, shape, resolved.images) for instance_type in chosen
+                )
             entry = self._keep(pool, (everything, resolved.images, reservations), chosen, sold_out)
         elif entry.unavailable != sold_out:
             made_of = (everything, resolved.images, reservations)
@@ -163,7 +165,7 @@ class Catalogs:
     ) -> _Entry:
         if len(self._entries) >= _KEPT:
             self._entries.pop(next(iter(self._entries)))
-        result = without(chosen, sold_out) if sold_out else chosen
+        result = excluding(chosen, sold_out) if sold_out else chosen
         everything, images, reservations = made_of
         entry = _Entry(
             everything, pool.requirements, images, reservations, self.measured, chosen, sold_out, result
@@ -187,7 +189,9 @@ def _usable(pool: Pool, resolved: ResolvedNodeClass) -> tuple[CapacityReservatio
         return ()
     if tenancy is not None and not tenancy.allows(TENANCIES[0]):
         return ()
-    return tuple(each for each in resolved.reservations if each.zone in resolved.open_zones)
+    return tuple(
+        reservation for reservation in resolved.reservations if reservation.zone in resolved.open_zones
+    )
 
 
 def _bootable(
@@ -195,7 +199,7 @@ def _bootable(
 ) -> tuple[InstanceType, ...]:
     found = bootable(types, images)
     if types and not found:
-        wanted = ", ".join(sorted({value for each in types for value in each.requirements[ARCH].values}))
+        wanted = ", ".join(sorted({value for type_ in types for value in type_.requirements[ARCH].values}))
         offered = " or ".join(sorted({str(image.requirements) for image in images}))
         raise NodeClassUnresolved(
             node_class.reference,
@@ -209,4 +213,4 @@ def _bootable(
 
 def _allowed(types: tuple[InstanceType, ...], requirements: Requirements) -> tuple[InstanceType, ...]:
     conflict: Callable[[Requirements], object] = requirements.conflict
-    return tuple(each for each in types if conflict(each.requirements) is None)
+    return tuple(type_ for type_ in types if conflict(type_.requirements) is None)

@@ -22,7 +22,7 @@ async def fetch_catalogue(
         raise CloudError("no AWS region is known", "set AWS_REGION or give --region")
     known = await InstanceTypes(session, clock).known()
     prices = await Pricing(session, clock, log).current(spot=spot)
-    names = {each.name for each in known.facts}
+    names = {fact.name for fact in known.facts}
     return CatalogueFile(
         date=date,
         region=session.region,

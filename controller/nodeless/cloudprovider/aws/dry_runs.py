@@ -77,20 +77,20 @@ class DryRuns:
         """It is gone."""
         self._verdicts.pop(node_class.key, None)
 
-    async def ask(self, order: LaunchRequest) -> None:
+    async def ask(self, launch_request: LaunchRequest) -> None:
         """Rehearse the order's launch and remember the verdict.
 
         Raises:
             NodeClassUnresolved: A call that it needs is forbidden.
             CloudError: AWS gave no answer, or another one; nothing is known then.
         """
-        node_class = order.node_class
+        node_class = launch_request.node_class
         refusal: NodeClassUnresolved | None = None
         try:
-            await self._rehearse(order)
+            await self._rehearse(launch_request)
         except NodeClassUnresolved as error:
             refusal = error
-        content = _content(node_class, order.resolved)
+        content = _content(node_class, launch_request.resolved)
         self._verdicts[node_class.key] = _Verdict(content, self._clock(), refusal)
         if refusal is not None:
             raise refusal
@@ -100,16 +100,16 @@ class DryRuns:
         known = verdict is not None and verdict.content == _content(node_class, resolved)
         return verdict if known else None
 
-    async def _rehearse(self, order: LaunchRequest) -> None:
+    async def _rehearse(self, launch_request: LaunchRequest) -> None:
         try:
-            prepared = await self._preparer.prepare(_of_one_type(order), 0)
+            prepared = await self._preparer.prepare(_of_one_type(launch_request), 0)
         except CredentialsRefused as error:
-            raise _refused(order.node_class, "CreateLaunchTemplate", error) from None
+            raise _refused(launch_request.node_class, "CreateLaunchTemplate", error) from None
         except LaunchFailed as error:
             if error.reason != USER_DATA_TOO_LARGE:
                 raise
             raise NodeClassUnresolved(
-                order.node_class.reference,
+                launch_request.node_class.reference,
                 VALIDATION,
                 error.message,
                 error.hint,
@@ -120,13 +120,13 @@ class DryRuns:
         fleet = {name: value for name, value in prepared.request.items() if name != "ClientToken"}
         problem = await self._asked("create_fleet", fleet)
         if problem is not None:
-            raise _refused(order.node_class, "CreateFleet", problem)
-        for request in _run_requests(order, prepared):
+            raise _refused(launch_request.node_class, "CreateFleet", problem)
+        for request in _run_requests(launch_request, prepared):
             problem = await self._asked("run_instances", request)
             if problem is None:
                 return
         if problem is not None:
-            raise _refused(order.node_class, "RunInstances", problem)
+            raise _refused(launch_request.node_class, "RunInstances", problem)
 
     async def _asked(self, method: str, request: Mapping[str, Any]) -> CloudError | None:
         """Why the call would not succeed. Raises when AWS cannot tell now."""
@@ -141,14 +141,14 @@ class DryRuns:
         return None
 
 
-def _of_one_type(order: LaunchRequest) -> LaunchRequest:
+def _of_one_type(launch_request: LaunchRequest) -> LaunchRequest:
     """The order with the type alone that it would get first, if it can get any."""
-    candidates = order.candidates()
+    candidates = launch_request.candidates()
     types = () if candidates is None else (candidates.types[0].instance_type,)
-    return replace(order, instance_types=types)
+    return replace(launch_request, instance_types=types)
 
 
-def _run_requests(order: LaunchRequest, prepared: Prepared) -> Iterator[Mapping[str, Any]]:
+def _run_requests(launch_request: LaunchRequest, prepared: Prepared) -> Iterator[Mapping[str, Any]]:
     """RunInstances in one subnet after the other, those that the fleet would use first.
 
     Each reservation has a launch template of its own, which is of use in its zone alone: the first will do.
@@ -156,8 +156,8 @@ def _run_requests(order: LaunchRequest, prepared: Prepared) -> Iterator[Mapping[
     config = prepared.request["LaunchTemplateConfigs"][0]
     name = config["LaunchTemplateSpecification"]["LaunchTemplateName"]
     overrides = config["Overrides"]
-    others = () if prepared.candidates.capacity_type == RESERVED else order.resolved.subnets
-    named = (*(each["SubnetId"] for each in overrides), *(each.id for each in others))
+    others = () if prepared.candidates.capacity_type == RESERVED else launch_request.resolved.subnets
+    named = (*(override["SubnetId"] for override in overrides), *(other.id for other in others))
     interfaces = prepared.templates[name].get("NetworkInterfaces", ())
     for subnet in dict.fromkeys(named):
         request: dict[str, Any] = {
@@ -171,7 +171,7 @@ def _run_requests(order: LaunchRequest, prepared: Prepared) -> Iterator[Mapping[
             request["InstanceMarketOptions"] = {"MarketType": "spot"}
         if interfaces:
             # EC2 takes a subnet beside network interfaces only on them.
-            request["NetworkInterfaces"] = [{**each, "SubnetId": subnet} for each in interfaces]
+            request["NetworkInterfaces"] = [{**interface, "SubnetId": subnet} for interface in interfaces]
         else:
             request["SubnetId"] = subnet
         yield request

@@ -123,7 +123,7 @@ def bounded(text: str, longest: int = _LONGEST_MESSAGE) -> str:
     """A text of AWS in one line of printable characters, cut when it is longer than so many."""
     # Twice as much is looked at: what is cut later may have been blanks.
     line = " ".join(text[: 2 * longest].split()).encode("utf-8", "replace").decode()
-    line = "".join(each if each.isprintable() else "?" for each in line)
+    line = "".join(character if character.isprintable() else "?" for character in line)
     return line if len(line) <= longest and len(text) <= 2 * longest else f"{line[:longest]}..."
 
 
@@ -135,7 +135,7 @@ def _client_error(error: ClientError, service: str, operation: str, url: str) ->
     message = bounded(message)
     request = str(metadata.get("RequestId", ""))
     found = (evidence, f"request {request}" if request else "")
-    evidence = bounded(", ".join(each for each in found if each), 10 * _LONGEST_MESSAGE)
+    evidence = bounded(", ".join(part for part in found if part), 10 * _LONGEST_MESSAGE)
     status = int(metadata.get("HTTPStatusCode", 0))
     if _NO_CODE.fullmatch(code) and status < 500:
         return CloudUnavailable(

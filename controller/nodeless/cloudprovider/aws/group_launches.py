@@ -37,18 +37,18 @@ MakeOrder = Callable[[tuple[NodeClaim, ...], Pool, NodeClass], Awaitable[LaunchR
 
 
 class GroupLaunches:
-    """Gathers and launches. `order` makes an order of claims; `learn` is told every answer of EC2."""
+    """Gathers claims and launches them: `launch_request` makes their request, `on_answer` gets answers."""
 
     def __init__(
         self,
         launcher: Launcher,
-        order: MakeOrder,
-        learn: Callable[[LaunchRequest, FleetAnswer], None],
+        launch_request: MakeOrder,
+        on_answer: Callable[[LaunchRequest, FleetAnswer], None],
         observe: BatchObserver | None = None,
     ) -> None:
         self._launcher = launcher
-        self._order = order
-        self._learn = learn
+        self._launch_request = launch_request
+        self._on_answer = on_answer
         self._batcher: Batcher[LaunchClaim, Instance] = Batcher(
             "create_fleet",
             self._launch,
@@ -76,13 +76,13 @@ class GroupLaunches:
     async def _launch_alone(
         self, asked: Mapping[str, LaunchClaim], ask: LaunchClaim
     ) -> Mapping[str, Outcome]:
-        claims = tuple(each.claim for each in asked.values())
-        order = await self._order(claims, ask.pool, ask.node_class)
+        claims = tuple(launch_claim.claim for launch_claim in asked.values())
+        launch_request = await self._launch_request(claims, ask.pool, ask.node_class)
         outcomes: dict[str, Outcome] = {}
-        tried = order.without([name for name, each in asked.items() if each.first])
+        tried = launch_request.excluding([name for name, launch_claim in asked.items() if launch_claim.first])
         if tried.claims:
             outcomes.update(await self._launcher.living(tried, ask.claimed))
-        order = order.without(outcomes)
-        if order.claims:
-            outcomes.update(await self._launcher.launch(order, self._learn, ask.claimed))
+        launch_request = launch_request.excluding(outcomes)
+        if launch_request.claims:
+            outcomes.update(await self._launcher.launch(launch_request, self._on_answer, ask.claimed))
         return outcomes

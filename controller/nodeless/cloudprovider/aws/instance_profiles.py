@@ -101,8 +101,12 @@ class InstanceProfiles:
         """
         region, cluster = self._session.region, self.settings.cluster_name
         known = tuple(node_classes)
-        kept = {self._wanted(each).name for each in known if each.role} | set(in_use)
-        unread = {class_path(region, cluster, each.reference.uid) for each in known if each.invalid}
+        kept = {self._wanted(node_class).name for node_class in known if node_class.role} | set(in_use)
+        unread = {
+            class_path(region, cluster, node_class.reference.uid)
+            for node_class in known
+            if node_class.invalid
+        }
         found = await self._made.under(cluster_path(region, cluster))
         unused = frozenset(name for name, path in found.items() if name not in kept and path not in unread)
         again, self._unused = unused & self._unused, unused

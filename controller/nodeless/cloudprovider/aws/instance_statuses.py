@@ -38,7 +38,7 @@ class InstanceStatuses:
         #: When an instance was first seen impaired, for checks that do not say since when.
         self._since: dict[str, float] = {}
 
-    async def troubles(self) -> tuple[Interruption, ...]:
+    async def impaired_instances(self) -> tuple[Interruption, ...]:
         """One warning for each instance in trouble, sorted by id.
 
         Raises:
@@ -55,9 +55,9 @@ class InstanceStatuses:
                 for query in _QUERIES
             )
         )
-        found = {str(each["InstanceId"]): each for answer in answers for each in answer}
+        found = {str(record["InstanceId"]): record for answer in answers for record in answer}
         now = self._clock()
-        impaired = {name: since for name, each in found.items() if (since := impaired_since(each, now))}
+        impaired = {name: since for name, record in found.items() if (since := impaired_since(record, now))}
         self._since = {name: min(since, self._since.get(name, now)) for name, since in impaired.items()}
         return tuple(
             warning

@@ -41,7 +41,9 @@ def build(
 def _instance_type(
     facts: TypeFacts, shape: NodeShape, zones: list[str], prices: Prices, region: str
 ) -> InstanceType:
-    capacity_types = [each for each in (ON_DEMAND, SPOT) if each in facts.usage_classes]
+    capacity_types = [
+        capacity_type for capacity_type in (ON_DEMAND, SPOT) if capacity_type in facts.usage_classes
+    ]
     return InstanceType(
         name=facts.name,
         requirements=type_requirements(
@@ -78,16 +80,21 @@ def with_reservations(
     for reservation in reservations:
         by_type.setdefault(reservation.instance_type, []).append(reservation)
     return tuple(
-        _reserve(each, by_type[each.name]) if each.name in by_type else each for each in instance_types
+        _reserve(instance_type, by_type[instance_type.name])
+        if instance_type.name in by_type
+        else instance_type
+        for instance_type in instance_types
     )
 
 
 def _reserve(instance_type: InstanceType, reservations: Sequence[CapacityReservation]) -> InstanceType:
-    on_demand = [each.price for each in instance_type.offerings if each.capacity_type == ON_DEMAND]
+    on_demand = [
+        offering.price for offering in instance_type.offerings if offering.capacity_type == ON_DEMAND
+    ]
     price = min(on_demand, default=0.0) * _RESERVED_SHARE
     requirements = instance_type.requirements
     sold = requirements[CAPACITY_TYPE].values | {RESERVED}
-    others = (each for key, each in requirements.items() if key != CAPACITY_TYPE)
+    others = (requirement for key, requirement in requirements.items() if key != CAPACITY_TYPE)
     return replace(
         instance_type,
         requirements=Requirements([*others, Requirement.of(CAPACITY_TYPE, IN, sold)]),
@@ -95,29 +102,30 @@ def _reserve(instance_type: InstanceType, reservations: Sequence[CapacityReserva
             *instance_type.offerings,
             *(
                 Offering(
-                    each.zone,
+                    reservation.zone,
                     RESERVED,
                     price,
-                    each.remaining > 0,
-                    each.id,
-                    each.remaining,
-                    each.type,
-                    each.interruptible,
+                    reservation.remaining > 0,
+                    reservation.id,
+                    reservation.remaining,
+                    reservation.type,
+                    reservation.interruptible,
                 )
-                for each in reservations
+                for reservation in reservations
             ),
         ),
     )
 
 
-def without(
+def excluding(
     instance_types: tuple[InstanceType, ...], unavailable: frozenset[OfferingKey]
 ) -> tuple[InstanceType, ...]:
     """The catalogue with these offerings marked as not available."""
     touched = {name for name, _, _ in unavailable}
     every = "*" in touched
     return tuple(
-        _mark(each, unavailable) if every or each.name in touched else each for each in instance_types
+        _mark(instance_type, unavailable) if every or instance_type.name in touched else instance_type
+        for instance_type in instance_types
     )
 
 

@@ -39,10 +39,10 @@ def _runs(facts: TypeFacts, shape: NodeShape) -> bool:
 def _connects(facts: TypeFacts, shape: NodeShape) -> bool:
     """Enough network cards and interfaces, EFA where it is listed; tracking of connections is Nitro's."""
     listed = shape.network_interfaces
-    efa_only = sum(each.efa_only for each in listed)
-    if any(each.card >= facts.network_cards for each in listed) or efa_only > facts.efa_interfaces:
+    efa_only = sum(interface.efa_only for interface in listed)
+    if any(interface.card >= facts.network_cards for interface in listed) or efa_only > facts.efa_interfaces:
         return False
-    if sum(each.card == 0 for each in listed) > facts.interfaces:
+    if sum(interface.card == 0 for interface in listed) > facts.interfaces:
         return False
     return shape.connection_tracking is None or facts.hypervisor in (_NITRO, "")
 

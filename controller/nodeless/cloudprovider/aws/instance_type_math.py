@@ -41,7 +41,10 @@ def eni_limited_pods(facts: TypeFacts, shape: NodeShape | None = None) -> int:
     """
     interfaces = facts.interfaces
     if shape is not None:
-        efa_only = sum(each.efa_only and each.card == 0 for each in shape.network_interfaces)
+        efa_only = sum(
+            network_interface.efa_only and network_interface.card == 0
+            for network_interface in shape.network_interfaces
+        )
         interfaces = max(interfaces - shape.reserved_interfaces - efa_only, 0)
         if interfaces == 0:
             return 0
@@ -90,7 +93,9 @@ def capacity(
         EPHEMERAL_STORAGE: disk or ephemeral_storage(facts, shape),
         PODS: pods(facts, shape),
         POD_ENI: branch_interfaces(facts.name) if shape.pod_eni else 0,
-        NEURON: sum(each.count for each in facts.accelerators if each.manufacturer == "AWS"),
+        NEURON: sum(
+            accelerator.count for accelerator in facts.accelerators if accelerator.manufacturer == "AWS"
+        ),
         NEURON_CORE: facts.neuron_cores,
         EFA: efa_interfaces(facts, shape),
         PRIVATE_IPV4: facts.addresses_per_interface - 1 if shape.family.windows_build else 0,
@@ -105,7 +110,7 @@ def capacity(
 def efa_interfaces(facts: TypeFacts, shape: NodeShape) -> int:
     """Those that the node class lists, or all that the type can have."""
     if shape.network_interfaces:
-        return sum(each.efa_only for each in shape.network_interfaces)
+        return sum(network_interface.efa_only for network_interface in shape.network_interfaces)
     return facts.efa_interfaces
 
 
@@ -129,8 +134,8 @@ def ephemeral_storage(facts: TypeFacts, shape: NodeShape) -> int:
         return facts.instance_storage_gb * 10**9
     devices = shape.block_devices or shape.family.block_devices
     named = shape.family.ephemeral_device
-    chosen = [each for each in devices if each.root] or [
-        each for each in devices if each.device_name == named or not named
+    chosen = [device for device in devices if device.root] or [
+        device for device in devices if device.device_name == named or not named
     ][-1:]
     size = chosen[0].volume_size if chosen else None
     return size or _DEFAULT_EPHEMERAL_STORAGE

@@ -48,7 +48,7 @@ class InstanceTypes:
         """The facts of one type, as far as they were fetched."""
         known = self._cache.peek("types")
         if known is not None and known is not self._named[0]:
-            self._named = known, {each.name: each for each in known.facts}
+            self._named = known, {fact.name: fact for fact in known.facts}
         return self._named[1].get(name)
 
     async def catalogue(
@@ -82,7 +82,7 @@ class InstanceTypes:
         if not facts or not zones:
             operation = "DescribeInstanceTypes" if not facts else "DescribeInstanceTypeOfferings"
             raise CloudUnavailable("ec2", f"ec2:{operation} returned no instance type", "it is asked again")
-        facts.sort(key=lambda each: each.name)
+        facts.sort(key=lambda fact: fact.name)
         present = self._cache.peek("types")
         fresh = Known(tuple(facts), {name: frozenset(where) for name, where in zones.items()})
         same = present is not None and present.facts == fresh.facts and present.zones == fresh.zones
@@ -105,6 +105,6 @@ def _is_sound(facts: TypeFacts) -> bool:
         _NAME.fullmatch(facts.name) is not None
         and 0 < facts.cpus <= _MOST_CPUS
         and 0 < facts.memory_mib <= _MOST_MEMORY_MIB
-        and all(0 <= each <= _MOST_OF_ANYTHING for each in amounts)
-        and all(0 <= each.count <= _MOST_OF_ANYTHING for each in (*facts.gpus, *facts.accelerators))
+        and all(0 <= amount <= _MOST_OF_ANYTHING for amount in amounts)
+        and all(0 <= gpu.count <= _MOST_OF_ANYTHING for gpu in (*facts.gpus, *facts.accelerators))
     )

@@ -101,7 +101,7 @@ class Instances:
         records = await self._list([self._owned, wanted], _USABLE_STATES)
         found: dict[str, Record | None] = {}
         for record in sorted(
-            records, key=lambda each: (each["LaunchTime"], each["InstanceId"]), reverse=True
+            records, key=lambda record: (record["LaunchTime"], record["InstanceId"]), reverse=True
         ):
             tags = {tag["Key"]: tag["Value"] for tag in record.get("Tags", ())}
             found[tags[NODE_CLAIM]] = record
@@ -121,7 +121,7 @@ class Instances:
             if error.code not in _NOT_FOUND:
                 raise
             # One unknown id fails the whole call: ask for each alone.
-            return {} if len(ids) == 1 else await _each(ids, lambda each: self._describe(each, filters))
+            return {} if len(ids) == 1 else await _each(ids, lambda id_: self._describe(id_, filters))
         return {
             record["InstanceId"]: record
             for reservation in reservations
@@ -140,14 +140,14 @@ class Instances:
                 raise
             return {ids[0]: True}
         return {
-            each["InstanceId"]: each["CurrentState"]["Name"] in _ENDING
-            for each in answer.get("TerminatingInstances", ())
+            terminating_instance["InstanceId"]: terminating_instance["CurrentState"]["Name"] in _ENDING
+            for terminating_instance in answer.get("TerminatingInstances", ())
         }
 
 
 async def _each(ids: Sequence[str], ask: Any) -> dict[str, Any]:
     """Ask for each alone: an answer, or the exception of that one."""
-    answers = await asyncio.gather(*(ask([each]) for each in ids), return_exceptions=True)
+    answers = await asyncio.gather(*(ask([id_]) for id_ in ids), return_exceptions=True)
     result: dict[str, Any] = {}
     for key, answer in zip(ids, answers, strict=True):
         result.update({key: answer} if isinstance(answer, BaseException) else answer)

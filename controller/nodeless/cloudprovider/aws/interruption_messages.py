@@ -72,7 +72,7 @@ def _health(detail: Mapping[str, Any]) -> _Reading:
         return InterruptionKind.NONE, (), ""
     entities = detail.get("affectedEntities")
     listed = entities[:MAX_INSTANCES] if isinstance(entities, list) else []
-    values = [each.get("entityValue") for each in listed if isinstance(each, dict)]
+    values = [record.get("entityValue") for record in listed if isinstance(record, dict)]
     return InterruptionKind.SCHEDULED_CHANGE, _ids(values), ""
 
 

@@ -71,14 +71,14 @@ class LaunchRequest:
     @property
     def zone_ids(self) -> dict[str, str]:
         """Ids of the zones of its subnets, as far as EC2 tells them."""
-        return {each.zone: each.zone_id for each in self.resolved.subnets if each.zone_id}
+        return {subnet.zone: subnet.zone_id for subnet in self.resolved.subnets if subnet.zone_id}
 
     @property
     def group(self) -> str:
         """The claims' group; empty for a claim that is launched by itself."""
         return self.claim.launch_group
 
-    def without(self, names: Collection[str]) -> "LaunchRequest":
+    def excluding(self, names: Collection[str]) -> "LaunchRequest":
         """For the other claims; for none at all, an order that must not be launched."""
         return replace(self, claims=tuple(claim for claim in self.claims if claim.name not in names))
 
@@ -86,7 +86,9 @@ class LaunchRequest:
         """What would do for each of the claims at this moment."""
         requests = {tuple(sorted(claim.requests.items())): claim.requests for claim in self.claims[1:]}
         roomy = (
-            each for each in self.instance_types if all(fits(r, each.allocatable) for r in requests.values())
+            instance_type
+            for instance_type in self.instance_types
+            if all(fits(r, instance_type.allocatable) for r in requests.values())
         )
         return candidates_for(self.claim.requirements, self.claim.requests, roomy)
 
@@ -122,46 +124,50 @@ class LaunchRequestBuilder:
         #: The user data of node classes that was found to be nearly too long.
         self._warned: dict[str, str | None] = {}
 
-    async def prepare_template(self, order: LaunchRequest) -> None:
+    async def prepare_template(self, launch_request: LaunchRequest) -> None:
         """Have the launch templates exist that the claim would use at this moment."""
-        candidates = order.candidates()
-        if candidates is not None and order.node_class.launch_template is None:
-            await self._ensure(order, candidates)
+        candidates = launch_request.candidates()
+        if candidates is not None and launch_request.node_class.launch_template is None:
+            await self._ensure(launch_request, candidates)
 
-    async def prepare(self, order: LaunchRequest, attempt: int) -> Prepared:
+    async def prepare(self, launch_request: LaunchRequest, attempt: int) -> Prepared:
         """The request for the order; `attempt` counts the client tokens that its claims have used up.
 
         Raises:
             InsufficientCapacity: Nothing that would do can be had.
             LaunchFailed: A launch template cannot be made.
         """
-        candidates = order.candidates()
+        candidates = launch_request.candidates()
         if candidates is None:
             raise InsufficientCapacity(
-                order.title,
+                launch_request.title,
                 "no instance type that the claim allows can be had now",
                 hint="sold-out offerings are tried again after three minutes; "
                 "allow more instance types, zones or capacity types",
             )
-        types_by_template, image_ids, templates = await self._ensure(order, candidates)
+        types_by_template, image_ids, templates = await self._ensure(launch_request, candidates)
         # Other launches may have been promised addresses since the order was made.
-        subnets = subnet_by_zone(self._subnets.current(order.resolved.subnets))
-        tags = claim_tags(self._pool_tags(order), order.claim)
+        subnets = subnet_by_zone(self._subnets.current(launch_request.resolved.subnets))
+        tags = claim_tags(self._pool_tags(launch_request), launch_request.claim)
         request = fleet_request(
             candidates,
             {name: overrides(types, subnets) for name, types in types_by_template.items()},
             tags,
-            token=client_token(self.settings.cluster_name, order.names, attempt),
-            count=len(order.claims),
-            context=order.node_class.context,
+            token=client_token(self.settings.cluster_name, launch_request.names, attempt),
+            count=len(launch_request.claims),
+            context=launch_request.node_class.context,
         )
         if request is None:
             raise InsufficientCapacity(
-                order.title, "no zone with an offering has a subnet", hint="select subnets in more zones"
+                launch_request.title,
+                "no zone with an offering has a subnet",
+                hint="select subnets in more zones",
             )
-        labels = placement_labels(order.claim.requirements, order.resolved.placement_group)
-        addresses = predicted_addresses(candidates.types, subnets, len(order.claims))
-        return Prepared(candidates, request, tags, templates, image_ids, labels, order.zone_ids, addresses)
+        labels = placement_labels(launch_request.claim.requirements, launch_request.resolved.placement_group)
+        addresses = predicted_addresses(candidates.types, subnets, len(launch_request.claims))
+        return Prepared(
+            candidates, request, tags, templates, image_ids, labels, launch_request.zone_ids, addresses
+        )
 
     def invalidate(self, prepared: Prepared) -> None:
         """EC2 says that a launch template of the request is not there: make all of them anew."""
@@ -169,10 +175,10 @@ class LaunchRequestBuilder:
             self._templates.invalidate(name)
 
     async def _ensure(
-        self, order: LaunchRequest, candidates: Candidates
+        self, launch_request: LaunchRequest, candidates: Candidates
     ) -> tuple[dict[str, list[Candidate]], dict[str, str], dict[str, Mapping[str, Any]]]:
         """Types by launch template, each type's image, the templates' content; all exist afterwards."""
-        own = order.node_class.launch_template
+        own = launch_request.node_class.launch_template
         if own is not None:
             return {own: list(candidates.types)}, {}, {own: {}}
         by_template: dict[str, list[Candidate]] = {}
@@ -181,43 +187,47 @@ class LaunchRequestBuilder:
         for candidate in candidates.types:
             variant = variant_of(
                 candidate.instance_type,
-                order.resolved.images,
-                tell_pods=self._tells_pods(order),
-                efa=any(claim.requests.get(EFA, 0) for claim in order.claims),
+                launch_request.resolved.images,
+                limits_pods=self._limits_pods(launch_request),
+                efa=any(claim.requests.get(EFA, 0) for claim in launch_request.claims),
             )
             if variant is None:
                 continue
             image_ids[candidate.instance_type.name] = variant.image.id
             for own_variant, part in _by_variant(candidate, variant):
                 if own_variant not in templates:
-                    templates[own_variant] = self._template(order, candidates.capacity_type, own_variant)
+                    templates[own_variant] = self._template(
+                        launch_request, candidates.capacity_type, own_variant
+                    )
                 by_template.setdefault(templates[own_variant].name, []).append(part)
         try:
-            await asyncio.gather(*(self._templates.ensure(each) for each in templates.values()))
+            await asyncio.gather(*(self._templates.ensure(template) for template in templates.values()))
         except AwsCallRefused as error:
-            raise launch_failed(order.title, error.code, error.message, error.evidence) from error
-        contents = {each.name: each.request["LaunchTemplateData"] for each in templates.values()}
+            raise launch_failed(launch_request.title, error.code, error.message, error.evidence) from error
+        contents = {template.name: template.request["LaunchTemplateData"] for template in templates.values()}
         return by_template, image_ids, contents
 
-    def _tells_pods(self, order: LaunchRequest) -> bool:
+    def _limits_pods(self, launch_request: LaunchRequest) -> bool:
         """Whether the limit of pods is other than a node computes itself."""
         return (
             self.settings.prefix_delegation
             or self.settings.reserved_interfaces > 0
-            or bool(order.node_class.network_interfaces)
+            or bool(launch_request.node_class.network_interfaces)
         )
 
-    def _template(self, order: LaunchRequest, capacity_type: str, variant: Variant) -> LaunchTemplate:
+    def _template(
+        self, launch_request: LaunchRequest, capacity_type: str, variant: Variant
+    ) -> LaunchTemplate:
         try:
             template = launch_template(
-                order.claim,
-                order.pool,
-                order.node_class,
-                order.resolved,
+                launch_request.claim,
+                launch_request.pool,
+                launch_request.node_class,
+                launch_request.resolved,
                 variant.image,
                 capacity_type=capacity_type,
-                cluster=order.cluster,
-                tags=self._pool_tags(order),
+                cluster=launch_request.cluster,
+                tags=self._pool_tags(launch_request),
                 eni_limited_pod_density=self.settings.eni_limited_pod_density,
                 pods=variant.pods,
                 efa=variant.efa,
@@ -226,8 +236,8 @@ class LaunchRequestBuilder:
         except UserDataError as error:
             too_long = isinstance(error, UserDataTooLongError)
             reason = USER_DATA_TOO_LARGE if too_long else "UserDataInvalid"
-            raise LaunchFailed(order.title, reason, str(error)) from error
-        self._warn_of_long_user_data(order.node_class, template)
+            raise LaunchFailed(launch_request.title, reason, str(error)) from error
+        self._warn_of_long_user_data(launch_request.node_class, template)
         return template
 
     def _warn_of_long_user_data(self, node_class: NodeClass, template: LaunchTemplate) -> None:
@@ -241,8 +251,10 @@ class LaunchRequestBuilder:
             "hint: shorten spec.userData, or keep the long part elsewhere and fetch it from there"
         )
 
-    def _pool_tags(self, order: LaunchRequest) -> dict[str, str]:
-        return pool_tags(self.settings.cluster_name, order.pool, order.node_class, self.settings.tags)
+    def _pool_tags(self, launch_request: LaunchRequest) -> dict[str, str]:
+        return pool_tags(
+            self.settings.cluster_name, launch_request.pool, launch_request.node_class, self.settings.tags
+        )
 
 
 def _by_variant(candidate: Candidate, variant: Variant) -> list[tuple[Variant, Candidate]]:

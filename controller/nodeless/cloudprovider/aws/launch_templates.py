@@ -76,7 +76,7 @@ class LaunchTemplates:
             "MaxResults": 200,
         }
         found = await self._session.pages("ec2", "describe_launch_templates", request, "LaunchTemplates")
-        return sorted(str(each["LaunchTemplateName"]) for each in found)
+        return sorted(str(record["LaunchTemplateName"]) for record in found)
 
     async def _delete(self, names: list[str]) -> int:
         for name in names:

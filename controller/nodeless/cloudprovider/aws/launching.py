@@ -72,15 +72,15 @@ class Launcher:
 
     async def launch(
         self,
-        order: LaunchRequest,
-        learn: Callable[[LaunchRequest, FleetAnswer], None],
+        launch_request: LaunchRequest,
+        on_answer: Callable[[LaunchRequest, FleetAnswer], None],
         claimed: Container[str] = frozenset(),
     ) -> dict[str, Outcome]:
         """For each claim an instance, or why it has none.
 
         Args:
-            order: What to launch.
-            learn: Told every answer of EC2 to an order, before anything else is done.
+            launch_request: What to launch.
+            on_answer: Told every answer of EC2 to an order, before anything else is done.
             claimed: Provider ids of instances that claims bear already.
 
         Raises:
@@ -88,112 +88,120 @@ class Launcher:
         """
         outcomes: dict[str, Outcome] = {}
         unexplained = False
-        prepared = await self._prepare(order)
-        self._warn_of_few_types(order, prepared.candidates)
+        prepared = await self._prepare(launch_request)
+        self._warn_of_few_types(launch_request, prepared.candidates)
         for _ in range(_TRIES):
             try:
                 with self._subnets.promised(prepared.addresses):
                     raw = await self._session.call("ec2", "create_fleet", prepared.request)
             except AwsCallRefused as error:
-                outcomes.update(await self._recover(order, prepared, error, claimed))
+                outcomes.update(await self._recover(launch_request, prepared, error, claimed))
             else:
                 candidates = prepared.candidates
                 answer = read_answer(
-                    raw, candidates.capacity_type, len(order.claims), candidates.reservations()
+                    raw, candidates.capacity_type, len(launch_request.claims), candidates.reservations()
                 )
-                learn(order, answer)
-                outcomes.update(await self._launched(order, prepared, answer))
-                left = order.without(outcomes)
-                if left.claims == order.claims and answer.code == NO_REASON and not unexplained:
+                on_answer(launch_request, answer)
+                outcomes.update(await self._launched(launch_request, prepared, answer))
+                left = launch_request.excluding(outcomes)
+                if left.claims == launch_request.claims and answer.code == NO_REASON and not unexplained:
                     # A part of the answer may be lost: the same token has EC2 say the same again.
                     unexplained = True
                     continue
                 self._count_attempt(left.names)
                 if left.claims and not self._missing(left, prepared, answer.code):
                     return outcomes | {name: _failure(name, answer) for name in left.names}
-            order = order.without(outcomes)
-            if not order.claims:
+            launch_request = launch_request.excluding(outcomes)
+            if not launch_request.claims:
                 return outcomes
-            prepared = await self._prepare(order)
+            prepared = await self._prepare(launch_request)
         message = "its launch template or client token was refused again and again"
         hint = "delete the claim: a new one is made"
-        return outcomes | {name: LaunchFailed(name, "LaunchFailed", message, hint) for name in order.names}
+        return outcomes | {
+            name: LaunchFailed(name, "LaunchFailed", message, hint) for name in launch_request.names
+        }
 
     async def living(
-        self, order: LaunchRequest, claimed: Container[str] = frozenset()
+        self, launch_request: LaunchRequest, claimed: Container[str] = frozenset()
     ) -> dict[str, Instance]:
         """Instances by claim, of launches that went through before: the claim's own, or its group's."""
-        if not order.group:
-            record = await self._instances.of_claim(order.claim.name)
-            return {} if record is None else {order.claim.name: _read(order, record)}
-        records = {each["InstanceId"]: each for each in await self._instances.of_group(order.group)}
+        if not launch_request.group:
+            record = await self._instances.of_claim(launch_request.claim.name)
+            return {} if record is None else {launch_request.claim.name: _read(launch_request, record)}
+        records = {each["InstanceId"]: each for each in await self._instances.of_group(launch_request.group)}
         found = [
             Found(
-                each["InstanceId"],
-                provider_id(each["Placement"]["AvailabilityZone"], each["InstanceId"]),
-                each["LaunchTime"].timestamp(),
+                record["InstanceId"],
+                provider_id(record["Placement"]["AvailabilityZone"], record["InstanceId"]),
+                record["LaunchTime"].timestamp(),
             )
-            for each in records.values()
+            for record in records.values()
         ]
-        ids = assign(order.names, found, given=self.given, claimed=claimed)
+        ids = assign(launch_request.names, found, given=self.given, claimed=claimed)
         self._give(ids)
-        return {name: _read(order, records[instance_id]) for name, instance_id in ids.items()}
+        return {name: _read(launch_request, records[instance_id]) for name, instance_id in ids.items()}
 
-    def _warn_of_few_types(self, order: LaunchRequest, candidates: Candidates) -> None:
-        allowed = order.claim.requirements.get(CAPACITY_TYPE)
+    def _warn_of_few_types(self, launch_request: LaunchRequest, candidates: Candidates) -> None:
+        allowed = launch_request.claim.requirements.get(CAPACITY_TYPE)
         spot = allowed is None or allowed.allows(SPOT)
         if spot and candidates.capacity_type == ON_DEMAND and len(candidates.types) < _FEW_TYPES:
             self._log.warning(
                 f"at least {_FEW_TYPES} instance types are recommended where on-demand replaces spot: "
                 f"{len(candidates.types)} are left; "
-                f"hint: allow more in the requirements of {order.pool.reference}",
-                claim=order.title,
+                f"hint: allow more in the requirements of {launch_request.pool.reference}",
+                claim=launch_request.title,
             )
 
-    async def _prepare(self, order: LaunchRequest) -> Prepared:
-        attempt = max(self._attempts.get(name, 0) for name in order.names)
-        return await self._preparer.prepare(order, attempt)
+    async def _prepare(self, launch_request: LaunchRequest) -> Prepared:
+        attempt = max(self._attempts.get(name, 0) for name in launch_request.names)
+        return await self._preparer.prepare(launch_request, attempt)
 
-    def _missing(self, order: LaunchRequest, prepared: Prepared, code: str) -> bool:
+    def _missing(self, launch_request: LaunchRequest, prepared: Prepared, code: str) -> bool:
         """Whether a launch template of ours is not there (any more); it is made again then."""
-        if code not in MISSING_CODES or order.node_class.launch_template:
+        if code not in MISSING_CODES or launch_request.node_class.launch_template:
             return False
         self._preparer.invalidate(prepared)
         return True
 
     async def _recover(
-        self, order: LaunchRequest, prepared: Prepared, error: AwsCallRefused, claimed: Container[str]
+        self,
+        launch_request: LaunchRequest,
+        prepared: Prepared,
+        error: AwsCallRefused,
+        claimed: Container[str],
     ) -> dict[str, Instance]:
         """What follows from a refused call: instances found after all, none to try again, or an error."""
-        if self._missing(order, prepared, error.code):
+        if self._missing(launch_request, prepared, error.code):
             return {}
         if error.code != _MISMATCH:
-            raise launch_failed(order.title, error.code, error.message, error.evidence) from error
+            raise launch_failed(launch_request.title, error.code, error.message, error.evidence) from error
         for seconds in _LOOKS:
             await asyncio.sleep(seconds)
-            found = await self.living(order, claimed)
+            found = await self.living(launch_request, claimed)
             if found:
                 return found
-        self._count_attempt(order.names)
+        self._count_attempt(launch_request.names)
         return {}
 
     async def _launched(
-        self, order: LaunchRequest, prepared: Prepared, answer: FleetAnswer
+        self, launch_request: LaunchRequest, prepared: Prepared, answer: FleetAnswer
     ) -> dict[str, Outcome]:
         if answer.surplus:
-            await asyncio.gather(*(self._instances.terminate(each) for each in answer.surplus))
+            await asyncio.gather(*(self._instances.terminate(instance) for instance in answer.surplus))
         outcomes: dict[str, Outcome] = {}
-        types = {each.name: each for each in order.instance_types}
-        for name, made in zip(order.names, answer.instances, strict=False):
+        types = {instance_type.name: instance_type for instance_type in launch_request.instance_types}
+        for name, made in zip(launch_request.names, answer.instances, strict=False):
             self._attempts.pop(name, None)
             outcome = self._instance(name, made, types.get(made.instance_type), prepared)
             if isinstance(outcome, Instance):
-                outcome = replace(outcome, instance_profile=order.resolved.instance_profile)
+                outcome = replace(outcome, instance_profile=launch_request.resolved.instance_profile)
             outcomes[name] = outcome
-        if _in_unknown_partition(order, prepared):
+        if _in_unknown_partition(launch_request, prepared):
             outcomes.update(await self._in_partitions(outcomes))
-        if order.group:
-            self._give({name: each.id for name, each in outcomes.items() if isinstance(each, Instance)})
+        if launch_request.group:
+            self._give(
+                {name: outcome.id for name, outcome in outcomes.items() if isinstance(outcome, Instance)}
+            )
         return outcomes
 
     async def _in_partitions(self, outcomes: Mapping[str, Outcome]) -> dict[str, Instance]:
@@ -205,12 +213,14 @@ class Launcher:
         for seconds in _LOOKS:
             await asyncio.sleep(seconds)
             left = {
-                name: each
-                for name, each in outcomes.items()
-                if isinstance(each, Instance) and name not in found
+                name: outcome
+                for name, outcome in outcomes.items()
+                if isinstance(outcome, Instance) and name not in found
             }
             try:
-                records = await asyncio.gather(*(self._instances.find(each.id) for each in left.values()))
+                records = await asyncio.gather(
+                    *(self._instances.find(instance.id) for instance in left.values())
+                )
             except CloudError as error:
                 self._log.warning(f"the partitions of new instances are not known yet: {error}")
                 break
@@ -244,15 +254,19 @@ class Launcher:
             self._attempts.popitem(last=False)
 
 
-def _in_unknown_partition(order: LaunchRequest, prepared: Prepared) -> bool:
-    group = order.resolved.placement_group
+def _in_unknown_partition(launch_request: LaunchRequest, prepared: Prepared) -> bool:
+    group = launch_request.resolved.placement_group
     return group is not None and group.partitions > 0 and PLACEMENT_GROUP_PARTITION not in prepared.labels
 
 
-def _read(order: LaunchRequest, record: Record) -> Instance:
-    named = (each for each in order.instance_types if each.name == record["InstanceType"])
+def _read(launch_request: LaunchRequest, record: Record) -> Instance:
+    named = (
+        instance_type
+        for instance_type in launch_request.instance_types
+        if instance_type.name == record["InstanceType"]
+    )
     instance = read_instance(record, next(named, None))
-    zone = zone_label(instance.zone, order.zone_ids)
+    zone = zone_label(instance.zone, launch_request.zone_ids)
     return replace(instance, labels={**instance.labels, **zone})
 
 

@@ -53,7 +53,7 @@ class MadeProfiles:
         found = await self._session.pages(
             "iam", "list_instance_profiles", {"PathPrefix": path}, "InstanceProfiles"
         )
-        return {str(each["InstanceProfileName"]): str(each["Path"]) for each in found}
+        return {str(record["InstanceProfileName"]): str(record["Path"]) for record in found}
 
     async def delete(self, name: str) -> bool:
         """Take a profile's role out of it and delete it; False when there was none."""

@@ -23,7 +23,7 @@ _MISSING_INTERFACE = frozenset({"InvalidNetworkInterfaceID.NotFound"})
 
 
 @dataclass(frozen=True, slots=True)
-class Leftovers:
+class Orphans:
     """What is there, by id or name."""
 
     instances: Mapping[str, str]
@@ -49,7 +49,7 @@ class Sweeper:
         self._templates = LaunchTemplates(session, clock, cluster)
         self._profiles = MadeProfiles(session)
 
-    async def find(self) -> Leftovers:
+    async def find(self) -> Orphans:
         """What is there now. Raises CloudError."""
         records, interfaces, templates, profiles = await asyncio.gather(
             self._instances.owned(),
@@ -57,19 +57,19 @@ class Sweeper:
             self._templates.names(),
             self._profiles.under(cluster_path(self._session.region, self._cluster)),
         )
-        return Leftovers(
+        return Orphans(
             {record["InstanceId"]: _described(record) for record in records},
             interfaces,
             tuple(templates),
             tuple(sorted(profiles)),
         )
 
-    async def remove(self, found: Leftovers) -> None:
+    async def remove(self, found: Orphans) -> None:
         """End instances without draining them; delete the rest. Raises CloudError.
 
         Instances take minutes to go, and their interfaces after them: call again until `find` is empty.
         """
-        await asyncio.gather(*(self._instances.terminate(each) for each in found.instances))
+        await asyncio.gather(*(self._instances.terminate(instance) for instance in found.instances))
         for interface in found.interfaces:
             await self._delete_interface(interface)
         if not found.instances:
@@ -85,7 +85,7 @@ class Sweeper:
         found: Sequence[Mapping[str, Any]] = await self._session.pages(
             "ec2", "describe_network_interfaces", {"Filters": filters}, "NetworkInterfaces"
         )
-        return tuple(sorted(str(each["NetworkInterfaceId"]) for each in found))
+        return tuple(sorted(str(record["NetworkInterfaceId"]) for record in found))
 
     async def _delete_interface(self, interface: str) -> None:
         try:

@@ -43,7 +43,12 @@ class PlacementGroups:
                 raise
             answer = {}
         found = next(
-            (each for each in answer.get("PlacementGroups", ()) if each["State"] == "available"), None
+            (
+                placement_group
+                for placement_group in answer.get("PlacementGroups", ())
+                if placement_group["State"] == "available"
+            ),
+            None,
         )
         if found is None:
             raise NodeClassUnresolved(

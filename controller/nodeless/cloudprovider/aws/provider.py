@@ -54,7 +54,7 @@ from nodeless.launch.unavailable import EVERY_SPOT, OfferingKey
 from nodeless.model.instance_types import InstanceType
 from nodeless.model.interruptions import Interruption
 from nodeless.model.labels import NODE_CLAIM
-from nodeless.model.memory_observations import Measured
+from nodeless.model.memory_observations import MemoryObservations
 from nodeless.model.nodes import Instance, NodeClaim
 from nodeless.model.pools import EC2_NODE_CLASS, NODE_POOL_KIND, NodeClass, Pool, Reference
 from nodeless.model.resources import PODS
@@ -124,12 +124,12 @@ class AwsProvider:
         self._launcher = Launcher(
             self._session, self._preparer, self._instances, self._subnets, clock, self._log
         )
-        self._launches = GroupLaunches(self._launcher, self._order, self._learn, on_batch)
+        self._launches = GroupLaunches(self._launcher, self._launch_request, self._on_answer, on_batch)
         self._statuses = InstanceStatuses(self._session, clock)
         name = settings.interruption_queue
         self._queue = InterruptionQueue(self._session, name) if name else None
         self._warmed: dict[str, tuple[Pool, NodeClass]] = {}
-        self._keeper: asyncio.Task[None] | None = None
+        self._refresh_task: asyncio.Task[None] | None = None
         self._ahead: asyncio.Task[None] | None = None
         self.use(settings)
 
@@ -176,8 +176,8 @@ class AwsProvider:
     async def warm(self, pool: Pool, node_class: NodeClass) -> None:
         """Fetch ahead and keep current what a launch needs, and make the pool's usual launch template."""
         self._warmed[pool.key] = (pool, node_class)
-        if self._keeper is None:
-            self._keeper = asyncio.create_task(self._keep_warm())
+        if self._refresh_task is None:
+            self._refresh_task = asyncio.create_task(self._keep_warm())
         await self._warm(pool, node_class)
 
     def forget(self, pool: Reference) -> None:
@@ -207,14 +207,14 @@ class AwsProvider:
         if not self._dry_runs.due(node_class, resolved):
             self._dry_runs.assert_not_refused(node_class, resolved)
             return
-        order = await self._usual_order(REHEARSAL, node_class)
+        launch_request = await self._usual_order(REHEARSAL, node_class)
         for pool in pools:
             with contextlib.suppress(NodeClassUnresolved):
                 of_pool = await self._usual_order(pool, node_class)
                 if of_pool.candidates() is not None:
-                    order = of_pool
+                    launch_request = of_pool
                     break
-        await self._dry_runs.ask(order)
+        await self._dry_runs.ask(launch_request)
 
     def validated(self, node_class: NodeClass, resolved: ResolvedNodeClass) -> bool:
         """See the Protocol."""
@@ -241,14 +241,17 @@ class AwsProvider:
                 self._resolver.forget()
             raise
 
-    def _learn(self, order: LaunchRequest, answer: FleetAnswer) -> None:
+    def _on_answer(self, launch_request: LaunchRequest, answer: FleetAnswer) -> None:
         """Remember what an answer says of offerings and subnets, whether or not it made an instance."""
-        self._catalogs.mark_sold_out(order.pool, order.resolved, answer.unavailable)
+        self._catalogs.mark_sold_out(launch_request.pool, launch_request.resolved, answer.unavailable)
         self._catalogs.mark((EVERY_SPOT,) if answer.no_spot else ())
         self._subnets.mark_full(answer.full_subnets)
         self._reservations.exhaust(answer.exhausted)
-        pods = {each.name: each.capacity.get(PODS, 0) for each in order.instance_types}
-        for claim, made in zip(order.claims, answer.instances, strict=False):
+        pods = {
+            instance_type.name: instance_type.capacity.get(PODS, 0)
+            for instance_type in launch_request.instance_types
+        }
+        for claim, made in zip(launch_request.claims, answer.instances, strict=False):
             holds = 1 + claim.requests.get(PODS, 0)
             self._subnets.launched(made.subnet_id, holds, pods.get(made.instance_type, 0))
             if made.reservation is not None:
@@ -302,7 +305,7 @@ class AwsProvider:
         return bool(lacking)
 
     @property
-    def warns(self) -> bool:
+    def has_interruption_queue(self) -> bool:
         """See the Protocol."""
         return self._queue is not None
 
@@ -314,15 +317,15 @@ class AwsProvider:
         """See the Protocol."""
         return 0 if self._queue is None else await self._queue.delete(handled)
 
-    async def troubles(self) -> tuple[Interruption, ...]:
+    async def impaired_instances(self) -> tuple[Interruption, ...]:
         """See the Protocol."""
-        return await self._statuses.troubles()
+        return await self._statuses.impaired_instances()
 
-    def avoid(self, offerings: Sequence[OfferingKey]) -> None:
+    def mark_unavailable(self, offerings: Sequence[OfferingKey]) -> None:
         """See the Protocol."""
         self._catalogs.mark(tuple(offerings))
 
-    def learn(self, measured: Measured) -> None:
+    def record_memory_overhead(self, measured: MemoryObservations) -> None:
         """See the Protocol."""
         self._catalogs.measured = measured
 
@@ -347,7 +350,7 @@ class AwsProvider:
         """See the Protocol. Nothing is asked for where IAM cannot be reached."""
         if self._isolated:
             return 0
-        in_use = {each.instance_profile for each in await self.instances()}
+        in_use = {instance.instance_profile for instance in await self.instances()}
         return await self._profiles.sweep(node_classes, in_use)
 
     @property
@@ -356,18 +359,20 @@ class AwsProvider:
 
     async def close(self) -> None:
         """See the Protocol."""
-        for task in (self._keeper, self._ahead):
+        for task in (self._refresh_task, self._ahead):
             if task is not None:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
-        self._keeper = self._ahead = None
+        self._refresh_task = self._ahead = None
         await self._shifts.close()
         await self._session.close()
 
     async def _known_cluster(self, node_class: NodeClass) -> KnownCluster:
         return await self._cluster.get(with_service_cidr=node_class.ami_family == "AL2023")
 
-    async def _order(self, claims: tuple[NodeClaim, ...], pool: Pool, node_class: NodeClass) -> LaunchRequest:
+    async def _launch_request(
+        self, claims: tuple[NodeClaim, ...], pool: Pool, node_class: NodeClass
+    ) -> LaunchRequest:
         known = await self._known_cluster(node_class)
         resolved = await self._resolver.resolve(node_class, known.version, known.cluster)
         types = await self._catalogs.get(pool, node_class, resolved)
@@ -382,10 +387,10 @@ class AwsProvider:
         return replace(instance, tags={**instance.tags, NODE_CLAIM: claim})
 
     async def _warm(self, pool: Pool, node_class: NodeClass) -> None:
-        order = await self._usual_order(pool, node_class)
+        launch_request = await self._usual_order(pool, node_class)
         if self._is_rehearsed(node_class):
-            self._dry_runs.assert_not_refused(node_class, order.resolved)
-        await self._preparer.prepare_template(order)
+            self._dry_runs.assert_not_refused(node_class, launch_request.resolved)
+        await self._preparer.prepare_template(launch_request)
 
     async def _usual_order(self, pool: Pool, node_class: NodeClass) -> LaunchRequest:
         """What a pod that asks for nothing special would have launched."""
@@ -398,7 +403,7 @@ class AwsProvider:
             taints=pool.taints,
             startup_taints=pool.startup_taints,
         )
-        return await self._order((usual,), pool, node_class)
+        return await self._launch_request((usual,), pool, node_class)
 
     async def _keep_warm(self) -> None:
         rounds = 0

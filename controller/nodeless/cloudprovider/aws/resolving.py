@@ -62,7 +62,10 @@ class Resolver:
             self._placement_groups.select(node_class),
             return_exceptions=True,
         )
-        faults = [_unresolved(node_class, each) for each in node_class_faults(node_class, cluster, self.tags)]
+        faults = [
+            _unresolved(node_class, node_class_fault)
+            for node_class_fault in node_class_faults(node_class, cluster, self.tags)
+        ]
         if node_class.ami_family == "AL2023" and not cluster.service_cidr:
             faults.append(_unresolved(node_class, _NO_SERVICE_CIDR))
         _raise_all([subnets, groups, images, profile, reservations, placement, *faults])

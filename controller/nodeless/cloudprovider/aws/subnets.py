@@ -40,7 +40,7 @@ class Subnets:
         self._counted: dict[str, int] = {}
         self._held: dict[str, int] = {}
         self._promised: dict[str, int] = {}
-        self._told: dict[str, int] = {}
+        self._reports: dict[str, int] = {}
         #: Time until which a subnet is left alone in which EC2 found no address, by subnet id.
         self._full_until: dict[str, float] = {}
 
@@ -58,13 +58,14 @@ class Subnets:
         now = self._clock()
         return tuple(
             replace(
-                each,
-                free_addresses=self._counted.get(each.id, each.free_addresses) - self._held.get(each.id, 0),
-                full=self._full_until.get(each.id, 0.0) > now,
-                shifted=self._shifted(each.zone_id),
-                promised=self._promised.get(each.id, 0),
+                subnet,
+                free_addresses=self._counted.get(subnet.id, subnet.free_addresses)
+                - self._held.get(subnet.id, 0),
+                full=self._full_until.get(subnet.id, 0.0) > now,
+                shifted=self._shifted(subnet.zone_id),
+                promised=self._promised.get(subnet.id, 0),
             )
-            for each in subnets
+            for subnet in subnets
         )
 
     def keep(self, seconds: float) -> None:
@@ -74,7 +75,7 @@ class Subnets:
     @contextmanager
     def promised(self, addresses: Mapping[str, int]) -> Iterator[None]:
         """Count addresses, by subnet id, that a request under way may take; until it is answered."""
-        told = {subnet: self._told.get(subnet, 0) for subnet in addresses}
+        reports = {subnet: self._reports.get(subnet, 0) for subnet in addresses}
         for subnet, number in addresses.items():
             self._promised[subnet] = self._promised.get(subnet, 0) + number
         try:
@@ -82,7 +83,7 @@ class Subnets:
         finally:
             for subnet, number in addresses.items():
                 # A count that EC2 has told since then has none of these promises taken off.
-                if self._told.get(subnet, 0) == told[subnet]:
+                if self._reports.get(subnet, 0) == reports[subnet]:
                     self._promised[subnet] -= number
 
     def launched(self, subnet: str, holds: int, most: int) -> None:
@@ -118,7 +119,7 @@ class Subnets:
             )
         for identifier, subnet in found.items():
             self._counted[identifier] = subnet.free_addresses
-            self._told[identifier] = self._told.get(identifier, 0) + 1
+            self._reports[identifier] = self._reports.get(identifier, 0) + 1
             self._held.pop(identifier, None)
             self._promised.pop(identifier, None)
-        return tuple(sorted(found.values(), key=lambda each: (each.zone, each.id)))
+        return tuple(sorted(found.values(), key=lambda subnet: (subnet.zone, subnet.id)))

@@ -79,7 +79,9 @@ class TypeFacts:
 def read_type(record: Mapping[str, Any]) -> TypeFacts | None:
     """The facts of a record; None for an architecture that Kubernetes' images do not run on."""
     supported = record.get("ProcessorInfo", {}).get("SupportedArchitectures", ())
-    architecture = next((_ARCHITECTURES[each] for each in supported if each in _ARCHITECTURES), None)
+    architecture = next(
+        (_ARCHITECTURES[architecture] for architecture in supported if architecture in _ARCHITECTURES), None
+    )
     if architecture is None:
         return None
     network = record.get("NetworkInfo", {})
@@ -188,6 +190,10 @@ def _accelerators(record: Mapping[str, Any]) -> tuple[Accelerator, ...]:
             Accelerator(str(device.get("Name", "")), "AWS", int(device.get("Count", 0))) for device in devices
         )
     return tuple(
-        Accelerator(str(each.get("Name", "")), str(each.get("Manufacturer", "")), int(each.get("Count", 0)))
-        for each in record.get("InferenceAcceleratorInfo", {}).get("Accelerators", ())
+        Accelerator(
+            str(accelerator.get("Name", "")),
+            str(accelerator.get("Manufacturer", "")),
+            int(accelerator.get("Count", 0)),
+        )
+        for accelerator in record.get("InferenceAcceleratorInfo", {}).get("Accelerators", ())
     )

@@ -28,7 +28,7 @@ class ZonalShifts:
         self._log = log
         #: Ends of the shifts, by id of the zone that they lead away from.
         self._until: dict[str, float] = {}
-        self._keeper: asyncio.Task[None] | None = None
+        self._refresh_task: asyncio.Task[None] | None = None
 
     def closed(self, zone_id: str) -> bool:
         """Whether there is a shift away from a zone."""
@@ -41,8 +41,8 @@ class ZonalShifts:
             CloudError: Zonal shift is not enabled on the cluster, or may not be asked for.
         """
         await self.ask()
-        if self._keeper is None:
-            self._keeper = asyncio.create_task(self._keep())
+        if self._refresh_task is None:
+            self._refresh_task = asyncio.create_task(self._keep())
 
     async def ask(self) -> None:
         """Learn of the shifts as they are now. Raises CloudError."""
@@ -69,10 +69,10 @@ class ZonalShifts:
 
     async def close(self) -> None:
         """Ask no more."""
-        if self._keeper is not None:
-            self._keeper.cancel()
-            await asyncio.gather(self._keeper, return_exceptions=True)
-        self._keeper = None
+        if self._refresh_task is not None:
+            self._refresh_task.cancel()
+            await asyncio.gather(self._refresh_task, return_exceptions=True)
+        self._refresh_task = None
 
     def _tell(self, before: set[str], after: set[str]) -> None:
         for zone_id in sorted(after - before):

@@ -1,9 +1,9 @@
-"""Voluntary moves, carried out: look, wait, look again, begin; and every second the next steps.
+"""Voluntary commands, carried out: look, wait, look again, begin; and every second the next steps.
 
-Moves that make the cluster cheaper are looked at again 15 seconds later on the fresh snapshot
-(Karpenter's period) before anything is done; those found together as one command. Meanwhile the search
-and other moves go on. What is kept in this process, as a `CommandHistory`, may be lost: moves that wait are
-found again.
+Commands that make the cluster cheaper are looked at again 15 seconds later on the fresh snapshot
+(Karpenter's period) before anything is done; those found together as one batch. Meanwhile the search
+and other commands go on. What is kept in this process, as a `CommandHistory`, may be lost: commands that wait
+are found again.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ from nodeless.explain.why import one_line
 from nodeless.kube import ApiError, ApiUnavailable
 from nodeless.kube.cluster import Cluster
 from nodeless.kube.event_recorder import Recorder
-from nodeless.model.disruption import EMPTY, FAILED, UNDERUTILIZED, Decisions, Move
+from nodeless.model.disruption import EMPTY, FAILED, UNDERUTILIZED, Command, Decisions
 from nodeless.model.events import Nominated
 from nodeless.model.instance_types import Catalog
 from nodeless.model.instructions import CreateClaim, Instruction, PublishEvent
@@ -50,11 +50,11 @@ from nodeless.operator.solver_policy import policy_of
 from nodeless.operator.timing import TIMING, Timing
 from nodeless.operator.work_metrics import DEPROVISIONING
 
-#: What may fail for a reason that nobody foresaw: the search for moves, the next step of those under way.
+#: What may fail for a reason that nobody foresaw: the search for commands, the next step of those under way.
 _LOOK, _STEP = "search", "commands"
-#: Seconds for which moves that are to be one command are searched for on one snapshot.
+#: Seconds for which commands that are to be one batch are searched for on one snapshot.
 _COMMAND_SECONDS = 2.0
-#: Reasons of moves that save money, and wait for their second look.
+#: Reasons of commands that save money, and wait for validation.
 _SAVING = (EMPTY, UNDERUTILIZED)
 #: What is told on a node, by the code of its verdict; the others are the ordinary course of things.
 _EVENTS = {
@@ -79,7 +79,7 @@ _EVENTS = {
 
 
 class DisruptionLoop:
-    """The loop that makes moves."""
+    """The loop that makes commands."""
 
     def __init__(
         self,
@@ -98,11 +98,11 @@ class DisruptionLoop:
         self._recorder = recorder
         self._metrics = metrics
         self._policy = _policy(settings)
-        self._told: dict[str, tuple[str, float]] = {}
-        self._still: tuple[ConsolidationState, tuple[Move, ...]] | None = None
+        self._logged_verdicts: dict[str, tuple[str, float]] = {}
+        self._still: tuple[ConsolidationState, tuple[Command, ...]] | None = None
         self._memory = CommandHistory()
         self._searches = Searches()
-        #: The cluster in which the round of looks began that is not over.
+        #: The cluster in which the round of passes began that is not over.
         self._round: ConsolidationState | None = None
         #: A cluster of which the last step found that no command is under way.
         self._idle: Snapshot | None = None
@@ -110,13 +110,13 @@ class DisruptionLoop:
         self._measured: Snapshot | None = None
         self._acting = asyncio.Lock()
         self._boundary = ErrorBoundary("disruption", metrics, recorder)
-        #: Commands whose step failed, by their claims, and moves and claims whose look did.
+        #: Commands whose step failed, by their claims, and commands and claims whose pass did.
         self._failed_steps: set[str] = set()
-        self._failed_looks: set[str] = set()
+        self._failed_passes: set[str] = set()
         self._log = logger("disruption")
 
     def use(self, settings: GlobalSettings) -> None:
-        """Judge by other settings from the next look on."""
+        """Judge by other settings from the next pass on."""
         self._policy = _policy(settings)
         self._still = self._round = None
 
@@ -127,7 +127,7 @@ class DisruptionLoop:
             while True:
                 acted = False
                 try:
-                    acted = await self.look_once()
+                    acted = await self.reconcile_once()
                     self._boundary.passed(_LOOK)
                 except (ApiError, ApiUnavailable, CloudError) as error:
                     self._log.warning(f"disruption failed, trying again: {error}")
@@ -192,7 +192,7 @@ class DisruptionLoop:
 
     def _say_interrupted(self, error: Exception) -> None:
         if not (isinstance(error, ApiError) and error.status == 409):
-            self._log.warning(f"a move could not go on, trying again: {error}")
+            self._log.warning(f"a command could not go on, trying again: {error}")
 
     def _caught(self, failed: set[str], key: str, error: Exception, version: str = "") -> None:
         """Note what failed; `key` names claims, the first of which says so by an event."""
@@ -212,7 +212,7 @@ class DisruptionLoop:
         return ",".join(claim.resource_version for claim in claims if claim is not None)
 
     def _pause(self) -> float:
-        """Seconds until the next look: a move may be due sooner, or a still cluster's next moment come."""
+        """Seconds until the next pass: a command may be due sooner, or a still cluster's next moment come."""
         now = self._now()
         waits = [each.at + self._timing.disruption_validation - now for each in self._memory.waiting]
         if self._still is not None:
@@ -222,53 +222,57 @@ class DisruptionLoop:
 
     @property
     def consolidated(self) -> bool:
-        """Whether the last look found nothing to do and nothing has changed since."""
+        """Whether the last pass found nothing to do and nothing has changed since."""
         return self._nothing_new(self._cluster.snapshot)
 
-    async def look_once(self) -> bool:
-        """One look; whether a move was found or begun.
+    async def reconcile_once(self) -> bool:
+        """One pass; whether a command was found or begun.
 
-        The second look at each command that is due and the search for others are rounds of their own.
+        The validation of each batch that is due and the search for others are rounds of their own.
         """
         self._metrics.disruption.show_budgets(self._cluster.snapshot, self._now())
         if self._cluster.snapshot.teardown:
             self._memory = CommandHistory()
             return False
         begun = False
-        for command in self._memory.commands(self._now(), self._timing.disruption_validation):
-            if held_by_budgets([each.move for each in command], self._cluster.snapshot, self._now()):
+        for batch in self._memory.batches(self._now(), self._timing.disruption_validation):
+            if held_by_budgets([each.command for each in batch], self._cluster.snapshot, self._now()):
                 continue
             with self._metrics.work.reconciling(DEPROVISIONING):
-                begun = await self._second_look(command) or begun
+                begun = await self._validate(batch) or begun
         with self._metrics.work.reconciling(DEPROVISIONING):
             return await self._search() or begun
 
     async def _search(self) -> bool:
-        """Look for moves, which become one command, until there are no more; whether one was found."""
+        """Search for commands, which become one batch, until there are no more; whether one was found."""
         snapshot = self._cluster.snapshot
         if self._nothing_new(snapshot):
             return False
         now, started, self._still = self._now(), self._steady(), None
         if self._round is None or not self._round.holds(snapshot, started):
             self._round, self._memory = None, replace(self._memory, tried=frozenset())
-        found: list[Move] = []
+        found: list[Command] = []
         while True:
             decisions = await self._decide(snapshot, now)
             self._tell(decisions, snapshot)
-            found += decisions.moves
-            for move in decisions.moves:
-                if move.reason in _SAVING:
-                    self._memory = self._memory.found(move, now, snapshot)
+            found += decisions.commands
+            for command in decisions.commands:
+                if command.reason in _SAVING:
+                    self._memory = self._memory.found(command, now, snapshot)
                 else:
-                    await self._begin_kept(move)
+                    await self._begin_kept(command)
             over = self._steady() - started > _COMMAND_SECONDS
-            if over or not decisions.moves or not all(each.reason in _SAVING for each in decisions.moves):
+            if (
+                over
+                or not decisions.commands
+                or not all(each.reason in _SAVING for each in decisions.commands)
+            ):
                 break
         self._memory = self._memory.holding(decisions, now)
         seconds = self._steady() - started
-        self._metrics.disruption.show_look(replace(decisions, moves=tuple(found)), snapshot, seconds)
+        self._metrics.disruption.show_pass(replace(decisions, commands=tuple(found)), snapshot, seconds)
         await self._measure(decisions, snapshot, now)
-        if decisions.moves:
+        if decisions.commands:
             return True
         still = ConsolidationState.after(
             snapshot, self._policy, now, started, self._memory, self._round, decisions.again_at
@@ -276,16 +280,16 @@ class DisruptionLoop:
         self._memory = self._memory.searched(decisions)
         self._round = (self._round or still) if self._memory.tried else None
         if is_consolidated(decisions):
-            self._still = still, self._memory.moves
+            self._still = still, self._memory.commands
         return bool(found)
 
     async def _measure(self, decisions: Decisions, snapshot: Snapshot, now: float) -> None:
         """How far the cluster is from its target, and what budgets hold."""
         validation = self._timing.disruption_validation
         held = (
-            each.move.saving
+            each.command.saving
             for each in self._memory.waiting
-            if now - each.at >= validation and held_by_budgets([each.move], snapshot, now)
+            if now - each.at >= validation and held_by_budgets([each.command], snapshot, now)
         )
         self._metrics.disruption.show_waiting(sum(decisions.held.values()) + sum(held))
         if snapshot is self._measured:
@@ -302,7 +306,7 @@ class DisruptionLoop:
         if self._still is None:
             return False
         stillness, waiting = self._still
-        return waiting == self._memory.moves and stillness.holds(snapshot, self._steady())
+        return waiting == self._memory.commands and stillness.holds(snapshot, self._steady())
 
     async def _decide(self, snapshot: Snapshot, now: float) -> Decisions:
         catalog, policy = await self._market(snapshot)
@@ -311,9 +315,9 @@ class DisruptionLoop:
             disrupt, snapshot, catalog, policy, now, self._memory, self._searches
         )
         for name, error in decisions.faults.items():
-            self._caught(self._failed_looks, f"look:{name}", error)
-        for key in self._failed_looks - {f"look:{name}" for name in decisions.faults}:
-            self._passed(self._failed_looks, key)
+            self._caught(self._failed_passes, f"look:{name}", error)
+        for key in self._failed_passes - {f"look:{name}" for name in decisions.faults}:
+            self._passed(self._failed_passes, key)
         return decisions
 
     async def _market(self, snapshot: Snapshot) -> tuple[Catalog, DisruptionPolicy]:
@@ -322,72 +326,72 @@ class DisruptionLoop:
         subnets = await pool_subnets(self._cloud, snapshot, catalog)
         return catalog, replace(self._policy, solving=replace(self._policy.solving, subnets=subnets))
 
-    async def _second_look(self, command: tuple[Waiting, ...]) -> bool:
-        """Begin the moves of a command that has waited, as far as they are still right."""
-        snapshot, moves = self._cluster.snapshot, [each.move for each in command]
+    async def _validate(self, batch: tuple[Waiting, ...]) -> bool:
+        """Begin the commands of one batch that has waited, as far as they are still right."""
+        snapshot, commands = self._cluster.snapshot, [each.command for each in batch]
         catalog, policy = await self._market(snapshot)
         validations = await asyncio.to_thread(
-            validate, moves, snapshot, catalog, policy, self._now(), self._memory
+            validate, commands, snapshot, catalog, policy, self._now(), self._memory
         )
-        right: list[Move] = []
-        for waited, validation in zip(command, validations, strict=True):
+        right: list[Command] = []
+        for waited, validation in zip(batch, validations, strict=True):
             if validation.held:
                 continue
             if validation.fault is not None:
-                self._caught(self._failed_looks, _key(waited.move), validation.fault)
-            self._memory = self._memory.without(waited.move)
-            if validation.move is None:
+                self._caught(self._failed_passes, _key(waited.command), validation.fault)
+            self._memory = self._memory.drop(waited.command)
+            if validation.command is None:
                 self._drop(waited, validation, snapshot)
             else:
-                right.append(validation.move)
-                self._memory = self._memory.made(validation.move, snapshot, self._now())
-        begun = [await self._begin_kept(move) for move in right]
+                right.append(validation.command)
+                self._memory = self._memory.made(validation.command, snapshot, self._now())
+        begun = [await self._begin_kept(command) for command in right]
         return any(begun)
 
-    async def _begin_kept(self, move: Move) -> bool:
-        """Begin a move; a fault is kept to it. Whether it was begun."""
-        key = _key(move)
+    async def _begin_kept(self, command: Command) -> bool:
+        """Begin a command; a fault is kept to it. Whether it was begun."""
+        key = _key(command)
         try:
-            await self._begin(move)
-            self._passed(self._failed_looks, key)
+            await self._begin(command)
+            self._passed(self._failed_passes, key)
         except Exception as error:
             if must_end(error):
                 raise
             if is_transient(error):
                 self._say_interrupted(error)
             else:
-                self._caught(self._failed_looks, key, error)
+                self._caught(self._failed_passes, key, error)
             return False
         return True
 
     def _drop(self, waited: Waiting, validation: Validation, snapshot: Snapshot) -> None:
-        """Tell why a move is not made, and what changed in the cluster since it was found."""
-        move, dropped = waited.move, validation.dropped
-        self._metrics.disruption.show_invalid(move)
+        """Tell why a command is not made, and what changed in the cluster since it was found."""
+        command, dropped = waited.command, validation.dropped
+        self._metrics.disruption.show_invalid(command)
         if dropped is None:
             return
-        changed = what_changed(waited.seen, snapshot, move) if waited.seen is not None else ""
+        changed = what_changed(waited.seen, snapshot, command) if waited.seen is not None else ""
         self._metrics.disruption.show_dropped(dropped.code)
         self._log.info(
-            f"not right any more: {move.message}",
-            nodes=_nodes(snapshot, move),
+            f"not right any more: {command.message}",
+            nodes=_nodes(snapshot, command),
             code=dropped.code,
             because=dropped.message,
             changed=changed,
         )
 
-    async def _begin(self, move: Move) -> None:
+    async def _begin(self, command: Command) -> None:
         snapshot, now = self._cluster.snapshot, self._now()
         if snapshot.teardown:
             return
         self._log.info(
-            f"disrupting by {move.action}: {move.message}",
-            reason=move.reason,
-            nodes=_nodes(snapshot, move),
-            replacements=[node.instance_type for node in move.replacements],
+            f"disrupting by {command.action}: {command.message}",
+            reason=command.reason,
+            nodes=_nodes(snapshot, command),
+            replacements=[node.instance_type for node in command.replacements],
         )
-        self._metrics.disruption.show_move(move)
-        instructions = begin(move, snapshot, dict(snapshot.pools), now, reason=one_line)
+        self._metrics.disruption.show_command(command)
+        instructions = begin(command, snapshot, dict(snapshot.pools), now, reason=one_line)
         async with self._acting:
             await self._carry_out(instructions, snapshot)
         for instruction in instructions:
@@ -412,19 +416,19 @@ class DisruptionLoop:
             if reason == BLOCKED:
                 reason = reason_of(claim.pool, BLOCKED)
             # The recorder goes by messages, and those name figures that change.
-            said, at = self._told.get(name, ("", 0.0))
+            said, at = self._logged_verdicts.get(name, ("", 0.0))
             if said == verdict.code and now - at < rule_of(reason).silent_seconds:
                 continue
-            self._told[name] = (verdict.code, now)
+            self._logged_verdicts[name] = (verdict.code, now)
             self._recorder.publish(
                 PublishEvent("disruption", "Node", node.name, "Normal", reason, verdict.message, uid=node.uid)
             )
-        for name in set(self._told) - set(snapshot.claims):
-            del self._told[name]
+        for name in set(self._logged_verdicts) - set(snapshot.claims):
+            del self._logged_verdicts[name]
 
 
 def _policy(settings: GlobalSettings) -> DisruptionPolicy:
-    """Simulations take the first-fit plan: what it does not find cheaper is not worth a move."""
+    """Simulations take the first-fit plan: what it does not find cheaper is not worth a command."""
     solving = replace(policy_of(settings), time_box=0.0)
     return DisruptionPolicy(
         solving=solving,
@@ -444,13 +448,13 @@ def _repair_policies(toleration: float | None) -> tuple[RepairPolicy, ...]:
     return tuple(replace(policy, toleration=toleration) for policy in POLICIES)
 
 
-def _key(move: Move) -> str:
-    return ",".join(move.claims)
+def _key(command: Command) -> str:
+    return ",".join(command.claims)
 
 
 def _is_failure(instruction: Instruction) -> bool:
     return isinstance(instruction, PublishEvent) and instruction.reason == "DisruptionFailed"
 
 
-def _nodes(snapshot: Snapshot, move: Move) -> list[str]:
-    return [snapshot.claims[name].node_name for name in move.claims if name in snapshot.claims]
+def _nodes(snapshot: Snapshot, command: Command) -> list[str]:
+    return [snapshot.claims[name].node_name for name in command.claims if name in snapshot.claims]

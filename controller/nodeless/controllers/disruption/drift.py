@@ -76,14 +76,14 @@ class DriftLoop:
         while True:
             try:
                 with self._metrics.work.reconciling(CLAIM_DRIFT):
-                    await self.look_once()
+                    await self.reconcile_once()
             except (ApiError, ApiUnavailable, CloudError) as error:
                 self._log.warning(f"drift could not be looked at, trying again: {error}")
             if await set_within(self._changed, self._timing.drift):
                 await asyncio.sleep(_SETTLE_SECONDS)
             self._changed.clear()
 
-    async def look_once(self) -> None:
+    async def reconcile_once(self) -> None:
         """One look at all claims."""
         snapshot = self._cluster.snapshot
         if not snapshot.claims or snapshot.teardown:

@@ -135,9 +135,7 @@ class InstructionExecutor:
                 await self.evictions.carry_out((instruction,))
             case do.RestartDeployment():
                 await self.surges.carry_out(instruction)
-            case (
-                do.TerminateInstance() | do.RebootInstance() | do.LookForInstance() | do.TerminateEverything()
-            ):
+            case do.TerminateInstance() | do.RebootInstance() | do.CheckInstance() | do.TerminateEverything():
                 await self.instances.carry_out(instruction)
             case do.DeletePool(_, pool):
                 await self._delete(KIND_OF_NAME[pool.kind].path(pool.name))
@@ -241,7 +239,7 @@ class InstructionExecutor:
             return
         if document.get("kind") == "Node":
             self._cluster.handle(NodeSeen(decode_node_document(document)))
-        self._log.info("triggered termination of node", node=name, **_given(reason=reason))
+        self._log.info("triggered termination of node", node=name, **_if_set(reason=reason))
 
     async def _delete_claim(self, name: str, reason: str) -> None:
         claim = self._cluster.snapshot.claims.get(name)
@@ -257,9 +255,9 @@ class InstructionExecutor:
 
     def _count_deletion(self, claim: NodeClaim, reason: str) -> None:
         replaced = any(claim.name in olds for olds in replacing(self._cluster.snapshot).values())
-        told = method_and_action(reason, replaced=replaced)
-        self._metrics.nodes.terminated.labels(told, claim.pool.name).inc()
-        if told != reason or reason == INTERRUPTED:
+        label = method_and_action(reason, replaced=replaced)
+        self._metrics.nodes.terminated.labels(label, claim.pool.name).inc()
+        if label != reason or reason == INTERRUPTED:
             kind = claim.labels.get(CAPACITY_TYPE, "")
             self._metrics.disruption.disrupted.labels(reason, claim.pool.name, kind).inc()
 
@@ -276,7 +274,7 @@ def _node_patch(node: Node, update: do.UpdateNode) -> dict[str, object]:
     if update.unschedulable is not None:
         spec["unschedulable"] = update.unschedulable
     if update.taints is not None:
-        spec["taints"] = [{"key": t.key, "effect": t.effect, **_given(value=t.value)} for t in update.taints]
+        spec["taints"] = [{"key": t.key, "effect": t.effect, **_if_set(value=t.value)} for t in update.taints]
         guarded = True
     if update.add_finalizer is not None and update.add_finalizer not in node.finalizers:
         metadata["finalizers"] = [*node.finalizers, update.add_finalizer]
@@ -296,6 +294,6 @@ def _node_patch(node: Node, update: do.UpdateNode) -> dict[str, object]:
     return {"metadata": metadata, **({"spec": spec} if spec else {})}
 
 
-def _given(**values: str) -> dict[str, str]:
+def _if_set(**values: str) -> dict[str, str]:
     """The values that are not empty."""
     return {name: value for name, value in values.items() if value}

@@ -10,7 +10,7 @@ from nodeless.cloudprovider import CloudProvider
 from nodeless.kube.cluster import Cluster
 from nodeless.model.events import ClaimGone, Event
 from nodeless.model.instructions import (
-    LookForInstance,
+    CheckInstance,
     RebootInstance,
     TerminateEverything,
     TerminateInstance,
@@ -43,7 +43,7 @@ class Instances:
                 self.gone.discard(name)
 
     async def carry_out(
-        self, instruction: TerminateInstance | RebootInstance | LookForInstance | TerminateEverything
+        self, instruction: TerminateInstance | RebootInstance | CheckInstance | TerminateEverything
     ) -> None:
         """Raises CloudError; StillThereError when everything is to end and something lives.
 
@@ -55,7 +55,7 @@ class Instances:
             case RebootInstance(_, name, instance_id):
                 await self._cloud.reboot(instance_id)
                 self._log.info("rebooting instance", instance=instance_id, claim=name)
-            case LookForInstance(_, name, instance_id):
+            case CheckInstance(_, name, instance_id):
                 if await self._cloud.find(instance_id) is None:
                     self._note_gone(name)
             case TerminateEverything():

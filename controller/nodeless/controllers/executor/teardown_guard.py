@@ -41,7 +41,7 @@ class Guard:
             ApiError, ApiUnavailable: Whether the deletion of the guard is meant is not known; ask again.
         """
         leases = await self._client.list(_HOLDS, labelSelector=f"{TEARDOWN_LABEL}=hold")
-        return sorted(_told(each) for each in leases if "deletionTimestamp" not in each["metadata"])
+        return sorted(_lease_text(each) for each in leases if "deletionTimestamp" not in each["metadata"])
 
     def spare(self, holds: list[str]) -> None:
         """Say by event and log that the deletion of the guard ends nothing."""
@@ -94,7 +94,7 @@ def guard_manifest(namespace: str, drain: float | None) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
 
 
-def _told(lease: dict[str, Any]) -> str:
+def _lease_text(lease: dict[str, Any]) -> str:
     holder = (lease.get("spec") or {}).get("holderIdentity")
     name = str(lease["metadata"]["name"])
     return f"{name} of {holder}" if holder else name

@@ -44,12 +44,12 @@ class InterruptionLoop:
 
     async def run(self) -> None:
         """Work until cancelled; without a queue there is nothing to do."""
-        if not self._cloud.warns:
+        if not self._cloud.has_interruption_queue:
             self._log.info(
                 "interruption warnings are not read: spot instances end without a drain; "
                 "hint: set aws.interruptionQueueName"
             )
-        while self._cloud.warns:
+        while self._cloud.has_interruption_queue:
             try:
                 with self._metrics.work.reconciling(INTERRUPTION):
                     await self.handle_once()
@@ -102,7 +102,7 @@ class InterruptionLoop:
             self._metrics.interruption_latency.observe(max(0.0, self._timing.wall_clock() - message.sent_at))
         reaction = interrupted(self._cluster.snapshot, claims, message)
         # First, and whether or not the rest succeeds: no replacement may go to the pool that runs dry.
-        self._cloud.avoid(reaction.offerings)
+        self._cloud.mark_unavailable(reaction.offerings)
         if reaction.instructions:
             ids = ", ".join(message.instance_ids)
             self._log.info("interruption", kind=message.kind.value, instances=ids, draining=reaction.drained)

@@ -21,7 +21,7 @@ from nodeless.operator.metrics import Metrics
 PERIOD = 60.0
 
 
-class TroubleLoop:
+class InstanceStatusController:
     """Asks and carries out what follows."""
 
     def __init__(
@@ -39,7 +39,7 @@ class TroubleLoop:
         """Look until cancelled; what keeps it from looking is said once."""
         while True:
             try:
-                await self.look_once()
+                await self.reconcile_once()
                 self._said = ""
             except (ApiError, ApiUnavailable, CloudError) as error:
                 if str(error) != self._said:
@@ -47,7 +47,7 @@ class TroubleLoop:
                     self._log.warning(f"cannot look for instances in trouble: {error}")
             await asyncio.sleep(PERIOD)
 
-    async def look_once(self) -> None:
+    async def reconcile_once(self) -> None:
         """One look; without claims there is nothing to ask for.
 
         Raises:
@@ -56,7 +56,7 @@ class TroubleLoop:
         claims = claims_by_instance(self._cluster.snapshot)
         if not claims:
             return
-        for warning in await self._cloud.troubles():
+        for warning in await self._cloud.impaired_instances():
             ids = ", ".join(warning.instance_ids)
             if not self._boundary.held(ids):
                 with self._boundary.around(ids):

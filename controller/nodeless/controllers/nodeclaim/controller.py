@@ -37,7 +37,7 @@ from nodeless.model.snapshot import Snapshot
 from nodeless.nodeclaim import ClaimView, step, step_orphan
 from nodeless.nodeclaim.draining import attachments_of
 from nodeless.nodeclaim.startup_taints import is_closed
-from nodeless.nodeclaim.surging import alone, succeeded
+from nodeless.nodeclaim.surging import surge_pending, surge_started
 from nodeless.operator.logs import logger
 from nodeless.operator.metrics import Metrics
 from nodeless.operator.semaphore import Slots
@@ -247,16 +247,18 @@ class ClaimLoop:
     def _view(self, snapshot: Snapshot, claim: NodeClaim) -> ClaimView:
         node = snapshot.node_of(claim)
         # Only the end of a claim has to know them all.
-        twins = snapshot.twins_of(node) if node is not None and claim.deletion_timestamp is not None else ()
+        duplicates = (
+            snapshot.duplicates_of(node) if node is not None and claim.deletion_timestamp is not None else ()
+        )
         pods = tuple(
-            pod for each in (node, *twins) if each is not None for pod in snapshot.pods_on(each.name)
+            pod for each in (node, *duplicates) if each is not None for pod in snapshot.pods_on(each.name)
         )
         names = (claim.name, node.name if node else "")
         expecting = self._nominator if self._opens(claim, node) else None
         return ClaimView(
             claim=claim,
             node=node,
-            twins=twins,
+            duplicates=duplicates,
             pods=pods,
             pool=snapshot.pools.get(str(claim.pool)),
             attachments=attachments_of(snapshot, claim, node, self._now())
@@ -267,8 +269,10 @@ class ClaimLoop:
             instance_gone=claim.name in self._executor.instances.gone,
             expects_pods=expecting is not None and expecting.expects(claim),
             awaits_nominations=expecting is not None and node is not None and expecting.awaits(claim, node),
-            alone=self._alone(snapshot, claim, pods),
-            succeeded=succeeded(snapshot, pods) if claim.deletion_timestamp is not None else frozenset(),
+            surge_pending=self._alone(snapshot, claim, pods),
+            surge_started=surge_started(snapshot, pods)
+            if claim.deletion_timestamp is not None
+            else frozenset(),
             deadlines=self._timing.claims,
         )
 
@@ -281,4 +285,4 @@ class ClaimLoop:
         if claim.deletion_timestamp is None:
             return frozenset()
         refused = self._executor.surges.refused
-        return alone(snapshot, (pod for pod in pods if pod.uid not in refused))
+        return surge_pending(snapshot, (pod for pod in pods if pod.uid not in refused))

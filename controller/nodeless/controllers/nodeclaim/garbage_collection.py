@@ -88,8 +88,10 @@ class Collector:
         before, self._missed = self._missed, frozenset((name, each.uid) for name, each in missed.items())
         doubted = [each for name, each in missed.items() if (name, each.uid) in before]
         states = await asyncio.gather(*map(self._state, doubted))
-        told = {each.name: state for each, state in zip(doubted, states, strict=True) if state is not None}
-        return vanished(self._cluster.snapshot, told, self._now())
+        states_by_name = {
+            each.name: state for each, state in zip(doubted, states, strict=True) if state is not None
+        }
+        return vanished(self._cluster.snapshot, states_by_name, self._now())
 
     async def _state(self, claim: NodeClaim) -> str | None:
         """What the cloud says of a claim's instance; None where it could not be asked."""

@@ -124,8 +124,8 @@ class Launcher:
         await self._executor.carry_out((DeleteClaim(cause, claim.name, "insufficient_capacity"),))
 
     async def _failed(self, claim: NodeClaim, reason: str, message: str, evidence: str = "") -> None:
-        told = {"evidence": evidence} if evidence else {}
-        self._log.error(f"launch failed: {message}", claim=claim.name, **told)
+        details = {"evidence": evidence} if evidence else {}
+        self._log.error(f"launch failed: {message}", claim=claim.name, **details)
         self._tell_pods(
             claim, "FailedLaunch", f"launch of claim {claim.name} failed, trying again: {message}"
         )

@@ -11,7 +11,7 @@ from nodeless.kube import ApiClient, ApiError, ApiUnavailable
 from nodeless.kube.cluster import Cluster
 from nodeless.model.events import Event, NodeSeen
 from nodeless.model.labels import INSTANCE_AMI_ID
-from nodeless.model.memory_observations import Measured, read_measured, write_measured
+from nodeless.model.memory_observations import MemoryObservations, read_observations, write_observations
 from nodeless.model.nodes import Node
 from nodeless.model.resources import EPHEMERAL_STORAGE, MEMORY
 from nodeless.model.snapshot import Snapshot
@@ -31,7 +31,7 @@ class MeasuredCapacity:
         self._client = client
         self._cloud = cloud
         self._namespace = namespace
-        self._measured = Measured()
+        self._measured = MemoryObservations()
         self._changed = asyncio.Event()
         self._log = logger("measured")
         cluster.listen(self._on_event)
@@ -47,19 +47,19 @@ class MeasuredCapacity:
         if claim is None or not (node.ready and seen > 0 and claim.image_id):
             return
         planned = claim.capacity.get(EPHEMERAL_STORAGE, 0)
-        self._learn(self._measured.observe_disk(claim.image_id, planned, seen, wall_clock()))
+        self._record(self._measured.observe_disk(claim.image_id, planned, seen, wall_clock()))
 
     def _observe_memory(self, node: Node) -> None:
         image, memory = node.labels.get(INSTANCE_AMI_ID, ""), node.capacity.get(MEMORY, 0)
         # An instance that was never initialised may still be about to find its memory.
         if not (node.initialized and node.instance_type and image and memory > 0):
             return
-        self._learn(self._measured.observe(node.instance_type, image, memory, wall_clock()))
+        self._record(self._measured.observe(node.instance_type, image, memory, wall_clock()))
 
-    def _learn(self, measured: Measured) -> None:
+    def _record(self, measured: MemoryObservations) -> None:
         if measured is not self._measured:
             self._measured = measured
-            self._cloud.learn(measured)
+            self._cloud.record_memory_overhead(measured)
             self._changed.set()
 
     async def run(self) -> None:
@@ -84,15 +84,15 @@ class MeasuredCapacity:
                 self._log.warning(f"measured capacity cannot be read: {error}")
             return
         now = wall_clock()
-        kept = read_measured(found.get("data") or {}, now)
+        kept = read_observations(found.get("data") or {}, now)
         for (instance_type, image), (memory, seen) in self._measured.sights.items():
             kept = kept.observe(instance_type, image, memory, seen)
         for (image, planned), (had, seen) in self._measured.disks.items():
             kept = kept.observe_disk(image, planned, had, seen)
-        self._learn(kept)
+        self._record(kept)
 
     async def _write(self) -> None:
-        body = {"data": write_measured(self._measured)}
+        body = {"data": write_observations(self._measured)}
         try:
             await self._client.patch(self._path(MEASURED_NAME), body)
         except ApiError as error:

@@ -36,12 +36,12 @@ class ReservationLoop:
         """Look until cancelled."""
         while True:
             try:
-                await self.look_once()
+                await self.reconcile_once()
             except (ApiError, ApiUnavailable, CloudError) as error:
                 self._log.warning(f"reservations could not be looked at, trying again: {error}")
             await asyncio.sleep(self._timing.reservations)
 
-    async def look_once(self) -> None:
+    async def reconcile_once(self) -> None:
         """One look at all claims that it is about.
 
         Raises:

@@ -69,20 +69,20 @@ class NodeClassChecks:
 
     async def _check(self, node_class: NodeClass, pools: Sequence[Pool], shown: str | None) -> None:
         known = (node_class.key, node_class.generation)
-        told = ""
+        message = ""
         try:
             await self._cloud.validate(pools, node_class)
             self._unanswered.pop(known, None)
         except NodeClassUnresolved as error:
-            told = str(error)
+            message = str(error)
             self._unanswered.pop(known, None)
         except CloudError as error:
             self._log.warning(f"{node_class.key}: not known whether launches are allowed: {error}")
-            told = self._give_up(known, error)
+            message = self._give_up(known, error)
         except Exception as error:  # a defect in the check is said where the answer would have stood
             self._log.exception(f"{node_class.key}: the check of what launches need has failed")
-            told = self._give_up(known, _defect(error))
-        if told != shown:
+            message = self._give_up(known, _defect(error))
+        if message != shown:
             self._again(node_class.key, 0.0)
 
     def _give_up(self, known: tuple[str, int], error: CloudError) -> str:

@@ -163,10 +163,10 @@ class PoolLoop:
             self._health[pool.key] = self._health_of(pool, snapshot).after(joined)
 
     def _health_of(self, pool: Pool, snapshot: Snapshot) -> RegistrationHealth:
-        told = RegistrationHealth.of(pool, snapshot.node_classes.get(str(pool.node_class)))
-        known = self._health.get(pool.key, told)
-        same = (known.generation, known.class_generation) == (told.generation, told.class_generation)
-        return known if same else told
+        reported = RegistrationHealth.of(pool, snapshot.node_classes.get(str(pool.node_class)))
+        known = self._health.get(pool.key, reported)
+        same = (known.generation, known.class_generation) == (reported.generation, reported.class_generation)
+        return known if same else reported
 
     async def run(self) -> None:
         """Work until cancelled."""
@@ -320,7 +320,7 @@ class PoolLoop:
                 await self._cloud.warm(*usable(snapshot, pool.reference, pool.node_class))
             except (PoolUnusable, CloudError) as error:
                 problem = str(error)
-                self._complain(pool.reference, problem, getattr(error, "evidence", ""))
+                self._report_invalid(pool.reference, problem, getattr(error, "evidence", ""))
                 if isinstance(error, PoolUnusable):
                     self._cloud.forget(pool.reference)
             self._queue.add_in(pool.key, _UNRESOLVED_SECONDS if problem else _RESOLVE_SECONDS)
@@ -339,7 +339,7 @@ class PoolLoop:
             resolved = await self._cloud.resolve(node_class)
             await assert_bootable(self._cloud, self._cluster.snapshot, node_class)
         except CloudError as error:
-            self._complain(node_class.reference, str(error), error.evidence)
+            self._report_invalid(node_class.reference, str(error), error.evidence)
             self._queue.add_in(node_class.key, self._next_try(node_class))
             status = unresolved_status(node_class, error, self._now())
             if isinstance(error, NodeClassUnresolved) and VALIDATION in error.what:
@@ -369,7 +369,7 @@ class PoolLoop:
             if error.status != 404:
                 raise
 
-    def _complain(self, subject: Reference, problem: str, evidence: str = "") -> None:
+    def _report_invalid(self, subject: Reference, problem: str, evidence: str = "") -> None:
         kind, name = subject.kind, subject.name
         event = PublishEvent(str(subject), kind, name, "Warning", "NotReady", problem, uid=subject.uid)
         if self._recorder.publish(event):

@@ -21,7 +21,7 @@ from nodeless.model.conditions import (
     VALIDATION_SUCCEEDED,
     Condition,
     same,
-    settled,
+    updated_conditions,
 )
 from nodeless.model.placement import CapacityReservation
 from nodeless.model.pools import EC2_NODE_CLASS, NODE_POOL_KIND, NodeClass, Pool
@@ -98,7 +98,7 @@ def pool_conditions(
     told = pool.conditions
     if health is not None:
         told = (*(each for each in told if each.type != health.type), health)
-    after = settled(told, observed, now, pool.generation)
+    after = updated_conditions(told, observed, now, pool.generation)
     status: Status = {} if same(pool.conditions, after) else {"conditions": conditions_to_api(after)}
     generation = node_class.generation if node_class is not None else 0
     if pool.reference.kind == NODE_POOL_KIND and generation not in (0, pool.status_node_class_generation):
@@ -250,5 +250,5 @@ def _false(type_: str, reason: str, message: str) -> Condition:
 def _new_conditions(
     subject: Pool | NodeClass, observed: list[Condition] | tuple[Condition, ...], now: float
 ) -> Status:
-    after = settled(subject.conditions, observed, now, subject.generation)
+    after = updated_conditions(subject.conditions, observed, now, subject.generation)
     return {} if same(subject.conditions, after) else {"conditions": conditions_to_api(after)}

@@ -136,7 +136,7 @@ class Provisioning:
             case events.ClaimGone(name):
                 self._planned.pop(name, None)
                 self._trigger_pending()
-            case events.CapacityBufferSeen(buffer) if self._says_something_new(buffer, before):
+            case events.CapacityBufferSeen(buffer) if self._generation_changed(buffer, before):
                 self._batcher.trigger(f"{buffer.key} {buffer.generation}")
             case events.CapacityBufferGone(key):
                 self._batcher.trigger(key)
@@ -144,7 +144,7 @@ class Provisioning:
                 if any(buffer.source == source.key for buffer in before.capacity_buffers.values()):
                     self._batcher.trigger(source.key)
 
-    def _says_something_new(self, buffer: CapacityBuffer, before: Snapshot) -> bool:
+    def _generation_changed(self, buffer: CapacityBuffer, before: Snapshot) -> bool:
         known = before.capacity_buffers.get(buffer.key)
         return known is None or known.generation != buffer.generation
 
@@ -177,7 +177,7 @@ class Provisioning:
         while True:
             await asyncio.sleep(RETRY_SECONDS)
             self._trigger_pending()
-            self._realizing, ratios = self._realizing.settled(self._cluster.snapshot, wall_clock())
+            self._realizing, ratios = self._realizing.measure(self._cluster.snapshot, wall_clock())
             for ratio in ratios:
                 self._metrics.plan_realized.set(ratio)
 
@@ -310,7 +310,7 @@ class Provisioning:
                 node_template=str(node.node_class),
                 requirements=str(node.requirements),
             )
-        given_up = plan.given_up()
+        relaxed = plan.relaxed_preferences()
         # Each claim stands for itself: one refused write must not take the others with it.
         self._expect(plan, snapshot, [create.claim.name for create in creates])
         outcomes = await asyncio.gather(
@@ -329,7 +329,7 @@ class Provisioning:
                 raise outcome
             self._guard.launched(create.claim.name, node, snapshot, now)
             for key in node.pods:
-                message = texts.nominated(create.claim.name, node, given_up.get(key, ()))
+                message = texts.nominated(create.claim.name, node, relaxed.get(key, ()))
                 self._tell(snapshot, key, "Normal", texts.NOMINATED, message)
 
     async def _find_culprits(self, situation: Situation, node: PlannedNode, error: Exception) -> None:
@@ -358,7 +358,7 @@ class Provisioning:
     def _report(self, plan: Plan, snapshot: Snapshot, now: float) -> None:
         for name in {name for key, name in plan.placements.items() if not buffer_of(key)}:
             self._cluster.handle(events.Nominated(name, now + self._nomination))
-        given_up = plan.given_up()
+        relaxed = plan.relaxed_preferences()
         for key, name in sorted(plan.placements.items()):
             if buffer_of(key):
                 if name in snapshot.nodes:
@@ -368,7 +368,7 @@ class Provisioning:
                 # Also pods for which another replica made the claim are told when its launch fails.
                 self._planned[name] = (*self.pods_of(name), key)
             self._tell(
-                snapshot, key, "Normal", texts.NOMINATED, texts.nominated(name, None, given_up.get(key, ()))
+                snapshot, key, "Normal", texts.NOMINATED, texts.nominated(name, None, relaxed.get(key, ()))
             )
 
     def _say_refused(self, refusal: Refusal, helping: Sequence[str]) -> None:
@@ -383,7 +383,7 @@ class Provisioning:
             if pool is None or pool.reference.kind != NODE_POOL_KIND:
                 continue
             message = texts.no_compatible_instance_types(refusal)
-            told = PublishEvent(
+            event = PublishEvent(
                 "pass",
                 NODE_POOL_KIND,
                 pool.name,
@@ -392,7 +392,7 @@ class Provisioning:
                 message,
                 uid=pool.reference.uid,
             )
-            if self._recorder.publish(told):
+            if self._recorder.publish(event):
                 self._log.warning(f"no node can be made: {refusal.message}", pool=pool.key)
 
     def _tell(self, snapshot: Snapshot, key: str, type_: str, reason: str, message: str) -> bool:

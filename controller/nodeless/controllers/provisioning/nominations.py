@@ -227,9 +227,9 @@ class PodNominator:
         pod = self._cluster.snapshot.pods.get(key)
         if pod is None or not _waits(pod) or pod.nominated_node_name:
             return True
-        return pod.expected_node_name == node_name or self._given_up(key, node_name)
+        return pod.expected_node_name == node_name or self._relaxed(key, node_name)
 
-    def _given_up(self, key: str, node_name: str) -> bool:
+    def _relaxed(self, key: str, node_name: str) -> bool:
         node, tries, since = self._tries.get(key, ("", 0, 0.0))
         return node == node_name and (tries >= _MOST_TRIES or 0 < since <= time.monotonic() - _DEADLINE)
 
@@ -321,15 +321,17 @@ class PodNominator:
         """Wait until the API server has told its version."""
         while True:
             try:
-                told = await server_version(self._client)
+                reported = await server_version(self._client)
                 break
             except CloudError as error:
                 self._refuse(str(error))
             await asyncio.sleep(_VERSION_RETRY_SECONDS)
         self.refused = ""
-        major, minor = map(int, told.split("."))
+        major, minor = map(int, reported.split("."))
         if (major, minor) < FIRST_VERSION:
-            self._refuse(f"the API server is {told}, nominations need {FIRST_VERSION[0]}.{FIRST_VERSION[1]}")
+            self._refuse(
+                f"the API server is {reported}, nominations need {FIRST_VERSION[0]}.{FIRST_VERSION[1]}"
+            )
 
     def _refuse(self, why: str) -> None:
         """Say once that plans are left to kube-scheduler's scores."""
@@ -392,14 +394,14 @@ class PodNominator:
         node = snapshot.nodes.get(place_of(snapshot, place)) if uid == pod.uid and place else None
         if node is None or not node.ready or leaving(node, snapshot.claim_of(node)):
             return ""
-        if self._given_up(pod.key, node.name) or not (pod.expected_node_name or self._contested()):
+        if self._relaxed(pod.key, node.name) or not (pod.expected_node_name or self._contested()):
             return ""
         return node.name
 
     def _holds(self, snapshot: Snapshot, pod: Pod) -> bool:
         """Whether a nomination that no pass of ours has confirmed may stay: its node is there and stays."""
         node = snapshot.nodes.get(pod.expected_node_name)
-        if node is None or leaving(node, snapshot.claim_of(node)) or self._given_up(pod.key, node.name):
+        if node is None or leaving(node, snapshot.claim_of(node)) or self._relaxed(pod.key, node.name):
             return False
         uid, place = self._places.get(pod.key, (pod.uid, node.name))
         return uid == pod.uid and place_of(snapshot, place) == node.name

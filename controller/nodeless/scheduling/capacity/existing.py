@@ -27,7 +27,7 @@ from nodeless.scheduling.capacity.in_flight_node import (
     InFlightNode,
     always_satisfies,
     expected_allocatable,
-    outlook,
+    expected_node,
     pool_of_node,
     type_named,
 )
@@ -118,7 +118,7 @@ def existing_slots(
     for claim in snapshot.claims.values():
         appeared = claim.provider_id and claim.provider_id in seen
         if claim.deletion_timestamp is None and not appeared:
-            outlined = outlook(claim, tables.get(str(claim.pool)), axis)
+            outlined = expected_node(claim, tables.get(str(claim.pool)), axis)
             if outlined is not None:
                 slots.append(_claim_slot(snapshot, claim, outlined, axis))
     return sorted(slots, key=lambda slot: (slot.rank, slot.name))

@@ -33,7 +33,7 @@ def pool_of_node(node: Node) -> Reference | None:
     return None
 
 
-def outlook(claim: NodeClaim, table: PoolTable | None, axis: Axis) -> InFlightNode | None:
+def expected_node(claim: NodeClaim, table: PoolTable | None, axis: Axis) -> InFlightNode | None:
     """What pods may count on, daemons taken off; None when neither claim nor catalogue tell."""
     rows = _rows(claim, table)
     if table is None or not rows:

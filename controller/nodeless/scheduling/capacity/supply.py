@@ -132,7 +132,7 @@ class ReservationManager:
             self._left[way.subnet] -= 1
 
     @property
-    def untouched(self) -> bool:
+    def is_unchanged(self) -> bool:
         """Whether no open node holds anything scarce."""
         return not self._ways
 

@@ -381,7 +381,7 @@ class ClassPlacer:
                 node = self._open.nodes[index]
                 if self._admitted(index) and index not in vain and node.table in self._tables:
                     most = min(want, int(host[index]))
-                    if not self._open.supply.untouched:
+                    if not self._open.supply.is_unchanged:
                         most = min(most, self._open.supply.takes(node))
                     yield index, option, most
 

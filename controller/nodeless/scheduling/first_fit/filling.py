@@ -67,10 +67,10 @@ class Existing:
         """What is left on each slot; a copy."""
         return self._free.copy()
 
-    def accepts(self, pods: PodClass, *, grudgingly: bool = False) -> Mask:
-        """The slots that satisfy what a class requires; `grudgingly`: also where taints would keep it off."""
+    def accepts(self, pods: PodClass, *, include_prefer_no_schedule: bool = False) -> Mask:
+        """The slots that meet what a class requires; PreferNoSchedule taints only where they are included."""
         tolerated, unwelcome = self._taints(pods.shape.tolerations)
-        accepted: Mask = tolerated & (grudgingly | (unwelcome == 0)) & self._required(pods)
+        accepted: Mask = tolerated & (include_prefer_no_schedule | (unwelcome == 0)) & self._required(pods)
         return accepted
 
     def without(self, expressions: Sequence[Requirement]) -> set[str]:
@@ -134,8 +134,12 @@ class Existing:
 
     def shared_with(self, pods: PodClass, others: Iterable[PodClass]) -> list[PodClass]:
         """Those of other classes that some slot would take which also takes pods of this one."""
-        accepted = self.accepts(pods, grudgingly=True)
-        return [other for other in others if bool((accepted & self.accepts(other, grudgingly=True)).any())]
+        accepted = self.accepts(pods, include_prefer_no_schedule=True)
+        return [
+            other
+            for other in others
+            if bool((accepted & self.accepts(other, include_prefer_no_schedule=True)).any())
+        ]
 
     def adopt(self, pods: PodClass, placements: Mapping[str, str]) -> None:
         """Count the pods of a class that were placed on slots, by pod key."""
@@ -292,7 +296,7 @@ class Existing:
     def _lets_in(self, pods: PodClass) -> Mask:
         """The slots from which neither requirements nor ports nor pods there keep a class off, room apart."""
         self._meter.spend(_LOOK * len(self._slots))
-        mask: Mask = self.accepts(pods, grudgingly=True) & self._ports_free(pods)
+        mask: Mask = self.accepts(pods, include_prefer_no_schedule=True) & self._ports_free(pods)
         apart = replace(pods.hard_rules, spread=(), affinity=())
         limit = self._topology.counters.on_slots(apart) if apart else None
         return mask if limit is None else mask & (limit > 0)

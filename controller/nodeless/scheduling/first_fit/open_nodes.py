@@ -14,7 +14,7 @@ from nodeless.scheduling.pods.classes import Amounts, Mask, PodClass
 from nodeless.scheduling.pods.constraints import NodeRequirements
 from nodeless.scheduling.spread.sharing import Option
 from nodeless.scheduling.topology.growing import Growing
-from nodeless.scheduling.topology.node_filter import NodeOutlook
+from nodeless.scheduling.topology.node_filter import ExpectedNode
 from nodeless.scheduling.topology.tracking import Topology
 
 #: The domain of a node that may still come up in several.
@@ -73,7 +73,7 @@ class OpenNodes:
         """
         pods, node = asked.pods, self.nodes[index]
         wish: NodeRequirements | None = asked.wish
-        scarce = not self.supply.untouched
+        scarce = not self.supply.is_unchanged
         if scarce:
             wish = self.supply.bind(asked.wish, self.supply.way_of(node))
             want = min(want, self.supply.takes(node))
@@ -104,8 +104,8 @@ class OpenNodes:
     def _count(self, pods: PodClass, index: int, number: int) -> None:
         if self._topology.counts_on_node(pods.adds, index):
             node = self.nodes[index]
-            outlook = NodeOutlook(node.table, node.terms.requirements)
-            self._topology.count_on_node(pods.adds, index, outlook, number)
+            expected_node = ExpectedNode(node.table, node.terms.requirements)
+            self._topology.count_on_node(pods.adds, index, expected_node, number)
 
     def roomy(self, requests: Amounts) -> Mask:
         """The nodes whose largest remaining type may hold one more such pod."""

@@ -200,7 +200,7 @@ def worked_out(floor: FirstFitPlan, site: SchedulingInput) -> FirstFitPlan:
         if any(_possible(pods, site) or _had_room(pods, floor, site) for pods, _ in floor.left):
             other = _assigned(floor, site, more=True, domains=domains)
             floor = other if other.refused < floor.refused else floor
-    if floor.nodes and floor.supply.untouched and any(slot.starting for slot in site.slots):
+    if floor.nodes and floor.supply.is_unchanged and any(slot.starting for slot in site.slots):
         bought, _ = _without_room(floor, site)
         if _found(bought, (), floor, site):
             other = _assigned(floor, site, more=False)
@@ -297,7 +297,7 @@ def _found(
 
 def _rooms_there(pods: PodClass, floor: FirstFitPlan, site: SchedulingInput) -> int:
     """How many slots as they were at the start would take a pod of the class, other pods apart."""
-    accepts = floor.existing.accepts(pods, grudgingly=True)
+    accepts = floor.existing.accepts(pods, include_prefer_no_schedule=True)
     return sum(
         accepted and bool((slot.free >= pods.requests).all())
         for accepted, slot in zip(accepts.tolist(), site.slots, strict=True)
@@ -360,7 +360,7 @@ def resumed(
     if (
         not floor.left
         or not _limits_matter(floor, site)
-        or not floor.supply.untouched
+        or not floor.supply.is_unchanged
         or _hurried(floor, site)
     ):
         return None
@@ -485,7 +485,7 @@ def _had_room(pods: PodClass, floor: FirstFitPlan, site: SchedulingInput) -> boo
     """Whether an existing node would hold a pod of a class, had others not taken its room in this pass."""
     if not site.slots or not _few(floor, site):
         return False
-    there = floor.existing.accepts(pods, grudgingly=True)
+    there = floor.existing.accepts(pods, include_prefer_no_schedule=True)
     free = np.array([slot.free for slot, yes in zip(site.slots, there, strict=True) if yes])
     return bool(len(free)) and bool((how_many(free, pods.requests) > 0).any())
 

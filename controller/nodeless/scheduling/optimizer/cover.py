@@ -34,7 +34,7 @@ class Cover:
     """The shapes that are existing nodes."""
     likely: NDArray[np.intp]
     """The shapes that bulk purchases would use."""
-    handicaps: dict[str, float]
+    weight_penalties: dict[str, float]
     """By pool key: how many times its price a node counts."""
     unit_worth: Values
     """First values of one unit of each resource in each pool of the shapes; shape (pools, resources)."""

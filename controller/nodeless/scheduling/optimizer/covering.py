@@ -3,7 +3,7 @@
 Prices come with two corrections. Of plans at the same price the one with fewer nodes is better,
 so that each node counts a little more than it costs. And heavier pools come first whatever they
 cost: where a limited pool is dearer than the one behind it, a node of the lighter pool counts as
-if it were dearer still (`_handicaps`), so that limits are the only reason to use it.
+if it were dearer still (`_weight_penalties`), so that limits are the only reason to use it.
 """
 
 from collections.abc import Sequence
@@ -50,8 +50,8 @@ def cover_of(
         for number, charge in zip(shapes.pool, shapes.charge, strict=True)
     ]
     uses += [{len(caps) + index: 1.0} for index in range(len(room))]
-    handicaps = _handicaps(shapes, items)
-    cost = shapes.price * handicaps[shapes.pool]
+    weight_penalties = _weight_penalties(shapes, items)
+    cost = shapes.price * weight_penalties[shapes.pool]
     cost = cost + _NODE * float(cost.mean()) if len(cost) else cost
     whole = Shapes(
         shapes.tables,
@@ -72,7 +72,7 @@ def cover_of(
         np.array([float(item.pods.requests @ _first_worth(item, worth, nothing)) for item in items]),
         whole.pool < 0,
         _likely(whole, worth, nothing),
-        {table.pool.key: float(handicaps[number]) for number, table in enumerate(shapes.tables)},
+        {table.pool.key: float(weight_penalties[number]) for number, table in enumerate(shapes.tables)},
         np.array([worth.get(table.pool.key, nothing) for table in shapes.tables]).reshape(-1, len(nothing)),
     )
 
@@ -99,20 +99,20 @@ def _worth_in(table: PoolTable, items: Sequence[Item]) -> Values:
     return resource_prices(table.room, prices, usable & np.isfinite(prices), demand)
 
 
-def _handicaps(shapes: Shapes, items: Sequence[Item]) -> Values:
+def _weight_penalties(shapes: Shapes, items: Sequence[Item]) -> Values:
     """By pool: how many times its price a node counts."""
-    handicaps = np.ones(max(len(shapes.tables), 1))
+    weight_penalties = np.ones(max(len(shapes.tables), 1))
     if all(len({table.pool.weight for table in item.tables}) <= 1 for item in items):
-        return handicaps
+        return weight_penalties
     order = sorted(range(len(shapes.tables)), key=lambda index: -shapes.tables[index].pool.weight)
     for ahead, behind in pairwise(order):
         heavy, light = shapes.tables[ahead], shapes.tables[behind]
-        handicaps[behind] = handicaps[ahead]
+        weight_penalties[behind] = weight_penalties[ahead]
         if heavy.pool.weight > light.pool.weight:
             dearer = float((_unit_price(shapes, ahead)).max(initial=0.0))
             cheaper = float((_unit_price(shapes, behind)).min(initial=np.inf))
-            handicaps[behind] *= max(1.0, dearer / cheaper) if cheaper > 0 else 1.0
-    return handicaps
+            weight_penalties[behind] *= max(1.0, dearer / cheaper) if cheaper > 0 else 1.0
+    return weight_penalties
 
 
 def _unit_price(shapes: Shapes, pool: int) -> Values:

@@ -93,7 +93,7 @@ class ExistingNodeRepack:
             if meter.over:
                 break
             fits = how_many(self._whole, item.pods.requests) > 0
-            allowed[:, index] = fits & self._existing.accepts(item.pods, grudgingly=True)
+            allowed[:, index] = fits & self._existing.accepts(item.pods, include_prefer_no_schedule=True)
         rows = np.flatnonzero(allowed.any(axis=1))
         room, allowed = np.maximum(self._whole[rows], 0), allowed[rows]
         if len(rows) > _SINGLY:

@@ -95,7 +95,7 @@ def repack(
     if meter.over:
         return floor
     cover = cover_of(items, shapes, [budgets.left(table, fixed) for table in shapes.tables], (room, allowed))
-    best = _Built(free, {}, cover.handicaps)
+    best = _Built(free, {}, cover.weight_penalties)
     most = np.inf if most_new_nodes is None else most_new_nodes - len(fixed)
     if most < 1:
         return floor
@@ -197,7 +197,7 @@ def _seeds(
 class _Built:
     nodes: list[InFlightNodeClaim]
     placements: dict[str, str]
-    handicaps: Mapping[str, float]
+    weight_penalties: Mapping[str, float]
 
     @property
     def cost(self) -> float:
@@ -206,7 +206,7 @@ class _Built:
         for twins in places_of_same([(node.types, node.terms) for node in self.nodes]):
             node = self.nodes[twins[0]]
             cost = float(node.terms.prices[node.types].min())
-            cost *= self.handicaps.get(node.table.pool.key, 1.0)
+            cost *= self.weight_penalties.get(node.table.pool.key, 1.0)
             for twin in twins:
                 costs[twin] = cost
         return sum(costs)
@@ -227,7 +227,7 @@ class _Builder:
     def build(self, chosen: Sequence[Chosen]) -> _Built | None:
         """The nodes; None when one does not take what was meant for it."""
         waiting = [list(reversed(item.keys)) for item in self._items]
-        result = _Built([], {}, self._cover.handicaps)
+        result = _Built([], {}, self._cover.weight_penalties)
         for one in sorted(chosen, key=lambda one: (self._cover.shapes.pool[one.shape] >= 0, one.shape)):
             node: InFlightNodeClaim | None = None
             meant = [(int(index), int(one.filling[index])) for index in np.flatnonzero(one.filling)]

@@ -20,7 +20,7 @@ from nodeless.scheduling.pods.constraints import NodeRequirements, wish_of
 from nodeless.scheduling.pods.rules import NodeFilter
 from nodeless.scheduling.topology.node_filter import (
     ON_EVERY_NODE,
-    NodeOutlook,
+    ExpectedNode,
     all_hold,
     any_holds,
     matches_node_filter,
@@ -133,7 +133,7 @@ def _makes(table: PoolTable, wish: NodeRequirements, nodes: NodeFilter | None) -
     terms = table.grow(table.start, wish)
     if isinstance(terms, Conflict) or not terms.types.any():
         return False
-    return nodes is None or matches_node_filter(nodes, NodeOutlook(table, terms.requirements)) is not False
+    return nodes is None or matches_node_filter(nodes, ExpectedNode(table, terms.requirements)) is not False
 
 
 def _passes(nodes: NodeFilter, place: Place) -> bool | None:

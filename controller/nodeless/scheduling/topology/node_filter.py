@@ -20,14 +20,14 @@ ON_EVERY_NODE = frozenset((HOSTNAME, ZONE, CAPACITY_TYPE, INSTANCE_TYPE, ARCH, O
 
 
 @dataclass(frozen=True, slots=True)
-class NodeOutlook:
+class ExpectedNode:
     """What is known of a node to come: its pool, and the requirements gathered on it."""
 
     table: PoolTable
     requirements: Requirements
 
 
-def matches_node_filter(nodes: NodeFilter, node: NodeOutlook) -> bool | None:
+def matches_node_filter(nodes: NodeFilter, node: ExpectedNode) -> bool | None:
     """Whether the node will be one of the filter's; None where it may be or not."""
     if nodes.tolerations is not None:
         hard = [taint for taint in node.table.pool.taints if not prefers_only(taint)]
@@ -40,7 +40,7 @@ def matches_node_filter(nodes: NodeFilter, node: NodeOutlook) -> bool | None:
     return all_hold([any_holds(verdicts), *(_bears(key, node) for key in nodes.keys)])
 
 
-def _holds(expression: Requirement, node: NodeOutlook) -> bool | None:
+def _holds(expression: Requirement, node: ExpectedNode) -> bool | None:
     if expression.key == HOSTNAME:
         return expression.complement  # no pod knows the name of a node to come
     label = node.requirements.get(expression.key)
@@ -51,7 +51,7 @@ def _holds(expression: Requirement, node: NodeOutlook) -> bool | None:
     return None if label is not None and label.overlaps(expression) else False
 
 
-def _bears(key: str, node: NodeOutlook) -> bool | None:
+def _bears(key: str, node: ExpectedNode) -> bool | None:
     if key in ON_EVERY_NODE:
         return True
     label = node.requirements.get(key)
@@ -62,7 +62,7 @@ def _bears(key: str, node: NodeOutlook) -> bool | None:
     return None if label.allows_absence() else True
 
 
-def _open(key: str, node: NodeOutlook) -> bool:
+def _open(key: str, node: ExpectedNode) -> bool:
     """Whether a label that no requirement speaks of may come with the instance."""
     return key in WELL_KNOWN or node.table.table.carries(key)
 

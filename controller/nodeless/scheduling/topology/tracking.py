@@ -21,7 +21,7 @@ from nodeless.scheduling.spread.dividing import divide
 from nodeless.scheduling.spread.sharing import ENDLESS, Limit, Option
 from nodeless.scheduling.topology.counting import Counters
 from nodeless.scheduling.topology.domains import Domains, places_of
-from nodeless.scheduling.topology.node_filter import NodeOutlook, matches_node_filter
+from nodeless.scheduling.topology.node_filter import ExpectedNode, matches_node_filter
 
 #: Seconds for each domain of which the emptiest is looked for, for each that is counted, and for each tally.
 _DOMAIN, _COUNTED, _TALLY = 0.5e-6, 0.1e-6, 1.2e-6
@@ -48,7 +48,7 @@ class Topology:
         self.counters = Counters(profiles.tallies, len(slots))
         places = places_of(snapshot, slots, self.keys) if profiles.tallies else {}
         self.domains = Domains(tables, places, meter)
-        self._verdicts: dict[NodeOutlook, dict[NodeFilter, bool | None]] = {}
+        self._verdicts: dict[ExpectedNode, dict[NodeFilter, bool | None]] = {}
         #: By open node: pods counted there though it may turn out to take no part.
         self._unsettled: dict[int, dict[tuple[TopologyGroup, str], int]] = {}
         for pod in profiles.staying or ():
@@ -119,7 +119,7 @@ class Topology:
         return bool(adds) or index in self._unsettled
 
     def count_on_node(
-        self, adds: Sequence[TopologyGroup], index: int, node: NodeOutlook, number: int
+        self, adds: Sequence[TopologyGroup], index: int, node: ExpectedNode, number: int
     ) -> None:
         """Pods were placed on a node that this solve opened, and may have narrowed it."""
         verdicts = self._verdicts.setdefault(node, {})
@@ -143,7 +143,7 @@ class Topology:
                 unsure[tally, domain or ""] = unsure.get((tally, domain or ""), 0) + number
                 counter.doubt(domain or "", number)
 
-    def _settle(self, index: int, node: NodeOutlook, verdicts: dict[NodeFilter, bool | None]) -> None:
+    def _settle(self, index: int, node: ExpectedNode, verdicts: dict[NodeFilter, bool | None]) -> None:
         """Decide about pods on a node of which it was not sure whether it takes part."""
         still: dict[tuple[TopologyGroup, str], int] = {}
         unsettled = self._unsettled.pop(index, {})
@@ -164,7 +164,7 @@ class Topology:
             self._unsettled[index] = still
 
     def _takes_part(
-        self, nodes: NodeFilter | None, node: NodeOutlook, verdicts: dict[NodeFilter, bool | None]
+        self, nodes: NodeFilter | None, node: ExpectedNode, verdicts: dict[NodeFilter, bool | None]
     ) -> bool | None:
         """Whether a node is one of a filter's; `verdicts`: what is known of the node."""
         if nodes is None:
