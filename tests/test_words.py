@@ -42,6 +42,90 @@ MODULES = sorted(
 )
 
 
+#: Names of the private dialect for functions, classes, parameters and variables, and what is used instead.
+BANNED_NAMES = {
+    "Ask": "LaunchClaim",
+    "Audience": "PodSelector",
+    "Claim": "NodeClaim",
+    "Deciding": "DisruptionMethods",
+    "Demand": "PodRequirements",
+    "Floor": "FirstFitPlan",
+    "Foresight": "DriftPreview",
+    "GivenUp": "RelaxedPreferences",
+    "Ground": "PackingContext",
+    "Hands": "InstructionExecutor",
+    "Kinds": "PodClass",
+    "Leftovers": "Orphans",
+    "Lives": "LifecycleMetrics",
+    "Look": "DisruptionContext",
+    "LookAround": "ContextSource",
+    "Looked": "CloudObservations",
+    "Making": "CandidateBuilder",
+    "Move": "Command",
+    "Moves": "Command",
+    "OpenedNode": "InFlightNodeClaim",
+    "Order": "LaunchRequest",
+    "Outlook": "InFlightNode",
+    "Placing": "ClassPlacer",
+    "Preparer": "LaunchRequestBuilder",
+    "Settled": "ScheduledSnapshot",
+    "Site": "SchedulingInput",
+    "Standing": "ExistingNodeRepack",
+    "Supply": "ReservationManager",
+    "Surroundings": "ValidationContext",
+    "Tally": "TopologyGroup",
+    "TroubleLoop": "InstanceStatusController",
+    "Unplannable": "UnschedulableReason",
+    "Walk": "ConsolidationPath",
+    "Way": "ReservationOption",
+    "Wish": "NodeRequirements",
+    "Worth": "BalancedScore",
+    "as_they_run": "with_observed_requests",
+    "carried_plan": "anti_affinity_first_plan",
+    "first_generation": "is_v1alpha5",
+    "given_up": "relaxed",
+    "grudgingly": "include_prefer_no_schedule",
+    "handicaps": "weight_penalties",
+    "hands": "executor",
+    "hear_date": "sync_from_date_header",
+    "homeless": "unschedulable_pod",
+    "let_go": "remove_finalizers",
+    "look_once": "reconcile_once",
+    "mates": "pods of the group",
+    "moves": "commands",
+    "quietness": "last_pod_event_time",
+    "restless": "rate_limited_workloads",
+    "says_something_new": "is_new_cause",
+    "seats": "max_pods",
+    "still_right": "validate_command",
+    "stillness": "consolidation_state",
+    "succession": "replacement_for",
+    "surroundings": "validation_context",
+    "takers": "target_nodes",
+    "telling": "command_events",
+    "troubles": "impaired_instances",
+    "twins_of": "duplicates_of",
+    "warns": "has_interruption_queue",
+    "without_nulls": "drop_nulls",
+}
+SOURCES = sorted(
+    file for folder in ("controller", "components", "localenv") for file in (ROOT / folder).rglob("*.py")
+)
+
+
+def identifiers(module: Path) -> Iterator[tuple[int, str]]:
+    """The names that a module defines or uses, without their leading underscores."""
+    for node in ast.walk(ast.parse(module.read_text())):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.lineno, node.name.lstrip("_")
+        elif isinstance(node, ast.arg):
+            yield node.lineno, node.arg.lstrip("_")
+        elif isinstance(node, ast.Attribute):
+            yield node.lineno, node.attr.lstrip("_")
+        elif isinstance(node, ast.Name):
+            yield node.lineno, node.id.lstrip("_")
+
+
 def ids(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
@@ -80,6 +164,23 @@ def test_messages_are_written_in_the_fields_words() -> None:
         for word in found(text)
     ]
     assert wrong == []
+
+
+def test_identifiers_are_the_fields_words() -> None:
+    wrong = [
+        f"{ids(module)}:{line}: {name}: {BANNED_NAMES[name]}"
+        for module in SOURCES
+        for line, name in identifiers(module)
+        if name in BANNED_NAMES
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("name", ["Move", "look_once"])
+def test_a_banned_identifier_is_found_wherever_it_is_used(tmp_path: Path, name: str) -> None:
+    module = tmp_path / "module.py"
+    module.write_text(f"class Plan:\n    def _{name}(self, {name}=0):\n        self.{name} = {name}\n")
+    assert [found for _, found in identifiers(module)].count(name) == 4
 
 
 @pytest.mark.parametrize(
