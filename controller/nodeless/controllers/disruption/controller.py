@@ -305,8 +305,8 @@ class DisruptionLoop:
     def _nothing_new(self, snapshot: Snapshot) -> bool:
         if self._still is None:
             return False
-        stillness, waiting = self._still
-        return waiting == self._memory.commands and stillness.holds(snapshot, self._steady())
+        consolidation_state, waiting = self._still
+        return waiting == self._memory.commands and consolidation_state.holds(snapshot, self._steady())
 
     async def _decide(self, snapshot: Snapshot, now: float) -> Decisions:
         catalog, policy = await self._market(snapshot)
