@@ -93,6 +93,8 @@ def is_beyond(spec: Spec) -> bool:
 SLOW: tuple[tuple[str, float], ...] = (
     (r"^regression: NodeClaim .* after the registration timeout ", 1200.0),
     (r"^regression: Drift Failure should not disrupt a drifted node ", 960.0),
+    (r"^regression: NodeClaim .* no Instance mapping$", 600.0),
+    (r"^regression: Chaos Runaway Scale-Up ", 600.0),
     (r"^regression: Expiration ", 480.0),
     (r"^regression: Integration DoNotDisrupt Grace Period ", 480.0),
     (r"^regression: Integration Utilization ", 600.0),
