@@ -197,7 +197,7 @@ async def test_a_batch_whose_request_has_changed_since_finds_its_instances(
     async with a_provider() as provider:
         made = await launched_together(provider, claims)
         # as if the look-up before the launch had missed them
-        order = await provider._order(claims, the_pool("m5.xlarge"), NODE_CLASS)
+        order = await provider._launch_request(claims, the_pool("m5.xlarge"), NODE_CLASS)
         again = await provider._launcher.launch(order, lambda answer: None)
         assert sorted(ids(again)) == sorted(ids(made))
     assert made_by(aws, "CreateFleet")[-1]["error"] == "IdempotentParameterMismatch"

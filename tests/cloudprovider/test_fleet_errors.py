@@ -184,14 +184,14 @@ async def test_a_zone_whose_subnets_are_all_full_is_left_alone_for_three_minutes
     aws.set_faults(capacity=[{"zone": "us-east-1a", "code": ADDRESSES}])
     only_a = the_pool("m5.large")
     async with a_provider(clock=clock) as provider:
-        order = await provider._order((the_claim(pool=only_a),), only_a, NODE_CLASS)
+        order = await provider._launch_request((the_claim(pool=only_a),), only_a, NODE_CLASS)
         zone_a = replace(
             order,
             resolved=replace(
                 order.resolved, subnets=tuple(s for s in order.resolved.subnets if s.zone == "us-east-1a")
             ),
         )
-        (outcome,) = (await provider._launcher.launch(zone_a, provider._learn)).values()
+        (outcome,) = (await provider._launcher.launch(zone_a, provider._on_answer)).values()
         assert isinstance(outcome, InsufficientCapacity)
         assert ADDRESSES in str(outcome)
         assert {zone for _, zone, _ in await available(provider)} == {"us-east-1b", "us-east-1c"}

@@ -113,7 +113,7 @@ async def test_a_claim_whose_request_has_changed_since_the_crash_finds_its_insta
     async with a_provider() as provider:
         first = await launched(provider)
         # as if the look-up before the launch had missed it
-        order = await provider._order((the_claim(),), the_pool("m5.xlarge"), NODE_CLASS)
+        order = await provider._launch_request((the_claim(),), the_pool("m5.xlarge"), NODE_CLASS)
         again = (await provider._launcher.launch(order, lambda answer: None))["default-abcde"]
         assert isinstance(again, Instance)
         assert again.id == first.id

@@ -293,7 +293,7 @@ def never(kind):
 
 @GENERATIONS
 @pytest.mark.parametrize(
-    "sources",
+    "given",
     [
         pytest.param(forbidden, id="CO-04"),
         pytest.param(spot, id="CO-08"),

@@ -42,7 +42,7 @@ def test_a_value_that_makes_no_sense_is_named_with_its_flag():
 
 
 @pytest.mark.parametrize(
-    ("sources", "spelled"),
+    ("given", "spelled"),
     [
         (["run", "-metrics-port=1"], ["run", "--metrics-port=1"]),
         (["run", "--disable-webhook"], ["run", "--disable-webhook=true"]),

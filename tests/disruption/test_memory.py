@@ -79,7 +79,7 @@ def test_moves_come_due_in_the_order_in_which_they_were_found(times, now):
     due = memory.due(now)
     assert due == tuple(command for command in memory.commands if command in due)
     for command in due:
-        memory = memory.without(command)
+        memory = memory.drop(command)
     assert not memory.due(now)
 
 

@@ -22,8 +22,8 @@ CHANGES = st.sampled_from(["nothing", "nothing", "a pod goes", "a pod comes", "p
 @pytest.fixture
 def sought(monkeypatch):
     """The nodes of each search for what takes their place, in order."""
-    made, search = [], Consolidation._sought
-    monkeypatch.setattr(Consolidation, "_sought", lambda self, some: made.append(some) or search(self, some))
+    made, search = [], Consolidation._find_replacement
+    monkeypatch.setattr(Consolidation, "_find_replacement", lambda self, some: made.append(some) or search(self, some))
     return made
 
 
