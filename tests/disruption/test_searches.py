@@ -23,7 +23,12 @@ CHANGES = st.sampled_from(["nothing", "nothing", "a pod goes", "a pod comes", "p
 def sought(monkeypatch):
     """The nodes of each search for what takes their place, in order."""
     made, search = [], Consolidation._find_replacement
-    monkeypatch.setattr(Consolidation, "_find_replacement", lambda self, some: made.append(some) or search(self, some))
+
+    def counted(self, candidates):
+        made.append(candidates)
+        return search(self, candidates)
+
+    monkeypatch.setattr(Consolidation, "_find_replacement", counted)
     return made
 
 

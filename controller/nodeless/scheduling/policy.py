@@ -42,6 +42,8 @@ class Policy:
     most_new_nodes: int | None = None
     """New nodes that the search for a cheaper plan may end with; None: any number. A first-fit plan that has
     more stays where none of so few is found."""
+    domains_by_program: bool = True
+    """Whether the integer program for a few pods that are left over decides zones and other domains, too."""
     deadline: float = DEFAULT_DEADLINE
     """Seconds of work that a pass may take with all pods together, as counted (`meter`)."""
     late: frozenset[str] = frozenset()

@@ -196,7 +196,7 @@ def worked_out(floor: FirstFitPlan, site: SchedulingInput) -> FirstFitPlan:
     One that leaves fewer of them; or, where nodes are bought for pods that room on its way would hold, one
     that leaves no more and buys less.
     """
-    for domains in (True, False):
+    for domains in (True, False) if site.policy.domains_by_program else (False,):
         if any(_possible(pods, site) or _had_room(pods, floor, site) for pods, _ in floor.left):
             other = _assigned(floor, site, more=True, domains=domains)
             floor = other if other.refused < floor.refused else floor
