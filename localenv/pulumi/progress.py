@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeAlias
 
 #: Steps that change nothing, of which nobody needs to hear.
@@ -24,7 +25,7 @@ _NOISE = (
 )
 #: One frame of a traceback, and files whose frames say nothing about the program.
 _FRAME = re.compile(r'^  File "[^"]+", line \d+.*\n(?:    .*\n)*', re.MULTILINE)
-_FOREIGN = ("site-packages", "/asyncio/", "<frozen", "localenv/pulumi/")
+_FOREIGN = ("site-packages", "/asyncio/", "<frozen", f"{Path(__file__).parent}/")
 #: Said of the stack when some resource failed; the resource says why.
 _AFTERMATH = (
     "update failed",

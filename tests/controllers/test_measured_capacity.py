@@ -28,7 +28,7 @@ class Learner:
     def __init__(self):
         self.known = MemoryObservations()
 
-    def learn(self, measured):
+    def record_memory_overhead(self, measured):
         self.known = measured
 
 

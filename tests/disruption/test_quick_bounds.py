@@ -164,7 +164,7 @@ class _Thorough(Consolidation):
     def _crowded(self, _candidate, _capacity):
         return False
 
-    def _small_world(self, _some):
+    def _relevant_nodes(self, _candidates):
         return None
 
 
