@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 from localenv.environment import NAMESPACE
 from localenv.labs.run import TEMPLATES, Lab, listed
 from nodeless.api.times import parse_time
+
+_FOUND = re.compile(r"found (\d+) provisionable pods?$")
 
 
 class NodelessSeries(Lab):
@@ -41,7 +44,7 @@ class NodelessSeries(Lab):
         """Each step of the article's flow, and where it is to be seen."""
         return {
             "1 the pod is pending": lambda: self._event("Pod", "FailedScheduling", "default-scheduler"),
-            "2 its requirements are analysed": lambda: self._log("found 3 provisionable pods"),
+            "2 its requirements are analysed": lambda: self._found(3),
             "3 a provisioner is chosen": lambda: self._log("launching a node of", "provisioner"),
             "4 with its node template": lambda: self._log("launching a node of", "node_template"),
             "5 a node is launched by the EC2 API": lambda: (
@@ -59,6 +62,12 @@ class NodelessSeries(Lab):
         lines = (line for line in self.log_lines(self._began) if line["message"].startswith(beginning))
         line: dict[str, Any] | None = next(lines, None)
         return "" if line is None else f"log: {line.get(member, '')}"
+
+    def _found(self, pods: int) -> str:
+        """The lines that tell of so many pods; on a busy machine they may come as more than one batch."""
+        lines = [line["message"] for line in self.log_lines(self._began)]
+        found = [(int(match[1]), line) for line in lines if (match := _FOUND.match(line))]
+        return f"log: {listed(line for _, line in found)}" if sum(count for count, _ in found) >= pods else ""
 
     def _event(self, kind: str, reason: str, component: str = "karpenter") -> str:
         for event in self.api.list("/api/v1/events"):

@@ -57,8 +57,10 @@ def test_a_killed_program_of_the_control_plane_is_started_again_and_pods_get_the
     user.pool()
     user.deploy("web", 2)
     os.kill(user.environment.control_plane.processes[program].pid, signal.SIGKILL)
-    assert len(user.runs("web", 2, timeout=90)) == 1
-    assert len(user.launched()) == 1
+    # The end of the program may come between the two pods, which are two batches then: each has its node.
+    nodes = user.runs("web", 2, timeout=90)
+    assert 1 <= len(nodes) <= 2
+    assert len(user.launched()) == len(nodes)
     (line,) = user.api.wait(lambda: heard.lines[before:], what=f"a line about {program}")
     assert f"{program} was killed by SIGKILL: started again" in line
 

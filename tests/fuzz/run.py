@@ -47,7 +47,7 @@ _THROWERS = 3
 _GARBLED = 0.03
 _ROUNDS_BEFORE = 2
 _PATIENCE = 240.0
-_HONEST = "honest"
+_HONEST, _HOSTILE = "honest", "hostile"
 _TAINT = {"key": _HONEST, "value": "yes", "effect": "NoSchedule"}
 #: The API server refuses an object for its content.
 _REFUSED = range(400, 500)
@@ -107,14 +107,23 @@ class Honest:
         self._scale(3, lambda pods: [each["status"].get("phase") for each in pods] == ["Running"] * 3)
         took = time.monotonic() - began
         self._scale(0, lambda pods: not pods)
-        # The next round begins without a node, too.
+        # The next round begins without a node, too, but for one that a stranger's pod, which tolerates every
+        # taint, runs on: it rightly stays until that pod goes.
         self._api.wait(
-            lambda: self._api.list(NODES, label_selector=f"{OF_A_POOL}={_HONEST}"),
+            self._nodes_without_strangers,
             lambda nodes: not nodes,
             timeout=_PATIENCE,
             what="the nodes of the honest workload to go",
         )
         return took
+
+    def _nodes_without_strangers(self) -> list[str]:
+        nodes = {
+            node["metadata"]["name"]
+            for node in self._api.list(NODES, label_selector=f"{OF_A_POOL}={_HONEST}")
+        }
+        pods = self._api.list(f"/api/v1/namespaces/{_HOSTILE}/pods") if nodes else []
+        return sorted(nodes - {pod["spec"].get("nodeName") for pod in pods})
 
     def _scale(self, replicas: int, reached: Callable[[list[Object]], bool]) -> None:
         self._api.scale(self._path, replicas)
@@ -133,8 +142,7 @@ class Fuzz:
         self._environment = environment
         self._folder = folder
         self._api = environment.control_plane.client()
-        self._namespace = "hostile"
-        self._api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self._namespace}})
+        self._api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": _HOSTILE}})
         self._api.apply(DEFINITION)
         self._api.wait(
             lambda: self._api.find(f"/openapi/v3/apis/{API_VERSION}"),
@@ -142,7 +150,7 @@ class Fuzz:
             what="the schema of capacity buffers",
         )
         self._random = Random(seed)
-        self._thrower = Thrower(Schemas(self._api), self._random, self._namespace)
+        self._thrower = Thrower(Schemas(self._api), self._random, _HOSTILE)
         self._garbling = Garbling(self._api, self._random, NAMESPACE)
         self._alive: deque[tuple[float, str]] = deque()
         # Of everything that throwers share; objects are drawn one after the other, so that a seed tells them.
