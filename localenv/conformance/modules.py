@@ -13,10 +13,16 @@ import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from localenv.binaries import control_plane_program
 from localenv.cache import cached
-from localenv.conformance.adaptations import ADAPTATIONS, CORE_ADAPTATIONS, Adaptation, adapted, is_adaptable
-from localenv.golang import go_environment, toolchain
+from localenv.conformance.adaptations import (
+    ADAPTATIONS,
+    CORE_ADAPTATIONS,
+    OLDER_REQUIREMENTS,
+    Adaptation,
+    adapted,
+    is_adaptable,
+)
+from localenv.golang import GoVersion, go_environment, toolchain
 from localenv.progress import Report
 
 #: Where a module keeps its suites.
@@ -49,35 +55,84 @@ class Module:
         return f"{self.path}@{self.version}"
 
 
-PROVIDER = Module(
-    path="github.com/aws/karpenter-provider-aws",
-    version="v1.14.0",
-    sum="h1:QVQ947vQKzxM87aDbpZBtUnlVRVcU75c/RMlgVyX7nc=",
-    suites=(
-        "nodeclaim",
-        "integration",
-        "scheduling",
-        "ami",
-        "drift",
-        "consolidation",
-        "interruption",
-        "storage",
-        "localzone",
-        "ipv6",
-        "scale",
-    ),
-    adaptations=ADAPTATIONS,
+_PROVIDER_PATH, _CORE_PATH = "github.com/aws/karpenter-provider-aws", "sigs.k8s.io/karpenter"
+_PROVIDER_SUITES = (
+    *("nodeclaim", "integration", "ami", "drift", "consolidation", "interruption", "storage"),
+    *("localzone", "ipv6", "scale"),
 )
 
-#: Its suites run with any provider's node class, which they are given as a file.
-CORE = Module(
-    path="sigs.k8s.io/karpenter",
-    version="v1.14.0",
-    sum="h1:+SXlqYNb9FIKRpDgPPRnphVmWbrWLw4tgzKezr372Mc=",
-    suites=("regression",),
-    adaptations=CORE_ADAPTATIONS,
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """Modules that are run together.
+
+    Attributes:
+        provider: The AWS provider's; its shipped defaults are those of every suite.
+        core: Karpenter's own; its suites run with any provider's node class, which they are given as a file.
+        go: The least version of Go by the modules' go.mod.
+        settings: Of the controller, where a release expects other ones.
+    """
+
+    provider: Module
+    core: Module
+    go: GoVersion
+    settings: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Its version, which is that of the provider."""
+        return self.provider.version
+
+    @property
+    def modules(self) -> tuple[Module, Module]:
+        """Both, the provider's first."""
+        return self.provider, self.core
+
+    @property
+    def suites(self) -> tuple[str, ...]:
+        """The names of all suites."""
+        return tuple(suite for module in self.modules for suite in module.suites)
+
+
+V1_14 = Release(
+    Module(
+        path=_PROVIDER_PATH,
+        version="v1.14.0",
+        sum="h1:QVQ947vQKzxM87aDbpZBtUnlVRVcU75c/RMlgVyX7nc=",
+        suites=(*_PROVIDER_SUITES, "scheduling"),
+        adaptations=ADAPTATIONS,
+    ),
+    Module(
+        path=_CORE_PATH,
+        version="v1.14.0",
+        sum="h1:+SXlqYNb9FIKRpDgPPRnphVmWbrWLw4tgzKezr372Mc=",
+        suites=("regression",),
+        adaptations=CORE_ADAPTATIONS,
+    ),
+    go=(1, 26, 5),
+    # Its repair specs are those of the repair that ends a broken node at once.
+    settings=(("nodeless.legacyNodeRepair", "true"),),
 )
-MODULES = (PROVIDER, CORE)
+V1_15 = Release(
+    Module(
+        path=_PROVIDER_PATH,
+        version="v1.15.0",
+        sum="h1:3qnrxRxKHPg9Hd71D7xH4xKxPfmcrB30EFBrMz74mOs=",
+        suites=(*_PROVIDER_SUITES, "scheduling-strict", "scheduling-besteffort", "repair", "legacyrepair"),
+        adaptations=(*ADAPTATIONS, *OLDER_REQUIREMENTS),
+    ),
+    Module(
+        path=_CORE_PATH,
+        version="v1.15.0",
+        sum="h1:5SEptlAvsOZbNg4qg8OSdF1qi6BEZHZLA020nXY7jGw=",
+        suites=("regression", "disruption"),
+        adaptations=CORE_ADAPTATIONS,
+    ),
+    go=(1, 26, 9),
+    settings=(("nodeless.zonalShift", "true"),),
+)
+#: By name; the first is run unless another is asked for.
+RELEASES = {release.name: release for release in (V1_14, V1_15)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +150,9 @@ class Source:
     archive: Path
 
 
-def go_command(report: Report) -> Path:
-    """The go command. Raises ToolchainMissing."""
-    return toolchain(control_plane_program(), report)
+def go_command(release: Release, report: Report) -> Path:
+    """The go command for a release. Raises ToolchainMissing."""
+    return toolchain(release.go, f"the suites of Karpenter {release.name}", report)
 
 
 def fetch(module: Module, go: Path) -> Path:
@@ -142,7 +197,7 @@ def unpacked(module: Module, archive: Path, report: Report) -> Source:
                 name.removeprefix(prefix): packed.read(name) for name in packed.namelist() if name[-1] != "/"
             }
         changed = adapted(
-            {name: texts[name].decode() for name in texts if name.endswith(".go")}, module.adaptations
+            {name: texts[name].decode() for name in texts if is_adaptable(name)}, module.adaptations
         )
         for name, content in {**texts, **{name: text.encode() for name, text in changed.items()}}.items():
             file = folder / name

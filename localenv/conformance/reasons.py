@@ -69,7 +69,7 @@ NOT_HERE: tuple[NotHere, ...] = (
     NotHere(
         r"^interruption: .* instance status failure$", "no kernel that could panic runs here", beyond=True
     ),
-    NotHere(r"^(integration|scheduling): .* EFAs? ", "device plugins need the devices", beyond=True),
+    NotHere(r"^(integration|scheduling\S*): .* EFAs? ", "device plugins need the devices", beyond=True),
     NotHere(
         r"^integration: Extended Resources .* requests "
         r"(nvidia\.com/gpu|amd\.com/gpu|aws\.amazon\.com/neuron|habana\.ai/gaudi|vpc\.amazonaws\.com/efa)",
@@ -92,14 +92,16 @@ def is_beyond(spec: Spec) -> bool:
 #: Specs that wait longer than others by themselves, in seconds.
 SLOW: tuple[tuple[str, float], ...] = (
     (r"^regression: NodeClaim .* after the registration timeout ", 1200.0),
-    (r"^regression: Drift Failure should not disrupt a drifted node ", 960.0),
+    (r"^(regression|disruption): Drift Failure should not disrupt a drifted node ", 960.0),
     (r"^regression: NodeClaim .* no Instance mapping$", 600.0),
     (r"^regression: Chaos Runaway Scale-Up ", 600.0),
-    (r"^regression: Expiration ", 480.0),
+    (r"^(regression|disruption): Expiration ", 480.0),
     (r"^regression: Integration DoNotDisrupt Grace Period ", 480.0),
     (r"^regression: Integration Utilization ", 600.0),
     (r"^regression: StaticCapacity .* (node limits|drifted nodes|over limit)", 600.0),
-    (r"^regression: Drift Budgets .* (delete|replace|empty) drift$", 600.0),
+    (r"^(regression|disruption): Drift Budgets .* (delete|replace|empty) drift$", 600.0),
+    (r"^repair: .* 30 minute toleration$", 2700.0),
+    (r"^(repair|disruption): (Repair|Reboot|TerminateFirst)", 1200.0),
     (r"^consolidation: .* (Budgets should respect|should consolidate nodes)", 900.0),
 )
 
@@ -131,23 +133,23 @@ _SWITCH = Difference(
 
 DIFFERENCES: tuple[Difference, ...] = (
     Difference(
-        r"^(consolidation|scheduling): Node Overlay .* price (adjustment|override) node overlay applied$",
+        r"^(consolidation|scheduling\S*): Node Overlay .* price (adjustment|override) node overlay applied$",
         r"^Expected <string>: \S+ to equal <string>: [cm]7a\.8xlarge\b",
         "NodeOverlays are accepted without effect: prices are adjusted by setting",
     ),
     Difference(
-        r"^(consolidation|scheduling): Node Overlay .* hugepages resource requests$",
+        r"^(consolidation|scheduling\S*): Node Overlay .* hugepages resource requests$",
         r"(?i)\b(timeout|timed out)\b",
         "NodeOverlays are accepted without effect: none gives a type huge pages, and the pod waits",
     ),
     Difference(
-        r"^scheduling: .* should provision a node for a deployment$",
+        r"^scheduling\S*: .* should provision a node for a deployment$",
         r"^expected 2 created nodes",
         "the lowest price is packed for, not the fewest nodes (`--packing fewest-nodes`)",
     ),
     Difference(
         # One of the two reservations stands in the claim: the one that the spec wants launched.
-        r"^scheduling: .* Interruptible Capacity Resverations should prioritize ",
+        r"^scheduling\S*: .* Interruptible Capacity Resverations should prioritize ",
         r"^Expected <\[\]string \| len:1, cap:1>: .* to consist of <\[\]string \| len:2, cap:2>: "
         r".* the missing elements were <\[\]string \| len:1,",
         "a NodeClaim names the one reservation of which it holds a slot, not all that it might use",
@@ -162,7 +164,7 @@ DIFFERENCES: tuple[Difference, ...] = (
         "a class is judged by what the controller finds out, not by a Ready that somebody else wrote",
     ),
     Difference(
-        r"^(regression|drift): Drift should update the (nodepool|ec2nodeclass)-hash annotation ",
+        r"^(regression|disruption|drift): Drift should update the (nodepool|ec2nodeclass)-hash annotation ",
         r"Expected <map\[string\]string .*-hash\b",
         "a claim carries the hash, under a version of its own; pools and node classes carry none",
     ),
@@ -183,7 +185,7 @@ DIFFERENCES: tuple[Difference, ...] = (
 
 CLOSING_CHECKS: tuple[ClosingCheck, ...] = (
     ClosingCheck(
-        r"^scheduling: Scheduling MinValuesPolicy",
+        r"^scheduling\S*: Scheduling MinValuesPolicy",
         r"^Expected <\[\]string.* (to contain elements|the missing elements were) ",
         "by itself: that the specs of its container use every well-known label was not looked at",
     ),

@@ -6,13 +6,13 @@ import fcntl
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
 from localenv.cache import cache_directory
 from localenv.conformance.controllers import NODELESS
-from localenv.conformance.modules import Module
+from localenv.conformance.modules import RELEASES, Release
 from localenv.conformance.reasons import is_beyond
 from localenv.conformance.specs import Outcome, Result, Spec
 
@@ -22,12 +22,12 @@ Results = dict[str, Result]
 _RESULT_ROW = re.compile(rf"\| (.*) \| ({'|'.join(Outcome)}) \| (\d+) \| (.*) \|")
 
 
-def results_file(module: Module, controller: str = NODELESS) -> Path:
-    """Where the results of a module's suites with one controller are kept."""
+def results_file(release: Release, controller: str = NODELESS) -> Path:
+    """Where the results of a release's suites with one controller are kept."""
     folder = cache_directory() / "conformance"
     folder.mkdir(exist_ok=True)
     whose = "" if controller == NODELESS else f"-{controller}"
-    return folder / f"{module.path.rsplit('/', 1)[-1]}-{module.version}{whose}.json"
+    return folder / f"{release.provider.path.rsplit('/', 1)[-1]}-{release.name}{whose}.json"
 
 
 def read_results(file: Path) -> Results:
@@ -71,22 +71,23 @@ def read_page(text: str) -> Results:
     return results
 
 
-def page_of(controller: str) -> str:
-    """The name of the page below docs/ that holds a controller's results."""
-    return "conformance.md" if controller == NODELESS else f"conformance-{controller}.md"
+def page_of(release: Release, controller: str) -> str:
+    """The name of the page below docs/ that holds a controller's results with the suites of a release."""
+    whose = "" if controller == NODELESS else f"-{controller}"
+    which = "" if release.name == next(iter(RELEASES)) else f"-{release.name}"
+    return f"conformance{whose}{which}.md"
 
 
 def page(
-    modules: Sequence[Module],
+    release: Release,
     specs: Iterable[Spec],
     results: Mapping[str, Result],
     controller: str = NODELESS,
 ) -> str:
     """The page of a controller: each suite with its counts, each spec with its result."""
     listed = tuple(specs)
-    named = " and ".join(f"`{module}`" for module in modules)
     lines = [
-        *(_introduction(named) if controller == NODELESS else _introduction_of_karpenter(named)),
+        *(_introduction if controller == NODELESS else _introduction_of_karpenter)(release),
         "",
         *_summary(listed, results),
         "",
@@ -104,17 +105,17 @@ def page(
     ]
     lines += [
         f"| {adaptation.file} | `{_cell(adaptation.old)}` | `{_cell(adaptation.new)}` | {adaptation.reason} |"
-        for module in modules
+        for module in release.modules
         for adaptation in module.adaptations
     ]
     return "\n".join([*lines, ""])
 
 
-def _introduction(modules: str) -> list[str]:
+def _introduction(release: Release) -> list[str]:
     return [
-        "# Karpenter's own end-to-end suites",
+        f"# Karpenter's own end-to-end suites, {release.name}",
         "",
-        f"`make conformance` runs the suites of {modules}",
+        f"`{_command(release)}` runs the suites of {_named(release)}",
         "against this controller in the local environment and writes this page. Their assertions are",
         "compared with the published archives before they are built; only environment code is adapted, as",
         "listed at the end. A line without a result was not run; `differs` is a failure for what",
@@ -124,16 +125,27 @@ def _introduction(modules: str) -> list[str]:
     ]
 
 
-def _introduction_of_karpenter(modules: str) -> list[str]:
+def _introduction_of_karpenter(release: Release) -> list[str]:
     return [
-        "# The real Karpenter in the local environment",
+        f"# The real Karpenter {release.name} in the local environment",
         "",
-        f'`make conformance ARGS="--controller karpenter"` runs the suites of {modules}',
+        f"`{_command(release, '--controller karpenter')}` runs the suites of {_named(release)}",
         "against the real Karpenter controller of the same version, in a pod of the local environment where",
         "[nodeless passes them](conformance.md), and writes this page. It judges the environment: where the",
         "real controller fails, the local AWS, cluster or kubelets do not do as the real ones.",
         "A line without a result was not run; `differs` is a failure for a reason that is known, and named.",
     ]
+
+
+def _named(release: Release) -> str:
+    return " and ".join(f"`{module}`" for module in release.modules)
+
+
+def _command(release: Release, *options: str) -> str:
+    """What runs a release's suites: the first one is run unless another is named."""
+    named = () if release.name == next(iter(RELEASES)) else (f"--release {release.name}",)
+    given = " ".join((*named, *options))
+    return f'make conformance ARGS="{given}"' if given else "make conformance"
 
 
 def _summary(specs: tuple[Spec, ...], results: Mapping[str, Result]) -> list[str]:

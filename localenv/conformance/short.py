@@ -11,10 +11,8 @@ from pathlib import Path
 from localenv.conformance.binaries import suite_binary
 from localenv.conformance.cluster import cluster, node_class_arguments, variables
 from localenv.conformance.modules import (
-    CORE,
-    MODULES,
-    PROVIDER,
     SUITES,
+    V1_14,
     Module,
     Source,
     assert_as_published,
@@ -59,13 +57,17 @@ def run_short_list(folder: Path, report: Report) -> dict[Spec, Result]:
         BuildFailed: A suite does not build.
         SuiteFailed: A suite does not have a spec that is listed.
     """
-    go = go_command(report)
-    sources = {module: _source(module, go, report) for module in MODULES}
+    release = V1_14
+    go = go_command(release, report)
+    sources = {module: _source(module, go, report) for module in release.modules}
     homes = {suite: _home(suite, sources) for suite in SHORT_LIST}
     binaries = {suite: suite_binary(source, suite, go, report) for suite, source in homes.items()}
     results: dict[Spec, Result] = {}
-    with cluster(sources[PROVIDER], go, LOWEST_PRICE, report) as environment:
-        given = {PROVIDER: (), CORE: node_class_arguments(environment, sources[PROVIDER])}
+    with cluster(release, sources[release.provider], go, LOWEST_PRICE, report) as environment:
+        given = {
+            release.provider: (),
+            release.core: node_class_arguments(environment, sources[release.provider]),
+        }
         for suite, texts in SHORT_LIST.items():
             place = homes[suite].folder / SUITES / suite
             specs = listed(specs_of(binaries[suite], suite, place), texts)

