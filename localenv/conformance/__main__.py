@@ -167,7 +167,11 @@ def _run(options: argparse.Namespace, report: Report) -> int:
         return 0
     specs = bench.specs()
     file = _DOCS / page_of(bench.release, options.controller)
-    results = {} if options.fresh else read_results(bench.file) or read_page(file.read_text())
+    results = (
+        {}
+        if options.fresh
+        else read_results(bench.file) or (read_page(file.read_text()) if file.exists() else {})
+    )
     for spec in specs:
         if reason := not_here(spec):
             results[spec.name] = Result(Outcome.NOT_HERE, 0.0, reason)
