@@ -265,7 +265,8 @@ def _next(waiting: list[Spec], *, together: bool) -> list[Spec]:
 def _arguments(bench: _Bench, environment: Environment, spec: Spec) -> tuple[str, ...]:
     if bench.homes[spec.suite].module != bench.release.core:
         return ()
-    return node_class_arguments(environment, bench.provider, small=is_for_small_machines(spec))
+    small = is_for_small_machines(spec)
+    return *node_class_arguments(environment, bench.provider, small=small), *bench.release.arguments
 
 
 def _keep(bench: _Bench, spec: Spec, result: Result) -> None:

@@ -71,12 +71,14 @@ class Release:
         core: Karpenter's own; its suites run with any provider's node class, which they are given as a file.
         go: The least version of Go by the modules' go.mod.
         settings: Of the controller, where a release expects other ones.
+        arguments: Of the core's suites: conditions of nodes that this provider repairs.
     """
 
     provider: Module
     core: Module
     go: GoVersion
     settings: tuple[tuple[str, str], ...] = ()
+    arguments: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -130,6 +132,10 @@ V1_15 = Release(
     ),
     go=(1, 26, 9),
     settings=(("nodeless.zonalShift", "true"),),
+    arguments=(
+        "-repair-condition=AcceleratedHardwareReady=False/NvidiaXID79Error",
+        "-reboot-condition=AcceleratedHardwareReady=False/NvidiaXID31Error",
+    ),
 )
 #: By name; the first is run unless another is asked for.
 RELEASES = {release.name: release for release in (V1_14, V1_15)}
