@@ -236,6 +236,23 @@ def test_a_daemon_set_arrives_with_the_shape_of_its_pods():
     assert dict(daemon_set.shape.requests) == {"cpu": 50, "pods": 1}
 
 
+@pytest.mark.parametrize(
+    ("containers", "expected"),
+    [
+        pytest.param([container(memory="64Mi")], 700, id="nothing-is-requested-of-it"),
+        pytest.param([container("50m")], 50, id="a-container-requests-less"),
+    ],
+)
+def test_a_pod_level_limit_of_a_daemon_set_counts_where_nothing_is_requested(containers, expected):
+    """Its template is not defaulted as a pod is: the daemon's pods will request the limit."""
+    template = {"spec": {"containers": containers, "resources": {"limits": {"cpu": "700m"}}}}
+    document = {
+        "metadata": {"name": "agent", "namespace": "kube-system", "uid": "d1"},
+        "spec": {"template": template},
+    }
+    assert dict(decode_daemon_set(json.dumps(document).encode()).shape.requests)["cpu"] == expected
+
+
 def test_a_namespace_arrives_with_its_labels():
     (watched,) = (each for each in watched_kinds(lambda *_: None) if each.name == "namespaces")
     manifest = {"metadata": {"name": "shop", "labels": {"team": "a"}}, "status": {"phase": "Active"}}
