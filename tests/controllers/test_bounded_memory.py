@@ -26,11 +26,10 @@ from nodeless.kube.workqueue import KeyedQueue
 from nodeless.model import quarantine
 from nodeless.model.events import ClaimGone, ClaimSeen, NodeGone, NodeSeen, PodGone, PodSeen
 from nodeless.model.instructions import PublishEvent
-from nodeless.model.plan import Plan, Refusal
+from nodeless.model.plan import Plan, Refusal, RefusalCode
 from nodeless.model.snapshot import Snapshot
 from nodeless.operator.metrics import Metrics
 from nodeless.scheduling import Policy
-from nodeless.scheduling.diagnostics.refusing import DEADLINE
 from tests.factories import a_claim, a_node
 from tests.hostile_pods import hostile_pod, pending
 from tests.scheduling.factories import FAMILY, plan, pods, pool, running, snapshot
@@ -101,7 +100,11 @@ def test_classes_of_pods_that_took_too_long_are_forgotten_once_their_pods_are_go
         some = [*hostile(100, seed=start)]
         seen = snapshot(some, pool())
         resting.turns(seen)
-        slow = Plan(refusals=tuple(Refusal(pod.key, DEADLINE, (), "took long") for pod in some))
+        slow = Plan(
+            refusals=tuple(
+                Refusal(pod.key, RefusalCode.PLANNING_TOOK_TOO_LONG, (), "took long") for pod in some
+            )
+        )
         resting.note(slow, seen, ())
         # A class that rests yet is remembered: its pods may be made anew in order to come first.
         assert entries(resting) <= 2 * BOUND

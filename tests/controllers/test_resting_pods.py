@@ -12,10 +12,9 @@ from nodeless.explain.decisions import Situation
 from nodeless.kube import ApiError
 from nodeless.kube.event_recorder import Recorder
 from nodeless.model.labels import ZONE
-from nodeless.model.plan import Plan, Refusal
+from nodeless.model.plan import Plan, Refusal, RefusalCode
 from nodeless.operator.metrics import Metrics
 from nodeless.scheduling import Policy, pods_to_place
-from nodeless.scheduling.diagnostics.refusing import DEADLINE
 from tests.scheduling.factories import DEFAULT, FAMILY, NOW, pods, pool, snapshot
 
 REFUSED = ApiError(422, "Invalid", "not in this cluster")
@@ -72,7 +71,9 @@ def test_a_class_that_was_set_aside_is_left_out_with_the_reason_and_comes_later_
 def test_pods_that_took_too_long_rest_and_others_of_their_tenant_do_not(resting):
     slow, quick = pods(2, name="slow", selector={ZONE: "z1"}), pods(2, name="quick")
     seen = snapshot(slow, quick, pool())
-    plan = Plan(refusals=tuple(Refusal(pod.key, DEADLINE, (), "too long") for pod in slow))
+    plan = Plan(
+        refusals=tuple(Refusal(pod.key, RefusalCode.PLANNING_TOOK_TOO_LONG, (), "too long") for pod in slow)
+    )
     resting.note(plan, seen, frozenset())
     assert keys(resting.turns(seen).first) == {pod.key for pod in quick}
 

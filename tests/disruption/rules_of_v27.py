@@ -11,7 +11,7 @@ are the rules of consolidation. Nothing of `nodeless.disruption` is used but the
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from nodeless.model.disruption import EMPTY, UNDERUTILIZED, Command, Decisions
+from nodeless.model.disruption import Command, Decisions, DisruptionReason
 from nodeless.model.instance_types import InstanceType
 from nodeless.model.labels import CAPACITY_TYPE, SPOT
 from nodeless.model.nodes import Node, NodeClaim
@@ -88,7 +88,7 @@ class _Rules:
 
     def empty(self) -> Command | None:
         some = [candidate for candidate in self._candidates if not candidate.pods]
-        return _move(EMPTY, some, (), 0.0) if some else None
+        return _move(DisruptionReason.EMPTY, some, (), 0.0) if some else None
 
     def multi(self) -> Command | None:
         low, high, found = 1, len(self._candidates) - 1, None
@@ -115,7 +115,7 @@ class _Rules:
         if any(refusal.pod in moving for refusal in plan.refusals) or len(plan.new_nodes) > 1:
             return None
         if not plan.new_nodes:
-            return _move(UNDERUTILIZED, candidates, (), 0.0)
+            return _move(DisruptionReason.UNDERUTILIZED, candidates, (), 0.0)
         return self._replacement(candidates, plan.new_nodes[0])
 
     def _replacement(self, candidates: list[_Candidate], planned: PlannedNode) -> Command | None:
@@ -153,7 +153,7 @@ class _Rules:
                 if not spot or any(o.capacity_type == SPOT for o in offered[name])
             ),
         )
-        return _move(UNDERUTILIZED, candidates, (node,), max(kept.values()))
+        return _move(DisruptionReason.UNDERUTILIZED, candidates, (node,), max(kept.values()))
 
 
 def _worst(offerings: Sequence) -> float:

@@ -8,7 +8,7 @@ import pytest
 from nodeless.disruption import ConsolidationState, DisruptionPolicy
 from nodeless.disruption.balance import Exchange, Totals, score
 from nodeless.disruption.consolidation_state import LEAST_PAUSE
-from nodeless.model.disruption import UNDERUTILIZED, Command
+from nodeless.model.disruption import Command, DisruptionReason
 from nodeless.model.labels import CAPACITY_TYPE, DO_NOT_DISRUPT, ON_DEMAND, POD_DISRUPTION_COST
 from nodeless.model.requirements import Requirements
 from tests.disruption.world import a_node_pool, cluster, decide, node_of, on, only_command
@@ -143,7 +143,8 @@ def test_a_node_whose_pods_have_room_elsewhere_goes_however_young_it_is():
 
 def test_of_two_moves_that_save_alike_the_one_with_fewer_evictions_goes_first():
     few, many = (
-        Command(UNDERUTILIZED, (name,), (), 1.0, 0.5, number) for name, number in (("a", 3), ("b", 30))
+        Command(DisruptionReason.UNDERUTILIZED, (name,), (), 1.0, 0.5, number)
+        for name, number in (("a", 3), ("b", 30))
     )
     worth = Exchange(0.01)
     assert worth.better(few, many)

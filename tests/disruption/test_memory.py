@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from nodeless.disruption import CommandHistory, disrupt
 from nodeless.disruption.command_history import HOUR, MOST_EVICTIONS
 from nodeless.disruption.policy import DisruptionPolicy
-from nodeless.model.disruption import UNDERUTILIZED, Command
+from nodeless.model.disruption import Command, DisruptionReason
 from nodeless.model.labels import CAPACITY_TYPE, ON_DEMAND, POD_DELETION_COST, POD_DISRUPTION_COST
 from nodeless.model.pods import Owner
 from nodeless.model.requirements import Requirements
@@ -21,7 +21,7 @@ from tests.scheduling.factories import FAMILY, NOW, needs
 POOL = a_provisioner(requirements=Requirements([needs(CAPACITY_TYPE, "In", ON_DEMAND)]))
 OWNER = (Owner("apps/v1", "StatefulSet", "db", controller=True),)
 WASTEFUL = cluster(POOL, node_of(POOL, "a", "2xlarge"), on("a", cpu="500m", owners=OWNER))
-MOVE = Command(UNDERUTILIZED, ("a",))
+MOVE = Command(DisruptionReason.UNDERUTILIZED, ("a",))
 
 
 def after(commands, at=NOW):
@@ -59,7 +59,7 @@ def test_many_pods_of_one_workload_may_each_be_moved():
     seen = cluster(POOL, nodes)
     memory = CommandHistory()
     for name in "abcdef":
-        memory = memory.made(Command(UNDERUTILIZED, (name,)), seen, NOW)
+        memory = memory.made(Command(DisruptionReason.UNDERUTILIZED, (name,)), seen, NOW)
     assert looked(memory, snapshot=seen).commands
 
 
@@ -75,7 +75,7 @@ def test_a_move_that_waits_is_not_found_twice_and_its_node_says_what_it_waits_fo
 def test_moves_come_due_in_the_order_in_which_they_were_found(times, now):
     memory = CommandHistory()
     for number, at in enumerate(sorted(times)):
-        memory = memory.found(Command(UNDERUTILIZED, (f"n{number}",)), at)
+        memory = memory.found(Command(DisruptionReason.UNDERUTILIZED, (f"n{number}",)), at)
     due = memory.due(now)
     assert due == tuple(command for command in memory.commands if command in due)
     for command in due:

@@ -13,7 +13,7 @@ from nodeless.disruption.command_history import HOUR, MOST_EVICTIONS, NOTHING_RE
 from nodeless.disruption.requeue import next_requeue_at
 from nodeless.model import events
 from nodeless.model.conditions import Condition
-from nodeless.model.disruption import UNDERUTILIZED, Command, Decisions
+from nodeless.model.disruption import Command, Decisions, DisruptionReason
 from nodeless.model.labels import CAPACITY_TYPE, DO_NOT_DISRUPT, NOT_BEFORE, ON_DEMAND, REBOOTS
 from nodeless.model.pods import Owner
 from nodeless.model.pools import Budget
@@ -66,7 +66,7 @@ def restless(seconds):
     seen = cluster(a_pool(), wasteful())
     memory = CommandHistory()
     for _ in range(MOST_EVICTIONS + 1):
-        memory = memory.made(Command(UNDERUTILIZED, ("a",)), seen, NOW - HOUR + seconds)
+        memory = memory.made(Command(DisruptionReason.UNDERUTILIZED, ("a",)), seen, NOW - HOUR + seconds)
     return seen, memory
 
 
@@ -228,7 +228,7 @@ def held_clusters(draw):
         seen = apply(seen, nomination)
     for _ in range(draw(st.sampled_from([0, 0, 20]))):
         ago = HOUR - draw(st.integers(1, 400))
-        memory = memory.made(Command(UNDERUTILIZED, tuple(seen.claims)), seen, NOW - ago)
+        memory = memory.made(Command(DisruptionReason.UNDERUTILIZED, tuple(seen.claims)), seen, NOW - ago)
     return seen, memory
 
 

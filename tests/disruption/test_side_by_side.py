@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodeless.disruption import batch_instructions, begin
-from nodeless.model.disruption import EMPTY, UNDERUTILIZED, Command
+from nodeless.model.disruption import Command, DisruptionReason
 from nodeless.model.instructions import (
     AnnotateClaim,
     CreateClaim,
@@ -31,7 +31,7 @@ def parts(instructions):
 
 
 def test_nodes_of_a_move_are_marked_at_the_same_time_and_all_marks_stand_before_the_first_node_ends():
-    command = Command(EMPTY, NAMES, (), 3.0, 0.0, 0, "three empty nodes")
+    command = Command(DisruptionReason.EMPTY, NAMES, (), 3.0, 0.0, 0, "three empty nodes")
     instructions = begin(command, CLUSTER, dict(CLUSTER.pools), NOW)
     assert parts(instructions) == [
         [[UpdateNode, PublishEvent, UpdateClaimStatus]] * 3,
@@ -42,7 +42,7 @@ def test_nodes_of_a_move_are_marked_at_the_same_time_and_all_marks_stand_before_
 def test_replacements_are_written_at_the_same_time_and_stand_before_the_first_mark():
     wasteful = cluster(POOL, node_of(POOL, "a", "2xlarge"), on("a", cpu="500m"))
     planned = only_command(decide(wasteful)).replacements
-    command = Command(UNDERUTILIZED, NAMES, planned * 2, 3.0, 2.0, 0, "", drain_grace=30)
+    command = Command(DisruptionReason.UNDERUTILIZED, NAMES, planned * 2, 3.0, 2.0, 0, "", drain_grace=30)
     instructions = begin(command, CLUSTER, dict(CLUSTER.pools), NOW)
     found = [{kind for each in part for kind in each} for part in parts(instructions)]
     marks = {UpdateNode, PublishEvent, UpdateClaimStatus}

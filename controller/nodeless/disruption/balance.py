@@ -35,7 +35,7 @@ from dataclasses import dataclass
 
 from nodeless.disruption.candidates import Candidate, Prices
 from nodeless.disruption.policy import DisruptionPolicy
-from nodeless.model.disruption import Command, Verdict
+from nodeless.model.disruption import Command, Verdict, VerdictCode
 from nodeless.model.instance_types import Catalog
 from nodeless.model.snapshot import Snapshot
 from nodeless.state.disruption_cost import disturbance_of
@@ -128,7 +128,7 @@ class BalancedScore:
                 f"it would save {saving:.4f} USD/h, less than its evictions count for "
                 f"({evictions:.1f} at {self._eviction_price:g} USD)"
             )
-            return Verdict("EvictionsTooDear", text)
+            return Verdict(VerdictCode.EVICTIONS_TOO_DEAR, text)
         price = sum(candidate.price or 0.0 for candidate in ending)
         for key in sorted({candidate.pool.key for candidate in ending if candidate.pool.balanced}):
             mine = [candidate for candidate in ending if candidate.pool.key == key]
@@ -150,7 +150,7 @@ class BalancedScore:
             f"a replacement saves {saving:.4f} USD/h at most and repays the {self._overlap:.0f} s for which "
             f"both run in {needed:.0f} s: node {youngest.node.name} has not run for so long"
         )
-        return Verdict("NotRepaid", text)
+        return Verdict(VerdictCode.NOT_REPAID, text)
 
     def _unbalanced(self, key: str, mine: Sequence[Candidate], saving: float) -> Verdict | None:
         totals, moved = self._totals[key], sum(candidate.disturbance for candidate in mine)
@@ -162,4 +162,4 @@ class BalancedScore:
             f"{key} is Balanced: {saved:.1%} of its price for {moved / totals.disturbance:.1%} of its "
             f"disturbance scores {reached:.2f}, below {LEAST_SCORE}"
         )
-        return Verdict("Unbalanced", text)
+        return Verdict(VerdictCode.UNBALANCED, text)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
-from nodeless.model.disruption import PodDisruptionBudget, Verdict
+from nodeless.model.disruption import PodDisruptionBudget, Verdict, VerdictCode
 from nodeless.model.pods import Pod
 from nodeless.model.snapshot import Snapshot
 from nodeless.scheduling.pods.selecting import selects
@@ -27,7 +27,7 @@ class Blocking:
                 continue
             annotation = protection(pod, now)
             if annotation:
-                yield Verdict("PodProtected", f"pod {pod.key} has the annotation {annotation}")
+                yield Verdict(VerdictCode.POD_PROTECTED, f"pod {pod.key} has the annotation {annotation}")
             if pod.owned_by_node:
                 continue
             concerned = [
@@ -37,8 +37,10 @@ class Blocking:
             ]
             if len(concerned) > 1:
                 names = ", ".join(budget.key for budget in concerned)
-                yield Verdict("SeveralBudgets", f"pod {pod.key} has several disruption budgets: {names}")
+                yield Verdict(
+                    VerdictCode.SEVERAL_BUDGETS, f"pod {pod.key} has several disruption budgets: {names}"
+                )
             for budget in concerned:
                 if budget.disruptions_allowed < 1:
                     text = f"disruption budget {budget.key} allows no eviction of pod {pod.key}"
-                    yield Verdict("BudgetExhausted", text)
+                    yield Verdict(VerdictCode.BUDGET_EXHAUSTED, text)

@@ -10,7 +10,7 @@ Nodes whose instance is ending already count neither way.
 from dataclasses import dataclass
 
 from nodeless.disruption.schedules import LONGEST_WAIT, parse_schedule
-from nodeless.model.disruption import UNHEALTHY
+from nodeless.model.disruption import DisruptionReason
 from nodeless.model.nodes import INITIALIZED_CONDITION, INSTANCE_TERMINATING, REBOOTING, Node, NodeClaim
 from nodeless.model.numbers import whole_number
 from nodeless.model.pools import Budget, Pool
@@ -59,7 +59,7 @@ def limit(budget: Budget, nodes: int) -> int:
     return -(-nodes * number // 100) if text.endswith("%") else number
 
 
-def allowed(pool: Pool, reason: str, nodes: int, now: float) -> int:
+def allowed(pool: Pool, reason: DisruptionReason, nodes: int, now: float) -> int:
     """The strictest of the budgets that apply."""
     return min(
         (
@@ -71,12 +71,13 @@ def allowed(pool: Pool, reason: str, nodes: int, now: float) -> int:
     )
 
 
-def allowance(snapshot: Snapshot, pool: Pool, reason: str, now: float) -> Allowance:
+def allowance(snapshot: Snapshot, pool: Pool, reason: DisruptionReason, now: float) -> Allowance:
     """What the pool's budgets leave now."""
     counted = [(claim, node) for claim, node in pool_members(snapshot, pool) if _counts(claim, node)]
     # Nodes that are not Ready are what repair is for: they must not use up its own budget.
     disrupted = sum(
-        _away(claim, node) if reason == UNHEALTHY else _disrupted(claim, node) for claim, node in counted
+        _away(claim, node) if reason == DisruptionReason.UNHEALTHY else _disrupted(claim, node)
+        for claim, node in counted
     )
     return Allowance(len(counted), allowed(pool, reason, len(counted), now), disrupted)
 

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from nodeless.api.times import parse_time
 from nodeless.disruption.blocking import Blocking
 from nodeless.disruption.faults import AtWork
-from nodeless.model.disruption import Verdict
+from nodeless.model.disruption import Verdict, VerdictCode
 from nodeless.model.instance_types import Catalog
 from nodeless.model.labels import (
     DO_NOT_DISRUPT,
@@ -85,9 +85,9 @@ def candidates(
         pool = snapshot.pools.get(str(claim.pool))
         obstacle = _obstacle(snapshot, claim, node, pool, now)
         if obstacle is None and name in busy:
-            obstacle = Verdict("Replacing", f"it takes the place of {', '.join(busy[name])}")
+            obstacle = Verdict(VerdictCode.REPLACING, f"it takes the place of {', '.join(busy[name])}")
         if obstacle is not None or node is None or pool is None:
-            verdicts[name] = obstacle or Verdict("NotInitialized", "its node is not initialised")
+            verdicts[name] = obstacle or Verdict(VerdictCode.NOT_INITIALIZED, "its node is not initialised")
             continue
         found.append(make.candidate(claim, node, pool))
     at.on()
@@ -129,22 +129,24 @@ def _obstacles(
     snapshot: Snapshot, claim: NodeClaim, node: Node | None, pool: Pool | None, now: float
 ) -> Iterator[Verdict]:
     if claim.invalid:
-        yield Verdict("Unreadable", f"the claim cannot be read: {claim.invalid}")
+        yield Verdict(VerdictCode.UNREADABLE, f"the claim cannot be read: {claim.invalid}")
     if leaving(node, claim):
-        yield Verdict("Leaving", "it is on its way out already")
+        yield Verdict(VerdictCode.LEAVING, "it is on its way out already")
     if claim.is_true(REBOOTING):
-        yield Verdict("Rebooting", "it is being rebooted")
+        yield Verdict(VerdictCode.REBOOTING, "it is being rebooted")
     if node is None or not (node.initialized or claim.is_true(INITIALIZED_CONDITION)):
-        yield Verdict("NotInitialized", "its node is not initialised")
+        yield Verdict(VerdictCode.NOT_INITIALIZED, "its node is not initialised")
     if pool is None or pool.invalid or pool.deletion_timestamp is not None:
-        yield Verdict("PoolUnusable", f"{claim.pool} does not exist, cannot be read or is being deleted")
+        yield Verdict(
+            VerdictCode.POOL_UNUSABLE, f"{claim.pool} does not exist, cannot be read or is being deleted"
+        )
     for subject, annotations in _annotated(node, pool):
         if annotations.get(PAUSE) == "true":
-            yield Verdict("Paused", f"{subject} has the annotation {PAUSE}=true")
+            yield Verdict(VerdictCode.PAUSED, f"{subject} has the annotation {PAUSE}=true")
     if node is not None and node.annotations.get(DO_NOT_DISRUPT) == "true":
-        yield Verdict("NodeProtected", f"the node has the annotation {DO_NOT_DISRUPT}=true")
+        yield Verdict(VerdictCode.NODE_PROTECTED, f"the node has the annotation {DO_NOT_DISRUPT}=true")
     if snapshot.nominated(claim.name, now) or (node is not None and snapshot.nominated(node.name, now)):
-        yield Verdict("Nominated", "pods are expected on it")
+        yield Verdict(VerdictCode.NOMINATED, "pods are expected on it")
     if (resting := cooling_down(claim, now)) is not None:
         yield resting
 
@@ -164,7 +166,9 @@ def cooling_down(claim: NodeClaim, now: float) -> Verdict | None:
         return None
     if again <= now:
         return None
-    return Verdict("CoolingDown", f"a replacement failed; it is looked at again in {again - now:.0f} s")
+    return Verdict(
+        VerdictCode.COOLING_DOWN, f"a replacement failed; it is looked at again in {again - now:.0f} s"
+    )
 
 
 class Prices:

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
-from nodeless.model.disruption import Command, Decisions
+from nodeless.model.disruption import Command, Decisions, VerdictCode
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.workloads import Workload, workload_of
 
@@ -32,7 +32,6 @@ HOUR = 3600.0
 #: Evictions of each pod of a workload within the hour, on average, after which it rests.
 MOST_EVICTIONS = 3
 #: Code of the verdict on a node that a pass did not come to: it has its turn in the next one.
-NOT_REACHED = "NotReached"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +72,9 @@ class CommandHistory:
 
     def searched(self, decisions: Decisions) -> "CommandHistory":
         """After a pass that found no command: what it came to, as long as there is more to come to."""
-        left = {name for name, verdict in decisions.verdicts.items() if verdict.code == NOT_REACHED}
+        left = {
+            name for name, verdict in decisions.verdicts.items() if verdict.code == VerdictCode.NOT_REACHED
+        }
         return replace(self, tried=frozenset(decisions.verdicts).difference(left) if left else frozenset())
 
     def found(self, command: Command, now: float, seen: Snapshot | None = None) -> "CommandHistory":

@@ -27,7 +27,6 @@ from immutables import Map
 
 from nodeless.disruption.balance import BalancedScore, Exchange, least_saving
 from nodeless.disruption.candidates import Candidate
-from nodeless.disruption.command_history import NOT_REACHED
 from nodeless.disruption.faults import AtWork
 from nodeless.disruption.least_prices import LeastPrices
 from nodeless.disruption.node_capacity import NodeCapacity
@@ -36,7 +35,7 @@ from nodeless.disruption.replacing import Replacement, cheaper_replacement
 from nodeless.disruption.searches import Searches
 from nodeless.disruption.sets import candidate_sets
 from nodeless.disruption.simulation import Outcome, apply_command, price_alone, simulate_scheduling
-from nodeless.model.disruption import UNDERUTILIZED, Command, Verdict
+from nodeless.model.disruption import Command, DisruptionReason, Verdict, VerdictCode
 from nodeless.model.instance_types import Catalog, InstanceType
 from nodeless.model.plan import PlannedNode
 from nodeless.model.requirements import Requirements
@@ -276,7 +275,7 @@ class Consolidation:
                 continue
             if trials >= _MOST_SINGLES:
                 text = f"something cheaper is looked for in a later turn: {_MOST_SINGLES} nodes have one"
-                self.verdicts[candidate.name] = Verdict(NOT_REACHED, text)
+                self.verdicts[candidate.name] = Verdict(VerdictCode.NOT_REACHED, text)
                 continue
             refusal = self._refusal_at_best([candidate], bound)
             if refusal is not None:
@@ -451,7 +450,7 @@ class Consolidation:
         return self._cheaper[memo]
 
     def _stay(self, candidate: Candidate, message: str) -> None:
-        self.verdicts[candidate.name] = Verdict("Unconsolidatable", message)
+        self.verdicts[candidate.name] = Verdict(VerdictCode.UNCONSOLIDATABLE, message)
 
 
 def _could_stay(candidate: Candidate, found: Replacement) -> bool:
@@ -488,7 +487,7 @@ def _command(candidates: Sequence[Candidate], replacement: Replacement | None) -
         text = (
             f"the {pods} pods of {len(names)} nodes fit on nodes that stay: {before - after:.4f} USD/h less"
         )
-    return Command(UNDERUTILIZED, names, nodes, before, after, pods, text)
+    return Command(DisruptionReason.UNDERUTILIZED, names, nodes, before, after, pods, text)
 
 
 def _within(command: Command, now: Command) -> bool:

@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from nodeless.disruption.command_history import NOT_REACHED, NOTHING_REMEMBERED, CommandHistory
+from nodeless.disruption.command_history import NOTHING_REMEMBERED, CommandHistory
 from nodeless.disruption.policy import DisruptionPolicy
 from nodeless.disruption.requeue import next_requeue_at
-from nodeless.model.disruption import Decisions
+from nodeless.model.disruption import Decisions, VerdictCode
 from nodeless.model.snapshot import Snapshot
 
 #: Seconds after which a cluster is looked at again though nothing has changed in it.
@@ -40,7 +40,7 @@ _PARTS = (
 )
 #: A cluster that a budget holds does not count as consolidated (Karpenter's rule), nor does one of which a
 #: part is still to be looked at.
-_PASSING = frozenset({"Budget", NOT_REACHED})
+_PASSING = frozenset({VerdictCode.BUDGET, VerdictCode.NOT_REACHED})
 
 
 def is_unchanged(before: Snapshot, after: Snapshot) -> bool:

@@ -17,7 +17,7 @@ from nodeless.disruption.simulation import (
     schedule_pending,
     with_buffers,
 )
-from nodeless.model.disruption import Command, Verdict
+from nodeless.model.disruption import Command, DisruptionReason, Verdict, VerdictCode
 from nodeless.model.instance_types import Catalog
 from nodeless.model.nodes import INSTANCE_TERMINATING, NodeClaim
 from nodeless.model.pods import Pod
@@ -54,7 +54,7 @@ class DisruptionContext:
         self.candidates, self.verdicts = candidates(self.snapshot, self.catalog, now, self.at, excluded)
         for name, command in chosen.items():
             self.verdicts[name] = Verdict(
-                "Chosen", f"looked at once more before it is done: {command.message}"
+                VerdictCode.CHOSEN, f"looked at once more before it is done: {command.message}"
             )
         self._promised = frozenset(
             pod.key
@@ -84,20 +84,20 @@ class DisruptionContext:
         self._scheduled = replace(before, snapshot=apply_command(before.snapshot, candidate, placements))
         self.receiving |= {placements[pod.key] for pod in candidate.pods if pod.key in placements}
 
-    def left(self, reason: str) -> dict[str, int]:
+    def left(self, reason: DisruptionReason) -> dict[str, int]:
         return {
             key: allowance(self.snapshot, pool, reason, self.now).remaining
             for key, pool in self.snapshot.pools.items()
         }
 
-    def soon_left(self, reason: str) -> dict[str, int]:
+    def soon_left(self, reason: DisruptionReason) -> dict[str, int]:
         """What budgets leave once the nodes that have begun to leave are gone.
 
         Commands wait anyway: what a budget holds for some seconds waits meanwhile, and not after them.
         """
         return {key: max(soon, 0) for key, soon in self._soon_left(reason)}
 
-    def _soon_left(self, reason: str) -> Iterator[tuple[str, int]]:
+    def _soon_left(self, reason: DisruptionReason) -> Iterator[tuple[str, int]]:
         begun = Counter(
             str(claim.pool)
             for claim in self.snapshot.claims.values()
@@ -107,7 +107,7 @@ class DisruptionContext:
             found = allowance(self.snapshot, pool, reason, self.now)
             yield key, found.allowed - found.disrupted + begun[key]
 
-    def refuse(self, some: Iterable[Candidate], code: str, message: str) -> None:
+    def refuse(self, some: Iterable[Candidate], code: VerdictCode, message: str) -> None:
         for candidate in some:
             # What was found first stands: an expired node that waits says that, not how full it is.
             self.verdicts.setdefault(candidate.name, Verdict(code, message))

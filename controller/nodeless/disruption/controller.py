@@ -20,7 +20,7 @@ from nodeless.disruption.faults import AtWork, isolate_failures
 from nodeless.disruption.policy import DisruptionPolicy
 from nodeless.disruption.repair_controller import repair_commands
 from nodeless.disruption.searches import Searches
-from nodeless.model.disruption import DRIFTED, EMPTY, EXPIRED, UNDERUTILIZED, Command, Decisions, Verdict
+from nodeless.model.disruption import Command, Decisions, DisruptionReason, Verdict, VerdictCode
 from nodeless.model.instance_types import Catalog
 from nodeless.model.labels import DO_NOT_CONSOLIDATE
 from nodeless.model.pools import NODE_POOL_KIND, PROVISIONER
@@ -84,13 +84,13 @@ class DisruptionMethods(DisruptionContext):
     def commands(self, searches: Searches | None = None) -> tuple[Command, ...]:
         first = (
             repair_commands(self)
-            or replacement_commands(self, EXPIRED)
-            or replacement_commands(self, DRIFTED, (PROVISIONER,))
+            or replacement_commands(self, DisruptionReason.EXPIRED)
+            or replacement_commands(self, DisruptionReason.DRIFTED, (PROVISIONER,))
         )
         if first:
             return first
         # Looked for before the empty ones: a drifted node that stays says that, not how full it is.
-        drifted = replacement_commands(self, DRIFTED, (NODE_POOL_KIND,))
+        drifted = replacement_commands(self, DisruptionReason.DRIFTED, (NODE_POOL_KIND,))
         return self._empty() or drifted or self._consolidated(searches)
 
     def saving_commands(self) -> tuple[Command, ...]:
@@ -112,13 +112,15 @@ class DisruptionMethods(DisruptionContext):
         pool, claim = candidate.pool, candidate.claim
         after = consolidates_after(pool)
         if after is None:
-            return Verdict("ConsolidationDisabled", f"{pool.reference} does not consolidate")
+            return Verdict(VerdictCode.CONSOLIDATION_DISABLED, f"{pool.reference} does not consolidate")
         if candidate.node.annotations.get(DO_NOT_CONSOLIDATE) == "true":
-            return Verdict("ConsolidationForbidden", f"the node has the annotation {DO_NOT_CONSOLIDATE}=true")
+            return Verdict(
+                VerdictCode.CONSOLIDATION_FORBIDDEN, f"the node has the annotation {DO_NOT_CONSOLIDATE}=true"
+            )
         wait = last_pod_event_time(claim) + after - self.now
         if wait > 0:
             text = f"pods came or left {after - wait:.0f} s ago; consolidateAfter is {after} s"
-            return Verdict("NotQuiet", text)
+            return Verdict(VerdictCode.NOT_QUIET, text)
         if candidate.blocked is not None:
             return candidate.blocked
         if self.rate_limited_workloads and (rate_limited := self._rate_limited(candidate)) is not None:
@@ -126,7 +128,7 @@ class DisruptionMethods(DisruptionContext):
         if candidate.price is None:
             node = candidate.node
             text = f"the price of {node.instance_type} ({node.capacity_type}, {node.zone}) is not known"
-            return Verdict("PriceUnknown", text)
+            return Verdict(VerdictCode.PRICE_UNKNOWN, text)
         return None
 
     def _rate_limited(self, candidate: Candidate) -> Verdict | None:
@@ -136,11 +138,11 @@ class DisruptionMethods(DisruptionContext):
                 text = (
                     f"pods of {workload_of(pod)} were moved {rate:.1f} times each in the last hour: they rest"
                 )
-                return Verdict("Restless", text)
+                return Verdict(VerdictCode.RESTLESS, text)
         return None
 
     def _empty(self) -> tuple[Command, ...]:
-        left = self.soon_left(EMPTY)
+        left = self.soon_left(DisruptionReason.EMPTY)
         names: list[Candidate] = []
         since = self.kept
         for candidate in sorted(
@@ -151,10 +153,10 @@ class DisruptionMethods(DisruptionContext):
             if not candidate.empty:
                 continue
             if coming := self.coming(candidate):
-                self.refuse([candidate], "Expecting", f"{coming} pods are expected on it")
+                self.refuse([candidate], VerdictCode.EXPECTING, f"{coming} pods are expected on it")
             elif left[candidate.pool.key] <= 0:
-                budget = allowance(self.snapshot, candidate.pool, EMPTY, self.now)
-                self.refuse([candidate], "Budget", f"empty, but {budget}")
+                budget = allowance(self.snapshot, candidate.pool, DisruptionReason.EMPTY, self.now)
+                self.refuse([candidate], VerdictCode.BUDGET, f"empty, but {budget}")
                 self.held[candidate.name] = candidate.price or 0.0
             else:
                 left[candidate.pool.key] -= 1
@@ -172,20 +174,24 @@ class DisruptionMethods(DisruptionContext):
             if candidate.empty:
                 continue
             if not candidate.pool.consolidation_enabled:
-                self.refuse([candidate], "OnlyWhenEmpty", f"{candidate.pool.reference} ends only empty nodes")
+                self.refuse(
+                    [candidate],
+                    VerdictCode.ONLY_WHEN_EMPTY,
+                    f"{candidate.pool.reference} ends only empty nodes",
+                )
             else:
                 some.append(candidate)
         if not some:
             return ()
         if self.scheduled.planning:
             text = f"capacity for {self.scheduled.planning} waiting pods is being planned first"
-            self.refuse(some, "Planning", text)
+            self.refuse(some, VerdictCode.PLANNING, text)
             return ()
-        left = self.soon_left(UNDERUTILIZED)
+        left = self.soon_left(DisruptionReason.UNDERUTILIZED)
         for candidate in some:
             if left[candidate.pool.key] <= 0:
-                budget = allowance(self.snapshot, candidate.pool, UNDERUTILIZED, self.now)
-                self.refuse([candidate], "Budget", str(budget))
+                budget = allowance(self.snapshot, candidate.pool, DisruptionReason.UNDERUTILIZED, self.now)
+                self.refuse([candidate], VerdictCode.BUDGET, str(budget))
         some = [candidate for candidate in some if not self.coming(candidate)]
         search = self.consolidation(searches)
         command = search.search([candidate for candidate in some if left[candidate.pool.key] > 0], left)
@@ -223,5 +229,11 @@ def empty_nodes_command(candidates: Sequence[Candidate]) -> Command:
     pods = sum(len(candidate.pods) for candidate in candidates)
     text = f"{len(candidates)} empty nodes: {price:.4f} USD/h less"
     return Command(
-        EMPTY, tuple(sorted(candidate.name for candidate in candidates)), (), price, 0.0, pods, text
+        DisruptionReason.EMPTY,
+        tuple(sorted(candidate.name for candidate in candidates)),
+        (),
+        price,
+        0.0,
+        pods,
+        text,
     )

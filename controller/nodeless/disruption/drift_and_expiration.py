@@ -11,7 +11,7 @@ from nodeless.disruption.budgets import allowance
 from nodeless.disruption.candidates import Candidate, replacing
 from nodeless.disruption.context import DisruptionContext
 from nodeless.disruption.replacement_lookup import replacement_for
-from nodeless.model.disruption import DRIFTED, EXPIRED, Command
+from nodeless.model.disruption import Command, DisruptionReason, VerdictCode
 from nodeless.model.labels import VOLUNTARY_DISRUPTION
 from nodeless.model.nodes import DRIFTED as DRIFTED_CONDITION
 from nodeless.model.plan import PlannedNode
@@ -19,7 +19,7 @@ from nodeless.model.pools import NODE_POOL_KIND, PROVISIONER
 
 
 def replacement_commands(
-    context: DisruptionContext, reason: str, kinds: Sequence[str] = (PROVISIONER, NODE_POOL_KIND)
+    context: DisruptionContext, reason: DisruptionReason, kinds: Sequence[str] = (PROVISIONER, NODE_POOL_KIND)
 ) -> tuple[Command, ...]:
     """The commands of expired or drifted nodes of these kinds of pools."""
     left, commands = context.left(reason), []
@@ -34,11 +34,13 @@ def replacement_commands(
         if not some:
             continue
         if not some[0].pool.budgets and pool in busy:
-            context.refuse(some, "Waiting", f"{reason.lower()}; another node of {pool} is being replaced")
+            context.refuse(
+                some, VerdictCode.WAITING, f"{reason.lower()}; another node of {pool} is being replaced"
+            )
             continue
         if left[pool] <= 0:
             budget = allowance(context.snapshot, some[0].pool, reason, context.now)
-            context.refuse(some, "Budget", f"{reason.lower()}, but {budget}")
+            context.refuse(some, VerdictCode.BUDGET, f"{reason.lower()}, but {budget}")
             continue
         command = _first(
             context, sorted(some, key=lambda candidate: _age(context, candidate, reason)), reason
@@ -49,10 +51,10 @@ def replacement_commands(
     return tuple(commands)
 
 
-def _due(context: DisruptionContext, candidate: Candidate, reason: str) -> bool:
+def _due(context: DisruptionContext, candidate: Candidate, reason: DisruptionReason) -> bool:
     first = candidate.pool.reference.kind == PROVISIONER
     mark = candidate.node.annotations.get(VOLUNTARY_DISRUPTION)
-    if reason == EXPIRED:
+    if reason == DisruptionReason.EXPIRED:
         return first and mark == "expired" and candidate.pool.ttl_seconds_until_expired is not None
     # Whoever marked a Provisioner's node first owns the mark: another value holds drift off.
     if first and (not context.policy.drift_of_provisioners or mark not in (None, "drifted")):
@@ -60,43 +62,47 @@ def _due(context: DisruptionContext, candidate: Candidate, reason: str) -> bool:
     return candidate.claim.is_true(DRIFTED_CONDITION)
 
 
-def _age(context: DisruptionContext, candidate: Candidate, reason: str) -> tuple[bool, float, str]:
-    if reason == EXPIRED:
+def _age(
+    context: DisruptionContext, candidate: Candidate, reason: DisruptionReason
+) -> tuple[bool, float, str]:
+    if reason == DisruptionReason.EXPIRED:
         return False, candidate.node.created_at, candidate.name
     condition = candidate.claim.condition(DRIFTED_CONDITION)
     since = condition.last_transition_time if condition is not None else context.now
     return bool(candidate.pods), since, candidate.name
 
 
-def _first(context: DisruptionContext, candidates: Sequence[Candidate], reason: str) -> Command | None:
+def _first(
+    context: DisruptionContext, candidates: Sequence[Candidate], reason: DisruptionReason
+) -> Command | None:
     for candidate in candidates:
         context.at.on(candidate.name)
-        bounded = reason == DRIFTED and candidate.claim.termination_grace_period is not None
+        bounded = reason == DisruptionReason.DRIFTED and candidate.claim.termination_grace_period is not None
         if candidate.blocked is not None and not bounded:
             context.verdicts.setdefault(candidate.name, candidate.blocked)
             continue
         if candidate.node.name in context.receiving:
             text = f"{reason.lower()}, but pods of a node that goes first come to it"
-            context.refuse([candidate], "Expecting", text)
+            context.refuse([candidate], VerdictCode.EXPECTING, text)
             continue
         outcome = replacement_for(context, candidate)
         first = candidate.pool.reference.kind == PROVISIONER
         if not outcome.placed and not first:
-            context.refuse([candidate], "NoReplacement", f"{reason.lower()}, but {outcome.reason}")
+            context.refuse([candidate], VerdictCode.NO_REPLACEMENT, f"{reason.lower()}, but {outcome.reason}")
             continue
         context.record_command(candidate, outcome.placements)
         return _command(candidate, reason, outcome.new_nodes)
     return None
 
 
-def _command(candidate: Candidate, reason: str, nodes: tuple[PlannedNode, ...]) -> Command:
+def _command(candidate: Candidate, reason: DisruptionReason, nodes: tuple[PlannedNode, ...]) -> Command:
     price = sum(node.price for node in nodes)
     text = f"{reason.lower()}: {_why(candidate, reason)}; {len(candidate.pods)} pods move"
     return Command(reason, (candidate.name,), nodes, candidate.price or 0.0, price, len(candidate.pods), text)
 
 
-def _why(candidate: Candidate, reason: str) -> str:
-    if reason == EXPIRED:
+def _why(candidate: Candidate, reason: DisruptionReason) -> str:
+    if reason == DisruptionReason.EXPIRED:
         return f"older than its {candidate.pool.ttl_seconds_until_expired} s"
     condition = candidate.claim.condition(DRIFTED_CONDITION)
     return f"{condition.reason}, {condition.message}" if condition is not None else ""

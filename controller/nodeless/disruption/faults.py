@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TypeVar
 
-from nodeless.model.disruption import FAILED, Verdict
+from nodeless.model.disruption import Verdict, VerdictCode
 from nodeless.scheduling.faults import told
 
 #: Faults in one pass after which the pass itself has failed.
@@ -72,4 +72,6 @@ def isolate_failures(decide: Callable[[Mapping[str, Verdict], AtWork], T]) -> tu
 
 def failed(error: Exception) -> Verdict:
     """Why a claim is left alone that could not be looked at."""
-    return Verdict(FAILED, f"looking at it failed, the others are looked at without it: {told(error)}")
+    return Verdict(
+        VerdictCode.FAILED, f"looking at it failed, the others are looked at without it: {told(error)}"
+    )

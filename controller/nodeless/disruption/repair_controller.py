@@ -26,7 +26,7 @@ from nodeless.disruption.repair_policy import (
     unhealthy,
 )
 from nodeless.disruption.replacement_lookup import replacement_for
-from nodeless.model.disruption import UNHEALTHY, Command, Verdict
+from nodeless.model.disruption import Command, DisruptionReason, Verdict, VerdictCode
 from nodeless.model.labels import DO_NOT_REPAIR, PAUSE
 from nodeless.model.nodes import REBOOTING
 from nodeless.model.snapshot import Snapshot
@@ -46,7 +46,7 @@ def repair_commands(context: DisruptionContext) -> tuple[Command, ...]:
     due = _due(context)
     if context.policy.legacy_repair:
         return tuple(_ended(context, due))
-    left = context.left(UNHEALTHY)
+    left = context.left(DisruptionReason.UNHEALTHY)
     for name in in_order(((name, found) for name, (_, found) in due.items()), context.now):
         context.at.on(name)
         candidate, found = due[name]
@@ -80,7 +80,7 @@ def _ended(context: DisruptionContext, due: Mapping[str, tuple[Candidate, Ailmen
             continue
         pods, price = len(candidate.pods), candidate.price or 0.0
         text = f"broken: {found}; it is ended with its {pods} pods"
-        yield Command(UNHEALTHY, (name,), (), price, 0.0, pods, text, drain_grace=0)
+        yield Command(DisruptionReason.UNHEALTHY, (name,), (), price, 0.0, pods, text, drain_grace=0)
 
 
 def _due(context: DisruptionContext) -> dict[str, tuple[Candidate, Ailment]]:
@@ -112,12 +112,12 @@ def _veto(context: DisruptionContext, candidate: Candidate, found: Ailment) -> V
         (pool.own_annotations, PAUSE),
     ):
         if annotations.get(key) == "true":
-            return Verdict("RepairBlocked", f"broken ({found}), but annotated {key}=true")
+            return Verdict(VerdictCode.REPAIR_BLOCKED, f"broken ({found}), but annotated {key}=true")
     members = [node for _, node in pool_members(context.snapshot, pool) if node is not None]
     broken = sum(unhealthy(member, context.policy.repairs_by) for member in members)
     if breaker(len(members), broken):
         text = f"broken ({found}), but so are {broken} of {len(members)} nodes: more than {BREAKER_PERCENT} %"
-        return Verdict("Breaker", text)
+        return Verdict(VerdictCode.BREAKER, text)
     return None
 
 
@@ -127,11 +127,11 @@ def _refusal(context: DisruptionContext, candidate: Candidate, found: Ailment, l
         return veto
     node, pool = candidate.node, candidate.pool
     if node.initialized and left <= 0:
-        budget = allowance(context.snapshot, pool, UNHEALTHY, context.now)
-        return Verdict("Budget", f"broken ({found}), but {budget}")
+        budget = allowance(context.snapshot, pool, DisruptionReason.UNHEALTHY, context.now)
+        return Verdict(VerdictCode.BUDGET, f"broken ({found}), but {budget}")
     bounded = found.grace is not None or grace_of(candidate.claim) is not None
     if candidate.blocked is not None and not bounded:
-        return Verdict("RepairBlocked", f"broken ({found}), but {candidate.blocked.message}")
+        return Verdict(VerdictCode.REPAIR_BLOCKED, f"broken ({found}), but {candidate.blocked.message}")
     resting = cooling_down(candidate.claim, context.now)
     return resting and Verdict(resting.code, f"broken ({found}), but {resting.message}")
 
@@ -146,7 +146,7 @@ def _command(context: DisruptionContext, candidate: Candidate, found: Ailment) -
     if _may_reboot(context, candidate, found):
         text = f"broken: {found}; it is rebooted, {pods} pods move"
         return Command(
-            UNHEALTHY,
+            DisruptionReason.UNHEALTHY,
             (candidate.name,),
             (),
             price,
@@ -158,9 +158,20 @@ def _command(context: DisruptionContext, candidate: Candidate, found: Ailment) -
         )
     outcome = replacement_for(context, candidate)
     if not outcome.placed:
-        context.verdicts[candidate.name] = Verdict("NoReplacement", f"broken ({found}), but {outcome.reason}")
+        context.verdicts[candidate.name] = Verdict(
+            VerdictCode.NO_REPLACEMENT, f"broken ({found}), but {outcome.reason}"
+        )
         return None
     after = sum(node.price for node in outcome.new_nodes)
     text = f"broken: {found}; {pods} pods move"
     nodes = outcome.new_nodes
-    return Command(UNHEALTHY, (candidate.name,), nodes, price, after, pods, text, drain_grace=found.grace)
+    return Command(
+        DisruptionReason.UNHEALTHY,
+        (candidate.name,),
+        nodes,
+        price,
+        after,
+        pods,
+        text,
+        drain_grace=found.grace,
+    )

@@ -16,14 +16,11 @@ from nodeless.disruption.command_history import NOTHING_REMEMBERED, CommandHisto
 from nodeless.disruption.controller import DisruptionMethods, empty_nodes_command
 from nodeless.disruption.faults import AtWork, failed, isolate_failures
 from nodeless.disruption.policy import DisruptionPolicy
-from nodeless.model.disruption import EMPTY, Command, Verdict
+from nodeless.model.disruption import Command, DisruptionReason, Verdict, VerdictCode
 from nodeless.model.instance_types import Catalog
 from nodeless.model.snapshot import Snapshot
 
 #: Codes of commands that are dropped, besides those of verdicts on their nodes.
-GONE = "Gone"
-OCCUPIED = "Occupied"
-NOT_BETTER = "NotBetter"
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,20 +94,20 @@ def _validated(context: DisruptionMethods, command: Command) -> Validation:
         over = next(candidate for candidate in some if candidate not in allowed)
         budget = allowance(context.snapshot, over.pool, command.reason, context.now)
         wanted = sum(candidate.pool.key == over.pool.key for candidate in some)
-        refusal = Verdict("Budget", f"node {over.node.name}: {budget}")
+        refusal = Verdict(VerdictCode.BUDGET, f"node {over.node.name}: {budget}")
         return Validation(command, None, refusal, held=wanted <= budget.allowed)
-    if command.reason == EMPTY:
+    if command.reason == DisruptionReason.EMPTY:
         return _still_empty(context, command, allowed)
     answer = context.consolidation().again(allowed, command)
     if isinstance(answer, str):
-        return Validation(command, None, Verdict(NOT_BETTER, answer))
+        return Validation(command, None, Verdict(VerdictCode.NOT_BETTER, answer))
     return Validation(command, answer)
 
 
 def _why_missing(context: DisruptionMethods, name: str) -> Verdict:
     verdict = context.verdicts.get(name)
     if verdict is None:
-        return Verdict(GONE, f"claim {name} is gone")
+        return Verdict(VerdictCode.GONE, f"claim {name} is gone")
     return Verdict(verdict.code, f"claim {name}: {verdict.message}")
 
 
@@ -131,7 +128,7 @@ def _still_empty(context: DisruptionMethods, command: Command, candidates: Seque
     text = f"node {first.node.name} is not empty any more: {len(first.pods)} pods run there"
     if first.empty:
         text = f"{context.coming(first)} pods are expected on node {first.node.name}"
-    return Validation(command, None, Verdict(OCCUPIED, text))
+    return Validation(command, None, Verdict(VerdictCode.OCCUPIED, text))
 
 
 def held_by_budgets(commands: Sequence[Command], snapshot: Snapshot, now: float) -> bool:

@@ -6,21 +6,26 @@ from dataclasses import dataclass
 
 from nodeless.disruption.budgets import UNLIMITED, allowed
 from nodeless.disruption.schedules import LONGEST_WAIT, parse_schedule
-from nodeless.model.disruption import DRIFTED, EMPTY, UNDERUTILIZED, UNHEALTHY
+from nodeless.model.disruption import DisruptionReason
 from nodeless.model.labels import PAUSE
 from nodeless.model.pools import Budget, Pool
 from nodeless.state.last_pod_event_time import consolidates_after
 
-REASONS = (EMPTY, UNDERUTILIZED, DRIFTED, UNHEALTHY)
+REASONS = (
+    DisruptionReason.EMPTY,
+    DisruptionReason.UNDERUTILIZED,
+    DisruptionReason.DRIFTED,
+    DisruptionReason.UNHEALTHY,
+)
 
 
-def reasons_of(pool: Pool) -> tuple[str, ...]:
+def reasons_of(pool: Pool) -> tuple[DisruptionReason, ...]:
     """The reasons for which a pool's nodes may be disrupted at all: it may end empty nodes only, or none."""
     never = set()
     if not pool.consolidation_enabled:
-        never.add(UNDERUTILIZED)
+        never.add(DisruptionReason.UNDERUTILIZED)
     if consolidates_after(pool) is None and pool.ttl_seconds_after_empty is None:
-        never.add(EMPTY)
+        never.add(DisruptionReason.EMPTY)
     return tuple(reason for reason in REASONS if reason not in never)
 
 
@@ -33,7 +38,7 @@ class Window:
     nodes: int | None
 
 
-def windows(pool: Pool, reason: str, nodes: int, start: float, end: float) -> tuple[Window, ...]:
+def windows(pool: Pool, reason: DisruptionReason, nodes: int, start: float, end: float) -> tuple[Window, ...]:
     """The windows of a pool with so many nodes from one moment to another, without gaps."""
     edges = sorted({start, end, *(at for budget in pool.budgets for at in _edges(budget, start, end))})
     found: list[Window] = []

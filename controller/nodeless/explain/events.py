@@ -8,8 +8,7 @@ from collections.abc import Sequence
 
 from nodeless.explain.why import next_offers
 from nodeless.explain.words import count, price
-from nodeless.model.plan import PlannedNode, PoolRefusal, Refusal
-from nodeless.scheduling.diagnostics.refusing import MIN_VALUES
+from nodeless.model.plan import PlannedNode, PoolRefusal, Refusal, RefusalCode
 
 NOMINATED = "Nominated"
 FAILED_SCHEDULING = "FailedScheduling"
@@ -50,7 +49,7 @@ def nominated(name: str, node: PlannedNode | None = None, relaxed: Sequence[str]
 
 def no_compatible_instance_types(refusal: PoolRefusal) -> str:
     """The message for a pool that can make no node, in Karpenter's words: clients compare it."""
-    why = " due to minValues incompatibility" if refusal.code == MIN_VALUES else ""
+    why = " due to minValues incompatibility" if refusal.code == RefusalCode.MIN_VALUES_NOT_MET else ""
     return f"NodePool requirements filtered out all compatible available instance types{why}"
 
 

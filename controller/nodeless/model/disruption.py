@@ -3,15 +3,64 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from nodeless.model.plan import PlannedNode
 from nodeless.model.pods import LabelSelector
 
-EXPIRED = "Expired"
-DRIFTED = "Drifted"
-EMPTY = "Empty"
-UNDERUTILIZED = "Underutilized"
-UNHEALTHY = "Unhealthy"
+
+class DisruptionReason(StrEnum):
+    """Why nodes are disrupted, as budgets and metrics know it."""
+
+    EXPIRED = "Expired"
+    DRIFTED = "Drifted"
+    EMPTY = "Empty"
+    UNDERUTILIZED = "Underutilized"
+    UNHEALTHY = "Unhealthy"
+
+
+class VerdictCode(StrEnum):
+    """Why a claim is not disrupted, or a command was dropped; stable, for metrics and `nodeless why`.
+
+    `FAILED`: looking at the claim raised something that was not foreseen.
+    """
+
+    BREAKER = "Breaker"
+    BUDGET = "Budget"
+    BUDGET_EXHAUSTED = "BudgetExhausted"
+    CHOSEN = "Chosen"
+    CONSOLIDATION_DISABLED = "ConsolidationDisabled"
+    CONSOLIDATION_FORBIDDEN = "ConsolidationForbidden"
+    COOLING_DOWN = "CoolingDown"
+    EVICTIONS_TOO_DEAR = "EvictionsTooDear"
+    EXPECTING = "Expecting"
+    FAILED = "Failed"
+    GONE = "Gone"
+    LEAVING = "Leaving"
+    NO_REPLACEMENT = "NoReplacement"
+    NODE_PROTECTED = "NodeProtected"
+    NOMINATED = "Nominated"
+    NOT_BETTER = "NotBetter"
+    NOT_INITIALIZED = "NotInitialized"
+    NOT_QUIET = "NotQuiet"
+    NOT_REACHED = "NotReached"
+    NOT_REPAID = "NotRepaid"
+    OCCUPIED = "Occupied"
+    ONLY_WHEN_EMPTY = "OnlyWhenEmpty"
+    PAUSED = "Paused"
+    PLANNING = "Planning"
+    POD_PROTECTED = "PodProtected"
+    POOL_UNUSABLE = "PoolUnusable"
+    PRICE_UNKNOWN = "PriceUnknown"
+    REBOOTING = "Rebooting"
+    REPAIR_BLOCKED = "RepairBlocked"
+    REPLACING = "Replacing"
+    RESTLESS = "Restless"
+    SEVERAL_BUDGETS = "SeveralBudgets"
+    UNBALANCED = "Unbalanced"
+    UNCONSOLIDATABLE = "Unconsolidatable"
+    UNREADABLE = "Unreadable"
+    WAITING = "Waiting"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +81,7 @@ class PodDisruptionBudget:
 class Command:
     """Claims that end together; their replacements must be ready before."""
 
-    reason: str
-    """Expired, Drifted, Empty, Underutilized or Unhealthy: the reason that budgets and metrics know."""
+    reason: DisruptionReason
     claims: tuple[str, ...]
     """Names of the claims that end, sorted."""
     replacements: tuple[PlannedNode, ...] = ()
@@ -62,14 +110,10 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Why a claim is not disrupted: a stable `code`, and one sentence with the figures."""
+    """Why a claim is not disrupted: a code, and one sentence with the figures."""
 
-    code: str
+    code: VerdictCode
     message: str
-
-
-#: Code of the verdict on a claim whose pass raised something that was not foreseen.
-FAILED = "Failed"
 
 
 @dataclass(frozen=True, slots=True)

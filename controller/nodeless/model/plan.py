@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from nodeless.model.instance_types import Offering
 from nodeless.model.pools import Reference
@@ -46,12 +47,59 @@ class PlannedNode:
         return self.alternatives[0].offering.price
 
 
+class RefusalCode(StrEnum):
+    """Why a pod gets no capacity; stable, for events, metrics and JSON."""
+
+    # Of the pools.
+    NO_POOLS = "NoPools"
+    NO_POOL_FITS = "NoPoolFits"
+    POOL_UNAVAILABLE = "PoolUnavailable"
+    NO_INSTANCE_TYPES = "NoInstanceTypes"
+    TAINT_NOT_TOLERATED = "TaintNotTolerated"
+    REQUIREMENTS_CONFLICT = "RequirementsConflict"
+    NO_OFFERING_AVAILABLE = "NoOfferingAvailable"
+    HOST_PORT_TAKEN = "HostPortTaken"
+    INSUFFICIENT_RESOURCES = "InsufficientResources"
+    MIN_VALUES_NOT_MET = "MinValuesNotMet"
+    LIMITS_EXCEEDED = "LimitsExceeded"
+    CAPACITY_EXHAUSTED = "CapacityExhausted"
+    POD_AFFINITY = "PodAffinity"
+    POD_ANTI_AFFINITY = "PodAntiAffinity"
+    TOPOLOGY_SPREAD = "TopologySpread"
+    # Of the pod itself, whatever the pools are.
+    INVALID_POD = "InvalidPod"
+    REQUIREMENTS_CONTRADICT = "RequirementsContradict"
+    MATCH_FIELDS_NOT_PLANNED = "MatchFieldsNotPlanned"
+    RESOURCE_CLAIMS_NOT_PLANNED = "ResourceClaimsNotPlanned"
+    VOLUME_UNREACHABLE = "VolumeUnreachable"
+    VOLUME_CLAIM_NOT_FOUND = "VolumeClaimNotFound"
+    VOLUME_CLAIM_NOT_USABLE = "VolumeClaimNotUsable"
+    STORAGE_CLASS_NOT_FOUND = "StorageClassNotFound"
+    VOLUME_NOT_FOUND = "VolumeNotFound"
+    VOLUMES_APART = "VolumesApart"
+    # Of the pass.
+    PLANNING_TOOK_TOO_LONG = "PlanningTookTooLong"
+    PLANNING_FAILED = "PlanningFailed"
+    SET_ASIDE = "SetAside"
+
+
+class RelaxationCode(StrEnum):
+    """Which preference was given up for a place; stable, for JSON and pages."""
+
+    PREFERRED_NODE_AFFINITY = "PreferredNodeAffinity"
+    PREFERRED_POD_AFFINITY = "PreferredPodAffinity"
+    PREFERRED_POD_ANTI_AFFINITY = "PreferredPodAntiAffinity"
+    SCHEDULE_ANYWAY = "ScheduleAnyway"
+    PREFER_NO_SCHEDULE = "PreferNoSchedule"
+    MIN_VALUES_LOWERED = "MinValuesLowered"
+
+
 @dataclass(frozen=True, slots=True)
 class PoolRefusal:
     """Why one pool cannot make a node for a pod. `code` is stable; `message` names the one failing thing."""
 
     pool: Reference
-    code: str
+    code: RefusalCode
     message: str
 
 
@@ -60,7 +108,7 @@ class Refusal:
     """Why a pod gets no capacity."""
 
     pod: str
-    code: str
+    code: RefusalCode
     reasons: tuple[PoolRefusal, ...] = ()
     message: str = ""
 
@@ -72,9 +120,9 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Relaxation:
-    """A wish that pods gave up for their place; `code` is stable, `message` names wish and obstacle."""
+    """A preference that pods gave up for their place; `message` names it and its obstacle."""
 
-    code: str
+    code: RelaxationCode
     message: str
     pods: tuple[str, ...]
     """Keys of the pods, sorted."""

@@ -12,13 +12,19 @@ from prometheus_client import CollectorRegistry, Gauge, Histogram
 from nodeless.disruption.budgets import allowance
 from nodeless.disruption.candidates import Prices
 from nodeless.disruption.target import Target
-from nodeless.model.disruption import DRIFTED, EMPTY, EXPIRED, UNDERUTILIZED, UNHEALTHY, Command, Decisions
+from nodeless.model.disruption import Command, Decisions, DisruptionReason, VerdictCode
 from nodeless.model.instance_types import Catalog
 from nodeless.model.labels import CAPACITY_TYPE, ZONE
 from nodeless.model.snapshot import Snapshot
 from nodeless.operator.metric_types import DURATIONS, Count
 
-REASONS = (EXPIRED, DRIFTED, EMPTY, UNDERUTILIZED, UNHEALTHY)
+REASONS = (
+    DisruptionReason.EXPIRED,
+    DisruptionReason.DRIFTED,
+    DisruptionReason.EMPTY,
+    DisruptionReason.UNDERUTILIZED,
+    DisruptionReason.UNHEALTHY,
+)
 #: v0.27 measures one thing, and calls it so.
 EVALUATION = "Replace/Delete"
 #: v0.27's methods by our reasons; `emptiness` is the end after ttlSecondsAfterEmpty.
@@ -30,7 +36,6 @@ _METHODS = {
     "underutilized": "consolidation",
     "unhealthy": "repair",
 }
-_UNCONSOLIDATABLE = "Unconsolidatable"
 
 
 def method_and_action(reason: str, *, replaced: bool) -> str:
@@ -175,7 +180,7 @@ class DisruptionMetrics:
         action = method_and_action(command.reason, replaced=bool(command.replacements))
         self.actions.labels("repair/reboot" if command.reboots else action).inc()
         self.decisions.labels(command.action, command.reason.lower()).inc()
-        if command.reason in (EMPTY, UNDERUTILIZED):
+        if command.reason in (DisruptionReason.EMPTY, DisruptionReason.UNDERUTILIZED):
             self.saving.inc(command.saving)
 
     def show_invalid(self, command: Command) -> None:
@@ -203,7 +208,7 @@ class DisruptionMetrics:
             for reason, count in left.items():
                 self.allowed.labels(pool.name, reason.lower()).set(count.remaining)
             # As for every reason but Unhealthy, nodes that are not Ready count.
-            self.consuming.labels(pool.name).set(left[EMPTY].disrupted)
+            self.consuming.labels(pool.name).set(left[DisruptionReason.EMPTY].disrupted)
 
 
 def eligible(decisions: Decisions) -> Mapping[str, int]:
@@ -211,5 +216,7 @@ def eligible(decisions: Decisions) -> Mapping[str, int]:
     found: Counter[str] = Counter()
     for command in decisions.commands:
         found[command.reason] += len(command.claims)
-    found[UNDERUTILIZED] += sum(verdict.code == _UNCONSOLIDATABLE for verdict in decisions.verdicts.values())
+    found[DisruptionReason.UNDERUTILIZED] += sum(
+        verdict.code == VerdictCode.UNCONSOLIDATABLE for verdict in decisions.verdicts.values()
+    )
     return found

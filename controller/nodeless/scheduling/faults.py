@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
-from nodeless.model.plan import Refusal
+from nodeless.model.plan import Refusal, RefusalCode
 
-PLANNING_FAILED = "PlanningFailed"
 #: Classes that may fail in one pass before the pass itself does.
 MOST_FAILURES = 20
 _LONGEST = 300
@@ -30,7 +29,7 @@ class ClassFailed(Exception):
     def refusals(self) -> list[Refusal]:
         """One for each pod."""
         message = f"planning the pod failed, the others are planned without it: {self}"
-        return [Refusal(key, PLANNING_FAILED, (), message) for key in self.pods]
+        return [Refusal(key, RefusalCode.PLANNING_FAILED, (), message) for key in self.pods]
 
 
 @contextmanager

@@ -41,7 +41,7 @@ from functools import partial
 
 from nodeless.model.identity import Identity
 from nodeless.model.instance_types import Catalog
-from nodeless.model.plan import Plan, PlannedNode, PoolRefusal, Refusal
+from nodeless.model.plan import Plan, PlannedNode, PoolRefusal, Refusal, RefusalCode
 from nodeless.model.pods import Pod, PodShape
 from nodeless.model.pools import Pool
 from nodeless.model.snapshot import Snapshot
@@ -54,7 +54,7 @@ from nodeless.scheduling.capacity.pool_table import PoolTable
 from nodeless.scheduling.capacity.pricing import priced
 from nodeless.scheduling.capacity.static_pools import static_shortage
 from nodeless.scheduling.capacity.type_table import TypeTable
-from nodeless.scheduling.diagnostics.refusing import DEADLINE, MIN_VALUES, NO_POOL_FITS, refuse, refuse_pool
+from nodeless.scheduling.diagnostics.refusing import refuse, refuse_pool
 from nodeless.scheduling.diagnostics.relaxations import relaxations
 from nodeless.scheduling.faults import MOST_FAILURES, ClassFailed, about, or_without
 from nodeless.scheduling.first_fit.plan import (
@@ -167,7 +167,9 @@ def _plan_of_pods(
     if not batch:
         return Plan(refusals=_by_pod(refusals), lower_bound=nothing)
     profiles = Profiles(snapshot, batch, wishes=not policy.ignore_preferences, meter=meter)
-    refusals.extend(Refusal(key, DEADLINE, (), _SET_ASIDE) for key in profiles.aside)
+    refusals.extend(
+        Refusal(key, RefusalCode.PLANNING_TOOK_TOO_LONG, (), _SET_ASIDE) for key in profiles.aside
+    )
     shapes = [shape for shape, _ in profiles.groups]
     axis = Axis(
         requested_names(shapes) | requested_names(daemon.shape for daemon in snapshot.daemon_sets.values())
@@ -222,13 +224,13 @@ def _plan_of_pods(
     shares = Shares(meter, _TELLING * policy.deadline, [pods for pods, _ in floor.left])
     for pods, keys in floor.left:
         if not shares.begin(pods):
-            refusals.extend(Refusal(key, NO_POOL_FITS, (), _NOT_LOOKED_FOR) for key in keys)
+            refusals.extend(Refusal(key, RefusalCode.NO_POOL_FITS, (), _NOT_LOOKED_FOR) for key in keys)
             continue
         with about(pods.pods):
             refusals.extend(refuse(pods, keys, tables, budgets, supply, policy.pool_problems, floor.topology))
         shares.end(pods)
     for _, keys in floor.aside:
-        refusals.extend(Refusal(key, DEADLINE, (), _SET_ASIDE) for key in keys)
+        refusals.extend(Refusal(key, RefusalCode.PLANNING_TOOK_TOO_LONG, (), _SET_ASIDE) for key in keys)
     launched = planned(packed.nodes, policy.max_alternatives)
     for node, made in zip(packed.nodes, launched, strict=True):
         if made is None:
@@ -419,7 +421,7 @@ def _tables(
 def _too_alike(node: InFlightNodeClaim) -> list[Refusal]:
     """The refusals of pods whose node came to have too few different types."""
     message = f"{node.table.pool.key}: limits leave fewer different types than its minValues ask for"
-    return [Refusal(key, MIN_VALUES, (), message) for key in node.pods]
+    return [Refusal(key, RefusalCode.MIN_VALUES_NOT_MET, (), message) for key in node.pods]
 
 
 def _by_pod(refusals: Sequence[Refusal]) -> tuple[Refusal, ...]:

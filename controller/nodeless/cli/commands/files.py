@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from nodeless.cli.bounded_files import STDIN
 from nodeless.cli.commands.terms import content_of, refuse, remark
+from nodeless.scheduling.pods.buffers import BufferReason
 
 if TYPE_CHECKING:
     from nodeless.cli.manifests import Document, FileContents
@@ -159,13 +160,13 @@ def _given(
 def _with_room_for_buffers(given: "FileContents") -> "FileContents":
     """Capacity buffers as the pods for which they keep room, as a pass sees them."""
     from nodeless.scheduling import with_placeholders  # noqa: PLC0415
-    from nodeless.scheduling.pods.buffers import RESOLVED, resolutions  # noqa: PLC0415
+    from nodeless.scheduling.pods.buffers import resolutions  # noqa: PLC0415
 
     asked = resolutions(given.snapshot)
     lost = tuple(
         f"capacity buffer {key} reserves no capacity: {found.message or _NO_PODS}"
         for key, found in sorted(asked.items())
-        if found.reason != RESOLVED or not found.replicas
+        if found.reason != BufferReason.RESOLVED or not found.replicas
     )
     lost += tuple(
         f"capacity buffer {key} {found.held_back}" for key, found in sorted(asked.items()) if found.held_back

@@ -37,7 +37,7 @@ from nodeless.explain.why import one_line
 from nodeless.kube import ApiError, ApiUnavailable
 from nodeless.kube.cluster import Cluster
 from nodeless.kube.event_recorder import Recorder
-from nodeless.model.disruption import EMPTY, FAILED, UNDERUTILIZED, Command, Decisions
+from nodeless.model.disruption import Command, Decisions, DisruptionReason, VerdictCode
 from nodeless.model.events import Nominated
 from nodeless.model.instance_types import Catalog
 from nodeless.model.instructions import CreateClaim, Instruction, PublishEvent
@@ -55,26 +55,26 @@ _LOOK, _STEP = "search", "commands"
 #: Seconds for which commands that are to be one batch are searched for on one snapshot.
 _COMMAND_SECONDS = 2.0
 #: Reasons of commands that save money, and wait for validation.
-_SAVING = (EMPTY, UNDERUTILIZED)
+_SAVING = (DisruptionReason.EMPTY, DisruptionReason.UNDERUTILIZED)
 #: What is told on a node, by the code of its verdict; the others are the ordinary course of things.
 _EVENTS = {
-    "Unconsolidatable": "Unconsolidatable",
-    "ConsolidationDisabled": "Unconsolidatable",
-    "ConsolidationForbidden": "Unconsolidatable",
-    "NodeProtected": BLOCKED,
-    "PodProtected": BLOCKED,
-    "BudgetExhausted": BLOCKED,
-    "SeveralBudgets": BLOCKED,
-    "Budget": BLOCKED,
-    "NoReplacement": BLOCKED,
-    "Paused": BLOCKED,
-    "PriceUnknown": BLOCKED,
-    "Restless": BLOCKED,
-    "Unbalanced": "Unconsolidatable",
-    "EvictionsTooDear": "Unconsolidatable",
-    "Breaker": "NodeRepairBlocked",
-    "RepairBlocked": "NodeRepairBlocked",
-    FAILED: BLOCKED,
+    VerdictCode.UNCONSOLIDATABLE: "Unconsolidatable",
+    VerdictCode.CONSOLIDATION_DISABLED: "Unconsolidatable",
+    VerdictCode.CONSOLIDATION_FORBIDDEN: "Unconsolidatable",
+    VerdictCode.NODE_PROTECTED: BLOCKED,
+    VerdictCode.POD_PROTECTED: BLOCKED,
+    VerdictCode.BUDGET_EXHAUSTED: BLOCKED,
+    VerdictCode.SEVERAL_BUDGETS: BLOCKED,
+    VerdictCode.BUDGET: BLOCKED,
+    VerdictCode.NO_REPLACEMENT: BLOCKED,
+    VerdictCode.PAUSED: BLOCKED,
+    VerdictCode.PRICE_UNKNOWN: BLOCKED,
+    VerdictCode.RESTLESS: BLOCKED,
+    VerdictCode.UNBALANCED: "Unconsolidatable",
+    VerdictCode.EVICTIONS_TOO_DEAR: "Unconsolidatable",
+    VerdictCode.BREAKER: "NodeRepairBlocked",
+    VerdictCode.REPAIR_BLOCKED: "NodeRepairBlocked",
+    VerdictCode.FAILED: BLOCKED,
 }
 
 

@@ -18,14 +18,10 @@ from nodeless.model.plan import Plan
 from nodeless.model.snapshot import Snapshot
 from nodeless.operator.clock import wall_clock
 from nodeless.operator.logs import logger
-from nodeless.scheduling.pods.buffers import RESOLVED, Resolution, buffer_of, resolutions
+from nodeless.scheduling.pods.buffers import BufferReason, Resolution, buffer_of, resolutions
 
 READY_FOR_PROVISIONING = "ReadyForProvisioning"
 PROVISIONING = "Provisioning"
-FITS = "FitsExistingCapacity"
-REQUIRES_NEW = "RequiresNewCapacity"
-NOT_READY = "NotReadyForProvisioning"
-EMPTY = "BufferEmpty"
 
 
 class Buffers:
@@ -96,22 +92,22 @@ def buffer_status(
 def _observed(
     snapshot: Snapshot, buffer: CapacityBuffer, found: Resolution, plan: Plan
 ) -> Iterator[Condition]:
-    if found.reason != RESOLVED:
+    if found.reason != BufferReason.RESOLVED:
         yield Condition(READY_FOR_PROVISIONING, "False", found.reason, found.message)
-        yield Condition(PROVISIONING, "False", NOT_READY, found.message)
+        yield Condition(PROVISIONING, "False", BufferReason.NOT_READY_FOR_PROVISIONING, found.message)
         return
-    yield Condition(READY_FOR_PROVISIONING, "True", RESOLVED, found.held_back)
+    yield Condition(READY_FOR_PROVISIONING, "True", BufferReason.RESOLVED, found.held_back)
     there = sum(
         buffer_of(key) == buffer.key and name in snapshot.nodes for key, name in plan.placements.items()
     )
     if not found.replicas:
         why = found.held_back or "replicas, percentage and limits make no pod"
-        yield Condition(PROVISIONING, "False", EMPTY, why)
+        yield Condition(PROVISIONING, "False", BufferReason.BUFFER_EMPTY, why)
     elif there == found.replicas:
-        yield Condition(PROVISIONING, "True", FITS)
+        yield Condition(PROVISIONING, "True", BufferReason.FITS_EXISTING_CAPACITY)
     else:
         text = f"existing nodes have room for {there} of {found.replicas}"
-        yield Condition(PROVISIONING, "False", REQUIRES_NEW, text)
+        yield Condition(PROVISIONING, "False", BufferReason.REQUIRES_NEW_CAPACITY, text)
 
 
 def _since(buffer: CapacityBuffer, observed: Iterator[Condition], now: float) -> tuple[Condition, ...]:

@@ -10,16 +10,13 @@ from dataclasses import dataclass, replace
 
 from nodeless.controllers.error_boundary import ErrorBoundary, Subject, is_transient
 from nodeless.kube.event_recorder import Recorder
-from nodeless.model.plan import Plan, Refusal
+from nodeless.model.plan import Plan, Refusal, RefusalCode
 from nodeless.model.pods import Pod
 from nodeless.model.snapshot import Snapshot
 from nodeless.operator.metrics import Metrics
 from nodeless.scheduling import pods_to_place
-from nodeless.scheduling.diagnostics.refusing import DEADLINE
-from nodeless.scheduling.faults import PLANNING_FAILED
 
 #: Code of the refusal of pods that rest.
-SET_ASIDE = "SetAside"
 UNIT = "pod class"
 
 
@@ -69,7 +66,7 @@ class DeferredPods:
             cause = self._boundary.cause(class_of(pod))
             if cause and self._boundary.held(class_of(pod), self._pools):
                 message = f"{cause}; the pod is set aside, and tried again after the others"
-                resting.append(Refusal(pod.key, SET_ASIDE, (), message))
+                resting.append(Refusal(pod.key, RefusalCode.SET_ASIDE, (), message))
             elif cause or pod.namespace in heavy:
                 late.append(pod.key)
         self._forget(self._known - seen)
@@ -79,7 +76,11 @@ class DeferredPods:
     def note(self, plan: Plan, snapshot: Snapshot, late: Collection[str]) -> None:
         """Remember the classes that took too long in a pass, and forget those of `late` that did not."""
         self._pools = _pools_of(snapshot)
-        slow = {each.pod for each in plan.refusals if each.code in (DEADLINE, PLANNING_FAILED)}
+        slow = {
+            each.pod
+            for each in plan.refusals
+            if each.code in (RefusalCode.PLANNING_TOOK_TOO_LONG, RefusalCode.PLANNING_FAILED)
+        }
         by_class = {class_of(snapshot.pods[key]): key for key in sorted(slow) if key in snapshot.pods}
         messages = {each.pod: str(each) for each in plan.refusals} if by_class else {}
         for name, key in by_class.items():

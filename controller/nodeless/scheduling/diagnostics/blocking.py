@@ -3,30 +3,31 @@
 from collections.abc import Mapping, Sequence
 
 from nodeless.model.labels import HOSTNAME
+from nodeless.model.plan import RefusalCode
 from nodeless.scheduling.pods.classes import PodClass
 from nodeless.scheduling.pods.rules import Rules, TopologyGroup
 from nodeless.scheduling.topology.tracking import Topology
 
-SPREAD = "TopologySpread"
-AFFINITY = "PodAffinity"
-ANTI_AFFINITY = "PodAntiAffinity"
 #: Domains told one by one in a message.
 DOMAINS_SHOWN = 5
 
 
-def blocked(pods: PodClass, topology: Topology) -> tuple[str, str]:
+def blocked(pods: PodClass, topology: Topology) -> tuple[RefusalCode, str]:
     """Code and message of the first rule that leaves no domain, by kind: affinity, anti-affinity, spread.
 
     When no single rule does, all that apply are at fault together, and the first is told.
     """
     rules = pods.hard_rules
-    told = [(Rules(affinity=(rule,)), AFFINITY, _affinity(rule.tallies, topology)) for rule in rules.affinity]
+    told = [
+        (Rules(affinity=(rule,)), RefusalCode.POD_AFFINITY, _affinity(rule.tallies, topology))
+        for rule in rules.affinity
+    ]
     told += [
-        (Rules(anti_affinity=(rule,)), ANTI_AFFINITY, _anti_affinity(rule.tally, topology))
+        (Rules(anti_affinity=(rule,)), RefusalCode.POD_ANTI_AFFINITY, _anti_affinity(rule.tally, topology))
         for rule in rules.anti_affinity
     ]
     told += [
-        (Rules(repelled_by=(tally,)), ANTI_AFFINITY, _repelled(tally, topology))
+        (Rules(repelled_by=(tally,)), RefusalCode.POD_ANTI_AFFINITY, _repelled(tally, topology))
         for tally in rules.repelled_by
     ]
     for rule in rules.spread:
@@ -42,7 +43,7 @@ def blocked(pods: PodClass, topology: Topology) -> tuple[str, str]:
             f"topologySpreadConstraints on {key}: no domain where a node can be made may hold one pod more "
             f"with maxSkew {rule.max_skew}{few} ({counts or 'no domain'})"
         )
-        told.append((Rules(spread=(rule,)), SPREAD, message))
+        told.append((Rules(spread=(rule,)), RefusalCode.TOPOLOGY_SPREAD, message))
     alone = (entry for entry in told if not topology.open_domains(entry[0]))
     _, code, message = next(alone, told[0])
     return code, message

@@ -8,15 +8,13 @@ from dataclasses import dataclass, replace
 
 from nodeless.model.instance_types import Catalog, InstanceType
 from nodeless.model.labels import CAPACITY_TYPE, WELL_KNOWN, ZONE, canonical_key
-from nodeless.model.plan import PoolRefusal
+from nodeless.model.plan import PoolRefusal, RefusalCode
 from nodeless.model.pods import PodShape
 from nodeless.model.pools import Pool
 from nodeless.model.requirements import IN, Requirement, Requirements
 from nodeless.model.resources import fits
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.taints import TaintEffect, Toleration
-from nodeless.scheduling.diagnostics import refusing
-from nodeless.scheduling.diagnostics.blocking import AFFINITY, ANTI_AFFINITY, SPREAD
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +60,25 @@ def changes(
     """
     pool = trial.snapshot.pools[str(reason.pool)]
     match reason.code:
-        case refusing.TAINT:
+        case RefusalCode.TAINT_NOT_TOLERATED:
             yield from _tolerating(trial, keys, shape, pool)
-        case refusing.REQUIREMENTS | refusing.NO_OFFERING | refusing.NO_INSTANCE_TYPES:
+        case (
+            RefusalCode.REQUIREMENTS_CONFLICT
+            | RefusalCode.NO_OFFERING_AVAILABLE
+            | RefusalCode.NO_INSTANCE_TYPES
+        ):
             yield from _allowing(trial, wider, shape, pool)
             yield from _asking_less(trial, keys, shape, pool)
-        case refusing.RESOURCES:
+        case RefusalCode.INSUFFICIENT_RESOURCES:
             yield from _larger_types(trial, wider, shape, pool)
-        case refusing.HOST_PORT:
+        case RefusalCode.HOST_PORT_TAKEN:
             free = replace(shape, host_ports=())
             yield Change("use no host port", trial.with_shape(keys, free))
-        case _ if reason.code in (SPREAD, AFFINITY, ANTI_AFFINITY):
+        case _ if reason.code in (
+            RefusalCode.TOPOLOGY_SPREAD,
+            RefusalCode.POD_AFFINITY,
+            RefusalCode.POD_ANTI_AFFINITY,
+        ):
             yield from _looser(trial, keys, shape, reason.code)
 
 
@@ -184,8 +190,8 @@ def _zones_of(pool: Pool) -> Requirements:
     return Requirements(each for key, each in pool.requirements.items() if key in (ZONE, CAPACITY_TYPE))
 
 
-def _looser(trial: Trial, keys: Sequence[str], shape: PodShape, code: str) -> Iterator[Change]:
-    if code == SPREAD:
+def _looser(trial: Trial, keys: Sequence[str], shape: PodShape, code: RefusalCode) -> Iterator[Change]:
+    if code == RefusalCode.TOPOLOGY_SPREAD:
         for index, spread in enumerate(shape.spread):
             if spread.when_unsatisfiable != "ScheduleAnyway":
                 kept = replace(spread, when_unsatisfiable="ScheduleAnyway")
@@ -193,13 +199,17 @@ def _looser(trial: Trial, keys: Sequence[str], shape: PodShape, code: str) -> It
                 text = f"let the spread over {spread.topology_key} be ScheduleAnyway"
                 yield Change(text, trial.with_shape(keys, replace(shape, spread=constraints)))
         return
-    terms = shape.affinity if code == AFFINITY else shape.anti_affinity
+    terms = shape.affinity if code == RefusalCode.POD_AFFINITY else shape.anti_affinity
     for term in terms:
         if term.weight is None:
             soft = tuple(replace(each, weight=100) if each is term else each for each in terms)
-            name = "pod affinity" if code == AFFINITY else "pod anti-affinity"
+            name = "pod affinity" if code == RefusalCode.POD_AFFINITY else "pod anti-affinity"
             text = f"let the {name} over {term.topology_key} be preferred instead of required"
-            loose = replace(shape, affinity=soft) if code == AFFINITY else replace(shape, anti_affinity=soft)
+            loose = (
+                replace(shape, affinity=soft)
+                if code == RefusalCode.POD_AFFINITY
+                else replace(shape, anti_affinity=soft)
+            )
             yield Change(text, trial.with_shape(keys, loose))
 
 

@@ -14,12 +14,11 @@ from dataclasses import dataclass, replace
 from immutables import Map
 
 from nodeless.model.instance_types import Catalog
-from nodeless.model.plan import Plan, PoolRefusal, Refusal
+from nodeless.model.plan import Plan, PoolRefusal, Refusal, RefusalCode
 from nodeless.model.pods import Pod, PodShape
 from nodeless.model.pools import Pool
 from nodeless.model.resources import CPU, MEMORY, PODS, Resources, format_amount, total
 from nodeless.scheduling.capacity.pool_table import NODES
-from nodeless.scheduling.diagnostics import refusing
 from nodeless.scheduling.diagnostics.changes import Change, Trial, changes
 from nodeless.scheduling.policy import Policy
 from nodeless.scheduling.solver import solve
@@ -105,9 +104,9 @@ class _Search:
             pool = self._trial.snapshot.pools.get(str(reason.pool))
             if pool is None:
                 continue
-            if reason.code == refusing.RESOURCES:
+            if reason.code == RefusalCode.INSUFFICIENT_RESOURCES:
                 yield from self._smaller(shape, pool)
-            if reason.code == refusing.LIMITS:
+            if reason.code == RefusalCode.LIMITS_EXCEEDED:
                 yield from self._raised(pool)
             yield from changes(self._trial, self._wider, self._alike, shape, reason)
 

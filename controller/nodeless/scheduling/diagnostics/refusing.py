@@ -10,46 +10,33 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from nodeless.model.plan import PoolRefusal, Refusal
+from nodeless.model.plan import PoolRefusal, Refusal, RefusalCode
 from nodeless.model.requirements import Conflict
 from nodeless.model.resources import format_amount
 from nodeless.scheduling.capacity.diversity import shortage
 from nodeless.scheduling.capacity.limits import RemainingLimits
 from nodeless.scheduling.capacity.pool_table import PoolTable
 from nodeless.scheduling.capacity.supply import ReservationManager
-from nodeless.scheduling.diagnostics.blocking import AFFINITY, ANTI_AFFINITY, SPREAD, blocked
+from nodeless.scheduling.diagnostics.blocking import blocked
 from nodeless.scheduling.pods.classes import Mask, PodClass, how_many
 from nodeless.scheduling.pods.constraints import NodeRequirements
 from nodeless.scheduling.topology.tracking import Topology
 
-NO_POOLS = "NoPools"
-NO_POOL_FITS = "NoPoolFits"
-POOL_UNAVAILABLE = "PoolUnavailable"
-NO_INSTANCE_TYPES = "NoInstanceTypes"
-TAINT = "TaintNotTolerated"
-REQUIREMENTS = "RequirementsConflict"
-NO_OFFERING = "NoOfferingAvailable"
-HOST_PORT = "HostPortTaken"
-RESOURCES = "InsufficientResources"
-MIN_VALUES = "MinValuesNotMet"
-LIMITS = "LimitsExceeded"
-SCARCE = "CapacityExhausted"
-DEADLINE = "PlanningTookTooLong"
 #: Alternatives of a pod's node affinity that are looked at for the reason.
 _ALTERNATIVES = 32
 #: From the first obstacle to the last.
 _ORDER = (
-    NO_INSTANCE_TYPES,
-    REQUIREMENTS,
-    NO_OFFERING,
-    HOST_PORT,
-    RESOURCES,
-    MIN_VALUES,
-    LIMITS,
-    SCARCE,
-    AFFINITY,
-    ANTI_AFFINITY,
-    SPREAD,
+    RefusalCode.NO_INSTANCE_TYPES,
+    RefusalCode.REQUIREMENTS_CONFLICT,
+    RefusalCode.NO_OFFERING_AVAILABLE,
+    RefusalCode.HOST_PORT_TAKEN,
+    RefusalCode.INSUFFICIENT_RESOURCES,
+    RefusalCode.MIN_VALUES_NOT_MET,
+    RefusalCode.LIMITS_EXCEEDED,
+    RefusalCode.CAPACITY_EXHAUSTED,
+    RefusalCode.POD_AFFINITY,
+    RefusalCode.POD_ANTI_AFFINITY,
+    RefusalCode.TOPOLOGY_SPREAD,
 )
 
 
@@ -65,14 +52,14 @@ def refuse(
     """One refusal for each of the pods; they share their reasons."""
     if not tables:
         message = "no pool exists; hint: create a Provisioner or a NodePool"
-        return tuple(Refusal(key, NO_POOLS, (), message) for key in keys)
+        return tuple(Refusal(key, RefusalCode.NO_POOLS, (), message) for key in keys)
     blocking = blocked(pods, topology) if pods.hard_rules else None
     reasons = tuple(
         PoolRefusal(table.pool.reference, *_reason(pods, table, (budgets, supply), problems, blocking))
         for table in tables
     )
     codes = {reason.code for reason in reasons}
-    code = codes.pop() if len(codes) == 1 else NO_POOL_FITS
+    code = codes.pop() if len(codes) == 1 else RefusalCode.NO_POOL_FITS
     return tuple(Refusal(key, code, reasons) for key in keys)
 
 
@@ -81,13 +68,15 @@ def refuse_pool(table: PoolTable) -> PoolRefusal | None:
     start, reference = table.start, table.pool.reference
     if not start.types.any():
         message = "no instance type that is available now meets the pool's own requirements"
-        return PoolRefusal(reference, NO_INSTANCE_TYPES, message)
+        return PoolRefusal(reference, RefusalCode.NO_INSTANCE_TYPES, message)
     missing = shortage(table.table, np.flatnonzero(start.types).tolist(), table.least, start.requirements)
     if missing is None:
         return None
     key, least, offered = missing
     return PoolRefusal(
-        reference, MIN_VALUES, f"minValues of {key} is {least}, but all its types offer {offered} of them"
+        reference,
+        RefusalCode.MIN_VALUES_NOT_MET,
+        f"minValues of {key} is {least}, but all its types offer {offered} of them",
     )
 
 
@@ -96,16 +85,16 @@ def _reason(
     table: PoolTable,
     left: tuple[RemainingLimits, ReservationManager],
     problems: Mapping[str, str],
-    blocking: tuple[str, str] | None,
-) -> tuple[str, str]:
+    blocking: tuple[RefusalCode, str] | None,
+) -> tuple[RefusalCode, str]:
     problem = problems.get(table.pool.key)
     if problem is not None:
-        return POOL_UNAVAILABLE, problem
+        return RefusalCode.POOL_UNAVAILABLE, problem
     if len(table.table) == 0:
-        return NO_INSTANCE_TYPES, "the cloud offers no instance type to this pool"
+        return RefusalCode.NO_INSTANCE_TYPES, "the cloud offers no instance type to this pool"
     taint = table.refuses(pods.shape.tolerations, soft=True)
     if taint is not None:
-        return TAINT, f"taint {taint} is not tolerated"
+        return RefusalCode.TAINT_NOT_TOLERATED, f"taint {taint} is not tolerated"
     some = pods.demand.required[:_ALTERNATIVES]
     found = [_obstacle(pods, wish, table, left, blocking) for wish in some]
     return max(found, key=lambda reason: _ORDER.index(reason[0]))
@@ -116,14 +105,14 @@ def _obstacle(
     wish: NodeRequirements,
     table: PoolTable,
     left: tuple[RemainingLimits, ReservationManager],
-    blocking: tuple[str, str] | None,
-) -> tuple[str, str]:
+    blocking: tuple[RefusalCode, str] | None,
+) -> tuple[RefusalCode, str]:
     conflict = _conflict(wish, table)
     if conflict is not None:
-        return REQUIREMENTS, conflict
+        return RefusalCode.REQUIREMENTS_CONFLICT, conflict
     terms = table.grow(table.start, wish)
     if isinstance(terms, Conflict):
-        return REQUIREMENTS, str(terms)
+        return RefusalCode.REQUIREMENTS_CONFLICT, str(terms)
     if not terms.types.any():
         return _not_sold(wish, table)
     usable = terms.types
@@ -131,14 +120,17 @@ def _obstacle(
         usable = usable & table.free_ports(pods.shape.host_ports)
         if not usable.any():
             port = pods.shape.host_ports[0]
-            return HOST_PORT, f"host port {port.port}/{port.protocol or 'TCP'} is taken by a DaemonSet"
+            return (
+                RefusalCode.HOST_PORT_TAKEN,
+                f"host port {port.port}/{port.protocol or 'TCP'} is taken by a DaemonSet",
+            )
     large_enough = usable & (how_many(table.room, pods.requests) > 0)
     if not large_enough.any():
-        return RESOURCES, _too_small(pods, table, usable)
+        return RefusalCode.INSUFFICIENT_RESOURCES, _too_small(pods, table, usable)
     missing = shortage(table.table, np.flatnonzero(large_enough).tolist(), table.least, terms.requirements)
     if missing is not None:
         key, least, offered = missing
-        return MIN_VALUES, (
+        return RefusalCode.MIN_VALUES_NOT_MET, (
             f"minValues of {key} is {least}, but the {int(large_enough.sum())} instance types that hold the "
             f"pod offer {offered} of them; hint: lower it, or allow more types"
         )
@@ -146,10 +138,10 @@ def _obstacle(
     if (large_enough & budgets.affordable(table)).any():
         scarce = supply.shortage(table, pods, wish)
         if scarce is not None:
-            return SCARCE, scarce
+            return RefusalCode.CAPACITY_EXHAUSTED, scarce
         if blocking is not None:
             return blocking
-    return LIMITS, _limits(table, budgets)
+    return RefusalCode.LIMITS_EXCEEDED, _limits(table, budgets)
 
 
 def _conflict(wish: NodeRequirements, table: PoolTable) -> str | None:
@@ -166,25 +158,31 @@ def _conflict(wish: NodeRequirements, table: PoolTable) -> str | None:
     return None
 
 
-def _not_sold(wish: NodeRequirements, table: PoolTable) -> tuple[str, str]:
+def _not_sold(wish: NodeRequirements, table: PoolTable) -> tuple[RefusalCode, str]:
     """No type is left: requirements that only together exclude all, or nothing for sale."""
     merged = table.offered.intersect(wish.requirements)
     types = np.ones(len(table.table), dtype=np.bool_)
     for requirement in table.pool.requirements.values():
         types = types & table.table.allowed(requirement, defined=True)
     if not types.any():
-        return NO_INSTANCE_TYPES, "no instance type satisfies the pool's own requirements"
+        return RefusalCode.NO_INSTANCE_TYPES, "no instance type satisfies the pool's own requirements"
     narrowing = [(expression, table.allowed(expression)) for expression in wish.expressions]
     narrowing += [(one, table.table.allowed(one, defined=True)) for one in merged.values()]
     for requirement, mask in narrowing:
         types = types & mask
         if not types.any():
-            return REQUIREMENTS, f"no instance type satisfies {requirement} with the other requirements"
+            return (
+                RefusalCode.REQUIREMENTS_CONFLICT,
+                f"no instance type satisfies {requirement} with the other requirements",
+            )
     count = int(types.sum())
     sold = types & np.isfinite(table.table.cheapest(merged, sold_out_too=True))
     if not sold.any():
-        return REQUIREMENTS, f"none of the {count} matching instance types is offered for {_where(merged)}"
-    return NO_OFFERING, (
+        return (
+            RefusalCode.REQUIREMENTS_CONFLICT,
+            f"none of the {count} matching instance types is offered for {_where(merged)}",
+        )
+    return RefusalCode.NO_OFFERING_AVAILABLE, (
         f"no offering of the {int(sold.sum())} matching instance types is available now for {_where(merged)}"
     )
 

@@ -8,7 +8,7 @@ Whether rules between pods that are only preferred hold on such a node is for ku
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from nodeless.model.plan import PlannedNode, Relaxation
+from nodeless.model.plan import PlannedNode, Relaxation, RelaxationCode
 from nodeless.model.requirements import Requirement
 from nodeless.scheduling.capacity.in_flight_node_claim import InFlightNodeClaim, Part
 from nodeless.scheduling.capacity.pool_table import PoolTable
@@ -17,16 +17,9 @@ from nodeless.scheduling.meter import Meter
 from nodeless.scheduling.pods.classes import PodClass
 from nodeless.scheduling.pods.constraints import NodeRequirements, wish_of
 
-NODE_AFFINITY = "PreferredNodeAffinity"
-POD_AFFINITY = "PreferredPodAffinity"
-POD_ANTI_AFFINITY = "PreferredPodAntiAffinity"
-SCHEDULE_ANYWAY = "ScheduleAnyway"
-PREFER_NO_SCHEDULE = "PreferNoSchedule"
-MIN_VALUES = "MinValuesLowered"
-
 #: Seconds for a term that a pod prefers on a node that exists.
 _LOOK = 0.5e-6
-_Told = tuple[str, str]
+_Told = tuple[RelaxationCode, str]
 """Code and message."""
 
 
@@ -84,21 +77,30 @@ def _of_part(part: Part, table: PoolTable, tables: Sequence[PoolTable]) -> Itera
     for affinity in pods.rules.affinity:
         if affinity.weight is not None and affinity not in part.rules.affinity:
             keys = ", ".join(tally.key for tally in affinity.tallies)
-            yield POD_AFFINITY, f"preferred podAffinity on {keys} (weight {affinity.weight}): {beyond}"
+            yield (
+                RelaxationCode.PREFERRED_POD_AFFINITY,
+                f"preferred podAffinity on {keys} (weight {affinity.weight}): {beyond}",
+            )
     for anti in pods.rules.anti_affinity:
         if anti.weight is not None and anti not in part.rules.anti_affinity:
             key = anti.tally.key
-            yield POD_ANTI_AFFINITY, f"preferred podAntiAffinity on {key} (weight {anti.weight}): {beyond}"
+            yield (
+                RelaxationCode.PREFERRED_POD_ANTI_AFFINITY,
+                f"preferred podAntiAffinity on {key} (weight {anti.weight}): {beyond}",
+            )
     for spread in pods.rules.spread:
         if spread.soft and spread not in part.rules.spread:
             yield (
-                SCHEDULE_ANYWAY,
+                RelaxationCode.SCHEDULE_ANYWAY,
                 f"topologySpreadConstraints on {spread.tally.key} (ScheduleAnyway, maxSkew "
                 f"{spread.max_skew}): the pods cannot be spread so evenly",
             )
     taint = table.refuses(pods.shape.tolerations, soft=False)
     if taint is not None:
-        yield PREFER_NO_SCHEDULE, f"taint {taint} is not tolerated: no other pool takes the pod"
+        yield (
+            RelaxationCode.PREFER_NO_SCHEDULE,
+            f"taint {taint} is not tolerated: no other pool takes the pod",
+        )
 
 
 def _of_standing(
@@ -118,12 +120,15 @@ def _of_standing(
     for taint, names in unwelcome.items():
         losing = [key for key in keys if placements[key] in names]
         if losing:
-            yield (PREFER_NO_SCHEDULE, f"taint {taint} is not tolerated: {first}"), losing
+            yield (RelaxationCode.PREFER_NO_SCHEDULE, f"taint {taint} is not tolerated: {first}"), losing
 
 
 def _preferred(weight: int, expressions: tuple[Requirement, ...], why: str) -> _Told:
     wanted = " and ".join(map(str, expressions))
-    return NODE_AFFINITY, f"preferred node affinity {wanted} (weight {weight}): {why}"
+    return (
+        RelaxationCode.PREFERRED_NODE_AFFINITY,
+        f"preferred node affinity {wanted} (weight {weight}): {why}",
+    )
 
 
 def _obstacle(part: Part, expressions: tuple[Requirement, ...], tables: Sequence[PoolTable]) -> str:
@@ -150,7 +155,7 @@ def _lowered(table: PoolTable, made: PlannedNode) -> Iterator[_Told]:
         offered = (requirement.min_values if requirement is not None else None) or 0
         if offered < least:
             yield (
-                MIN_VALUES,
+                RelaxationCode.MIN_VALUES_LOWERED,
                 f"minValues of {key} in {table.pool.reference} lowered from {least} to {offered}: "
                 "the instance types that hold the pods offer no more",
             )

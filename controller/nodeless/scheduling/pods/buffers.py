@@ -7,6 +7,7 @@ many fit into them. Their names hold a character that no name of Kubernetes may 
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from enum import StrEnum
 
 from immutables import Map
 
@@ -21,10 +22,6 @@ from nodeless.model.buffers import (
 from nodeless.model.pods import Owner, Pod
 from nodeless.model.snapshot import Snapshot
 
-RESOLVED = "Resolved"
-TEMPLATE_NOT_FOUND = "PodTemplateNotFound"
-SCALABLE_NOT_FOUND = "ScalableRefNotFound"
-FAILED = "ResolutionFailed"
 #: Placeholders of one buffer, and of the buffers of one namespace, at most; more is a slip of the finger.
 MOST_PLACEHOLDERS = 10_000
 #: Placeholders of all buffers at most, divided evenly among namespaces that ask for more together.
@@ -34,11 +31,24 @@ _SEPARATOR = "~"
 _LAST = 2.0**40
 
 
+class BufferReason(StrEnum):
+    """Reasons of a buffer's conditions, Resolved and those of its provisioning."""
+
+    RESOLVED = "Resolved"
+    POD_TEMPLATE_NOT_FOUND = "PodTemplateNotFound"
+    SCALABLE_REF_NOT_FOUND = "ScalableRefNotFound"
+    RESOLUTION_FAILED = "ResolutionFailed"
+    FITS_EXISTING_CAPACITY = "FitsExistingCapacity"
+    REQUIRES_NEW_CAPACITY = "RequiresNewCapacity"
+    NOT_READY_FOR_PROVISIONING = "NotReadyForProvisioning"
+    BUFFER_EMPTY = "BufferEmpty"
+
+
 @dataclass(frozen=True, slots=True)
 class Resolution:
     """What a buffer asks for now, or why that is not known; `reason` is that of its condition."""
 
-    reason: str
+    reason: BufferReason
     message: str = ""
     source: PodSource | None = None
     replicas: int = 0
@@ -84,19 +94,27 @@ def resolution(snapshot: Snapshot, buffer: CapacityBuffer) -> Resolution:
     """Look up what a buffer names, and count its placeholders."""
     if buffer.strategy != ACTIVE_CAPACITY:
         return Resolution(
-            FAILED, f"provisioningStrategy {buffer.strategy} is not known; use {ACTIVE_CAPACITY}"
+            BufferReason.RESOLUTION_FAILED,
+            f"provisioningStrategy {buffer.strategy} is not known; use {ACTIVE_CAPACITY}",
         )
     if not buffer.source:
         wrong = f"kind {buffer.source_kind} cannot be used" if buffer.source_kind else "nothing is named"
         hint = "name a podTemplateRef, or a scalableRef to a Deployment, ReplicaSet or StatefulSet of apps"
-        return Resolution(FAILED, f"{wrong}; hint: {hint}")
+        return Resolution(BufferReason.RESOLUTION_FAILED, f"{wrong}; hint: {hint}")
     source = snapshot.pod_sources.get(buffer.source)
     if source is None:
-        reason = TEMPLATE_NOT_FOUND if buffer.source_kind == POD_TEMPLATE else SCALABLE_NOT_FOUND
+        reason = (
+            BufferReason.POD_TEMPLATE_NOT_FOUND
+            if buffer.source_kind == POD_TEMPLATE
+            else BufferReason.SCALABLE_REF_NOT_FOUND
+        )
         return Resolution(reason, f"{buffer.source} does not exist")
     if source.shape.invalid:
-        return Resolution(FAILED, f"the pods of {buffer.source} cannot be read: {source.shape.invalid}")
-    return Resolution(RESOLVED, "", source, _wanted(buffer, source))
+        return Resolution(
+            BufferReason.RESOLUTION_FAILED,
+            f"the pods of {buffer.source} cannot be read: {source.shape.invalid}",
+        )
+    return Resolution(BufferReason.RESOLVED, "", source, _wanted(buffer, source))
 
 
 def placeholders(snapshot: Snapshot) -> Iterator[Pod]:

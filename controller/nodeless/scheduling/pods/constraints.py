@@ -12,22 +12,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from nodeless.api.names import label_value_defects
+from nodeless.model.plan import RefusalCode
 from nodeless.model.pods import NodeSelectorTerm, PodShape
 from nodeless.model.requirements import IN, Conflict, Requirement, Requirements
 from nodeless.model.resources import format_amount
-
-VOLUME_UNREACHABLE = "VolumeUnreachable"
-RESOURCE_CLAIMS = "ResourceClaimsNotPlanned"
-MATCH_FIELDS = "MatchFieldsNotPlanned"
-INVALID = "InvalidPod"
-CONTRADICTION = "RequirementsContradict"
 
 
 @dataclass(frozen=True, slots=True)
 class UnschedulableReason:
     """Why no node at all can be planned for a pod shape, whatever the pools are."""
 
-    code: str
+    code: RefusalCode
     message: str
 
 
@@ -54,10 +49,10 @@ def demand_of(shape: PodShape) -> PodRequirements | UnschedulableReason:
     """The demand of a shape, or why it cannot be planned."""
     fault = shape.invalid or _fault_of_requests(shape)
     if fault:
-        return UnschedulableReason(INVALID, f"the pod cannot be read: {fault}")
+        return UnschedulableReason(RefusalCode.INVALID_POD, f"the pod cannot be read: {fault}")
     if shape.resource_claims:
         return UnschedulableReason(
-            RESOURCE_CLAIMS,
+            RefusalCode.RESOURCE_CLAIMS_NOT_PLANNED,
             f"the pod asks for devices by resourceClaims: {', '.join(shape.resource_claims)}; nodes are not "
             "planned by devices, it waits for a node that has them; hint: request the device as a resource, "
             "nvidia.com/gpu for example",
@@ -66,19 +61,21 @@ def demand_of(shape: PodShape) -> PodRequirements | UnschedulableReason:
     usable = [term.expressions for term in shape.required_terms if _matches_something(term)]
     if shape.required_terms and not usable:
         return UnschedulableReason(
-            MATCH_FIELDS,
+            RefusalCode.MATCH_FIELDS_NOT_PLANNED,
             "every required node affinity term is empty or uses matchFields, which names nodes that exist; "
             "hint: use matchExpressions",
         )
     possible = [known for expressions in usable or [()] if (known := matchable(expressions)) is not None]
     if not possible:
         return UnschedulableReason(
-            CONTRADICTION, "the pod asks for labels with values that no label can have"
+            RefusalCode.REQUIREMENTS_CONTRADICT, "the pod asks for labels with values that no label can have"
         )
     wishes = [wish_of((*selector, *expressions)) for expressions in possible]
     consistent = tuple(wish for wish in wishes if isinstance(wish, NodeRequirements))
     if not consistent:
-        return UnschedulableReason(CONTRADICTION, f"the pod contradicts itself: {wishes[0]}")
+        return UnschedulableReason(
+            RefusalCode.REQUIREMENTS_CONTRADICT, f"the pod contradicts itself: {wishes[0]}"
+        )
     reaching = _reaching(consistent, shape.volume_terms)
     if isinstance(reaching, UnschedulableReason):
         return reaching
@@ -158,6 +155,7 @@ def _reaching(
     consistent = tuple(wish for wish in both if isinstance(wish, NodeRequirements))
     if not consistent:
         return UnschedulableReason(
-            VOLUME_UNREACHABLE, f"a volume of the pod cannot be reached where it must run: {both[0]}"
+            RefusalCode.VOLUME_UNREACHABLE,
+            f"a volume of the pod cannot be reached where it must run: {both[0]}",
         )
     return consistent

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 
+from nodeless.model.plan import RefusalCode
 from nodeless.model.pods import NodeSelectorTerm, Pod, PodShape
 from nodeless.model.requirements import Conflict, Requirement, Requirements
 from nodeless.model.resources import Resources, add
@@ -28,11 +29,6 @@ from nodeless.model.volumes import (
 )
 from nodeless.scheduling.pods.constraints import UnschedulableReason, wish_of
 
-CLAIM_NOT_FOUND = "VolumeClaimNotFound"
-CLAIM_NOT_USABLE = "VolumeClaimNotUsable"
-CLASS_NOT_FOUND = "StorageClassNotFound"
-VOLUME_NOT_FOUND = "VolumeNotFound"
-VOLUMES_APART = "VolumesApart"
 #: Combinations of places of a pod's volumes that are followed; those after them are not tried.
 _MOST_ALTERNATIVES = 64
 
@@ -132,13 +128,15 @@ class Volumes:
         claim = mount.claim
         if claim is None and not mount.ephemeral:
             return UnschedulableReason(
-                CLAIM_NOT_FOUND,
+                RefusalCode.VOLUME_CLAIM_NOT_FOUND,
                 f"persistent volume claim {mount.key} does not exist; hint: create it",
             )
         if claim is not None:
             fault = _fault_of_claim(claim)
             if fault is not None:
-                return UnschedulableReason(CLAIM_NOT_USABLE, f"persistent volume claim {claim.key} {fault}")
+                return UnschedulableReason(
+                    RefusalCode.VOLUME_CLAIM_NOT_USABLE, f"persistent volume claim {claim.key} {fault}"
+                )
             if claim.volume_name:
                 return self._place_of_volume(claim)
         return self._place_of_class(mount)
@@ -147,17 +145,17 @@ class Volumes:
         volume = self._snapshot.volumes.get(claim.volume_name)
         if volume is None:
             return UnschedulableReason(
-                VOLUME_NOT_FOUND,
+                RefusalCode.VOLUME_NOT_FOUND,
                 f"persistent volume {claim.volume_name} of claim {claim.key} does not exist",
             )
         if volume.deletion_timestamp is not None:
             return UnschedulableReason(
-                CLAIM_NOT_USABLE,
+                RefusalCode.VOLUME_CLAIM_NOT_USABLE,
                 f"persistent volume {volume.name} of claim {claim.key} is being deleted",
             )
         if not claim.bound:
             return UnschedulableReason(
-                CLAIM_NOT_USABLE,
+                RefusalCode.VOLUME_CLAIM_NOT_USABLE,
                 f"persistent volume claim {claim.key} names volume {volume.name} but is not bound to it yet",
             )
         return _Place(volume.terms, volume.driver)
@@ -167,7 +165,7 @@ class Volumes:
         if kind is None:
             if mount.class_name:
                 return UnschedulableReason(
-                    CLASS_NOT_FOUND,
+                    RefusalCode.STORAGE_CLASS_NOT_FOUND,
                     f"storage class {mount.class_name} of persistent volume claim {mount.key} does not exist",
                 )
             wanted = (
@@ -175,10 +173,12 @@ class Volumes:
                 if mount.class_name is None
                 else ("asks for a volume without storage class, and is not bound to one")
             )
-            return UnschedulableReason(CLAIM_NOT_USABLE, f"persistent volume claim {mount.key} {wanted}")
+            return UnschedulableReason(
+                RefusalCode.VOLUME_CLAIM_NOT_USABLE, f"persistent volume claim {mount.key} {wanted}"
+            )
         if kind.binding_mode != WAIT_FOR_FIRST_CONSUMER:
             return UnschedulableReason(
-                CLAIM_NOT_USABLE,
+                RefusalCode.VOLUME_CLAIM_NOT_USABLE,
                 f"persistent volume claim {mount.key} is not bound yet, and its storage class {kind.name} "
                 f"does not wait for a node; hint: use the binding mode {WAIT_FOR_FIRST_CONSUMER}",
             )
@@ -243,7 +243,9 @@ def _together(
             elif len(grown) < _MOST_ALTERNATIVES:
                 grown.setdefault(wish.requirements, wish.expressions)
         if not grown:
-            return UnschedulableReason(VOLUMES_APART, f"no node can reach all volumes of the pod: {conflict}")
+            return UnschedulableReason(
+                RefusalCode.VOLUMES_APART, f"no node can reach all volumes of the pod: {conflict}"
+            )
         combined = list(grown.values())
     return () if () in combined else tuple(NodeSelectorTerm(expressions) for expressions in combined)
 
