@@ -1,4 +1,4 @@
-"""The kind `karpenter.sh/v1` NodeClaim: the wish for one node, written before its instance exists."""
+"""The kind `karpenter.sh/v1` NodeClaim: the request for one node, written before its instance exists."""
 
 from typing import Annotated
 
@@ -73,7 +73,7 @@ class NodeClaimStatus(Definition):
 
 
 class NodeClaim(Definition):
-    """The wish for one node, and what became of it. Made by the controller; deleting one drains the node."""
+    """A request for one node, and what became of it. Made by the controller; deleting it drains the node."""
 
     spec: Annotated[
         NodeClaimSpec, Meta(extra_json_schema=rules(rule("self == oldSelf", "spec is immutable", None)))

@@ -25,7 +25,7 @@ def nominated(name: str, node: PlannedNode | None = None, relaxed: Sequence[str]
     Args:
         name: The node or claim where room is kept.
         node: The plan of that node, when this pass made it.
-        relaxed: What the pod wished and does not get, a line each.
+        relaxed: Preferences of the pod that were relaxed, a line each.
     """
     lost = "".join(f"\nrelaxed: {relaxation}" for relaxation in relaxed)
     if node is None:

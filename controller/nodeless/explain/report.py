@@ -108,7 +108,7 @@ class Unplaced:
 
 @dataclass(frozen=True, slots=True)
 class RelaxedPreferences:
-    """A wish that some placed pods do not get, and why."""
+    """A preference of some placed pods that was relaxed, and why."""
 
     code: str
     message: str

@@ -58,7 +58,7 @@ def decode_pod(raw: bytes) -> model.Pod:
 
 
 def outline_pod(raw: bytes, problem: str) -> model.Pod:
-    """What is certain of a pod whose wishes are not known, because it is too large or cannot be read.
+    """What is certain of a pod whose requirements are not known, because it is too large or cannot be read.
 
     Its name, its node and its phase: its node is not empty. `problem` is why it cannot be planned for.
     Raises msgspec.DecodeError, ValueError when not even that is certain.
@@ -267,7 +267,7 @@ def pod_requests(spec: documents.PodSpec, status: documents.PodStatus | None = N
     replace the sum, and a pod-level limit counts where nothing is requested of its resource (as the API
     server fills it in for pods); the runtime class's overhead comes on top
     (https://kubernetes.io/docs/concepts/workloads/pods/init-containers/#resource-sharing-within-containers).
-    While a container is resized in place it counts with the most of what is wished, granted and in use.
+    While a container is resized in place it counts with the most of what is requested, granted and in use.
     """
     held = _held_resources(status)
     infeasible = status is not None and any(
@@ -276,11 +276,11 @@ def pod_requests(spec: documents.PodSpec, status: documents.PodStatus | None = N
     )
 
     def requests_of(container: documents.Container) -> dict[str, int]:
-        wished = _container_requests(container.resources)
+        requested = _container_requests(container.resources)
         in_use = held.get(container.name)
         if in_use is None:
-            return wished
-        return in_use if infeasible else maximum(wished, in_use)
+            return requested
+        return in_use if infeasible else maximum(requested, in_use)
 
     sidecars: dict[str, int] = {}
     peak: dict[str, int] = {}

@@ -58,7 +58,7 @@ REBOOTING = "Rebooting"
 
 @dataclass(frozen=True, slots=True)
 class NodeClaim:
-    """A v1 NodeClaim: the wish for one node, written before its instance exists.
+    """A v1 NodeClaim: the request for one node, written before its instance exists.
 
     `name` is deterministic: it is also the fleet request's client token and the instance's tag.
     """

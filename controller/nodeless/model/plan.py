@@ -139,7 +139,7 @@ class Plan:
     lower_bound: float | None = None
     """US dollars an hour that no plan for the same pods can go below; None: not computed."""
     relaxations: tuple[Relaxation, ...] = ()
-    """What the placed pods wished and do not get."""
+    """Preferences of placed pods that were relaxed."""
     unusable_pools: tuple[PoolRefusal, ...] = ()
     """Pools of which no pod whatever could get a node: they have no types, or too few for their minValues."""
     spill: tuple[str, ...] = ()

@@ -108,10 +108,10 @@ _Prices = Mapping[tuple[str, str, str, str, str], Offering]
 def _prices(snapshot: Snapshot, catalog: Catalog, policy: Policy) -> _Prices:
     offered = priced(catalog, snapshot.pools.values(), policy.price_adjustments, policy.node_fee)
     return {
-        (pool, kind.name, each.zone, each.capacity_type, each.reservation): each
+        (pool, instance_type.name, each.zone, each.capacity_type, each.reservation): each
         for pool, types in offered.items()
-        for kind in types
-        for each in kind.offerings
+        for instance_type in types
+        for each in instance_type.offerings
     }
 
 
@@ -122,8 +122,8 @@ def _at(real: _Prices, plan: Plan) -> Plan:
 def _node_at(real: _Prices, node: PlannedNode) -> PlannedNode:
     """A node with its real prices: what all cost more changes nothing about their order."""
 
-    def offering(kind: str, each: Offering) -> Offering:
-        return real[str(node.pool), kind, each.zone, each.capacity_type, each.reservation]
+    def offering(instance_type: str, each: Offering) -> Offering:
+        return real[str(node.pool), instance_type, each.zone, each.capacity_type, each.reservation]
 
     return replace(
         node,

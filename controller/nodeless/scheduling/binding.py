@@ -54,12 +54,12 @@ MOST_LOOKS = 3_000_000
 
 
 def spill(
-    site: SchedulingInput, nodes: Sequence[InFlightNodeClaim], placed: Iterable[str]
+    inputs: SchedulingInput, nodes: Sequence[InFlightNodeClaim], placed: Iterable[str]
 ) -> tuple[str, ...] | None:
     """Keys of the pods for which kube-scheduler finds no room, in the order in which it tries them.
 
     Args:
-        site: What the plan started from.
+        inputs: What the plan started from.
         nodes: The nodes that it buys.
         placed: Keys of the pods that it places anywhere; no others are tried.
 
@@ -67,19 +67,19 @@ def spill(
         None where the plan is too large to be simulated.
     """
     wanted = set(placed)
-    classes = [pods for pods in site.classes if not pods.shape.placeholder]
+    classes = [pods for pods in inputs.classes if not pods.shape.placeholder]
     queue = [
-        (site.snapshot.pods[key], index)
+        (inputs.snapshot.pods[key], index)
         for index, pods in enumerate(classes)
         for key in pods.pods
         if key in wanted
     ]
-    hosts = len(site.slots) + len(nodes)
+    hosts = len(inputs.slots) + len(nodes)
     orders = _orders({pod.node_name for pod, _ in queue})
     if len(queue) * hosts * len(orders) > MOST_LOOKS:
         return None
     for drained in orders:
-        left = _bound(site, nodes, sorted(queue, key=lambda each: _turn(each[0], drained)), classes)
+        left = _bound(inputs, nodes, sorted(queue, key=lambda each: _turn(each[0], drained)), classes)
         if left:
             return left
     return ()
@@ -102,13 +102,13 @@ def _turn(pod: Pod, drained: Mapping[str, int]) -> tuple[int, float, int, float,
 
 
 def _bound(
-    site: SchedulingInput,
+    inputs: SchedulingInput,
     nodes: Sequence[InFlightNodeClaim],
     queue: Iterable[tuple[Pod, int]],
     classes: Sequence[PodClass],
 ) -> tuple[str, ...]:
     """The pods without room, when they are taken in this order; each comes with the index of its class."""
-    scheduler = _Scheduler(site, nodes)
+    scheduler = _Scheduler(inputs, nodes)
     known: dict[int, _Member] = {}
     left = []
     for pod, index in queue:
@@ -141,24 +141,24 @@ class _Member:
 class _Scheduler:
     """Hosts, and what is on them."""
 
-    def __init__(self, site: SchedulingInput, nodes: Sequence[InFlightNodeClaim]) -> None:
+    def __init__(self, inputs: SchedulingInput, nodes: Sequence[InFlightNodeClaim]) -> None:
         meter = Meter()
-        self._site, self._nodes = site, nodes
-        self._topology = Topology(site.snapshot, site.profiles, site.slots, site.usable, meter)
-        self._existing = Existing(site.slots, site.resources, self._topology, meter)
-        self._count = len(site.slots) + len(nodes)
+        self._site, self._nodes = inputs, nodes
+        self._topology = Topology(inputs.snapshot, inputs.profiles, inputs.slots, inputs.usable, meter)
+        self._existing = Existing(inputs.slots, inputs.resources, self._topology, meter)
+        self._count = len(inputs.slots) + len(nodes)
         rows = [node.by_price()[0] for node in nodes]
         fresh = [node.table.room[row] for node, row in zip(nodes, rows, strict=True)]
         whole = [node.table.table.allocatable[row] for node, row in zip(nodes, rows, strict=True)]
         self._rows = rows
         self._offerings = _offerings(nodes, rows)
-        self._free: Amounts = np.array([*(slot.free for slot in site.slots), *fresh], dtype=np.int64)
-        self._free = self._free.reshape(self._count, site.resources)
+        self._free: Amounts = np.array([*(slot.free for slot in inputs.slots), *fresh], dtype=np.int64)
+        self._free = self._free.reshape(self._count, inputs.resources)
         allocatable = [*self._of_slots(), *(each[:_CPU_AND_MEMORY] for each in whole)]
         whole_rows = np.array(allocatable, dtype=np.float64).reshape(self._count, _CPU_AND_MEMORY)
         self._whole: _Scores = np.maximum(whole_rows, 1.0)
         self._scored: _Scores = np.maximum(self._whole - self._free[:, :_CPU_AND_MEMORY], 0.0)
-        self._ports: list[list[HostPort]] = [list(slot.ports) for slot in site.slots]
+        self._ports: list[list[HostPort]] = [list(slot.ports) for slot in inputs.slots]
         self._ports += [list(node.table.daemon_ports([row])) for node, row in zip(nodes, rows, strict=True)]
         self._values = {key: self._values_of(key) for key in {*self._topology.keys, ZONE}}
         self._zones = self._numbered(ZONE)
@@ -192,8 +192,8 @@ class _Scheduler:
         self._scored[host] += member.scored
         self._ports[host] += ports
         member.here[host] += 1
-        for tally in member.pods.adds:
-            self._counted(tally).add(host)
+        for topology_group in member.pods.adds:
+            self._counted(topology_group).add(host)
         return True
 
     def _score(self, member: _Member, hosts: NDArray[np.intp]) -> _Scores:
@@ -220,45 +220,45 @@ class _Scheduler:
         """The hosts on which required rules allow one more pod."""
         allowed = np.ones(self._count, dtype=np.bool_)
         for spread in rules.spread:
-            counted = self._counted(spread.tally)
+            counted = self._counted(spread.topology_group)
             least = counted.least() if counted.domains >= spread.min_domains else 0
             allowed &= counted.known & (counted.there() + spread.counts_itself - least <= spread.max_skew)
         for affinity in rules.affinity:
-            tallies = [self._counted(tally) for tally in affinity.tallies]
-            first = affinity.counts_itself and not any(counted.total for counted in tallies)
-            for counted in tallies:
+            topology_groups = [self._counted(topology_group) for topology_group in affinity.topology_groups]
+            first = affinity.counts_itself and not any(counted.total for counted in topology_groups)
+            for counted in topology_groups:
                 allowed &= counted.known & (first | (counted.there() > 0))
-        for tally in (*(rule.tally for rule in rules.anti_affinity), *rules.repelled_by):
-            counted = self._counted(tally)
+        for topology_group in (*(rule.topology_group for rule in rules.anti_affinity), *rules.repelled_by):
+            counted = self._counted(topology_group)
             allowed &= ~counted.known | (counted.there() == 0)
         return allowed
 
-    def _counted(self, tally: TopologyGroup) -> "_Counted":
-        if tally not in self._counts:
-            counter = self._topology.counters[tally]
-            if tally.key == HOSTNAME:
+    def _counted(self, topology_group: TopologyGroup) -> "_Counted":
+        if topology_group not in self._counts:
+            counter = self._topology.counters[topology_group]
+            if topology_group.key == HOSTNAME:
                 own: list[str | None] = [str(index) for index in range(self._count)]
                 start = {str(index): int(number) for index, number in enumerate(counter.slots)}
             else:
-                own, start = self._values[tally.key], counter.domains
-            self._counts[tally] = _Counted(own, start, counter.total)
-        return self._counts[tally]
+                own, start = self._values[topology_group.key], counter.domains
+            self._counts[topology_group] = _Counted(own, start, counter.total)
+        return self._counts[topology_group]
 
     def _would_take(self, node: InFlightNodeClaim, index: int, pods: PodClass) -> bool:
         """Whether a node, once bought as what it is meant to be, meets what a class requires."""
         if node.table.refuses(pods.shape.tolerations, soft=True) is not None:
             return False
-        return any(self._meets(node, index, wish) for wish in pods.demand.required)
+        return any(self._meets(node, index, node_requirements) for node_requirements in pods.demand.required)
 
-    def _meets(self, node: InFlightNodeClaim, index: int, wish: NodeRequirements) -> bool:
-        terms = node.table.grow(node.terms, wish)
+    def _meets(self, node: InFlightNodeClaim, index: int, node_requirements: NodeRequirements) -> bool:
+        terms = node.table.grow(node.terms, node_requirements)
         if isinstance(terms, Conflict) or not terms.types[self._rows[index]]:
             return False
         offering = self._offerings[index]
         where = {ZONE: offering.zone, CAPACITY_TYPE: offering.capacity_type}
         return all(
             expression.key not in where or expression.allows(where[expression.key])
-            for expression in wish.expressions
+            for expression in node_requirements.expressions
         )
 
     def _of_slots(self) -> Iterable[Amounts]:
@@ -292,7 +292,7 @@ class _Scheduler:
 
 
 class _Counted:
-    """Pods that one tally has counted in each domain of its key."""
+    """Pods that one topology group has counted in each domain of its key."""
 
     def __init__(self, values: Sequence[str | None], start: dict[str, int], total: int) -> None:
         names = sorted({value for value in values if value is not None} | start.keys())

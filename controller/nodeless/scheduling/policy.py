@@ -51,7 +51,7 @@ class Policy:
     places: Mapping[str, str] = field(default_factory=dict, hash=False)
     """Pod key to the claim or node where the pass before put a pod: it stays there as long as it fits."""
     ignore_preferences: bool = False
-    """Whether wishes have no influence: preferred node and pod (anti-)affinity, ScheduleAnyway."""
+    """Whether preferences are ignored: preferred node and pod (anti-)affinity, ScheduleAnyway."""
 
     as_bound: bool = False
     """Whether kube-scheduler follows its scores instead of the plan: then the plan is chosen that is cheapest

@@ -166,7 +166,7 @@ def _plan_of_pods(
     nothing = 0.0 if policy.time_box else None
     if not batch:
         return Plan(refusals=_by_pod(refusals), lower_bound=nothing)
-    profiles = Profiles(snapshot, batch, wishes=not policy.ignore_preferences, meter=meter)
+    profiles = Profiles(snapshot, batch, preferences=not policy.ignore_preferences, meter=meter)
     refusals.extend(
         Refusal(key, RefusalCode.PLANNING_TOOK_TOO_LONG, (), _SET_ASIDE) for key in profiles.aside
     )
@@ -197,7 +197,7 @@ def _plan_of_pods(
     tables = [table for table in tables if table.pool.replicas is None]
     usable = [table for table in tables if table.pool.key not in policy.pool_problems]
     slots = existing_slots(snapshot, by_pool, axis, volumes)
-    site = SchedulingInput(
+    inputs = SchedulingInput(
         snapshot,
         replace(policy, deadline=max(_LEAST * policy.deadline, policy.deadline - meter.spent)),
         profiles,
@@ -210,26 +210,30 @@ def _plan_of_pods(
         meter,
         frozenset(pods for pods in classes if policy.late and not policy.late.isdisjoint(pods.pods)),
     )
-    laid = first_fit_plan(site)
-    floor = or_without(lambda: worked_out(laid, site), laid, faults)
-    packed = or_without(lambda: _packed(floor, site), Packed(floor.nodes, floor.placements), faults)
-    carried = anti_affinity_first_plan(site, floor) if policy.time_box and packed.nodes else None
+    laid = first_fit_plan(inputs)
+    first_fit = or_without(lambda: worked_out(laid, inputs), laid, faults)
+    packed = or_without(
+        lambda: _packed(first_fit, inputs), Packed(first_fit.nodes, first_fit.placements), faults
+    )
+    carried = anti_affinity_first_plan(inputs, first_fit) if policy.time_box and packed.nodes else None
     if carried is not None and price_of(carried.nodes) < price_of(packed.nodes):
-        floor, packed = carried, Packed(carried.nodes, carried.placements)
-    again = resumed(site, floor, packed.nodes, packed.placements)
+        first_fit, packed = carried, Packed(carried.nodes, carried.placements)
+    again = resumed(inputs, first_fit, packed.nodes, packed.placements)
     if again is not None:
-        floor, packed = again, Packed(again.nodes, again.placements)
-    existing, budgets, supply = floor.existing, floor.budgets, floor.supply
+        first_fit, packed = again, Packed(again.nodes, again.placements)
+    existing, budgets, supply = first_fit.existing, first_fit.budgets, first_fit.supply
     widen(packed.nodes)
-    shares = Shares(meter, _TELLING * policy.deadline, [pods for pods, _ in floor.left])
-    for pods, keys in floor.left:
+    shares = Shares(meter, _TELLING * policy.deadline, [pods for pods, _ in first_fit.left])
+    for pods, keys in first_fit.left:
         if not shares.begin(pods):
             refusals.extend(Refusal(key, RefusalCode.NO_POOL_FITS, (), _NOT_LOOKED_FOR) for key in keys)
             continue
         with about(pods.pods):
-            refusals.extend(refuse(pods, keys, tables, budgets, supply, policy.pool_problems, floor.topology))
+            refusals.extend(
+                refuse(pods, keys, tables, budgets, supply, policy.pool_problems, first_fit.topology)
+            )
         shares.end(pods)
-    for _, keys in floor.aside:
+    for _, keys in first_fit.aside:
         refusals.extend(Refusal(key, RefusalCode.PLANNING_TOOK_TOO_LONG, (), _SET_ASIDE) for key in keys)
     launched = planned(packed.nodes, policy.max_alternatives)
     for node, made in zip(packed.nodes, launched, strict=True):
@@ -243,7 +247,7 @@ def _plan_of_pods(
         meter.allow(_BOUND * policy.deadline)
         bound = or_without(
             lambda: lower_bound(
-                placed, ExistingNodeRepack(existing, floor.placements, classes), budgets, usable, meter
+                placed, ExistingNodeRepack(existing, first_fit.placements, classes), budgets, usable, meter
             ),
             None,
             faults,
@@ -251,7 +255,7 @@ def _plan_of_pods(
     spilled = None
     if policy.as_bound and (kept or any(snapshot.pods[key].node_name for key in packed.placements)):
         bound_here = [*packed.placements, *(key for _, made in kept for key in made.pods)]
-        spilled = or_without(lambda: spill(site, [node for node, _ in kept], bound_here), None, faults)
+        spilled = or_without(lambda: spill(inputs, [node for node, _ in kept], bound_here), None, faults)
     meter.allow(_TELLING * policy.deadline)
     return Plan(
         new_nodes=tuple(made for _, made in kept),
@@ -274,36 +278,42 @@ def _unusable(tables: Iterable[PoolTable]) -> tuple[PoolRefusal, ...]:
 
 def _places(snapshot: Snapshot, policy: Policy, batch: Sequence[PodGroup], meter: Meter) -> dict[str, str]:
     """Where pods that wait are expected: as the pass before had it, else as claims and nominations say."""
-    meter.spend(_EXPECTED * (len(snapshot.claims) + sum(len(kind.keys) for kind in batch)))
-    told = expected_places(snapshot, (kind.pods for kind in batch))
-    known = (key for kind in batch for key in kind.keys if key in policy.places) if policy.places else ()
+    meter.spend(_EXPECTED * (len(snapshot.claims) + sum(len(pod_group.keys) for pod_group in batch)))
+    told = expected_places(snapshot, (pod_group.pods for pod_group in batch))
+    known = (
+        (key for pod_group in batch for key in pod_group.keys if key in policy.places)
+        if policy.places
+        else ()
+    )
     return {**told, **{key: place_of(snapshot, policy.places[key]) for key in known}}
 
 
-def _packed(floor: FirstFitPlan, site: SchedulingInput) -> Packed:
+def _packed(first_fit: FirstFitPlan, inputs: SchedulingInput) -> Packed:
     """The first-fit plan, or a cheaper one where its pools are packed by price."""
-    packed = Packed(floor.nodes, floor.placements)
-    aims = frozenset(table.pool.key for table in site.usable if floor.targets.aims(table))
-    if not aims or not floor.nodes:
+    packed = Packed(first_fit.nodes, first_fit.placements)
+    aims = frozenset(table.pool.key for table in inputs.usable if first_fit.targets.aims(table))
+    if not aims or not first_fit.nodes:
         return packed
-    if floor.aside or site.meter.spent > _LATE * site.policy.deadline:
+    if first_fit.aside or inputs.meter.spent > _LATE * inputs.policy.deadline:
         return packed
-    standing = ExistingNodeRepack(floor.existing, floor.placements, site.classes, kept=site.places)
-    site.meter.allow(_SHAPES * site.policy.deadline)
+    standing = ExistingNodeRepack(
+        first_fit.existing, first_fit.placements, inputs.classes, kept=inputs.places
+    )
+    inputs.meter.allow(_SHAPES * inputs.policy.deadline)
     try:
         return repack(
             packed,
             standing,
-            floor.budgets,
-            floor.supply,
-            site.usable,
+            first_fit.budgets,
+            first_fit.supply,
+            inputs.usable,
             aims,
-            site.policy.time_box,
-            site.policy.most_new_nodes,
-            site.meter,
+            inputs.policy.time_box,
+            inputs.policy.most_new_nodes,
+            inputs.meter,
         )
     finally:
-        site.meter.allow(float("inf"))
+        inputs.meter.allow(float("inf"))
 
 
 def static_nodes(
@@ -324,13 +334,13 @@ def static_nodes(
     return tuple(nodes)
 
 
-def _settled(volumes: Volumes, kinds: Sequence[PodGroup]) -> tuple[list[PodGroup], list[Refusal]]:
+def _settled(volumes: Volumes, pod_groups: Sequence[PodGroup]) -> tuple[list[PodGroup], list[Refusal]]:
     """The pods with their volumes looked up, and the refusals where volumes forbid a plan."""
-    batch = [kind for kind in kinds if not mounts(kind.shape)]
+    batch = [pod_group for pod_group in pod_groups if not mounts(pod_group.shape)]
     looked_up: list[tuple[str, Pod]] = []
     refusals: list[Refusal] = []
-    for kind in kinds:
-        for key, pod in zip(kind.keys, kind.pods, strict=True) if mounts(kind.shape) else ():
+    for pod_group in pod_groups:
+        for key, pod in zip(pod_group.keys, pod_group.pods, strict=True) if mounts(pod_group.shape) else ():
             settled = volumes.settle(pod)
             if isinstance(settled, UnschedulableReason):
                 refusals.append(Refusal(key, settled.code, (), settled.message))

@@ -24,7 +24,7 @@ _MOST_PLANNED = 2000
 
 
 def uid_digest(uid: str) -> str:
-    """Eight characters that stand for a pod on its claim; two pods that share them only share a wish."""
+    """Eight characters that stand for a pod on its claim; two pods may share them."""
     return b32encode(hashlib.blake2b(uid.encode(), digest_size=5).digest()).decode().lower()
 
 

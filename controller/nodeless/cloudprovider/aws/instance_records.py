@@ -127,8 +127,8 @@ def _labels(
 
 def _is_reserved(record: Mapping[str, Any]) -> bool:
     """Whether it is in the reservation that it was launched into: by chance, any may be in an open one."""
-    wish = record.get("CapacityReservationSpecification") or {}
-    return bool(record.get("CapacityReservationId") and wish.get("CapacityReservationTarget"))
+    specification = record.get("CapacityReservationSpecification") or {}
+    return bool(record.get("CapacityReservationId") and specification.get("CapacityReservationTarget"))
 
 
 def partition_label(record: Mapping[str, Any]) -> dict[str, str]:

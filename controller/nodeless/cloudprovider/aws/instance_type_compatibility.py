@@ -1,6 +1,6 @@
 """Which types can be what a node class wants of an instance. Pure.
 
-A type that EC2 would refuse with these wishes is left out of the catalogue, so that nothing is planned on it.
+A type that EC2 would refuse with these options is left out of the catalog, so that nothing is planned on it.
 """
 
 from nodeless.cloudprovider.aws.node_shape import NodeShape

@@ -184,8 +184,8 @@ def _volume_limits(snapshot: Snapshot, node: Node, table: PoolTable | None) -> M
     """By driver: what the node says, and what its type says of drivers that have not come up on it yet."""
     said = snapshot.csi_nodes.get(node.name)
     published = dict(said.limits) if said is not None else {}
-    kind = type_named(node.instance_type, table)
-    expected = kind.volume_limits if kind is not None else {}
+    instance_type = type_named(node.instance_type, table)
+    expected = instance_type.volume_limits if instance_type is not None else {}
     limits = {driver: limit for driver, limit in expected.items() if driver not in published}
     return {**limits, **{driver: limit for driver, limit in published.items() if limit is not None}}
 

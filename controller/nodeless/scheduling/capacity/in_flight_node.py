@@ -51,8 +51,8 @@ def expected_allocatable(node: Node, claim: NodeClaim | None, table: PoolTable |
     """What a node that still boots will allocate: its claim knows, or its type does."""
     if claim is not None and claim.allocatable:
         return claim.allocatable
-    kind = type_named(node.instance_type, table)
-    return kind.allocatable if kind is not None else {}
+    instance_type = type_named(node.instance_type, table)
+    return instance_type.allocatable if instance_type is not None else {}
 
 
 def charged_capacity(claim: NodeClaim, table: PoolTable | None) -> Resources:
@@ -88,21 +88,25 @@ def _rows(claim: NodeClaim, table: PoolTable | None) -> list[int]:
     wanted = claim.requirements.get(INSTANCE_TYPE)
     return [
         row
-        for row, kind in enumerate(table.table.types)
-        if (kind.name == launched if launched else wanted is None or wanted.allows(kind.name))
+        for row, instance_type in enumerate(table.table.types)
+        if (
+            instance_type.name == launched
+            if launched
+            else wanted is None or wanted.allows(instance_type.name)
+        )
     ]
 
 
-def _labels(claim: NodeClaim, kind: InstanceType) -> Requirements:
+def _labels(claim: NodeClaim, instance_type: InstanceType) -> Requirements:
     """What the labels may be if the claim becomes this type, in any offering that it may take."""
-    allowed = [offering for offering in kind.offerings if offering.allowed_by(claim.requirements)]
+    allowed = [offering for offering in instance_type.offerings if offering.allowed_by(claim.requirements)]
     offered = (
         Requirement(ZONE, False, frozenset(offering.zone for offering in allowed)),
         Requirement(CAPACITY_TYPE, False, frozenset(offering.capacity_type for offering in allowed)),
     )
     others: Mapping[str, Requirement] = {
         requirement.key: requirement
-        for requirement in (*claim.requirements.values(), *kind.requirements.values())
+        for requirement in (*claim.requirements.values(), *instance_type.requirements.values())
         if requirement.key not in (ZONE, CAPACITY_TYPE)
     }
     return Requirements([*others.values(), *offered])
@@ -112,4 +116,4 @@ def type_named(name: str, table: PoolTable | None) -> InstanceType | None:
     """The type of a pool's catalogue that a node says it is."""
     if table is None:
         return None
-    return next((kind for kind in table.table.types if kind.name == name), None)
+    return next((instance_type for instance_type in table.table.types if instance_type.name == name), None)

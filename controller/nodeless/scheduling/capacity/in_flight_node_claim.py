@@ -29,7 +29,7 @@ class Part:
     """Pods of one class that a node took at once, and what was asked for them."""
 
     pods: PodClass
-    wish: NodeRequirements
+    node_requirements: NodeRequirements
     rules: Rules
     tables: tuple[PoolTable, ...]
     """The pools in which they may be, heaviest first."""
@@ -73,28 +73,28 @@ class InFlightNodeClaim:
         most: Amounts = spare.max(axis=0)
         return cls(table, types if possible is None else possible, table.start, rows, used, spare, most)
 
-    def place(self, pods: PodClass, wish: NodeRequirements, want: int) -> int:
+    def place(self, pods: PodClass, node_requirements: NodeRequirements, want: int) -> int:
         """How many of the class the node can take, at most `want`; it is narrowed for them.
 
         What comes out where more pods wait than fit is kept for the node's twins.
         """
         if self.ports or pods.shape.host_ports or pods.shared:
-            return self._place(pods, wish, want)
-        memo = (Identity(self.types, self.used), self.terms, pods, wish)
+            return self._place(pods, node_requirements, want)
+        memo = (Identity(self.types, self.used), self.terms, pods, node_requirements)
         known = self.table.filled.get(memo)
         if known is not None and known.take <= want:
             self.terms, self.types, self.used = known.terms, known.types, known.used
             self.spare, self.slack = known.spare, known.slack
             return known.take
-        take = self._place(pods, wish, want)
+        take = self._place(pods, node_requirements, want)
         if take < want:
             after = Filled(take, self.terms, self.types, self.used, self.spare, self.slack)
             keep_few(self.table.filled, MOST_ARRAYS)
             self.table.filled[memo] = after
         return take
 
-    def _place(self, pods: PodClass, wish: NodeRequirements, want: int) -> int:
-        terms = self.table.grow(self.terms, wish)
+    def _place(self, pods: PodClass, node_requirements: NodeRequirements, want: int) -> int:
+        terms = self.table.grow(self.terms, node_requirements)
         if isinstance(terms, Conflict):
             return 0
         counts = self._counts(pods, terms)
@@ -116,17 +116,17 @@ class InFlightNodeClaim:
         """A node in the same state, with as many other pods of the same classes."""
         return replace(self, pods=list(pods), parts=list(self.parts), ports=list(self.ports))
 
-    def capacity(self, pods: PodClass, wish: NodeRequirements) -> int:
+    def capacity(self, pods: PodClass, node_requirements: NodeRequirements) -> int:
         """How many of the class the node could take."""
-        terms = self.table.grow(self.terms, wish)
+        terms = self.table.grow(self.terms, node_requirements)
         if isinstance(terms, Conflict):
             return 0
         counts = self._counts(pods, terms)
         return self._diverse(pods, terms, counts, int(counts.max(initial=0)))
 
-    def price(self, pods: PodClass, wish: NodeRequirements) -> float:
+    def price(self, pods: PodClass, node_requirements: NodeRequirements) -> float:
         """The lowest price of a remaining type that takes one of the class; infinite when none does."""
-        terms = self.table.grow(self.terms, wish)
+        terms = self.table.grow(self.terms, node_requirements)
         if isinstance(terms, Conflict):
             return float("inf")
         rows = self.types[self._counts(pods, terms) > 0]
@@ -160,13 +160,13 @@ class InFlightNodeClaim:
         return most_possible(take, possible)
 
     def beyond(
-        self, pods: PodClass, wish: NodeRequirements, affordable: Mask
+        self, pods: PodClass, node_requirements: NodeRequirements, affordable: Mask
     ) -> tuple[NDArray[np.intp], Amounts, Prices] | None:
         """Types that it could be instead, set aside or not: rows, how many of the class each takes, prices.
 
         None where the node cannot take the class whatever its type.
         """
-        terms = self.table.grow(self.terms, wish)
+        terms = self.table.grow(self.terms, node_requirements)
         if isinstance(terms, Conflict):
             return None
         rows = np.flatnonzero(self.possible & terms.types & affordable)

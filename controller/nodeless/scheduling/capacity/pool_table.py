@@ -137,21 +137,21 @@ class PoolTable:
         hard = (taint for taint in self.pool.taints if not soft or not prefers_only(taint))
         return untolerated(hard, tolerations)
 
-    def grow(self, terms: Terms, wish: NodeRequirements) -> Terms | Conflict:
-        """The terms with one more wish, or the conflict that forbids it. No type may be left."""
-        memo = (terms, wish)
+    def grow(self, terms: Terms, node_requirements: NodeRequirements) -> Terms | Conflict:
+        """The terms with further requirements, or the conflict that forbids it. No type may be left."""
+        memo = (terms, node_requirements)
         grown = self._grown.get(memo)
         if grown is None:
             keep_few(self._grown, _MOST_GROWN)
-            grown = self._grown[memo] = self._grow(terms, wish)
+            grown = self._grown[memo] = self._grow(terms, node_requirements)
         return grown
 
-    def fresh(self, pods: PodClass, wish: NodeRequirements) -> tuple[Terms, Amounts] | None:
+    def fresh(self, pods: PodClass, node_requirements: NodeRequirements) -> tuple[Terms, Amounts] | None:
         """Terms of a node opened for a class, and how many of the class each type holds; None when none."""
-        memo = (pods, wish)
+        memo = (pods, node_requirements)
         if memo not in self._fresh:
             keep_few(self._fresh, MOST_ARRAYS)
-            self._fresh[memo] = self._open(pods, wish)
+            self._fresh[memo] = self._open(pods, node_requirements)
         return self._fresh[memo]
 
     def daemon_ports(self, rows: Sequence[int]) -> tuple[HostPort, ...]:
@@ -166,9 +166,9 @@ class PoolTable:
                 free &= ~where
         return free
 
-    def undefined(self, wish: NodeRequirements) -> Requirement | None:
+    def undefined(self, node_requirements: NodeRequirements) -> Requirement | None:
         """The first expression on a label that neither the pool nor any type knows."""
-        for expression in wish.expressions:
+        for expression in node_requirements.expressions:
             known = expression.key in self.offered or self.table.carries(expression.key)
             if not known and not self.table.allowed(expression).any():
                 return expression
@@ -178,8 +178,8 @@ class PoolTable:
         """The types that one expression allows on a node of this pool."""
         return self.table.allowed(expression, defined=expression.key in self.offered)
 
-    def _open(self, pods: PodClass, wish: NodeRequirements) -> tuple[Terms, Amounts] | None:
-        terms = self.grow(self.start, wish)
+    def _open(self, pods: PodClass, node_requirements: NodeRequirements) -> tuple[Terms, Amounts] | None:
+        terms = self.grow(self.start, node_requirements)
         if isinstance(terms, Conflict):
             return None
         self.meter.spend(_OPENING + _ROW * len(self.table))
@@ -214,15 +214,15 @@ class PoolTable:
             int(counts.max(initial=0)), lambda number: self.diverse(counts >= number, terms.requirements)
         )
 
-    def _grow(self, terms: Terms, wish: NodeRequirements) -> Terms | Conflict:
-        self.meter.spend(_GROWTH + _EXPRESSION * len(wish.expressions) + _ROW * len(self.table))
-        conflict = terms.requirements.conflict(wish.requirements)
+    def _grow(self, terms: Terms, node_requirements: NodeRequirements) -> Terms | Conflict:
+        self.meter.spend(_GROWTH + _EXPRESSION * len(node_requirements.expressions) + _ROW * len(self.table))
+        conflict = terms.requirements.conflict(node_requirements.requirements)
         if conflict is not None:
             return conflict
         types = terms.types
-        for expression in wish.expressions:
+        for expression in node_requirements.expressions:
             types = types & self.allowed(expression)
-        merged = terms.requirements.intersect(wish.requirements)
+        merged = terms.requirements.intersect(node_requirements.requirements)
         if merged == terms.requirements and types is terms.types:
             return terms
         return self._terms(merged, types)
@@ -261,7 +261,9 @@ class PoolTable:
         return where
 
     def _limited_capacity(self) -> Amounts:
-        capacities = [kind.capacity for kind in self.table.types] if self.limit_names else []
+        capacities = (
+            [instance_type.capacity for instance_type in self.table.types] if self.limit_names else []
+        )
         limited: Amounts = np.ones((len(self.table), len(self.limit_names)), dtype=np.int64)
         for position, name in enumerate(self.limit_names):
             if name != NODES:

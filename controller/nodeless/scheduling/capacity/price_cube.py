@@ -21,12 +21,12 @@ class PriceCube:
     """The lowest price (USD an hour) of each type in each zone as each capacity type."""
 
     def __init__(self, types: Sequence[InstanceType]) -> None:
-        offerings = [offering for kind in types for offering in kind.offerings]
+        offerings = [offering for instance_type in types for offering in instance_type.offerings]
         zones = [offering.zone for offering in offerings]
-        kinds = [offering.capacity_type for offering in offerings]
+        capacity_types = [offering.capacity_type for offering in offerings]
         self.zones, zone = _coded(zones)
-        self.capacity_types, kind = _coded(kinds)
-        row = np.repeat(np.arange(len(types)), [len(kind.offerings) for kind in types])
+        self.capacity_types, capacity_type = _coded(capacity_types)
+        row = np.repeat(np.arange(len(types)), [len(instance_type.offerings) for instance_type in types])
         price = _prices_of(offerings)
         priced = (price >= 0) & (price < np.inf)
         available = np.array([offering.available for offering in offerings], dtype=np.bool_)
@@ -38,9 +38,9 @@ class PriceCube:
         shape = (len(types), len(self.zones), len(self.capacity_types))
         self._listed: Prices = np.full(shape, np.inf)
         self._for_sale: Prices = self._listed.copy()
-        np.minimum.at(self._listed, (row, zone, kind), np.where(priced, price, _UNPRICED))
+        np.minimum.at(self._listed, (row, zone, capacity_type), np.where(priced, price, _UNPRICED))
         sold = priced & available
-        np.minimum.at(self._for_sale, (row[sold], zone[sold], kind[sold]), price[sold])
+        np.minimum.at(self._for_sale, (row[sold], zone[sold], capacity_type[sold]), price[sold])
         self._cheapest: dict[tuple[Requirement | None, Requirement | None, bool], Prices] = {}
 
     def cheapest(

@@ -54,10 +54,11 @@ class PriceAdjustment:
         if self.price is not None and (self.percent or self.dollars):
             raise ValueError("price is combined with percent or dollars; hint: give the price alone")
 
-    def concerns(self, pool: str, kind: str) -> bool:
+    def concerns(self, pool: str, instance_type: str) -> bool:
         """Whether it may apply to offerings of an instance type in a pool."""
         return (not self.pools or pool in self.pools) and (
-            not self.instance_types or any(fnmatchcase(kind, pattern) for pattern in self.instance_types)
+            not self.instance_types
+            or any(fnmatchcase(instance_type, pattern) for pattern in self.instance_types)
         )
 
     def apply(self, offering: Offering) -> Offering:
@@ -88,17 +89,19 @@ def priced(
         memo = (Identity(types), tuple(own))
         if memo not in shared:
             mine = [adjustments[number] for number in own]
-            shared[memo] = tuple(_repriced(kind, pool.name, mine, node_fee) for kind in types)
+            shared[memo] = tuple(
+                _repriced(instance_type, pool.name, mine, node_fee) for instance_type in types
+            )
         result[pool.key] = shared[memo]
     return result
 
 
 def _repriced(
-    kind: InstanceType, pool: str, adjustments: Sequence[PriceAdjustment], node_fee: float
+    instance_type: InstanceType, pool: str, adjustments: Sequence[PriceAdjustment], node_fee: float
 ) -> InstanceType:
-    matching = [adjustment for adjustment in adjustments if adjustment.concerns(pool, kind.name)]
+    matching = [adjustment for adjustment in adjustments if adjustment.concerns(pool, instance_type.name)]
     offerings = []
-    for offering in kind.offerings:
+    for offering in instance_type.offerings:
         if not offering.priced:
             offerings.append(offering)
             continue
@@ -106,4 +109,4 @@ def _repriced(
         for adjustment in matching:
             paid = adjustment.apply(paid)
         offerings.append(replace(paid, price=paid.price + node_fee))
-    return replace(kind, offerings=tuple(offerings))
+    return replace(instance_type, offerings=tuple(offerings))

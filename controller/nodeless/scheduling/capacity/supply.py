@@ -28,7 +28,7 @@ from nodeless.model.subnets import SubnetRoom
 from nodeless.scheduling.capacity.in_flight_node_claim import InFlightNodeClaim
 from nodeless.scheduling.capacity.pool_table import PoolTable
 from nodeless.scheduling.pods.classes import UNBOUNDED, PodClass
-from nodeless.scheduling.pods.constraints import NodeRequirements, wish_of
+from nodeless.scheduling.pods.constraints import NodeRequirements, node_requirements_of
 
 _ENDLESS = int(UNBOUNDED)
 
@@ -107,13 +107,13 @@ class ReservationManager:
             for way in ways
         ]
 
-    def bind(self, wish: NodeRequirements, way: ReservationOption) -> NodeRequirements | None:
-        """The wish for a node that is got this way; None where they contradict."""
+    def bind(self, node_requirements: NodeRequirements, way: ReservationOption) -> NodeRequirements | None:
+        """The requirements of a node that is got this way; None where they contradict."""
         if not way.adds:
-            return wish
-        memo = (wish, way.adds)
+            return node_requirements
+        memo = (node_requirements, way.adds)
         if memo not in self._bound:
-            bound = wish_of((*wish.expressions, *way.adds))
+            bound = node_requirements_of((*node_requirements.expressions, *way.adds))
             self._bound[memo] = bound if isinstance(bound, NodeRequirements) else None
         return self._bound[memo]
 
@@ -156,10 +156,10 @@ class ReservationManager:
         way = self.way_of(node)
         return bool(way.reservation or way.subnet)
 
-    def shortage(self, table: PoolTable, pods: PodClass, wish: NodeRequirements) -> str | None:
+    def shortage(self, table: PoolTable, pods: PodClass, node_requirements: NodeRequirements) -> str | None:
         """What a pool has too little of for another such pod; None where that is not the reason."""
         if self.plain(table) or any(
-            (bound := self.bind(wish, way)) is not None and table.fresh(pods, bound) is not None
+            (bound := self.bind(node_requirements, way)) is not None and table.fresh(pods, bound) is not None
             for way in self.ways(table)
         ):
             return None
@@ -183,8 +183,8 @@ class ReservationManager:
 
     def _reservations(self, table: PoolTable) -> tuple[ReservationOption, ...]:
         ways = {}
-        for kind in table.table.types if table.table.offers.reserves else ():
-            for offering in kind.offerings:
+        for instance_type in table.table.types if table.table.offers.reserves else ():
+            for offering in instance_type.offerings:
                 if offering.reservation and offering.for_sale:
                     self._slots[offering.reservation] = offering.remaining
                     way = ReservationOption(
@@ -194,7 +194,7 @@ class ReservationManager:
                                 Requirement.of(key, IN, (value,))
                                 for key, value in offering.reservation_labels.items()
                             ),
-                            Requirement.of(INSTANCE_TYPE, IN, (kind.name,)),
+                            Requirement.of(INSTANCE_TYPE, IN, (instance_type.name,)),
                             Requirement.of(ZONE, IN, (offering.zone,)),
                         ),
                         offering.reservation,

@@ -130,8 +130,8 @@ class Targets:
                 break
             if table.refuses(pods.shape.tolerations, soft=True) is not None:
                 continue
-            for wish in pods.demand.required:
-                fresh = table.fresh(pods, wish)
+            for node_requirements in pods.demand.required:
+                fresh = table.fresh(pods, node_requirements)
                 if fresh is not None:
                     demand += pods.requests * len(pods.pods)
                     usable |= fresh[0].types

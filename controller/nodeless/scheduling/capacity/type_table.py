@@ -32,15 +32,21 @@ class TypeTable:
     def __init__(self, types: Sequence[InstanceType], axis: Axis, meter: Meter | None = None) -> None:
         """`meter` counts what is asked about the types."""
         self.meter = meter or Meter()
-        self.types: tuple[InstanceType, ...] = tuple(sorted(types, key=lambda kind: kind.name))
+        self.types: tuple[InstanceType, ...] = tuple(
+            sorted(types, key=lambda instance_type: instance_type.name)
+        )
         self.axis = axis
         attached = tuple(attachable({}, axis.names, 0))
-        self.capacity: Amounts = axis.table([_capacity(kind, attached) for kind in self.types])
-        self.allocatable: Amounts = self.capacity - axis.table([kind.overhead for kind in self.types])
+        self.capacity: Amounts = axis.table(
+            [_capacity(instance_type, attached) for instance_type in self.types]
+        )
+        self.allocatable: Amounts = self.capacity - axis.table(
+            [instance_type.overhead for instance_type in self.types]
+        )
         self.offers = PriceCube(self.types)
         """What is offered where, at what price."""
         self._values: dict[str, tuple[list[Requirement | None], NDArray[np.intp]]] = {}
-        self._keys = {key for kind in self.types for key in kind.requirements}
+        self._keys = {key for instance_type in self.types for key in instance_type.requirements}
         self._allowed: dict[tuple[Requirement, bool], Mask] = {}
         self._offerings: dict[tuple[Requirement | None, ...], dict[int, Offering]] = {}
 
@@ -95,15 +101,17 @@ class TypeTable:
 
     def values(self, row: int, key: str, requirements: Requirements) -> frozenset[str]:
         """The values of a label that a type can come up with under the requirements."""
-        kind = self.types[row]
-        sold = (each for each in kind.offerings if each.for_sale and each.allowed_by(requirements))
-        return kind.values(key, sold, requirements)
+        instance_type = self.types[row]
+        sold = (each for each in instance_type.offerings if each.for_sale and each.allowed_by(requirements))
+        return instance_type.values(key, sold, requirements)
 
     def _evaluate(self, requirement: Requirement, defined: bool) -> Mask:
         if requirement.key in _OFFERED:
             return np.ones(len(self.types), dtype=np.bool_)
         if requirement.key in RESERVATION_LABELS:
-            return np.array([_reservable(kind, requirement) for kind in self.types], dtype=np.bool_)
+            return np.array(
+                [_reservable(instance_type, requirement) for instance_type in self.types], dtype=np.bool_
+            )
         if requirement.key != INSTANCE_TYPE and not self.carries(requirement.key):
             self.meter.spend(_EVALUATION)
             absent = defined or requirement.key in WELL_KNOWN or requirement.allows_absence()
@@ -131,24 +139,24 @@ class TypeTable:
         return known
 
 
-def _capacity(kind: InstanceType, attached: tuple[str, ...]) -> Mapping[str, int]:
+def _capacity(instance_type: InstanceType, attached: tuple[str, ...]) -> Mapping[str, int]:
     """The capacity, with what drivers can attach where any of that is asked for."""
     if not attached:
-        return kind.capacity
-    return {**kind.capacity, **attachable(kind.volume_limits, attached, int(UNBOUNDED))}
+        return instance_type.capacity
+    return {**instance_type.capacity, **attachable(instance_type.volume_limits, attached, int(UNBOUNDED))}
 
 
 def _carried_by(types: Iterable[InstanceType], key: str) -> list[Requirement | None]:
     if key == INSTANCE_TYPE:
-        return [kind.label(key) for kind in types]
-    return [kind.requirements.get(key) for kind in types]
+        return [instance_type.label(key) for instance_type in types]
+    return [instance_type.requirements.get(key) for instance_type in types]
 
 
-def _reservable(kind: InstanceType, requirement: Requirement) -> bool:
+def _reservable(instance_type: InstanceType, requirement: Requirement) -> bool:
     """Whether the type is sold from a reservation that is allowed, or needs none."""
     return requirement.allows_absence() or any(
         requirement.allows(offering.reservation_labels.get(requirement.key, ""))
-        for offering in kind.offerings
+        for offering in instance_type.offerings
         if offering.reservation
     )
 

@@ -19,21 +19,29 @@ def blocked(pods: PodClass, topology: Topology) -> tuple[RefusalCode, str]:
     """
     rules = pods.hard_rules
     told = [
-        (Rules(affinity=(rule,)), RefusalCode.POD_AFFINITY, _affinity(rule.tallies, topology))
+        (Rules(affinity=(rule,)), RefusalCode.POD_AFFINITY, _affinity(rule.topology_groups, topology))
         for rule in rules.affinity
     ]
     told += [
-        (Rules(anti_affinity=(rule,)), RefusalCode.POD_ANTI_AFFINITY, _anti_affinity(rule.tally, topology))
+        (
+            Rules(anti_affinity=(rule,)),
+            RefusalCode.POD_ANTI_AFFINITY,
+            _anti_affinity(rule.topology_group, topology),
+        )
         for rule in rules.anti_affinity
     ]
     told += [
-        (Rules(repelled_by=(tally,)), RefusalCode.POD_ANTI_AFFINITY, _repelled(tally, topology))
-        for tally in rules.repelled_by
+        (
+            Rules(repelled_by=(topology_group,)),
+            RefusalCode.POD_ANTI_AFFINITY,
+            _repelled(topology_group, topology),
+        )
+        for topology_group in rules.repelled_by
     ]
     for rule in rules.spread:
-        key = rule.tally.key
-        universe = topology.domains.universe(key, rule.tally.nodes) if key != HOSTNAME else ()
-        counts = _numbers(dict.fromkeys(universe, 0) | topology.counters[rule.tally].domains)
+        key = rule.topology_group.key
+        universe = topology.domains.universe(key, rule.topology_group.nodes) if key != HOSTNAME else ()
+        counts = _numbers(dict.fromkeys(universe, 0) | topology.counters[rule.topology_group].domains)
         few = (
             f", and counts as empty while there are fewer than {rule.min_domains} domains"
             if rule.min_domains > 1
@@ -49,21 +57,22 @@ def blocked(pods: PodClass, topology: Topology) -> tuple[RefusalCode, str]:
     return code, message
 
 
-def _affinity(tallies: Sequence[TopologyGroup], topology: Topology) -> str:
-    where = ", ".join(tally.key for tally in tallies)
-    if not any(topology.counters[tally].total for tally in tallies):
+def _affinity(topology_groups: Sequence[TopologyGroup], topology: Topology) -> str:
+    where = ", ".join(topology_group.key for topology_group in topology_groups)
+    if not any(topology.counters[topology_group].total for topology_group in topology_groups):
         return f"podAffinity on {where}: no pod that it selects runs or is planned"
     return f"podAffinity on {where}: no node beside the pods that it selects has room or can be made"
 
 
-def _anti_affinity(tally: TopologyGroup, topology: Topology) -> str:
-    counts = _numbers(topology.counters[tally].domains)
-    return f"podAntiAffinity on {tally.key}: pods that it selects are in every domain ({counts})"
+def _anti_affinity(topology_group: TopologyGroup, topology: Topology) -> str:
+    counts = _numbers(topology.counters[topology_group].domains)
+    return f"podAntiAffinity on {topology_group.key}: pods that it selects are in every domain ({counts})"
 
 
-def _repelled(tally: TopologyGroup, topology: Topology) -> str:
-    counts = _numbers(topology.counters[tally].domains)
-    return f"podAntiAffinity on {tally.key} of other pods selects this pod, and holds every domain ({counts})"
+def _repelled(topology_group: TopologyGroup, topology: Topology) -> str:
+    counts = _numbers(topology.counters[topology_group].domains)
+    key = topology_group.key
+    return f"podAntiAffinity on {key} of other pods selects this pod, and holds every domain ({counts})"
 
 
 def _numbers(counts: Mapping[str, int]) -> str:

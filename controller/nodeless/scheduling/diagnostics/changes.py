@@ -152,9 +152,15 @@ def buyable(wider: Catalog, catalog: Catalog, pool: Pool) -> tuple[InstanceType,
     known = wider.get(pool.key)
     if known is None:
         # Types of other pools stand for what the cloud has: their own kubelet settings may differ a little.
-        known = tuple({kind.name: kind for kinds in catalog.values() for kind in kinds}.values())
+        known = tuple(
+            {
+                instance_type.name: instance_type
+                for instance_types in catalog.values()
+                for instance_type in instance_types
+            }.values()
+        )
     conflict = pool.requirements.conflict
-    return tuple(kind for kind in known if conflict(kind.requirements) is None)
+    return tuple(instance_type for instance_type in known if conflict(instance_type.requirements) is None)
 
 
 def _asking_less(trial: Trial, keys: Sequence[str], shape: PodShape, pool: Pool) -> Iterator[Change]:
@@ -169,17 +175,17 @@ def _larger_types(trial: Trial, wider: Catalog, shape: PodShape, pool: Pool) -> 
     """Of the types that hold the pod the one that clashes least with the pool; of those the cheapest."""
     requests = dict(shape.requests)
     found: list[tuple[int, float, str, tuple[Requirement, ...]]] = []
-    for kind in wider.get(pool.key, ()):
-        offering = kind.cheapest(_zones_of(pool))
-        if offering is None or not fits(requests, kind.allocatable):
+    for instance_type in wider.get(pool.key, ()):
+        offering = instance_type.cheapest(_zones_of(pool))
+        if offering is None or not fits(requests, instance_type.allocatable):
             continue
         clashing = tuple(
-            kind.requirements[key]
+            instance_type.requirements[key]
             for key, own in sorted(pool.requirements.items())
-            if key in kind.requirements and not own.overlaps(kind.requirements[key])
+            if key in instance_type.requirements and not own.overlaps(instance_type.requirements[key])
         )
         if clashing and all(each.values and not each.complement for each in clashing):
-            found.append((len(clashing), offering.price, kind.name, clashing))
+            found.append((len(clashing), offering.price, instance_type.name, clashing))
     if found:
         _, price, name, clashing = min(found, key=lambda each: each[:3])
         change = _widened(trial, wider, pool, clashing, [])

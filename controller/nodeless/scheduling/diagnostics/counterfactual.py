@@ -170,7 +170,7 @@ class _Search:
         """Limits that hold what is used and what a plan without limits would launch."""
         free = self._trial.with_pool(replace(pool, limits=None))
         plan = self._solve(free)
-        types = {kind.name: kind for kind in self._trial.catalog.get(pool.key, ())}
+        types = {instance_type.name: instance_type for instance_type in self._trial.catalog.get(pool.key, ())}
         mine = [node for node in plan.new_nodes if str(node.pool) == pool.key]
         added = total(types[node.instance_type].capacity for node in mine)
         used = pool_usage(self._trial.snapshot, pool)

@@ -96,25 +96,25 @@ def _reason(
     if taint is not None:
         return RefusalCode.TAINT_NOT_TOLERATED, f"taint {taint} is not tolerated"
     some = pods.demand.required[:_ALTERNATIVES]
-    found = [_obstacle(pods, wish, table, left, blocking) for wish in some]
+    found = [_obstacle(pods, node_requirements, table, left, blocking) for node_requirements in some]
     return max(found, key=lambda reason: _ORDER.index(reason[0]))
 
 
 def _obstacle(
     pods: PodClass,
-    wish: NodeRequirements,
+    node_requirements: NodeRequirements,
     table: PoolTable,
     left: tuple[RemainingLimits, ReservationManager],
     blocking: tuple[RefusalCode, str] | None,
 ) -> tuple[RefusalCode, str]:
-    conflict = _conflict(wish, table)
+    conflict = _conflict(node_requirements, table)
     if conflict is not None:
         return RefusalCode.REQUIREMENTS_CONFLICT, conflict
-    terms = table.grow(table.start, wish)
+    terms = table.grow(table.start, node_requirements)
     if isinstance(terms, Conflict):
         return RefusalCode.REQUIREMENTS_CONFLICT, str(terms)
     if not terms.types.any():
-        return _not_sold(wish, table)
+        return _not_sold(node_requirements, table)
     usable = terms.types
     if pods.shape.host_ports:
         usable = usable & table.free_ports(pods.shape.host_ports)
@@ -136,7 +136,7 @@ def _obstacle(
         )
     budgets, supply = left
     if (large_enough & budgets.affordable(table)).any():
-        scarce = supply.shortage(table, pods, wish)
+        scarce = supply.shortage(table, pods, node_requirements)
         if scarce is not None:
             return RefusalCode.CAPACITY_EXHAUSTED, scarce
         if blocking is not None:
@@ -144,29 +144,29 @@ def _obstacle(
     return RefusalCode.LIMITS_EXCEEDED, _limits(table, budgets)
 
 
-def _conflict(wish: NodeRequirements, table: PoolTable) -> str | None:
+def _conflict(node_requirements: NodeRequirements, table: PoolTable) -> str | None:
     """The requirement that the pool contradicts, or that nothing defines, or that no type meets."""
-    conflict = table.start.requirements.conflict(wish.requirements)
+    conflict = table.start.requirements.conflict(node_requirements.requirements)
     if conflict is not None:
         return str(conflict)
-    unknown = table.undefined(wish)
+    unknown = table.undefined(node_requirements)
     if unknown is not None:
         return str(Conflict(unknown.key, unknown, None, tuple(table.start.requirements)))
-    for expression in wish.expressions:
+    for expression in node_requirements.expressions:
         if not table.allowed(expression).any():
             return f"no instance type satisfies {expression}"
     return None
 
 
-def _not_sold(wish: NodeRequirements, table: PoolTable) -> tuple[RefusalCode, str]:
+def _not_sold(node_requirements: NodeRequirements, table: PoolTable) -> tuple[RefusalCode, str]:
     """No type is left: requirements that only together exclude all, or nothing for sale."""
-    merged = table.offered.intersect(wish.requirements)
+    merged = table.offered.intersect(node_requirements.requirements)
     types = np.ones(len(table.table), dtype=np.bool_)
     for requirement in table.pool.requirements.values():
         types = types & table.table.allowed(requirement, defined=True)
     if not types.any():
         return RefusalCode.NO_INSTANCE_TYPES, "no instance type satisfies the pool's own requirements"
-    narrowing = [(expression, table.allowed(expression)) for expression in wish.expressions]
+    narrowing = [(expression, table.allowed(expression)) for expression in node_requirements.expressions]
     narrowing += [(one, table.table.allowed(one, defined=True)) for one in merged.values()]
     for requirement, mask in narrowing:
         types = types & mask

@@ -1,8 +1,8 @@
-"""Which wishes pods gave up for their place, and why each could not be had.
+"""Which preferences were relaxed so that pods have a place, and why each could not be met.
 
-On a new node the parts of the first-fit plan tell: a wish that a class has and its part does not ask
+On a new node the parts of the first-fit plan tell: a preference that a class has and its part does not ask
 for was given up (`placing.relaxing` says in which order). Room on nodes that exist is used before
-any wish; which of a pod's preferred terms and PreferNoSchedule taints lose by that is told too.
+any preference; which of a pod's preferred terms and PreferNoSchedule taints lose by that is told too.
 Whether rules between pods that are only preferred hold on such a node is for kube-scheduler's score.
 """
 
@@ -15,7 +15,7 @@ from nodeless.scheduling.capacity.pool_table import PoolTable
 from nodeless.scheduling.first_fit.filling import Existing
 from nodeless.scheduling.meter import Meter
 from nodeless.scheduling.pods.classes import PodClass
-from nodeless.scheduling.pods.constraints import NodeRequirements, wish_of
+from nodeless.scheduling.pods.constraints import NodeRequirements, node_requirements_of
 
 #: Seconds for a term that a pod prefers on a node that exists.
 _LOOK = 0.5e-6
@@ -71,19 +71,19 @@ def relaxations(
 def _of_part(part: Part, table: PoolTable, tables: Sequence[PoolTable]) -> Iterator[_Told]:
     pods = part.pods
     for weight, expressions in pods.demand.preferred:
-        if not set(expressions) <= set(part.wish.expressions):
+        if not set(expressions) <= set(part.node_requirements.expressions):
             yield _preferred(weight, expressions, _obstacle(part, expressions, tables))
     beyond = "no node where it holds has room or can be made"
     for affinity in pods.rules.affinity:
         if affinity.weight is not None and affinity not in part.rules.affinity:
-            keys = ", ".join(tally.key for tally in affinity.tallies)
+            keys = ", ".join(topology_group.key for topology_group in affinity.topology_groups)
             yield (
                 RelaxationCode.PREFERRED_POD_AFFINITY,
                 f"preferred podAffinity on {keys} (weight {affinity.weight}): {beyond}",
             )
     for anti in pods.rules.anti_affinity:
         if anti.weight is not None and anti not in part.rules.anti_affinity:
-            key = anti.tally.key
+            key = anti.topology_group.key
             yield (
                 RelaxationCode.PREFERRED_POD_ANTI_AFFINITY,
                 f"preferred podAntiAffinity on {key} (weight {anti.weight}): {beyond}",
@@ -92,7 +92,7 @@ def _of_part(part: Part, table: PoolTable, tables: Sequence[PoolTable]) -> Itera
         if spread.soft and spread not in part.rules.spread:
             yield (
                 RelaxationCode.SCHEDULE_ANYWAY,
-                f"topologySpreadConstraints on {spread.tally.key} (ScheduleAnyway, maxSkew "
+                f"topologySpreadConstraints on {spread.topology_group.key} (ScheduleAnyway, maxSkew "
                 f"{spread.max_skew}): the pods cannot be spread so evenly",
             )
     taint = table.refuses(pods.shape.tolerations, soft=False)
@@ -133,18 +133,26 @@ def _preferred(weight: int, expressions: tuple[Requirement, ...], why: str) -> _
 
 def _obstacle(part: Part, expressions: tuple[Requirement, ...], tables: Sequence[PoolTable]) -> str:
     """Why a preferred term could not be had: by itself, beside what holds already, or for want of room."""
-    alone = [wish_of((*wish.expressions, *expressions)) for wish in part.pods.demand.required]
-    if not any(_makes(part.pods, wish, tables) for wish in alone if isinstance(wish, NodeRequirements)):
+    alone = [
+        node_requirements_of((*node_requirements.expressions, *expressions))
+        for node_requirements in part.pods.demand.required
+    ]
+    if not any(
+        _makes(part.pods, node_requirements, tables)
+        for node_requirements in alone
+        if isinstance(node_requirements, NodeRequirements)
+    ):
         return "no pool can make such a node"
-    together = wish_of((*part.wish.expressions, *expressions))
+    together = node_requirements_of((*part.node_requirements.expressions, *expressions))
     if not isinstance(together, NodeRequirements) or not _makes(part.pods, together, tables):
         return "it does not go together with what else holds there"
     return "no such node has room or can be made"
 
 
-def _makes(pods: PodClass, wish: NodeRequirements, tables: Sequence[PoolTable]) -> bool:
+def _makes(pods: PodClass, node_requirements: NodeRequirements, tables: Sequence[PoolTable]) -> bool:
     return any(
-        table.refuses(pods.shape.tolerations, soft=True) is None and table.fresh(pods, wish) is not None
+        table.refuses(pods.shape.tolerations, soft=True) is None
+        and table.fresh(pods, node_requirements) is not None
         for table in tables
     )
 

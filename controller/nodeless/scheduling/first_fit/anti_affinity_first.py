@@ -17,19 +17,19 @@ def nodes_apart(classes: Iterable[PodClass]) -> Mapping[PodClass, float]:
     limits = {pods: _own_limits(pods) for pods in classes if pods.hard_rules}
     total: dict[TopologyGroup, float] = {}
     for pods, own in limits.items():
-        for tally, most in own.items():
-            total[tally] = total.get(tally, 0.0) + len(pods.pods) / most
-    return {pods: max(total[tally] for tally in own) for pods, own in limits.items() if own}
+        for topology_group, most in own.items():
+            total[topology_group] = total.get(topology_group, 0.0) + len(pods.pods) / most
+    return {pods: max(total[topology_group] for topology_group in own) for pods, own in limits.items() if own}
 
 
 def _own_limits(pods: PodClass) -> dict[TopologyGroup, int]:
-    """The tallies of the host in which pods of a class count, and how many of them one node may have."""
+    """The groups of the host in which pods of a class count, and how many of them one node may have."""
     limits = {
-        spread.tally: spread.max_skew
+        spread.topology_group: spread.max_skew
         for spread in pods.hard_rules.spread
-        if spread.counts_itself and spread.tally.key == HOSTNAME
+        if spread.counts_itself and spread.topology_group.key == HOSTNAME
     }
     for anti in pods.hard_rules.anti_affinity:
-        if anti.counts_itself and anti.tally.key == HOSTNAME:
-            limits[anti.tally] = 1
+        if anti.counts_itself and anti.topology_group.key == HOSTNAME:
+            limits[anti.topology_group] = 1
     return limits

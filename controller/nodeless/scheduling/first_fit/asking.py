@@ -107,8 +107,8 @@ def adders_of(ordered: Sequence[PodClass]) -> dict[TopologyGroup, list[int]]:
     """By what is counted, the classes whose pods count, by their places in the order."""
     adders: dict[TopologyGroup, list[int]] = {}
     for index, pods in enumerate(ordered):
-        for tally in pods.adds:
-            adders.setdefault(tally, []).append(index)
+        for topology_group in pods.adds:
+            adders.setdefault(topology_group, []).append(index)
     return adders
 
 
@@ -129,15 +129,17 @@ def _slots_of(where: Places, pods: PodClass, rules: DomainRules | None) -> Amoun
     holds = where.existing.holds(pods)
     if rules is not None and len(holds):
         holds = np.where(rules.keeps_off(pods), 0, holds)
-    for tally in dict.fromkeys(tally for rule in pods.hard_rules.affinity for tally in rule.tallies):
-        if tally.key == HOSTNAME or (rules is not None and tally.key in rules.values):
+    for topology_group in dict.fromkeys(
+        topology_group for rule in pods.hard_rules.affinity for topology_group in rule.topology_groups
+    ):
+        if topology_group.key == HOSTNAME or (rules is not None and topology_group.key in rules.values):
             continue
-        options = where.existing.options_of((tally.key,))
+        options = where.existing.options_of((topology_group.key,))
         room: dict[str | None, int] = {}
         for option, number in zip(options, holds.tolist(), strict=True):
             if option is not None:
                 room[option[0]] = room.get(option[0], 0) + number
-        counted = where.topology.counters[tally].domains
+        counted = where.topology.counters[topology_group].domains
         there: set[str | None] = {domain for domain, number in counted.items() if number}
         usable = there or set(sorted(room, key=lambda domain: (-room[domain], str(domain)))[:1])
         holds = np.where([option is not None and option[0] in usable for option in options], holds, 0)
@@ -184,8 +186,8 @@ def held_by(table: PoolTable, ordered: Sequence[PodClass]) -> Amounts:
     holds: Amounts = np.zeros((len(ordered), len(table.table)), dtype=np.int64)
     for index, pods in enumerate(ordered):
         if table.refuses(pods.shape.tolerations, soft=True) is None:
-            for wish in pods.demand.required:
-                fresh = table.fresh(pods, wish)
+            for node_requirements in pods.demand.required:
+                fresh = table.fresh(pods, node_requirements)
                 if fresh is not None:
                     holds[index] = np.maximum(holds[index], np.where(fresh[0].types, fresh[1], 0))
     return holds
@@ -236,9 +238,11 @@ def _apart(
     pairs: set[tuple[int, int]] = set()
     for index, pods in enumerate(ordered):
         rules = pods.hard_rules
-        for tally in (*(rule.tally for rule in rules.anti_affinity), *rules.repelled_by):
-            if tally.key in _ONE_FOR_A_NODE:
-                pairs.update((min(index, other), max(index, other)) for other in adders.get(tally, ()))
+        for topology_group in (*(rule.topology_group for rule in rules.anti_affinity), *rules.repelled_by):
+            if topology_group.key in _ONE_FOR_A_NODE:
+                pairs.update(
+                    (min(index, other), max(index, other)) for other in adders.get(topology_group, ())
+                )
         if pods.shape.host_ports:
             pairs.add((index, index))
     for (one, some), (other, others) in combinations(enumerate(ordered), 2):
@@ -265,8 +269,8 @@ def _strangers(
 
 def _together(table: PoolTable, pods: PodClass, others: PodClass) -> bool:
     """Whether a node of a pool may be what both classes require."""
-    for wish in pods.demand.required:
-        terms = table.grow(table.start, wish)
+    for node_requirements in pods.demand.required:
+        terms = table.grow(table.start, node_requirements)
         if isinstance(terms, Conflict):
             continue
         for other in others.demand.required:
@@ -284,17 +288,17 @@ def _near(
     near = []
     for index, pods in enumerate(ordered):
         for rule in pods.hard_rules.affinity:
-            for tally in rule.tallies:
-                if tally.key != HOSTNAME:
+            for topology_group in rule.topology_groups:
+                if topology_group.key != HOSTNAME:
                     continue
-                counter = where.topology.counters[tally]
-                others = adders.get(tally, ())
+                counter = where.topology.counters[topology_group]
+                others = adders.get(topology_group, ())
                 group = None
                 if rule.counts_itself:
                     # Of pods that would do themselves one may be alone, the others follow.
-                    others = [at for at in others if not _leads(ordered[at], tally)]
+                    others = [at for at in others if not _leads(ordered[at], topology_group)]
                     if not counter.total:
-                        group = groups.setdefault(tally, len(groups))
+                        group = groups.setdefault(topology_group, len(groups))
                 there = tuple(bool(count) for count in counter.slots.tolist())
                 near.append(Near(index, tuple(others), there, group))
     return near, len(groups)
@@ -311,19 +315,21 @@ def _far(
     In which domain the program does not say: only that somebody must be there whom they could join.
     """
     return [
-        Far(index, tuple(adders.get(tally, ())))
+        Far(index, tuple(adders.get(topology_group, ())))
         for index, pods in enumerate(ordered)
         for rule in pods.hard_rules.affinity
         if not rule.counts_itself
-        for tally in rule.tallies
-        if tally.key != HOSTNAME
-        and (rules is None or tally.key not in rules.values)
-        and not where.topology.counters[tally].total
+        for topology_group in rule.topology_groups
+        if topology_group.key != HOSTNAME
+        and (rules is None or topology_group.key not in rules.values)
+        and not where.topology.counters[topology_group].total
     ]
 
 
-def _leads(pods: PodClass, tally: TopologyGroup) -> bool:
-    return any(rule.counts_itself and tally in rule.tallies for rule in pods.hard_rules.affinity)
+def _leads(pods: PodClass, topology_group: TopologyGroup) -> bool:
+    return any(
+        rule.counts_itself and topology_group in rule.topology_groups for rule in pods.hard_rules.affinity
+    )
 
 
 def _crowds(
@@ -332,11 +338,11 @@ def _crowds(
     return [
         Crowd(
             index,
-            tuple(adders.get(rule.tally, ())),
+            tuple(adders.get(rule.topology_group, ())),
             rule.max_skew,
-            tuple(where.topology.counters[rule.tally].slots.tolist()),
+            tuple(where.topology.counters[rule.topology_group].slots.tolist()),
         )
         for index, pods in enumerate(ordered)
         for rule in pods.hard_rules.spread
-        if rule.tally.key == HOSTNAME
+        if rule.topology_group.key == HOSTNAME
     ]

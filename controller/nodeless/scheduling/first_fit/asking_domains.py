@@ -19,7 +19,7 @@ from nodeless.scheduling.first_fit.program_domains import (
     DomainSpread,
 )
 from nodeless.scheduling.pods.classes import Mask, PodClass
-from nodeless.scheduling.pods.constraints import NodeRequirements, wish_of
+from nodeless.scheduling.pods.constraints import NodeRequirements, node_requirements_of
 from nodeless.scheduling.pods.rules import Affinity, Spread, TopologyGroup
 from nodeless.scheduling.topology.tracking import Topology
 
@@ -43,7 +43,8 @@ class DomainRules:
         self.values: dict[str, tuple[str | None, ...]] = {}
         """By topology key that rules look at, its domains; keys with too many are left out."""
         for key in sorted(
-            {tally.key for pods in ordered for tally in pods.hard_rules.tallies()} - {HOSTNAME}
+            {topology_group.key for pods in ordered for topology_group in pods.hard_rules.topology_groups()}
+            - {HOSTNAME}
         ):
             values = self._values_of(key)
             known = sum(map(len, self.values.values())) + len(values)
@@ -94,8 +95,8 @@ class DomainRules:
                 if table.refuses(pods.shape.tolerations, soft=True) is not None:
                     continue
                 for at, value in enumerate(values):
-                    for wish in pods.demand.required:
-                        bound = wish_of((*wish.expressions, in_domain(key, value)))
+                    for node_requirements in pods.demand.required:
+                        bound = node_requirements_of((*node_requirements.expressions, in_domain(key, value)))
                         fresh = table.fresh(pods, bound) if isinstance(bound, NodeRequirements) else None
                         if fresh is not None:
                             fits[index, :, at] |= fresh[0].types & (fresh[1] > 0)
@@ -111,11 +112,17 @@ class DomainRules:
         sold: Mask = np.zeros((len(offers), len(one), len(other)), dtype=np.bool_)
         for at, place in np.ndindex(sold.shape[1:]):
             domains = in_domain(keys[0], one[at]), in_domain(keys[1], other[place])
-            wishes = [wish.expressions for wish in pods.demand.required] if pods is not None else [()]
+            alternatives = (
+                [node_requirements.expressions for node_requirements in pods.demand.required]
+                if pods is not None
+                else [()]
+            )
             types: dict[PoolTable, Mask] = {}
             for number, offer in enumerate(offers):
                 if offer.table not in types:
-                    types[offer.table] = _types_of(offer.table, [(*wish, *domains) for wish in wishes])
+                    types[offer.table] = _types_of(
+                        offer.table, [(*node_requirements, *domains) for node_requirements in alternatives]
+                    )
                 sold[number, at, place] = types[offer.table][offer.row]
         return sold
 
@@ -132,8 +139,8 @@ class DomainRules:
         values.update(value for slot in self._slots for value in slot.domains(key))
         for pods in self._ordered:
             for spread in pods.hard_rules.spread:
-                if spread.tally.key == key:
-                    values.update(self._topology.domains.universe(key, spread.tally.nodes))
+                if spread.topology_group.key == key:
+                    values.update(self._topology.domains.universe(key, spread.topology_group.nodes))
         return (*sorted(values), *(() if key in WELL_KNOWN else (None,)))
 
     def _domain_of(self, slot: Slot, key: str) -> int | None:
@@ -146,80 +153,83 @@ class DomainRules:
     def _counted(self, key: str) -> set[int]:
         counted: set[int] = set()
         for index, pods in enumerate(self._ordered):
-            for tally in pods.hard_rules.tallies():
-                if tally.key == key:
-                    counted |= {index, *self._adders.get(tally, ())}
+            for topology_group in pods.hard_rules.topology_groups():
+                if topology_group.key == key:
+                    counted |= {index, *self._adders.get(topology_group, ())}
         return counted
 
-    def _known(self, tallies: Iterable[TopologyGroup]) -> Iterable[TopologyGroup]:
-        return (tally for tally in tallies if tally.key in self.values)
+    def _known(self, topology_groups: Iterable[TopologyGroup]) -> Iterable[TopologyGroup]:
+        return (topology_group for topology_group in topology_groups if topology_group.key in self.values)
 
     def _near(self) -> tuple[list[DomainNear], int]:
         groups: dict[TopologyGroup, int] = {}
         near = []
         for index, pods in enumerate(self._ordered):
             for rule in pods.hard_rules.affinity:
-                for tally in self._known(rule.tallies):
-                    near.append(self._near_by(index, rule, tally, groups))
+                for topology_group in self._known(rule.topology_groups):
+                    near.append(self._near_by(index, rule, topology_group, groups))
         return near, len(groups)
 
     def _near_by(
-        self, index: int, rule: Affinity, tally: TopologyGroup, groups: dict[TopologyGroup, int]
+        self, index: int, rule: Affinity, topology_group: TopologyGroup, groups: dict[TopologyGroup, int]
     ) -> DomainNear:
-        counter = self._topology.counters[tally]
-        others = tuple(self._adders.get(tally, ()))
+        counter = self._topology.counters[topology_group]
+        others = tuple(self._adders.get(topology_group, ()))
         group = None
         if rule.counts_itself:
-            others = tuple(at for at in others if not _leads(self._ordered[at], tally))
+            others = tuple(at for at in others if not _leads(self._ordered[at], topology_group))
             if not counter.total:
-                group = groups.setdefault(tally, len(groups))
+                group = groups.setdefault(topology_group, len(groups))
         there = tuple(
-            value is not None and counter.domains.get(value, 0) > 0 for value in self.values[tally.key]
+            value is not None and counter.domains.get(value, 0) > 0
+            for value in self.values[topology_group.key]
         )
-        return DomainNear(self._number[tally.key], index, others, there, group)
+        return DomainNear(self._number[topology_group.key], index, others, there, group)
 
     def _apart(self) -> set[DomainApart]:
         pairs = set()
         for index, pods in enumerate(self._ordered):
-            for tally in self._known(_keeping_off(pods)):
-                for other in self._adders.get(tally, ()):
-                    pairs.add(DomainApart(self._number[tally.key], min(index, other), max(index, other)))
+            for topology_group in self._known(_keeping_off(pods)):
+                for other in self._adders.get(topology_group, ()):
+                    pairs.add(
+                        DomainApart(self._number[topology_group.key], min(index, other), max(index, other))
+                    )
         return pairs
 
     def _closed(self) -> Iterable[Closed]:
         for index, pods in enumerate(self._ordered):
-            for tally in self._known(_keeping_off(pods)):
-                counted = self._topology.counters[tally].domains
-                for at, value in enumerate(self.values[tally.key]):
+            for topology_group in self._known(_keeping_off(pods)):
+                counted = self._topology.counters[topology_group].domains
+                for at, value in enumerate(self.values[topology_group.key]):
                     if value is not None and counted.get(value, 0):
-                        yield Closed(self._number[tally.key], index, at)
-            for tally in self._known(_asked_for(pods)):
-                if None in self.values[tally.key]:
-                    at = self.values[tally.key].index(None)
-                    yield Closed(self._number[tally.key], index, at)
+                        yield Closed(self._number[topology_group.key], index, at)
+            for topology_group in self._known(_asked_for(pods)):
+                if None in self.values[topology_group.key]:
+                    at = self.values[topology_group.key].index(None)
+                    yield Closed(self._number[topology_group.key], index, at)
 
     def _spreads(self) -> Iterable[DomainSpread]:
         for index, pods in enumerate(self._ordered):
             for spread in pods.hard_rules.spread:
-                if spread.tally.key in self.values:
+                if spread.topology_group.key in self.values:
                     yield self._spread(index, spread)
 
     def _spread(self, index: int, spread: Spread) -> DomainSpread:
-        tally, domains = spread.tally, self._topology.domains
-        counter, values = self._topology.counters[tally], self.values[tally.key]
-        universe = domains.universe(tally.key, tally.nodes)
+        topology_group, domains = spread.topology_group, self._topology.domains
+        counter, values = self._topology.counters[topology_group], self.values[topology_group.key]
+        universe = domains.universe(topology_group.key, topology_group.nodes)
         there = [counter.domains.get(value, 0) if value is not None else 0 for value in values]
         unsure = [counter.unsure.get(value, 0) if value is not None else 0 for value in values]
         return DomainSpread(
-            axis=self._number[tally.key],
+            axis=self._number[topology_group.key],
             pods=index,
-            counted=tuple(self._adders.get(tally, ())),
+            counted=tuple(self._adders.get(topology_group, ())),
             skew=spread.max_skew,
             universe=tuple(values.index(value) for value in universe),
             grows=len(universe) >= spread.min_domains,
             there=tuple(there),
             sure=tuple(number - less for number, less in zip(there, unsure, strict=True)),
-            slots=tuple(domains.passes(tally.nodes, slot.name) is not False for slot in self._slots),
+            slots=tuple(domains.passes(topology_group.nodes, slot.name) is not False for slot in self._slots),
         )
 
 
@@ -230,26 +240,34 @@ def in_domain(key: str, value: str | None) -> Requirement:
 
 def _keeping_off(pods: PodClass) -> Iterable[TopologyGroup]:
     """What must not be counted where a class is."""
-    yield from (rule.tally for rule in pods.hard_rules.anti_affinity)
+    yield from (rule.topology_group for rule in pods.hard_rules.anti_affinity)
     yield from pods.hard_rules.repelled_by
 
 
 def _asked_for(pods: PodClass) -> Iterable[TopologyGroup]:
     """What is counted by labels without which no node takes a class."""
-    yield from (rule.tally for rule in pods.hard_rules.spread)
-    yield from (tally for rule in pods.hard_rules.affinity for tally in rule.tallies)
+    yield from (rule.topology_group for rule in pods.hard_rules.spread)
+    yield from (
+        topology_group for rule in pods.hard_rules.affinity for topology_group in rule.topology_groups
+    )
 
 
-def _leads(pods: PodClass, tally: TopologyGroup) -> bool:
-    return any(rule.counts_itself and tally in rule.tallies for rule in pods.hard_rules.affinity)
+def _leads(pods: PodClass, topology_group: TopologyGroup) -> bool:
+    return any(
+        rule.counts_itself and topology_group in rule.topology_groups for rule in pods.hard_rules.affinity
+    )
 
 
 def _types_of(table: PoolTable, alternatives: Iterable[tuple[Requirement, ...]]) -> Mask:
     """The types of a pool that any of some lists of expressions leaves."""
     types: Mask = np.zeros(len(table.table), dtype=np.bool_)
     for expressions in alternatives:
-        wish = wish_of(expressions)
-        terms = table.grow(table.start, wish) if isinstance(wish, NodeRequirements) else wish
+        node_requirements = node_requirements_of(expressions)
+        terms = (
+            table.grow(table.start, node_requirements)
+            if isinstance(node_requirements, NodeRequirements)
+            else node_requirements
+        )
         if not isinstance(terms, Conflict):
             types |= terms.types
     return types

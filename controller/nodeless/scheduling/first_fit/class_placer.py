@@ -24,13 +24,13 @@ from nodeless.scheduling.first_fit.options import bound_keys, options_of
 from nodeless.scheduling.first_fit.relaxing import Attempt
 from nodeless.scheduling.meter import Meter
 from nodeless.scheduling.pods.classes import Amounts, Mask, PodClass
-from nodeless.scheduling.pods.constraints import NodeRequirements, wish_of
+from nodeless.scheduling.pods.constraints import NodeRequirements, node_requirements_of
 from nodeless.scheduling.spread.sharing import ENDLESS, Option
 from nodeless.scheduling.topology.tracking import Topology
 
-#: Seconds for a wish that is bound to domains, for each option looked at, and for each open node.
+#: Seconds for requirements that are bound to domains, for each option looked at, and for each open node.
 _BINDING, _OPTION, _NODE = 25e-6, 4e-6, 25e-6
-#: Seconds for each expression of such a wish beyond a few: all of them are merged anew.
+#: Seconds for each expression of such requirements beyond a few: all of them are merged anew.
 _MERGED, _FEW = 8e-6, 4
 #: Seconds for each of the options of which any will do.
 _CHOICE = 8e-6
@@ -78,18 +78,20 @@ class PackingContext:
             self.meter.spend(_VALUE * len(found) * len(keys))
         return self.choices[memo]
 
-    def bind(self, wish: NodeRequirements, keys: tuple[str, ...], option: Option) -> NodeRequirements | None:
-        """The wish for a node in an option's domains."""
+    def bind(
+        self, node_requirements: NodeRequirements, keys: tuple[str, ...], option: Option
+    ) -> NodeRequirements | None:
+        """The requirements of a node in an option's domains."""
         if not keys:
-            return wish
-        memo = (wish, keys, option)
+            return node_requirements
+        memo = (node_requirements, keys, option)
         if memo not in self.bound:
-            self.meter.spend(_BINDING + _MERGED * max(0, len(wish.expressions) - _FEW))
+            self.meter.spend(_BINDING + _MERGED * max(0, len(node_requirements.expressions) - _FEW))
             domains = tuple(
                 Requirement.of(key, DOES_NOT_EXIST) if value is None else Requirement.of(key, IN, (value,))
                 for key, value in zip(keys, option, strict=True)
             )
-            bound = wish_of((*wish.expressions, *domains))
+            bound = node_requirements_of((*node_requirements.expressions, *domains))
             self.bound[memo] = bound if isinstance(bound, NodeRequirements) else None
         return self.bound[memo]
 
@@ -99,7 +101,7 @@ class ClassPlacer:
 
     def __init__(
         self,
-        ground: PackingContext,
+        packing_context: PackingContext,
         pods: PodClass,
         attempt: Attempt,
         tables: Sequence[PoolTable],
@@ -113,7 +115,7 @@ class ClassPlacer:
         """What limits the choice of nodes.
 
         Args:
-            ground: What is shared with other classes.
+            packing_context: What is shared with other classes.
             pods: The class.
             attempt: What is asked for it.
             tables: The pools.
@@ -126,20 +128,24 @@ class ClassPlacer:
         self._beside = beside
         self._types = types
         self._only = only
-        self._first = len(ground.open) if fresh else only or 0
-        self._ground = ground
-        self._open = ground.open
-        self._topology = ground.topology
+        self._first = len(packing_context.open) if fresh else only or 0
+        self._ground = packing_context
+        self._open = packing_context.open
+        self._topology = packing_context.topology
         self._pods = pods
         self._rules = attempt.rules
         self._tables = tuple(tables)
-        self._meter = ground.meter
-        topology = ground.topology
+        self._meter = packing_context.meter
+        topology = packing_context.topology
         self._keys, self._for_others = self._decided(pods)
         self._options: list[Option] = []
-        self._wishes: list[NodeRequirements] = []
+        self._by_option: list[NodeRequirements] = []
         kept_off = [*self._kept_off(), *within]
-        wanted = wish_of((*attempt.wish.expressions, *kept_off)) if kept_off else attempt.wish
+        wanted = (
+            node_requirements_of((*attempt.node_requirements.expressions, *kept_off))
+            if kept_off
+            else attempt.node_requirements
+        )
         if topology.counters.hopeless(attempt.rules) or not isinstance(wanted, NodeRequirements):
             return
         with self._meter.for_others(self._for_others):
@@ -151,20 +157,22 @@ class ClassPlacer:
             if self._meter.over:
                 return
             self._meter.spend(_OPTION)
-            wish = self._ground.bind(wanted, self._keys, option)
-            if wish is not None and any(table.fresh(self._pods, wish) is not None for table in self._tables):
+            node_requirements = self._ground.bind(wanted, self._keys, option)
+            if node_requirements is not None and any(
+                table.fresh(self._pods, node_requirements) is not None for table in self._tables
+            ):
                 self._options.append(option)
-                self._wishes.append(wish)
+                self._by_option.append(node_requirements)
 
     def _decided(self, pods: PodClass) -> tuple[tuple[str, ...], float]:
         """The keys whose domain is decided for a class, and the part of the work that others' rules make.
 
         Once that is too much, only those are decided that pods of its own namespace look at.
         """
-        ground, topology = self._ground, self._topology
+        packing_context, topology = self._ground, self._topology
         own = topology.keys_of(replace(self._rules, repelled_by=()))
         every = topology.keys_of(self._rules, pods.adds)
-        keys = bound_keys(own, every, ground.values)
+        keys = bound_keys(own, every, packing_context.values)
         if keys == own:
             return keys, 0.0
         namespace = pods.pods[0].partition("/")[0]
@@ -172,20 +180,24 @@ class ClassPlacer:
             self._rules, repelled_by=tuple(topology.of_namespace(self._rules.repelled_by, namespace))
         )
         mine = bound_keys(
-            own, topology.keys_of(rules, topology.of_namespace(pods.adds, namespace)), ground.values
+            own, topology.keys_of(rules, topology.of_namespace(pods.adds, namespace)), packing_context.values
         )
         if mine == keys or not self._meter.common_left:
             return mine, 0.0
-        options = len(ground.options(mine, self._tables)) / max(1, len(ground.options(keys, self._tables)))
+        options = len(packing_context.options(mine, self._tables)) / max(
+            1, len(packing_context.options(keys, self._tables))
+        )
         return keys, max(0.0, 1.0 - options)
 
     def _kept_off(self) -> list[Requirement]:
         """Domains that others' anti-affinity keeps the class out of, of keys that are not decided for it."""
         taken: dict[str, set[str]] = {}
-        for tally in self._rules.repelled_by:
-            if tally.key != HOSTNAME and tally.key not in self._keys:
-                domains = self._topology.counters[tally].domains
-                taken.setdefault(tally.key, set()).update(each for each, count in domains.items() if count)
+        for topology_group in self._rules.repelled_by:
+            if topology_group.key != HOSTNAME and topology_group.key not in self._keys:
+                domains = self._topology.counters[topology_group].domains
+                taken.setdefault(topology_group.key, set()).update(
+                    each for each, count in domains.items() if count
+                )
         return [Requirement.of(key, NOT_IN, values) for key, values in sorted(taken.items()) if values]
 
     def run(self, waiting: Sequence[str]) -> Sequence[str]:
@@ -234,8 +246,8 @@ class ClassPlacer:
                 break
         return done - first
 
-    def _asked(self, wish: NodeRequirements) -> Part:
-        return Part(self._pods, wish, self._rules, self._tables, 0)
+    def _asked(self, node_requirements: NodeRequirements) -> Part:
+        return Part(self._pods, node_requirements, self._rules, self._tables, 0)
 
     def _endless(self) -> bool:
         """Whether no option can run out of nodes, or no rule minds."""
@@ -245,10 +257,10 @@ class ClassPlacer:
             any(
                 not table.limit_names
                 and self._open.supply.plain(table)
-                and table.fresh(self._pods, wish) is not None
+                and table.fresh(self._pods, node_requirements) is not None
                 for table in self._tables
             )
-            for wish in self._wishes
+            for node_requirements in self._by_option
         )
 
     def _seed(self, waiting: Sequence[str]) -> int:
@@ -280,7 +292,7 @@ class ClassPlacer:
                 return 0
             if self._open.nodes[index].table in self._tables:
                 limit = most[option] if host is None else min(most[option], int(host[index]))
-                held = min(limit, self._open.nodes[index].capacity(self._pods, self._wishes[option]))
+                held = min(limit, self._open.nodes[index].capacity(self._pods, self._by_option[option]))
                 best = max(best, (held, index, option), key=lambda entry: entry[0])
         count, at, option = best
         fresh = {index: min(most[index], self._largest_fresh(index)) for index in chosen}
@@ -294,7 +306,7 @@ class ClassPlacer:
                 return placed
         if at is None:
             return 0
-        return self._open.put(at, self._asked(self._wishes[option]), waiting, count)
+        return self._open.put(at, self._asked(self._by_option[option]), waiting, count)
 
     def _alone(self, index: int, want: int) -> int:
         """How many pods the rules let into one option when all others get none."""
@@ -305,7 +317,7 @@ class ClassPlacer:
         counts = [
             int(fresh[1].max(where=self._ground.budgets.affordable(table), initial=0))
             for table in self._tables
-            if (fresh := table.fresh(self._pods, self._wishes[index])) is not None
+            if (fresh := table.fresh(self._pods, self._by_option[index])) is not None
         ]
         return min(max(counts, default=0), self._topology.counters.on_fresh(self._rules))
 
@@ -336,7 +348,7 @@ class ClassPlacer:
             if reserved and not self._open.supply.way_of(self._open.nodes[index]).reservation:
                 continue
             if limit and self._open.nodes[index].table in self._tables:
-                asked = self._asked(self._wishes[option])
+                asked = self._asked(self._by_option[option])
                 placed += self._open.put(index, asked, waiting, min(limit, want - placed), placed)
         if placed < want and not reserved and self._topology.together_on_host(self._rules):
             placed += self._into_grown_nodes(chosen, waiting[placed:], want - placed)
@@ -352,7 +364,7 @@ class ClassPlacer:
                 self._open.nodes,
                 self._ground.budgets,
                 self._pods,
-                self._wishes,
+                self._by_option,
                 self._growing(chosen, want - placed, vain),
             )
             if growth is None:
@@ -360,7 +372,7 @@ class ClassPlacer:
             node = self._open.nodes[growth.index]
             before = node.types
             node.become(growth.rows)
-            asked = self._asked(self._wishes[growth.option])
+            asked = self._asked(self._by_option[growth.option])
             taken = self._open.put(growth.index, asked, waiting, growth.take, placed)
             if not taken:
                 node.become(before)
@@ -409,7 +421,7 @@ class ClassPlacer:
         for index in np.flatnonzero(roomy & np.logical_or.reduce(masks)).tolist():
             possible = [option for option, mask in zip(chosen, masks, strict=True) if mask[index]]
             self._meter.spend(_NODE * (1 + len(possible)))
-            best = self._open.best(index, self._pods, self._wishes, possible)
+            best = self._open.best(index, self._pods, self._by_option, possible)
             if best is not None:
                 yield index, best
 
@@ -428,14 +440,16 @@ class ClassPlacer:
         placed = opened = 0
         for table in self._tables:
             while placed < want and limit and opened < most and not self._meter.over:
-                wish = self._open_fresh(
+                node_requirements = self._open_fresh(
                     table, chosen, min(limit, want - placed), reserved=reserved, least=least
                 )
-                if wish is None:
+                if node_requirements is None:
                     break
                 opened += 1
                 most_now = min(limit, want - placed)
-                taken = self._open.put(len(self._open) - 1, self._asked(wish), waiting, most_now, placed)
+                taken = self._open.put(
+                    len(self._open) - 1, self._asked(node_requirements), waiting, most_now, placed
+                )
                 placed += taken
                 alike = 0 if reserved else self._alike(table, chosen, (limit, want - placed), taken)
                 for _ in range(min(alike, most - opened)):
@@ -462,7 +476,7 @@ class ClassPlacer:
         held = [
             int(fresh[1].max())
             for index in chosen
-            if (fresh := table.fresh(self._pods, self._wishes[index])) is not None
+            if (fresh := table.fresh(self._pods, self._by_option[index])) is not None
         ]
         enough = min(limit, max(held, default=limit))
         return (want - enough) // taken + 1 if want >= enough else 0
@@ -477,10 +491,10 @@ class ClassPlacer:
         least: int = 1,
     ) -> NodeRequirements | None:
         """Open a node that takes at least so many of the class, in the option where a pod is cheapest."""
-        for _, wish, way in self._by_price(table, chosen, want):
+        for _, node_requirements, way in self._by_price(table, chosen, want):
             if (reserved and not way.reservation) or self._open.supply.room(way) < least:
                 continue
-            fresh = table.fresh(self._pods, wish)
+            fresh = table.fresh(self._pods, node_requirements)
             if fresh is None:
                 continue
             terms, counts = fresh
@@ -497,12 +511,12 @@ class ClassPlacer:
                 most = min(want, self._open.supply.room(way))
                 kept = self._ground.targets.types(table, self._pods, terms, counts, types, most)
                 node = InFlightNodeClaim.opened(table, kept, types)
-                if table.least and not node.capacity(self._pods, wish):
+                if table.least and not node.capacity(self._pods, node_requirements):
                     continue
                 self._open.append(node)
                 self._open.supply.opened(node, way)
                 self._ground.budgets.opened(node)
-                return wish
+                return node_requirements
         return None
 
     def _by_price(
@@ -510,17 +524,20 @@ class ClassPlacer:
     ) -> list[tuple[float, NodeRequirements, ReservationOption]]:
         """What to ask of a fresh node, the option and the way in which a pod is cheapest first."""
         if len(chosen) == 1 and self._open.supply.plain(table):
-            return [(0.0, self._wishes[chosen[0]], FREE)]
+            return [(0.0, self._by_option[chosen[0]], FREE)]
         priced: list[tuple[float, int, int, NodeRequirements, ReservationOption]] = []
         for index, way in product(chosen, self._open.supply.ways(table)):
             if self._meter.over:
                 break
             self._meter.spend(_NODE)
-            wish = self._open.supply.bind(self._wishes[index], way)
-            fresh = table.fresh(self._pods, wish) if wish is not None else None
-            if wish is not None and fresh is not None:
+            node_requirements = self._open.supply.bind(self._by_option[index], way)
+            fresh = table.fresh(self._pods, node_requirements) if node_requirements is not None else None
+            if node_requirements is not None and fresh is not None:
                 terms, counts = fresh
                 goal = min(want, int(counts.max()), self._open.supply.room(way))
                 price = float(terms.prices[counts >= goal].min()) / goal
-                priced.append((price, index, len(priced), wish, way))
-        return [(price, wish, way) for price, _, _, wish, way in sorted(priced, key=lambda entry: entry[:3])]
+                priced.append((price, index, len(priced), node_requirements, way))
+        return [
+            (price, node_requirements, way)
+            for price, _, _, node_requirements, way in sorted(priced, key=lambda entry: entry[:3])
+        ]

@@ -2,7 +2,7 @@
 
 A class takes the nodes that satisfy what it requires in the order of their score, then in
 the order of use. The score is the scheduler's: the sum of the weights of preferred terms that
-hold, and below that the number of PreferNoSchedule taints that are not tolerated. So wishes
+hold, and below that the number of PreferNoSchedule taints that are not tolerated. So preferences
 order the nodes that exist but never keep a pod off one: kube-scheduler would not either.
 Rules between pods that are required hold on every node; `topology` says how many each domain
 takes.
@@ -345,11 +345,11 @@ class Existing:
         if known is not None or not self._slots:
             return np.zeros(0, dtype=np.bool_) if known is None else known
         mask = np.zeros(len(self._slots), dtype=np.bool_)
-        for wish in pods.demand.required:
+        for node_requirements in pods.demand.required:
             if self._meter.over:
                 break
-            self._meter.spend(_MASK * (1 + len(wish.expressions)))
-            mask |= self._all(wish.expressions)
+            self._meter.spend(_MASK * (1 + len(node_requirements.expressions)))
+            mask |= self._all(node_requirements.expressions)
         else:
             self._asked[pods.demand] = mask
         return mask

@@ -34,7 +34,7 @@ def cheapest_growth(
     nodes: Sequence[InFlightNodeClaim],
     budgets: RemainingLimits,
     pods: PodClass,
-    wishes: Sequence[NodeRequirements],
+    by_option: Sequence[NodeRequirements],
     candidates: Iterable[tuple[int, int, int]],
 ) -> Growth | None:
     """The growth that costs the least for each pod; of equal ones that which takes the most.
@@ -43,10 +43,10 @@ def cheapest_growth(
         nodes: The open nodes.
         budgets: What pools may still grow by.
         pods: The class that needs room.
-        wishes: What is asked of a node, by option.
+        by_option: What is asked of a node, by option.
         candidates: Index of a node, option, and the most pods that it may take.
     """
-    found = [_growth(nodes[index], index, budgets, pods, wishes, rest) for index, *rest in candidates]
+    found = [_growth(nodes[index], index, budgets, pods, by_option, rest) for index, *rest in candidates]
     return min(
         (growth for growth in found if growth is not None),
         key=lambda growth: (round(growth.extra, 9), -growth.take, growth.index, growth.option),
@@ -59,11 +59,11 @@ def _growth(
     index: int,
     budgets: RemainingLimits,
     pods: PodClass,
-    wishes: Sequence[NodeRequirements],
+    by_option: Sequence[NodeRequirements],
     allowed: Sequence[int],
 ) -> Growth | None:
     option, most = allowed
-    beyond = node.beyond(pods, wishes[option], budgets.affordable_instead(node))
+    beyond = node.beyond(pods, by_option[option], budgets.affordable_instead(node))
     if beyond is None:
         return None
     rows, counts, prices = beyond

@@ -49,8 +49,8 @@ class Keeping:
         while waiting and self._time_left and self._keep_all(waiting):
             waiting = self._waiting(waiting)
         for pods in waiting:
-            for tally in dict.fromkeys(pods.hard_rules.tallies()):
-                self._kept_off.setdefault(tally, []).append(pods)
+            for topology_group in dict.fromkeys(pods.hard_rules.topology_groups()):
+                self._kept_off.setdefault(topology_group, []).append(pods)
 
     def after(self, placed: PodClass, waiting: Mapping[PodClass, Sequence[str]]) -> list[PodClass]:
         """Keep pods that some of a class let in, and so on; the classes of which some pod was kept.
@@ -63,7 +63,9 @@ class Keeping:
         pending = [placed] if self._kept_off else []
         while pending:
             adds = pending.pop().adds
-            for pods in dict.fromkeys(one for tally in adds for one in self._kept_off.get(tally, ())):
+            for pods in dict.fromkeys(
+                one for topology_group in adds for one in self._kept_off.get(topology_group, ())
+            ):
                 if self._time_left and self._keep(pods, waiting[pods]):
                     changed[pods] = None
                     pending.append(pods)
@@ -91,12 +93,19 @@ class Keeping:
 
     def _in_order(self, waiting: Sequence[PodClass]) -> bool:
         """A round for those that shut nobody out, or one class that others wait for; whether any stays."""
-        shut = Counter(tally for pods in waiting for tally in set(pods.hard_rules.closing()))
+        shut = Counter(
+            topology_group for pods in waiting for topology_group in set(pods.hard_rules.closing())
+        )
         self.shares.meter.spend(_TALLY * sum(1 + len(pods.adds) for pods in waiting))
         held = {pods for pods in waiting if shut and _shuts_others(pods, shut)}
         if self._keep_all(pods for pods in waiting if pods not in held):
             return True
-        wanted = {tally for pods in waiting for rule in pods.hard_rules.affinity for tally in rule.tallies}
+        wanted = {
+            topology_group
+            for pods in waiting
+            for rule in pods.hard_rules.affinity
+            for topology_group in rule.topology_groups
+        }
         return any(self._keep(pods) for pods in waiting if pods in held and not wanted.isdisjoint(pods.adds))
 
     def _keep_all(self, classes: Iterable[PodClass]) -> bool:
@@ -114,4 +123,4 @@ class Keeping:
 def _shuts_others(pods: PodClass, shut: Mapping[TopologyGroup, int]) -> bool:
     """Whether pods of a class close domains to some of so many classes, by what closes them."""
     own = set(pods.hard_rules.closing())
-    return any(shut.get(tally, 0) > (tally in own) for tally in pods.adds)
+    return any(shut.get(topology_group, 0) > (topology_group in own) for topology_group in pods.adds)

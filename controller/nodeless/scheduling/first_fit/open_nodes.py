@@ -72,33 +72,33 @@ class OpenNodes:
             start: The first of them that waits still.
         """
         pods, node = asked.pods, self.nodes[index]
-        wish: NodeRequirements | None = asked.wish
+        node_requirements: NodeRequirements | None = asked.node_requirements
         scarce = not self.supply.is_unchanged
         if scarce:
-            wish = self.supply.bind(asked.wish, self.supply.way_of(node))
+            node_requirements = self.supply.bind(asked.node_requirements, self.supply.way_of(node))
             want = min(want, self.supply.takes(node))
-        count = node.place(pods, wish, want) if wish is not None else 0
-        if wish is not None and count:
+        count = node.place(pods, node_requirements, want) if node_requirements is not None else 0
+        if node_requirements is not None and count:
             if scarce:
                 self.supply.filled(node, count)
             node.pods.extend(waiting[start : start + count])
-            node.parts.append(self._part(asked, wish, count))
+            node.parts.append(self._part(asked, node_requirements, count))
             self._describe(index)
             self._count(pods, index, count)
         return count
 
-    def _part(self, asked: Part, wish: NodeRequirements, count: int) -> Part:
+    def _part(self, asked: Part, node_requirements: NodeRequirements, count: int) -> Part:
         """What is asked, for so many pods; nodes that take as many of a class one after another share it."""
         last = self._last
         if (
             last is None
             or last.count != count
             or last.pods is not asked.pods
-            or last.wish is not wish
+            or last.node_requirements is not node_requirements
             or last.rules is not asked.rules
             or last.tables is not asked.tables
         ):
-            last = self._last = Part(asked.pods, wish, asked.rules, asked.tables, count)
+            last = self._last = Part(asked.pods, node_requirements, asked.rules, asked.tables, count)
         return last
 
     def _count(self, pods: PodClass, index: int, number: int) -> None:
@@ -122,12 +122,12 @@ class OpenNodes:
         return mask
 
     def best(
-        self, index: int, pods: PodClass, wishes: Sequence[NodeRequirements], options: Sequence[int]
+        self, index: int, pods: PodClass, by_option: Sequence[NodeRequirements], options: Sequence[int]
     ) -> int | None:
         """The option that keeps the node cheapest; equal prices by the order of the options."""
         if len(options) == 1:
             return options[0]
-        priced = [(self.nodes[index].price(pods, wishes[i]), i) for i in options]
+        priced = [(self.nodes[index].price(pods, by_option[i]), i) for i in options]
         price, option = min(priced, default=(float("inf"), -1))
         return option if price < float("inf") else None
 

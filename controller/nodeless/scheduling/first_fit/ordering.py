@@ -54,23 +54,29 @@ def queue(
 
 
 def _bound(pods: PodClass, keys: Sequence[str]) -> bool:
-    return all(any(key in wish.requirements for key in keys) for wish in pods.demand.required)
+    return all(
+        any(key in node_requirements.requirements for key in keys)
+        for node_requirements in pods.demand.required
+    )
 
 
 def _followers_after_leaders(ordered: Sequence[PodClass]) -> Iterator[PodClass]:
     adders: dict[TopologyGroup, list[int]] = {}
     for index, pods in enumerate(ordered):
-        for tally in pods.adds:
-            adders.setdefault(tally, []).append(index)
-    wanted = [{tally for rule in pods.rules.affinity for tally in rule.tallies} for pods in ordered]
+        for topology_group in pods.adds:
+            adders.setdefault(topology_group, []).append(index)
+    wanted = [
+        {topology_group for rule in pods.rules.affinity for topology_group in rule.topology_groups}
+        for pods in ordered
+    ]
     leaders = [
         {
             leader
             for rule in pods.rules.affinity
             if not rule.counts_itself
-            for tally in rule.tallies
-            for leader in adders.get(tally, ())
-            if leader != index and tally not in wanted[leader]
+            for topology_group in rule.topology_groups
+            for leader in adders.get(topology_group, ())
+            if leader != index and topology_group not in wanted[leader]
         }
         for index, pods in enumerate(ordered)
     ]

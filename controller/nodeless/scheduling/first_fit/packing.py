@@ -93,7 +93,7 @@ class Packing:
                 table
                 for table in allowed
                 if table.refuses(pods.shape.tolerations, soft=attempt.soft_taints) is None
-                and table.fresh(pods, attempt.wish) is not None
+                and table.fresh(pods, attempt.node_requirements) is not None
             ]
             if tables:
                 placing = ClassPlacer(
@@ -131,8 +131,8 @@ class Packing:
             int(fresh[1].max())
             for table in self._tables
             if table.refuses(pods.shape.tolerations, soft=True) is None
-            for wish in pods.demand.required
-            if (fresh := table.fresh(pods, wish)) is not None
+            for node_requirements in pods.demand.required
+            if (fresh := table.fresh(pods, node_requirements)) is not None
         ]
         if not counts or not self._ground.topology.together_on_host(pods.hard_rules):
             return ENDLESS if counts else 0

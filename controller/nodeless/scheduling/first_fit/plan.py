@@ -121,29 +121,29 @@ def _in_order(ordered: Sequence[PodClass], _: Collection[PodClass]) -> list[Turn
     return plainly(ordered)
 
 
-def _limits_matter(floor: FirstFitPlan, site: SchedulingInput) -> bool:
-    return any(_limited(pods, site.usable) for pods, _ in floor.left)
+def _limits_matter(first_fit: FirstFitPlan, inputs: SchedulingInput) -> bool:
+    return any(_limited(pods, inputs.usable) for pods, _ in first_fit.left)
 
 
-def _limits_matter_to_few(floor: FirstFitPlan, site: SchedulingInput) -> bool:
-    return _few(floor, site) and _limits_matter(floor, site)
+def _limits_matter_to_few(first_fit: FirstFitPlan, inputs: SchedulingInput) -> bool:
+    return _few(first_fit, inputs) and _limits_matter(first_fit, inputs)
 
 
-def _prices_matter(floor: FirstFitPlan, site: SchedulingInput) -> bool:
-    return any(floor.targets.aims(table) for table in site.usable)
+def _prices_matter(first_fit: FirstFitPlan, inputs: SchedulingInput) -> bool:
+    return any(first_fit.targets.aims(table) for table in inputs.usable)
 
 
-def _groups_matter(floor: FirstFitPlan, site: SchedulingInput) -> bool:
-    return _few(floor, site) and any(pods.hard_rules.affinity for pods, _ in floor.left)
+def _groups_matter(first_fit: FirstFitPlan, inputs: SchedulingInput) -> bool:
+    return _few(first_fit, inputs) and any(pods.hard_rules.affinity for pods, _ in first_fit.left)
 
 
-def _groups_and_limits_matter(floor: FirstFitPlan, site: SchedulingInput) -> bool:
-    return _groups_matter(floor, site) and _limits_matter(floor, site)
+def _groups_and_limits_matter(first_fit: FirstFitPlan, inputs: SchedulingInput) -> bool:
+    return _groups_matter(first_fit, inputs) and _limits_matter(first_fit, inputs)
 
 
-def _few(floor: FirstFitPlan, site: SchedulingInput) -> bool:
+def _few(first_fit: FirstFitPlan, inputs: SchedulingInput) -> bool:
     """Whether a plan is so small that it may be made several times."""
-    return len(site.classes) <= _FEW_CLASSES and len(floor.nodes) <= _FEW_NODES
+    return len(inputs.classes) <= _FEW_CLASSES and len(first_fit.nodes) <= _FEW_NODES
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,169 +181,179 @@ _CHOICES = (
 )
 
 
-def first_fit_plan(site: SchedulingInput) -> FirstFitPlan:
+def first_fit_plan(inputs: SchedulingInput) -> FirstFitPlan:
     """The plan that leaves the fewest pods, and of those the one that makes most of what is there."""
-    floor = _chosen(site, _CHOICES)
-    if floor.left and _limits_matter(floor, site) and not _hurried(floor, site):
-        other = _chosen(site, [choice for choice in _CHOICES if not choice.thrifty], trusting=True)
-        floor = other if other.refused < floor.refused else floor
-    return _using_what_is_there(floor, site)
+    first_fit = _chosen(inputs, _CHOICES)
+    if first_fit.left and _limits_matter(first_fit, inputs) and not _hurried(first_fit, inputs):
+        other = _chosen(inputs, [choice for choice in _CHOICES if not choice.thrifty], trusting=True)
+        first_fit = other if other.refused < first_fit.refused else first_fit
+    return _using_what_is_there(first_fit, inputs)
 
 
-def worked_out(floor: FirstFitPlan, site: SchedulingInput) -> FirstFitPlan:
+def worked_out(first_fit: FirstFitPlan, inputs: SchedulingInput) -> FirstFitPlan:
     """The plan, or where few pods wait a better one by an integer program (`assigning`).
 
     One that leaves fewer of them; or, where nodes are bought for pods that room on its way would hold, one
     that leaves no more and buys less.
     """
-    for domains in (True, False) if site.policy.domains_by_program else (False,):
-        if any(_possible(pods, site) or _had_room(pods, floor, site) for pods, _ in floor.left):
-            other = _assigned(floor, site, more=True, domains=domains)
-            floor = other if other.refused < floor.refused else floor
-    if floor.nodes and floor.supply.is_unchanged and any(slot.starting for slot in site.slots):
-        bought, _ = _without_room(floor, site)
-        if _found(bought, (), floor, site):
-            other = _assigned(floor, site, more=False)
-            floor = other if _spares_nodes(other, floor, site) else floor
-    return floor
+    for domains in (True, False) if inputs.policy.domains_by_program else (False,):
+        if any(_possible(pods, inputs) or _had_room(pods, first_fit, inputs) for pods, _ in first_fit.left):
+            other = _assigned(first_fit, inputs, more=True, domains=domains)
+            first_fit = other if other.refused < first_fit.refused else first_fit
+    if first_fit.nodes and first_fit.supply.is_unchanged and any(slot.starting for slot in inputs.slots):
+        bought, _ = _without_room(first_fit, inputs)
+        if _found(bought, (), first_fit, inputs):
+            other = _assigned(first_fit, inputs, more=False)
+            first_fit = other if _spares_nodes(other, first_fit, inputs) else first_fit
+    return first_fit
 
 
-def _spares_nodes(other: FirstFitPlan, floor: FirstFitPlan, site: SchedulingInput) -> bool:
+def _spares_nodes(other: FirstFitPlan, first_fit: FirstFitPlan, inputs: SchedulingInput) -> bool:
     """Whether another plan leaves no more pods, and buys fewer nodes of the same pools for less."""
     return (
-        other.refused <= floor.refused
-        and len(other.nodes) < len(floor.nodes)
-        and _bought(other, site) < _bought(floor, site)
-        and {node.table.pool.key for node in other.nodes} <= {node.table.pool.key for node in floor.nodes}
+        other.refused <= first_fit.refused
+        and len(other.nodes) < len(first_fit.nodes)
+        and _bought(other, inputs) < _bought(first_fit, inputs)
+        and {node.table.pool.key for node in other.nodes} <= {node.table.pool.key for node in first_fit.nodes}
     )
 
 
 def _assigned(
-    floor: FirstFitPlan, site: SchedulingInput, *, more: bool, domains: bool = False
+    first_fit: FirstFitPlan, inputs: SchedulingInput, *, more: bool, domains: bool = False
 ) -> FirstFitPlan:
     """A plan with `more` pods than one, or as many, by the program; the plan itself where there is none.
 
     Domains are decided for what pods of others ask for only while the pass has time for such work.
     """
-    if _hurried(floor, site) or (domains and not site.meter.common_left):
-        return floor
-    start = _start(site, _AS_ASKED)
+    if _hurried(first_fit, inputs) or (domains and not inputs.meter.common_left):
+        return first_fit
+    start = _start(inputs, _AS_ASKED)
     where = Places(
-        start.topology, start.existing, start.budgets, start.targets, start.packing, site.usable, site.places
+        start.topology,
+        start.existing,
+        start.budgets,
+        start.targets,
+        start.packing,
+        inputs.usable,
+        inputs.places,
     )
-    ordered = queue(site.classes, start.topology.keys)
-    shares = Shares(site.meter, _OTHER * site.policy.deadline, site.classes)
-    placed = assigned(where, ordered, floor.left, floor.placements, shares, more=more, domains=domains)
-    return start.floor(placed, _AS_ASKED, ()) if placed is not None else floor
+    ordered = queue(inputs.classes, start.topology.keys)
+    shares = Shares(inputs.meter, _OTHER * inputs.policy.deadline, inputs.classes)
+    placed = assigned(
+        where, ordered, first_fit.left, first_fit.placements, shares, more=more, domains=domains
+    )
+    return start.first_fit(placed, _AS_ASKED, ()) if placed is not None else first_fit
 
 
-def _using_what_is_there(floor: FirstFitPlan, site: SchedulingInput) -> FirstFitPlan:
+def _using_what_is_there(first_fit: FirstFitPlan, inputs: SchedulingInput) -> FirstFitPlan:
     """The plan again, as long as nodes are bought for pods which room that others took would hold.
 
     Those come first the next time, each time those for whom was bought last: what an earlier pass found for
     them is found again, though nothing is known of it any more. So it may be where something is coming up.
     """
-    if not any(slot.starting for slot in site.slots):
-        return floor
+    if not any(slot.starting for slot in inputs.slots):
+        return first_fit
     ahead: list[PodClass] = []
-    tried = floor
+    tried = first_fit
     for _ in range(_ROUNDS):
-        bought, left = _without_room(tried, site)
-        found = _found(bought, ahead, tried, site) or _found(left, ahead, tried, site)
-        if not found or not _few(floor, site) or _hurried(floor, site):
+        bought, left = _without_room(tried, inputs)
+        found = _found(bought, ahead, tried, inputs) or _found(left, ahead, tried, inputs)
+        if not found or not _few(first_fit, inputs) or _hurried(first_fit, inputs):
             break
         ahead = list(dict.fromkeys([*found, *ahead]))
-        tried = _laid(site, _there_first(ahead, floor), left=floor.led, trusting=floor.trust.given)
-        if (tried.refused, *_bought(tried, site)) < (floor.refused, *_bought(floor, site)):
-            floor = tried
-    return floor
+        tried = _laid(
+            inputs, _there_first(ahead, first_fit), left=first_fit.led, trusting=first_fit.trust.given
+        )
+        if (tried.refused, *_bought(tried, inputs)) < (first_fit.refused, *_bought(first_fit, inputs)):
+            first_fit = tried
+    return first_fit
 
 
-def _there_first(ahead: Sequence[PodClass], floor: FirstFitPlan) -> Choice:
+def _there_first(ahead: Sequence[PodClass], first_fit: FirstFitPlan) -> Choice:
     """The choice of a plan, with classes on what is there before anybody else."""
 
     def turns(ordered: Sequence[PodClass], led: Collection[PodClass]) -> list[Turn]:
-        return [*with_leaders_on_what_is_there(ahead, ordered), *floor.choice.turns(ordered, led)]
+        return [*with_leaders_on_what_is_there(ahead, ordered), *first_fit.choice.turns(ordered, led)]
 
-    return replace(floor.choice, turns=turns)
-
-
-def _bought(floor: FirstFitPlan, site: SchedulingInput) -> tuple[float, float]:
-    price, number = round(price_of(floor.nodes), 9), float(len(floor.nodes))
-    return (price, number) if _prices_matter(floor, site) else (number, price)
+    return replace(first_fit.choice, turns=turns)
 
 
-def _without_room(floor: FirstFitPlan, site: SchedulingInput) -> tuple[list[PodClass], list[PodClass]]:
+def _bought(first_fit: FirstFitPlan, inputs: SchedulingInput) -> tuple[float, float]:
+    price, number = round(price_of(first_fit.nodes), 9), float(len(first_fit.nodes))
+    return (price, number) if _prices_matter(first_fit, inputs) else (number, price)
+
+
+def _without_room(first_fit: FirstFitPlan, inputs: SchedulingInput) -> tuple[list[PodClass], list[PodClass]]:
     """The classes for whose pods nodes are bought, and those that are left over."""
-    bought = {key for node in floor.nodes for key in node.pods}
-    left = {pods for pods, _ in floor.left}
+    bought = {key for node in first_fit.nodes for key in node.pods}
+    left = {pods for pods, _ in first_fit.left}
     return (
-        [pods for pods in site.classes if not bought.isdisjoint(pods.pods)],
-        [pods for pods in site.classes if pods in left],
+        [pods for pods in inputs.classes if not bought.isdisjoint(pods.pods)],
+        [pods for pods in inputs.classes if pods in left],
     )
 
 
 def _found(
-    classes: Sequence[PodClass], ahead: Sequence[PodClass], floor: FirstFitPlan, site: SchedulingInput
+    classes: Sequence[PodClass], ahead: Sequence[PodClass], first_fit: FirstFitPlan, inputs: SchedulingInput
 ) -> list[PodClass]:
     """Those of some classes which room that others took would hold; with the least choice first."""
     rooms = {
-        pods: _rooms_there(pods, floor, site)
+        pods: _rooms_there(pods, first_fit, inputs)
         for pods in classes
         if not pods.shape.placeholder and pods not in ahead[:1]
     }
     return sorted((pods for pods, number in rooms.items() if number), key=lambda pods: rooms[pods])
 
 
-def _rooms_there(pods: PodClass, floor: FirstFitPlan, site: SchedulingInput) -> int:
+def _rooms_there(pods: PodClass, first_fit: FirstFitPlan, inputs: SchedulingInput) -> int:
     """How many slots as they were at the start would take a pod of the class, other pods apart."""
-    accepts = floor.existing.accepts(pods, include_prefer_no_schedule=True)
+    accepts = first_fit.existing.accepts(pods, include_prefer_no_schedule=True)
     return sum(
         accepted and bool((slot.free >= pods.requests).all())
-        for accepted, slot in zip(accepts.tolist(), site.slots, strict=True)
+        for accepted, slot in zip(accepts.tolist(), inputs.slots, strict=True)
     )
 
 
-def _chosen(site: SchedulingInput, choices: Sequence[Choice], *, trusting: bool = False) -> FirstFitPlan:
-    floor = _laid(site, trusting=trusting, part=_OTHER if trusting else _PART)
-    ever = dict.fromkeys(pods for pods, _ in floor.left)
+def _chosen(inputs: SchedulingInput, choices: Sequence[Choice], *, trusting: bool = False) -> FirstFitPlan:
+    first_fit = _laid(inputs, trusting=trusting, part=_OTHER if trusting else _PART)
+    ever = dict.fromkeys(pods for pods, _ in first_fit.left)
     for choice in choices:
-        floor = _better(floor, site, choice, [pods for pods, _ in floor.left], ever)
+        first_fit = _better(first_fit, inputs, choice, [pods for pods, _ in first_fit.left], ever)
     # What is done for groups that were left over may leave other groups: then it is done for all of them.
     for choice in choices:
-        if choice.helps is _groups_matter and len(ever) > len(floor.left):
-            floor = _better(floor, site, choice, list(ever), ever)
-    return floor
+        if choice.helps is _groups_matter and len(ever) > len(first_fit.left):
+            first_fit = _better(first_fit, inputs, choice, list(ever), ever)
+    return first_fit
 
 
 def _better(
-    floor: FirstFitPlan,
-    site: SchedulingInput,
+    first_fit: FirstFitPlan,
+    inputs: SchedulingInput,
     choice: Choice,
     led: Sequence[PodClass],
     ever: dict[PodClass, None],
 ) -> FirstFitPlan:
     """The plan, or that of another choice for some classes that leaves fewer pods; `ever`: who was left."""
     if (
-        not floor.left
-        or _hurried(floor, site)
-        or not any(_possible(pods, site) for pods, _ in floor.left)
-        or not choice.helps(floor, site)
+        not first_fit.left
+        or _hurried(first_fit, inputs)
+        or not any(_possible(pods, inputs) for pods, _ in first_fit.left)
+        or not choice.helps(first_fit, inputs)
     ):
-        return floor
-    other = _laid(site, choice, left=led, trusting=floor.trust.given)
+        return first_fit
+    other = _laid(inputs, choice, left=led, trusting=first_fit.trust.given)
     ever.update(dict.fromkeys(pods for pods, _ in other.left))
-    return other if other.refused < floor.refused else floor
+    return other if other.refused < first_fit.refused else first_fit
 
 
-def _hurried(floor: FirstFitPlan, site: SchedulingInput) -> bool:
+def _hurried(first_fit: FirstFitPlan, inputs: SchedulingInput) -> bool:
     """Whether the pass has no time for another first-fit plan."""
-    return bool(floor.aside) or site.meter.spent > _SHORT * site.policy.deadline
+    return bool(first_fit.aside) or inputs.meter.spent > _SHORT * inputs.policy.deadline
 
 
 def resumed(
-    site: SchedulingInput,
-    floor: FirstFitPlan,
+    inputs: SchedulingInput,
+    first_fit: FirstFitPlan,
     nodes: Sequence[InFlightNodeClaim],
     placements: Mapping[str, str],
 ) -> FirstFitPlan | None:
@@ -352,42 +362,42 @@ def resumed(
     None where no limit keeps anybody out, or where nodes hold something scarce.
 
     Args:
-        site: What the plan started from.
-        floor: The plan.
+        inputs: What the plan started from.
+        first_fit: The plan.
         nodes: The nodes that are bought in its place.
         placements: Where pods are on room that exists, in its place.
     """
     if (
-        not floor.left
-        or not _limits_matter(floor, site)
-        or not floor.supply.is_unchanged
-        or _hurried(floor, site)
+        not first_fit.left
+        or not _limits_matter(first_fit, inputs)
+        or not first_fit.supply.is_unchanged
+        or _hurried(first_fit, inputs)
     ):
         return None
-    start = _start(site, _AS_ASKED)
-    for pods in site.classes:
+    start = _start(inputs, _AS_ASKED)
+    for pods in inputs.classes:
         start.existing.adopt(pods, placements)
         start.targets.begin(pods)
     start.packing.adopt(nodes)
-    shares = Shares(site.meter, _OTHER * site.policy.deadline, site.classes)
-    placed = place_left(floor.left, start.existing, start.packing, shares, dict(placements))
-    return start.floor(placed, _AS_ASKED, ())
+    shares = Shares(inputs.meter, _OTHER * inputs.policy.deadline, inputs.classes)
+    placed = place_left(first_fit.left, start.existing, start.packing, shares, dict(placements))
+    return start.first_fit(placed, _AS_ASKED, ())
 
 
-def anti_affinity_first_plan(site: SchedulingInput, floor: FirstFitPlan) -> FirstFitPlan | None:
+def anti_affinity_first_plan(inputs: SchedulingInput, first_fit: FirstFitPlan) -> FirstFitPlan | None:
     """The plan that puts pods first which keep off each other, so that their nodes carry the others.
 
     None where they do not matter, where something else than the price decides (the number of nodes, weights
-    of limited pools, wishes), or where it leaves more pods without a place.
+    of limited pools, preferences), or where it leaves more pods without a place.
     """
-    if _hurried(floor, site) or not _price_alone_counts(site, floor.targets):
+    if _hurried(first_fit, inputs) or not _price_alone_counts(inputs, first_fit.targets):
         return None
-    apart = nodes_apart(site.classes)
-    needed, nodes = max(apart.values(), default=0.0), len(floor.nodes)
+    apart = nodes_apart(inputs.classes)
+    needed, nodes = max(apart.values(), default=0.0), len(first_fit.nodes)
     if needed < max(_MANY, _SHARE * nodes) or nodes > _MOST:
         return None
-    other = _laid(site, apart=apart)
-    return other if other.refused <= floor.refused else None
+    other = _laid(inputs, apart=apart)
+    return other if other.refused <= first_fit.refused else None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -402,7 +412,7 @@ class _Start:
     packing: Packing
     trust: Trust
 
-    def floor(self, placed: Placed, choice: Choice, led: Collection[PodClass]) -> FirstFitPlan:
+    def first_fit(self, placed: Placed, choice: Choice, led: Collection[PodClass]) -> FirstFitPlan:
         return FirstFitPlan(
             self.topology,
             self.existing,
@@ -420,34 +430,36 @@ class _Start:
 
 
 def _start(
-    site: SchedulingInput,
+    inputs: SchedulingInput,
     choice: Choice,
     *,
     apart: Mapping[PodClass, float] = _NOBODY,
     trusting: bool = False,
 ) -> _Start:
-    meter = site.meter
-    topology = Topology(site.snapshot, site.profiles, site.slots, site.usable, meter)
-    existing = Existing(site.slots, site.resources, topology, meter)
-    budgets = RemainingLimits(site.snapshot, site.by_pool)
+    meter = inputs.meter
+    topology = Topology(inputs.snapshot, inputs.profiles, inputs.slots, inputs.usable, meter)
+    existing = Existing(inputs.slots, inputs.resources, topology, meter)
+    budgets = RemainingLimits(inputs.snapshot, inputs.by_pool)
     targets = Targets(
-        site.usable,
-        site.classes,
-        site.policy.packing,
+        inputs.usable,
+        inputs.classes,
+        inputs.policy.packing,
         thrifty=choice.thrifty,
         wide=choice.wide,
         apart=apart,
         meter=meter,
     )
-    waiting = sum(len(pods.pods) for pods in site.classes)
-    supply = ReservationManager(site.usable, site.policy.subnets, site.snapshot.claims.values(), waiting)
+    waiting = sum(len(pods.pods) for pods in inputs.classes)
+    supply = ReservationManager(
+        inputs.usable, inputs.policy.subnets, inputs.snapshot.claims.values(), waiting
+    )
     trust = Trust(trusting)
-    packing = Packing(site.usable, budgets, topology, targets, supply, site.resources, trust, meter)
+    packing = Packing(inputs.usable, budgets, topology, targets, supply, inputs.resources, trust, meter)
     return _Start(topology, existing, budgets, targets, supply, packing, trust)
 
 
 def _laid(
-    site: SchedulingInput,
+    inputs: SchedulingInput,
     choice: Choice | None = None,
     *,
     left: Collection[PodClass] = (),
@@ -456,37 +468,39 @@ def _laid(
     part: float = _OTHER,
 ) -> FirstFitPlan:
     choice = choice or _AS_ASKED
-    start = _start(site, choice, apart=apart, trusting=trusting)
-    turns = choice.turns(queue(site.classes, start.topology.keys, apart), left)
-    shares = Shares(site.meter, part * site.policy.deadline, site.classes)
-    placed = place_all(turns, start.existing, start.packing, shares, site.places, site.late)
-    return start.floor(placed, choice, left)
+    start = _start(inputs, choice, apart=apart, trusting=trusting)
+    turns = choice.turns(queue(inputs.classes, start.topology.keys, apart), left)
+    shares = Shares(inputs.meter, part * inputs.policy.deadline, inputs.classes)
+    placed = place_all(turns, start.existing, start.packing, shares, inputs.places, inputs.late)
+    return start.first_fit(placed, choice, left)
 
 
-def _price_alone_counts(site: SchedulingInput, targets: Targets) -> bool:
-    weights = {table.pool.weight for table in site.usable}
+def _price_alone_counts(inputs: SchedulingInput, targets: Targets) -> bool:
+    weights = {table.pool.weight for table in inputs.usable}
     return (
-        all(map(targets.aims, site.usable))
-        and (len(weights) == 1 or not any(table.limit_names for table in site.usable))
-        and not any(pods.demand.preferred or pods.rules != pods.hard_rules for pods in site.classes)
+        all(map(targets.aims, inputs.usable))
+        and (len(weights) == 1 or not any(table.limit_names for table in inputs.usable))
+        and not any(pods.demand.preferred or pods.rules != pods.hard_rules for pods in inputs.classes)
     )
 
 
-def _possible(pods: PodClass, site: SchedulingInput) -> bool:
+def _possible(pods: PodClass, inputs: SchedulingInput) -> bool:
     """Whether some pool could make a node for a class, limits and other pods apart."""
     return any(
         table.refuses(pods.shape.tolerations, soft=True) is None
-        and any(table.fresh(pods, wish) is not None for wish in pods.demand.required)
-        for table in site.usable
+        and any(
+            table.fresh(pods, node_requirements) is not None for node_requirements in pods.demand.required
+        )
+        for table in inputs.usable
     )
 
 
-def _had_room(pods: PodClass, floor: FirstFitPlan, site: SchedulingInput) -> bool:
+def _had_room(pods: PodClass, first_fit: FirstFitPlan, inputs: SchedulingInput) -> bool:
     """Whether an existing node would hold a pod of a class, had others not taken its room in this pass."""
-    if not site.slots or not _few(floor, site):
+    if not inputs.slots or not _few(first_fit, inputs):
         return False
-    there = floor.existing.accepts(pods, include_prefer_no_schedule=True)
-    free = np.array([slot.free for slot, yes in zip(site.slots, there, strict=True) if yes])
+    there = first_fit.existing.accepts(pods, include_prefer_no_schedule=True)
+    free = np.array([slot.free for slot, yes in zip(inputs.slots, there, strict=True) if yes])
     return bool(len(free)) and bool((how_many(free, pods.requests) > 0).any())
 
 
@@ -495,6 +509,8 @@ def _limited(pods: PodClass, tables: Sequence[PoolTable]) -> bool:
     return any(
         bool(table.limit_names)
         and table.refuses(pods.shape.tolerations, soft=True) is None
-        and any(table.fresh(pods, wish) is not None for wish in pods.demand.required)
+        and any(
+            table.fresh(pods, node_requirements) is not None for node_requirements in pods.demand.required
+        )
         for table in tables
     )

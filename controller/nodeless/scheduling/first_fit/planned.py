@@ -19,7 +19,7 @@ def planned(nodes: Iterable[InFlightNodeClaim], max_alternatives: int) -> tuple[
     None stands for a node of which what is left of its types does not meet the pool's minValues.
     """
     some = list(nodes)
-    memo: dict[object, _Kind | None] = {}
+    memo: dict[object, _NodeTemplate | None] = {}
     result: list[PlannedNode | None] = [None] * len(some)
     # Twins share their arrays.
     for twins in places_of_same([(node.table, node.terms, node.types, node.used) for node in some]):
@@ -31,25 +31,27 @@ def planned(nodes: Iterable[InFlightNodeClaim], max_alternatives: int) -> tuple[
 
 
 def _look(
-    node: InFlightNodeClaim, memo: "dict[object, _Kind | None]", max_alternatives: int
-) -> "tuple[_Kind, Resources] | None":
+    node: InFlightNodeClaim, memo: "dict[object, _NodeTemplate | None]", max_alternatives: int
+) -> "tuple[_NodeTemplate, Resources] | None":
     by_price = tuple(node.by_price())
     alike = (node.table, node.terms, by_price)
     if alike not in memo:
-        memo[alike] = _kind(node, by_price, max_alternatives)
-    kind = memo[alike]
-    if kind is None:
+        memo[alike] = _template(node, by_price, max_alternatives)
+    template = memo[alike]
+    if template is None:
         return None
     table = node.table
-    requests = table.table.axis.resources(node.used + table.daemons[kind[0][0]])
-    return kind, without_attachments(requests)
+    requests = table.table.axis.resources(node.used + table.daemons[template[0][0]])
+    return template, without_attachments(requests)
 
 
-_Kind = tuple[tuple[int, ...], Requirements, tuple[Alternative, ...], bool]
+_NodeTemplate = tuple[tuple[int, ...], Requirements, tuple[Alternative, ...], bool]
 """Rows of the types, what is required, the types, and whether minValues were lowered."""
 
 
-def _kind(node: InFlightNodeClaim, by_price: tuple[int, ...], max_alternatives: int) -> _Kind | None:
+def _template(
+    node: InFlightNodeClaim, by_price: tuple[int, ...], max_alternatives: int
+) -> _NodeTemplate | None:
     table, types, terms = node.table, node.table.table, node.terms
     rows = chosen_rows(types, list(by_price), table.wanted, terms.requirements, max_alternatives)
     relaxed = lowered(types, rows, table.wanted, terms.requirements)
@@ -63,8 +65,8 @@ def _kind(node: InFlightNodeClaim, by_price: tuple[int, ...], max_alternatives: 
     return tuple(rows), required, alternatives, relaxed is not None
 
 
-def _made(node: InFlightNodeClaim, kind: _Kind, requests: Resources) -> PlannedNode:
-    _, requirements, alternatives, relaxed = kind
+def _made(node: InFlightNodeClaim, template: _NodeTemplate, requests: Resources) -> PlannedNode:
+    _, requirements, alternatives, relaxed = template
     pool = node.table.pool
     return PlannedNode(
         pool=pool.reference,

@@ -10,7 +10,7 @@
 5. then topology spread with ScheduleAnyway, in the order of the pod's list;
 6. last, PreferNoSchedule taints are tolerated, and 1 to 5 are tried again.
 
-The order of the kinds is Karpenter's. Room on nodes that exist is not bound by wishes, as
+The order of the kinds is Karpenter's. Room on nodes that exist is not bound by preferences, as
 kube-scheduler would not leave it unused for them (`filling`).
 """
 
@@ -21,10 +21,10 @@ from nodeless.model.requirements import Requirement
 from nodeless.scheduling.capacity.pool_table import PoolTable, Terms
 from nodeless.scheduling.meter import Meter
 from nodeless.scheduling.pods.classes import Amounts, PodClass
-from nodeless.scheduling.pods.constraints import NodeRequirements, wish_of
+from nodeless.scheduling.pods.constraints import NodeRequirements, node_requirements_of
 from nodeless.scheduling.pods.rules import Affinity, AntiAffinity, Rules
 
-#: Seconds for each expression of a wish that is made.
+#: Seconds for each expression of requirements that are made.
 _WISH = 1.5e-6
 
 Rank = Callable[[PoolTable, PodClass, Terms, Amounts], float | None]
@@ -35,7 +35,7 @@ Rank = Callable[[PoolTable, PodClass, Terms, Amounts], float | None]
 class Attempt:
     """What is asked of a new node at one step of the relaxation."""
 
-    wish: NodeRequirements
+    node_requirements: NodeRequirements
     rules: Rules
     soft_taints: bool
     """PreferNoSchedule taints are tolerated."""
@@ -51,33 +51,36 @@ def attempts(pods: PodClass, tables: Sequence[PoolTable], rank: Rank, meter: Met
         for _, expressions in pods.demand.preferred:
             if meter.over:
                 return
-            meter.spend(_WISH * sum(len(wish.expressions) + len(expressions) for wish in kept[-1]))
+            meter.spend(
+                _WISH
+                * sum(len(node_requirements.expressions) + len(expressions) for node_requirements in kept[-1])
+            )
             wanted = _with(kept[-1], expressions)
-            if any(_possible(pods, wish, tables, soft=soft) for wish in wanted):
+            if any(_possible(pods, node_requirements, tables, soft=soft) for node_requirements in wanted):
                 kept.append(wanted)
-        for wishes, rules in _steps(kept, pods.rules):
-            for wish in _cheapest_first(pods, wishes, tables, rank, soft=soft):
-                yield Attempt(wish, rules, soft)
+        for alternatives, rules in _steps(kept, pods.rules):
+            for node_requirements in _cheapest_first(pods, alternatives, tables, rank, soft=soft):
+                yield Attempt(node_requirements, rules, soft)
 
 
 def _cheapest_first(
     pods: PodClass,
-    wishes: tuple[NodeRequirements, ...],
+    alternatives: tuple[NodeRequirements, ...],
     tables: Sequence[PoolTable],
     rank: Rank,
     *,
     soft: bool,
 ) -> Sequence[NodeRequirements]:
     """Alternatives by the least price of room for a pod, in the first pool that accepts them."""
-    if len(wishes) == 1:
-        return wishes
+    if len(alternatives) == 1:
+        return alternatives
     prices = []
-    for wish in wishes:
+    for node_requirements in alternatives:
         found = (
             (table, fresh)
             for table in tables
             if table.refuses(pods.shape.tolerations, soft=soft) is None
-            and (fresh := table.fresh(pods, wish)) is not None
+            and (fresh := table.fresh(pods, node_requirements)) is not None
         )
         table, fresh = next(found, (None, None))
         if table is None or fresh is None:
@@ -85,10 +88,10 @@ def _cheapest_first(
             continue
         price = rank(table, pods, *fresh)
         if price is None:
-            return wishes
+            return alternatives
         prices.append(price)
-    order = sorted(range(len(wishes)), key=lambda index: (round(prices[index], 9), index))
-    return [wishes[index] for index in order]
+    order = sorted(range(len(alternatives)), key=lambda index: (round(prices[index], 9), index))
+    return [alternatives[index] for index in order]
 
 
 def _steps(
@@ -101,8 +104,8 @@ def _steps(
     for anti in _heaviest_first(rules.anti_affinity):
         rules = replace(rules, anti_affinity=tuple(rule for rule in rules.anti_affinity if rule is not anti))
         yield kept[-1], rules
-    for wishes in reversed(kept[:-1]):
-        yield wishes, rules
+    for alternatives in reversed(kept[:-1]):
+        yield alternatives, rules
     for spread in [rule for rule in rules.spread if rule.soft]:
         rules = replace(rules, spread=tuple(rule for rule in rules.spread if rule is not spread))
         yield kept[0], rules
@@ -124,17 +127,25 @@ def _softness(pods: PodClass, tables: Sequence[PoolTable]) -> tuple[bool, ...]:
     return (False, True) if gains else (False,)
 
 
-def _possible(pods: PodClass, wish: NodeRequirements, tables: Sequence[PoolTable], *, soft: bool) -> bool:
+def _possible(
+    pods: PodClass, node_requirements: NodeRequirements, tables: Sequence[PoolTable], *, soft: bool
+) -> bool:
     """Whether some pool could make a node for one pod of the class, limits aside."""
     return any(
-        table.refuses(pods.shape.tolerations, soft=soft) is None and table.fresh(pods, wish) is not None
+        table.refuses(pods.shape.tolerations, soft=soft) is None
+        and table.fresh(pods, node_requirements) is not None
         for table in tables
     )
 
 
 def _with(
-    wishes: tuple[NodeRequirements, ...], expressions: tuple[Requirement, ...]
+    alternatives: tuple[NodeRequirements, ...], expressions: tuple[Requirement, ...]
 ) -> tuple[NodeRequirements, ...]:
-    """Each wish with more expressions; those that contradict them are left out."""
-    grown = (wish_of((*wish.expressions, *expressions)) for wish in wishes)
-    return tuple(wish for wish in grown if isinstance(wish, NodeRequirements))
+    """Each alternative with more expressions; those that contradict them are left out."""
+    grown = (
+        node_requirements_of((*node_requirements.expressions, *expressions))
+        for node_requirements in alternatives
+    )
+    return tuple(
+        node_requirements for node_requirements in grown if isinstance(node_requirements, NodeRequirements)
+    )

@@ -116,8 +116,10 @@ def smallest_first_on_new_nodes(ordered: Sequence[PodClass], _: Collection[PodCl
 
 def apart_from_those_left(ordered: Sequence[PodClass], left: Collection[PodClass]) -> list[Turn]:
     """Each class once; pods that keep off those which were left over go on new nodes where nobody else is."""
-    shut = {tally: pods for pods in left for tally in pods.hard_rules.closing()}
-    apart = [any(shut.get(tally, pods) is not pods for tally in pods.adds) for pods in ordered]
+    shut = {topology_group: pods for pods in left for topology_group in pods.hard_rules.closing()}
+    apart = [
+        any(shut.get(topology_group, pods) is not pods for topology_group in pods.adds) for pods in ordered
+    ]
     turns = [Turn(pods, fresh=alone) for pods, alone in zip(ordered, apart, strict=True)]
     return [*turns, *plainly(ordered)]
 
@@ -126,15 +128,15 @@ def _leaders(ordered: Sequence[PodClass], *, any_key: bool = False) -> Mapping[P
     """For each class those that may have the pods which it must share a node (`any_key`: a domain) with."""
     adders: dict[TopologyGroup, list[PodClass]] = {}
     for pods in ordered:
-        for tally in pods.adds:
-            adders.setdefault(tally, []).append(pods)
+        for topology_group in pods.adds:
+            adders.setdefault(topology_group, []).append(pods)
     return {
         pods: frozenset(
             other
             for rule in pods.hard_rules.affinity
-            for tally in rule.tallies
-            if any_key or tally.key == HOSTNAME
-            for other in adders.get(tally, ())
+            for topology_group in rule.topology_groups
+            if any_key or topology_group.key == HOSTNAME
+            for other in adders.get(topology_group, ())
         )
         for pods in ordered
         if pods.hard_rules.affinity

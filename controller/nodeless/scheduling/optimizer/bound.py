@@ -53,14 +53,14 @@ _ROUNDING = 1e-7
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Kind:
+class _PodClass:
     """Pods (or resources) that are divided among shapes."""
 
     requests: Amounts
     number: float
     allowed: Mask
     hosts: tuple[tuple[int, int], ...] = ()
-    """Tallies of the host that count them, and the most that they allow."""
+    """Topology groups of the host that count them, and the most that they allow."""
 
 
 #: Alternatives, host ports and rules of a class with which it still counts in the bound.
@@ -89,18 +89,18 @@ def lower_bound(
     if meter.over:
         return None
     allowed = np.concatenate([shapes.allowed, there])
-    kinds = _kinds(items, owners, allowed)
-    if _pairs(kinds) > _PAIRS:
-        kinds = _fewer(kinds)
-    if _pairs(kinds) > _PAIRS:
-        kinds = _poured(kinds)
-    if _pairs(kinds) > _PAIRS:
+    pod_classes = _pod_classes(items, owners, allowed)
+    if _pairs(pod_classes) > _PAIRS:
+        pod_classes = _fewer(pod_classes)
+    if _pairs(pod_classes) > _PAIRS:
+        pod_classes = _poured(pod_classes)
+    if _pairs(pod_classes) > _PAIRS:
         return None
     requests: Amounts = np.array([item.pods.requests for item in items], dtype=np.int64)
     divisors: Amounts = np.maximum(np.gcd.reduce(requests, axis=0), 1)
     whole = np.concatenate([np.maximum(shapes.room, 0), np.maximum(room, 0)])
     left = [budgets.left(table, ()) for table in shapes.tables]
-    bound = _Program(shapes, whole // divisors * divisors, kinds, left).solve()
+    bound = _Program(shapes, whole // divisors * divisors, pod_classes, left).solve()
     return None if bound is None else max(0.0, bound * (1 - _ROUNDING))
 
 
@@ -116,14 +116,14 @@ def _items(
         if meter.over:
             break
         open_to = _open_to(pods, tables)
-        for wish in pods.demand.required:
-            items.append(Item(pods, wish, pods.hard_rules, open_to, pods.pods[:number]))
+        for node_requirements in pods.demand.required:
+            items.append(Item(pods, node_requirements, pods.hard_rules, open_to, pods.pods[:number]))
             owners.append(owner)
     return items, owners
 
 
 def _many_limits(pods: PodClass) -> bool:
-    return len(pods.shape.host_ports) + sum(1 for _ in pods.hard_rules.tallies()) > _LIMITS
+    return len(pods.shape.host_ports) + sum(1 for _ in pods.hard_rules.topology_groups()) > _LIMITS
 
 
 def _open_to(pods: PodClass, tables: Sequence[PoolTable]) -> tuple[PoolTable, ...]:
@@ -133,42 +133,47 @@ def _open_to(pods: PodClass, tables: Sequence[PoolTable]) -> tuple[PoolTable, ..
         for soft in (True, False)
     )
     surely = any(
-        not table.limit_names and any(table.fresh(pods, wish) for wish in pods.demand.required)
+        not table.limit_names
+        and any(table.fresh(pods, node_requirements) for node_requirements in pods.demand.required)
         for table in welcoming
     )
     return welcoming if surely else tolerant
 
 
-def _kinds(items: Sequence[Item], owners: Sequence[int], allowed: Mask) -> list[_Kind]:
+def _pod_classes(items: Sequence[Item], owners: Sequence[int], allowed: Mask) -> list[_PodClass]:
     hosts = HostLimits(items)
-    kinds: dict[int, _Kind] = {}
+    pod_classes: dict[int, _PodClass] = {}
     for index, (item, owner) in enumerate(zip(items, owners, strict=True)):
-        if owner in kinds:
-            known = kinds[owner]
-            kinds[owner] = _Kind(known.requests, known.number, known.allowed | allowed[:, index], known.hosts)
+        if owner in pod_classes:
+            known = pod_classes[owner]
+            pod_classes[owner] = _PodClass(
+                known.requests, known.number, known.allowed | allowed[:, index], known.hosts
+            )
             continue
-        tallies = tuple(
-            (int(tally), int(hosts.most[index, tally]))
-            for tally in hosts.touched[index]
-            if hosts.adds[index, tally] and hosts.most[index, tally] < ENDLESS
+        topology_groups = tuple(
+            (int(topology_group), int(hosts.most[index, topology_group]))
+            for topology_group in hosts.touched[index]
+            if hosts.adds[index, topology_group] and hosts.most[index, topology_group] < ENDLESS
         )
-        kinds[owner] = _Kind(item.pods.requests, float(item.count), allowed[:, index], tallies)
-    return list(kinds.values())
+        pod_classes[owner] = _PodClass(
+            item.pods.requests, float(item.count), allowed[:, index], topology_groups
+        )
+    return list(pod_classes.values())
 
 
-def _pairs(kinds: Iterable[_Kind]) -> int:
-    return sum(int(kind.allowed.sum()) for kind in kinds)
+def _pairs(pod_classes: Iterable[_PodClass]) -> int:
+    return sum(int(pod_class.allowed.sum()) for pod_class in pod_classes)
 
 
-def _fewer(kinds: Sequence[_Kind]) -> list[_Kind]:
+def _fewer(pod_classes: Sequence[_PodClass]) -> list[_PodClass]:
     """Kinds with fewer pairs that cost no more: those apart that need many nodes, the others as liquids."""
-    alone: dict[tuple[tuple[int, int], ...], list[_Kind]] = {}
-    for kind in kinds:
-        if kind.hosts:
-            alone.setdefault(kind.hosts, []).append(kind)
+    alone: dict[tuple[tuple[int, int], ...], list[_PodClass]] = {}
+    for pod_class in pod_classes:
+        if pod_class.hosts:
+            alone.setdefault(pod_class.hosts, []).append(pod_class)
     by_nodes = sorted(alone.items(), key=lambda entry: (-_nodes(*entry), entry[0]))
-    kept: list[_Kind] = []
-    dropped = [kind for kind in kinds if not kind.hosts]
+    kept: list[_PodClass] = []
+    dropped = [pod_class for pod_class in pod_classes if not pod_class.hosts]
     for _, group in by_nodes:
         merged = _merged(group)
         if _pairs(kept) + _pairs(merged) <= _APART:
@@ -178,35 +183,35 @@ def _fewer(kinds: Sequence[_Kind]) -> list[_Kind]:
     return [*kept, *_poured(dropped)]
 
 
-def _nodes(hosts: tuple[tuple[int, int], ...], kinds: Iterable[_Kind]) -> float:
+def _nodes(hosts: tuple[tuple[int, int], ...], pod_classes: Iterable[_PodClass]) -> float:
     """How many nodes the limits on one host make of some kinds, at least."""
-    return sum(kind.number for kind in kinds) / max(1, min(most for _, most in hosts))
+    return sum(pod_class.number for pod_class in pod_classes) / max(1, min(most for _, most in hosts))
 
 
-def _merged(kinds: Iterable[_Kind]) -> list[_Kind]:
+def _merged(pod_classes: Iterable[_PodClass]) -> list[_PodClass]:
     """Kinds with the same limits; equal requests that may run on the same shapes are one."""
-    alike: dict[tuple[bytes, bytes], _Kind] = {}
-    for kind in kinds:
-        same = kind.requests.tobytes(), kind.allowed.tobytes()
+    alike: dict[tuple[bytes, bytes], _PodClass] = {}
+    for pod_class in pod_classes:
+        same = pod_class.requests.tobytes(), pod_class.allowed.tobytes()
         known = alike.get(same)
-        number = kind.number + (known.number if known is not None else 0.0)
-        alike[same] = _Kind(kind.requests, number, kind.allowed, kind.hosts)
+        number = pod_class.number + (known.number if known is not None else 0.0)
+        alike[same] = _PodClass(pod_class.requests, number, pod_class.allowed, pod_class.hosts)
     return list(alike.values())
 
 
-def _poured(kinds: Sequence[_Kind]) -> list[_Kind]:
+def _poured(pod_classes: Sequence[_PodClass]) -> list[_PodClass]:
     """Kinds that may run on the same shapes as one liquid for each resource."""
-    groups: dict[bytes, list[_Kind]] = {}
-    for kind in kinds:
-        groups.setdefault(kind.allowed.tobytes(), []).append(kind)
+    groups: dict[bytes, list[_PodClass]] = {}
+    for pod_class in pod_classes:
+        groups.setdefault(pod_class.allowed.tobytes(), []).append(pod_class)
     result = []
     for group in groups.values():
-        total = sum(kind.requests * kind.number for kind in group)
+        total = sum(pod_class.requests * pod_class.number for pod_class in group)
         for resource, amount in enumerate(np.asarray(total, dtype=np.float64)):
             if amount > 0:
                 unit = np.zeros(len(group[0].requests), dtype=np.int64)
                 unit[resource] = 1
-                result.append(_Kind(unit, float(amount), group[0].allowed))
+                result.append(_PodClass(unit, float(amount), group[0].allowed))
     return result
 
 
@@ -214,12 +219,12 @@ class _Program:
     """The linear program, in scaled units so that its numbers are near one."""
 
     def __init__(
-        self, shapes: Shapes, room: Amounts, kinds: Sequence[_Kind], left: Sequence[Amounts]
+        self, shapes: Shapes, room: Amounts, pod_classes: Sequence[_PodClass], left: Sequence[Amounts]
     ) -> None:
         self._shapes = shapes
-        self._kinds = kinds
+        self._pod_classes = pod_classes
         self._left = left
-        requests = np.array([kind.requests for kind in kinds])
+        requests = np.array([pod_class.requests for pod_class in pod_classes])
         self._asked = np.flatnonzero(requests.any(axis=0))
         self._unit = np.maximum(room[:, self._asked].max(axis=0, initial=1), 1).astype(np.float64)
         self._room = room[:, self._asked] / self._unit
@@ -231,15 +236,15 @@ class _Program:
         solver.setOptionValue("simplex_iteration_limit", _ITERATIONS)
         rows = self._add_rows(solver)
         self._add_nodes(solver, rows)
-        for index, kind in enumerate(self._kinds):
-            self._add_kind(solver, rows, index, kind)
+        for index, pod_class in enumerate(self._pod_classes):
+            self._add_pod_class(solver, rows, index, pod_class)
         solver.run()
         if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
             return None
         return float(solver.getInfo().objective_function_value)
 
     def _add_rows(self, solver: highspy.Highs) -> dict[object, int]:
-        """Rows by what they are about: (shape, resource), kind, (tally, shape), (pool, limit)."""
+        """Rows by what they are about: (shape, resource), kind, (topology group, shape), (pool, limit)."""
         infinite = highspy.kHighsInf
         rows: dict[object, int] = {}
 
@@ -251,12 +256,12 @@ class _Program:
         for shape in range(self._count):
             for resource in range(len(self._asked)):
                 row(("room", shape, resource), -infinite, 0.0)
-        for index in range(len(self._kinds)):
+        for index in range(len(self._pod_classes)):
             row(("kind", index), 1.0, infinite)
-        for kind in self._kinds:
-            for tally, _ in kind.hosts:
-                for place in np.flatnonzero(kind.allowed):
-                    row(("host", tally, int(place)), -infinite, 0.0)
+        for pod_class in self._pod_classes:
+            for topology_group, _ in pod_class.hosts:
+                for place in np.flatnonzero(pod_class.allowed):
+                    row(("host", topology_group, int(place)), -infinite, 0.0)
         for number, amounts in enumerate(self._left):
             for position, amount in enumerate(amounts):
                 row(("limit", number, position), -infinite, float(max(amount, 0)) / _scale(amount))
@@ -264,18 +269,18 @@ class _Program:
 
     def _add_nodes(self, solver: highspy.Highs, rows: dict[object, int]) -> None:
         most: dict[int, int] = {}
-        for kind in self._kinds:
-            for tally, limit in kind.hosts:
-                most[tally] = max(limit, most.get(tally, 0))
+        for pod_class in self._pod_classes:
+            for topology_group, limit in pod_class.hosts:
+                most[topology_group] = max(limit, most.get(topology_group, 0))
         for shape in range(self._count):
             entries = {
                 rows["room", shape, resource]: -float(self._room[shape, resource])
                 for resource in range(len(self._asked))
                 if self._room[shape, resource] > 0
             }
-            for tally, limit in most.items():
-                if ("host", tally, shape) in rows:
-                    entries[rows["host", tally, shape]] = -float(limit)
+            for topology_group, limit in most.items():
+                if ("host", topology_group, shape) in rows:
+                    entries[rows["host", topology_group, shape]] = -float(limit)
             new = shape < len(self._shapes)
             if new:
                 number = int(self._shapes.pool[shape])
@@ -286,18 +291,20 @@ class _Program:
             price = float(self._shapes.price[shape]) if new else 0.0
             _add(solver, price, highspy.kHighsInf if new else 1.0, entries)
 
-    def _add_kind(self, solver: highspy.Highs, rows: dict[object, int], index: int, kind: _Kind) -> None:
+    def _add_pod_class(
+        self, solver: highspy.Highs, rows: dict[object, int], index: int, pod_class: _PodClass
+    ) -> None:
         """A variable for each shape: the share of the kind that is there."""
-        amounts = kind.requests[self._asked] * kind.number / self._unit
-        for shape in np.flatnonzero(kind.allowed):
+        amounts = pod_class.requests[self._asked] * pod_class.number / self._unit
+        for shape in np.flatnonzero(pod_class.allowed):
             entries = {
                 rows["room", int(shape), resource]: float(amount)
                 for resource, amount in enumerate(amounts)
                 if amount > 0
             }
             entries[rows["kind", index]] = 1.0
-            for tally, _ in kind.hosts:
-                entries[rows["host", tally, int(shape)]] = kind.number
+            for topology_group, _ in pod_class.hosts:
+                entries[rows["host", topology_group, int(shape)]] = pod_class.number
             _add(solver, 0.0, highspy.kHighsInf, entries)
 
 

@@ -91,7 +91,7 @@ def _worth_in(table: PoolTable, items: Sequence[Item]) -> Values:
     usable = np.zeros(len(table.table), dtype=np.bool_)
     prices = np.full(len(table.table), np.inf)
     for item in items:
-        fresh = table.fresh(item.pods, item.wish) if item.tables[:1] == (table,) else None
+        fresh = table.fresh(item.pods, item.node_requirements) if item.tables[:1] == (table,) else None
         if fresh is not None:
             demand += item.pods.requests * item.count
             usable |= fresh[0].types

@@ -1,7 +1,7 @@
 """Room on existing nodes that a cheaper plan may use otherwise.
 
 Pods that the first-fit plan put on existing nodes may change places with others, so that what is
-there is used better. Only plain pods do: a class with rules, wishes, host ports or volumes keeps
+there is used better. Only plain pods do: a class with rules, preferences, host ports or volumes keeps
 its places, and what it takes is not room any more.
 """
 
@@ -62,7 +62,7 @@ class ExistingNodeRepack:
             index = next((i for i, item in enumerate(result) if item.pods is pods), None)
             if index is not None:
                 one = result[index]
-                result[index] = Item(pods, one.wish, one.rules, one.tables, (*keys, *one.keys))
+                result[index] = Item(pods, one.node_requirements, one.rules, one.tables, (*keys, *one.keys))
                 continue
             result.append(Item(pods, pods.demand.required[0], NO_RULES, _open_to(pods, tables), keys))
         return result

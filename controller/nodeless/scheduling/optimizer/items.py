@@ -1,13 +1,13 @@
 """What a cheaper plan may move: the pods of the first-fit plan, with the domains that it gave them.
 
 The first-fit plan has settled everything that pods mean to each other across nodes: how many of a
-class go to each zone, which wishes were given up, which pools are open to them. An *item* is the
+class go to each zone, which preferences were relaxed, which pools are open to them. An *item* is the
 pods of one class for which all of that is the same. Packing items anew onto other nodes keeps
 every topology rule but those on the hostname, for each domain holds as many pods of each class
 as before; rules on the hostname and host ports are limits for a single node (`HostLimits`).
 
 Pods stay where they are when pods on the same node must be near each other (affinity on the
-hostname), and on existing nodes when they have rules, wishes or volumes.
+hostname), and on existing nodes when they have rules, preferences or volumes.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -33,7 +33,7 @@ class Item:
     """Pods of one class that want the same of a new node; compared by identity."""
 
     pods: PodClass
-    wish: NodeRequirements
+    node_requirements: NodeRequirements
     rules: Rules
     tables: tuple[PoolTable, ...]
     """The pools that weights leave open to it, heaviest first."""
@@ -52,7 +52,7 @@ def movable(nodes: Sequence[InFlightNodeClaim], aims: frozenset[str]) -> list[In
     a volume.
     """
     parts = {part for node in nodes for part in node.parts}
-    wanted = {tally for part in parts for tally in _neighbours(part.rules)}
+    wanted = {topology_group for part in parts for topology_group in _neighbours(part.rules)}
     bound = {
         part
         for part in parts
@@ -72,13 +72,13 @@ def movable(nodes: Sequence[InFlightNodeClaim], aims: frozenset[str]) -> list[In
 
 def _entangled(part: Part) -> bool:
     """Whether so many rules on the host speak of a part's pods that moving them costs too much."""
-    rules = sum(tally.key == HOSTNAME for tally in part.rules.tallies())
+    rules = sum(topology_group.key == HOSTNAME for topology_group in part.rules.topology_groups())
     return len(part.pods.shape.host_ports) + rules > _MOST_LIMITS
 
 
 def items_of(nodes: Iterable[InFlightNodeClaim]) -> list[Item]:
     """The items on some nodes, in the order in which they were placed."""
-    kinds: dict[object, tuple[Part, list[str]]] = {}
+    classes: dict[object, tuple[Part, list[str]]] = {}
     known: dict[Part, list[str]] = {}
     for node in nodes:
         start = 0
@@ -86,12 +86,13 @@ def items_of(nodes: Iterable[InFlightNodeClaim]) -> list[Item]:
             keys = known.get(part)
             if keys is None:
                 pools = tuple(table.pool.key for table in part.tables)
-                memo = part.pods, part.wish, Identity(part.rules), pools
-                keys = known[part] = kinds.setdefault(memo, (part, []))[1]
+                memo = part.pods, part.node_requirements, Identity(part.rules), pools
+                keys = known[part] = classes.setdefault(memo, (part, []))[1]
             keys += node.pods[start : start + part.count]
             start += part.count
     return [
-        Item(part.pods, part.wish, part.rules, open_to(part), tuple(keys)) for part, keys in kinds.values()
+        Item(part.pods, part.node_requirements, part.rules, open_to(part), tuple(keys))
+        for part, keys in classes.values()
     ]
 
 
@@ -99,7 +100,7 @@ def open_to(part: Part) -> tuple[PoolTable, ...]:
     """The pools that may take a part: the heaviest, and lighter ones where limits may close the others."""
     result: list[PoolTable] = []
     for table in part.tables:
-        if table.fresh(part.pods, part.wish) is None:
+        if table.fresh(part.pods, part.node_requirements) is None:
             continue
         if (
             result
@@ -112,22 +113,29 @@ def open_to(part: Part) -> tuple[PoolTable, ...]:
 
 
 def _neighbours(rules: Rules) -> Iterator[TopologyGroup]:
-    return (tally for rule in rules.affinity for tally in rule.tallies if tally.key == HOSTNAME)
+    return (
+        topology_group
+        for rule in rules.affinity
+        for topology_group in rule.topology_groups
+        if topology_group.key == HOSTNAME
+    )
 
 
 class HostLimits:
     """What items allow beside each other on one node.
 
     Tally h counts the pods of the items i with adds[i, h]. Where an item i is on a node, no more
-    than most[i, h] pods may be counted there. A host port is a tally of its own.
+    than most[i, h] pods may be counted there. A host port is a topology group of its own.
     """
 
     def __init__(self, items: Sequence[Item]) -> None:
-        tallies: dict[object, int] = {}
+        topology_groups: dict[object, int] = {}
         adds: list[list[object]] = []
         most: list[dict[object, int]] = []
         for item in items:
-            adds.append([tally for tally in item.pods.adds if tally.key == HOSTNAME])
+            adds.append(
+                [topology_group for topology_group in item.pods.adds if topology_group.key == HOSTNAME]
+            )
             limits = _limits(item.rules, set(item.pods.adds))
             for port in item.pods.shape.host_ports:
                 taken: object = (port.port, port.protocol or "TCP")
@@ -136,31 +144,31 @@ class HostLimits:
             most.append(limits)
         for limits in most:
             for key in limits:
-                tallies.setdefault(key, len(tallies))
-        self.count = len(tallies)
+                topology_groups.setdefault(key, len(topology_groups))
+        self.count = len(topology_groups)
         self.adds = np.zeros((len(items), self.count), dtype=np.bool_)
         self.most: Amounts = np.full((len(items), self.count), ENDLESS, dtype=np.int64)
         for index, (added, limits) in enumerate(zip(adds, most, strict=True)):
             for key in added:
-                if key in tallies:
-                    self.adds[index, tallies[key]] = True
+                if key in topology_groups:
+                    self.adds[index, topology_groups[key]] = True
             for key, limit in limits.items():
-                self.most[index, tallies[key]] = limit
+                self.most[index, topology_groups[key]] = limit
         self.touched = [np.flatnonzero(self.adds[i] | (self.most[i] < ENDLESS)) for i in range(len(items))]
-        """The tallies that matter to each item."""
+        """The topology groups that matter to each item."""
 
 
 def _limits(rules: Rules, own: set[TopologyGroup]) -> dict[object, int]:
     limits: dict[object, int] = {}
 
-    def at_most(tally: TopologyGroup, number: int) -> None:
-        if tally.key == HOSTNAME:
-            limits[tally] = min(number, limits.get(tally, number))
+    def at_most(topology_group: TopologyGroup, number: int) -> None:
+        if topology_group.key == HOSTNAME:
+            limits[topology_group] = min(number, limits.get(topology_group, number))
 
     for spread in rules.spread:
-        at_most(spread.tally, spread.max_skew)
+        at_most(spread.topology_group, spread.max_skew)
     for anti in rules.anti_affinity:
-        at_most(anti.tally, 1 if anti.counts_itself else 0)
-    for tally in rules.repelled_by:
-        at_most(tally, 1 if tally in own else 0)
+        at_most(anti.topology_group, 1 if anti.counts_itself else 0)
+    for topology_group in rules.repelled_by:
+        at_most(topology_group, 1 if topology_group in own else 0)
     return limits

@@ -74,34 +74,34 @@ def _pair(
     alike = np.array(
         [numbers.setdefault((node.shape, node.filling.tobytes()), len(numbers)) for node in nodes]
     )
-    kinds = [nodes[alike.tolist().index(number)] for number in range(len(numbers))]
+    patterns = [nodes[alike.tolist().index(number)] for number in range(len(numbers))]
     shapes = cover.shapes
-    used = np.array([kind.filling @ requests for kind in kinds])
-    price = np.array([shapes.price[kind.shape] for kind in kinds])
-    cost = np.array([cover.cost[kind.shape] for kind in kinds])
-    asked = np.array([kind.filling > 0 for kind in kinds])
-    taken = np.array([uses[kind.shape] for kind in kinds])
+    used = np.array([pattern.filling @ requests for pattern in patterns])
+    price = np.array([shapes.price[pattern.shape] for pattern in patterns])
+    cost = np.array([cover.cost[pattern.shape] for pattern in patterns])
+    asked = np.array([pattern.filling > 0 for pattern in patterns])
+    taken = np.array([uses[pattern.shape] for pattern in patterns])
     allowed = ~(~shapes.allowed @ asked.T) & (shapes.pool >= 0)[:, None]
 
-    def holding(kind: int) -> Mask:
+    def holding(pattern: int) -> Mask:
         """The shapes that hold a node of the kind and one of each other, for no more money."""
-        holds: Mask = allowed & allowed[:, kind, None]
-        holds &= shapes.price[:, None] <= price + price[kind] + _SAME
+        holds: Mask = allowed & allowed[:, pattern, None]
+        holds &= shapes.price[:, None] <= price + price[pattern] + _SAME
         # What pools of less weight cost beyond their price.
-        holds &= cover.cost[: len(shapes), None] <= cost + cost[kind] + _SAME
-        for room, total in zip(shapes.room.T, (used + used[kind]).T, strict=True):
+        holds &= cover.cost[: len(shapes), None] <= cost + cost[pattern] + _SAME
+        for room, total in zip(shapes.room.T, (used + used[pattern]).T, strict=True):
             holds &= room[:, None] >= total
-        for use, total in zip(uses.T, (taken + taken[kind] + left).T, strict=True):
+        for use, total in zip(uses.T, (taken + taken[pattern] + left).T, strict=True):
             holds &= use[:, None] <= total + _SAME
         return holds
 
     plain = ~(asked @ ~free)
     barren: set[int] = set()
-    for first, kind in enumerate(alike.tolist()):
-        if kind in barren or not plain[kind]:
+    for first, pattern in enumerate(alike.tolist()):
+        if pattern in barren or not plain[pattern]:
             continue
-        barren.add(kind)
-        holds = holding(kind) & plain
+        barren.add(pattern)
+        holds = holding(pattern) & plain
         others = np.flatnonzero(holds.any(axis=0)[alike[first + 1 :]])
         if len(others):
             other = first + 1 + int(others[0])

@@ -55,7 +55,7 @@ class Packed:
 
 
 def repack(
-    floor: Packed,
+    first_fit: Packed,
     standing: ExistingNodeRepack,
     budgets: RemainingLimits,
     supply: ReservationManager,
@@ -71,7 +71,7 @@ def repack(
     few pods on few nodes are packed by an integer program at last.
 
     Args:
-        floor: The plan to beat.
+        first_fit: The plan to beat.
         standing: The existing nodes.
         budgets: The limits of pools.
         supply: What there is only so much of; nodes that hold some of it stay as they are.
@@ -81,38 +81,38 @@ def repack(
         most_new_nodes: So many at most are wanted; a first-fit plan of more stays only where none is found.
         meter: Counts what goes before the search; the first-fit plan stays where that is too much.
     """
-    free = [node for node in movable(floor.nodes, aims) if not supply.fixed(node)]
+    free = [node for node in movable(first_fit.nodes, aims) if not supply.fixed(node)]
     if not free:
-        return floor
+        return first_fit
     moving = set(free)
-    fixed = [node for node in floor.nodes if node not in moving]
+    fixed = [node for node in first_fit.nodes if node not in moving]
     bought = items_of(free)
     items = standing.joined(bought, [table for table in tables if table.pool.key in aims])
     shapes = shapes_for(items, meter)
     if shapes is None or len(shapes) * len(items) > _MOST_PAIRS:
-        return floor
+        return first_fit
     room, allowed, names = standing.shapes(items, meter)
     if meter.over:
-        return floor
+        return first_fit
     cover = cover_of(items, shapes, [budgets.left(table, fixed) for table in shapes.tables], (room, allowed))
     best = _Built(free, {}, cover.weight_penalties)
     most = np.inf if most_new_nodes is None else most_new_nodes - len(fixed)
     if most < 1:
-        return floor
+        return first_fit
     #: What a plan must cost less than.
     bound = best.cost if len(free) <= most else np.inf
     pods = sum(item.count for item in items)
     in_bulk = float(cover.worth[: len(bought)] @ [item.count for item in bought])
     if not time_box and (pods < _MANY or best.cost <= _GOOD * in_bulk):
-        return floor
+        return first_fit
     effort = Effort(time_box or min(_FLOOR, _FLOOR_POD * pods))
     requests = np.array([item.pods.requests for item in items])
     hosts = HostLimits(items)
     if hosts.count > _HOST_LIMITS:
-        return floor
+        return first_fit
     search = Search(cover, Filler(cover.shapes, requests, hosts), effort)
     builder = _Builder(items, cover, names)
-    seeds = _seeds(cover, items, free, floor.placements, names)
+    seeds = _seeds(cover, items, free, first_fit.placements, names)
     # Room that stands is free, whatever the pods are worth that it takes.
     below = np.inf if time_box or names else best.cost * (1 + _NODES)
     for chosen in _candidates(search, cover, seeds, effort, below=below, thorough=time_box > 0):
@@ -127,7 +127,7 @@ def repack(
         built = builder.build(few) if few is not None else None
         if built is not None and (bound == np.inf or built.better_than(best)):
             best = built
-    moved = dict(floor.placements)
+    moved = dict(first_fit.placements)
     if best.nodes is not free:
         for keys in standing.placed.values():
             for key in keys:
@@ -265,7 +265,7 @@ class _Builder:
             return last.twin([key for _, keys in parts for key in keys])
         shapes = self._cover.shapes
         table = shapes.tables[shapes.pool[shape]]
-        fresh = table.fresh(parts[0][0].pods, parts[0][0].wish)
+        fresh = table.fresh(parts[0][0].pods, parts[0][0].node_requirements)
         if fresh is None:
             return None
         types = fresh[0].types & (fresh[1] > 0)
@@ -275,8 +275,8 @@ class _Builder:
             return None
         node = InFlightNodeClaim.opened(table, types)
         for item, keys in parts:
-            if node.place(item.pods, item.wish, len(keys)) < len(keys):
+            if node.place(item.pods, item.node_requirements, len(keys)) < len(keys):
                 return None
             node.pods.extend(keys)
-            node.parts.append(Part(item.pods, item.wish, item.rules, item.tables, len(keys)))
+            node.parts.append(Part(item.pods, item.node_requirements, item.rules, item.tables, len(keys)))
         return node

@@ -88,7 +88,7 @@ def _groups(
     places: list[tuple[Requirement | None, Requirement | None] | None] = []
     labels: list[Requirements] = []
     for index, item in enumerate(items):
-        fresh = table.fresh(item.pods, item.wish) if table in item.tables else None
+        fresh = table.fresh(item.pods, item.node_requirements) if table in item.tables else None
         if fresh is None:
             places.append(None)
             labels.append(Requirements())
@@ -97,16 +97,16 @@ def _groups(
         fits[:, index] = terms.types & (counts > 0)
         places.append((terms.requirements.get(ZONE), terms.requirements.get(CAPACITY_TYPE)))
         labels.append(_open_labels(table, item))
-    kinds = dict.fromkeys(place for place in places if place is not None)
+    distinct_places = dict.fromkeys(place for place in places if place is not None)
     offered: dict[tuple[bool, ...], list[tuple[str, str]]] = {}
     for zone in table.table.offers.zones:
         for capacity_type in table.table.offers.capacity_types:
-            admits = tuple(_admits(kind, zone, capacity_type) for kind in kinds)
+            admits = tuple(_admits(place, zone, capacity_type) for place in distinct_places)
             if any(admits):
                 offered.setdefault(admits, []).append((zone, capacity_type))
     for admits, pairs in offered.items():
-        open_kinds = {kind for kind, yes in zip(kinds, admits, strict=True) if yes}
-        here = np.array([place in open_kinds for place in places], dtype=np.bool_)
+        open_places = {place for place, yes in zip(distinct_places, admits, strict=True) if yes}
+        here = np.array([place in open_places for place in places], dtype=np.bool_)
         prices = np.full(count, np.inf)
         for zone, capacity_type in pairs:
             prices = np.minimum(prices, table.table.offers.price_at(zone, capacity_type))
@@ -124,7 +124,7 @@ def _open_labels(table: PoolTable, item: Item) -> Requirements:
     """What an item asks of labels that neither the type nor the offering settles: nodes bear one answer."""
     return Requirements(
         requirement
-        for requirement in item.wish.requirements.values()
+        for requirement in item.node_requirements.requirements.values()
         if requirement.key not in _OFFERED
         and not table.table.carries(requirement.key)
         and not _settled(table.offered.get(requirement.key))
@@ -155,11 +155,11 @@ def _undominated(
     falls out is dominated by one that stays.
     """
     order = np.lexsort((np.arange(len(price)), -room.sum(axis=1, dtype=np.float64), price))
-    kind, wider = _masks(allowed)
+    group, wider = _masks(allowed)
     size: Amounts = np.concatenate([room, -charge], axis=1)
 
     def dominates(some: NDArray[np.intp], others: NDArray[np.intp]) -> Mask:
-        better: Mask = wider[np.ix_(kind[some], kind[others])]
+        better: Mask = wider[np.ix_(group[some], group[others])]
         for column in size.T:
             better &= column[some, None] >= column[others]
         return better
@@ -177,7 +177,7 @@ def _undominated(
 def _masks(allowed: Mask) -> tuple[NDArray[np.intp], Mask]:
     """The number of each row's mask among the distinct ones, and which of those admit all of another."""
     numbers: dict[bytes, int] = {}
-    kind = np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in allowed], dtype=np.intp)
+    group = np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in allowed], dtype=np.intp)
     distinct = np.frombuffer(b"".join(numbers), dtype=np.bool_).reshape(len(numbers), allowed.shape[1])
     missing = ~distinct @ distinct.T
-    return kind, ~missing
+    return group, ~missing

@@ -73,7 +73,7 @@ class PodClass:
     rules: Rules = NO_RULES
     """What other pods mean to these."""
     hard_rules: Rules = NO_RULES
-    """The rules without wishes."""
+    """The rules without preferences."""
     adds: tuple[TopologyGroup, ...] = ()
     """Where these count for others."""
     shared: tuple[tuple[str, Amounts], ...] = ()

@@ -1,7 +1,7 @@
 """What a pod shape asks of a node, as lists of expressions; and what cannot be planned yet.
 
 Required node affinity terms are alternatives: a node must satisfy the node selector and
-any one of them. Preferred terms are wishes. What other pods mean to a pod is the subject of
+any one of them. Preferred terms never refuse a node. What other pods mean to a pod is the subject of
 `rules`; where its volumes can be reached is found by `volumes` and holds with any of its terms.
 
 Labels that are asked for are checked expression by expression, not only after merging: a
@@ -70,11 +70,15 @@ def demand_of(shape: PodShape) -> PodRequirements | UnschedulableReason:
         return UnschedulableReason(
             RefusalCode.REQUIREMENTS_CONTRADICT, "the pod asks for labels with values that no label can have"
         )
-    wishes = [wish_of((*selector, *expressions)) for expressions in possible]
-    consistent = tuple(wish for wish in wishes if isinstance(wish, NodeRequirements))
+    alternatives = [node_requirements_of((*selector, *expressions)) for expressions in possible]
+    consistent = tuple(
+        node_requirements
+        for node_requirements in alternatives
+        if isinstance(node_requirements, NodeRequirements)
+    )
     if not consistent:
         return UnschedulableReason(
-            RefusalCode.REQUIREMENTS_CONTRADICT, f"the pod contradicts itself: {wishes[0]}"
+            RefusalCode.REQUIREMENTS_CONTRADICT, f"the pod contradicts itself: {alternatives[0]}"
         )
     reaching = _reaching(consistent, shape.volume_terms)
     if isinstance(reaching, UnschedulableReason):
@@ -119,8 +123,8 @@ def _fault_of_requests(shape: PodShape) -> str:
     )
 
 
-def wish_of(expressions: tuple[Requirement, ...]) -> NodeRequirements | Conflict:
-    """Expressions as one wish, or the first two that contradict each other."""
+def node_requirements_of(expressions: tuple[Requirement, ...]) -> NodeRequirements | Conflict:
+    """Expressions as one set of requirements, or the first two that contradict each other."""
     by_key: dict[str, Requirement] = {}
     for expression in expressions:
         present = by_key.get(expression.key)
@@ -131,7 +135,7 @@ def wish_of(expressions: tuple[Requirement, ...]) -> NodeRequirements | Conflict
 
 
 def daemon_alternatives(shape: PodShape) -> tuple[tuple[Requirement, ...], ...]:
-    """The alternatives of a daemon's pod, with what they ask of the node's name; its wishes play no part."""
+    """The alternatives of a daemon's pod, with what they ask of the node's name; preferences are ignored."""
     selector = tuple(Requirement.of(key, IN, (value,)) for key, value in shape.node_selector)
     terms: Iterable[tuple[Requirement, ...]] = [()]
     if shape.required_terms:
@@ -146,13 +150,19 @@ def _matches_something(term: NodeSelectorTerm) -> bool:
 
 
 def _reaching(
-    wishes: tuple[NodeRequirements, ...], terms: tuple[NodeSelectorTerm, ...]
+    alternatives: tuple[NodeRequirements, ...], terms: tuple[NodeSelectorTerm, ...]
 ) -> tuple[NodeRequirements, ...] | UnschedulableReason:
-    """Each wish with each place where the volumes can be reached, contradictions left out."""
+    """Each alternative with each place where the volumes can be reached, contradictions left out."""
     if not terms:
-        return wishes
-    both = [wish_of((*wish.expressions, *term.expressions)) for wish in wishes for term in terms]
-    consistent = tuple(wish for wish in both if isinstance(wish, NodeRequirements))
+        return alternatives
+    both = [
+        node_requirements_of((*node_requirements.expressions, *term.expressions))
+        for node_requirements in alternatives
+        for term in terms
+    ]
+    consistent = tuple(
+        node_requirements for node_requirements in both if isinstance(node_requirements, NodeRequirements)
+    )
     if not consistent:
         return UnschedulableReason(
             RefusalCode.VOLUME_UNREACHABLE,

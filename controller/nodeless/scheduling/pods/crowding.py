@@ -34,11 +34,11 @@ class Crowd:
 
     def bearable(self, batch: Sequence[PodGroup]) -> tuple[list[PodGroup], list[PodGroup]]:
         """The kinds of pods that a pass takes on, in their order, and those that it sets aside."""
-        chosen = self._chosen([(kind.pods[0].namespace, kind.shape) for kind in batch])
-        aside = [kind for index, kind in enumerate(batch) if index not in chosen]
+        chosen = self._chosen([(pod_group.pods[0].namespace, pod_group.shape) for pod_group in batch])
+        aside = [pod_group for index, pod_group in enumerate(batch) if index not in chosen]
         return [batch[index] for index in sorted(chosen)], aside
 
-    def carriers(self, pods: Sequence[Pod]) -> list[Pod]:
+    def inverse_anti_affinity(self, pods: Sequence[Pod]) -> list[Pod]:
         """The running pods whose required anti-affinity is looked at: those of fewest terms."""
         return [pods[index] for index in sorted(self._chosen([(pod.namespace, pod.shape) for pod in pods]))]
 
@@ -91,10 +91,12 @@ class Crowd:
         return len(self._sets)
 
 
-def crowded(batch: Sequence[PodGroup], staying: int, carriers: Sequence[Pod]) -> bool:
+def crowded(batch: Sequence[PodGroup], staying: int, inverse_anti_affinity: Sequence[Pod]) -> bool:
     """Whether rules and pods may be too many: a look at their numbers alone."""
-    rules = sum(_number(kind.shape) for kind in batch) + sum(_number(pod.shape) for pod in carriers)
-    return rules * (sum(len(kind.pods) for kind in batch) + staying + _RULE) > PAIRS
+    rules = sum(_number(pod_group.shape) for pod_group in batch) + sum(
+        _number(pod.shape) for pod in inverse_anti_affinity
+    )
+    return rules * (sum(len(pod_group.pods) for pod_group in batch) + staying + _RULE) > PAIRS
 
 
 def _number(shape: PodShape) -> int:

@@ -23,16 +23,20 @@ POOL_KEYS = frozenset((PROVISIONER_NAME, NODE_POOL))
 
 def pods_to_place(snapshot: Snapshot) -> tuple[Pod, ...]:
     """The pods that a pass must place or refuse, in the order of their keys."""
-    pods = {pod.key: pod for kind in to_place(snapshot) for pod in kind.pods}
+    pods = {pod.key: pod for pod_group in to_place(snapshot) for pod in pod_group.pods}
     return tuple(pods[key] for key in sorted(pods))
 
 
 def to_place(snapshot: Snapshot) -> list[PodGroup]:
     """The pods that a pass must place or refuse, in no order."""
-    kinds = PodGroups()
-    kinds.gather(snapshot.pods.items(), _waits)
-    kinds.gather(_pods_on_leaving_nodes(snapshot).items())
-    return [kind for kind in kinds if not (kind.shape.required_terms and opted_out(kind.shape))]
+    pod_groups = PodGroups()
+    pod_groups.gather(snapshot.pods.items(), _waits)
+    pod_groups.gather(_pods_on_leaving_nodes(snapshot).items())
+    return [
+        pod_group
+        for pod_group in pod_groups
+        if not (pod_group.shape.required_terms and opted_out(pod_group.shape))
+    ]
 
 
 def _waits(pod: Pod) -> bool:

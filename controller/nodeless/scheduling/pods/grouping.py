@@ -31,10 +31,10 @@ class PodGroups:
     """Pods by the identity of their shapes."""
 
     def __init__(self) -> None:
-        self._kinds: dict[Identity, PodGroup] = {}
+        self._pod_groups: dict[Identity, PodGroup] = {}
 
     def __iter__(self) -> Iterator[PodGroup]:
-        return iter(self._kinds.values())
+        return iter(self._pod_groups.values())
 
     def gather(self, pods: Iterable[tuple[str, Pod]], wanted: Callable[[Pod], bool] | None = None) -> None:
         """Add the pods, with their keys, that are wanted."""
@@ -42,10 +42,10 @@ class PodGroups:
         for places in places_of_same([(pod.shape,) for _, pod in chosen]):
             some = [chosen[place] for place in places]
             shape = some[0][1].shape
-            kind = self._kinds.setdefault(Identity(shape), PodGroup(shape))
-            kind.keys.extend([key for key, _ in some])
-            kind.pods.extend([pod for _, pod in some])
-            kind.ages.update([pod.created_at for _, pod in some])
+            pod_group = self._pod_groups.setdefault(Identity(shape), PodGroup(shape))
+            pod_group.keys.extend([key for key, _ in some])
+            pod_group.pods.extend([pod for _, pod in some])
+            pod_group.ages.update([pod.created_at for _, pod in some])
 
 
 def group(
@@ -63,22 +63,22 @@ def group(
     members: dict[tuple[PodShape, Mark], list[str]] = {}
     pods: dict[str, Pod] = {}
     ages: set[float] = set()
-    for kind in batch:
-        ages |= kind.ages
+    for pod_group in batch:
+        ages |= pod_group.ages
         if mark is None:
-            members.setdefault((kind.shape, NO_MARK), []).extend(kind.keys)
+            members.setdefault((pod_group.shape, NO_MARK), []).extend(pod_group.keys)
         else:
             by_mark: dict[Mark, list[str]] = {}
-            for key, pod in zip(kind.keys, kind.pods, strict=True):
+            for key, pod in zip(pod_group.keys, pod_group.pods, strict=True):
                 by_mark.setdefault(mark(pod), []).append(key)
             for own, keys in by_mark.items():
-                members.setdefault((kind.shape, own), []).extend(keys)
+                members.setdefault((pod_group.shape, own), []).extend(keys)
     for keys in members.values():
         keys.sort()
     ordered = sorted(members.items(), key=lambda entry: entry[1][0])
     if len(ages) > 1:
-        for kind in batch:
-            pods.update(zip(kind.keys, kind.pods, strict=True))
+        for pod_group in batch:
+            pods.update(zip(pod_group.keys, pod_group.pods, strict=True))
         for keys in members.values():
             keys.sort(key=lambda key: pods[key].created_at)
-    return {kind: tuple(keys) for kind, keys in ordered}
+    return {pod_group: tuple(keys) for pod_group, keys in ordered}

@@ -1,8 +1,8 @@
-"""What other pods mean to a pod, and the pod to others: rules and tallies for each kind of pod.
+"""What other pods mean to a pod, and the pod to others: rules and topology groups for each kind of pod.
 
 Pods of one shape differ for others by namespace and labels. Only those labels that some
 selector looks at tell pods apart (`mark`), so that a thousand workloads with labels of their
-own stay few classes. `counting` keeps the numbers of the tallies found here.
+own stay few classes. `counting` keeps the numbers of the topology groups found here.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,55 +19,55 @@ from nodeless.scheduling.pods.selecting import Namespaces
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """The rules of a pod, and the tallies in which it counts."""
+    """The rules of a pod, and the topology groups in which it counts."""
 
     rules: Rules = NO_RULES
     adds: tuple[TopologyGroup, ...] = ()
 
 
 class Profiles:
-    """The profiles of the pods of one solve; without `wishes` only what is required makes rules."""
+    """The profiles of the pods of one solve; without `preferences` only what is required makes rules."""
 
     def __init__(
         self,
         snapshot: Snapshot,
         batch: Sequence[PodGroup],
         *,
-        wishes: bool = True,
+        preferences: bool = True,
         meter: Meter | None = None,
     ) -> None:
-        self._wishes = wishes
+        self._preferences = preferences
         self._namespaces = Namespaces(snapshot)
         #: Pods that run and stay: they count, and their anti-affinity repels.
         self.staying = tuple(_staying(snapshot, batch)) if _matters(snapshot, batch) else None
         """None: no pod has rules."""
-        carriers = [pod for pod in self.staying or () if _repels(pod.shape)]
+        inverse_anti_affinity = [pod for pod in self.staying or () if _repels(pod.shape)]
         self.aside: tuple[str, ...] = ()
         """Keys of pods with more rules than there is time for."""
-        if self.staying is not None and crowded(batch, len(self.staying), carriers):
-            everybody = (*self.staying, *(pod for kind in batch for pod in kind.pods))
+        if self.staying is not None and crowded(batch, len(self.staying), inverse_anti_affinity):
+            everybody = (*self.staying, *(pod for pod_group in batch for pod in pod_group.pods))
             crowd = Crowd(everybody, meter or Meter())
             batch, aside = crowd.bearable(batch)
-            carriers = crowd.carriers(carriers)
-            self.aside = tuple(key for kind in aside for key in kind.keys)
-        shapes = [pod.shape for pod in carriers] + [kind.shape for kind in batch]
+            inverse_anti_affinity = crowd.inverse_anti_affinity(inverse_anti_affinity)
+            self.aside = tuple(key for pod_group in aside for key in pod_group.keys)
+        shapes = [pod.shape for pod in inverse_anti_affinity] + [pod_group.shape for pod_group in batch]
         self._keys = _label_keys(shapes) if self.staying is not None else ()
         self.groups = group(batch, None if self.staying is None else self.mark)
         """Keys of the pods by shape and mark."""
         self._profiles: dict[tuple[PodShape, Mark], Profile] = {}
         self._selected: dict[Mark, tuple[TopologyGroup, ...]] = {}
-        #: Every tally, in the order in which it was first met, with the namespaces whose pods look at it.
-        self._tallies: dict[TopologyGroup, set[str]] = {}
+        #: Every topology group, in the order in which they are met, with the namespaces whose pods use it.
+        self._topology_groups: dict[TopologyGroup, set[str]] = {}
         if self.staying is not None:
-            self._declare(carriers)
+            self._declare(inverse_anti_affinity)
 
     @property
-    def tallies(self) -> tuple[TopologyGroup, ...]:
-        return tuple(self._tallies)
+    def topology_groups(self) -> tuple[TopologyGroup, ...]:
+        return tuple(self._topology_groups)
 
-    def of_namespace(self, tally: TopologyGroup, namespace: str) -> bool:
-        """Whether pods of a namespace look at a tally, or carry what it counts."""
-        return namespace in self._tallies[tally]
+    def of_namespace(self, topology_group: TopologyGroup, namespace: str) -> bool:
+        """Whether pods of a namespace look at a topology group, or carry what it counts."""
+        return namespace in self._topology_groups[topology_group]
 
     def mark(self, pod: Pod) -> Mark:
         """What tells the pod apart from others of its shape."""
@@ -81,50 +81,61 @@ class Profiles:
         return self._profiles.get((shape, mark), _PLAIN)
 
     def counted_in(self, pod: Pod) -> tuple[TopologyGroup, ...]:
-        """The tallies in which a running pod counts."""
+        """The topology groups in which a running pod counts."""
         selected = self._selecting(self.mark(pod))
         if not _repels(pod.shape):
             return selected
         own = carried(pod.shape, pod.namespace, self._namespaces)
-        return (*selected, *(tally for tally in own if tally in self._tallies))
+        return (
+            *selected,
+            *(topology_group for topology_group in own if topology_group in self._topology_groups),
+        )
 
-    def _declare(self, carriers: Iterable[Pod]) -> None:
+    def _declare(self, inverse_anti_affinity: Iterable[Pod]) -> None:
         declared: dict[tuple[PodShape, Mark], Rules] = {}
-        for pod in carriers:
+        for pod in inverse_anti_affinity:
             self._note(carried(pod.shape, pod.namespace, self._namespaces), pod.namespace)
         for shape, mark in self.groups:
             rules = rules_of(shape, mark[0], self._labels(mark), self._namespaces)
-            declared[shape, mark] = rules = rules if self._wishes else rules.hard()
+            declared[shape, mark] = rules = rules if self._preferences else rules.hard()
             own = carried(shape, mark[0], self._namespaces)
-            self._note((*rules.tallies(), *own), mark[0])
-        self._index = _index(tally for tally in self._tallies if not tally.carriers)
-        self._repelling = _index(tally for tally in self._tallies if tally.carriers)
+            self._note((*rules.topology_groups(), *own), mark[0])
+        self._index = _index(
+            topology_group
+            for topology_group in self._topology_groups
+            if not topology_group.inverse_anti_affinity
+        )
+        self._repelling = _index(
+            topology_group for topology_group in self._topology_groups if topology_group.inverse_anti_affinity
+        )
         for (shape, mark), rules in declared.items():
             self._profiles[shape, mark] = self._profile(shape, mark, rules)
 
-    def _note(self, tallies: Iterable[TopologyGroup], namespace: str) -> None:
-        for tally in tallies:
-            self._tallies.setdefault(tally, set()).add(namespace)
+    def _note(self, topology_groups: Iterable[TopologyGroup], namespace: str) -> None:
+        for topology_group in topology_groups:
+            self._topology_groups.setdefault(topology_group, set()).add(namespace)
 
     def _profile(self, shape: PodShape, mark: Mark, rules: Rules) -> Profile:
         namespace, labels = mark[0], self._labels(mark)
         repelled = tuple(
-            tally
-            for tally in _candidates(self._repelling, labels)
-            if tally.audiences[0].selects(namespace, labels)
+            topology_group
+            for topology_group in _candidates(self._repelling, labels)
+            if topology_group.pod_selectors[0].selects(namespace, labels)
         )
         adds = (*self._selecting(mark), *dict.fromkeys(carried(shape, namespace, self._namespaces)))
         return Profile(replace(rules, repelled_by=repelled), adds)
 
     def _selecting(self, mark: Mark) -> tuple[TopologyGroup, ...]:
-        """The tallies that count a pod for its labels."""
+        """The topology groups that count a pod for its labels."""
         known = self._selected.get(mark)
         if known is None:
             namespace, labels = mark[0], self._labels(mark)
             known = self._selected[mark] = tuple(
-                tally
-                for tally in _candidates(self._index, labels)
-                if all(audience.selects(namespace, labels) for audience in tally.audiences)
+                topology_group
+                for topology_group in _candidates(self._index, labels)
+                if all(
+                    pod_selector.selects(namespace, labels) for pod_selector in topology_group.pod_selectors
+                )
             )
         return known
 
@@ -137,23 +148,23 @@ _Index = dict[tuple[str, str] | None, list[TopologyGroup]]
 
 
 def _candidates(index: _Index, labels: Mapping[str, str]) -> Iterator[TopologyGroup]:
-    """The tallies that may select a pod with these labels."""
+    """The topology groups that may select a pod with these labels."""
     for label in (None, *labels.items()):
         yield from index.get(label, ())
 
 
-def _index(tallies: Iterable[TopologyGroup]) -> _Index:
-    """Tallies by a label that a pod must have to be selected; None: no single label is asked for."""
+def _index(topology_groups: Iterable[TopologyGroup]) -> _Index:
+    """Topology groups by a label that a pod must have to be selected; None: no single label is asked for."""
     index: _Index = {}
-    for tally in tallies:
-        selector = tally.audiences[0].selector
+    for topology_group in topology_groups:
+        selector = topology_group.pod_selectors[0].selector
         label = selector.match_labels[0] if selector is not None and selector.match_labels else None
-        index.setdefault(label, []).append(tally)
+        index.setdefault(label, []).append(topology_group)
     return index
 
 
 def _matters(snapshot: Snapshot, batch: Iterable[PodGroup]) -> bool:
-    return any(has_rules(kind.shape) for kind in batch) or any(
+    return any(has_rules(pod_group.shape) for pod_group in batch) or any(
         _repels(snapshot.pods[key].shape) for keys in snapshot.pods_of_node.values() for key in keys
     )
 
@@ -164,7 +175,7 @@ def _repels(shape: PodShape) -> bool:
 
 def _staying(snapshot: Snapshot, batch: Iterable[PodGroup]) -> Iterator[Pod]:
     """Bound pods that run, or will: not finished, not terminating, not about to move in this pass."""
-    moving = {pod.key for kind in batch for pod in kind.pods if pod.node_name}
+    moving = {pod.key for pod_group in batch for pod in pod_group.pods if pod.node_name}
     for key in sorted(key for keys in snapshot.pods_of_node.values() for key in keys):
         pod = snapshot.pods[key]
         if not pod.terminal and pod.deletion_timestamp is None and key not in moving:

@@ -1,8 +1,8 @@
 """Rules between pods: topology spread, pod affinity, pod anti-affinity, as things to count.
 
-A `TopologyGroup` says what is counted: pods (those that audiences select, or those that carry a
-required anti-affinity term) in each domain of a topology key. Rules read tallies. Equal
-tallies of different workloads are counted once. `counting` keeps the numbers.
+A `TopologyGroup` says what is counted: pods (those that pod selectors select, or those that carry a
+required anti-affinity term) in each domain of a topology key. Rules read topology groups. Equal
+topology groups of different workloads are counted once. `counting` keeps the numbers.
 
 Affinity follows kube-scheduler: a pod counts for required affinity when all required terms
 select it, and the first pod of a group needs no other when it is selected by its own terms.
@@ -46,21 +46,21 @@ class TopologyGroup:
     """What is counted in each domain of a topology key."""
 
     key: str
-    audiences: tuple[PodSelector, ...]
+    pod_selectors: tuple[PodSelector, ...]
     """A pod counts when all of them select it."""
-    carriers: bool = False
-    """Count the pods that carry the one audience as a required anti-affinity term instead."""
+    inverse_anti_affinity: bool = False
+    """Count the pods that carry the one pod selector as a required anti-affinity term instead."""
     repels: bool = False
     """Read as "must be zero": a pod whose domain is not certain counts in each that is possible."""
     nodes: NodeFilter | None = None
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        own = (self.key, self.audiences, self.carriers, self.repels, self.nodes)
+        own = (self.key, self.pod_selectors, self.inverse_anti_affinity, self.repels, self.nodes)
         object.__setattr__(self, "_hash", hash(own))
 
     def __hash__(self) -> int:
-        """Kept, for tallies are looked up for every pod that is counted."""
+        """Kept, for topology groups are looked up for every pod that is counted."""
         return self._hash
 
 
@@ -68,7 +68,7 @@ class TopologyGroup:
 class Spread:
     """Not more than `max_skew` pods above the emptiest domain."""
 
-    tally: TopologyGroup
+    topology_group: TopologyGroup
     max_skew: int
     min_domains: int
     counts_itself: bool
@@ -77,18 +77,18 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Affinity:
-    """Only where every tally has counted a pod; `weight` None: required."""
+    """Only where every topology group has counted a pod; `weight` None: required."""
 
-    tallies: tuple[TopologyGroup, ...]
+    topology_groups: tuple[TopologyGroup, ...]
     counts_itself: bool
     weight: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class AntiAffinity:
-    """Only where the tally has counted no pod; `weight` None: required."""
+    """Only where the topology group has counted no pod; `weight` None: required."""
 
-    tally: TopologyGroup
+    topology_group: TopologyGroup
     counts_itself: bool
     weight: int | None
 
@@ -101,21 +101,21 @@ class Rules:
     affinity: tuple[Affinity, ...] = ()
     anti_affinity: tuple[AntiAffinity, ...] = ()
     repelled_by: tuple[TopologyGroup, ...] = ()
-    """Tallies of pods that carry an anti-affinity term which selects this pod."""
+    """Topology groups of pods that carry an anti-affinity term which selects this pod."""
 
     def __bool__(self) -> bool:
         return bool(self.spread or self.affinity or self.anti_affinity or self.repelled_by)
 
-    def tallies(self) -> Iterator[TopologyGroup]:
-        yield from (rule.tally for rule in self.spread)
-        yield from (tally for rule in self.affinity for tally in rule.tallies)
-        yield from (rule.tally for rule in self.anti_affinity)
+    def topology_groups(self) -> Iterator[TopologyGroup]:
+        yield from (rule.topology_group for rule in self.spread)
+        yield from (topology_group for rule in self.affinity for topology_group in rule.topology_groups)
+        yield from (rule.topology_group for rule in self.anti_affinity)
         yield from self.repelled_by
 
     def closing(self) -> Iterator[TopologyGroup]:
         """What closes domains to a pod with these rules when more is counted there."""
-        yield from (rule.tally for rule in self.spread)
-        yield from (rule.tally for rule in self.anti_affinity)
+        yield from (rule.topology_group for rule in self.spread)
+        yield from (rule.topology_group for rule in self.anti_affinity)
         yield from self.repelled_by
 
     def most_in_a_domain(self) -> int:
@@ -124,7 +124,7 @@ class Rules:
         return min([*alone, *(rule.max_skew for rule in self.spread if rule.counts_itself)], default=ENDLESS)
 
     def hard(self) -> "Rules":
-        """Without wishes."""
+        """Without preferences."""
         return replace(
             self,
             spread=tuple(rule for rule in self.spread if not rule.soft),
@@ -141,12 +141,12 @@ def has_rules(shape: PodShape) -> bool:
 
 
 def carried(shape: PodShape, namespace: str, namespaces: Namespaces) -> tuple[TopologyGroup, ...]:
-    """The tallies that count a pod as carrier of its required anti-affinity terms."""
+    """The topology groups that count a pod as carrier of its required anti-affinity terms."""
     return tuple(
         TopologyGroup(
             _domain_key(term.topology_key),
             (PodSelector.of(term, namespace, namespaces),),
-            carriers=True,
+            inverse_anti_affinity=True,
             repels=True,
         )
         for term in shape.anti_affinity
@@ -179,21 +179,21 @@ def rules_of(shape: PodShape, namespace: str, labels: Mapping[str, str], namespa
 
 def _affinity(
     keys: tuple[str, ...],
-    audiences: tuple[PodSelector, ...],
+    pod_selectors: tuple[PodSelector, ...],
     namespace: str,
     labels: Mapping[str, str],
     weight: int | None,
 ) -> Affinity:
-    itself = all(audience.selects(namespace, labels) for audience in audiences)
-    return Affinity(tuple(TopologyGroup(key, audiences) for key in keys), itself, weight)
+    itself = all(pod_selector.selects(namespace, labels) for pod_selector in pod_selectors)
+    return Affinity(tuple(TopologyGroup(key, pod_selectors) for key in keys), itself, weight)
 
 
 def _anti_affinity(
     term: PodAffinityTerm, namespace: str, labels: Mapping[str, str], namespaces: Namespaces
 ) -> AntiAffinity:
-    audience = PodSelector.of(term, namespace, namespaces)
-    tally = TopologyGroup(_domain_key(term.topology_key), (audience,), repels=True)
-    return AntiAffinity(tally, audience.selects(namespace, labels), term.weight)
+    pod_selector = PodSelector.of(term, namespace, namespaces)
+    topology_group = TopologyGroup(_domain_key(term.topology_key), (pod_selector,), repels=True)
+    return AntiAffinity(topology_group, pod_selector.selects(namespace, labels), term.weight)
 
 
 def _spread(
@@ -203,17 +203,17 @@ def _spread(
     pinned = tuple((key, IN, (labels[key],)) for key in sorted(constraint.match_label_keys) if key in labels)
     if selector is not None and pinned:
         selector = LabelSelector(selector.match_labels, (*selector.match_expressions, *pinned))
-    audience = PodSelector(selector, (namespace,))
+    pod_selector = PodSelector(selector, (namespace,))
     soft = constraint.when_unsatisfiable != HARD
     return Spread(
         TopologyGroup(
             _domain_key(constraint.topology_key),
-            (audience,),
+            (pod_selector,),
             nodes=_filter(constraint, shape, soft=soft),
         ),
         max(1, constraint.max_skew),
         constraint.min_domains or 1,
-        audience.selects(namespace, labels),
+        pod_selector.selects(namespace, labels),
         soft,
     )
 

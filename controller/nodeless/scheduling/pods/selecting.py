@@ -49,7 +49,7 @@ class PodSelector:
 
     @classmethod
     def of(cls, term: PodAffinityTerm, namespace: str, namespaces: Namespaces) -> "PodSelector":
-        """The audience of a term of a pod in a namespace."""
+        """The pod selector of a term of a pod in a namespace."""
         chosen = term.namespace_selector
         named = set(term.namespaces)
         if chosen is None and not named:

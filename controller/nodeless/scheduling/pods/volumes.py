@@ -27,7 +27,7 @@ from nodeless.model.volumes import (
     Volume,
     attachments,
 )
-from nodeless.scheduling.pods.constraints import UnschedulableReason, wish_of
+from nodeless.scheduling.pods.constraints import UnschedulableReason, node_requirements_of
 
 #: Combinations of places of a pod's volumes that are followed; those after them are not tried.
 _MOST_ALTERNATIVES = 64
@@ -161,8 +161,8 @@ class Volumes:
         return _Place(volume.terms, volume.driver)
 
     def _place_of_class(self, mount: _Mount) -> _Place | UnschedulableReason:
-        kind = self._class(mount.class_name)
-        if kind is None:
+        storage_class = self._class(mount.class_name)
+        if storage_class is None:
             if mount.class_name:
                 return UnschedulableReason(
                     RefusalCode.STORAGE_CLASS_NOT_FOUND,
@@ -176,13 +176,14 @@ class Volumes:
             return UnschedulableReason(
                 RefusalCode.VOLUME_CLAIM_NOT_USABLE, f"persistent volume claim {mount.key} {wanted}"
             )
-        if kind.binding_mode != WAIT_FOR_FIRST_CONSUMER:
+        if storage_class.binding_mode != WAIT_FOR_FIRST_CONSUMER:
             return UnschedulableReason(
                 RefusalCode.VOLUME_CLAIM_NOT_USABLE,
-                f"persistent volume claim {mount.key} is not bound yet, and its storage class {kind.name} "
-                f"does not wait for a node; hint: use the binding mode {WAIT_FOR_FIRST_CONSUMER}",
+                f"persistent volume claim {mount.key} is not bound yet, and its storage class "
+                f"{storage_class.name} does not wait for a node; "
+                f"hint: use the binding mode {WAIT_FOR_FIRST_CONSUMER}",
             )
-        return _Place(kind.terms, kind.driver)
+        return _Place(storage_class.terms, storage_class.driver)
 
     def _class(self, name: str | None) -> StorageClass | None:
         return self._default if name is None else self._snapshot.storage_classes.get(name)
@@ -193,8 +194,8 @@ class Volumes:
             volume = self._snapshot.volumes.get(mount.claim.volume_name)
         if volume is not None:
             return volume.driver
-        kind = self._class(mount.class_name)
-        return kind.driver if kind is not None else ""
+        storage_class = self._class(mount.class_name)
+        return storage_class.driver if storage_class is not None else ""
 
 
 def mounts(shape: PodShape) -> bool:
@@ -215,8 +216,10 @@ def without_attachments(resources: Resources) -> dict[str, int]:
 
 def _default_class(classes: Iterable[StorageClass]) -> StorageClass | None:
     """The newest of the classes that are the default; of equal age the first by name."""
-    defaults = (kind for kind in classes if kind.default)
-    return min(defaults, key=lambda kind: (-kind.created_at, kind.name), default=None)
+    defaults = (storage_class for storage_class in classes if storage_class.default)
+    return min(
+        defaults, key=lambda storage_class: (-storage_class.created_at, storage_class.name), default=None
+    )
 
 
 def _fault_of_claim(claim: PersistentVolumeClaim) -> str | None:
@@ -237,11 +240,11 @@ def _together(
         grown: dict[Requirements, _Expressions] = {}
         conflict: Conflict | None = None
         for left, right in product(combined, alternatives):
-            wish = wish_of(tuple(dict.fromkeys((*left, *right))))
-            if isinstance(wish, Conflict):
-                conflict = conflict or wish
+            node_requirements = node_requirements_of(tuple(dict.fromkeys((*left, *right))))
+            if isinstance(node_requirements, Conflict):
+                conflict = conflict or node_requirements
             elif len(grown) < _MOST_ALTERNATIVES:
-                grown.setdefault(wish.requirements, wish.expressions)
+                grown.setdefault(node_requirements.requirements, node_requirements.expressions)
         if not grown:
             return UnschedulableReason(
                 RefusalCode.VOLUMES_APART, f"no node can reach all volumes of the pod: {conflict}"

@@ -51,16 +51,21 @@ class ZoneIds:
             return seen
         return replace(seen, pools=seen.pools.update(pools), daemon_sets=seen.daemon_sets.update(daemons))
 
-    def in_pods(self, kinds: Iterable[PodGroup]) -> list[PodGroup]:
+    def in_pods(self, pod_groups: Iterable[PodGroup]) -> list[PodGroup]:
         """Kinds of pods that speak of names."""
-        return [self._kind(kind) if _speaks_of_ids(kind.shape) else kind for kind in kinds]
+        return [
+            self._pod_group(pod_group) if _speaks_of_ids(pod_group.shape) else pod_group
+            for pod_group in pod_groups
+        ]
 
     def _pool(self, pool: Pool) -> Pool:
         return replace(pool, requirements=Requirements(map(self._named, pool.requirements.values())))
 
-    def _kind(self, kind: PodGroup) -> PodGroup:
-        shape = self._shape(kind.shape)
-        return PodGroup(shape, kind.keys, [replace(pod, shape=shape) for pod in kind.pods], kind.ages)
+    def _pod_group(self, pod_group: PodGroup) -> PodGroup:
+        shape = self._shape(pod_group.shape)
+        return PodGroup(
+            shape, pod_group.keys, [replace(pod, shape=shape) for pod in pod_group.pods], pod_group.ages
+        )
 
     def _shape(self, shape: PodShape) -> PodShape:
         selected = tuple(

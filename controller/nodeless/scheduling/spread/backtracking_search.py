@@ -155,5 +155,5 @@ class BacktrackingSearch:
 
     def _seen_by(self, limit: Limit) -> tuple[int, ...]:
         values = dict.fromkeys([*limit.universe, *(self.options[i][limit.at] for i in self.usable)])
-        base = limit.emptiest(limit.universe) if limit.universe and limit.floor >= ENDLESS else 0
+        base = limit.emptiest(limit.universe) if limit.universe and limit.first_fit >= ENDLESS else 0
         return tuple(limit.counts.get(value, 0) - base for value in values if value is not None)

@@ -29,7 +29,7 @@ class Limit:
     """Pods by domain; the limit's own copy."""
     universe: Sequence[str]
     """The domains among which the emptiest is found."""
-    floor: int
+    first_fit: int
     """The emptiest domain is taken to hold at most so many."""
     max_skew: int
     unsure: Mapping[str, int] = field(default_factory=dict)
@@ -38,7 +38,7 @@ class Limit:
     def emptiest(self, domains: Iterable[str]) -> int:
         """Pods that surely are in the emptiest of some domains."""
         return min(
-            [self.floor, *(self.counts.get(other, 0) - self.unsure.get(other, 0) for other in domains)]
+            [self.first_fit, *(self.counts.get(other, 0) - self.unsure.get(other, 0) for other in domains)]
         )
 
     def most(self) -> int:

@@ -1,4 +1,4 @@
-"""The numbers of a tally: pods in each domain, on each slot and on each node that the solve opens.
+"""The numbers of a topology group: pods in each domain, on each slot and on each node that the solve opens.
 
 Nodes are the domains of the hostname; they are kept as arrays, so that what a rule leaves free
 on every node is one comparison. Other domains are few and kept by name.
@@ -16,7 +16,7 @@ from nodeless.scheduling.topology.growing import Growing
 
 
 class Counter:
-    """What one tally has counted so far."""
+    """What one topology group has counted so far."""
 
     def __init__(self, slots: int) -> None:
         self.domains: dict[str, int] = {}
@@ -46,37 +46,45 @@ class Counter:
 
 
 class Counters:
-    """The counters of a solve, by tally."""
+    """The counters of a solve, by topology group."""
 
-    def __init__(self, tallies: Iterable[TopologyGroup], slots: int) -> None:
+    def __init__(self, topology_groups: Iterable[TopologyGroup], slots: int) -> None:
         self._slots = slots
-        self._counters = {tally: Counter(slots) for tally in tallies}
+        self._counters = {topology_group: Counter(slots) for topology_group in topology_groups}
 
-    def __getitem__(self, tally: TopologyGroup) -> Counter:
-        return self._counters[tally]
+    def __getitem__(self, topology_group: TopologyGroup) -> Counter:
+        return self._counters[topology_group]
 
     def bootstraps(self, rules: Rules) -> bool:
         """Whether a pod is the first of its group: nobody is there to be near to, but itself would be."""
         return any(
-            rule.counts_itself and not any(self[tally].total for tally in rule.tallies)
+            rule.counts_itself
+            and not any(self[topology_group].total for topology_group in rule.topology_groups)
             for rule in rules.affinity
         )
 
     def hopeless(self, rules: Rules) -> bool:
         """Whether pods must be near others of which none runs or is planned: then no domain will do."""
         return any(
-            not rule.counts_itself and not all(self[tally].total for tally in rule.tallies)
+            not rule.counts_itself
+            and not all(self[topology_group].total for topology_group in rule.topology_groups)
             for rule in rules.affinity
         )
 
     def on_slots(self, rules: Rules) -> Amounts | None:
         """The most pods that rules on the hostname let onto each slot; None: no rule is on the hostname."""
-        return self._on_hosts(rules, {tally: self[tally].slots for tally in _hosts(rules)}, self._slots)
+        return self._on_hosts(
+            rules,
+            {topology_group: self[topology_group].slots for topology_group in _hosts(rules)},
+            self._slots,
+        )
 
     def on_nodes(self, rules: Rules, count: int) -> Amounts | None:
         """The same for each of the nodes opened so far."""
         return self._on_hosts(
-            rules, {tally: self[tally].nodes.first(count) for tally in _hosts(rules)}, count
+            rules,
+            {topology_group: self[topology_group].nodes.first(count) for topology_group in _hosts(rules)},
+            count,
         )
 
     def on_fresh(self, rules: Rules) -> int:
@@ -85,28 +93,30 @@ class Counters:
         return ENDLESS if limits is None else int(limits[0])
 
     def _on_hosts(self, rules: Rules, counts: dict[TopologyGroup, Amounts], number: int) -> Amounts | None:
-        """The least that any rule allows where a tally has counted so many pods on each of `number` hosts."""
+        """The least that any rule allows where its group counts so many pods on each of `number` hosts."""
         if not counts:
             return None
         limit = np.full(number, ENDLESS, dtype=np.int64)
         for spread in rules.spread:
-            if spread.tally in counts:
-                left = spread.max_skew - counts[spread.tally]
+            if spread.topology_group in counts:
+                left = spread.max_skew - counts[spread.topology_group]
                 if not spread.counts_itself:
                     left = np.where(left >= 0, ENDLESS, 0)
                 limit = np.minimum(limit, np.maximum(left, 0))
         for anti in rules.anti_affinity:
-            if anti.tally in counts:
-                limit[counts[anti.tally] > 0] = 0
+            if anti.topology_group in counts:
+                limit[counts[anti.topology_group] > 0] = 0
                 limit = np.minimum(limit, 1 if anti.counts_itself else ENDLESS)
-        for tally in rules.repelled_by:
-            if tally in counts:
-                limit[counts[tally] > 0] = 0
+        for topology_group in rules.repelled_by:
+            if topology_group in counts:
+                limit[counts[topology_group] > 0] = 0
         for affinity in rules.affinity:
-            first = affinity.counts_itself and not any(self[tally].total for tally in affinity.tallies)
-            for tally in affinity.tallies:
-                if tally in counts and not first:
-                    limit[counts[tally] == 0] = 0
+            first = affinity.counts_itself and not any(
+                self[topology_group].total for topology_group in affinity.topology_groups
+            )
+            for topology_group in affinity.topology_groups:
+                if topology_group in counts and not first:
+                    limit[counts[topology_group] == 0] = 0
         return limit
 
 
@@ -114,4 +124,6 @@ _NONE: Amounts = np.zeros(1, dtype=np.int64)
 
 
 def _hosts(rules: Rules) -> tuple[TopologyGroup, ...]:
-    return tuple(tally for tally in rules.tallies() if tally.key == HOSTNAME)
+    return tuple(
+        topology_group for topology_group in rules.topology_groups() if topology_group.key == HOSTNAME
+    )

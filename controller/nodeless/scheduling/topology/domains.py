@@ -16,7 +16,7 @@ from nodeless.scheduling.capacity.existing import Slot
 from nodeless.scheduling.capacity.in_flight_node import always_satisfies
 from nodeless.scheduling.capacity.pool_table import PoolTable, prefers_only
 from nodeless.scheduling.meter import Meter
-from nodeless.scheduling.pods.constraints import NodeRequirements, wish_of
+from nodeless.scheduling.pods.constraints import NodeRequirements, node_requirements_of
 from nodeless.scheduling.pods.rules import NodeFilter
 from nodeless.scheduling.topology.node_filter import (
     ON_EVERY_NODE,
@@ -105,12 +105,15 @@ class Domains:
     def _may_come(self, key: str, value: str, nodes: NodeFilter | None) -> bool:
         domain = Requirement.of(key, IN, (value,))
         self._meter.spend(_FILTERED * sum(4 + len(each) for each in (nodes.alternatives if nodes else ((),))))
-        wishes = [wish_of((*expressions, domain)) for expressions in (nodes.alternatives if nodes else ((),))]
+        alternatives = [
+            node_requirements_of((*expressions, domain))
+            for expressions in (nodes.alternatives if nodes else ((),))
+        ]
         return any(
-            _makes(table, wish, nodes)
+            _makes(table, node_requirements, nodes)
             for table in self._tables
-            for wish in wishes
-            if isinstance(wish, NodeRequirements)
+            for node_requirements in alternatives
+            if isinstance(node_requirements, NodeRequirements)
         )
 
 
@@ -128,9 +131,9 @@ def values_of(table: PoolTable, key: str) -> set[str]:
     return values
 
 
-def _makes(table: PoolTable, wish: NodeRequirements, nodes: NodeFilter | None) -> bool:
-    """Whether a pool could make a node that a wish asks for and that is one of the filter's."""
-    terms = table.grow(table.start, wish)
+def _makes(table: PoolTable, node_requirements: NodeRequirements, nodes: NodeFilter | None) -> bool:
+    """Whether a pool could make a node that the requirements ask for and that is one of the filter's."""
+    terms = table.grow(table.start, node_requirements)
     if isinstance(terms, Conflict) or not terms.types.any():
         return False
     return nodes is None or matches_node_filter(nodes, ExpectedNode(table, terms.requirements)) is not False

@@ -23,7 +23,7 @@ from nodeless.scheduling.topology.counting import Counters
 from nodeless.scheduling.topology.domains import Domains, places_of
 from nodeless.scheduling.topology.node_filter import ExpectedNode, matches_node_filter
 
-#: Seconds for each domain of which the emptiest is looked for, for each that is counted, and for each tally.
+#: Seconds for each domain of which the emptiest is looked for, for each that is counted, and for each group.
 _DOMAIN, _COUNTED, _TALLY = 0.5e-6, 0.1e-6, 1.2e-6
 #: Seconds for each expression of a filter that a node is held against.
 _FILTER = 3e-6
@@ -40,13 +40,15 @@ class Topology:
         tables: Sequence[PoolTable],
         meter: Meter,
     ) -> None:
-        self.keys: tuple[str, ...] = tuple(sorted({tally.key for tally in profiles.tallies} - {HOSTNAME}))
+        self.keys: tuple[str, ...] = tuple(
+            sorted({topology_group.key for topology_group in profiles.topology_groups} - {HOSTNAME})
+        )
         """The topology keys of any rule, without the hostname."""
         self._slots = tuple(slots)
         self._profiles = profiles
         self._meter = meter
-        self.counters = Counters(profiles.tallies, len(slots))
-        places = places_of(snapshot, slots, self.keys) if profiles.tallies else {}
+        self.counters = Counters(profiles.topology_groups, len(slots))
+        places = places_of(snapshot, slots, self.keys) if profiles.topology_groups else {}
         self.domains = Domains(tables, places, meter)
         self._verdicts: dict[ExpectedNode, dict[NodeFilter, bool | None]] = {}
         #: By open node: pods counted there though it may turn out to take no part.
@@ -55,28 +57,38 @@ class Topology:
             place = places.get(pod.node_name)
             if place is None:
                 continue
-            for tally in profiles.counted_in(pod):
-                if self.domains.passes(tally.nodes, pod.node_name) is False:
+            for topology_group in profiles.counted_in(pod):
+                if self.domains.passes(topology_group.nodes, pod.node_name) is False:
                     continue
-                if tally.key == HOSTNAME:
-                    self.counters[tally].total += 1
+                if topology_group.key == HOSTNAME:
+                    self.counters[topology_group].total += 1
                     if place.slot is not None:
-                        self.counters[tally].slots[place.slot] += 1
-                elif tally.key in place.labels:
-                    self.counters[tally].add((place.labels[tally.key],), 1)
+                        self.counters[topology_group].slots[place.slot] += 1
+                elif topology_group.key in place.labels:
+                    self.counters[topology_group].add((place.labels[topology_group.key],), 1)
 
     def keys_of(self, rules: Rules, adds: Iterable[TopologyGroup] = ()) -> tuple[str, ...]:
-        """The keys of rules and tallies in order, without the hostname."""
-        keys = {tally.key for tally in rules.tallies()} | {tally.key for tally in adds}
+        """The keys of rules and topology groups in order, without the hostname."""
+        keys = {topology_group.key for topology_group in rules.topology_groups()} | {
+            topology_group.key for topology_group in adds
+        }
         return tuple(key for key in self.keys if key in keys)
 
-    def of_namespace(self, tallies: Iterable[TopologyGroup], namespace: str) -> list[TopologyGroup]:
-        """Those of some tallies that pods of a namespace look at, or carry what they count."""
-        return [tally for tally in tallies if self._profiles.of_namespace(tally, namespace)]
+    def of_namespace(self, topology_groups: Iterable[TopologyGroup], namespace: str) -> list[TopologyGroup]:
+        """Those of some topology groups that pods of a namespace look at, or carry what they count."""
+        return [
+            topology_group
+            for topology_group in topology_groups
+            if self._profiles.of_namespace(topology_group, namespace)
+        ]
 
     def together_on_host(self, rules: Rules) -> bool:
         """Whether affinity keeps all pods of a group on one node."""
-        return any(tally.key == HOSTNAME for rule in rules.affinity for tally in rule.tallies)
+        return any(
+            topology_group.key == HOSTNAME
+            for rule in rules.affinity
+            for topology_group in rule.topology_groups
+        )
 
     def launchable(self, keys: Sequence[str], option: Option) -> bool:
         """Whether some pool may make nodes in each domain of an option."""
@@ -96,17 +108,17 @@ class Topology:
         """Pods were placed on a slot."""
         slot = self._slots[index]
         self._meter.spend(_TALLY * len(adds))
-        for tally in adds:
-            part = self.domains.passes(tally.nodes, slot.name)
+        for topology_group in adds:
+            part = self.domains.passes(topology_group.nodes, slot.name)
             if part is False:
                 continue
-            counter = self.counters[tally]
-            if tally.key == HOSTNAME:
+            counter = self.counters[topology_group]
+            if topology_group.key == HOSTNAME:
                 counter.slots[index] += number
                 counter.total += number
                 continue
-            values = sorted(slot.domains(tally.key))
-            if len(values) == 1 or tally.repels or tally.nodes is not None:
+            values = sorted(slot.domains(topology_group.key))
+            if len(values) == 1 or topology_group.repels or topology_group.nodes is not None:
                 # One of the domains of a spread gets the pods, and it is not known which: each may be fuller,
                 # none may be counted on.
                 counter.add(values, number)
@@ -125,13 +137,13 @@ class Topology:
         verdicts = self._verdicts.setdefault(node, {})
         self._settle(index, node, verdicts)
         self._meter.spend(_TALLY * len(adds))
-        for tally in adds:
-            part = self._takes_part(tally.nodes, node, verdicts)
+        for topology_group in adds:
+            part = self._takes_part(topology_group.nodes, node, verdicts)
             if part is False:
                 continue
-            counter = self.counters[tally]
-            domain = _single(node.requirements, tally.key)
-            if tally.key == HOSTNAME:
+            counter = self.counters[topology_group]
+            domain = _single(node.requirements, topology_group.key)
+            if topology_group.key == HOSTNAME:
                 counter.nodes.add(index, number)
                 counter.total += number
             elif domain is not None:
@@ -140,7 +152,7 @@ class Topology:
                 continue
             if part is None:
                 unsure = self._unsettled.setdefault(index, {})
-                unsure[tally, domain or ""] = unsure.get((tally, domain or ""), 0) + number
+                unsure[topology_group, domain or ""] = unsure.get((topology_group, domain or ""), 0) + number
                 counter.doubt(domain or "", number)
 
     def _settle(self, index: int, node: ExpectedNode, verdicts: dict[NodeFilter, bool | None]) -> None:
@@ -148,14 +160,14 @@ class Topology:
         still: dict[tuple[TopologyGroup, str], int] = {}
         unsettled = self._unsettled.pop(index, {})
         self._meter.spend(_TALLY * len(unsettled))
-        for (tally, domain), number in unsettled.items():
-            part = self._takes_part(tally.nodes, node, verdicts)
+        for (topology_group, domain), number in unsettled.items():
+            part = self._takes_part(topology_group.nodes, node, verdicts)
             if part is None:
-                still[tally, domain] = number
+                still[topology_group, domain] = number
                 continue
-            counter = self.counters[tally]
+            counter = self.counters[topology_group]
             counter.doubt(domain, -number)
-            if not part and tally.key == HOSTNAME:
+            if not part and topology_group.key == HOSTNAME:
                 counter.nodes.add(index, -number)
                 counter.total -= number
             elif not part:
@@ -203,8 +215,8 @@ class Topology:
 
     def tightens(self, rules: Rules, keys: Sequence[str]) -> bool:
         """Whether each pod of a class leaves less room for the next one in some domain."""
-        own = [rule.tally.key for rule in rules.spread if rule.counts_itself]
-        own += [rule.tally.key for rule in rules.anti_affinity if rule.counts_itself]
+        own = [rule.topology_group.key for rule in rules.spread if rule.counts_itself]
+        own += [rule.topology_group.key for rule in rules.anti_affinity if rule.counts_itself]
         return any(key in keys for key in own)
 
     def open_domains(self, rules: Rules) -> int:
@@ -218,18 +230,22 @@ class Topology:
 
     def emptiest(self, spread: Spread) -> int:
         """Pods in the emptiest domain of a spread constraint."""
-        universe = self.domains.universe(spread.tally.key, spread.tally.nodes)
+        universe = self.domains.universe(spread.topology_group.key, spread.topology_group.nodes)
         if len(universe) < spread.min_domains:
             return 0
         self._meter.spend(_DOMAIN * len(universe))
-        return self.counters[spread.tally].least(universe)
+        return self.counters[spread.topology_group].least(universe)
 
     def _door(self, rules: Rules, at: Mapping[str, int]) -> Callable[[Option], bool]:
         """Whether the rules allow one pod in an option, as things stand."""
         spreads = [
-            (at[spread.tally.key], spread, self.emptiest(spread) + spread.max_skew - spread.counts_itself)
+            (
+                at[spread.topology_group.key],
+                spread,
+                self.emptiest(spread) + spread.max_skew - spread.counts_itself,
+            )
             for spread in rules.spread
-            if spread.tally.key in at
+            if spread.topology_group.key in at
         ]
         return lambda option: self._lets_in(rules, at, option, spreads)
 
@@ -243,45 +259,45 @@ class Topology:
         """Whether rules let one pod in; `spreads`: where each looks, and the most pods allowed there."""
         for place, spread, most in spreads:
             value = option[place]
-            if value is None or self.counters[spread.tally].domains.get(value, 0) > most:
+            if value is None or self.counters[spread.topology_group].domains.get(value, 0) > most:
                 return False
         for affinity in rules.affinity:
             first = affinity.counts_itself and not any(
-                self.counters[tally].total for tally in affinity.tallies
+                self.counters[topology_group].total for topology_group in affinity.topology_groups
             )
-            for tally in affinity.tallies:
-                if tally.key in at:
-                    value = option[at[tally.key]]
-                    if value is None or not (first or self.counters[tally].domains.get(value)):
+            for topology_group in affinity.topology_groups:
+                if topology_group.key in at:
+                    value = option[at[topology_group.key]]
+                    if value is None or not (first or self.counters[topology_group].domains.get(value)):
                         return False
         return all(
-            not self.counters[tally].domains.get(option[at[tally.key]] or "", 0)
-            for tally in (*(rule.tally for rule in rules.anti_affinity), *rules.repelled_by)
-            if tally.key in at and option[at[tally.key]] is not None
+            not self.counters[topology_group].domains.get(option[at[topology_group.key]] or "", 0)
+            for topology_group in (*(rule.topology_group for rule in rules.anti_affinity), *rules.repelled_by)
+            if topology_group.key in at and option[at[topology_group.key]] is not None
         )
 
     def _limits(self, rules: Rules, at: Mapping[str, int]) -> list[Limit]:
         """The rules that get tighter with each pod of the batch itself."""
         limits = []
         for spread in rules.spread:
-            if spread.counts_itself and spread.tally.key in at:
-                self._meter.spend(_COUNTED * len(self.counters[spread.tally].domains))
-                universe = self.domains.universe(spread.tally.key, spread.tally.nodes)
-                floor = 0 if len(universe) < spread.min_domains else ENDLESS
+            if spread.counts_itself and spread.topology_group.key in at:
+                self._meter.spend(_COUNTED * len(self.counters[spread.topology_group].domains))
+                universe = self.domains.universe(spread.topology_group.key, spread.topology_group.nodes)
+                first_fit = 0 if len(universe) < spread.min_domains else ENDLESS
                 limits.append(
                     Limit(
-                        at[spread.tally.key],
-                        dict(self.counters[spread.tally].domains),
+                        at[spread.topology_group.key],
+                        dict(self.counters[spread.topology_group].domains),
                         universe,
-                        floor,
+                        first_fit,
                         spread.max_skew,
-                        self.counters[spread.tally].unsure,
+                        self.counters[spread.topology_group].unsure,
                     )
                 )
         for anti in rules.anti_affinity:
-            if anti.counts_itself and anti.tally.key in at:
-                counts = dict(self.counters[anti.tally].domains)
-                limits.append(Limit(at[anti.tally.key], counts, (), 0, 1))
+            if anti.counts_itself and anti.topology_group.key in at:
+                counts = dict(self.counters[anti.topology_group].domains)
+                limits.append(Limit(at[anti.topology_group.key], counts, (), 0, 1))
         return limits
 
 
