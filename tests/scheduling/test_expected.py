@@ -6,12 +6,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nodeless.launch.claims import claims_for
-from nodeless.model.labels import PLANNED_PODS, ZONE
+from nodeless.model.labels import CAPACITY_TYPE, HOSTNAME, PLANNED_PODS, ZONE
 from nodeless.model.pods import LabelSelector, PodAffinityTerm
 from nodeless.scheduling import Policy, solve
 from tests.scheduling.factories import (
     FAMILY,
     NOW,
+    beside,
     claim,
     needs,
     node,
@@ -74,6 +75,26 @@ def test_a_pass_in_which_nothing_is_new_buys_nothing_and_moves_nobody(seen):
     again = solved(waiting, TYPES)
     kept = {key: again.placements[key] for key in expected if key in again.placements}
     assert kept.items() <= expected.items()
+
+
+def test_pods_that_must_be_beside_some_and_are_shut_out_by_more_of_them_keep_their_places():
+    """The followers' spread counts leaders: beside one of two they may be, after both they may not."""
+    leaders = pods(2, "50m", name="leader", labels={"app": "c"})
+    followers = pods(
+        4,
+        "50m",
+        name="follower",
+        labels={"app": "b"},
+        spread=(spread(CAPACITY_TYPE, "c"),),
+        affinity=(beside(HOSTNAME, "c"),),
+    )
+    seen = snapshot(leaders, followers, pool("first"))
+    made = solved(seen, TYPES)
+    assert not made.refusals
+    waiting, expected = with_claims(seen, made)
+    again = solved(waiting, TYPES)
+    assert again.placements == expected
+    assert not again.refusals
 
 
 def test_pods_that_are_let_in_by_one_whose_turn_comes_later_keep_their_places():

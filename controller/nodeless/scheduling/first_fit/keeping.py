@@ -3,14 +3,15 @@
 The plan that put them together found an order in which rules let in all of them. Here nobody is moved, so an
 order is looked for in which each is let in where it is expected: those that shut others out (they count
 against the spread of those, or keep them off) wait for these; where that leads nowhere those come first whom
-others must be near. Rules may also let some in only after pods whose turn comes later: those are tried again
-as soon as a pod is placed that counts for them, before their room goes to others, and before pods that are
-alike change places.
+others must be near, few at a time: others may be let in beside one of them, and not beside all. Rules may
+also let some in only after pods whose turn comes later: those are tried again as soon as a pod is placed that
+counts for them, before their room goes to others, and before pods that are alike change places.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from nodeless.scheduling.first_fit.filling import Existing
 from nodeless.scheduling.meter import Shares
@@ -35,6 +36,8 @@ class Keeping:
     shares: Shares
     _end: float = field(init=False)
     """Each round may let in a single pod: none begins when rounds have taken their part of the box."""
+    _steps: dict[PodClass, int] = field(default_factory=dict)
+    """How many pods of a class were kept at a time that others wait for and are shut out by."""
     _kept_off: dict[TopologyGroup, list[PodClass]] = field(default_factory=dict)
     """Classes with pods that are not let in yet where they are expected, by what their rules count."""
 
@@ -106,7 +109,15 @@ class Keeping:
             for rule in pods.hard_rules.affinity
             for topology_group in rule.topology_groups
         }
-        return any(self._keep(pods) for pods in waiting if pods in held and not wanted.isdisjoint(pods.adds))
+        leaders = [pods for pods in waiting if pods in held and not wanted.isdisjoint(pods.adds)]
+        return any(self._keep(pods, self._next_few(pods)) or self._keep(pods) for pods in leaders)
+
+    def _next_few(self, pods: PodClass) -> list[str]:
+        """One pod that is expected somewhere, then two, four and so on: others may need just so many."""
+        number = self._steps[pods] = 2 * self._steps.get(pods, 0) or 1
+        names = set(self.existing.names)
+        expected = (key for key in pods.pods if key not in self.placements and self.places.get(key) in names)
+        return list(islice(expected, number))
 
     def _keep_all(self, classes: Iterable[PodClass]) -> bool:
         return sum(map(self._keep, classes)) > 0
