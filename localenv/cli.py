@@ -19,12 +19,24 @@ def main(arguments: list[str] | None = None) -> int:
     return run_command(_parser(), arguments)
 
 
-def run_command(parser: argparse.ArgumentParser, arguments: list[str] | None = None) -> int:
+#: What keeps a command from running, told in one line.
+FAULTS = (EnvironmentFailed, ToolchainMissing, BuildFailed)
+
+
+def run_command(
+    parser: argparse.ArgumentParser,
+    arguments: list[str] | None = None,
+    *,
+    faults: tuple[type[Exception], ...] = FAULTS,
+    interrupted: str = "everything is taken down",
+) -> int:
     """Run what the parsed arguments name as `run`; give the exit code.
 
     Args:
         parser: Its commands set `run`, which takes the parsed arguments and gives an exit code.
         arguments: Those of the process by default.
+        faults: What is told in one line instead of a traceback.
+        interrupted: What is said of an interrupted run.
 
     Returns:
         0 well, 1 something that was tried failed, 2 it could not run, 130 interrupted.
@@ -36,11 +48,11 @@ def run_command(parser: argparse.ArgumentParser, arguments: list[str] | None = N
     name = parser.prog.rpartition(" ")[2]
     try:
         return int(options.run(options))
-    except (EnvironmentFailed, ToolchainMissing, BuildFailed) as error:
+    except faults as error:
         print(f"{name}: {error}", file=sys.stderr)  # noqa: T201
         return 2
     except KeyboardInterrupt:
-        print(f"{name}: interrupted; everything is taken down", file=sys.stderr)  # noqa: T201
+        print(f"{name}: interrupted; {interrupted}", file=sys.stderr)  # noqa: T201
         return 130
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import FrameType
 
 from localenv.cache import cache_directory
+from localenv.cli import FAULTS, run_command
 from localenv.conformance.adaptations import AdaptationFailed
 from localenv.conformance.binaries import is_built, suite_binary
 from localenv.conformance.cluster import clean, cluster, node_class_arguments, variables
@@ -48,43 +47,21 @@ from localenv.conformance.specs import (
     shortened,
     specs_of,
 )
-from localenv.environment import Environment, EnvironmentFailed
-from localenv.golang import BuildFailed, ToolchainMissing
+from localenv.environment import Environment
 from localenv.karpenter import karpenter
 from localenv.progress import Report, StreamReport
 from nodeless.model.packing import FEWEST_NODES, LOWEST_PRICE
 
 _DOCS = Path(__file__).parents[2] / "docs"
 _SPEC_SECONDS = 300.0
-_FAULTS = (
-    ModuleUnusable,
-    AdaptationFailed,
-    SuiteFailed,
-    BuildFailed,
-    ToolchainMissing,
-    EnvironmentFailed,
-    KarpenterFailed,
-)
+_FAULTS = (*FAULTS, ModuleUnusable, AdaptationFailed, SuiteFailed, KarpenterFailed)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run; give the exit code: 0 well, 1 a spec failed, 2 it could not run, 130 interrupted."""
-    options = _parser().parse_args(arguments)
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _interrupt)
-    report = StreamReport()
-    try:
-        return _run(options, report)
-    except _FAULTS as error:
-        report(f"conformance: {error}")
-        return 2
-    except KeyboardInterrupt:
-        report("conformance: interrupted; results are kept, the next run goes on from here")
-        return 130
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+    return run_command(
+        _parser(), arguments, faults=_FAULTS, interrupted="results are kept, the next run goes on from here"
+    )
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -115,6 +92,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--seconds", type=float, default=_SPEC_SECONDS, help="bound of one spec")
     parser.add_argument("--minutes", type=float, default=0.0, help="start no spec after so many; 0: no bound")
+    parser.set_defaults(run=_run)
     return parser
 
 
@@ -161,7 +139,8 @@ class _Bench:
         return [spec for suite, binary in built for spec in specs_of(binary, suite, self.folder(suite))]
 
 
-def _run(options: argparse.Namespace, report: Report) -> int:
+def _run(options: argparse.Namespace) -> int:
+    report = StreamReport()
     bench = _bench(options, report)
     if options.build:
         return 0
