@@ -134,7 +134,7 @@ V1_15 = Release(
     settings=(("nodeless.zonalShift", "true"),),
     arguments=(
         "-repair-condition=AcceleratedHardwareReady=False/NvidiaXID79Error",
-        "-reboot-condition=AcceleratedHardwareReady=False/NvidiaXID31Error",
+        "-reboot-condition=AcceleratedHardwareReady=False/NvidiaXID95Error",
     ),
 )
 #: By name; the first is run unless another is asked for.

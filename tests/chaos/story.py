@@ -9,7 +9,7 @@ from tests.controllers.world import CLAIMS, NODES, POOLS
 from tests.rights import allow_surges
 
 DRAIN_SECONDS = 6
-FENCE = "nodeless.dev/rebooting"
+FENCE = "karpenter.sh/rebooting"
 
 
 def whole_life(world: World) -> None:
@@ -91,7 +91,7 @@ def mend_by_a_reboot(world: World) -> None:
     name, node = world.node_of("shop")
     instance = node["spec"]["providerID"].rpartition("/")[2]
     path = f"{NODES}/{node['metadata']['name']}"
-    ill = {"type": "AcceleratedHardwareReady", "status": "False", "reason": "NvidiaXID13Error"}
+    ill = {"type": "AcceleratedHardwareReady", "status": "False", "reason": "NvidiaXID95Error"}
     world.api.patch(path, {"status": {"conditions": [ill]}}, kind="strategic", subresource="status")
     world.until(lambda: world.aws.reboots().get(instance), f"{instance} is rebooted")
     well = {**ill, "status": "True", "reason": "NvidiaReady"}

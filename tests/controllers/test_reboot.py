@@ -12,7 +12,7 @@ from tests.controllers.world import CLAIMS, CLUSTER, NODES, a_pod, a_provisioner
 
 pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
-ILL = {"type": "AcceleratedHardwareReady", "status": "False", "reason": "NvidiaXID13Error"}
+ILL = {"type": "AcceleratedHardwareReady", "status": "False", "reason": "NvidiaXID95Error"}
 WELL = {"type": "AcceleratedHardwareReady", "status": "True", "reason": "NvidiaReady"}
 
 
@@ -48,12 +48,12 @@ def test_a_machine_whose_error_a_reboot_clears_is_drained_rebooted_and_used_agai
         await rig.until(lambda: rig.network.reboots().get(instance))
         assert rig.api.find(f"/api/v1/namespaces/{namespace}/pods/web") is None
         await report(rig, node, WELL)
-        await rig.event(namespace="default", name=node, reason="Rebooted", about=instance)
+        await rig.event(namespace="default", name=node, reason="RebootObserved", about=instance)
         back = await rig.until(
             lambda: rig.api.get(f"{CLAIMS}/{name}"),
             lambda seen: (status_of(seen)["Rebooting"], status_of(seen)["Initialized"]) == ("False", "True"),
         )
-        assert back["metadata"]["annotations"]["nodeless.dev/rebooted-from"] == before
+        assert "karpenter.sh/reboot-pre-boot-id" not in back["metadata"]["annotations"]
         seen = rig.api.get(path)
         assert seen["status"]["nodeInfo"]["bootID"] != before
         assert not any("rebooting" in taint["key"] for taint in seen["spec"].get("taints", ()))

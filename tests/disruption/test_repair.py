@@ -293,7 +293,7 @@ def test_reboots_of_the_day_before_do_not_count():
 
 
 def test_after_a_reboot_the_machine_is_given_the_whole_time_again():
-    over = Condition(REBOOTING, "False", "Rebooted", "", NOW - 9 * MINUTE)
+    over = Condition(REBOOTING, "False", "RebootSucceeded", "", NOW - 9 * MINUTE)
     initialized = node_of(POOL, "x", "small")[0].conditions
     rested = xid(minutes=50, conditions=(*initialized, over))
     assert not look(POOL, rested, healthy(9)).commands

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.environment
 
 SETTINGS = f"/api/v1/namespaces/{NAMESPACE}/configmaps/karpenter-global-settings"
 #: What EKS's node monitoring agent reports of a GPU whose driver a reboot brings back.
-BROKEN = {"type": "AcceleratedHardwareReady", "status": "False", "reason": "NvidiaXID13Error"}
+BROKEN = {"type": "AcceleratedHardwareReady", "status": "False", "reason": "NvidiaXID95Error"}
 MENDED = {"type": "AcceleratedHardwareReady", "status": "True", "reason": "NvidiaReady"}
 
 
@@ -40,7 +40,7 @@ def test_a_machine_that_a_reboot_mends_is_rebooted_and_runs_its_pods_again_under
     evicted = {pod["metadata"]["uid"] for pod in user.pods("web")}
 
     _report(user, name, BROKEN)
-    user.told(api.get(path), "RebootRequested", "NvidiaXID13Error")
+    user.told(api.get(path), "RebootRequested", "NvidiaXID95Error")
     api.wait(
         lambda: api.get(path)["status"]["nodeInfo"]["bootID"],
         lambda seen: seen != first,
@@ -49,7 +49,7 @@ def test_a_machine_that_a_reboot_mends_is_rebooted_and_runs_its_pods_again_under
     )
     assert user.environment.aws.reboots()[instance] == 1
     _report(user, name, MENDED)
-    user.told(api.get(path), "Rebooted", instance)
+    user.told(api.get(path), "RebootObserved", instance)
 
     assert user.runs("web", 2, timeout=120) == {name}
     assert not evicted & {pod["metadata"]["uid"] for pod in user.pods("web")}

@@ -18,7 +18,7 @@ from nodeless.model.instructions import (
     UpdateNode,
 )
 from nodeless.model.labels import DO_NOT_DISRUPT, DRAIN_GRACE, REBOOTED_FROM, REBOOTS
-from nodeless.model.nodes import INITIALIZED_CONDITION, REBOOTING, Condition
+from nodeless.model.nodes import DISRUPTION_REASON, INITIALIZED_CONDITION, REBOOTING, Condition
 from nodeless.model.pools import Reference
 from nodeless.model.taints import Toleration
 from nodeless.nodeclaim import ClaimView, step
@@ -63,11 +63,12 @@ def statuses(outcome):
     }
 
 
-def test_the_wish_names_the_boot_that_is_to_end_before_the_condition_stands():
+def test_the_request_names_the_boot_that_is_to_end_before_the_condition_stands():
     note, status, told = requested(an_initialized_claim(), NODE, "broken", NOW)
     assert note.annotations == {REBOOTED_FROM: "one"}
     assert [(condition.type, condition.status, condition.reason) for condition in status.conditions] == [
-        (REBOOTING, "True", "RebootRequested")
+        (DISRUPTION_REASON, "True", "Unhealthy"),
+        (REBOOTING, "True", "RebootRequested"),
     ]
     assert told.reason == "RebootRequested"
 
@@ -102,12 +103,11 @@ def test_a_grace_of_zero_skips_the_drain():
 
 
 @pytest.mark.parametrize(("own", "of_policy"), [(None, "120"), (120, None), (120, "600")])
-def test_a_bounded_drain_ends_in_time_whatever_protects_a_pod(own, of_policy):
+def test_after_a_bounded_drain_a_protected_pod_rides_the_reboot_and_is_never_deleted(own, of_policy):
     annotations = {} if of_policy is None else {DRAIN_GRACE: of_policy}
     claim = rebooting(annotations=annotations, termination_grace_period=own)
     view = ClaimView(claim, FENCED, (a_pod("a", annotations={DO_NOT_DISRUPT: "true"}),))
-    assert not of_kind(step(view, NOW + 60), DeletePod)
-    assert of_kind(step(view, NOW + 110), DeletePod)
+    assert not any(of_kind(step(view, NOW + seconds), DeletePod) for seconds in (60, 110, 120, 121))
     assert not of_kind(step(view, NOW + 120), RebootInstance)
     assert of_kind(step(view, NOW + 121), RebootInstance)
 
@@ -154,9 +154,9 @@ def test_a_machine_that_is_back_loses_its_fence_and_is_initialised_anew():
     outcome = step(ClaimView(issued(), BACK), NOW + 90)
     (lifted,) = of_kind(outcome, UpdateNode)
     assert FENCE not in lifted.taints
-    assert statuses(outcome)[REBOOTING] == ("False", "Rebooted")
+    assert statuses(outcome)[REBOOTING] == ("False", "RebootSucceeded")
     assert INITIALIZED_CONDITION not in statuses(outcome)
-    over = Condition(REBOOTING, "False", "Rebooted", "", NOW + 90)
+    over = Condition(REBOOTING, "False", "RebootSucceeded", "", NOW + 90)
     kept = tuple(condition for condition in issued().conditions if condition.type != REBOOTING)
     after = replace(issued(), conditions=(*kept, over))
     then = step(ClaimView(after, replace(BACK, taints=())), NOW + 91)
@@ -167,7 +167,7 @@ def test_a_leader_that_died_between_asking_and_noting_finds_the_reboot_done():
     """Its claim still says that the reboot is asked for; the boot id says more."""
     outcome = step(ClaimView(rebooting(asked=(NOW + 5,)), BACK), NOW + 60)
     assert not of_kind(outcome, RebootInstance)
-    assert statuses(outcome)[REBOOTING] == ("False", "Rebooted")
+    assert statuses(outcome)[REBOOTING] == ("False", "RebootSucceeded")
 
 
 def test_a_leader_that_died_before_the_machine_was_back_asks_again():

@@ -168,7 +168,7 @@ def test_taints_of_booting_are_overlooked_until_the_node_is_initialised(taint):
 
 def test_the_fence_of_a_reboot_is_overlooked_while_the_node_is_rebooted_and_only_then():
     fenced = (
-        Taint("nodeless.dev/rebooting", "NoSchedule"),
+        Taint("karpenter.sh/rebooting", "NoSchedule"),
         Taint("node.kubernetes.io/unreachable", "NoExecute"),
     )
     done = {**BOOTING, INITIALIZED: "true"}

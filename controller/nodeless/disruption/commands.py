@@ -306,7 +306,7 @@ def _marks_off(snapshot: Snapshot, claim: NodeClaim, now: float) -> list[Instruc
         instructions.append(
             UpdateNode(cause, node.name, taints=others, stage="node is not disrupted any more")
         )
-    if claim.is_true(DISRUPTION_REASON):
+    if claim.is_true(DISRUPTION_REASON) and not claim.is_true(REBOOTING):
         condition = changed_condition(claim, DISRUPTION_REASON, "False", now, reason="NotDisrupted")
         instructions.append(UpdateClaimStatus(cause, claim.name, condition))
     return instructions

@@ -51,7 +51,8 @@ class RepairPolicy:
 #: NVIDIA's XID errors that EKS mends by a reboot (EKS user guide, "NVIDIA XID error codes"); the others
 #: (74, 79, 119, 120, 121, 140) are of the hardware, and the node is replaced.
 REBOOT_XIDS = (13, 31, 48, 63, 64, 94, 95)
-#: What EKS's node monitoring agent and the kubelet report (AWS provider of Karpenter v1).
+#: What EKS's node monitoring agent and the kubelet report (AWS provider of Karpenter v1). A reboot waits for
+#: pods as long as with 1.15, five minutes: what cannot be evicted by then stays, and rides the reboot.
 POLICIES = (
     RepairPolicy("Ready", "False", 1800.0),
     RepairPolicy("Ready", "Unknown", 1800.0),
@@ -63,6 +64,7 @@ POLICIES = (
         reason=f"NvidiaXID({'|'.join(map(str, REBOOT_XIDS))})Error",
         priority=10,
         action=REBOOT,
+        grace=300,
     ),
     RepairPolicy("StorageReady", "False", 1800.0),
     RepairPolicy("NetworkingReady", "False", 1800.0),

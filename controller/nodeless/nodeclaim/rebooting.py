@@ -6,15 +6,17 @@ RebootIssued    --> Initialized is Unknown; boot id changed and Ready --> Reboot
                 --> not asked for within 5 min, or not back within 20 --> the claim is deleted
 ```
 
-All of it stands on the claim: the condition `Rebooting`, the boot id before (`nodeless.dev/rebooted-from`)
-and when reboots were asked for (`nodeless.dev/reboots`), written before the cloud is asked. A leader that
-dies between the two asks again, unless the boot id says that it is done. Figures: Karpenter core 1.15.
+All of it stands on the claim: the condition `Rebooting`, the boot id before, as Karpenter 1.15 has it
+(`karpenter.sh/reboot-pre-boot-id`), and when reboots were asked for (`nodeless.dev/reboots`), written before
+the cloud is asked. A leader that dies between the two asks again, unless the boot id says that it is done.
+Figures: Karpenter core 1.15.
 
 Its pods wait for it: the node counts as room that boots, so no other capacity is bought for them, and a
 single replica gets no successor first (there would be no room for one but here).
 """
 
 from nodeless.api.times import format_time, parse_time
+from nodeless.model.disruption import DisruptionReason
 from nodeless.model.instructions import (
     AnnotateClaim,
     DeleteClaim,
@@ -25,13 +27,22 @@ from nodeless.model.instructions import (
     UpdateNode,
 )
 from nodeless.model.labels import REBOOTED_FROM, REBOOTING_TAINT, REBOOTS
-from nodeless.model.nodes import INITIALIZED_CONDITION, READY, REBOOTING, Condition, Node, NodeClaim
+from nodeless.model.nodes import (
+    DISRUPTION_REASON,
+    INITIALIZED_CONDITION,
+    READY,
+    REBOOTING,
+    Condition,
+    Node,
+    NodeClaim,
+)
 from nodeless.model.taints import Taint
 from nodeless.nodeclaim.draining import Drain, delays_drain, grace_of, listed, requests_to_leave
 from nodeless.nodeclaim.view import ClaimView, Step, cause_of, changed_condition
 
 FENCE = Taint(REBOOTING_TAINT, "NoSchedule")
-REQUESTED, ISSUED, REBOOTED = "RebootRequested", "RebootIssued", "Rebooted"
+REQUESTED, ISSUED, SUCCEEDED = "RebootRequested", "RebootIssued", "RebootSucceeded"
+OBSERVED = "RebootObserved"
 #: The drain takes at least so long: pods that the scheduler is binding meanwhile are seen.
 SHORTEST_DRAIN = 5.0
 #: Reboots older than this do not count any more.
@@ -60,9 +71,12 @@ def rebooted_at(claim: NodeClaim) -> float:
 
 
 def requested(claim: NodeClaim, node: Node, message: str, now: float) -> tuple[Instruction, ...]:
-    """The wish for a reboot: from here on the claim's own steps carry it out, whoever leads."""
-    cause = cause_of(claim)
-    condition = changed_condition(claim, REBOOTING, "True", now, reason=REQUESTED, message=message)
+    """The request for a reboot: from here on the claim's own steps carry it out, whoever leads."""
+    cause, why = cause_of(claim), DisruptionReason.UNHEALTHY
+    condition = (
+        *changed_condition(claim, DISRUPTION_REASON, "True", now, reason=why, message=message),
+        *changed_condition(claim, REBOOTING, "True", now, reason=REQUESTED, message=message),
+    )
     return (
         AnnotateClaim(cause, claim.name, {REBOOTED_FROM: node.boot_id}),
         UpdateClaimStatus(cause, claim.name, condition),
@@ -80,10 +94,11 @@ def step_rebooting(view: ClaimView, now: float) -> Step:
     fence = () if FENCE in node.taints else (_fenced(claim, node),)
     since, grace = condition.last_transition_time, grace_of(claim)
     if grace != 0:
-        drain = Drain(FENCE, since, None if grace is None else since + grace)
+        # After the bound what is left rides the reboot: it is evicted, and never deleted.
+        drain = Drain(FENCE, since, None)
         waiting = tuple(pod for pod in view.pods if delays_drain(pod, drain.taint, now))
-        if waiting and (drain.deadline is None or now <= drain.deadline):
-            message = f"waiting for {len(waiting)} pods to leave: {listed(waiting)}"
+        if waiting and (grace is None or now <= since + grace):
+            message = f"{_fault(condition)}; waiting for {len(waiting)} pods to leave: {listed(waiting)}"
             status = _with_reason(claim, REQUESTED, message, now)
             asked, protected = requests_to_leave(claim, node, waiting, now, drain)
             held = f"cannot drain: {'; '.join(protected[:5])}"
@@ -91,19 +106,19 @@ def step_rebooting(view: ClaimView, now: float) -> Step:
             return Step((*fence, *status, *events, *asked), now + _DRAIN_AGAIN)
         if now < since + SHORTEST_DRAIN:
             return Step(fence, since + SHORTEST_DRAIN)
-    return _issued(claim, node, fence, since, now, view.deadlines.reboot_request)
+    return _issued(claim, node, fence, condition, now, view.deadlines.reboot_request)
 
 
 def _issued(
     claim: NodeClaim,
     node: Node,
     fence: tuple[Instruction, ...],
-    since: float,
+    condition: Condition,
     now: float,
     patience: float,
 ) -> Step:
     history = reboots_of(claim, now)
-    attempts = tuple(each for each in history if each >= int(since))
+    attempts = tuple(each for each in history if each >= int(condition.last_transition_time))
     if attempts and now > attempts[0] + patience:
         return _failed(claim, node, f"could not be asked for within {patience:.0f} s")
     cause = cause_of(claim)
@@ -115,7 +130,7 @@ def _issued(
             *fence,
             *record,
             RebootInstance(cause, claim.name, claim.instance_id),
-            *_with_reason(claim, ISSUED, message, now),
+            *_with_reason(claim, ISSUED, f"{_fault(condition)}; {message}", now),
             _events(claim, node, "Normal", ISSUED, message),
         ),
         now + _ASK_AGAIN,
@@ -125,21 +140,22 @@ def _issued(
 def _awaited(claim: NodeClaim, node: Node, condition: Condition, now: float, patience: float) -> Step:
     if _booted(claim, node) and node.ready:
         message = f"instance {claim.instance_id} is back with boot id {node.boot_id}"
-        over = changed_condition(claim, REBOOTING, "False", now, reason=REBOOTED, message=message)
+        over = changed_condition(claim, REBOOTING, "False", now, reason=SUCCEEDED, message=message)
         others = tuple(taint for taint in node.taints if not taint.matches(FENCE))
         lifted = UpdateNode(cause_of(claim), node.name, taints=others, stage="node is back from its reboot")
         return Step(
             (
                 *((lifted,) if len(others) < len(node.taints) else ()),
                 UpdateClaimStatus(cause_of(claim), claim.name, over),
-                _events(claim, node, "Normal", REBOOTED, message),
+                AnnotateClaim(cause_of(claim), claim.name, {REBOOTED_FROM: None}),
+                _events(claim, node, "Normal", OBSERVED, message),
             ),
             now,
         )
     deadline = _asked_at(claim, condition, now) + patience
     if now > deadline:
         return _failed(claim, node, f"is not back within {patience:.0f} s")
-    message = f"instance {claim.instance_id} is being rebooted"
+    message = f"{_fault(condition)}; instance {claim.instance_id} is being rebooted"
     return Step(_with_reason(claim, ISSUED, message, now), min(deadline + 1, now + _LOOK_AGAIN))
 
 
@@ -149,6 +165,11 @@ def _asked_at(claim: NodeClaim, condition: Condition, now: float) -> float:
     if initialized is not None and (initialized.status, initialized.reason) == ("Unknown", REBOOTING):
         accepted = initialized.last_transition_time
     return max(condition.last_transition_time, accepted, *reboots_of(claim, now)[-1:])
+
+
+def _fault(condition: Condition) -> str:
+    """The fault for which the reboot was requested, which all later messages begin with."""
+    return condition.message.partition("; ")[0]
 
 
 def _booted(claim: NodeClaim, node: Node) -> bool:

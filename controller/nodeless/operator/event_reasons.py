@@ -156,7 +156,7 @@ EVENT_RULES: tuple[EventRule, ...] = (
     ),
     EventRule("RebootRequested", "Normal", _NODE, "A broken node is drained for a reboot, and why"),
     EventRule("RebootIssued", "Normal", _NODE, "EC2 has taken the request for the reboot"),
-    EventRule("Rebooted", "Normal", _NODE, "The machine is back from its reboot and Ready"),
+    EventRule("RebootObserved", "Normal", _NODE, "The machine is back from its reboot and Ready"),
     EventRule("RebootFailed", "Warning", _NODE, "The machine did not come back in time; the node is ended"),
     EventRule(
         "GuardDeletionIgnored",
