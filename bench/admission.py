@@ -149,7 +149,7 @@ def _serve(pipe: Connection, material: pki.Material, computing: bool) -> None:
 
 
 def _compute() -> None:
-    """What a solver does to its neighbours in the process: Python, without a rest."""
+    """What a solver does to its neighbors in the process: Python, without a rest."""
     while True:
         sum(number * number for number in range(1000))
 
@@ -160,7 +160,7 @@ async def _serve_until_stopped(pipe: Connection, material: pki.Material) -> None
         file.write(material.certificate + material.key)
         file.flush()
         context.load_cert_chain(file.name)
-    around = ValidationContext(bundled_types(), dict(_neighbours()))
+    around = ValidationContext(bundled_types(), dict(_neighbors()))
     freeze_gc()
     runner = web.AppRunner(application(context_source=lambda: around), access_log=None)
     await runner.setup()
@@ -169,10 +169,10 @@ async def _serve_until_stopped(pipe: Connection, material: pki.Material) -> None
     await asyncio.Event().wait()
 
 
-def _neighbours() -> Iterator[tuple[str, Any]]:
+def _neighbors() -> Iterator[tuple[str, Any]]:
     manifest = yaml.safe_load((_EXAMPLES / "provisioner.yaml").read_text(encoding="utf-8"))
     for number in range(_NEIGHBOURS):
-        pool, _ = read_pool(manifest | {"metadata": {"name": f"neighbour-{number}"}})
+        pool, _ = read_pool(manifest | {"metadata": {"name": f"neighbor-{number}"}})
         yield pool.key, pool
 
 

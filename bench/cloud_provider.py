@@ -113,7 +113,7 @@ async def _launch(provider: AwsProvider, pool: Pool) -> int:
 
 
 async def _memory(pool: Pool) -> str:
-    """What a provider keeps for a pool of every type: facts, prices, catalogue."""
+    """What a provider keeps for a pool of every type: facts, prices, catalog."""
     gc.collect()
     tracemalloc.start()
     provider = AwsProvider(_SETTINGS)
@@ -128,7 +128,7 @@ async def _memory(pool: Pool) -> str:
         await provider.close()
     offerings = sum(len(type_.offerings) for type_ in types)
     return (
-        f"catalogue of {len(types)} types in {len(_ZONES)} zones, {offerings} offerings: "
+        f"catalog of {len(types)} types in {len(_ZONES)} zones, {offerings} offerings: "
         f"{(held - empty) / _MIB:.0f} MiB, with the clients that fetched it"
     )
 

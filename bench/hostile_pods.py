@@ -1,5 +1,5 @@
 # ruff: noqa: T201 - prints its figures
-"""What hostile pods cost a pass: the slowest of many batches, and what honest pods feel of their neighbours.
+"""What hostile pods cost a pass: the slowest of many batches, and what honest pods feel of their neighbors.
 
 Run: python -m bench.hostile_pods [BATCHES] [SEED] (`make bench` does, with 200 batches). Every
 time is one of the processor. Exit code 1 when an honest pod gets no node in a pass.
@@ -40,7 +40,7 @@ def main(arguments: list[str]) -> int:
         late = "" if seconds <= _MOST else f"  missed: {_MOST:.0f} s"
         print(f"slowest passes: {seconds:6.2f} s, {pods} pods of {kind}{late}")
     told = [_p99(alone), _p99([seconds for seconds, _, _ in beside])]
-    print(f"p99 of a pass: {told[0]:.2f} s without hostile neighbours, {told[1]:.2f} s with them")
+    print(f"p99 of a pass: {told[0]:.2f} s without hostile neighbors, {told[1]:.2f} s with them")
     print(f"honest pods that got no node beside them: {starved}")
     return 1 if starved else 0
 

@@ -1,5 +1,5 @@
 # ruff: noqa: T201 - prints its figures
-"""What an honest tenant feels of hostile neighbours on the live environment: how long its pods take to run.
+"""What an honest tenant feels of hostile neighbors on the live environment: how long its pods take to run.
 
 Run: python -m bench.neighbors [ROUNDS] [SEED] (`make bench` does, with 12 rounds). A round is three
 pods that fit no node until they run on a new one, measured by the clock from their creation. Half of the
@@ -26,12 +26,12 @@ _ALIVE, _NEW = 100, 30
 _LIMIT = {"limits": {"resources": {"cpu": "32"}}}
 
 
-class Neighbours:
+class Neighbors:
     """A tenant whose pods are hard to plan, some of them new in every round."""
 
     def __init__(self, environment: Environment, seed: str) -> None:
         self._api: KubernetesApi = environment.control_plane.client()
-        self._chance = random.Random(f"neighbours {seed}")
+        self._chance = random.Random(f"neighbors {seed}")
         self._alive: list[str] = []
         self._made = 0
         discovery = {"karpenter.sh/discovery": environment.options.cluster_name}
@@ -49,7 +49,7 @@ class Neighbours:
         while len(self._alive) < _ALIVE:
             self._made += 1
             pod = hostile_pod(self._chance, f"h-{self._made}", _NAMESPACE)
-            with suppress(ApiError):  # what the API server does not take is no neighbour
+            with suppress(ApiError):  # what the API server does not take is no neighbor
                 self._api.create(pod)
                 self._alive.append(pod["metadata"]["name"])
 
@@ -62,17 +62,17 @@ def main(arguments: list[str]) -> int:
         honest.round()  # what is made once for a pool is not counted
         try:
             alone = [honest.round() for _ in range(rounds)]
-            neighbours = Neighbours(environment, seed)
+            neighbors = Neighbors(environment, seed)
             beside = []
             for _ in range(rounds):
-                neighbours.change()
+                neighbors.change()
                 beside.append(honest.round())
         except ConditionNotMet as error:
             print(f"an honest round was not finished: {error}")
             return 1
         largest = max(stats.memory(environment).values())
     print(f"time until three honest pods run on a new node, {rounds} rounds each, seed {seed}")
-    print(f"  without hostile neighbours: p50 {median(alone):.1f} s, p99 {_p99(alone):.1f} s")
+    print(f"  without hostile neighbors: p50 {median(alone):.1f} s, p99 {_p99(alone):.1f} s")
     print(f"  beside {_ALIVE} hostile pods: p50 {median(beside):.1f} s, p99 {_p99(beside):.1f} s")
     print(f"  memory of the largest replica afterwards: {largest:.0f} MiB")
     return 0

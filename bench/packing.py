@@ -75,11 +75,11 @@ def _growth(folder: Path) -> int:
     """Print problems of growing size; returns how many answers are wrong."""
     wrong = 0
     seconds: dict[tuple[int, int], tuple[float, ...]] = {}
-    catalogue = str((folder / "catalogue.json.gz").resolve())
+    catalog = str((folder / "catalogue.json.gz").resolve())
     with tempfile.TemporaryDirectory() as made:
         path = Path(made) / "problem.json"
         for pods, shapes in _SIZES:
-            path.write_text(json.dumps(batch_problem(pods, shapes, catalogue)))
+            path.write_text(json.dumps(batch_problem(pods, shapes, catalog)))
             fast, full = (_solve(path, improve) for improve in ("0", "1"))
             seconds[pods, shapes] = tuple(answer["solveCpuSeconds"] for answer in (fast, full))
             faults = [fault for answer in (fast, full) for fault in checker(path).faults(answer)]

@@ -169,7 +169,7 @@ class Soak:
         """Do nothing, and see what the controller does."""
         # On a machine that is too small the replica that led at first may have lost its lease meanwhile.
         self._leader = self._environment.await_leader()
-        self._wait("the nodes to be initialised", lambda: self._difference() == "")
+        self._wait("the nodes to be initialized", lambda: self._difference() == "")
         process = psutil.Process(self._leader.pid)
         # What the last pods have set off is over by then.
         time.sleep(_QUIET_SECONDS / 2)
@@ -235,7 +235,7 @@ class Soak:
         claims = self._api.list(CLAIMS)
         waiting = [claim["metadata"]["name"] for claim in claims if not _initialized(claim)]
         if waiting:
-            return f"claims that are not initialised: {', '.join(waiting[:5])}"
+            return f"claims that are not initialized: {', '.join(waiting[:5])}"
         return "" if known == nodes else f"{nodes} nodes, and {known:.0f} known"
 
     def _metrics(self) -> Samples:

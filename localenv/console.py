@@ -1,6 +1,6 @@
 """What the demo shows: expectations as they come true, nodes and pods live, and a summary for each lab.
 
-On a terminal the picture is redrawn in place; elsewhere each expectation is a line. Colour
+On a terminal the picture is redrawn in place; elsewhere each expectation is a line. Color
 carries no meaning of its own.
 """
 

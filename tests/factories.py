@@ -89,7 +89,7 @@ def an_initialized_claim(name: str = "default-abcde", **fields: Any) -> NodeClai
 
 
 def a_node(claim_name: str = "default-abcde", **fields: Any) -> Node:
-    """The node of a claim, registered and initialised."""
+    """The node of a claim, registered and initialized."""
     labels = {
         INSTANCE_TYPE: "m5.large",
         ZONE: "us-east-1a",

@@ -176,7 +176,7 @@ def odd_values(chance: random.Random) -> Json:
     return {"affinity": {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": terms}}}
 
 
-def many_neighbours(chance: random.Random) -> Json:
+def many_neighbors(chance: random.Random) -> Json:
     """Pod affinity and anti-affinity, required and preferred, with selectors that select everybody."""
     affinity: Json = {}
     for name in ("podAffinity", "podAntiAffinity"):
@@ -196,7 +196,7 @@ def many_neighbours(chance: random.Random) -> Json:
 
 def everything(chance: random.Random) -> Json:
     """All of it in one pod."""
-    made = many_neighbours(chance)
+    made = many_neighbors(chance)
     made["affinity"] |= chance.choice((many_wishes, many_alternatives, odd_values))(chance)["affinity"]
     made["topologySpreadConstraints"] = _spreads(chance, 12)
     return made
@@ -220,7 +220,7 @@ KINDS: dict[str, Spec] = {
         many_alternatives,
         many_absent_labels,
         odd_values,
-        many_neighbours,
+        many_neighbors,
         everything,
         many_ports,
     )

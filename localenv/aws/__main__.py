@@ -13,9 +13,9 @@ from pathlib import Path
 
 
 def _configure(images: Path) -> None:
-    from localenv.aws.images import catalogue  # noqa: PLC0415 - imports nothing of moto
+    from localenv.aws.images import catalog  # noqa: PLC0415 - imports nothing of moto
 
-    images.write_text(json.dumps(catalogue()[0]))
+    images.write_text(json.dumps(catalog()[0]))
     os.environ.update(
         {
             "MOTO_AMIS_PATH": str(images),

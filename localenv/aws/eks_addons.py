@@ -1,4 +1,4 @@
-"""EKS add-ons: a small catalogue with a version for each Kubernetes version, and the add-ons of a cluster.
+"""EKS add-ons: a small catalog with a version for each Kubernetes version, and the add-ons of a cluster.
 
 The versions are of EKS's form (`v1.36.0-eksbuild.1`) but made up; nothing is installed into the cluster.
 """
@@ -12,7 +12,7 @@ from localenv.aws.eks_records import ClusterRecord, arn, cluster_of, find, in_us
 from localenv.aws.images import VERSIONS
 
 #: Add-ons known, with their type and, where it does not follow Kubernetes' version, their own version.
-CATALOGUE = {
+CATALOG = {
     "vpc-cni": ("networking", "v1.20.0-eksbuild.1"),
     "coredns": ("networking", None),
     "kube-proxy": ("networking", None),
@@ -25,7 +25,7 @@ _CHANGEABLE = ("addonVersion", "configurationValues", "serviceAccountRoleArn")
 
 def default_version(addon: str, kubernetes_version: str) -> str:
     """The version that EKS would install on a cluster of that Kubernetes version."""
-    own = CATALOGUE[addon][1]
+    own = CATALOG[addon][1]
     minor = int(kubernetes_version.split(".")[1])
     if addon == "coredns":
         return f"v1.{minor - 22}.0-eksbuild.1"
@@ -34,7 +34,7 @@ def default_version(addon: str, kubernetes_version: str) -> str:
 
 def describe_addon_versions(call: Call) -> dict[str, Any]:
     name, version = call.parameters.get("addonName"), call.parameters.get("kubernetesVersion")
-    addons = [_described(addon, version) for addon in CATALOGUE if name in {None, addon}]
+    addons = [_described(addon, version) for addon in CATALOG if name in {None, addon}]
     if name is not None and not addons:
         raise invalid(f"Addon {name} specified is not supported")
     return {"addons": addons}
@@ -47,7 +47,7 @@ def _described(addon: str, kubernetes_version: str | None) -> dict[str, Any]:
             versions.setdefault(default_version(addon, cluster_version), []).append(cluster_version)
     return {
         "addonName": addon,
-        "type": CATALOGUE[addon][0],
+        "type": CATALOG[addon][0],
         "owner": "aws",
         "publisher": "eks",
         "addonVersions": [
@@ -72,7 +72,7 @@ def create_addon(call: Call) -> dict[str, Any]:
     name = parameters["addonName"]
     if name in record.addons:
         raise in_use("Addon already exists.")
-    if name not in CATALOGUE:
+    if name not in CATALOG:
         raise invalid(f"Addon {name} specified is not supported")
     version = parameters.get("addonVersion") or default_version(name, record.cluster["version"])
     _require_version(name, version, record)

@@ -1,8 +1,8 @@
-"""Machine images: what the AMI catalogue holds and the public SSM parameters that lead to them.
+"""Machine images: what the AMI catalog holds and the public SSM parameters that lead to them.
 
-EKS-optimised Amazon Linux 2 (up to Kubernetes 1.32, where AWS stopped), AL2 for GPUs, AL2023, Bottlerocket,
+EKS-optimized Amazon Linux 2 (up to Kubernetes 1.32, where AWS stopped), AL2 for GPUs, AL2023, Bottlerocket,
 Windows Server and Canonical's Ubuntu for EKS, for every minor version from 1.24 to 1.36, in both
-architectures where AWS has them. `catalogue` is pure; the server writes it to a file that moto loads at
+architectures where AWS has them. `catalog` is pure; the server writes it to a file that moto loads at
 start.
 
 One liberty: the AL2 parameters exist up to the newest version here, for a v1alpha5 cluster asks for nothing
@@ -33,7 +33,7 @@ _BOTTLEROCKET_RELEASE = "1.20.0"
 FIRST_DAY = date(2022, 11, 15)
 
 
-def catalogue() -> tuple[list[dict[str, Any]], dict[str, str]]:
+def catalog() -> tuple[list[dict[str, Any]], dict[str, str]]:
     """The images in moto's file format, and the image id of every SSM parameter name."""
     images: dict[str, dict[str, Any]] = {}
     parameters: dict[str, str] = {}
@@ -110,7 +110,7 @@ def _image(
     }
 
 
-_PARAMETERS = catalogue()[1]
+_PARAMETERS = catalog()[1]
 #: Parameters of a page of GetParametersByPath, at most.
 _PAGE = 10
 _ARN = re.compile(r"^arn:[^:]+:ssm:[^:]*:\d*:parameter(?=/)")

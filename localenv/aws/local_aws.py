@@ -36,7 +36,7 @@ class LocalAws:
         self.endpoint_url = endpoint_url
         self.region = region
         self._clients: dict[tuple[str, str], Any] = {}
-        # urllib honours http_proxy; loopback must not go through one.
+        # urllib honors http_proxy; loopback must not go through one.
         self._opener = build_opener(ProxyHandler({}))
 
     @classmethod

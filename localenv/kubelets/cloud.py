@@ -53,7 +53,7 @@ class Cloud:
     def __init__(self, endpoint: str, region: str) -> None:
         self.region = region
         self._endpoint = endpoint
-        # urllib honours http_proxy; loopback must not go through one.
+        # urllib honors http_proxy; loopback must not go through one.
         self._opener = build_opener(ProxyHandler({}))
         config = Config(retries={"total_max_attempts": 2}, connect_timeout=5, read_timeout=30, proxies={})
         session = boto3.Session(region_name=region)

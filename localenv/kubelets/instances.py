@@ -217,7 +217,7 @@ class Instances:
         self._joined[instance.id] = name
         await self._register(name, body)
         self._registry.beat(name)
-        await self._initialise(name, instance)
+        await self._initialize(name, instance)
         # The Node may be older than this process, and the boot younger than the Node.
         info = {"nodeInfo": body["status"]["nodeInfo"]}
         await self._say(name, info | {"conditions": conditions(timestamp(), ready=True)})
@@ -314,7 +314,7 @@ class Instances:
                 return
             await asyncio.sleep(_RETRY_SECONDS)  # somebody else made a Node of this name
 
-    async def _initialise(self, name: str, instance: Instance) -> None:
+    async def _initialize(self, name: str, instance: Instance) -> None:
         """Act as the cloud-controller-manager: labels, and the taint goes."""
         path = f"/api/v1/nodes/{name}"
         while True:

@@ -18,7 +18,7 @@ def wanting(*entries: dict[str, Any]) -> dict[str, Any]:
     return node_pool(template={"requirements": [*entries]})
 
 
-def labelled(key: str, value: str = "x") -> dict[str, Any]:
+def labeled(key: str, value: str = "x") -> dict[str, Any]:
     return node_pool(metadata={"labels": {key: value}})
 
 
@@ -56,20 +56,20 @@ NODE_POOLS: list[Case] = [
     ("7.2 nodeClassRef kind empty", pointing(kind=""), f"{_T}.nodeClassRef.kind"),
     ("7.2 nodeClassRef group empty", pointing(group=""), f"{_T}.nodeClassRef.group"),
     ("7.1 nodeClassRef group with version", pointing(group="a.b/v1"), f"{_T}.nodeClassRef.group"),
-    ("7.2 label of our domain", labelled("karpenter.sh/custom"), "spec.template.metadata.labels"),
+    ("7.2 label of our domain", labeled("karpenter.sh/custom"), "spec.template.metadata.labels"),
     (
         "7.2 label in a domain that ends like ours",
-        labelled("akarpenter.sh/x"),
+        labeled("akarpenter.sh/x"),
         "spec.template.metadata.labels",
     ),
-    ("7.2 label capacity-type", labelled("karpenter.sh/capacity-type", "spot"), ""),
-    ("7.2 label nodepool", labelled("karpenter.sh/nodepool"), "spec.template.metadata.labels"),
-    ("7.2 label hostname", labelled("kubernetes.io/hostname"), "spec.template.metadata.labels"),
-    ("7.2 label of the AWS domain", labelled("karpenter.k8s.aws/x"), "spec.template.metadata.labels"),
-    ("7.2 label known of the AWS domain", labelled("karpenter.k8s.aws/instance-family", "m5"), ""),
-    ("7.2 label kubernetes.io is free", labelled("foo.kubernetes.io/x"), ""),
-    ("7.2 label value", labelled("team", "a b"), "spec.template.metadata.labels.team"),
-    ("7.2 label value too long", labelled("team", "a" * 64), "spec.template.metadata.labels.team"),
+    ("7.2 label capacity-type", labeled("karpenter.sh/capacity-type", "spot"), ""),
+    ("7.2 label nodepool", labeled("karpenter.sh/nodepool"), "spec.template.metadata.labels"),
+    ("7.2 label hostname", labeled("kubernetes.io/hostname"), "spec.template.metadata.labels"),
+    ("7.2 label of the AWS domain", labeled("karpenter.k8s.aws/x"), "spec.template.metadata.labels"),
+    ("7.2 label known of the AWS domain", labeled("karpenter.k8s.aws/instance-family", "m5"), ""),
+    ("7.2 label kubernetes.io is free", labeled("foo.kubernetes.io/x"), ""),
+    ("7.2 label value", labeled("team", "a b"), "spec.template.metadata.labels.team"),
+    ("7.2 label value too long", labeled("team", "a" * 64), "spec.template.metadata.labels.team"),
     (
         "7.1 labels at most 100",
         node_pool(metadata={"labels": {f"a{n}": "b" for n in range(101)}}),

@@ -51,7 +51,7 @@ def known() -> Known:
 
 
 def types_for(pool: Pool, node_class: NodeClass) -> tuple[InstanceType, ...]:
-    """The catalogue as the pool's kubelet settings and disks make it."""
+    """The catalog as the pool's kubelet settings and disks make it."""
     shape = shape_of(node_class, kubelet_of(pool, node_class))
     return build(known(), shape, ZONES, PRICES, "us-east-1")
 

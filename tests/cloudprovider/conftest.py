@@ -19,7 +19,7 @@ CLUSTER = "demo"
 _TEST_SECONDS = 400.0
 #: What EC2 tells of instance types, which no test changes: fetched once for all providers.
 _known: list[Known] = []
-#: Prices and catalogues made of them, likewise.
+#: Prices and catalogs made of them, likewise.
 _prices: dict[str, Any] = {}
 _built: OrderedDict[Hashable, tuple[InstanceType, ...]] = OrderedDict()
 

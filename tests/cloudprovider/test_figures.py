@@ -1,4 +1,4 @@
-"""How few calls a cold start takes, and how little memory a catalogue."""
+"""How few calls a cold start takes, and how little memory a catalog."""
 
 import gc
 import tracemalloc
@@ -87,7 +87,7 @@ async def test_a_second_pool_of_the_same_class_asks_for_nothing_but_its_template
         assert aws.calls() == []
 
 
-def test_a_catalogue_of_800_types_in_6_zones_takes_less_than_40_mib() -> None:
+def test_a_catalog_of_800_types_in_6_zones_takes_less_than_40_mib() -> None:
     facts = tuple(
         replace(M5, name=f"m{number // 10 + 5}.{number % 10 + 2}xlarge", cpus=2 + number % 64)
         for number in range(800)
@@ -102,12 +102,12 @@ def test_a_catalogue_of_800_types_in_6_zones_takes_less_than_40_mib() -> None:
     gc.collect()
     tracemalloc.start()
     try:
-        catalogue = build(known, NodeShape("AL2"), zones, prices, "us-east-1")
+        catalog = build(known, NodeShape("AL2"), zones, prices, "us-east-1")
         gc.collect()
         held, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert sum(len(each.offerings) for each in catalogue) == 800 * 6 * 2
+    assert sum(len(each.offerings) for each in catalog) == 800 * 6 * 2
     assert held < 40 * 2**20
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodeless.cloudprovider.aws.catalogue_file import bundled_catalogue
+from nodeless.cloudprovider.aws.catalog_file import bundled_catalog
 from nodeless.cloudprovider.aws.instance_type_compatibility import compatible, vcpus
 from nodeless.cloudprovider.aws.instance_type_labels import type_requirements
 from nodeless.cloudprovider.aws.instance_type_math import (
@@ -25,7 +25,7 @@ from nodeless.model.hardware import ConnectionTracking, CpuOptions, NetworkInter
 from nodeless.model.pools import BlockDevice, Kubelet, NodeClass, Reference
 
 MIB, GIB = 2**20, 2**30
-FACTS = {fact.name: fact for fact in bundled_catalogue().facts}
+FACTS = {fact.name: fact for fact in bundled_catalog().facts}
 #: Network interfaces with EFA traffic alone beside the ordinary one, on the first card and the second.
 EFA_ONLY = (
     NetworkInterface(0, 0),

@@ -188,12 +188,12 @@ async def test_a_vanished_launch_template_is_made_again(aws: LocalAws, world: Wo
 
 async def test_launch_templates_of_this_cluster_alone_are_deleted(aws: LocalAws, world: World) -> None:
     other = replace(SETTINGS, cluster_name="other")
-    async with a_provider() as provider, a_provider(settings=other) as neighbour:
+    async with a_provider() as provider, a_provider(settings=other) as neighbor:
         await provider.warm(POOL, NODE_CLASS)
-        await neighbour.warm(POOL, NODE_CLASS)
+        await neighbor.warm(POOL, NODE_CLASS)
         assert await provider.delete_launch_templates() == 1
         assert await provider.delete_launch_templates() == 0
-        assert await neighbour.delete_launch_templates() == 1
+        assert await neighbor.delete_launch_templates() == 1
 
 
 async def test_long_unused_launch_templates_are_swept(aws: LocalAws, world: World) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from nodeless.cloudprovider.aws.catalogue_file import bundled_catalogue
+from nodeless.cloudprovider.aws.catalog_file import bundled_catalog
 from nodeless.cloudprovider.aws.instance_type_builder import Known, build
 from nodeless.cloudprovider.aws.instance_type_labels import type_requirements
 from nodeless.cloudprovider.aws.instance_type_math import (
@@ -23,7 +23,7 @@ from nodeless.model.pools import Kubelet
 from tests.cloudprovider.test_instance_types import a_record
 
 MIB, GIB = 2**20, 2**30
-FACTS = {fact.name: fact for fact in bundled_catalogue().facts}
+FACTS = {fact.name: fact for fact in bundled_catalog().facts}
 T4 = {"Manufacturer": "NVIDIA", "Name": "T4", "Count": 4, "MemoryInfo": {"SizeInMiB": 16384}}
 
 

@@ -250,7 +250,7 @@ def file(tmp_path):
 
 @pytest.fixture
 def saved(tmp_path):
-    """Writes a snapshot of things, all pools buying FAMILY unless a catalogue is given."""
+    """Writes a snapshot of things, all pools buying FAMILY unless a catalog is given."""
 
     def write_snapshot(*things, catalog=None):
         seen = snapshot(*things)

@@ -6,12 +6,12 @@ import subprocess
 import sys
 
 from nodeless.cloudprovider.aws.bundled_types import bundled_types
-from nodeless.cloudprovider.aws.catalogue_file import bundled_catalogue
+from nodeless.cloudprovider.aws.catalog_file import bundled_catalog
 from nodeless.model.requirements import Requirement
 
 
 def test_rules_and_plans_know_the_same_types() -> None:
-    assert set(bundled_types().names) == {each.name for each in bundled_catalogue().facts}
+    assert set(bundled_types().names) == {each.name for each in bundled_catalog().facts}
 
 
 def test_it_is_known_where_boto3_is_not_installed() -> None:

@@ -19,7 +19,7 @@ def consolidating(**spec):
 
 
 async def nodes_of(rig, number):
-    """Wait until so many claims are initialised; gives them back by the name of their node."""
+    """Wait until so many claims are initialized; gives them back by the name of their node."""
 
     def ready(claims):
         return (

@@ -27,7 +27,7 @@ OF_JSON = (
     ["plan", "--snapshot"],
     ["why", "shop/web", "--snapshot"],
     ["solve", "--problem"],
-    ["plan", "--catalogue"],
+    ["plan", "--catalog"],
 )
 DEPTH = 100_000
 

@@ -77,7 +77,7 @@ def test_a_node_that_goes_by_itself_is_not_measured():
     )
 
 
-def test_a_replacement_is_measured_once_it_is_initialised():
+def test_a_replacement_is_measured_once_it_is_initialized():
     claim = factories.a_claim("1", created_at=100.0, conditions=(), annotations={REPLACES: "old"})
     ready = replace(claim, conditions=(Condition(INITIALIZED_CONDITION, "True", "", "", 170.0),))
     shown = Watching().see(ClaimSeen(claim), ClaimSeen(ready), ClaimSeen(ready))

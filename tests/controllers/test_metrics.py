@@ -280,7 +280,7 @@ def test_series_of_what_is_gone_disappear():
     assert any('"node-0"' in name for name in left)
 
 
-def test_a_pool_shows_what_its_nodes_cost_at_the_prices_of_its_catalogue():
+def test_a_pool_shows_what_its_nodes_cost_at_the_prices_of_its_catalog():
     metrics, pool = Metrics(), factories.a_pool()
     labels = {INSTANCE_TYPE: "m5.large", ZONE: "us-east-1a", CAPACITY_TYPE: "spot"}
     claims = [factories.an_initialized_claim(f"{n}", labels=labels) for n in range(3)]

@@ -142,7 +142,7 @@ def test_c_20_a_version_that_is_not_served_is_not_passed_over_in_silence(file: A
     assert "did you mean karpenter.sh/v1 NodePool?" in result.stderr
 
 
-def test_pools_of_the_files_are_each_others_neighbours(file: Any) -> None:
+def test_pools_of_the_files_are_each_others_neighbors(file: Any) -> None:
     other = provisioner()
     other["metadata"] = {"name": "other"}
 

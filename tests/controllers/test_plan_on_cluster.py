@@ -109,13 +109,13 @@ def test_the_labels_of_namespaces_say_whom_pods_must_be_beside(api, eks, cluster
     assert [each["pods"] for each in made["unplaced"]] == [[f"{cluster}/lost"]]
 
 
-def test_without_settings_the_bundled_catalogue_is_used_and_that_is_said(aws, cluster, nodeless, pending):
+def test_without_settings_the_bundled_catalog_is_used_and_that_is_said(aws, cluster, nodeless, pending):
     pending(web="3")
     result = nodeless("plan")
 
     assert result.exit_code == 0, result.output
     assert "settings not known: " in result.stderr
-    assert "the cloud cannot be asked, the bundled catalogue is used" in result.stderr
+    assert "the cloud cannot be asked, the bundled catalog is used" in result.stderr
     assert "prices of us-east-1, " in result.stdout
     assert "m5.xlarge" in result.stdout
 

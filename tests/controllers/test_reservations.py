@@ -1,4 +1,4 @@
-"""Nodes in reserved capacity from pod to end: relabelled or drained when the reservation ends."""
+"""Nodes in reserved capacity from pod to end: relabeled or drained when the reservation ends."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta

@@ -84,7 +84,7 @@ def test_the_plan_from_a_snapshot_is_to_the_bit_what_the_live_loop_does(scene, e
 
 
 @pytest.mark.cluster
-def test_the_command_saves_the_cluster_and_the_catalogue(
+def test_the_command_saves_the_cluster_and_the_catalog(
     control_plane, api, definitions, eks, namespace, monkeypatch, tmp_path
 ):
     monkeypatch.setitem(os.environ, "KUBECONFIG", str(control_plane.kubeconfig))

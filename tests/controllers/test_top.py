@@ -85,9 +85,9 @@ def test_nodes_are_sorted_by_what_is_asked_for(cluster, key):
 
 
 def test_a_key_that_is_not_known_is_refused(cluster):
-    result = top("--snapshot", cluster, "--sort", "colour")
+    result = top("--snapshot", cluster, "--sort", "color")
     assert result.exit_code == 2
-    assert "--sort 'colour' is not known; hint: price, cpu" in result.stderr
+    assert "--sort 'color' is not known; hint: price, cpu" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -89,14 +89,13 @@ def test_pods_and_pools_can_be_added_to_a_snapshot(saved, file):
     )
 
 
-def test_a_pool_that_is_added_needs_a_catalogue_of_the_clusters_region(saved, file):
+def test_a_pool_that_is_added_needs_a_catalog_of_the_clusters_region(saved, file):
     more = file(node_pool(), ec2_node_class(), name="more.yaml")
     result = nodeless("--snapshot", saved(pool(), pods(1)), "--what-if", f"add={more}")
 
     assert result.exit_code == 2
-    assert (
-        "the catalogue of us-east-1 has none of the cluster's zones (z1, z2, z3); hint: give --catalogue"
-        in (result.stderr)
+    assert "the catalog of us-east-1 has none of the cluster's zones (z1, z2, z3); hint: give --catalog" in (
+        result.stderr
     )
 
 

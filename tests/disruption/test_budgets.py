@@ -92,7 +92,7 @@ def test_dn_05_nodes_whose_instance_is_ending_count_neither_way():
     assert (found.nodes, found.allowed, found.disrupted) == (2, 1, 0)
 
 
-def test_dn_05_nodes_that_are_not_initialised_are_not_counted():
+def test_dn_05_nodes_that_are_not_initialized_are_not_counted():
     pool = a_node_pool(budgets=(Budget("10%"),))
     booting = node_of(pool, "b", conditions=(), node={"labels": {}})
     assert allowance(cluster(pool, node_of(pool, "a"), booting), pool, "Empty", NOW).nodes == 1

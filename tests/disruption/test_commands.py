@@ -74,7 +74,7 @@ def replacement_of(snapshot):
 
 
 def ready(snapshot):
-    """The replacement has become an initialised node."""
+    """The replacement has become an initialized node."""
     made, node = node_of(POOL, replacement_of(snapshot).name, "small")
     made = replace(made, annotations=replacement_of(snapshot).annotations, created_at=NOW)
     return apply(apply(snapshot, events.ClaimSeen(made)), events.NodeSeen(node))
@@ -108,7 +108,7 @@ def test_without_replacement_the_claims_end_at_once():
     assert {each.reason for each in of_kind(instructions, DeleteClaim)} == {"empty"}
 
 
-def test_the_old_claim_ends_only_once_the_replacement_is_initialised():
+def test_the_old_claim_ends_only_once_the_replacement_is_initialized():
     _, after = begun()
     assert not of_kind(advance(after, NOW + 60), DeleteClaim)
     (deletion,) = of_kind(advance(ready(after), NOW + 60), DeleteClaim)

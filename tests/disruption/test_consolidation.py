@@ -121,7 +121,7 @@ def test_co_09_a_replacement_that_may_be_either_is_bound_to_spot():
     assert {alternative.offering.capacity_type for alternative in node.alternatives} == {SPOT}
 
 
-def test_co_10_pods_are_not_moved_onto_a_node_that_is_not_initialised():
+def test_co_10_pods_are_not_moved_onto_a_node_that_is_not_initialized():
     claim, node = node_of(POOL, "b")
     booting = [
         replace(claim, conditions=claim.conditions[:2]),

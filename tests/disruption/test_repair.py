@@ -148,7 +148,7 @@ def test_the_budget_for_unhealthy_nodes_holds_and_is_not_used_up_by_the_node_its
     assert look(one, broken("a", pool=one), healthy(9, one)).commands
 
 
-def test_a_node_that_was_never_initialised_needs_no_budget():
+def test_a_node_that_was_never_initialized_needs_no_budget():
     closed = replace(POOL, budgets=(Budget("0"),))
     never = broken("a", pool=closed, node={"labels": {}}, conditions=())
     assert look(closed, never, healthy(9, closed)).commands

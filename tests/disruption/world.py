@@ -54,7 +54,7 @@ def a_node_pool(name="default", **fields):
 
 
 def node_of(pool, name, kind="large", *, zone="z1", capacity_type=ON_DEMAND, types=None, node=None, **claim):
-    """A claim of a pool and its initialised node; `node` changes the one, the other fields the other."""
+    """A claim of a pool and its initialized node; `node` changes the one, the other fields the other."""
     type_ = (types or BY_NAME)[kind]
     pool_label = PROVISIONER_NAME if pool.reference.kind == PROVISIONER else NODE_POOL
     labels = {

@@ -49,7 +49,7 @@ def test_any_situation_comes_back_as_it_was(
     assert write(saved.situation, "1.2.3", saved.plan) == content
 
 
-def test_equal_shapes_types_and_catalogues_are_written_once_and_are_one_object_again() -> None:
+def test_equal_shapes_types_and_catalogs_are_written_once_and_are_one_object_again() -> None:
     situation = a_situation(pods(50), pool("a"), pool("b"))
     content = write(situation, "")
     saved = read(content).situation

@@ -36,7 +36,7 @@ from tests.fuzz.schemas import Schemas
 
 #: MiB that the controller's container may take (components/pulumi_nodeless: limit of its memory).
 MEMORY_LIMIT = 1024
-#: How much longer the honest workload may take among hostile neighbours.
+#: How much longer the honest workload may take among hostile neighbors.
 SLOWDOWN = 3.0
 #: Objects that live at a time, at least; the oldest goes first, and none before it was seen for a while.
 _ALIVE, _SEEN_SECONDS = 120, 5.0
@@ -66,7 +66,7 @@ class Findings:
 
     @property
     def slowdown(self) -> float:
-        """The slowest honest round among hostile neighbours over the usual one."""
+        """The slowest honest round among hostile neighbors over the usual one."""
         return max(self.among, default=0.0) / max(median(self.usual), 0.1) if self.usual else 0.0
 
     def report(self) -> str:
@@ -74,7 +74,7 @@ class Findings:
         kinds = ", ".join(f"{name} {count}" for name, count in self.accepted.most_common())
         lines = [
             f"{self.accepted.total()} objects accepted ({kinds}), {self.refused.total()} refused",
-            f"honest workload: usually {median(self.usual):.1f} s, among hostile neighbours "
+            f"honest workload: usually {median(self.usual):.1f} s, among hostile neighbors "
             f"{median(self.among):.1f} s (median), {max(self.among):.1f} s (slowest of {len(self.among)})"
             if self.usual and self.among
             else "honest workload: no round was finished",

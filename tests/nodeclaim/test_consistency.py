@@ -36,7 +36,7 @@ def waiting(node, **claim):
         ({}, {"ready": False}, "not Ready"),
     ],
 )
-def test_mc_17_a_node_that_is_not_initialised_after_an_hour_is_told_with_what_it_lacks(claim, node, named):
+def test_mc_17_a_node_that_is_not_initialized_after_an_hour_is_told_with_what_it_lacks(claim, node, named):
     pair = waiting(a_node(**node), **claim)
     assert failures(*pair, NOW + HOUR) == []
     (message,) = failures(*pair, NOW + HOUR + 1)

@@ -74,8 +74,8 @@ def test_only_a_spot_interruption_tells_of_the_pool_that_ran_dry():
     offering = ("m5.large", "us-east-1a", "spot")
     assert react(Interruption(InterruptionKind.SPOT_INTERRUPTION, ("i-1",))).offerings == (offering,)
     assert react(Interruption(InterruptionKind.SCHEDULED_CHANGE, ("i-1",))).offerings == ()
-    unlabelled = a_snapshot(replace(CLAIM, labels={}))
-    assert react(Interruption(InterruptionKind.SPOT_INTERRUPTION, ("i-1",)), unlabelled).offerings == ()
+    unlabeled = a_snapshot(replace(CLAIM, labels={}))
+    assert react(Interruption(InterruptionKind.SPOT_INTERRUPTION, ("i-1",)), unlabeled).offerings == ()
 
 
 def test_a_rebalance_recommendation_is_told_and_ends_nothing():

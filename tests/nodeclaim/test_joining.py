@@ -124,7 +124,7 @@ def registered_claim(**fields):
     return a_launched_claim(conditions=conditions(LAUNCHED, REGISTERED_CONDITION), **fields)
 
 
-def test_mc_04_nd_01_a_ready_complete_node_becomes_initialised():
+def test_mc_04_nd_01_a_ready_complete_node_becomes_initialized():
     node = a_node(labels={REGISTERED: "true"})
     view = ClaimView(registered_claim(requests={"cpu": 1000}), node)
     update, event, status = step(view, NOW).instructions

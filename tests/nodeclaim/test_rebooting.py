@@ -150,7 +150,7 @@ def test_success_is_another_boot_id_and_ready_within_twenty_minutes(node):
     assert of_kind(step(ClaimView(claim, node), NOW + 1201), DeleteClaim)[0].reason == "reboot_failed"
 
 
-def test_a_machine_that_is_back_loses_its_fence_and_is_initialised_anew():
+def test_a_machine_that_is_back_loses_its_fence_and_is_initialized_anew():
     outcome = step(ClaimView(issued(), BACK), NOW + 90)
     (lifted,) = of_kind(outcome, UpdateNode)
     assert FENCE not in lifted.taints

@@ -68,7 +68,7 @@ def pods(
     namespace: str = "default",
     **fields: object,
 ) -> list[Pod]:
-    """Pending pods of one shape, labelled `app=<name>` unless labelled; more fields are the shape's."""
+    """Pending pods of one shape, labeled `app=<name>` unless labeled; more fields are the shape's."""
     requests = {**parse_resources({"cpu": cpu, "memory": memory, **(extra or {})}), PODS: 1}
     shape = PodShape(
         requests=tuple(sorted(requests.items())),
@@ -143,14 +143,14 @@ def selecting(**labels: str) -> LabelSelector:
 def spread(
     key: str, app: str = "web", skew: int = 1, *, soft: bool = False, **fields: object
 ) -> TopologySpreadConstraint:
-    """A spread of the pods labelled `app`."""
+    """A spread of the pods labeled `app`."""
     when = "ScheduleAnyway" if soft else "DoNotSchedule"
     fields.setdefault("selector", selecting(app=app))
     return TopologySpreadConstraint(key, skew, when, **fields)  # type: ignore[arg-type]
 
 
 def beside(key: str, app: str = "web", **fields: object) -> PodAffinityTerm:
-    """A term on the pods labelled `app`, for affinity and anti-affinity."""
+    """A term on the pods labeled `app`, for affinity and anti-affinity."""
     return PodAffinityTerm(key, selecting(app=app), **fields)  # type: ignore[arg-type]
 
 
@@ -174,7 +174,7 @@ def planned_labels(
 
 
 def carried_out(seen: Snapshot, result: Plan, types: Iterable[InstanceType] = FAMILY) -> Snapshot:
-    """The cluster once the plan's nodes are up, initialised, and its pods run on them."""
+    """The cluster once the plan's nodes are up, initialized, and its pods run on them."""
     named = {kind.name: kind for kind in types}
     nodes, places = dict(seen.nodes), dict(result.placements)
     for new in result.new_nodes:
@@ -195,7 +195,7 @@ def carried_out(seen: Snapshot, result: Plan, types: Iterable[InstanceType] = FA
 
 
 def domains(seen: Snapshot, key: str, app: str = "web") -> dict[str, int]:
-    """Running pods labelled `app` by the value of a node label."""
+    """Running pods labeled `app` by the value of a node label."""
     found: dict[str, int] = {}
     for name in sorted(seen.nodes):
         value = {HOSTNAME: name, **seen.nodes[name].labels}.get(key)
@@ -235,7 +235,7 @@ def node(
     labels: Mapping[str, str] | None = None,
     **fields: object,
 ) -> Node:
-    """An initialised node of pool default; `labels` replace its labels."""
+    """An initialized node of pool default; `labels` replace its labels."""
     own = {PROVISIONER_NAME: "default", INITIALIZED: "true", REGISTERED: "true", ZONE: "z1", ARCH: "amd64"}
     fields.setdefault("provider_id", f"aws:///z1/i-{name}")
     amounts = parse_resources({"cpu": cpu, "memory": memory, "pods": 110})

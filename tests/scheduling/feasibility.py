@@ -57,11 +57,11 @@ class Node:
 class Checker:
     """One problem."""
 
-    def __init__(self, problem: Json, catalogue: Json | None) -> None:
+    def __init__(self, problem: Json, catalog: Json | None) -> None:
         self.problem = problem
         names = problem.get("instanceTypeNames")
         types = [
-            kind for kind in (catalogue or {}).get("instanceTypes", ()) if not names or kind["name"] in names
+            kind for kind in (catalog or {}).get("instanceTypes", ()) if not names or kind["name"] in names
         ]
         self.types = {kind["name"]: kind for kind in [*types, *problem.get("instanceTypes", ())]}
         self.pools = {pool["name"]: pool for pool in problem["nodePools"]}

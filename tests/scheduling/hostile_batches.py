@@ -6,7 +6,7 @@ from functools import cache
 
 from immutables import Map
 
-from nodeless.cloudprovider.aws.catalogue_file import bundled_catalogue, offline_catalogs
+from nodeless.cloudprovider.aws.catalog_file import bundled_catalog, offline_catalogs
 from nodeless.model.instance_types import InstanceType
 from nodeless.model.labels import CAPACITY_TYPE, HOSTNAME, INSTANCE_TYPE, ON_DEMAND, SPOT, ZONE
 from nodeless.model.nodes import Node
@@ -26,7 +26,7 @@ def every_type() -> tuple[InstanceType, ...]:
     anyone = pool()
     classes = Map({str(anyone.node_class): NodeClass(anyone.node_class)})
     seen = replace(snapshot(anyone), node_classes=classes)
-    catalogs, problems = offline_catalogs(bundled_catalogue().with_spot_percent(40), seen, ZONES)
+    catalogs, problems = offline_catalogs(bundled_catalog().with_spot_percent(40), seen, ZONES)
     assert not problems
     return catalogs[anyone.key]
 

@@ -10,13 +10,13 @@ _DAEMONS = {"aws-node": "50m", "kube-proxy": "100m", "ebs-csi-node": "30m"}
 _FAMILIES = {"c": (2, 0.0425), "m": (4, 0.048), "r": (8, 0.063)}
 
 
-def batch_problem(pods: int, shapes: int, catalogue: str | None = None) -> dict[str, Any]:
+def batch_problem(pods: int, shapes: int, catalog: str | None = None) -> dict[str, Any]:
     """A problem with so many pods in so many different shapes; the same arguments make the same problem.
 
     Args:
         pods: At least one for each shape.
         shapes: No two of them request the same.
-        catalogue: The file of instance types; None: a small catalogue in the problem itself.
+        catalog: The file of instance types; None: a small catalog in the problem itself.
     """
     chance = random.Random(f"{pods} in {shapes}")
     requests: dict[tuple[int, int], None] = {}
@@ -28,7 +28,7 @@ def batch_problem(pods: int, shapes: int, catalogue: str | None = None) -> dict[
     counts[0] += pods - sum(counts)
     return {
         "name": f"{pods} pods in {shapes} shapes",
-        **({"catalogue": catalogue} if catalogue else {"instanceTypes": _types()}),
+        **({"catalogue": catalog} if catalog else {"instanceTypes": _types()}),
         "nodePools": [{"name": "default", "requirements": [_allowed(*one) for one in _POOL]}],
         "pods": [
             {

@@ -1,4 +1,4 @@
-"""Clusters that go from pass to pass, with catalogue F of the acceptance rows."""
+"""Clusters that go from pass to pass, with catalog F of the acceptance rows."""
 
 from nodeless.model.instance_types import Catalog, InstanceType
 from nodeless.model.labels import CAPACITY_TYPE, ON_DEMAND, SPOT
@@ -7,7 +7,7 @@ from nodeless.model.pools import Pool
 from nodeless.model.requirements import Requirement
 from nodeless.model.snapshot import Snapshot
 from nodeless.scheduling import Policy, solve
-from tests.scheduling.acceptance.catalogues import F
+from tests.scheduling.acceptance.catalogs import F
 from tests.scheduling.factories import carried_out, domains, flatten, needs, pool, snapshot
 
 
@@ -50,7 +50,7 @@ def after_pass(
 
 
 def skew(seen: Snapshot, key: str, app: str = "web") -> tuple[int, ...]:
-    """Running pods labelled `app` in each domain that has any, fewest first."""
+    """Running pods labeled `app` in each domain that has any, fewest first."""
     return tuple(sorted(domains(seen, key, app).values()))
 
 

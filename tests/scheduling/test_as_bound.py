@@ -65,7 +65,7 @@ def plan_for(seed: int, policy: Policy) -> Plan:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_nobody_loses_a_place_and_prices_are_the_catalogue_s(seed):
+def test_nobody_loses_a_place_and_prices_are_the_catalog_s(seed):
     usual, alone = plan_for(seed, NOMINATED), plan_for(seed, ALONE)
     assert {each.pod for each in alone.refusals} <= {each.pod for each in usual.refusals}
     listed = {(kind.name, each) for kind in TYPES for each in kind.offerings}

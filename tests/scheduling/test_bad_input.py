@@ -1,4 +1,4 @@
-"""Whatever stands in pods, pools and catalogues: a plan with reasons, never an exception, never a hang."""
+"""Whatever stands in pods, pools and catalogs: a plan with reasons, never an exception, never a hang."""
 
 import json
 import math
@@ -216,7 +216,7 @@ def test_what_has_no_price_is_not_bought(price, policy):
     assert {a.instance_type for new in beside.new_nodes for a in new.alternatives}.isdisjoint({"unpriced"})
 
 
-def test_an_empty_catalogue_and_a_pool_without_types_are_reasons():
+def test_an_empty_catalog_and_a_pool_without_types_are_reasons():
     seen = snapshot(pool(), pods(2))
     for catalog in ({}, dict.fromkeys(seen.pools, ())):
         result = solve(seen, catalog, Policy())

@@ -154,7 +154,7 @@ def test_what_a_pass_over_pods_of_all_kinds_does_stays_near_its_box(monkeypatch,
 def test_pods_with_more_rules_than_there_is_time_for_are_set_aside_evenly_by_namespace(monkeypatch):
     monkeypatch.setattr("nodeless.scheduling.pods.crowding.PAIRS", 10_000)
     honest = honest_pods(random.Random(2), 20)
-    seen = snapshot(honest, hostile("many_neighbours", 60), pool())
+    seen = snapshot(honest, hostile("many_neighbors", 60), pool())
     result = planned(seen, deadline=0.5)
     assert answers(result) == Counter(pod.key for pod in pods_to_place(seen))
     aside = {each.pod for each in result.refusals if each.code == "PlanningTookTooLong"}
@@ -166,7 +166,7 @@ def test_running_pods_with_more_terms_than_there_is_time_for_keep_nobody_from_a_
     monkeypatch.setattr("nodeless.scheduling.pods.crowding.PAIRS", 2_000)
     crowd = [
         running(replace(each, name=f"r-{number}"), "full")
-        for number, each in enumerate(hostile("many_neighbours", 60))
+        for number, each in enumerate(hostile("many_neighbors", 60))
     ]
     full = node("full", "4", "16Gi", labels={"karpenter.sh/provisioner-name": "default"})
     honest = honest_pods(random.Random(2), 5)

@@ -79,13 +79,13 @@ def test_a_node_whose_claim_is_deleting_is_passed_over():
 
 
 def test_rq_11_labels_of_nodes_must_be_there_even_well_known_ones():
-    unlabelled = node("one", labels={})
-    assert not plan(unlabelled, pods(1, selector={ZONE: "z1"})).placements
+    unlabeled = node("one", labels={})
+    assert not plan(unlabeled, pods(1, selector={ZONE: "z1"})).placements
     assert used(plan(node("two"), pods(1, selector={ZONE: "z1"}))) == ["two"]
     assert used(plan(node("two"), pods(1, selector={"kubernetes.io/hostname": "two"}))) == ["two"]
 
 
-def test_initialised_nodes_come_first_then_booting_ones_then_claims():
+def test_initialized_nodes_come_first_then_booting_ones_then_claims():
     booting = node("b-booting", cpu="1", labels=BOOTING)
     waiting = claim("a-claim", "medium", allocatable={"cpu": 1000, "memory": 2**32, "pods": 10})
     ready = [node(name, cpu="1") for name in ("f", "d", "c", "e")]
@@ -159,7 +159,7 @@ def test_a_claims_taints_must_be_tolerated_and_its_startup_taints_need_not():
     ],
     ids=str,
 )
-def test_taints_of_booting_are_overlooked_until_the_node_is_initialised(taint):
+def test_taints_of_booting_are_overlooked_until_the_node_is_initialized(taint):
     starting = pool("default", startup_taints=(Taint("cni", "NoSchedule", "starting"),))
     assert used(plan(starting, node("one", labels=BOOTING, taints=(taint,)), pods(1))) == ["one"]
     done = {**BOOTING, INITIALIZED: "true"}

@@ -9,7 +9,7 @@ from nodeless.model.labels import ARCH, HOSTNAME, INITIALIZED, INSTANCE_TYPE, PR
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.taints import Taint
 from pulumi_nodeless.rbac import CLOUD_RULES, CORE_RULES
-from tests.scheduling.acceptance.catalogues import F, a_type
+from tests.scheduling.acceptance.catalogs import F, a_type
 from tests.scheduling.factories import claim_for, daemon, node, planned_labels, pods, running, spread
 from tests.scheduling.passes import (
     after_pass,
@@ -76,11 +76,11 @@ def test_if_04_a_taint_of_another_kind_is_not():
     assert not result.placements
 
 
-@pytest.mark.parametrize(("initialised", "reused"), [(False, True), (True, False)])
-def test_if_05_startup_taints_are_overlooked_until_the_node_is_initialised(initialised, reused):
+@pytest.mark.parametrize(("initialized", "reused"), [(False, True), (True, False)])
+def test_if_05_startup_taints_are_overlooked_until_the_node_is_initialized(initialized, reused):
     taint = Taint("ignore-me", "NoSchedule", "nothing")
     own = template("default", startup_taints=(taint,))
-    labels = {**BOOTING, INITIALIZED: "true"} if initialised else BOOTING
+    labels = {**BOOTING, INITIALIZED: "true"} if initialized else BOOTING
     result = planned(with_more(EMPTY, own, node("one", labels=labels, taints=(taint,)), pods(1)))
     assert bool(result.placements) is reused
 
@@ -139,7 +139,7 @@ def test_if_11_a_foreign_node_with_room_is_used():
     assert set(planned(with_more(EMPTY, template(), foreign, pods(1))).placements.values()) == {"foreign"}
 
 
-def test_if_12_an_initialised_node_comes_before_one_that_boots():
+def test_if_12_an_initialized_node_comes_before_one_that_boots():
     ready = node("b-ready", labels={**BOOTING, INITIALIZED: "true"})
     nodes = [node("a-booting", labels=BOOTING), ready]
     result = planned(with_more(EMPTY, template(), nodes, pods(1)))

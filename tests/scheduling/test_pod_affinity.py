@@ -9,7 +9,7 @@ from nodeless.model.namespaces import Namespace
 from nodeless.model.pods import LabelSelector, PodAffinityTerm
 from nodeless.model.snapshot import Snapshot
 from nodeless.scheduling.pods.selecting import NAMESPACE_NAME
-from tests.scheduling.acceptance.catalogues import a_type
+from tests.scheduling.acceptance.catalogs import a_type
 from tests.scheduling.factories import beside, claim_for, domains, needs, pods, selecting, spread, term
 from tests.scheduling.passes import after_pass, planned, skew, template, waiting, with_more
 
@@ -182,8 +182,8 @@ LABELS = {"other": {"team": "a"}, "third": {"team": "b"}, "default": {}}
 @pytest.mark.parametrize(
     ("selector", "labels", "left"),
     [
-        pytest.param(TEAM_A, LABELS, [], id="labelled-so"),
-        pytest.param(TEAM_A, {**LABELS, "other": {"team": "b"}}, ["friend-0"], id="labelled-otherwise"),
+        pytest.param(TEAM_A, LABELS, [], id="labeled-so"),
+        pytest.param(TEAM_A, {**LABELS, "other": {"team": "b"}}, ["friend-0"], id="labeled-otherwise"),
         pytest.param(TEAM_A, {}, ["friend-0"], id="nothing-known"),
         pytest.param(expressing("team", "DoesNotExist"), {}, [], id="without-the-label"),
         pytest.param(expressing("team", "NotIn", "a"), LABELS, ["friend-0"], id="all-but"),

@@ -29,12 +29,12 @@ def test_a_single_impossible_required_term_is_never_given_up():
     assert result.refusals[0].code == "RequirementsConflict"
 
 
-def test_of_preferred_terms_the_heaviest_possible_is_honoured():
+def test_of_preferred_terms_the_heaviest_possible_is_honored():
     wanted = pods(1, preferred_terms=((1, in_zone("z1")), (100, in_zone("nowhere")), (50, in_zone("z2"))))
     assert zones_of(plan(ZONES, wanted)) == ["z2"]
 
 
-def test_preferred_terms_that_go_together_are_all_honoured():
+def test_preferred_terms_that_go_together_are_all_honored():
     wanted = pods(
         1,
         preferred_terms=(

@@ -42,7 +42,7 @@ def test_of_several_preferences_the_lightest_is_given_up_first():
     assert domains(after_pass(EMPTY, pools, pods(1, preferred_terms=wishes)), ZONE) == {"z1": 1}
 
 
-def test_of_preferred_neighbours_the_lightest_is_kept_last():
+def test_of_preferred_neighbors_the_lightest_is_kept_last():
     """The heaviest preferred pod affinity is given up first, as in Karpenter."""
     crowds = [
         *pods(1, "1", name="one", selector={ZONE: "z1"}),
@@ -58,7 +58,7 @@ def test_rx_04_impossible_preferences_keep_no_pod_pending():
     assert not waiting(after_pass(EMPTY, pods(1, preferred_terms=wishes)))
 
 
-def test_rx_05_a_preferred_neighbour_that_does_not_exist_keeps_no_pod_pending():
+def test_rx_05_a_preferred_neighbor_that_does_not_exist_keeps_no_pod_pending():
     assert not waiting(after_pass(EMPTY, pods(1, affinity=(beside(HOSTNAME, "nobody", weight=50),))))
 
 

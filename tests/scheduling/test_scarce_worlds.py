@@ -21,7 +21,7 @@ POOL = pool("default", needs(CAPACITY_TYPE, "In", ON_DEMAND, SPOT, RESERVED))
 
 
 @st.composite
-def catalogues(draw: st.DrawFn) -> tuple[InstanceType, ...]:
+def catalogs(draw: st.DrawFn) -> tuple[InstanceType, ...]:
     """The types, some with instances that are reserved in a zone."""
     types = []
     for kind in SIZES:
@@ -66,7 +66,7 @@ SUBNETS = st.one_of(
 @settings(deadline=None, max_examples=60)
 @given(
     things(),
-    catalogues(),
+    catalogs(),
     SUBNETS,
     st.sampled_from([LOWEST_PRICE, FEWEST_NODES]),
     st.sampled_from([0.0, 0.05]),

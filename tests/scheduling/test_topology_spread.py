@@ -7,7 +7,7 @@ import pytest
 from nodeless.model.labels import ARCH, CAPACITY_TYPE, HOSTNAME, ON_DEMAND, PROVISIONER_NAME, SPOT, ZONE
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.taints import Taint
-from tests.scheduling.acceptance.catalogues import a_type
+from tests.scheduling.acceptance.catalogs import a_type
 from tests.scheduling.factories import (
     LabelSelector,
     domains,
@@ -94,7 +94,7 @@ def test_tp_07_only_running_pods_of_the_namespace_on_nodes_with_the_label_count(
 
     counted = [on("first", name="a"), on("first", name="b"), on("second", name="c")]
     ignored = [
-        on("first", name="unlabelled", labels={}),
+        on("first", name="unlabeled", labels={}),
         on("first", name="terminating", deletion_timestamp=1.0),
         on("first", name="failed", phase="Failed"),
         on("first", name="succeeded", phase="Succeeded"),
@@ -267,7 +267,7 @@ RACK = "example.com/rack"
 
 
 @pytest.mark.parametrize(("policy", "expected"), [("Ignore", 1), ("Honor", 5)])
-def test_tp_25_nodes_with_taints_are_domains_unless_the_constraint_honours_taints(policy, expected):
+def test_tp_25_nodes_with_taints_are_domains_unless_the_constraint_honors_taints(policy, expected):
     foreign = [
         node(rack, labels={RACK: rack}, provider_id="", taints=(Taint("taken", "NoSchedule"),))
         for rack in ("foo", "bar")

@@ -221,9 +221,9 @@ def undecided(pod: Pod, plan: Plan) -> bool:
 
     Such a pod may have to wait until that node is launched.
     """
-    honoured = any(
+    honored = any(
         one.when_unsatisfiable == "DoNotSchedule" and one.node_affinity_policy == "Honor"
         for one in pod.shape.spread
     )
     keys = {one.key for each in pod.shape.required_terms for one in each.expressions}
-    return honoured and any(keys - new.requirements.single_values().keys() for new in plan.new_nodes)
+    return honored and any(keys - new.requirements.single_values().keys() for new in plan.new_nodes)

@@ -38,7 +38,7 @@ _OBJECTS: dict[str, dict[str, tuple[str, bool]]] = {
         "daemonSets": ("[pod]", False),
         "preferencePolicy": ("text", False),
     },
-    "catalogue": {
+    "catalog": {
         "instanceTypes": ("[type]", True),
         "region": ("text", False),
         "source": ("any", False),
@@ -115,7 +115,7 @@ _PLAIN: dict[str, tuple[Any, str]] = {
 
 
 def faults_of(document: Any, kind: str) -> list[FieldError]:
-    """What is wrong with the members of a document of a kind (`problem` or `catalogue`)."""
+    """What is wrong with the members of a document of a kind (`problem` or `catalog`)."""
     return list(_faults(document, kind, ""))
 
 

@@ -48,28 +48,28 @@ class Problem:
     """Key of each pod to place, and its name in the problem."""
 
 
-def read_catalogue(document: Any) -> tuple[InstanceType, ...]:
-    """The instance types of a catalogue file.
+def read_catalog(document: Any) -> tuple[InstanceType, ...]:
+    """The instance types of a catalog file.
 
     Raises:
         InvalidObject: a member is missing, unknown or of the wrong kind.
     """
-    _require(document, "catalogue")
-    return _guarded("the catalogue", lambda: _instance_types(document["instanceTypes"]))
+    _require(document, "catalog")
+    return _guarded("the catalog", lambda: _instance_types(document["instanceTypes"]))
 
 
-def read_problem(document: Any, catalogue: Sequence[InstanceType] = ()) -> Problem:
+def read_problem(document: Any, catalog: Sequence[InstanceType] = ()) -> Problem:
     """The problem that a document describes.
 
     Args:
         document: The parsed JSON.
-        catalogue: The types of the file that the document names.
+        catalog: The types of the file that the document names.
 
     Raises:
         InvalidObject: a member is missing, unknown or of the wrong kind, or a quantity or operator is none.
     """
     _require(document, "problem")
-    return _guarded("the problem", lambda: _read(document, catalogue))
+    return _guarded("the problem", lambda: _read(document, catalog))
 
 
 def _require(document: Any, kind: str) -> None:
@@ -86,10 +86,10 @@ def _guarded(subject: str, read: Callable[[], T]) -> T:
         raise InvalidObject(subject, [FieldError("a value", ABSENT, str(error))]) from None
 
 
-def _read(document: Json, catalogue: Sequence[InstanceType]) -> Problem:
+def _read(document: Json, catalog: Sequence[InstanceType]) -> Problem:
     names = document.get("instanceTypeNames")
     wanted = None if names is None else frozenset(names)
-    types = tuple(kind for kind in catalogue if wanted is None or kind.name in wanted)
+    types = tuple(kind for kind in catalog if wanted is None or kind.name in wanted)
     types += _instance_types(document.get("instanceTypes", ()))
     pools = [_pool(entry) for entry in document["nodePools"]]
     pods = {pod.key: (pod, entry["name"]) for entry in document["pods"] for pod in _copies(entry)}

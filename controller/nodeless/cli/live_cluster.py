@@ -81,7 +81,7 @@ async def live_situation(
     except CloudError as error:
         if offline is None:
             raise
-        remark(f"the cloud cannot be asked, the bundled catalogue is used: {error}")
+        remark(f"the cloud cannot be asked, the bundled catalog is used: {error}")
     catalog, problems = offline(snapshot)
     policy = policy_of(settings) if settings is not None else Policy()
     return Situation(snapshot, catalog, replace(policy, pool_problems=problems), now)

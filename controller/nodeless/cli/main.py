@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from nodeless import __version__
-from nodeless.cli.commands.catalogue import catalogues
+from nodeless.cli.commands.catalog import catalogs
 from nodeless.cli.commands.drift import changes
 from nodeless.cli.commands.packing import packing
 from nodeless.cli.commands.plan import plans
@@ -119,7 +119,7 @@ for commands in (
     reasons,
     views,
     situations,
-    catalogues,
+    catalogs,
     timetables,
     packing,
     offline,

@@ -125,7 +125,7 @@ def _repeated(document: Document, reading: Reading) -> Iterator[FieldError]:
 
 
 def _validation_context(manifests: list[Any]) -> ValidationContext:
-    """The pools of the files are each other's neighbours, as they would be in a cluster."""
+    """The pools of the files are each other's neighbors, as they would be in a cluster."""
     pools = {}
     for manifest in manifests:
         if PROVISIONER.describes(manifest) or NODE_POOL.describes(manifest):

@@ -1,7 +1,7 @@
 """How many nodes of a pool may be disrupted at the same time (v1 `disruption.budgets`).
 
 allowed = min over the budgets that apply now and name the reason (or none);
-a percentage counts the pool's initialised nodes and is rounded up;
+a percentage counts the pool's initialized nodes and is rounded up;
 remaining = allowed - nodes that are on their way out, not Ready or being rebooted, never below 0.
 
 Nodes whose instance is ending already count neither way.

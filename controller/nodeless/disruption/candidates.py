@@ -37,7 +37,7 @@ class Candidate:
     pods: tuple[Pod, ...]
     """Those that have to move, by key."""
     price: float | None
-    """US dollars an hour; None: the catalogue does not know its offering."""
+    """US dollars an hour; None: the catalog does not know its offering."""
     blocked: Verdict | None
     """What keeps its pods from being evicted."""
 
@@ -87,7 +87,7 @@ def candidates(
         if obstacle is None and name in busy:
             obstacle = Verdict(VerdictCode.REPLACING, f"it takes the place of {', '.join(busy[name])}")
         if obstacle is not None or node is None or pool is None:
-            verdicts[name] = obstacle or Verdict(VerdictCode.NOT_INITIALIZED, "its node is not initialised")
+            verdicts[name] = obstacle or Verdict(VerdictCode.NOT_INITIALIZED, "its node is not initialized")
             continue
         found.append(make.candidate(claim, node, pool))
     at.on()
@@ -135,7 +135,7 @@ def _obstacles(
     if claim.is_true(REBOOTING):
         yield Verdict(VerdictCode.REBOOTING, "it is being rebooted")
     if node is None or not (node.initialized or claim.is_true(INITIALIZED_CONDITION)):
-        yield Verdict(VerdictCode.NOT_INITIALIZED, "its node is not initialised")
+        yield Verdict(VerdictCode.NOT_INITIALIZED, "its node is not initialized")
     if pool is None or pool.invalid or pool.deletion_timestamp is not None:
         yield Verdict(
             VerdictCode.POOL_UNUSABLE, f"{claim.pool} does not exist, cannot be read or is being deleted"

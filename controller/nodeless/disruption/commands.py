@@ -2,7 +2,7 @@
 
 ```
 replacements written, each annotated with the claims that it replaces   -> begin
-   nodes marked (karpenter.sh/disrupted)  -> replacements initialised   -> the old claims deleted
+   nodes marked (karpenter.sh/disrupted)  -> replacements initialized   -> the old claims deleted
                                           -> a replacement vanished, or too late -> marks off
 ```
 

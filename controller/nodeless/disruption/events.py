@@ -60,7 +60,7 @@ def _of_replacement(snapshot: Snapshot, name: str) -> Iterator[PublishEvent]:
     if node is not None:
         yield _event(claim, node, "Launching", f"launched to replace {nodes}")
         if not claim.is_true(INITIALIZED_CONDITION):
-            yield _event(claim, node, "WaitingReadiness", f"not initialised yet; {nodes} stay until it is")
+            yield _event(claim, node, "WaitingReadiness", f"not initialized yet; {nodes} stay until it is")
     for old in olds:
         leaving = snapshot.node_of(old)
         if leaving is not None and old.deletion_timestamp is not None:

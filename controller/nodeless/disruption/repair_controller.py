@@ -1,6 +1,6 @@
 """Broken nodes are rebooted or replaced: one a round, replacement first, within the budget for `Unhealthy`.
 
-The nodes need not be candidates: one that never was initialised or is not Ready can be broken as well.
+The nodes need not be candidates: one that never was initialized or is not Ready can be broken as well.
 Pods that block hold a repair only where nothing bounds the drain. A node that was rebooted twice within
 24 hours is replaced, and so is one whose kubelet has not said which boot it is.
 

@@ -1,6 +1,6 @@
 """The moments at which time alone changes what a pass finds.
 
-A disruption pass depends on the snapshot, the catalogue, the policy, what earlier passes decided, and the
+A disruption pass depends on the snapshot, the catalog, the policy, what earlier passes decided, and the
 time. Here is everything in it that depends on the time; as long as none of these moments has come, the same
 cluster gives the same answer:
 

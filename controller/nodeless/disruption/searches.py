@@ -68,6 +68,6 @@ def _same(
     other: tuple[Snapshot, Catalog, DisruptionPolicy, frozenset[str]],
 ) -> bool:
     (snapshot, catalog, policy, closed), (now, buyable, judged_by, closed_now) = one, other
-    # A catalogue stays the very same until prices, stock or types change.
+    # A catalog stays the very same until prices, stock or types change.
     bought = catalog.keys() == buyable.keys() and all(catalog[key] is buyable[key] for key in catalog)
     return bought and closed == closed_now and policy == judged_by and is_unchanged(snapshot, now)

@@ -6,7 +6,7 @@ is about the pods of the nodes in question alone, and pods that nobody can place
 move.
 
 A node in question is marked as leaving; the solver then finds room for its pods on the
-others. Nodes that changed a short while ago (inside `consolidateAfter`) or are not initialised take
+others. Nodes that changed a short while ago (inside `consolidateAfter`) or are not initialized take
 none.
 """
 
@@ -25,7 +25,7 @@ from nodeless.model.pods import Pod
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.taints import Taint
 from nodeless.scheduling import Policy, pods_to_place, solve, with_placeholders
-from nodeless.scheduling.capacity.existing import initialised
+from nodeless.scheduling.capacity.existing import initialized
 from nodeless.scheduling.pods.eligibility import leaving
 from nodeless.state import apply
 
@@ -51,7 +51,7 @@ class Outcome:
     """Where the pods of some nodes would go."""
 
     placed: bool
-    """Whether each of them has a place, on an initialised node or a new one."""
+    """Whether each of them has a place, on an initialized node or a new one."""
     reason: str
     """Why not."""
     new_nodes: tuple[PlannedNode, ...] = ()
@@ -104,7 +104,7 @@ def _close_uninitialized(snapshot: Snapshot) -> Snapshot:
         node = snapshot.node_of(claim)
         if node is None:
             claims = claims.set(name, replace(claim, taints=(*claim.taints, _CLOSED)))
-        elif not initialised(node, claim):
+        elif not initialized(node, claim):
             nodes = nodes.set(node.name, replace(node, unschedulable=True))
     return replace(snapshot, claims=claims, nodes=nodes)
 
@@ -162,7 +162,7 @@ def simulate_scheduling(
     for key, name in sorted(plan.placements.items()):
         node = snapshot.nodes.get(name)
         if key in moving and (node is None or not _ready_for_pods(snapshot, name)):
-            reason = f"pod {key} would go to {name}, which is not initialised"
+            reason = f"pod {key} would go to {name}, which is not initialized"
             return Outcome(False, reason, plan.new_nodes, plan.placements)
     return Outcome(
         True, "", plan.new_nodes, plan.placements, tuple(key for key in plan.spill if key in moving)
@@ -188,7 +188,7 @@ def price_alone(snapshot: Snapshot, keys: Iterable[str], catalog: Catalog, polic
 def _ready_for_pods(snapshot: Snapshot, name: str) -> bool:
     node = snapshot.nodes[name]
     claim = snapshot.claim_of(node)
-    return claim is None or initialised(node, claim)
+    return claim is None or initialized(node, claim)
 
 
 def marked(snapshot: Snapshot, candidates: Iterable[Candidate], closed: frozenset[str]) -> Snapshot:

@@ -150,7 +150,7 @@ def _carried_out(
 
 
 def _with_launched(snapshot: Snapshot, command: Command, catalog: Catalog, now: float) -> Snapshot:
-    """With a node of the intended type and offering for each replacement, initialised and quiet."""
+    """With a node of the intended type and offering for each replacement, initialized and quiet."""
     taken = frozenset(snapshot.claims)
     created = claims_for(Plan(new_nodes=command.replacements), dict(snapshot.pools), now, taken=taken)
     after = snapshot

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from html import escape
 
-from nodeless.explain.picture import colours, picture
+from nodeless.explain.picture import colors, picture
 from nodeless.explain.report import MONTH, Launch, RelaxedPreferences, Report, Unplaced, holding, where, zones
 from nodeless.explain.together import Together
 from nodeless.explain.words import count, listed
@@ -67,7 +67,7 @@ def page(report: Report, at: datetime) -> str:
         report: What it tells.
         at: When the report was made.
     """
-    palette = colours(share.workload for node in report.nodes for share in node.shares)
+    palette = colors(share.workload for node in report.nodes for share in node.shares)
     parts = (
         _cards(report),
         *(_refused(group) for group in report.unplaced),
@@ -152,8 +152,8 @@ def _nodes(report: Report, palette: dict[Workload, str]) -> str:
     if not drawn:
         return ""
     entries = "".join(
-        f'<li><i style="background:{colour}"></i>{escape(str(workload))}</li>'
-        for workload, colour in list(palette.items())[:LEGEND]
+        f'<li><i style="background:{color}"></i>{escape(str(workload))}</li>'
+        for workload, color in list(palette.items())[:LEGEND]
     )
     more = len(palette) - LEGEND
     entries += f"<li>and {more} others: point at a piece for its name</li>" if more > 0 else ""

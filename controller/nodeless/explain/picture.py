@@ -1,4 +1,4 @@
-"""Nodes and their fill as an inline SVG: a row each, a bar for each resource, a colour for each workload.
+"""Nodes and their fill as an inline SVG: a row each, a bar for each resource, a color for each workload.
 
 A bar is as long as the node is large beside the largest of the picture, so that sizes can be
 compared; what is free stays pale. Equal nodes are one row with a number.
@@ -14,7 +14,7 @@ from nodeless.explain.words import listed
 from nodeless.model.resources import CPU, MEMORY, format_amount
 from nodeless.model.workloads import Workload
 
-#: Colours that can be told apart, also by most who do not see all of them (after Okabe and Ito).
+#: Colors that can be told apart, also by most who do not see all of them (after Okabe and Ito).
 COLOURS = (
     "#4477aa", "#ee9a3a", "#3aa36d", "#c0507f", "#66bbdd", "#b8a13a",
     "#8763b5", "#d9603b", "#4aa8a0", "#8d8d3f", "#d58fb4", "#5f6f86",
@@ -31,8 +31,8 @@ class _Row:
     zones: tuple[str, ...]
 
 
-def colours(workloads: Iterable[Workload]) -> dict[Workload, str]:
-    """A colour for each workload, by its place in the order."""
+def colors(workloads: Iterable[Workload]) -> dict[Workload, str]:
+    """A color for each workload, by its place in the order."""
     return {
         workload: COLOURS[number % len(COLOURS)] for number, workload in enumerate(sorted(set(workloads)))
     }
@@ -121,12 +121,12 @@ def _bar(
         )
         for share in fill.shares
     ]
-    for name, amount, colour, pods in pieces:
+    for name, amount, color, pods in pieces:
         wide = min(amount * scale, _LEFT + width - left)
         if wide <= 0:
             continue
         said = f"{name}: {f'{pods} pods, ' if pods else ''}{format_amount(resource, amount)} {label}"
-        style = f'fill="{colour}"' if colour else 'class="daemons"'
+        style = f'fill="{color}"' if color else 'class="daemons"'
         parts.append(
             f'<rect {style} x="{left:.1f}" y="{top}" width="{max(wide - 0.8, 0.4):.1f}" '
             f'height="{_HEIGHT}" rx="1.5">'

@@ -54,10 +54,10 @@ def decode_volume(raw: bytes) -> Volume:
     terms = [selector_term(term) for term in required.nodeSelectorTerms] if required is not None else []
     if spec.local is not None or spec.hostPath is not None:
         terms = [_without_host(term) for term in terms]
-    labelled = _zone_labels(metadata.labels)
-    if labelled:
+    labeled = _zone_labels(metadata.labels)
+    if labeled:
         terms = [
-            NodeSelectorTerm((*term.expressions, *labelled), term.match_fields)
+            NodeSelectorTerm((*term.expressions, *labeled), term.match_fields)
             for term in terms or [NodeSelectorTerm(())]
         ]
     return Volume(

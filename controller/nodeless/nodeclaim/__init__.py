@@ -11,7 +11,7 @@ deleted: cordon -> drain -> terminate the instance -> finalizers off
 gives the same instructions, so a crash between any two of them loses nothing. Order of
 truth: the claim object exists before its instance; the instance carries the claim's name.
 
-Modules: `view` (what a step sees), `registration` (launch, registration, initialisation),
+Modules: `view` (what a step sees), `registration` (launch, registration, initialization),
 `registration_health`, `rebooting`, `emptiness`, `termination`, `garbage_collection` (claims and instances
 that lost each other), `node_classes`, `ownership_sync` (pools and the teardown guard).
 """

@@ -1,7 +1,7 @@
 """Whether a node became what was bought: what is missing is told, nothing is done about it.
 
 Two checks, as Karpenter has them, told every ten minutes for as long as they fail: a node that is not
-initialised an hour after it joined, and a node that reports much less of a resource than its type has.
+initialized an hour after it joined, and a node that reports much less of a resource than its type has.
 Karpenter's third, a drain that a disruption budget holds up, is told where the eviction is refused.
 """
 
@@ -10,7 +10,7 @@ from nodeless.model.nodes import CONSISTENT_STATE_FOUND, Node, NodeClaim
 from nodeless.model.resources import format_amount
 from nodeless.nodeclaim.view import ClaimView, Step, cause_of, changed_condition
 
-#: A node that takes longer to be initialised waits for something that will not come by itself.
+#: A node that takes longer to be initialized waits for something that will not come by itself.
 LONGEST_INITIALIZATION = 3600.0
 #: Part of what its type has that a node must report: the rest is firmware, kernel and reserved memory.
 LEAST_CAPACITY = 0.9
@@ -46,7 +46,7 @@ def _failures(claim: NodeClaim, node: Node, now: float) -> tuple[str, ...]:
         )
     if now - node.created_at <= LONGEST_INITIALIZATION:
         return ()
-    hours = f"not initialised within {LONGEST_INITIALIZATION / 60:.0f} minutes"
+    hours = f"not initialized within {LONGEST_INITIALIZATION / 60:.0f} minutes"
     left = [taint for taint in claim.startup_taints if any(taint.matches(other) for other in node.taints)]
     missing = [
         name for name in sorted(claim.requests) if claim.requests[name] and not node.allocatable.get(name)

@@ -28,7 +28,7 @@ from nodeless.nodeclaim.draining import is_v1alpha5
 from nodeless.nodeclaim.view import Step, cause_of, changed_condition
 from nodeless.state.static_fields import HASH_VERSION, changed, digests
 
-#: Younger claims may be of a type that the catalogue only seems to lack.
+#: Younger claims may be of a type that the catalog only seems to lack.
 _TYPE_GRACE = 3600.0
 _MARK = "drifted"
 

@@ -178,7 +178,7 @@ def _booted(claim: NodeClaim, node: Node) -> bool:
 
 
 def _with_reason(claim: NodeClaim, reason: str, message: str, now: float) -> tuple[Instruction, ...]:
-    """The condition, and from the reboot on that the node is not known to be initialised."""
+    """The condition, and from the reboot on that the node is not known to be initialized."""
     conditions = changed_condition(claim, REBOOTING, "True", now, reason=reason, message=message)
     if reason == ISSUED:
         for type_ in (INITIALIZED_CONDITION, READY):

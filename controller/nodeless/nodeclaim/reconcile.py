@@ -66,7 +66,7 @@ def _step_living(view: ClaimView, now: float) -> Step:
 
 
 def _together(steps: Iterable[Step]) -> Step:
-    """All their instructions in order, neighbouring writes of one status as one; the earliest time counts."""
+    """All their instructions in order, neighboring writes of one status as one; the earliest time counts."""
     some = tuple(steps)
     times = [each.again_at for each in some if each.again_at is not None]
     instructions: list[Instruction] = []

@@ -1,4 +1,4 @@
-"""From a claim to a working node: launch, registration, initialisation, and when to give up.
+"""From a claim to a working node: launch, registration, initialization, and when to give up.
 
 Deadlines are Karpenter's (core v1, `nodeclaim/lifecycle`): an instance within five
 minutes, a registered node within fifteen.
@@ -214,7 +214,7 @@ def step_initialization(view: ClaimView, now: float) -> Step:
 
 
 def _obstacle(claim: NodeClaim, node: Node) -> tuple[str, str] | None:
-    """Reason and message of what keeps a node from being initialised (Karpenter's reasons), or None."""
+    """Reason and message of what keeps a node from being initialized (Karpenter's reasons), or None."""
     if not node.ready:
         return "NodeNotReady", f"node {node.name} is not Ready"
     for startup in claim.startup_taints:

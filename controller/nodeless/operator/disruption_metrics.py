@@ -60,7 +60,7 @@ class DisruptionMetrics:
         )
         self.replacement_seconds = Histogram(
             "karpenter_deprovisioning_replacement_node_initialized_seconds",
-            "From the creation of a replacement to its being initialised",
+            "From the creation of a replacement to its being initialized",
             buckets=DURATIONS,
             registry=registry,
         )
@@ -163,7 +163,7 @@ class DisruptionMetrics:
             self.undisrupted.labels(code).set(count)
 
     def show_costs(self, snapshot: Snapshot, catalog: Catalog) -> None:
-        """Show what the nodes of each pool cost at the catalogue's prices."""
+        """Show what the nodes of each pool cost at the catalog's prices."""
         costs = dict.fromkeys((pool.name for pool in snapshot.pools.values()), 0.0)
         prices = Prices(catalog)
         for claim in snapshot.claims.values():

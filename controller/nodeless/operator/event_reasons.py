@@ -86,7 +86,7 @@ _REFUSED_LAUNCHES = {
 #: Of moves under way: what, meaning, seconds for which an equal one is held back.
 _MOVES = (
     ("Launching", "The node is made to replace others", 3600.0),
-    ("WaitingReadiness", "What the node replaces stays until it is initialised", DEDUPLICATION_SECONDS),
+    ("WaitingReadiness", "What the node replaces stays until it is initialized", DEDUPLICATION_SECONDS),
     ("WaitingDeletion", "The node is being removed; its replacement is ready", DEDUPLICATION_SECONDS),
 )
 _CLASS = ("EC2NodeClass",)
@@ -117,7 +117,7 @@ EVENT_RULES: tuple[EventRule, ...] = (
     EventRule("Unauthorized", "Warning", _CLAIM, "AWS refuses who we are or what we may do"),
     EventRule("InstanceGone", "Warning", _CLAIM, "The instance has ended without the claim"),
     EventRule("NodeGone", "Warning", _CLAIM, "The Node object has gone without the claim"),
-    EventRule("Registered", "Normal", _NODE, "The node has joined and is labelled"),
+    EventRule("Registered", "Normal", _NODE, "The node has joined and is labeled"),
     EventRule("Initialized", "Normal", _NODE, "The node can be used in full"),
     EventRule("UnregisteredTaintMissing", "Warning", _NODE, "The node started without its taint"),
     EventRule(

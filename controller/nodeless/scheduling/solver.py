@@ -410,7 +410,7 @@ def _tables(
     meter: Meter | None = None,
     pods: int = 0,
 ) -> list[PoolTable]:
-    """A table for each pool; pools with the same catalogue share the work on its types.
+    """A table for each pool; pools with the same catalog share the work on its types.
 
     Limits that nodes for so many `pods` cannot reach are left out.
     """

@@ -1,4 +1,4 @@
-"""A snapshot and a catalogue as documents that share what is equal.
+"""A snapshot and a catalog as documents that share what is equal.
 
 Pods of one workload have one shape, pools often the same instance types, and types most of
 their labels: each of these is written once, in a table, and named by its number. Read back,
@@ -66,7 +66,7 @@ def catalog_document(catalog: Catalog) -> dict[str, Any]:
 
 
 def read_catalog(document: Mapping[str, Any]) -> dict[str, tuple[InstanceType, ...]]:
-    """The catalogue of a document. Raises SavedFormatError."""
+    """The catalog of a document. Raises SavedFormatError."""
     labels = built(tuple[Requirement, ...], document.get("labels", ()), "labels")
     types = []
     for number, entry in enumerate(_objects(document.get("types", ()), "types")):

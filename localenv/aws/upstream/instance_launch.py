@@ -29,7 +29,7 @@ from localenv.aws.moto_internals import (
 )
 from localenv.aws.upstream.instance_profiles import unknown_profile
 
-#: Size of a root volume that no block device mapping describes, GiB: that of the EKS-optimised images.
+#: Size of a root volume that no block device mapping describes, GiB: that of the EKS-optimized images.
 ROOT_VOLUME_SIZE = 20
 _PROVISIONED = ("io1", "io2")
 

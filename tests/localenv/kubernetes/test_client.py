@@ -87,23 +87,23 @@ def test_a_kind_is_found_once_its_definition_is_served(api: KubernetesApi) -> No
 
 
 def test_apply_makes_then_changes_then_leaves_alone(api: KubernetesApi, namespace: str) -> None:
-    made = api.apply(config_map(namespace, "settings", colour="red"))
-    changed = api.apply(config_map(namespace, "settings", colour="blue"))
-    same = api.apply(config_map(namespace, "settings", colour="blue"))
+    made = api.apply(config_map(namespace, "settings", color="red"))
+    changed = api.apply(config_map(namespace, "settings", color="blue"))
+    same = api.apply(config_map(namespace, "settings", color="blue"))
 
-    assert made["data"] == {"colour": "red"}
-    assert changed["data"] == {"colour": "blue"}
+    assert made["data"] == {"color": "red"}
+    assert changed["data"] == {"color": "blue"}
     assert same["metadata"]["resourceVersion"] == changed["metadata"]["resourceVersion"]
 
 
 def test_apply_without_force_respects_another_manager(api: KubernetesApi, namespace: str) -> None:
-    api.apply(config_map(namespace, "settings", colour="red"), field_manager="one")
+    api.apply(config_map(namespace, "settings", color="red"), field_manager="one")
 
     with pytest.raises(ApiError, match='conflict with "one"') as refusal:
-        api.apply(config_map(namespace, "settings", colour="blue"), field_manager="two", force=False)
+        api.apply(config_map(namespace, "settings", color="blue"), field_manager="two", force=False)
 
     assert refusal.value.status == 409
-    assert refusal.value.causes[0].field == ".data.colour"
+    assert refusal.value.causes[0].field == ".data.color"
 
 
 def test_a_dry_run_makes_nothing(api: KubernetesApi, namespace: str) -> None:
@@ -148,11 +148,11 @@ def test_patches_of_three_kinds(api: KubernetesApi, namespace: str) -> None:
 
 
 def test_an_outdated_replacement_conflicts(api: KubernetesApi, namespace: str) -> None:
-    old = api.create(config_map(namespace, "settings", colour="red"))
-    api.replace(old | {"data": {"colour": "blue"}})
+    old = api.create(config_map(namespace, "settings", color="red"))
+    api.replace(old | {"data": {"color": "blue"}})
 
     with pytest.raises(ApiError) as refusal:
-        api.replace(old | {"data": {"colour": "green"}})
+        api.replace(old | {"data": {"color": "green"}})
 
     assert refusal.value.reason == "Conflict"
 
@@ -177,7 +177,7 @@ def test_a_long_list_comes_whole(api: KubernetesApi, namespace: str) -> None:
     assert len(api.list(path, field_selector="metadata.name!=kube-root-ca.crt")) == 501
 
 
-def test_deletion_honours_preconditions(api: KubernetesApi, namespace: str) -> None:
+def test_deletion_honors_preconditions(api: KubernetesApi, namespace: str) -> None:
     made = api.create(config_map(namespace, "settings"))
     path = api.path_of(made)
 
@@ -227,10 +227,10 @@ def test_an_eviction_without_a_budget_deletes_the_pod(api: KubernetesApi, namesp
 
 
 def test_waiting_in_vain_shows_the_last_state(api: KubernetesApi, namespace: str) -> None:
-    path = api.path_of(api.create(config_map(namespace, "settings", colour="red")))
+    path = api.path_of(api.create(config_map(namespace, "settings", color="red")))
 
     with pytest.raises(ConditionNotMet, match=r"waited 0\.2 s for blue settings; last seen: .*red"):
-        api.wait(path, lambda seen: seen["data"]["colour"] == "blue", timeout=0.2, what="blue settings")
+        api.wait(path, lambda seen: seen["data"]["color"] == "blue", timeout=0.2, what="blue settings")
 
 
 def test_a_server_that_is_not_there_is_named(control_plane: ControlPlane, tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ class Shop:
         root = directory / "root"
         root.mkdir()
         (root / "Pulumi.yaml").write_text(
-            "name: shop\nruntime: python\nconfig:\n  colour: {type: string, default: red}\n"
+            "name: shop\nruntime: python\nconfig:\n  color: {type: string, default: red}\n"
         )
         self.directory = directory
         self.program: Program = lambda: None

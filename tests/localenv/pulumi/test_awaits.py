@@ -126,8 +126,8 @@ def test_a_quota_is_made_when_it_is_in_force_and_a_token_when_it_is_there(
     ("asked", "said"),
     [
         ("condition=Ready", "ConfigMap words has no condition Ready=True"),
-        ("jsonpath={.data.colour}=blue", "waits for jsonpath={.data.colour}=blue (found red)"),
-        ('["jsonpath={.data.colour}=red", "jsonpath={.data.size}"]', "(found nothing)"),
+        ("jsonpath={.data.color}=blue", "waits for jsonpath={.data.color}=blue (found red)"),
+        ('["jsonpath={.data.color}=red", "jsonpath={.data.size}"]', "(found nothing)"),
         ("Ready", 'expected a "jsonpath=" or "condition=" prefix, got "Ready"'),
     ],
 )
@@ -137,14 +137,14 @@ def test_an_object_that_is_not_what_its_annotation_waits_for_fails(
     def program(asked: str) -> Callable[[], None]:
         kind = k8s.core.v1.ConfigMap
         return lambda: an_object(
-            quickly(control_plane), kind, "words", {WAIT_FOR: asked}, data={"colour": "red"}
+            quickly(control_plane), kind, "words", {WAIT_FOR: asked}, data={"color": "red"}
         )
 
     shop.program = program(asked)
     with pytest.raises(StackFailed) as failure:
         shop.stack.up()
     assert said in str(failure.value)
-    shop.program = program("jsonpath={.data.colour}=red")
+    shop.program = program("jsonpath={.data.color}=red")
     shop.stack.up()
     shop.stack.destroy()
 

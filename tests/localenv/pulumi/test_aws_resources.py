@@ -261,12 +261,12 @@ def test_nothing_is_left_running(shop: Shop, no_threads_left: None) -> None:
 
 
 def test_configuration_reaches_the_program(shop: Shop) -> None:
-    shop.program = lambda: pulumi.export("colour", pulumi.Config("shop").require("colour"))
+    shop.program = lambda: pulumi.export("color", pulumi.Config("shop").require("color"))
     shop.stack.up()
-    assert shop.stack.outputs()["colour"] == "red"
-    blue = shop.another(colour="blue")
+    assert shop.stack.outputs()["color"] == "red"
+    blue = shop.another(color="blue")
     blue.up()
-    assert blue.outputs()["colour"] == "blue"
+    assert blue.outputs()["color"] == "blue"
 
 
 def test_a_queue_is_filled_by_its_rules_and_changes_in_place(shop: Shop, aws: LocalAws) -> None:

@@ -31,10 +31,10 @@ def refused(tmp_path: Path, control_plane: ControlPlane, aws: LocalAws) -> Refus
 
 
 def test_keys_that_are_not_declared_are_refused_with_the_nearest_ones(refused: Refused) -> None:
-    told = refused(zonecount="2", nat_gateways="none", colour="red")
+    told = refused(zonecount="2", nat_gateways="none", color="red")
     assert "nodeless:zonecount: no such key (hint: did you mean nodeless:zoneCount?)" in told
     assert "nodeless:nat_gateways: no such key (hint: did you mean nodeless:natGateways?)" in told
-    assert "nodeless:colour: no such key" in told
+    assert "nodeless:color: no such key" in told
     assert "Traceback" not in told
 
 

@@ -57,31 +57,31 @@ def deployment(control_plane: ControlPlane, label: str = "web", timeout: str | N
 def test_objects_are_applied_left_alone_changed_and_gone(
     shop: Shop, control_plane: ControlPlane, api: KubernetesApi
 ) -> None:
-    shop.program = lambda: settings(control_plane, colour="red", size="9")
+    shop.program = lambda: settings(control_plane, color="red", size="9")
     shop.stack.up()
-    assert api.get(SETTINGS)["data"] == {"colour": "red", "size": "9"}
+    assert api.get(SETTINGS)["data"] == {"color": "red", "size": "9"}
     assert shop.stack.up() == {"same": 3}
 
-    shop.program = lambda: settings(control_plane, colour="blue")
+    shop.program = lambda: settings(control_plane, color="blue")
     # As the real provider does with data of a ConfigMap, unless it is told that they are mutable.
     assert shop.stack.up()["replace"] == 1
-    assert api.get(SETTINGS)["data"] == {"colour": "blue"}, "a key that is no longer given goes away"
+    assert api.get(SETTINGS)["data"] == {"color": "blue"}, "a key that is no longer given goes away"
 
     shop.stack.destroy()
     assert api.find(SETTINGS) is None
 
 
 def test_another_name_is_another_object(shop: Shop, control_plane: ControlPlane, api: KubernetesApi) -> None:
-    shop.program = lambda: settings(control_plane, colour="red")
+    shop.program = lambda: settings(control_plane, color="red")
     shop.stack.up()
-    shop.program = lambda: settings(control_plane, name="renamed", colour="red")
+    shop.program = lambda: settings(control_plane, name="renamed", color="red")
     assert shop.stack.up()["replace"] == 1
     assert api.find(SETTINGS) is None
-    assert api.get("/api/v1/namespaces/default/configmaps/renamed")["data"] == {"colour": "red"}
+    assert api.get("/api/v1/namespaces/default/configmaps/renamed")["data"] == {"color": "red"}
 
 
 def test_a_preview_applies_nothing(shop: Shop, control_plane: ControlPlane, api: KubernetesApi) -> None:
-    shop.program = lambda: settings(control_plane, colour="red")
+    shop.program = lambda: settings(control_plane, color="red")
     assert shop.stack.preview()["create"] == 3
     assert api.find(SETTINGS) is None
 

@@ -1,4 +1,4 @@
-"""What an organisation demands of every resource reaches them all by one transform, pulumi-eks's included."""
+"""What an organization demands of every resource reaches them all by one transform, pulumi-eks's included."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def after(*history):
 
 
 def booting(name="one", **fields):
-    """A node of ours that is not initialised, of the type with 2 CPU and 8 Gi, 1.9 of them allocatable."""
+    """A node of ours that is not initialized, of the type with 2 CPU and 8 Gi, 1.9 of them allocatable."""
     fields.setdefault("allocatable", {})
     fields.setdefault("capacity", {})
     return node(name, labels=BOOTING, **fields)
@@ -85,7 +85,7 @@ def test_st_03_a_claim_and_its_node_are_one():
     assert placed(there, coming, pods(38, "100m")) == 19
 
 
-def test_st_04_an_initialised_node_has_what_it_reports():
+def test_st_04_an_initialized_node_has_what_it_reports():
     assert placed(node("one", "500m"), pods(4, "250m")) == 2
     zero = node("one", allocatable={"cpu": 4000, "memory": 0, "pods": 10})
     assert placed(zero, pods(1, "1", "1Mi")) == 0

@@ -8,7 +8,7 @@ from nodeless.kube.decoding import decode_daemon_set
 from nodeless.model.labels import HOSTNAME
 from nodeless.model.pods import HostPort
 from nodeless.model.taints import Taint, Toleration
-from tests.scheduling.acceptance.catalogues import a_type, planned
+from tests.scheduling.acceptance.catalogs import a_type, planned
 from tests.scheduling.factories import (
     FAMILY,
     beside,

@@ -29,7 +29,7 @@ from nodeless.model.pods import NodeSelectorTerm
 from nodeless.model.requirements import Requirements
 from nodeless.model.subnets import SubnetRoom
 from nodeless.scheduling import FEWEST_NODES, Policy, pods_to_place
-from tests.scheduling.acceptance.catalogues import planned
+from tests.scheduling.acceptance.catalogs import planned
 from tests.scheduling.factories import instance_type, needs, pods, pool, snapshot, term
 
 UNSCHEDULABLE = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}

@@ -21,7 +21,7 @@ from nodeless.model.labels import (
 from nodeless.model.pods import HostPort
 from nodeless.model.taints import Taint, Toleration
 from nodeless.scheduling import FEWEST_NODES, Policy, solve
-from tests.scheduling.acceptance.catalogues import (
+from tests.scheduling.acceptance.catalogs import (
     GPU_A,
     GPU_B,
     INTEGER,
@@ -286,8 +286,8 @@ def test_sc_28_a_deleting_pool_is_ignored_and_alone_it_is_as_none():
 
 
 def test_sc_29_labels_and_annotations_of_the_pool_are_on_the_claim():
-    labelled = pool("default", labels={TEAM: "a"}, annotations={DO_NOT_CONSOLIDATE: "true"})
-    (made,) = claims_of(planned(labelled, pods(1, "100m")), labelled)
+    labeled = pool("default", labels={TEAM: "a"}, annotations={DO_NOT_CONSOLIDATE: "true"})
+    (made,) = claims_of(planned(labeled, pods(1, "100m")), labeled)
     assert made.labels[TEAM] == "a"
     assert made.annotations[DO_NOT_CONSOLIDATE] == "true"
 

@@ -96,11 +96,11 @@ class _Leaving:
 
 def _of_snapshot(files: list[str], snapshot: str, leaving: _Leaving) -> "DriftPreview":
     # Imported here: other commands do not need the solver.
-    from nodeless.cloudprovider.aws.catalogue_file import bundled_catalogue  # noqa: PLC0415
+    from nodeless.cloudprovider.aws.catalog_file import bundled_catalog  # noqa: PLC0415
     from nodeless.explain.drift_preview import preview_drift  # noqa: PLC0415
 
     before, _, notes = situation_of(Source(snapshot=snapshot))
-    sold = bundled_catalogue()
+    sold = bundled_catalog()
     left = replace(before, snapshot=leaving.gone(before.snapshot))
     offer = Offer(sold, sold.all_zones[:3])
     after = with_files(left, files, offer, notes, may_be_empty=bool(leaving))

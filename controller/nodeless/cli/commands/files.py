@@ -12,7 +12,7 @@ from nodeless.scheduling.pods.buffers import BufferReason
 
 if TYPE_CHECKING:
     from nodeless.cli.manifests import Document, FileContents
-    from nodeless.cloudprovider.aws.catalogue_file import CatalogueFile
+    from nodeless.cloudprovider.aws.catalog_file import CatalogFile
     from nodeless.explain.decisions import Situation
     from nodeless.model.snapshot import Snapshot
     from nodeless.scheduling import Policy
@@ -25,7 +25,7 @@ _SUFFIXES = (".yaml", ".yml", ".json")
 class Offer:
     """What is sold where, for situations whose cloud is not asked."""
 
-    sold: "CatalogueFile"
+    sold: "CatalogFile"
     zones: tuple[str, ...]
 
     def notes(self) -> list[str]:
@@ -40,7 +40,7 @@ class Offer:
 def situation_of_files(files: Sequence[str], offer: Offer, notes: list[str]) -> "Situation":
     """The situation that manifests describe; ends the command with every fault of every file."""
     # Imported here: other commands do not need the solver.
-    from nodeless.cloudprovider.aws.catalogue_file import offline_catalogs  # noqa: PLC0415
+    from nodeless.cloudprovider.aws.catalog_file import offline_catalogs  # noqa: PLC0415
     from nodeless.explain.decisions import Situation  # noqa: PLC0415
     from nodeless.scheduling import Policy  # noqa: PLC0415
 
@@ -62,7 +62,7 @@ def with_files(
     may_be_empty: bool = False,
 ) -> "Situation":
     """The situation after `kubectl apply` of more manifests; ends the command when they cannot be used."""
-    from nodeless.cloudprovider.aws.catalogue_file import offline_catalogs  # noqa: PLC0415
+    from nodeless.cloudprovider.aws.catalog_file import offline_catalogs  # noqa: PLC0415
 
     given, policy = _given(files, situation.snapshot, may_be_empty=may_be_empty)
     after = given.snapshot
@@ -113,8 +113,8 @@ def _zones_of(situation: "Situation", offer: Offer, files: Sequence[str]) -> tup
     known = tuple(sorted(there & set(offer.sold.all_zones)))
     if there and not known:
         refuse(
-            f"{', '.join(files)}: the catalogue of {offer.sold.region} has none of the cluster's zones "
-            f"({', '.join(sorted(there))}); hint: give --catalogue, of `nodeless catalogue` in its region"
+            f"{', '.join(files)}: the catalog of {offer.sold.region} has none of the cluster's zones "
+            f"({', '.join(sorted(there))}); hint: give --catalog, of `nodeless catalog` in its region"
         )
     return known or offer.zones
 

@@ -10,11 +10,11 @@ from nodeless.cli.commands.files import Offer, situation_of_files, with_files
 from nodeless.cli.commands.terms import content_of, from_cluster, refuse, saved_situation
 
 if TYPE_CHECKING:
-    from nodeless.cloudprovider.aws.catalogue_file import CatalogueFile
+    from nodeless.cloudprovider.aws.catalog_file import CatalogFile
     from nodeless.explain.decisions import Situation
     from nodeless.model.instance_types import Catalog
 
-_INPUT, _CLUSTER, _CATALOGUE = "What is planned", "Which cluster", "What may be bought"
+_INPUT, _CLUSTER, _CATALOG = "What is planned", "Which cluster", "What may be bought"
 
 Files = Annotated[
     list[str] | None,
@@ -55,12 +55,12 @@ Region = Annotated[
         rich_help_panel=_CLUSTER,
     ),
 ]
-Catalogue = Annotated[
+CatalogOption = Annotated[
     str,
     typer.Option(
         metavar="FILE",
-        help="Made by nodeless catalogue; without it, the bundled one",
-        rich_help_panel=_CATALOGUE,
+        help="Made by nodeless catalog; without it, the bundled one",
+        rich_help_panel=_CATALOG,
     ),
 ]
 Zones = Annotated[
@@ -68,16 +68,16 @@ Zones = Annotated[
     typer.Option(
         metavar="ZONE,...",
         help="Zones of the subnets; without it, the first three",
-        rich_help_panel=_CATALOGUE,
+        rich_help_panel=_CATALOG,
     ),
 ]
 SpotPercent = Annotated[
     float,
     typer.Option(
-        help="Spot price in percent of on-demand, where the catalogue has none",
+        help="Spot price in percent of on-demand, where the catalog has none",
         min=1,
         max=100,
-        rich_help_panel=_CATALOGUE,
+        rich_help_panel=_CATALOG,
     ),
 ]
 
@@ -92,7 +92,7 @@ class Source:
     kubeconfig: str = ""
     namespace: str = "karpenter"
     region: str = ""
-    catalogue: str = ""
+    catalog: str = ""
     zones: str = ""
     spot_percent: float = 40.0
 
@@ -100,11 +100,11 @@ class Source:
 def situation_of(source: Source) -> "tuple[Situation, Catalog, list[str]]":
     """The situation, what pools might buy if they allowed it, and notes; or the end of the command."""
     # Imported here: other commands do not need the solver.
-    from nodeless.cloudprovider.aws.catalogue_file import offline_catalogs  # noqa: PLC0415
+    from nodeless.cloudprovider.aws.catalog_file import offline_catalogs  # noqa: PLC0415
 
     if source.files and source.snapshot:
         refuse("manifests and --snapshot exclude each other; hint: leave one of them out")
-    sold = _catalogue(source.catalogue, source.spot_percent)
+    sold = _catalog(source.catalog, source.spot_percent)
     offer = Offer(sold, _zones(sold, source.zones))
     notes: list[str] = []
     if source.snapshot:
@@ -134,31 +134,31 @@ def _as_if(situation: "Situation", change: str, offer: Offer, notes: list[str]) 
         refuse(str(error))
 
 
-def _catalogue(file: str, spot_percent: float) -> "CatalogueFile":
-    from nodeless.cloudprovider.aws.catalogue_file import bundled_catalogue, read_catalogue  # noqa: PLC0415
+def _catalog(file: str, spot_percent: float) -> "CatalogFile":
+    from nodeless.cloudprovider.aws.catalog_file import bundled_catalog, read_catalog  # noqa: PLC0415
     from nodeless.state.saving import SavedFormatError  # noqa: PLC0415
 
     if not file:
-        return bundled_catalogue().with_spot_percent(spot_percent)
+        return bundled_catalog().with_spot_percent(spot_percent)
     try:
-        return read_catalogue(content_of(file).decode("utf-8", "replace")).with_spot_percent(spot_percent)
+        return read_catalog(content_of(file).decode("utf-8", "replace")).with_spot_percent(spot_percent)
     except SavedFormatError as error:
         refuse(f"{file}: {error}")
 
 
-def _zones(sold: "CatalogueFile", text: str) -> tuple[str, ...]:
+def _zones(sold: "CatalogFile", text: str) -> tuple[str, ...]:
     zones = tuple(zone.strip() for zone in text.split(",") if zone.strip()) or sold.all_zones[:3]
     unknown = [zone for zone in zones if zone not in sold.all_zones]
     if unknown:
         refuse(
-            f"--zones: {unknown[0]!r} is no zone of the catalogue; hint: {', '.join(sold.all_zones)}, "
-            "or make a catalogue of your region with `nodeless catalogue`"
+            f"--zones: {unknown[0]!r} is no zone of the catalog; hint: {', '.join(sold.all_zones)}, "
+            "or make a catalog of your region with `nodeless catalog`"
         )
     return zones
 
 
 def _from_cluster(source: Source, offer: Offer, notes: list[str]) -> "Situation":
-    from nodeless.cloudprovider.aws.catalogue_file import offline_catalogs  # noqa: PLC0415
+    from nodeless.cloudprovider.aws.catalog_file import offline_catalogs  # noqa: PLC0415
     from nodeless.model.instance_types import Catalog  # noqa: PLC0415
     from nodeless.model.snapshot import Snapshot as Seen  # noqa: PLC0415
 

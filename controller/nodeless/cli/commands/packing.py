@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from nodeless.api.errors import InvalidObject
-from nodeless.api.packing_problem import Problem, read_catalogue, read_problem
+from nodeless.api.packing_problem import Problem, read_catalog, read_problem
 from nodeless.cli.bounded_files import UnreadableFileError, read_json
 from nodeless.explain.packing_answer import packing_answer
 from nodeless.model.packing import LOWEST_PRICE, packing_defect
@@ -47,7 +47,7 @@ def solve_problem(
 
 
 def load_problem(path: Path) -> Problem:
-    """The problem of a file, with the catalogue that it names beside it.
+    """The problem of a file, with the catalog that it names beside it.
 
     Raises:
         UnreadableProblem: a file cannot be read, or does not hold what it should.
@@ -55,7 +55,7 @@ def load_problem(path: Path) -> Problem:
     document = _json(path)
     try:
         name = document.get("catalogue") if isinstance(document, dict) else None
-        types = read_catalogue(_json(path.parent / name)) if isinstance(name, str) else ()
+        types = read_catalog(_json(path.parent / name)) if isinstance(name, str) else ()
         # All that is made here stays: looking for garbage among a million pods costs more than reading them.
         gc.disable()
         return read_problem(document, types)

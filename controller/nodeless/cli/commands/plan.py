@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nodeless.cli.commands.inputs import (
-    Catalogue,
+    CatalogOption,
     Files,
     Kubeconfig,
     Namespace,
@@ -46,7 +46,7 @@ def plan(
     kubeconfig: Kubeconfig = "",
     namespace: Namespace = "karpenter",
     region: Region = "",
-    catalogue: Catalogue = "",
+    catalog: CatalogOption = "",
     zones: Zones = "",
     spot_percent: SpotPercent = 40.0,
     as_json: AsJson = False,
@@ -71,7 +71,7 @@ def plan(
     from nodeless.explain.walking import consolidation_path  # noqa: PLC0415
 
     source = Source(
-        files or (), snapshot, what_if or (), kubeconfig, namespace, region, catalogue, zones, spot_percent
+        files or (), snapshot, what_if or (), kubeconfig, namespace, region, catalog, zones, spot_percent
     )
     situation, wider, notes = situation_of(source)
     made = report(situation, situation.plan(), notes, wider)

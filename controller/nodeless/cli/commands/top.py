@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nodeless.cli.commands.inputs import (
-    Catalogue,
+    CatalogOption,
     Files,
     Kubeconfig,
     Namespace,
@@ -44,7 +44,7 @@ def top(
     kubeconfig: Kubeconfig = "",
     namespace: Namespace = "karpenter",
     region: Region = "",
-    catalogue: Catalogue = "",
+    catalog: CatalogOption = "",
     zones: Zones = "",
     spot_percent: SpotPercent = 40.0,
     once: Annotated[
@@ -71,7 +71,7 @@ def top(
     if sort not in _SORTS:
         refuse(f"--sort {sort!r} is not known; hint: {', '.join(_SORTS)}")
     source = Source(
-        files or (), snapshot, what_if or (), kubeconfig, namespace, region, catalogue, zones, spot_percent
+        files or (), snapshot, what_if or (), kubeconfig, namespace, region, catalog, zones, spot_percent
     )
     seen = overview(situation_of(source)[0])
     if as_json:

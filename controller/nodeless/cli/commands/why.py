@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from nodeless.cli.commands.inputs import (
-    Catalogue,
+    CatalogOption,
     Files,
     Kubeconfig,
     Namespace,
@@ -34,7 +34,7 @@ def why(
     kubeconfig: Kubeconfig = "",
     namespace: Namespace = "karpenter",
     region: Region = "",
-    catalogue: Catalogue = "",
+    catalog: CatalogOption = "",
     zones: Zones = "",
     spot_percent: SpotPercent = 40.0,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON on stdout")] = False,
@@ -49,7 +49,7 @@ def why(
     from nodeless.explain.answers import NotThere, answer  # noqa: PLC0415
 
     source = Source(
-        files or (), snapshot, what_if or (), kubeconfig, namespace, region, catalogue, zones, spot_percent
+        files or (), snapshot, what_if or (), kubeconfig, namespace, region, catalog, zones, spot_percent
     )
     situation, wider, _ = situation_of(source)
     try:

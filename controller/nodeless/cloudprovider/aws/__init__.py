@@ -1,12 +1,12 @@
 """AWS behind the protocol of `cloudprovider`, one module a noun.
 
-`provider` puts them together: `instance_types` and `pricing` make the catalogue,
+`provider` puts them together: `instance_types` and `pricing` make the catalog,
 `subnets`, `security_groups` and `images` resolve a node class, `launching` with
 `launch_templates` makes instances, `instances` finds and ends them. `session` holds the
 clients, `errors` speaks for them, `caching` and `batching` keep calls few.
 
 `type_facts`, `node_shape`, `instance_type_math`, `instance_type_labels`, `instance_type_compatibility`,
-`instance_type_builder`, `catalogue_file`, `price_list`, `selectors`, `image_parameters` and
+`instance_type_builder`, `catalog_file`, `price_list`, `selectors`, `image_parameters` and
 `instance_records` are pure: they can be imported where boto3 is not installed, so the provider is imported
 when it is first asked for.
 """

@@ -1,4 +1,4 @@
-"""Catalogues by pool: the types that the pool allows and that have an image, sold-out offerings marked.
+"""Catalogs by pool: the types that the pool allows and that have an image, sold-out offerings marked.
 
 The same tuple is given out until something changes, so that what others compute from it
 can be kept too.
@@ -45,7 +45,7 @@ class _Entry:
 
 
 class Catalogs:
-    """Builds each pool's catalogue and keeps the last one."""
+    """Builds each pool's catalog and keeps the last one."""
 
     def __init__(self, settings: AwsSettings, types: InstanceTypes, pricing: Pricing, clock: Clock) -> None:
         self.settings = settings
@@ -89,7 +89,7 @@ class Catalogs:
         prices, _ = await asyncio.gather(
             self._pricing.current(spot=allowed is None or allowed.allows(SPOT)), self._types.known()
         )
-        everything = await self._types.catalogue(shape, resolved.open_zones, prices)
+        everything = await self._types.catalog(shape, resolved.open_zones, prices)
         reservations = _usable(pool, resolved)
         sold_out = self._sold_out(pool, resolved)
         entry = self._entries.get(pool.key)

@@ -1,4 +1,4 @@
-"""The catalogue made of facts, a shape, zones and prices.
+"""The catalog made of facts, a shape, zones and prices.
 
 Reservations and sold-out offerings are laid over it. Pure.
 """
@@ -30,7 +30,7 @@ class Known:
 def build(
     known: Known, shape: NodeShape, zones: frozenset[str], prices: Prices, region: str
 ) -> tuple[InstanceType, ...]:
-    """The catalogue of types that the zones sell and that can be of this shape."""
+    """The catalog of types that the zones sell and that can be of this shape."""
     return tuple(
         _instance_type(facts, shape, sold, prices, region)
         for facts in known.facts
@@ -75,7 +75,7 @@ _RESERVED_SHARE = 1e-7
 def with_reservations(
     instance_types: tuple[InstanceType, ...], reservations: Sequence[CapacityReservation]
 ) -> tuple[InstanceType, ...]:
-    """The catalogue with an offering more for each reservation of a type, in its zone."""
+    """The catalog with an offering more for each reservation of a type, in its zone."""
     by_type: dict[str, list[CapacityReservation]] = {}
     for reservation in reservations:
         by_type.setdefault(reservation.instance_type, []).append(reservation)
@@ -120,7 +120,7 @@ def _reserve(instance_type: InstanceType, reservations: Sequence[CapacityReserva
 def excluding(
     instance_types: tuple[InstanceType, ...], unavailable: frozenset[OfferingKey]
 ) -> tuple[InstanceType, ...]:
-    """The catalogue with these offerings marked as not available."""
+    """The catalog with these offerings marked as not available."""
     touched = {name for name, _, _ in unavailable}
     every = "*" in touched
     return tuple(

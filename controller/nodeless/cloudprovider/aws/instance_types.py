@@ -1,4 +1,4 @@
-"""The catalogue: every instance type as a node of a pool, with what it costs and whether it can be had.
+"""The catalog: every instance type as a node of a pool, with what it costs and whether it can be had.
 
 What EC2 tells of types is fetched once for all pools and kept as `TypeFacts`. What a pool
 makes of them (its kubelet settings, its disks, its zones) is built once and kept until
@@ -31,7 +31,7 @@ FILTERS = [{"Name": "supported-virtualization-type", "Values": ["hvm"]}]
 
 
 class InstanceTypes:
-    """Builds and keeps catalogues."""
+    """Builds and keeps catalogs."""
 
     def __init__(self, session: AwsSession, clock: Clock) -> None:
         self._session = session
@@ -51,7 +51,7 @@ class InstanceTypes:
             self._named = known, {fact.name: fact for fact in known.facts}
         return self._named[1].get(name)
 
-    async def catalogue(
+    async def catalog(
         self, shape: NodeShape, zones: frozenset[str], prices: Prices
     ) -> tuple[InstanceType, ...]:
         """Every type that some of the zones sell, all priced offerings available, sorted by name."""

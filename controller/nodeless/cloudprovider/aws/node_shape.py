@@ -10,7 +10,7 @@ from nodeless.model.pools import EC2_NODE_CLASS, BlockDevice, Kubelet, NodeClass
 
 @dataclass(frozen=True, slots=True)
 class NodeShape:
-    """Equal shapes share one catalogue."""
+    """Equal shapes share one catalog."""
 
     ami_family: str
     kubelet: Kubelet = Kubelet()

@@ -46,7 +46,7 @@ class TypeFacts:
     cpu_manufacturer: str = ""
     clock_mhz: int | None = None
     ebs_bandwidth_mbps: int | None = None
-    """The most that EBS gives, where an instance is optimised for it without asking."""
+    """The most that EBS gives, where an instance is optimized for it without asking."""
     instance_storage_gb: int | None = None
     """All disks inside the host together, NVMe or not."""
     neuron_cores: int = 0

@@ -65,14 +65,14 @@ class ClaimWriter:
         metadata: dict[str, object] = {"labels": labels}
         if instance.instance_profile and claim.node_class.kind == EC2_NODE_CLASS:
             metadata["annotations"] = {INSTANCE_PROFILE: instance.instance_profile}
-        labelled = read_any_claim(await self._client.patch(path, {"metadata": metadata}))
+        labeled = read_any_claim(await self._client.patch(path, {"metadata": metadata}))
         launched = replace(
-            labelled,
+            labeled,
             provider_id=instance.provider_id,
             image_id=instance.image_id,
             capacity={name: amount for name, amount in instance.capacity.items() if amount},
             allocatable={name: amount for name, amount in instance.allocatable.items() if amount},
-            conditions=_merged(labelled.conditions, _launched(labelled, now)),
+            conditions=_merged(labeled.conditions, _launched(labeled, now)),
         )
         return self._seen(await self._client.patch(f"{path}/status", {"status": claim_status(launched)}))
 

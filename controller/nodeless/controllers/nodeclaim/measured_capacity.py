@@ -51,7 +51,7 @@ class MeasuredCapacity:
 
     def _observe_memory(self, node: Node) -> None:
         image, memory = node.labels.get(INSTANCE_AMI_ID, ""), node.capacity.get(MEMORY, 0)
-        # An instance that was never initialised may still be about to find its memory.
+        # An instance that was never initialized may still be about to find its memory.
         if not (node.initialized and node.instance_type and image and memory > 0):
             return
         self._record(self._measured.observe(node.instance_type, image, memory, wall_clock()))

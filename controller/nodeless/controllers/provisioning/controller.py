@@ -131,7 +131,7 @@ class Provisioning:
                 self._leaving.discard(before.nodes[name].uid)
             case events.PoolSeen(pool) if pool.replicas is not None:
                 self._batcher.trigger(pool.key)
-            case events.NamespaceSeen(namespace) if _relabelled(before, namespace):
+            case events.NamespaceSeen(namespace) if _relabeled(before, namespace):
                 self._trigger_pending()
             case events.ClaimGone(name):
                 self._planned.pop(name, None)
@@ -404,7 +404,7 @@ class Provisioning:
         )
 
 
-def _relabelled(before: Snapshot, namespace: Namespace) -> bool:
+def _relabeled(before: Snapshot, namespace: Namespace) -> bool:
     """Whether a known namespace bears other labels now, by which pods of others may mean its pods."""
     known = before.namespaces.get(namespace.name)
     return known is not None and known != namespace

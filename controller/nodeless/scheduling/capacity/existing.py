@@ -1,6 +1,6 @@
 """Room that is there already, or on its way: nodes, and claims whose node has not appeared.
 
-Order of use: initialised nodes and nodes that are not ours, then our nodes that still boot,
+Order of use: initialized nodes and nodes that are not ours, then our nodes that still boot,
 then claims without a node; each by name. A claim whose instance is not known yet may become
 any of several types: it offers the least that any of them leaves to pods, and a pod counts
 on a label only when all of them would bear it. `filling` puts pods here.
@@ -124,7 +124,7 @@ def existing_slots(
     return sorted(slots, key=lambda slot: (slot.rank, slot.name))
 
 
-def initialised(node: Node, claim: NodeClaim | None) -> bool:
+def initialized(node: Node, claim: NodeClaim | None) -> bool:
     """Whether a node of ours has reported all it needs; nodes that are not ours count as such.
 
     One that is being rebooted counts as a node that boots: it will be as it was, so its pods wait for it.
@@ -152,7 +152,7 @@ def _node_slot(
     pool = claim.pool if claim is not None else pool_of_node(node)
     labels = {HOSTNAME: node.name, **node.labels}
     taints, allocatable, rank = node.taints, dict(node.allocatable), _INITIALISED
-    if not initialised(node, claim):
+    if not initialized(node, claim):
         rank = _BOOTING
         labels = {**(claim.labels if claim is not None else {}), **labels}
         taints = _lasting_taints(snapshot, node, claim)
@@ -173,7 +173,7 @@ def _node_slot(
 def _claim_slot(snapshot: Snapshot, claim: NodeClaim, outlined: InFlightNode, axis: Axis) -> Slot:
     free, ports = outlined.free, outlined.ports
     if not outlined.possible:
-        # Its type is not in the catalogue, which would know its daemons.
+        # Its type is not in the catalog, which would know its daemons.
         shapes = _daemons_to_come(snapshot, {**claim.labels, **_JOINED}, claim.taints, ())
         free = free - axis.row(total(dict(shape.requests) for shape in shapes))
         ports = tuple(port for shape in shapes for port in shape.host_ports)

@@ -34,7 +34,7 @@ def pool_of_node(node: Node) -> Reference | None:
 
 
 def expected_node(claim: NodeClaim, table: PoolTable | None, axis: Axis) -> InFlightNode | None:
-    """What pods may count on, daemons taken off; None when neither claim nor catalogue tell."""
+    """What pods may count on, daemons taken off; None when neither claim nor catalog tell."""
     rows = _rows(claim, table)
     if table is None or not rows:
         return InFlightNode((), _allocatable(claim, {}, axis)) if claim.allocatable else None
@@ -113,7 +113,7 @@ def _labels(claim: NodeClaim, instance_type: InstanceType) -> Requirements:
 
 
 def type_named(name: str, table: PoolTable | None) -> InstanceType | None:
-    """The type of a pool's catalogue that a node says it is."""
+    """The type of a pool's catalog that a node says it is."""
     if table is None:
         return None
     return next((instance_type for instance_type in table.table.types if instance_type.name == name), None)

@@ -42,7 +42,7 @@ from nodeless.scheduling.pods.constraints import NodeRequirements, daemon_altern
 #: The limit that counts nodes instead of a resource.
 NODES = "nodes"
 #: Labels that a node bears only once it has joined, and whether an expression holds for them on a node to
-#: come: it has a name that nobody knows yet, and comes to be registered and initialised.
+#: come: it has a name that nobody knows yet, and comes to be registered and initialized.
 LATER_LABELS: Mapping[str, Callable[[Requirement], bool]] = {
     HOSTNAME: lambda expression: expression.complement,
     NODE_NAME: lambda expression: expression.complement,

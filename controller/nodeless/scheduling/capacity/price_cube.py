@@ -1,4 +1,4 @@
-"""Prices of all offerings of a catalogue as one array: type by zone by capacity type.
+"""Prices of all offerings of a catalog as one array: type by zone by capacity type.
 
 An offering must satisfy what is asked of its zone and of its capacity type at once, so both are
 looked at here and not with the other labels (`type_table`).

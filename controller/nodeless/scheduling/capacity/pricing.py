@@ -74,7 +74,7 @@ class PriceAdjustment:
 def priced(
     catalog: Catalog, pools: Iterable[Pool], adjustments: Sequence[PriceAdjustment], node_fee: float
 ) -> Catalog:
-    """The catalogue at the prices that are paid; pools that pay the same share their types."""
+    """The catalog at the prices that are paid; pools that pay the same share their types."""
     if not adjustments and not node_fee:
         return catalog
     shared: dict[tuple[Identity, tuple[int, ...]], tuple[InstanceType, ...]] = {}

@@ -1,4 +1,4 @@
-"""Instance types of one catalogue as arrays, and which of them a requirement allows.
+"""Instance types of one catalog as arrays, and which of them a requirement allows.
 
 A requirement is evaluated once for each distinct value that types carry under its key, not
 once for each type, and the answer is kept for the solve. Zones and capacity types are not
@@ -127,7 +127,7 @@ class TypeTable:
         known = self._values.get(key)
         if known is None:
             distinct: dict[Requirement | None, int] = {}
-            # Catalogues share the labels that types have in common: most are known by identity.
+            # Catalogs share the labels that types have in common: most are known by identity.
             labels = _carried_by(self.types, key)
             positions: dict[Identity, int] = {}
             index = np.empty(len(labels), dtype=np.intp)

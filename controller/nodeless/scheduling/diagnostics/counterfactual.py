@@ -56,7 +56,7 @@ def remedies(
     """Changes that help, those that place the most pods first.
 
     Args:
-        trial: Snapshot and catalogue of the solve that refused.
+        trial: Snapshot and catalog of the solve that refused.
         policy: Its policy; trials do without the search for a cheaper plan.
         refusals: Refusals of pods of one shape with the same reasons.
         wider: Types that pools might buy if their requirements allowed them; None: those of other pools.

@@ -52,12 +52,12 @@ def movable(nodes: Sequence[InFlightNodeClaim], aims: frozenset[str]) -> list[In
     a volume.
     """
     parts = {part for node in nodes for part in node.parts}
-    wanted = {topology_group for part in parts for topology_group in _neighbours(part.rules)}
+    wanted = {topology_group for part in parts for topology_group in _neighbors(part.rules)}
     bound = {
         part
         for part in parts
         if wanted
-        and (next(_neighbours(part.rules), None) is not None or not wanted.isdisjoint(part.pods.adds))
+        and (next(_neighbors(part.rules), None) is not None or not wanted.isdisjoint(part.pods.adds))
     }
     return [
         node
@@ -112,7 +112,7 @@ def open_to(part: Part) -> tuple[PoolTable, ...]:
     return tuple(result)
 
 
-def _neighbours(rules: Rules) -> Iterator[TopologyGroup]:
+def _neighbors(rules: Rules) -> Iterator[TopologyGroup]:
     return (
         topology_group
         for rule in rules.affinity

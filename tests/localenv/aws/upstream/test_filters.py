@@ -32,7 +32,7 @@ def test_filters_of_the_same_name_are_anded_for_instances(world: World) -> None:
 def test_an_unknown_filter_is_named(world: World) -> None:
     world.fleet(world.config(world.launch_template(), ["m5.large"]))
     with pytest.raises(ClientError, match="InvalidParameterValue"):
-        world.ec2.describe_instances(Filters=[{"Name": "colour", "Values": ["blue"]}])
+        world.ec2.describe_instances(Filters=[{"Name": "color", "Values": ["blue"]}])
 
 
 def test_instances_are_found_by_their_lifecycle_and_the_token_of_their_launch(world: World) -> None:

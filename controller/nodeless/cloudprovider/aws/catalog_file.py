@@ -1,6 +1,6 @@
 """Instance types and prices of one region as a file, so that plans can be made without AWS. Pure.
 
-The distribution brings one (`catalogue.json`); `nodeless catalogue` makes others. A type is one
+The distribution brings one (`catalog.json`); `nodeless catalog` makes others. A type is one
 row, its members in the order of `members`; prices are US dollars an hour.
 """
 
@@ -26,14 +26,14 @@ from nodeless.model.snapshot import Snapshot
 from nodeless.state import PoolUnusable, usable
 from nodeless.state.saving import SavedFormatError, built, plain
 
-FORMAT = "nodeless/catalogue"
+FORMAT = "nodeless/catalog"
 VERSION = 2
-#: What spot costs where a catalogue has no spot prices, in percent of on-demand: AWS's vary by the minute.
+#: What spot costs where a catalog has no spot prices, in percent of on-demand: AWS's vary by the minute.
 SPOT_PERCENT = 40.0
 
 
 @dataclass(frozen=True, slots=True)
-class CatalogueFile:
+class CatalogFile:
     """What a region sells at a date."""
 
     date: str
@@ -52,7 +52,7 @@ class CatalogueFile:
     def all_zones(self) -> tuple[str, ...]:
         return tuple(sorted({zone for zones in self.zones.values() for zone in zones}))
 
-    def with_spot_percent(self, percent: float) -> "CatalogueFile":
+    def with_spot_percent(self, percent: float) -> "CatalogFile":
         """The same with spot prices as a share of on-demand, where it has none of its own."""
         if self.spot:
             return self
@@ -64,27 +64,27 @@ class CatalogueFile:
         return dataclasses.replace(self, spot=spot, spot_percent=percent)
 
 
-def write_catalogue(catalogue: CatalogueFile) -> str:
+def write_catalog(catalog: CatalogFile) -> str:
     """JSON, one type a line, sorted by name."""
     members = [member.name for member in dataclasses.fields(TypeFacts)]
-    zones = catalogue.all_zones
+    zones = catalog.all_zones
     head = {
         "format": FORMAT,
         "version": VERSION,
-        "date": catalogue.date,
-        "region": catalogue.region,
+        "date": catalog.date,
+        "region": catalog.region,
         "unit": "US dollars an hour, Linux",
         "zones": zones,
-        "members": [*members, "zones", ON_DEMAND, *([SPOT] if catalogue.spot else [])],
+        "members": [*members, "zones", ON_DEMAND, *([SPOT] if catalog.spot else [])],
     }
-    rows = [_row(catalogue, facts, members, zones) for facts in catalogue.facts]
+    rows = [_row(catalog, facts, members, zones) for facts in catalog.facts]
     lines = ",\n".join(json.dumps(row, separators=(",", ":")) for row in rows)
     return f'{json.dumps(head, indent=1)[:-2]},\n "types": [\n{lines}\n]}}\n'
 
 
-def read_catalogue(text: str) -> CatalogueFile:
-    """The catalogue of a file's text. Raises SavedFormatError."""
-    hint = "hint: make the file with `nodeless catalogue`"
+def read_catalog(text: str) -> CatalogFile:
+    """The catalog of a file's text. Raises SavedFormatError."""
+    hint = "hint: make the file with `nodeless catalog`"
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -93,35 +93,35 @@ def read_catalogue(text: str) -> CatalogueFile:
         FORMAT,
         VERSION,
     ):
-        raise SavedFormatError(f"no catalogue of version {VERSION}; {hint}")
+        raise SavedFormatError(f"no catalog of version {VERSION}; {hint}")
     zones = built(tuple[str, ...], document.get("zones"), "zones")
     members = built(tuple[str, ...], document.get("members"), "members")
     rows = built(tuple[tuple[Any, ...], ...], document.get("types"), "types")
     try:
-        return _catalogue(document, zones, [dict(zip(members, row, strict=True)) for row in rows])
+        return _catalog(document, zones, [dict(zip(members, row, strict=True)) for row in rows])
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise SavedFormatError(f"a type cannot be read: {error}; {hint}") from None
 
 
 @cache
-def bundled_catalogue() -> CatalogueFile:
-    """The catalogue that comes with this distribution."""
-    return read_catalogue(files(__package__).joinpath("catalogue.json").read_text(encoding="utf-8"))
+def bundled_catalog() -> CatalogFile:
+    """The catalog that comes with this distribution."""
+    return read_catalog(files(__package__).joinpath("catalog.json").read_text(encoding="utf-8"))
 
 
 def offline_catalogs(
-    catalogue: CatalogueFile, snapshot: Snapshot, zones: Iterable[str], *, allowed_only: bool = True
+    catalog: CatalogFile, snapshot: Snapshot, zones: Iterable[str], *, allowed_only: bool = True
 ) -> tuple[dict[str, tuple[InstanceType, ...]], dict[str, str]]:
     """Types of each usable pool, and what is wrong with the others, as the cloud would tell.
 
     Args:
-        catalogue: What is sold.
+        catalog: What is sold.
         snapshot: The pools and their node classes.
         zones: Zones of the subnets, which a file does not tell.
         allowed_only: Leave out types that the pool's requirements do not allow.
     """
-    known = Known(catalogue.facts, catalogue.zones)
-    prices = Prices(catalogue.on_demand, catalogue.spot or None)
+    known = Known(catalog.facts, catalog.zones)
+    prices = Prices(catalog.on_demand, catalog.spot or None)
     where = frozenset(zones)
     made: dict[NodeShape, tuple[InstanceType, ...]] = {}
     catalogs: dict[str, tuple[InstanceType, ...]] = {}
@@ -133,7 +133,7 @@ def offline_catalogs(
             problems[key] = str(error)
             continue
         if shape not in made:
-            made[shape] = build(known, shape, where, prices, catalogue.region)
+            made[shape] = build(known, shape, where, prices, catalog.region)
         conflict = pool.requirements.conflict
         catalogs[key] = (
             tuple(each for each in made[shape] if conflict(each.requirements) is None)
@@ -143,11 +143,11 @@ def offline_catalogs(
     return catalogs, problems
 
 
-def known_types(catalogue: CatalogueFile) -> KnownTypes:
-    """The labels of a catalogue's types, for rules and warnings; systems are those that types can run."""
+def known_types(catalog: CatalogFile) -> KnownTypes:
+    """The labels of a catalog's types, for rules and warnings; systems are those that types can run."""
     return KnownTypes(
-        {facts.name: _labels(facts, catalogue.region) for facts in catalogue.facts},
-        f"{len(catalogue.facts)} types of {catalogue.region} are known",
+        {facts.name: _labels(facts, catalog.region) for facts in catalog.facts},
+        f"{len(catalog.facts)} types of {catalog.region} are known",
     )
 
 
@@ -162,18 +162,16 @@ def _shape(pool: Pool, node_class: NodeClass) -> NodeShape:
     return shape_of(node_class, kubelet_of(pool, node_class))
 
 
-def _row(catalogue: CatalogueFile, facts: TypeFacts, members: list[str], zones: tuple[str, ...]) -> list[Any]:
-    sold = sorted(catalogue.zones.get(facts.name, ()))
+def _row(catalog: CatalogFile, facts: TypeFacts, members: list[str], zones: tuple[str, ...]) -> list[Any]:
+    sold = sorted(catalog.zones.get(facts.name, ()))
     row = [plain(getattr(facts, member)) for member in members]
-    row += [[zones.index(zone) for zone in sold], catalogue.on_demand.get(facts.name)]
-    return row + ([[catalogue.spot.get((facts.name, zone)) for zone in sold]] if catalogue.spot else [])
+    row += [[zones.index(zone) for zone in sold], catalog.on_demand.get(facts.name)]
+    return row + ([[catalog.spot.get((facts.name, zone)) for zone in sold]] if catalog.spot else [])
 
 
-def _catalogue(
-    document: Mapping[str, Any], zones: tuple[str, ...], rows: list[dict[str, Any]]
-) -> CatalogueFile:
+def _catalog(document: Mapping[str, Any], zones: tuple[str, ...], rows: list[dict[str, Any]]) -> CatalogFile:
     sold = {row["name"]: [zones[index] for index in row["zones"]] for row in rows}
-    return CatalogueFile(
+    return CatalogFile(
         date=str(document["date"]),
         region=str(document["region"]),
         facts=tuple(built(TypeFacts, row, row["name"]) for row in rows),

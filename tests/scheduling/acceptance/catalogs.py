@@ -1,4 +1,4 @@
-"""The catalogues of the acceptance rows, and plans made with them.
+"""The catalogs of the acceptance rows, and plans made with them.
 
 `F`: a handful of types with labels of their own; price 0.1 per CPU, 0.1 per 10^9 bytes of memory, and 1 for a
 GPU; overhead 100m CPU and 10Mi. `ladder(n)`: n types, each a CPU, two Gi and ten pods larger than the one
@@ -85,5 +85,5 @@ MATRIX = tuple(
 
 
 def planned(*things, types=F, policy=None):
-    """The plan for things with catalogue F, by the packing that the rows describe: as few nodes as can be."""
+    """The plan for things with catalog F, by the packing that the rows describe: as few nodes as can be."""
     return plan(*things, types=types, policy=policy or Policy(packing=FEWEST_NODES))

@@ -1,4 +1,4 @@
-"""`python -m localenv.bundled_catalogue`: make the catalogue that the distribution brings, or check it.
+"""`python -m localenv.bundled_catalog`: make the catalog that the distribution brings, or check it.
 
 Types and the zones that sell them are moto's records, on-demand prices the price book's, both of
 us-east-1; spot prices are left out, for there is no such thing as a dated spot price.
@@ -17,12 +17,12 @@ from pathlib import Path
 import structlog
 
 from localenv.aws import LocalAws, price_book
-from nodeless.cloudprovider.aws import catalogue_file
-from nodeless.cloudprovider.aws.catalogue_fetch import fetch_catalogue
+from nodeless.cloudprovider.aws import catalog_file
+from nodeless.cloudprovider.aws.catalog_fetch import fetch_catalog
 from nodeless.cloudprovider.aws.session import AwsSession
 
 REGION = "us-east-1"
-BUNDLED = Path(catalogue_file.__file__).with_name("catalogue.json")
+BUNDLED = Path(catalog_file.__file__).with_name("catalog.json")
 
 
 async def generated() -> str:
@@ -31,15 +31,15 @@ async def generated() -> str:
     try:
         date = price_book.load().date
         log = structlog.get_logger()
-        made = await fetch_catalogue(session, time.time, log, date, spot=False)
-        return catalogue_file.write_catalogue(made)
+        made = await fetch_catalog(session, time.time, log, date, spot=False)
+        return catalog_file.write_catalog(made)
     finally:
         await session.close()
 
 
 def main() -> int:
     """Start a local AWS, ask it, and write or compare."""
-    parser = argparse.ArgumentParser(prog="python -m localenv.bundled_catalogue", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m localenv.bundled_catalog", description=__doc__)
     parser.add_argument("--check", action="store_true", help="compare only; exit code 1 on a difference")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, LocalAws.start(Path(folder)) as aws:

@@ -1,4 +1,4 @@
-"""The catalogue file: the bundled one, and what `nodeless catalogue` makes."""
+"""The catalog file: the bundled one, and what `nodeless catalog` makes."""
 
 import os
 from dataclasses import replace
@@ -6,20 +6,20 @@ from dataclasses import replace
 import pytest
 from typer.testing import CliRunner
 
-from localenv.bundled_catalogue import BUNDLED, generated
+from localenv.bundled_catalog import BUNDLED, generated
 from nodeless.cli.main import app
-from nodeless.cloudprovider.aws.catalogue_file import bundled_catalogue, read_catalogue, write_catalogue
+from nodeless.cloudprovider.aws.catalog_file import bundled_catalog, read_catalog, write_catalog
 from nodeless.model.labels import SPOT
 from nodeless.state.saving import SavedFormatError
 
 
-async def test_the_bundled_catalogue_is_what_its_command_makes(aws) -> None:
-    hint = "run `python -m localenv.bundled_catalogue`"
+async def test_the_bundled_catalog_is_what_its_command_makes(aws) -> None:
+    hint = "run `python -m localenv.bundled_catalog`"
     assert await generated() == BUNDLED.read_text(), hint
 
 
 def test_it_is_small_dated_and_complete() -> None:
-    sold = bundled_catalogue()
+    sold = bundled_catalog()
 
     assert BUNDLED.stat().st_size < 2**20
     assert sold.region == "us-east-1"
@@ -29,11 +29,11 @@ def test_it_is_small_dated_and_complete() -> None:
     assert not sold.spot
 
 
-def test_a_catalogue_reads_back_as_it_was_written_with_spot_prices_too() -> None:
-    sold = bundled_catalogue().with_spot_percent(40)
+def test_a_catalog_reads_back_as_it_was_written_with_spot_prices_too() -> None:
+    sold = bundled_catalog().with_spot_percent(40)
 
     assert sold.spot["m5.large", "us-east-1a"] == 0.0384
-    assert read_catalogue(write_catalogue(sold)) == replace(sold, spot_percent=None)
+    assert read_catalog(write_catalog(sold)) == replace(sold, spot_percent=None)
     assert replace(sold, date="x").with_spot_percent(90).spot == sold.spot
 
 
@@ -41,21 +41,21 @@ def test_a_catalogue_reads_back_as_it_was_written_with_spot_prices_too() -> None
     ("text", "reported"),
     [
         ("{", "not JSON"),
-        ("{}", "no catalogue of version 2"),
+        ("{}", "no catalog of version 2"),
         (BUNDLED.read_text().replace('"hypervisor"', '"other"'), "hypervisor"),
         (BUNDLED.read_text().replace("[0,1,2]", "[0,99]", 1), "cannot be read"),
         (BUNDLED.read_text().replace('"arm64",8', '"arm64","eight"', 1), "cpus"),
     ],
 )
-def test_a_file_that_is_no_catalogue_is_told(text: str, reported: str) -> None:
+def test_a_file_that_is_no_catalog_is_told(text: str, reported: str) -> None:
     with pytest.raises(SavedFormatError, match=reported):
-        read_catalogue(text)
+        read_catalog(text)
 
 
 def test_the_command_asks_aws_for_types_prices_and_spot(aws, monkeypatch) -> None:
-    result = CliRunner().invoke(app, ["catalogue", "--region", "eu-west-1"])
+    result = CliRunner().invoke(app, ["catalog", "--region", "eu-west-1"])
     assert result.exit_code == 0, result.output
-    sold = read_catalogue(result.stdout)
+    sold = read_catalog(result.stdout)
     assert (sold.region, sold.all_zones[0]) == ("eu-west-1", "eu-west-1a")
     assert sold.on_demand["m5.large"] == pytest.approx(0.1066, abs=0.001)
     assert 0 < sold.spot["m5.large", "eu-west-1a"] < sold.on_demand["m5.large"]
@@ -66,6 +66,6 @@ def test_without_a_region_it_says_what_to_set(monkeypatch) -> None:
     for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE"):
         monkeypatch.delitem(os.environ, name, raising=False)
     monkeypatch.setitem(os.environ, "AWS_CONFIG_FILE", os.devnull)
-    result = CliRunner().invoke(app, ["catalogue"])
+    result = CliRunner().invoke(app, ["catalog"])
     assert result.exit_code == 2
     assert "no AWS region is known; hint: set AWS_REGION or give --region" in result.stderr

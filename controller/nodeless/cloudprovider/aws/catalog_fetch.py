@@ -4,15 +4,13 @@ from typing import Any
 
 from nodeless.cloudprovider import CloudError
 from nodeless.cloudprovider.aws.caching import Clock
-from nodeless.cloudprovider.aws.catalogue_file import CatalogueFile
+from nodeless.cloudprovider.aws.catalog_file import CatalogFile
 from nodeless.cloudprovider.aws.instance_types import InstanceTypes
 from nodeless.cloudprovider.aws.pricing import Pricing
 from nodeless.cloudprovider.aws.session import AwsSession
 
 
-async def fetch_catalogue(
-    session: AwsSession, clock: Clock, log: Any, date: str, *, spot: bool
-) -> CatalogueFile:
+async def fetch_catalog(session: AwsSession, clock: Clock, log: Any, date: str, *, spot: bool) -> CatalogFile:
     """Ask EC2 and the Pricing API; types that no zone sells are there without zones.
 
     Raises:
@@ -23,7 +21,7 @@ async def fetch_catalogue(
     known = await InstanceTypes(session, clock).known()
     prices = await Pricing(session, clock, log).current(spot=spot)
     names = {fact.name for fact in known.facts}
-    return CatalogueFile(
+    return CatalogFile(
         date=date,
         region=session.region,
         facts=known.facts,
