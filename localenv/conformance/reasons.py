@@ -54,6 +54,10 @@ class ClosingCheck:
     note: str
 
 
+_EXPRESSIONS = (
+    "NodeClassCEL is an alpha gate of v1.15 that is not here: the kubelet's numbers are numbers, and an "
+    "expression is refused at admission"
+)
 NOT_HERE: tuple[NotHere, ...] = (
     NotHere(
         r"^ami: .* most recent AMI when discovering multiple$",
@@ -132,6 +136,16 @@ _SWITCH = Difference(
 )
 
 DIFFERENCES: tuple[Difference, ...] = (
+    Difference(
+        r"^(integration|drift): .*(a kubelet expression|a CEL expression)",
+        r"(must be a whole number|is not a quantity|FieldValueInvalid)",
+        _EXPRESSIONS,
+    ),
+    Difference(
+        r"^integration: Validation EC2NodeClass should mark ValidationSucceeded=False if imageGC",
+        r"denied the request",
+        "a class that no kubelet could take is refused at admission, not accepted and told on its status",
+    ),
     Difference(
         r"^(consolidation|scheduling\S*): Node Overlay .* price (adjustment|override) node overlay applied$",
         r"^Expected <string>: \S+ to equal <string>: [cm]7a\.8xlarge\b",

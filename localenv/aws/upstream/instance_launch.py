@@ -204,7 +204,7 @@ def _fulfilled(wanted: Launch, request_id: str, instance_id: str) -> dict[str, A
 
 
 def _details(data: Mapping[str, Any]) -> dict[str, Any]:
-    """What a launch template asks of cores and interfaces, as DescribeInstances tells it."""
+    """What a launch template asks of cores, enclaves and interfaces, as DescribeInstances tells it."""
     interfaces = [
         {
             key: value
@@ -218,6 +218,7 @@ def _details(data: Mapping[str, Any]) -> dict[str, Any]:
     ]
     details = {
         "CpuOptions": data.get("CpuOptions"),
+        "EnclaveOptions": data.get("EnclaveOptions"),
         "NetworkInterfaces": interfaces if any(interfaces) else None,
     }
     return {key: value for key, value in details.items() if value}

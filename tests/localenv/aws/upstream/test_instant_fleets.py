@@ -69,12 +69,16 @@ def test_an_instance_tells_the_cores_and_the_tracking_that_its_template_asks_for
     tracking = {"TcpEstablishedTimeout": 600, "UdpTimeout": 45}
     interface = {"DeviceIndex": 0, "ConnectionTrackingSpecification": tracking}
     asked = world.launch_template(
-        "asked", CpuOptions={"CoreCount": 1, "ThreadsPerCore": 1}, NetworkInterfaces=[interface]
+        "asked",
+        CpuOptions={"CoreCount": 1, "ThreadsPerCore": 1},
+        EnclaveOptions={"Enabled": True},
+        NetworkInterfaces=[interface],
     )
     (one,) = instance_ids(world.fleet(world.config(asked, ["m5.large"])))
     (other,) = instance_ids(world.fleet(world.config(world.launch_template("plain"), ["m5.large"])))
     told = world.instance(one)
     assert told["CpuOptions"]["CoreCount"] == 1
+    assert told["EnclaveOptions"] == {"Enabled": True}
     (own,) = told["NetworkInterfaces"]
     assert own["ConnectionTrackingConfiguration"] == tracking
     assert own["SubnetId"] == told["SubnetId"]
