@@ -61,6 +61,8 @@ SETTINGS = [
     ({"enableZonalShift": True}, "nodeless.zonalShift", "true"),
     ({"featureGates": {"drift": True}}, "featureGates.driftEnabled", "true"),
     ({"featureGates": {"spotToSpotConsolidation": True}}, "nodeless.spotToSpotConsolidation", "true"),
+    ({"featureGates": {"terminateFirstDrift": True}}, "nodeless.terminateFirstDrift", "true"),
+    ({"featureGates": {"terminateFirstRepair": True}}, "nodeless.terminateFirstRepair", "true"),
     ({"featureGates": {"nodeRepair": True}}, "nodeless.nodeRepair", "true"),
     ({"featureGates": {"capacityBuffer": True}}, "nodeless.capacityBuffers", "true"),
     ({"aws": {"defaultInstanceProfile": "nodes"}}, "aws.defaultInstanceProfile", "nodes"),

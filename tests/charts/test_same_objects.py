@@ -110,6 +110,8 @@ _DEFAULTS = {
     "nodeless.reservedENIs": "0",
     "nodeless.preferencePolicy": "Respect",
     "nodeless.minValuesPolicy": "Strict",
+    "nodeless.terminateFirstDrift": "false",
+    "nodeless.terminateFirstRepair": "false",
     "nodeless.nodeRepair": "false",
     "nodeless.capacityBuffers": "false",
     "nodeless.spotToSpotConsolidation": "false",

@@ -44,6 +44,8 @@ TABLE = [
     ("aws.tags", "tags", {}, '{"team": "x"}', {"team": "x"}, '["team"]'),
     ("nodeless.packing", "packing", "lowest-price", "fewest-nodes", "fewest-nodes", "tight"),
     ("nodeless.spotToSpotConsolidation", "spot_to_spot", False, "true", True, "yes"),
+    ("nodeless.terminateFirstDrift", "terminate_first_drift", False, "true", True, "yes"),
+    ("nodeless.terminateFirstRepair", "terminate_first_repair", False, "true", True, "yes"),
     ("nodeless.nodeRepair", "node_repair", False, "true", True, "yes"),
     ("nodeless.legacyNodeRepair", "legacy_repair", False, "true", True, "yes"),
     ("nodeless.repairToleration", "repair_toleration", None, "5m", 300.0, "soon"),

@@ -67,6 +67,8 @@ annotations:
   "nodeless.preferencePolicy" $settings.preferencePolicy
   "nodeless.reservedENIs" $settings.reservedENIs
   "nodeless.spotToSpotConsolidation" $settings.featureGates.spotToSpotConsolidation
+  "nodeless.terminateFirstDrift" $settings.featureGates.terminateFirstDrift
+  "nodeless.terminateFirstRepair" $settings.featureGates.terminateFirstRepair
   "nodeless.zonalShift" $settings.enableZonalShift
 }}
 {{- with $aws.tags }}

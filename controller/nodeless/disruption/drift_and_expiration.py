@@ -85,7 +85,7 @@ def _first(
             text = f"{reason.lower()}, but pods of a node that goes first come to it"
             context.refuse([candidate], VerdictCode.EXPECTING, text)
             continue
-        outcome = replacement_for(context, candidate)
+        outcome = replacement_for(context, candidate, reason)
         first = candidate.pool.reference.kind == PROVISIONER
         if not outcome.placed and not first:
             context.refuse([candidate], VerdictCode.NO_REPLACEMENT, f"{reason.lower()}, but {outcome.reason}")

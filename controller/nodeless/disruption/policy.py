@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from nodeless.disruption.repair_policy import POLICIES, RepairPolicy
+from nodeless.model.disruption import DisruptionReason
 from nodeless.scheduling import Policy
 
 
@@ -14,6 +15,9 @@ class DisruptionPolicy:
     """How the pods of nodes that end are placed."""
     spot_to_spot: bool = False
     """Whether a spot node may be replaced by a cheaper spot node (gate SpotToSpotConsolidation)."""
+    terminate_first: frozenset[DisruptionReason] = frozenset()
+    """For which reasons a node may end before its replacement where only its reserved slot can hold that
+    (gates TerminateFirstDrift and TerminateFirstRepair)."""
     drift_of_provisioners: bool = False
     """Whether drifted nodes of a Provisioner are replaced (gate driftEnabled of v0.27, off by default)."""
     least_saving: float = 0.03

@@ -156,7 +156,7 @@ def _command(context: DisruptionContext, candidate: Candidate, found: Ailment) -
             reboots=True,
             drain_grace=found.grace,
         )
-    outcome = replacement_for(context, candidate)
+    outcome = replacement_for(context, candidate, DisruptionReason.UNHEALTHY)
     if not outcome.placed:
         context.verdicts[candidate.name] = Verdict(
             VerdictCode.NO_REPLACEMENT, f"broken ({found}), but {outcome.reason}"

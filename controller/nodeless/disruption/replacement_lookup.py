@@ -3,29 +3,68 @@
 A dynamic pool owes room to the node's pods, wherever it is; a static pool owes a node, whatever the pods.
 """
 
+from dataclasses import replace
+
 from nodeless.disruption.candidates import Candidate
 from nodeless.disruption.context import DisruptionContext
 from nodeless.disruption.simulation import Outcome, simulate_scheduling
+from nodeless.model.disruption import DisruptionReason
+from nodeless.model.instance_types import Catalog, Offering
+from nodeless.model.labels import CAPACITY_RESERVATION_ID
 from nodeless.scheduling import has_slot, spare_slots, static_nodes
 
 
-def replacement_for(context: DisruptionContext, candidate: Candidate) -> Outcome:
-    """The nodes to launch before the candidate ends, or why that cannot be done now."""
+def replacement_for(context: DisruptionContext, candidate: Candidate, reason: DisruptionReason) -> Outcome:
+    """The nodes to launch before the candidate ends, or why that cannot be done now.
+
+    Without nodes the candidate ends first: in a static pool at its limit, and where the policy allows it for
+    the reason, when only the slot that the candidate holds of a reservation can hold its replacement.
+    """
+    found = _found(context, candidate, context.catalog)
+    if found.placed or reason not in context.policy.terminate_first:
+        return found
+    freed = _with_its_slot(context.catalog, candidate)
+    if freed is None or not _found(context, candidate, freed).placed:
+        return found
+    return Outcome(True, "", ())
+
+
+def _found(context: DisruptionContext, candidate: Candidate, catalog: Catalog) -> Outcome:
     if candidate.pool.replicas is not None:
-        return _one_for_one(context, candidate)
-    return simulate_scheduling(
-        context.scheduled.snapshot, [candidate], context.catalog, context.policy.solving
-    )
+        return _one_for_one(context, candidate, catalog)
+    return simulate_scheduling(context.scheduled.snapshot, [candidate], catalog, context.policy.solving)
 
 
-def _one_for_one(context: DisruptionContext, candidate: Candidate) -> Outcome:
+def _with_its_slot(catalog: Catalog, candidate: Candidate) -> Catalog | None:
+    """What is for sale once the candidate has given back its slot of a reservation; None when it has none."""
+    reservation = candidate.node.labels.get(CAPACITY_RESERVATION_ID, "")
+    if not reservation:
+        return None
+
+    def freed(offering: Offering) -> Offering:
+        if offering.reservation != reservation:
+            return offering
+        return replace(offering, available=True, remaining=offering.remaining + 1)
+
+    return {
+        pool: tuple(
+            replace(each, offerings=tuple(map(freed, each.offerings)))
+            if any(offering.reservation == reservation for offering in each.offerings)
+            else each
+            for each in types
+        )
+        for pool, types in catalog.items()
+    }
+
+
+def _one_for_one(context: DisruptionContext, candidate: Candidate, catalog: Catalog) -> Outcome:
     """The new node first, or the old one where the pool's limit never has room for both.
 
     Where it has, and others are being replaced in that room, the node waits for its turn: ended first, the
     pool would hold fewer nodes than its replicas for no need.
     """
     pool = candidate.pool
-    nodes = static_nodes(context.snapshot, context.catalog, context.policy.solving, {pool.key: 1})
+    nodes = static_nodes(context.snapshot, catalog, context.policy.solving, {pool.key: 1})
     if not nodes:
         return Outcome(False, f"{pool.key} can make no node now")
     if has_slot(context.snapshot, pool):

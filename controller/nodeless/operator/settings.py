@@ -114,6 +114,13 @@ class GlobalSettings:
         "nodeless.spotToSpotConsolidation", boolean, "false", "",
         "Replace spot nodes by cheaper spot nodes where 15 cheaper types hold their pods",
         gate="SpotToSpotConsolidation")
+    terminate_first_drift: bool = _setting(
+        "nodeless.terminateFirstDrift", boolean, "false", "",
+        "End a drifted node before its replacement where only its own reserved slot can hold that",
+        gate="TerminateFirstDrift")
+    terminate_first_repair: bool = _setting(
+        "nodeless.terminateFirstRepair", boolean, "false", "",
+        "The same for a broken node, where nodes are repaired", gate="TerminateFirstRepair")
     node_repair: bool = _setting(
         "nodeless.nodeRepair", boolean, "false", "",
         "Reboot or replace nodes whose conditions say that they are broken", gate="NodeRepair")

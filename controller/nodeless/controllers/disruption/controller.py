@@ -434,6 +434,14 @@ def _policy(settings: GlobalSettings) -> DisruptionPolicy:
         solving=solving,
         drift_of_provisioners=settings.drift_enabled,
         spot_to_spot=settings.spot_to_spot,
+        terminate_first=frozenset(
+            reason
+            for reason, allowed in (
+                (DisruptionReason.DRIFTED, settings.terminate_first_drift),
+                (DisruptionReason.UNHEALTHY, settings.terminate_first_repair),
+            )
+            if allowed
+        ),
         node_repair=settings.node_repair,
         legacy_repair=settings.legacy_repair,
         repair_policies=_repair_policies(settings.repair_toleration),
