@@ -199,7 +199,7 @@ DIFFERENCES: tuple[Difference, ...] = (
 
 CLOSING_CHECKS: tuple[ClosingCheck, ...] = (
     ClosingCheck(
-        r"^scheduling\S*: Scheduling MinValuesPolicy",
+        r"^scheduling\S*: Scheduling \S",
         r"^Expected <\[\]string.* (to contain elements|the missing elements were) ",
         "by itself: that the specs of its container use every well-known label was not looked at",
     ),
