@@ -9,6 +9,7 @@ from nodeless.launch.claims import claims_for
 from nodeless.model.labels import CAPACITY_TYPE, HOSTNAME, PLANNED_PODS, ZONE
 from nodeless.model.pods import LabelSelector, PodAffinityTerm
 from nodeless.scheduling import Policy, solve
+from nodeless.scheduling.pods.rules import has_rules
 from tests.scheduling.factories import (
     FAMILY,
     NOW,
@@ -22,6 +23,7 @@ from tests.scheduling.factories import (
     running,
     snapshot,
     spread,
+    term,
 )
 from tests.scheduling.topology_worlds import TYPES, WORLDS
 
@@ -69,12 +71,13 @@ def test_a_later_pass_leaves_what_was_planned_together_together(sizes, more, tim
 
 @PATIENT
 @given(WORLDS)
-def test_a_pass_in_which_nothing_is_new_buys_nothing_and_moves_nobody(seen):
+def test_a_pass_in_which_nothing_is_new_moves_nobody_without_rules(seen):
+    """Rules that count pods of other workloads may let a pod in elsewhere than before, or nowhere."""
     made = solved(seen, TYPES)
     waiting, expected = with_claims(seen, made)
     again = solved(waiting, TYPES)
-    kept = {key: again.placements[key] for key in expected if key in again.placements}
-    assert kept.items() <= expected.items()
+    moved = [key for key, name in expected.items() if again.placements.get(key) != name]
+    assert all(has_rules(seen.pods[key].shape) for key in moved)
 
 
 def test_pods_that_must_be_beside_some_and_are_shut_out_by_more_of_them_keep_their_places():
@@ -95,6 +98,28 @@ def test_pods_that_must_be_beside_some_and_are_shut_out_by_more_of_them_keep_the
     again = solved(waiting, TYPES)
     assert again.placements == expected
     assert not again.refusals
+
+
+def test_a_pod_that_must_be_near_pods_like_itself_keeps_its_place_before_others_that_are_like_it():
+    """It may begin in any capacity type, but only in theirs once they are there."""
+    not_a = LabelSelector(match_expressions=(("app", "NotIn", ("a",)),))
+    apart = (PodAffinityTerm(ZONE, LabelSelector()),)
+    beginner = pods(
+        1,
+        "500m",
+        name="beginner",
+        labels={"app": "b"},
+        required_terms=(term(needs(ZONE, "In", "z1", "z2")),),
+        affinity=(PodAffinityTerm(CAPACITY_TYPE, not_a),),
+    )
+    other = pods(1, "1", name="other", labels={"app": "b"}, anti_affinity=apart)
+    keeper = pods(1, "100m", name="keeper", labels={"app": "b"}, anti_affinity=apart)
+    there = node("n1", cpu="1", labels={ZONE: "z2"})
+    seen = snapshot(beginner, other, there, running(keeper[0], "n1"), pool("first"))
+    made = solved(seen, TYPES)
+    assert not made.refusals
+    waiting, expected = with_claims(seen, made)
+    assert solved(waiting, TYPES).placements == expected
 
 
 def test_pods_that_are_let_in_by_one_whose_turn_comes_later_keep_their_places():

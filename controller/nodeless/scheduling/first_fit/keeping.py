@@ -110,6 +110,8 @@ class Keeping:
             for topology_group in rule.topology_groups
         }
         leaders = [pods for pods in waiting if pods in held and not wanted.isdisjoint(pods.adds)]
+        # Who must be near pods like itself may begin anywhere, but no more once there are others of them.
+        leaders.sort(key=lambda pods: not any(rule.counts_itself for rule in pods.hard_rules.affinity))
         return any(self._keep(pods, self._next_few(pods)) or self._keep(pods) for pods in leaders)
 
     def _next_few(self, pods: PodClass) -> list[str]:
