@@ -16,6 +16,7 @@ from localenv.conformance.cluster import clean, cluster, node_class_arguments, v
 from localenv.conformance.controllers import KARPENTER, NODELESS
 from localenv.conformance.karpenter import KarpenterFailed, run_karpenter_instead
 from localenv.conformance.modules import (
+    DEFAULT_RELEASE,
     RELEASES,
     SUITES,
     ModuleUnusable,
@@ -69,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--spec", default="", help="part of `suite: name`: run these, also those with a result"
     )
-    parser.add_argument("--release", choices=RELEASES, default=next(iter(RELEASES)), help="of Karpenter")
+    parser.add_argument("--release", choices=RELEASES, default=DEFAULT_RELEASE.name, help="of Karpenter")
     suites = {suite: None for release in RELEASES.values() for suite in release.suites}
     parser.add_argument("--suite", action="append", choices=suites, help="a suite; all by default")
     parser.add_argument(
@@ -146,11 +147,8 @@ def _run(options: argparse.Namespace) -> int:
         return 0
     specs = bench.specs()
     file = _DOCS / page_of(bench.release, options.controller)
-    results = (
-        {}
-        if options.fresh
-        else read_results(bench.file) or (read_page(file.read_text()) if file.exists() else {})
-    )
+    published = file.read_text() if file.exists() else ""
+    results = {} if options.fresh else read_results(bench.file) or read_page(published)
     for spec in specs:
         if reason := not_here(spec):
             results[spec.name] = Result(Outcome.NOT_HERE, 0.0, reason)

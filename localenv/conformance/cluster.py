@@ -36,8 +36,6 @@ _SETTINGS = {
     "nodeless.capacityBuffers": "true",
     "nodeless.nodeRepair": "true",
     "nodeless.spotToSpotConsolidation": "true",
-    "nodeless.terminateFirstDrift": "true",
-    "nodeless.terminateFirstRepair": "true",
 }
 #: None takes the controller, which runs on the system's nodes.
 _FARGATE = [

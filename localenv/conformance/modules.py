@@ -131,13 +131,18 @@ V1_15 = Release(
         adaptations=CORE_ADAPTATIONS,
     ),
     go=(1, 26, 9),
-    settings=(("nodeless.zonalShift", "true"),),
+    settings=(
+        ("nodeless.zonalShift", "true"),
+        ("nodeless.terminateFirstDrift", "true"),
+        ("nodeless.terminateFirstRepair", "true"),
+    ),
     arguments=(
         "-repair-condition=AcceleratedHardwareReady=False/NvidiaXID79Error",
         "-reboot-condition=AcceleratedHardwareReady=False/NvidiaXID95Error",
     ),
 )
-#: By name; the first is run unless another is asked for.
+#: Run unless another is asked for.
+DEFAULT_RELEASE = V1_14
 RELEASES = {release.name: release for release in (V1_14, V1_15)}
 
 

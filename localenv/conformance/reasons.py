@@ -54,10 +54,6 @@ class ClosingCheck:
     note: str
 
 
-_EXPRESSIONS = (
-    "NodeClassCEL is an alpha gate of v1.15 that is not here: the kubelet's numbers are numbers, and an "
-    "expression is refused at admission"
-)
 NOT_HERE: tuple[NotHere, ...] = (
     NotHere(
         r"^ami: .* most recent AMI when discovering multiple$",
@@ -140,7 +136,8 @@ DIFFERENCES: tuple[Difference, ...] = (
     Difference(
         r"^(integration|drift): .*(a kubelet expression|a CEL expression)",
         r"(must be a whole number|is not a quantity|FieldValueInvalid)",
-        _EXPRESSIONS,
+        "NodeClassCEL is an alpha gate of v1.15 that is not here: the kubelet's numbers are numbers, and an "
+        "expression is refused at admission",
     ),
     Difference(
         r"^integration: Validation EC2NodeClass .* a kubelet field the AMI family won't apply ",

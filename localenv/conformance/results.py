@@ -12,7 +12,7 @@ from pathlib import Path
 
 from localenv.cache import cache_directory
 from localenv.conformance.controllers import NODELESS
-from localenv.conformance.modules import RELEASES, Release
+from localenv.conformance.modules import DEFAULT_RELEASE, Release
 from localenv.conformance.reasons import is_beyond
 from localenv.conformance.specs import Outcome, Result, Spec
 
@@ -74,7 +74,7 @@ def read_page(text: str) -> Results:
 def page_of(release: Release, controller: str) -> str:
     """The name of the page below docs/ that holds a controller's results with the suites of a release."""
     whose = "" if controller == NODELESS else f"-{controller}"
-    which = "" if release.name == next(iter(RELEASES)) else f"-{release.name}"
+    which = "" if release == DEFAULT_RELEASE else f"-{release.name}"
     return f"conformance{whose}{which}.md"
 
 
@@ -142,8 +142,8 @@ def _named(release: Release) -> str:
 
 
 def _command(release: Release, *options: str) -> str:
-    """What runs a release's suites: the first one is run unless another is named."""
-    named = () if release.name == next(iter(RELEASES)) else (f"--release {release.name}",)
+    """What runs a release's suites: the default one is run unless another is named."""
+    named = () if release == DEFAULT_RELEASE else (f"--release {release.name}",)
     given = " ".join((*named, *options))
     return f'make conformance ARGS="{given}"' if given else "make conformance"
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from localenv.conformance.binaries import suite_binary
 from localenv.conformance.cluster import cluster, node_class_arguments, variables
 from localenv.conformance.modules import (
+    DEFAULT_RELEASE,
     SUITES,
-    V1_14,
     Module,
     Source,
     assert_as_published,
@@ -57,7 +57,7 @@ def run_short_list(folder: Path, report: Report) -> dict[Spec, Result]:
         BuildFailed: A suite does not build.
         SuiteFailed: A suite does not have a spec that is listed.
     """
-    release = V1_14
+    release = DEFAULT_RELEASE
     go = go_command(release, report)
     sources = {module: _source(module, go, report) for module in release.modules}
     homes = {suite: _home(suite, sources) for suite in SHORT_LIST}
