@@ -9,7 +9,7 @@ counts for them, before their room goes to others, and before pods that are alik
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
@@ -34,6 +34,8 @@ class Keeping:
     placements: dict[str, str]
     """Where pods are; those that stay are added."""
     shares: Shares
+    _names: frozenset[str] = field(init=False)
+    """The slots that are there."""
     _end: float = field(init=False)
     """Each round may let in a single pod: none begins when rounds have taken their part of the box."""
     _steps: dict[PodClass, int] = field(default_factory=dict)
@@ -42,6 +44,7 @@ class Keeping:
     """Classes with pods that are not let in yet where they are expected, by what their rules count."""
 
     def __post_init__(self) -> None:
+        self._names = frozenset(self.existing.names)
         self._end = self.shares.meter.spent + _PART * self.shares.box
 
     def begin(self, classes: Iterable[PodClass]) -> None:
@@ -78,8 +81,7 @@ class Keeping:
         """Those of a class's pods that are expected nowhere, where others of it are kept off for now."""
         if not any(pods in some for some in self._kept_off.values()):
             return []
-        names = set(self.existing.names)
-        return [key for key in keys if self.places.get(key) not in names]
+        return [key for key in keys if self.places.get(key) not in self._names]
 
     @property
     def _time_left(self) -> bool:
@@ -87,12 +89,7 @@ class Keeping:
 
     def _waiting(self, classes: Iterable[PodClass]) -> list[PodClass]:
         """The classes of which some pod is expected on a slot and not there."""
-        names = set(self.existing.names)
-        return [
-            pods
-            for pods in classes
-            if any(key not in self.placements and self.places.get(key) in names for key in pods.pods)
-        ]
+        return [pods for pods in classes if any(True for _ in self._missing(pods))]
 
     def _in_order(self, waiting: Sequence[PodClass]) -> bool:
         """A round for those that shut nobody out, or one class that others wait for; whether any stays."""
@@ -117,9 +114,13 @@ class Keeping:
     def _next_few(self, pods: PodClass) -> list[str]:
         """One pod that is expected somewhere, then two, four and so on: others may need just so many."""
         number = self._steps[pods] = 2 * self._steps.get(pods, 0) or 1
-        names = set(self.existing.names)
-        expected = (key for key in pods.pods if key not in self.placements and self.places.get(key) in names)
-        return list(islice(expected, number))
+        return list(islice(self._missing(pods), number))
+
+    def _missing(self, pods: PodClass) -> Iterator[str]:
+        """Those of a class's pods that are expected on a slot and not there."""
+        return (
+            key for key in pods.pods if key not in self.placements and self.places.get(key) in self._names
+        )
 
     def _keep_all(self, classes: Iterable[PodClass]) -> bool:
         return sum(map(self._keep, classes)) > 0
