@@ -41,7 +41,7 @@ SECONDS = 20
 _EXAMPLES = Path(__file__).parents[1] / "examples" / "nodeless"
 NAME = "karpenter.bench.svc"
 #: Other pools of the cluster, each of which is compared with the one that is asked about.
-_NEIGHBOURS = 20
+_NEIGHBORS = 20
 
 
 def run() -> str:
@@ -171,7 +171,7 @@ async def _serve_until_stopped(pipe: Connection, material: pki.Material) -> None
 
 def _neighbors() -> Iterator[tuple[str, Any]]:
     manifest = yaml.safe_load((_EXAMPLES / "provisioner.yaml").read_text(encoding="utf-8"))
-    for number in range(_NEIGHBOURS):
+    for number in range(_NEIGHBORS):
         pool, _ = read_pool(manifest | {"metadata": {"name": f"neighbor-{number}"}})
         yield pool.key, pool
 

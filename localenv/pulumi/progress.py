@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 #: Steps that change nothing, of which nobody needs to hear.
 _QUIET = frozenset({"same", "read", "refresh"})
-_COLOURS = re.compile(r"<\{%[^%]*%\}>|\x1b\[[0-9;]*m")
+_COLORS = re.compile(r"<\{%[^%]*%\}>|\x1b\[[0-9;]*m")
 #: What engine and gRPC put around the cause.
 _NOISE = (
     re.compile(r"^(?:\d+ errors? occurred:)?\s*\*?\s*"),
@@ -94,7 +94,7 @@ class Progress:
                 self._diagnosed(event.diagnostic_event)
 
     def _diagnosed(self, diagnostic: Any) -> None:
-        message = _COLOURS.sub("", diagnostic.message).strip()
+        message = _COLORS.sub("", diagnostic.message).strip()
         if diagnostic.severity == "error":
             self.errors.append((diagnostic.urn or "", message))
         elif diagnostic.severity == "info":

@@ -31,7 +31,6 @@ VALIDATION_SECONDS = 15.0
 HOUR = 3600.0
 #: Evictions of each pod of a workload within the hour, on average, after which it rests.
 MOST_EVICTIONS = 3
-#: Code of the verdict on a node that a pass did not come to: it has its turn in the next one.
 
 
 @dataclass(frozen=True, slots=True)

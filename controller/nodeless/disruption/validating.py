@@ -20,8 +20,6 @@ from nodeless.model.disruption import Command, DisruptionReason, Verdict, Verdic
 from nodeless.model.instance_types import Catalog
 from nodeless.model.snapshot import Snapshot
 
-#: Codes of commands that are dropped, besides those of verdicts on their nodes.
-
 
 @dataclass(frozen=True, slots=True)
 class Validation:

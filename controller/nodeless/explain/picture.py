@@ -15,7 +15,7 @@ from nodeless.model.resources import CPU, MEMORY, format_amount
 from nodeless.model.workloads import Workload
 
 #: Colors that can be told apart, also by most who do not see all of them (after Okabe and Ito).
-COLOURS = (
+COLORS = (
     "#4477aa", "#ee9a3a", "#3aa36d", "#c0507f", "#66bbdd", "#b8a13a",
     "#8763b5", "#d9603b", "#4aa8a0", "#8d8d3f", "#d58fb4", "#5f6f86",
 )  # fmt: skip
@@ -33,9 +33,7 @@ class _Row:
 
 def colors(workloads: Iterable[Workload]) -> dict[Workload, str]:
     """A color for each workload, by its place in the order."""
-    return {
-        workload: COLOURS[number % len(COLOURS)] for number, workload in enumerate(sorted(set(workloads)))
-    }
+    return {workload: COLORS[number % len(COLORS)] for number, workload in enumerate(sorted(set(workloads)))}
 
 
 def picture(nodes: Sequence[NodeFill], palette: Mapping[Workload, str]) -> str:

@@ -23,6 +23,7 @@ class VerdictCode(StrEnum):
     """Why a claim is not disrupted, or a command was dropped; stable, for metrics and `nodeless why`.
 
     `FAILED`: looking at the claim raised something that was not foreseen.
+    `NOT_REACHED`: the pass did not come to the node, which has its turn in the next one.
     """
 
     BREAKER = "Breaker"

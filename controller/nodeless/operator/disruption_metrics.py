@@ -18,13 +18,7 @@ from nodeless.model.labels import CAPACITY_TYPE, ZONE
 from nodeless.model.snapshot import Snapshot
 from nodeless.operator.metric_types import DURATIONS, Count
 
-REASONS = (
-    DisruptionReason.EXPIRED,
-    DisruptionReason.DRIFTED,
-    DisruptionReason.EMPTY,
-    DisruptionReason.UNDERUTILIZED,
-    DisruptionReason.UNHEALTHY,
-)
+REASONS = tuple(DisruptionReason)
 #: v0.27 measures one thing, and calls it so.
 EVALUATION = "Replace/Delete"
 #: v0.27's methods by our reasons; `emptiness` is the end after ttlSecondsAfterEmpty.

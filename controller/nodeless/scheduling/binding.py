@@ -143,7 +143,7 @@ class _Scheduler:
 
     def __init__(self, inputs: SchedulingInput, nodes: Sequence[InFlightNodeClaim]) -> None:
         meter = Meter()
-        self._site, self._nodes = inputs, nodes
+        self._inputs, self._nodes = inputs, nodes
         self._topology = Topology(inputs.snapshot, inputs.profiles, inputs.slots, inputs.usable, meter)
         self._existing = Existing(inputs.slots, inputs.resources, self._topology, meter)
         self._count = len(inputs.slots) + len(nodes)
@@ -166,7 +166,7 @@ class _Scheduler:
 
     def member(self, pods: PodClass, *, spread: bool) -> _Member:
         accepted = np.zeros(self._count, dtype=np.bool_)
-        slots = len(self._site.slots)
+        slots = len(self._inputs.slots)
         if slots:
             accepted[:slots] = self._existing.accepts(pods, include_prefer_no_schedule=True)
         for index, node in enumerate(self._nodes):
@@ -263,8 +263,8 @@ class _Scheduler:
 
     def _of_slots(self) -> Iterable[Amounts]:
         """CPU and memory that each slot has for pods: a claim has what is free of it."""
-        for slot in self._site.slots:
-            node = self._site.snapshot.nodes.get(slot.name)
+        for slot in self._inputs.slots:
+            node = self._inputs.snapshot.nodes.get(slot.name)
             free = slot.free[:_CPU_AND_MEMORY]
             if node is None:
                 yield free
@@ -274,7 +274,7 @@ class _Scheduler:
 
     def _values_of(self, key: str) -> list[str | None]:
         """The value of a label on each host; None: it has none, or nobody knows which."""
-        values = [_only(slot.domains(key)) for slot in self._site.slots]
+        values = [_only(slot.domains(key)) for slot in self._inputs.slots]
         for node, row, offering in zip(self._nodes, self._rows, self._offerings, strict=True):
             if key == ZONE:
                 values.append(offering.zone)

@@ -16,7 +16,6 @@ from nodeless.model.snapshot import Snapshot
 from nodeless.operator.metrics import Metrics
 from nodeless.scheduling import pods_to_place
 
-#: Code of the refusal of pods that rest.
 UNIT = "pod class"
 
 

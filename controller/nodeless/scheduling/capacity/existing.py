@@ -55,7 +55,7 @@ _JOINED = {REGISTERED: "true", INITIALIZED: "true"}
 _READINESS_PREFIX = "readiness.k8s.io/"
 #: Prefix of the taints that the DaemonSet controller makes its pods tolerate (memory-pressure and the like).
 _CONDITION_PREFIX = "node.kubernetes.io/"
-_INITIALISED, _BOOTING, _CLAIMED = range(3)
+_INITIALIZED, _BOOTING, _CLAIMED = range(3)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,7 +78,7 @@ class Slot:
     @property
     def starting(self) -> bool:
         """Whether no pod can run on it yet: it is a claim, or a node that is coming up."""
-        return self.rank != _INITIALISED
+        return self.rank != _INITIALIZED
 
     def satisfies(self, expression: Requirement) -> bool:
         """Whether the expression holds, whatever this becomes."""
@@ -151,7 +151,7 @@ def _node_slot(
     pods = [pod for pod in snapshot.pods_on(node.name) if not pod.terminal]
     pool = claim.pool if claim is not None else pool_of_node(node)
     labels = {HOSTNAME: node.name, **node.labels}
-    taints, allocatable, rank = node.taints, dict(node.allocatable), _INITIALISED
+    taints, allocatable, rank = node.taints, dict(node.allocatable), _INITIALIZED
     if not initialized(node, claim):
         rank = _BOOTING
         labels = {**(claim.labels if claim is not None else {}), **labels}

@@ -129,7 +129,7 @@ class ClassPlacer:
         self._types = types
         self._only = only
         self._first = len(packing_context.open) if fresh else only or 0
-        self._ground = packing_context
+        self._packing_context = packing_context
         self._open = packing_context.open
         self._topology = packing_context.topology
         self._pods = pods
@@ -153,11 +153,11 @@ class ClassPlacer:
 
     def _look(self, wanted: NodeRequirements) -> None:
         """Find the options in which new nodes can be."""
-        for option in self._ground.options(self._keys, self._tables):
+        for option in self._packing_context.options(self._keys, self._tables):
             if self._meter.over:
                 return
             self._meter.spend(_OPTION)
-            node_requirements = self._ground.bind(wanted, self._keys, option)
+            node_requirements = self._packing_context.bind(wanted, self._keys, option)
             if node_requirements is not None and any(
                 table.fresh(self._pods, node_requirements) is not None for table in self._tables
             ):
@@ -169,7 +169,7 @@ class ClassPlacer:
 
         Once that is too much, only those are decided that pods of its own namespace look at.
         """
-        packing_context, topology = self._ground, self._topology
+        packing_context, topology = self._packing_context, self._topology
         own = topology.keys_of(replace(self._rules, repelled_by=()))
         every = topology.keys_of(self._rules, pods.adds)
         keys = bound_keys(own, every, packing_context.values)
@@ -207,7 +207,7 @@ class ClassPlacer:
 
     def _run(self, waiting: Sequence[str]) -> Sequence[str]:
         room = [ENDLESS] * len(self._options)
-        endless = self._ground.trust.given or self._endless()
+        endless = self._packing_context.trust.given or self._endless()
         done = 0
         while done < len(waiting) and self._options and not self._meter.over:
             self._meter.spend(_OPTION * len(self._options))
@@ -240,7 +240,9 @@ class ClassPlacer:
             placed = self._put(chosen, waiting[done : done + number], number)
             done += placed
             if placed < number:
-                self._ground.trust.broken |= self._ground.trust.given and not self._endless()
+                self._packing_context.trust.broken |= (
+                    self._packing_context.trust.given and not self._endless()
+                )
                 for index in chosen:
                     room[index] = 0
                 break
@@ -315,7 +317,7 @@ class ClassPlacer:
 
     def _largest_fresh(self, index: int) -> int:
         counts = [
-            int(fresh[1].max(where=self._ground.budgets.affordable(table), initial=0))
+            int(fresh[1].max(where=self._packing_context.budgets.affordable(table), initial=0))
             for table in self._tables
             if (fresh := table.fresh(self._pods, self._by_option[index])) is not None
         ]
@@ -362,7 +364,7 @@ class ClassPlacer:
             self._meter.spend(_NODE * len(chosen) * (1 + len(self._open)))
             growth = cheapest_growth(
                 self._open.nodes,
-                self._ground.budgets,
+                self._packing_context.budgets,
                 self._pods,
                 self._by_option,
                 self._growing(chosen, want - placed, vain),
@@ -454,7 +456,7 @@ class ClassPlacer:
                 alike = 0 if reserved else self._alike(table, chosen, (limit, want - placed), taken)
                 for _ in range(min(alike, most - opened)):
                     twin = self._open.repeat(self._pods, waiting[placed : placed + taken])
-                    self._ground.budgets.opened(twin)
+                    self._packing_context.budgets.opened(twin)
                     placed += taken
                     opened += 1
         return placed
@@ -503,19 +505,19 @@ class ClassPlacer:
                 holds &= self._types
             if self._beside is not None:
                 holds &= (table.room - self._pods.requests * least >= self._beside).all(axis=1)
-            types = holds & self._ground.budgets.affordable(table)
-            if not types.any() and self._ground.budgets.tighten(table):
+            types = holds & self._packing_context.budgets.affordable(table)
+            if not types.any() and self._packing_context.budgets.tighten(table):
                 self._open.refresh()
-                types = holds & self._ground.budgets.affordable(table)
+                types = holds & self._packing_context.budgets.affordable(table)
             if types.any():
                 most = min(want, self._open.supply.room(way))
-                kept = self._ground.targets.types(table, self._pods, terms, counts, types, most)
+                kept = self._packing_context.targets.types(table, self._pods, terms, counts, types, most)
                 node = InFlightNodeClaim.opened(table, kept, types)
                 if table.least and not node.capacity(self._pods, node_requirements):
                     continue
                 self._open.append(node)
                 self._open.supply.opened(node, way)
-                self._ground.budgets.opened(node)
+                self._packing_context.budgets.opened(node)
                 return node_requirements
         return None
 

@@ -46,17 +46,19 @@ class Packing:
         self._tables = tuple(tables)
         self._meter = meter or Meter()
         opened = OpenNodes(resources, topology, supply)
-        self._ground = PackingContext(opened, budgets, topology, targets, self._meter, trust or Trust())
+        self._packing_context = PackingContext(
+            opened, budgets, topology, targets, self._meter, trust or Trust()
+        )
 
     @property
     def nodes(self) -> Sequence[InFlightNodeClaim]:
-        return self._ground.open.nodes
+        return self._packing_context.open.nodes
 
     def adopt(self, nodes: Sequence[InFlightNodeClaim]) -> None:
         """Go on with nodes that have pods already, each with all the types that hold those."""
         for node in reopened(nodes):
-            self._ground.open.adopt(node)
-            self._ground.budgets.opened(node)
+            self._packing_context.open.adopt(node)
+            self._packing_context.budgets.opened(node)
 
     def place(
         self,
@@ -85,8 +87,8 @@ class Packing:
         within: Sequence[Requirement] = (),
     ) -> Sequence[str]:
         """Place what can be placed of a class on nodes of some pools (`ClassPlacer`); the pods left."""
-        self._ground.targets.begin(pods)
-        for attempt in attempts(pods, allowed, self._ground.targets.rank, self._meter):
+        self._packing_context.targets.begin(pods)
+        for attempt in attempts(pods, allowed, self._packing_context.targets.rank, self._meter):
             if not waiting or self._meter.over:
                 break
             tables = [
@@ -97,7 +99,7 @@ class Packing:
             ]
             if tables:
                 placing = ClassPlacer(
-                    self._ground,
+                    self._packing_context,
                     pods,
                     attempt,
                     tables,
@@ -134,7 +136,7 @@ class Packing:
             for node_requirements in pods.demand.required
             if (fresh := table.fresh(pods, node_requirements)) is not None
         ]
-        if not counts or not self._ground.topology.together_on_host(pods.hard_rules):
+        if not counts or not self._packing_context.topology.together_on_host(pods.hard_rules):
             return ENDLESS if counts else 0
-        fresh_host = self._ground.topology.counters.on_fresh(pods.hard_rules)
+        fresh_host = self._packing_context.topology.counters.on_fresh(pods.hard_rules)
         return min(max(counts), fresh_host, pods.hard_rules.most_in_a_domain())
