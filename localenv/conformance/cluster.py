@@ -134,6 +134,7 @@ def variables(environment: Environment) -> dict[str, str]:
         "CLUSTER_NAME": environment.options.cluster_name,
         "CLUSTER_ENDPOINT": environment.control_plane.endpoint,
         "INTERRUPTION_QUEUE": environment.options.cluster_name,
+        "ENABLE_ZONAL_SHIFT": "true",
     }
 
 

@@ -1,6 +1,8 @@
 """How long answers of AWS serve before they are asked for again, and what serves when AWS does not answer."""
 
 import asyncio
+import gc
+import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
@@ -14,6 +16,7 @@ from nodeless.cloudprovider.aws.caching import Cache
 from nodeless.cloudprovider.aws.price_list import bundled_date, bundled_prices, pricing_region
 from nodeless.cloudprovider.aws.pricing import Pricing
 from nodeless.cloudprovider.aws.session import AwsSession
+from nodeless.kube.leader_election import NotLeadingError
 from nodeless.model.pools import SelectorTerm
 from tests.cloudprovider.conftest import SETTINGS, World, a_provider
 from tests.cloudprovider.test_provider import NODE_CLASS, POOL, made_by
@@ -236,3 +239,41 @@ async def test_3_3_in_govcloud_the_bundled_prices_are_the_prices() -> None:
         assert (await pricing.current(spot=False)).on_demand == bundled_prices("us-gov-west-1")
     finally:
         await session.close()
+
+
+@pytest.mark.parametrize("begun", [True, False])
+@pytest.mark.parametrize("kept", ["prices", "descriptions"])
+async def test_a_fetch_in_the_background_ends_without_a_word_when_the_lease_is_given_up(
+    aws: LocalAws, kept: str, begun: bool
+) -> None:
+    now, unheard = [1_800_000_000.0], list[dict[str, object]]()
+    leads, refused = [True], threading.Event()
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: unheard.append(context))
+
+    def assert_leading() -> None:
+        if not leads[0]:
+            refused.set()
+            raise NotLeadingError
+
+    session = AwsSession(assert_allowed=assert_leading)
+    pricing = Pricing(session, lambda: now[0], structlog.get_logger())
+    zones = Cache[list[object]](lambda: now[0], 60.0, 1e9)
+
+    async def ask() -> None:
+        if kept == "prices":
+            await pricing.current(spot=True)
+        else:
+            await zones.get("", lambda: session.pages("ec2", "describe_subnets", {}, "Subnets"))
+
+    try:
+        await ask()
+        leads[0], now[0] = False, now[0] + 24 * 3600
+        with capture_logs() as lines:
+            await ask()
+            if begun:
+                assert await asyncio.to_thread(refused.wait, 30)
+    finally:
+        await session.close()
+    await asyncio.sleep(0)
+    gc.collect()
+    assert (unheard, lines) == ([], [])

@@ -280,17 +280,17 @@ def test_a_proxy_socket_too_long_for_the_kernel_is_refused(tmp_path: Path) -> No
 
 
 def test_stop_leaves_no_process_and_no_file(tmp_path: Path) -> None:
-    folders = set(default_base().iterdir())
     plane = ControlPlane.start(tmp_path / "cluster")
     pids = [child.pid for child in plane.processes]
+    state = plane._state.path
     assert len(pids) == 4
-    assert set(default_base().iterdir()) != folders
+    assert state.parent == default_base()
 
     plane.stop()
 
     assert not any(alive(pid) for pid in pids)
     assert not (tmp_path / "cluster").exists()
-    assert set(default_base().iterdir()) <= folders
+    assert not state.exists()
     plane.stop()
 
 

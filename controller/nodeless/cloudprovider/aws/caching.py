@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
 
 from nodeless.cloudprovider import CloudError
+from nodeless.model.quarantine import ProcessMustEnd
 
 T = TypeVar("T")
 Clock = Callable[[], float]
@@ -77,7 +78,7 @@ class Cache(Generic[T]):
         if task is None:
             task = asyncio.create_task(self._store(key, fetch))
             self._fetches[key] = task
-            task.add_done_callback(_report)
+            task.add_done_callback(report_failure)
         return task
 
     async def _store(self, key: Hashable, fetch: Callable[[], Awaitable[T]]) -> T:
@@ -98,13 +99,14 @@ class Cache(Generic[T]):
         return value
 
 
-def _report(task: "asyncio.Task[T]") -> None:
-    """Tell of a fetch that failed for no reason of the cloud's.
+def report_failure(task: "asyncio.Task[T]") -> None:
+    """Tell of a fetch that failed for no reason of the cloud's: to be called when its task is done.
 
     A CloudError is raised for an asker that waits. After a refresh in the background the old value
-    stands until it is too old, and then the next asker waits and gets the error.
+    stands until it is too old, and then the next asker waits and gets the error. That nothing may be
+    asked any more (ProcessMustEnd) is told by whoever ends the process.
     """
     error = None if task.cancelled() else task.exception()
-    if error is not None and not isinstance(error, CloudError):
+    if error is not None and not isinstance(error, CloudError | ProcessMustEnd):
         context = {"message": "a refresh of cloud data failed", "exception": error}
         task.get_loop().call_exception_handler(context)

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
 
 from nodeless.cloudprovider import CloudError
-from nodeless.cloudprovider.aws.caching import Clock
+from nodeless.cloudprovider.aws.caching import Clock, report_failure
 from nodeless.cloudprovider.aws.price_list import (
     Prices,
     bundled_date,
@@ -54,6 +54,7 @@ class _Half(Generic[T]):
         """Fetch when due; return when the first fetch has ended, well or not."""
         if self._clock() >= self._due and self._update is None:
             self._update = asyncio.create_task(self._run())
+            self._update.add_done_callback(report_failure)
         if not self._tried and self._update is not None:
             await asyncio.shield(self._update)
 

@@ -70,6 +70,7 @@ class AwsSession:
         self._throttling = Throttling()
         self._lock = threading.Lock()
         self._executor = ThreadPoolExecutor(MAX_WORKERS, thread_name_prefix="aws")
+        self._closed = False
 
     @property
     def region(self) -> str:
@@ -114,7 +115,9 @@ class AwsSession:
         return client
 
     async def run(self, function: Callable[[], T]) -> T:
-        """Run a blocking function in a worker thread."""
+        """Run a blocking function in a worker thread. What comes after `close` is cancelled."""
+        if self._closed:
+            raise asyncio.CancelledError
         return await asyncio.get_running_loop().run_in_executor(self._executor, function)
 
     async def run_detached(self, function: Callable[[], T]) -> T:
@@ -162,6 +165,7 @@ class AwsSession:
 
         A client that is closed under a call leaves that call's connection open.
         """
+        self._closed = True
         ending = asyncio.to_thread(self._executor.shutdown, wait=True, cancel_futures=True)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_CLOSE_SECONDS):
