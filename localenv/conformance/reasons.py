@@ -134,7 +134,7 @@ _SWITCH = Difference(
 
 DIFFERENCES: tuple[Difference, ...] = (
     Difference(
-        r"^(integration|drift): .*(a kubelet expression|a CEL expression)",
+        r"^(integration|drift): .*(a kubelet expression|CEL expressions?)\b",
         r"(must be a whole number|is not a quantity|FieldValueInvalid)",
         "NodeClassCEL is an alpha gate of v1.15 that is not here: the kubelet's numbers are numbers, and an "
         "expression is refused at admission",

@@ -8,7 +8,8 @@ import pytest
 from nodeless.nodeclaim.deadlines import Deadlines
 from nodeless.operator.settings import GlobalSettings
 from nodeless.operator.timing import Timing
-from tests.controllers.world import CLAIMS, CLUSTER, NODES, a_pod, a_provisioner, a_template
+from tests.controllers.planning import a_workload
+from tests.controllers.world import CLAIMS, CLUSTER, NODES, a_budget, a_pod, a_provisioner, a_template
 
 pytestmark = [pytest.mark.cluster, pytest.mark.long]
 
@@ -61,6 +62,35 @@ def test_a_machine_whose_error_a_reboot_clears_is_drained_rebooted_and_used_agai
         await rig.create(a_pod("again", namespace))
         assert await rig.running(namespace, "again") == node
         assert [*rig.network.instances()] == [instance]
+
+    scene(scenario, timing=QUICK)
+
+
+def test_a_replica_that_left_runs_elsewhere_when_its_budget_holds_the_other_on_the_machine(scene):
+    async def scenario(rig, namespace):
+        repairing(rig)
+        running = f"/api/v1/namespaces/{namespace}/pods"
+        web = a_workload(
+            namespace=namespace,
+            cpu="200m",
+            replicas=2,
+            selector={"matchLabels": {"app": "web"}},
+            pod={"terminationGracePeriodSeconds": 1},
+        )
+        await rig.create(a_template(), a_provisioner(), web, a_budget("web", namespace, app="web"))
+
+        def homes():
+            pods = rig.api.list(running)
+            return [pod["spec"]["nodeName"] for pod in pods if pod["status"].get("phase") == "Running"]
+
+        node, other = await rig.until(homes, lambda found: len(found) == 2)
+        assert node == other
+        claim = await rig.claim()
+        instance = claim["status"]["providerID"].rpartition("/")[2]
+        await report(rig, node, ILL)
+        # Long before the drain of five minutes is over.
+        await rig.until(lambda: rig.network.reboots().get(instance))
+        await rig.until(homes, lambda found: found and node not in found)
 
     scene(scenario, timing=QUICK)
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from immutables import Map
 
+from nodeless.model.disruption import PodDisruptionBudget
 from nodeless.model.instance_types import Catalog, InstanceType, Offering
 from nodeless.model.labels import (
     ARCH,
@@ -274,7 +275,7 @@ def flatten(things: Iterable[object]) -> list[object]:
 
 
 def snapshot(*things: object) -> Snapshot:
-    """Any pods, pools, nodes, claims and daemon sets (lists of them too) as one snapshot."""
+    """Any pods, pools, nodes, claims, daemon sets and budgets (lists of them too) as one snapshot."""
     flat = flatten(things)
     seen = [thing for thing in flat if isinstance(thing, Pod)]
     by_node: dict[str, frozenset[str]] = {}
@@ -293,6 +294,9 @@ def snapshot(*things: object) -> Snapshot:
         volumes=Map({thing.name: thing for thing in flat if isinstance(thing, Volume)}),
         storage_classes=Map({thing.name: thing for thing in flat if isinstance(thing, StorageClass)}),
         csi_nodes=Map({thing.name: thing for thing in flat if isinstance(thing, CsiNode)}),
+        disruption_budgets=Map(
+            {thing.key: thing for thing in flat if isinstance(thing, PodDisruptionBudget)}
+        ),
     )
 
 

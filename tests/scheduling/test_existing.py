@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from nodeless.model.disruption import PodDisruptionBudget
 from nodeless.model.labels import (
     DISRUPTED_TAINT,
     INITIALIZED,
@@ -13,7 +14,7 @@ from nodeless.model.labels import (
     ZONE,
 )
 from nodeless.model.nodes import Condition
-from nodeless.model.pods import HostPort
+from nodeless.model.pods import HostPort, LabelSelector
 from nodeless.model.requirements import Requirements
 from nodeless.model.taints import Taint, Toleration
 from nodeless.scheduling.capacity.in_flight_node import always_satisfies
@@ -177,6 +178,32 @@ def test_the_fence_of_a_reboot_is_overlooked_while_the_node_is_rebooted_and_only
     going = replace(over, conditions=(Condition("Rebooting", "True"),))
     assert used(plan(machine, going, pods(1))) == ["one"]
     assert not plan(machine, over, pods(1)).placements
+
+
+@pytest.mark.parametrize(
+    ("reason", "allowed", "there", "waits"),
+    [
+        pytest.param("RebootRequested", 0, {}, False, id="held"),
+        pytest.param("RebootRequested", 1, {}, True, id="may-leave"),
+        pytest.param("RebootRequested", 0, {"deletion_timestamp": 1.0}, True, id="leaves"),
+        pytest.param("RebootRequested", 0, {"phase": "Succeeded"}, True, id="done"),
+        pytest.param("RebootRequested", 0, {"namespace": "other"}, True, id="of-others"),
+        pytest.param("RebootIssued", 0, {}, True, id="rides-the-reboot"),
+    ],
+)
+def test_pods_wait_for_a_reboot_unless_a_budget_holds_a_pod_that_waits_for_them(
+    reason, allowed, there, waits
+):
+    machine = node("one", labels={**BOOTING, INITIALIZED: "true"}, provider_id="aws:///z1/i-1")
+    going = replace(
+        claim("default-aaaaa", "large", provider_id="aws:///z1/i-1"),
+        conditions=(Condition("Rebooting", "True", reason),),
+    )
+    (stays,) = pods(1, name="there", labels={"app": "web"})
+    budget = PodDisruptionBudget("default", "web", LabelSelector((("app", "web"),)), allowed)
+    result = plan(machine, going, replace(running(stays, "one"), **there), budget, pods(1))
+    assert used(result) == (["one"] if waits else [])
+    assert len(result.new_nodes) == (0 if waits else 1)
 
 
 def test_a_booting_node_with_a_taint_of_another_kind_is_passed_over():

@@ -33,6 +33,7 @@ __all__ = [
     "LAUNCHED",
     "READY",
     "REBOOTING",
+    "REBOOT_REQUESTED",
     "REGISTERED_CONDITION",
     "VOLUMES_DETACHED",
     "Condition",
@@ -54,6 +55,8 @@ DRIFTED = "Drifted"
 EXPIRED = "Expired"
 DISRUPTION_REASON = "DisruptionReason"
 REBOOTING = "Rebooting"
+#: Its reason while the node is drained for the reboot.
+REBOOT_REQUESTED = "RebootRequested"
 
 
 @dataclass(frozen=True, slots=True)

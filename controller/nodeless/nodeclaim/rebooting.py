@@ -12,7 +12,8 @@ the cloud is asked. A leader that dies between the two asks again, unless the bo
 Figures: Karpenter core 1.15.
 
 Its pods wait for it: the node counts as room that boots, so no other capacity is bought for them, and a
-single replica gets no successor first (there would be no room for one but here).
+single replica gets no successor first (there would be no room for one but here). While a disruption budget
+holds a pod on it, it is no room: the pod may leave only once others of its workload run elsewhere.
 """
 
 from nodeless.api.times import format_time, parse_time
@@ -31,6 +32,7 @@ from nodeless.model.nodes import (
     DISRUPTION_REASON,
     INITIALIZED_CONDITION,
     READY,
+    REBOOT_REQUESTED,
     REBOOTING,
     Condition,
     Node,
@@ -41,7 +43,7 @@ from nodeless.nodeclaim.draining import Drain, delays_drain, grace_of, listed, r
 from nodeless.nodeclaim.view import ClaimView, Step, cause_of, changed_condition
 
 FENCE = Taint(REBOOTING_TAINT, "NoSchedule")
-REQUESTED, ISSUED, SUCCEEDED = "RebootRequested", "RebootIssued", "RebootSucceeded"
+ISSUED, SUCCEEDED = "RebootIssued", "RebootSucceeded"
 OBSERVED = "RebootObserved"
 #: The drain takes at least so long: pods that the scheduler is binding meanwhile are seen.
 SHORTEST_DRAIN = 5.0
@@ -75,12 +77,12 @@ def requested(claim: NodeClaim, node: Node, message: str, now: float) -> tuple[I
     cause, why = cause_of(claim), DisruptionReason.UNHEALTHY
     condition = (
         *changed_condition(claim, DISRUPTION_REASON, "True", now, reason=why, message=message),
-        *changed_condition(claim, REBOOTING, "True", now, reason=REQUESTED, message=message),
+        *changed_condition(claim, REBOOTING, "True", now, reason=REBOOT_REQUESTED, message=message),
     )
     return (
         AnnotateClaim(cause, claim.name, {REBOOTED_FROM: node.boot_id}),
         UpdateClaimStatus(cause, claim.name, condition),
-        _events(claim, node, "Normal", REQUESTED, message),
+        _events(claim, node, "Normal", REBOOT_REQUESTED, message),
     )
 
 
@@ -99,7 +101,7 @@ def step_rebooting(view: ClaimView, now: float) -> Step:
         waiting = tuple(pod for pod in view.pods if delays_drain(pod, drain.taint, now))
         if waiting and (grace is None or now <= since + grace):
             message = f"{_fault(condition)}; waiting for {len(waiting)} pods to leave: {listed(waiting)}"
-            status = _with_reason(claim, REQUESTED, message, now)
+            status = _with_reason(claim, REBOOT_REQUESTED, message, now)
             asked, protected = requests_to_leave(claim, node, waiting, now, drain)
             held = f"cannot drain: {'; '.join(protected[:5])}"
             events = (_events(claim, node, "Warning", "FailedDraining", held),) if protected else ()

@@ -17,7 +17,7 @@ from nodeless.model.labels import (
     REGISTERED,
     UNREGISTERED_TAINT,
 )
-from nodeless.model.nodes import INITIALIZED_CONDITION, REBOOTING, Node, NodeClaim
+from nodeless.model.nodes import INITIALIZED_CONDITION, REBOOT_REQUESTED, REBOOTING, Node, NodeClaim
 from nodeless.model.pods import HostPort, Pod, PodShape
 from nodeless.model.requirements import Requirement, Requirements
 from nodeless.model.resources import total
@@ -35,6 +35,7 @@ from nodeless.scheduling.capacity.pool_table import PoolTable, prefers_only
 from nodeless.scheduling.pods.classes import UNBOUNDED, Amounts, Axis
 from nodeless.scheduling.pods.constraints import daemon_alternatives
 from nodeless.scheduling.pods.eligibility import claims_by_provider_id, leaving, managed
+from nodeless.scheduling.pods.selecting import selects
 from nodeless.scheduling.pods.volumes import Volumes, attachable
 
 #: The label by which EKS marks Fargate's nodes; each holds the one pod that it was made for.
@@ -49,6 +50,7 @@ _BOOT_TAINTS = frozenset(
         REBOOTING_TAINT,
     )
 )
+_FENCE = Taint(REBOOTING_TAINT, "NoSchedule")
 #: Labels that a node of ours bears once it has joined; daemons may wait for them.
 _JOINED = {REGISTERED: "true", INITIALIZED: "true"}
 #: Prefix of the taints that a readiness gate keeps on a node until it is ready.
@@ -113,7 +115,7 @@ def existing_slots(
     for node in snapshot.nodes.values():
         seen.add(node.provider_id)
         claim = claims.get(node.provider_id)
-        if _takes_pods(node, claim):
+        if _takes_pods(snapshot, node, claim):
             slots.append(_node_slot(snapshot, node, claim, tables, axis, volumes))
     for claim in snapshot.claims.values():
         appeared = claim.provider_id and claim.provider_id in seen
@@ -136,8 +138,30 @@ def initialized(node: Node, claim: NodeClaim | None) -> bool:
     return node.initialized or (claim is not None and claim.is_true(INITIALIZED_CONDITION))
 
 
-def _takes_pods(node: Node, claim: NodeClaim | None) -> bool:
-    return node.labels.get(COMPUTE_TYPE) != FARGATE and not node.unschedulable and not leaving(node, claim)
+def _takes_pods(snapshot: Snapshot, node: Node, claim: NodeClaim | None) -> bool:
+    if node.labels.get(COMPUTE_TYPE) == FARGATE or node.unschedulable or leaving(node, claim):
+        return False
+    condition = claim.condition(REBOOTING) if claim is not None else None
+    drained = condition is not None and (condition.status, condition.reason) == ("True", REBOOT_REQUESTED)
+    return not (drained and any(_held(snapshot, pod) for pod in snapshot.pods_on(node.name)))
+
+
+def _held(snapshot: Snapshot, pod: Pod) -> bool:
+    """Whether a disruption budget keeps the pod on a node that is drained for its reboot.
+
+    Those of its workload that have left the node must run elsewhere before: they may not wait for the node.
+    """
+    stays = pod.terminal or pod.deletion_timestamp is not None or pod.owned_by_node
+    return (
+        not stays
+        and untolerated((_FENCE,), pod.shape.tolerations) is not None
+        and any(
+            budget.namespace == pod.namespace
+            and budget.disruptions_allowed < 1
+            and selects(budget.selector, pod.labels)
+            for budget in snapshot.disruption_budgets.values()
+        )
+    )
 
 
 def _node_slot(
