@@ -122,6 +122,38 @@ def test_a_pod_that_must_be_near_pods_like_itself_keeps_its_place_before_others_
     assert solved(waiting, TYPES).placements == expected
 
 
+def test_pods_keep_their_places_where_each_of_three_workloads_shuts_out_another():
+    """The first wave before the guest shuts it out, and the loner's node does once there is nobody on it."""
+    not_z1 = (term(needs(ZONE, "NotIn", "z1")),)
+    wave = pods(4, "1", name="wave", labels={"app": "c"}, required_terms=not_z1)
+    not_a = LabelSelector(match_expressions=(("app", "NotIn", ("a",)),))
+    guest = pods(
+        1,
+        "1900m",
+        name="guest",
+        labels={"app": "b"},
+        spread=(
+            spread(ZONE, "a", min_domains=3),
+            replace(spread(HOSTNAME, min_domains=2), selector=not_a),
+        ),
+    )
+    loner = pods(
+        1,
+        "500m",
+        name="loner",
+        labels={"app": "a"},
+        affinity=(beside(ZONE, "c"),),
+        anti_affinity=(PodAffinityTerm(HOSTNAME, LabelSelector()),),
+    )
+    seen = snapshot(wave, guest, loner, pool("first"))
+    made = solved(seen, TYPES)
+    assert not made.refusals
+    waiting, expected = with_claims(seen, made)
+    again = solved(waiting, TYPES)
+    assert again.placements == expected
+    assert not again.new_nodes
+
+
 def test_pods_that_are_let_in_by_one_whose_turn_comes_later_keep_their_places():
     not_web = LabelSelector(match_expressions=(("app", "NotIn", ("web",)),))
     followers = pods(

@@ -6,12 +6,16 @@ against the spread of those, or keep them off) wait for these; where that leads 
 others must be near, few at a time: others may be let in beside one of them, and not beside all. Rules may
 also let some in only after pods whose turn comes later: those are tried again as soon as a pod is placed that
 counts for them, before their room goes to others, and before pods that are alike change places.
+
+Rules that count pods of other workloads can be such that this finds no order, and yet there is one. Then
+`order_to_keep` looks for it: those that stayed out come as early as they can, the others follow one by one.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from random import Random
 
 from nodeless.scheduling.first_fit.filling import Existing
 from nodeless.scheduling.meter import Shares
@@ -20,8 +24,13 @@ from nodeless.scheduling.pods.rules import TopologyGroup
 
 #: The part of a box in which rounds begin that keep pods where they are expected.
 _PART = 0.25
-#: Seconds to see whether a pod is where it is expected, and what a class counts for.
-_LOOK, _TALLY = 0.1e-6, 0.5e-6
+#: Seconds to see whether a pod is where it is expected, what a class counts for, and to keep a single pod.
+_LOOK, _TALLY, _KEEP = 0.1e-6, 0.5e-6, 60e-6
+#: How many orders are tried, for how many pods at most: each of them is let in by itself.
+_TRIES, _FEW = 8, 400
+
+Step = tuple[PodClass, Sequence[str]]
+"""Pods of a class that are kept at once."""
 
 
 @dataclass(slots=True, eq=False)
@@ -34,6 +43,10 @@ class Keeping:
     placements: dict[str, str]
     """Where pods are; those that stay are added."""
     shares: Shares
+    order: Sequence[Step] = ()
+    """The steps that are made first."""
+    steps: list[Step] = field(default_factory=list)
+    """Those that were made, in their order."""
     _names: frozenset[str] = field(init=False)
     """The slots that are there."""
     _end: float = field(init=False)
@@ -49,6 +62,8 @@ class Keeping:
 
     def begin(self, classes: Iterable[PodClass]) -> None:
         """Keep what may be kept before anything is placed."""
+        for pods, keys in self.order:
+            self._keep(pods, keys)
         waiting = self._waiting(classes) if self.places else []
         while waiting and self._time_left and self._in_order(waiting):
             waiting = self._waiting(waiting)
@@ -57,6 +72,35 @@ class Keeping:
         for pods in waiting:
             for topology_group in dict.fromkeys(pods.hard_rules.topology_groups()):
                 self._kept_off.setdefault(topology_group, []).append(pods)
+
+    def one_by_one(self, classes: Iterable[PodClass], ahead: Sequence[PodClass], chance: Random) -> None:
+        """Keep pods by themselves in an order of chance, those of some classes ahead of each of them."""
+        ordinary = [pods for pods in classes if pods not in ahead]
+        free = [pods for pods in ordinary if not (pods.hard_rules or pods.adds)]
+        self._keep_all(free)
+        singles = [(pods, key) for pods in ordinary for key in self._missing(pods)]
+        chance.shuffle(singles)
+        progress = True
+        while progress and self._time_left:
+            progress = self._keep_all(ahead)
+            for pods, key in list(singles):
+                self.shares.meter.spend(_KEEP * (1 + len(ahead)))
+                if self._time_left and self._keep(pods, [key]):
+                    singles.remove((pods, key))
+                    progress = True
+                    while self._time_left and self._keep_all(ahead):
+                        pass
+
+    def strayed(self, classes: Iterable[PodClass]) -> list[PodClass]:
+        """The classes of which some pod is not where it is expected."""
+        return [
+            pods
+            for pods in classes
+            if any(
+                (place := self.places.get(key)) in self._names and self.placements.get(key) != place
+                for key in pods.pods
+            )
+        ]
 
     def after(self, placed: PodClass, waiting: Mapping[PodClass, Sequence[str]]) -> list[PodClass]:
         """Keep pods that some of a class let in, and so on; the classes of which some pod was kept.
@@ -131,6 +175,8 @@ class Keeping:
         places = {key: self.places[key] for key in keys if key in self.places}
         kept = self.existing.keep(pods, places, without=self.placements)
         self.placements.update(kept)
+        if kept:
+            self.steps.append((pods, tuple(kept)))
         return bool(kept)
 
 
@@ -138,3 +184,36 @@ def _shuts_others(pods: PodClass, shut: Mapping[TopologyGroup, int]) -> bool:
     """Whether pods of a class close domains to some of so many classes, by what closes them."""
     own = set(pods.hard_rules.closing())
     return any(shut.get(topology_group, 0) > (topology_group in own) for topology_group in pods.adds)
+
+
+def order_to_keep(
+    start: Callable[[], Existing],
+    classes: Sequence[PodClass],
+    places: Mapping[str, str],
+    shares: Shares,
+    strayed: Sequence[PodClass],
+) -> Sequence[Step]:
+    """Steps in which rules let in all pods where they are expected, or more of them than in other orders.
+
+    Nothing where too many are expected to try. Each order begins with the classes that stayed out of others.
+
+    Args:
+        start: Makes the room that is there, with nothing kept on it.
+        classes: Of all pods.
+        places: Where pods are expected.
+        shares: Who may take how long.
+        strayed: Classes of which some pod stayed out.
+    """
+    if sum(key in places for pods in classes for key in pods.pods) > _FEW:
+        return ()
+    ahead, best, most = list(strayed), list[Step](), 0
+    for number in range(_TRIES):
+        keeping = Keeping(start(), places, {}, shares)
+        keeping.one_by_one(classes, ahead, Random(number))  # noqa: S311 - the same order in each run
+        if len(keeping.placements) > most:
+            best, most = keeping.steps, len(keeping.placements)
+        out = keeping.strayed(classes)
+        if not out:
+            break
+        ahead = list(dict.fromkeys([*out, *ahead]))
+    return best

@@ -16,7 +16,7 @@ from types import MappingProxyType
 
 from nodeless.scheduling.faults import about
 from nodeless.scheduling.first_fit.filling import Existing
-from nodeless.scheduling.first_fit.keeping import Keeping
+from nodeless.scheduling.first_fit.keeping import Keeping, Step
 from nodeless.scheduling.first_fit.packing import Packing
 from nodeless.scheduling.first_fit.turns import Turn, followers_of, room_beside, room_for_one_each, served
 from nodeless.scheduling.meter import Shares
@@ -115,6 +115,8 @@ class Placed:
     """The pods for which there is no room."""
     aside: Left
     """The pods of classes that have used up their share of the pass."""
+    strayed: Sequence[PodClass] = ()
+    """Classes with pods that are not where they are expected."""
 
 
 def place_all(
@@ -124,6 +126,7 @@ def place_all(
     shares: Shares,
     places: Mapping[str, str] = MappingProxyType({}),
     late: Collection[PodClass] = (),
+    order: Sequence[Step] = (),
 ) -> Placed:
     """Room for every class, there already or new.
 
@@ -138,11 +141,12 @@ def place_all(
             as long as they fit.
         shares: Who may take how long.
         late: Classes that are set aside from the first.
+        order: In which pods are kept where they are expected, before others are.
     """
     placements: dict[str, str] = {}
     aside = set(late)
     ordered = list(dict.fromkeys(turn.pods for turn in turns))
-    keeping = Keeping(existing, places, placements, shares)
+    keeping = Keeping(existing, places, placements, shares, order)
     keeping.begin(ordered)
     followers = followers_of(ordered)
     waiting: dict[PodClass, Sequence[str]] = {
@@ -191,6 +195,7 @@ def place_all(
     )
     _place_again(placed, existing, packing, shares)
     _place_those_aside(placed, existing, packing, shares)
+    placed.strayed = keeping.strayed(ordered) if places else ()
     return placed
 
 

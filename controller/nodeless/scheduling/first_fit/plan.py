@@ -32,6 +32,7 @@ from nodeless.scheduling.first_fit.asking import Places
 from nodeless.scheduling.first_fit.assigning import assigned
 from nodeless.scheduling.first_fit.class_placer import Trust
 from nodeless.scheduling.first_fit.filling import Existing
+from nodeless.scheduling.first_fit.keeping import Step, order_to_keep
 from nodeless.scheduling.first_fit.ordering import Left, Placed, place_all, place_left, queue
 from nodeless.scheduling.first_fit.packing import Packing
 from nodeless.scheduling.first_fit.turns import (
@@ -86,6 +87,8 @@ class SchedulingInput:
     """Counts the work on it."""
     late: frozenset[PodClass]
     """Classes that go after the others because they used more than their share of passes before."""
+    order: Sequence[Step] = ()
+    """In which pods are kept where they are expected, where the usual order kept some out."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -108,6 +111,8 @@ class FirstFitPlan:
     """How it was made."""
     led: Collection[PodClass]
     """The classes that its choice was made for."""
+    strayed: Sequence[PodClass] = ()
+    """Classes with pods that are not where they are expected."""
 
     @property
     def refused(self) -> int:
@@ -183,9 +188,11 @@ _CHOICES = (
 
 def first_fit_plan(inputs: SchedulingInput) -> FirstFitPlan:
     """The plan that leaves the fewest pods, and of those the one that makes most of what is there."""
-    first_fit = _chosen(inputs, _CHOICES)
+    first_fit, inputs = _with_pods_kept(_laid(inputs, part=_PART), inputs)
+    first_fit = _chosen(first_fit, inputs, _CHOICES)
     if first_fit.left and _limits_matter(first_fit, inputs) and not _hurried(first_fit, inputs):
-        other = _chosen(inputs, [choice for choice in _CHOICES if not choice.thrifty], trusting=True)
+        other = _laid(inputs, trusting=True)
+        other = _chosen(other, inputs, [choice for choice in _CHOICES if not choice.thrifty])
         first_fit = other if other.refused < first_fit.refused else first_fit
     return _using_what_is_there(first_fit, inputs)
 
@@ -314,8 +321,32 @@ def _rooms_there(pods: PodClass, first_fit: FirstFitPlan, inputs: SchedulingInpu
     )
 
 
-def _chosen(inputs: SchedulingInput, choices: Sequence[Choice], *, trusting: bool = False) -> FirstFitPlan:
-    first_fit = _laid(inputs, trusting=trusting, part=_OTHER if trusting else _PART)
+def _with_pods_kept(first_fit: FirstFitPlan, inputs: SchedulingInput) -> tuple[FirstFitPlan, SchedulingInput]:
+    """The plan, made again in an order that keeps pods where they are expected, where that takes another one.
+
+    So it may be where such a pod is left over, or a node is bought for it.
+    """
+    unplaced = {key for _, keys in first_fit.left for key in keys}
+    unplaced.update(key for node in first_fit.nodes for key in node.pods)
+    out = [pods for pods in first_fit.strayed if not unplaced.isdisjoint(pods.pods)]
+    if not out or _hurried(first_fit, inputs):
+        return first_fit, inputs
+
+    def start() -> Existing:
+        topology = Topology(inputs.snapshot, inputs.profiles, inputs.slots, inputs.usable, inputs.meter)
+        return Existing(inputs.slots, inputs.resources, topology, inputs.meter)
+
+    shares = Shares(inputs.meter, _OTHER * inputs.policy.deadline, inputs.classes)
+    order = order_to_keep(start, inputs.classes, inputs.places, shares, out)
+    ordered = replace(inputs, order=order)
+    other = _laid(ordered)
+    if (other.refused, *_bought(other, inputs)) < (first_fit.refused, *_bought(first_fit, inputs)):
+        return other, ordered
+    return first_fit, inputs
+
+
+def _chosen(first_fit: FirstFitPlan, inputs: SchedulingInput, choices: Sequence[Choice]) -> FirstFitPlan:
+    """The plan, or that of a choice that leaves fewer pods."""
     ever = dict.fromkeys(pods for pods, _ in first_fit.left)
     for choice in choices:
         first_fit = _better(first_fit, inputs, choice, [pods for pods, _ in first_fit.left], ever)
@@ -426,6 +457,7 @@ class _Start:
             self.trust,
             choice,
             led,
+            placed.strayed,
         )
 
 
@@ -471,7 +503,7 @@ def _laid(
     start = _start(inputs, choice, apart=apart, trusting=trusting)
     turns = choice.turns(queue(inputs.classes, start.topology.keys, apart), left)
     shares = Shares(inputs.meter, part * inputs.policy.deadline, inputs.classes)
-    placed = place_all(turns, start.existing, start.packing, shares, inputs.places, inputs.late)
+    placed = place_all(turns, start.existing, start.packing, shares, inputs.places, inputs.late, inputs.order)
     return start.first_fit(placed, choice, left)
 
 
