@@ -49,7 +49,7 @@ from localenv.conformance.specs import (
     specs_of,
 )
 from localenv.environment import Environment
-from localenv.karpenter import karpenter
+from localenv.karpenter import karpenter, karpenter_version
 from localenv.progress import Report, StreamReport
 from nodeless.model.packing import FEWEST_NODES, LOWEST_PRICE
 
@@ -70,7 +70,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--spec", default="", help="part of `suite: name`: run these, also those with a result"
     )
-    parser.add_argument("--release", choices=RELEASES, default=DEFAULT_RELEASE.name, help="of Karpenter")
+    parser.add_argument(
+        "--release",
+        choices=RELEASES,
+        help=f"by default {DEFAULT_RELEASE.name}; of the real controller the one that is built",
+    )
     suites = {suite: None for release in RELEASES.values() for suite in release.suites}
     parser.add_argument("--suite", action="append", choices=suites, help="a suite; all by default")
     parser.add_argument(
@@ -169,7 +173,7 @@ def _run(options: argparse.Namespace) -> int:
 
 def _bench(options: argparse.Namespace, report: Report) -> _Bench:
     """Fetch and compare the modules, and build the suites that are asked for."""
-    release = RELEASES[options.release]
+    release = _release(options)
     go = go_command(release, report)
     homes: dict[str, Source] = {}
     for module in release.modules:
@@ -183,6 +187,19 @@ def _bench(options: argparse.Namespace, report: Report) -> _Bench:
     peer = karpenter(report) if options.controller == KARPENTER else None
     file = results_file(release, options.controller)
     return _Bench(release, homes, binaries, peer, file, go, options, report)
+
+
+def _release(options: argparse.Namespace) -> Release:
+    """The release whose suites are run. Raises KarpenterFailed where the real controller is of another."""
+    if options.controller != KARPENTER:
+        return RELEASES[options.release or DEFAULT_RELEASE.name]
+    built = karpenter_version()
+    if options.release not in (None, built):
+        raise KarpenterFailed(
+            f"the controller that is built is {built}, which the suites of {options.release} do not judge; "
+            f"leave --release out, or require {options.release} in localenv/karpenter/source/go.mod"
+        )
+    return RELEASES[built]
 
 
 def _is_wanted(spec: Spec, results: Results, options: argparse.Namespace) -> bool:

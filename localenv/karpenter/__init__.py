@@ -32,9 +32,14 @@ _WEBHOOKS = ("validatingwebhookconfigurations", "mutatingwebhookconfigurations")
 _START_SECONDS = 90.0
 
 
+def karpenter_version() -> str:
+    """The release that is built."""
+    return required_version(_SOURCE, _MODULE)
+
+
 def karpenter_program() -> GoProgram:
     """The provider's controller."""
-    version = required_version(_SOURCE, _MODULE)
+    version = karpenter_version()
     return GoProgram(f"Karpenter {version}", _SOURCE, f"{_MODULE}/cmd/controller", "karpenter")
 
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localenv.conformance import reasons
+from localenv.conformance.__main__ import main
 from localenv.conformance.adaptations import ADAPTATIONS, Adaptation, AdaptationFailed, adapted
 from localenv.conformance.controllers import KARPENTER, NODELESS
 from localenv.conformance.modules import (
@@ -52,6 +53,13 @@ def source(tmp_path):
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text)
     return Source(MODULE, tmp_path / "module", archive)
+
+
+def test_the_real_controller_is_judged_by_the_suites_of_its_own_release_alone(capsys):
+    assert main(["--controller", "karpenter", "--release", "v1.15.0", "--build"]) == 2
+    said = capsys.readouterr().err
+    assert "the controller that is built is v1.14.0" in said
+    assert "leave --release out" in said
 
 
 def test_a_module_as_published_is_accepted(source):
