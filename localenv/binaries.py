@@ -1,7 +1,7 @@
 """Where the programs of the local environment come from: installed ones first, else built once.
 
 The control plane is looked for in `$KUBEBUILDER_ASSETS`, on PATH, in the cache, and is
-built when it is nowhere; the Pulumi engine and Helm likewise, from PATH on. A source that
+built when it is nowhere; the Pulumi engine, Helm and Prometheus likewise, from PATH on. A source that
 lacks a program is named and passed over, never mixed with another. How a build
 goes stands in `golang`, how the result is kept in `cache`.
 """
@@ -25,6 +25,10 @@ _PULUMI_SOURCE = _HERE / "pulumi" / "source"
 _PULUMI_MODULE = "github.com/pulumi/pulumi/pkg/v3"
 _HELM_SOURCE = _HERE / "helm" / "source"
 _HELM_MODULE = "helm.sh/helm/v4"
+_PROMETHEUS_SOURCE = _HERE / "prometheus" / "source"
+_PROMETHEUS_MODULE = "github.com/prometheus/prometheus"
+#: What finds targets in clouds is most of its code; here they are given.
+_PROMETHEUS_TAGS = ("remove_all_sd",)
 
 
 def control_plane_binaries(report: Report | None = None) -> dict[str, Path]:
@@ -49,6 +53,16 @@ def pulumi_engine(report: Report | None = None) -> Path:
 def helm(report: Report | None = None) -> Path:
     """The `helm` program; arguments and errors as for `control_plane_binaries`."""
     return _on_path_or_built(helm_program(), report or StreamReport())
+
+
+def prometheus(report: Report | None = None) -> Path:
+    """The `prometheus` server; arguments and errors as for `control_plane_binaries`."""
+    return _on_path_or_built(prometheus_program("prometheus"), report or StreamReport())
+
+
+def promtool(report: Report | None = None) -> Path:
+    """The `promtool` program; arguments and errors as for `control_plane_binaries`."""
+    return _on_path_or_built(prometheus_program("promtool"), report or StreamReport())
 
 
 def control_plane_program() -> GoProgram:
@@ -86,6 +100,19 @@ def helm_program() -> GoProgram:
         package=f"{_HELM_MODULE}/cmd/helm",
         output="helm",
         variables=((f"{_HELM_MODULE}/internal/version.version", version),),
+    )
+
+
+def prometheus_program(name: str) -> GoProgram:
+    """Prometheus' server, or its tool for rules and queries."""
+    version = required_version(_PROMETHEUS_SOURCE, _PROMETHEUS_MODULE)
+    return GoProgram(
+        title=f"{name} {version}",
+        source=_PROMETHEUS_SOURCE,
+        package=f"{_PROMETHEUS_MODULE}/cmd/{name}",
+        output=name,
+        variables=(("github.com/prometheus/common/version.Version", version.removeprefix("v")),),
+        tags=_PROMETHEUS_TAGS,
     )
 
 

@@ -62,6 +62,7 @@ class GoProgram:
         package: Import path or "." of its main package.
         output: File name of the binary.
         variables: Linker variables (`-X`) and their values.
+        tags: Build tags.
     """
 
     title: str
@@ -69,6 +70,7 @@ class GoProgram:
     package: str
     output: str
     variables: tuple[tuple[str, str], ...] = ()
+    tags: tuple[str, ...] = ()
 
 
 def required_go(source: Path) -> GoVersion:
@@ -143,15 +145,16 @@ def build(program: GoProgram, folder: Path, report: Report) -> Path:
     started = time.monotonic()
     report(f"building {program.title} with {go} (once; minutes on few cores), log in {log}")
     progress = _Progress(program, log, report, started)
+    tags = f"-tags={','.join(program.tags)}"
     packages = _run(
-        [go, "list", "-mod=readonly", "-deps", program.package], program, log, progress.downloading
+        [go, "list", "-mod=readonly", tags, "-deps", program.package], program, log, progress.downloading
     )
     progress.total = len(packages.splitlines())
     flags = " ".join(["-s", "-w", *(f"-X {name}={value}" for name, value in program.variables)])
     target = folder / program.output
     _run(
         [
-            *(go, "build", "-v", "-mod=readonly", "-trimpath", "-buildvcs=false"),
+            *(go, "build", "-v", "-mod=readonly", tags, "-trimpath", "-buildvcs=false"),
             *("-ldflags", flags, "-o", target, program.package),
         ],
         program,

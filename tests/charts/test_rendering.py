@@ -326,3 +326,35 @@ def test_every_value_of_the_file_is_one_that_the_schema_knows():
         ]
 
     assert unknown(values, schema, "values") == []
+
+
+def test_alerts_and_dashboards_are_made_where_they_are_asked_for(rendered):
+    plain = rendered()
+    assert not {kind for kind, _, _ in plain} & {"ServiceMonitor", "PrometheusRule"}
+    assert not [name for kind, _, name in plain if kind == "ConfigMap" and name.startswith("nodeless-")]
+    values = {
+        "prometheusRule": {
+            "enabled": True,
+            "additionalLabels": {"release": "prometheus"},
+            "exclude": ["NodelessPlansNotFollowed"],
+        },
+        "dashboards": {"enabled": True, "annotations": {"grafana_folder": "Nodes"}},
+    }
+    objects = rendered(values)
+    rule = objects["PrometheusRule", "karpenter", "karpenter"]
+    assert rule["metadata"]["labels"]["release"] == "prometheus"
+    (own,) = yaml.safe_load((CHART / "files" / "alerts.yaml").read_text())["groups"]
+    left = [one for one in own["rules"] if one["alert"] != "NodelessPlansNotFollowed"]
+    assert rule["spec"]["groups"] == [{**own, "rules": left}]
+    assert len(left) == len(own["rules"]) - 1
+    for file in (CHART / "files" / "dashboards").glob("*.json"):
+        page = objects["ConfigMap", "karpenter", file.stem]
+        assert json.loads(page["data"][file.name]) == json.loads(file.read_text())
+        assert page["metadata"]["labels"]["grafana_dashboard"] == "1"
+        assert page["metadata"]["annotations"] == {"grafana_folder": "Nodes"}
+
+
+def test_an_alert_that_does_not_exist_cannot_be_left_out(charts):
+    values = {"settings": {"clusterName": "demo"}, "prometheusRule": {"exclude": ["NodelessTypo"]}}
+    with pytest.raises(HelmFailed, match=r"exclude/0': value must be one of 'NodelessNoLeader"):
+        charts.run("template", "karpenter", CHART, *charts.values(values))

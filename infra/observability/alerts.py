@@ -1,0 +1,215 @@
+"""What wakes somebody up, or tells them in the morning, and what to do then."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import yaml
+
+from nodeless.model.object_names import LEASE_NAME
+
+
+class Severity(StrEnum):
+    """How soon somebody has to look."""
+
+    CRITICAL = "critical"
+    """Now: pods get no nodes, or nodes end without a warning being heard."""
+    WARNING = "warning"
+    """Within the day."""
+    INFO = "info"
+    """It costs money, nothing is broken."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """One rule.
+
+    Attributes:
+        name: In CamelCase, as Prometheus shows it.
+        severity: The label `severity`.
+        expression: In PromQL; what it gives is what is wrong.
+        lasting: For how long, before it fires, as Prometheus writes durations.
+        summary: One line, with the labels' values.
+        action: What it means, and what to do.
+    """
+
+    name: str
+    severity: Severity
+    expression: str
+    lasting: str
+    summary: str
+    action: str
+
+
+#: Other controllers expose metrics of these names, too: those count that stand beside ours.
+_OURS = "* on (job, instance) group_left () karpenter_build_info"
+_FAILED_CALLS = (
+    'sum by (service, operation) (rate(nodeless_aws_call_errors_total{code!="DryRunOperation"}[10m]))'
+)
+_CALLS = "sum by (service, operation) (rate(nodeless_aws_call_duration_seconds_count[10m]))"
+
+ALERTS: tuple[Alert, ...] = (
+    Alert(
+        "NodelessNoLeader",
+        Severity.CRITICAL,
+        f'absent(leader_election_master_status{{name="{LEASE_NAME}"}} == 1)',
+        "5m",
+        "No replica of nodeless leads",
+        "No node is launched, drained or replaced. See whether the pods run (`kubectl get pods`: a Fargate profile, the image, the "
+        "role of the service account), and whether the Lease "
+        f"`{LEASE_NAME}` can be written.",
+    ),
+    Alert(
+        "NodelessPodsWithoutCapacity",
+        Severity.WARNING,
+        "max(nodeless_pods_without_capacity) > 0",
+        "15m",
+        "{{ $value }} pods cannot be placed by any pool",
+        "`nodeless why POD` and the pod's event FailedScheduling say which rule, limit or price of which pool keeps it out.",
+    ),
+    Alert(
+        "NodelessPendingPods",
+        Severity.WARNING,
+        "min_over_time(max(karpenter_scheduler_queue_depth)[30m:1m]) > 0 and "
+        "max(karpenter_scheduler_queue_depth) >= max(karpenter_scheduler_queue_depth offset 30m)",
+        "5m",
+        "{{ $value }} pods or more have waited for capacity for half an hour, and their number does not fall",
+        "Nodes that were launched do not come up, or launches fail. `kubectl get nodeclaims` shows how far each is; the events of a "
+        "NodeClaim that is not ready say what it waits for.",
+    ),
+    Alert(
+        "NodelessLaunchesFail",
+        Severity.CRITICAL,
+        'sum by (error) (rate(karpenter_cloudprovider_errors_total{method="Create"}[15m])) > 0',
+        "15m",
+        "Launches fail: {{ $labels.error }}",
+        "The events of the NodeClaims and the log name the call and AWS's answer. InsufficientCapacity: let the pool choose among "
+        "more instance types and zones. Refused calls: compare the role with the policy in docs/components/permissions.md.",
+    ),
+    Alert(
+        "NodelessAwsCallsFail",
+        Severity.WARNING,
+        f"{_FAILED_CALLS} / {_CALLS} > 0.5",
+        "15m",
+        "{{ $value | humanizePercentage }} of the calls to {{ $labels.service }}:{{ $labels.operation }} fail",
+        "`nodeless_aws_call_errors_total` has the codes. RequestLimitExceeded: something else in the account uses the limit up. "
+        "UnauthorizedOperation: the role lacks the right.",
+    ),
+    Alert(
+        "NodelessInterruptionsLate",
+        Severity.CRITICAL,
+        "histogram_quantile(0.9, sum by (le) "
+        "(rate(karpenter_interruption_message_latency_time_seconds_bucket[10m]))) > 60",
+        "10m",
+        "Warnings of interruptions are handled {{ $value | humanizeDuration }} late",
+        "EC2 takes a spot instance two minutes after it warned. See whether the queue is long, and whether other readers hide its "
+        "messages.",
+    ),
+    Alert(
+        "NodelessSettingsInvalid",
+        Severity.WARNING,
+        "max by (config_map, key) (nodeless_settings_invalid) == 1",
+        "1m",
+        "{{ $labels.key }} of ConfigMap {{ $labels.config_map }} cannot be used",
+        "The value before goes on to hold until the process restarts. The ConfigMap's event says what is allowed.",
+    ),
+    Alert(
+        "NodelessPoolNearLimit",
+        Severity.WARNING,
+        "max by (provisioner, resource_type) (karpenter_provisioner_usage_pct) > 90",
+        "15m",
+        "Pool {{ $labels.provisioner }} uses {{ $value }} % of its limit of {{ $labels.resource_type }}",
+        "When the limit is reached, pods that need this pool stay pending. Raise the limit, or see what uses it: "
+        "`nodeless top`.",
+    ),
+    Alert(
+        "NodelessReconcilesFail",
+        Severity.WARNING,
+        f"sum by (controller) (rate(controller_runtime_reconcile_errors_total[10m]) {_OURS}) "
+        f"/ sum by (controller) (rate(controller_runtime_reconcile_total[10m]) {_OURS}) > 0.1",
+        "15m",
+        "{{ $value | humanizePercentage }} of the reconciliations of {{ $labels.controller }} fail",
+        "The log says which object fails with what error; all others go on.",
+    ),
+    Alert(
+        "NodelessObjectsSetAside",
+        Severity.WARNING,
+        "max by (unit) (nodeless_quarantined_units) > 0",
+        "30m",
+        "{{ $value }} objects of kind {{ $labels.unit }} are set aside after repeated failures",
+        "The log line `set aside` names each, and the error. It is tried again ever more rarely, and at once when it changes.",
+    ),
+    Alert(
+        "NodelessWebhookFails",
+        Severity.WARNING,
+        f'sum(rate(controller_runtime_webhook_requests_total{{code!="200"}}[10m]) {_OURS}) '
+        f"/ sum(rate(controller_runtime_webhook_requests_total[10m]) {_OURS}) > 0.05",
+        "10m",
+        "{{ $value | humanizePercentage }} of the reviews of pools and node classes fail",
+        "Changes of pools are refused, or accepted unchecked, as the webhook's failurePolicy says. See the log of the pods.",
+    ),
+    Alert(
+        "NodelessReplacementsFail",
+        Severity.WARNING,
+        "sum(increase(karpenter_voluntary_disruption_queue_failures_total[1h])) > 3",
+        "5m",
+        "{{ $value | humanize }} replacements of nodes failed within an hour",
+        "The nodes that they were for stay. The NodeClaims' events say why the new ones did not come up.",
+    ),
+    Alert(
+        "NodelessDrainsHeld",
+        Severity.INFO,
+        'sum(rate(karpenter_nodes_eviction_requests_total{code="429"}[30m])) > 0',
+        "1h",
+        "Disruption budgets have refused evictions for an hour",
+        "A node cannot be drained. Its event FailedDraining names the pods and their budgets: a budget that allows nothing, or pods that "
+        "are not ready.",
+    ),
+    Alert(
+        "NodelessNodesInconsistent",
+        Severity.INFO,
+        "sum by (check) (increase(karpenter_consistency_errors[1h])) > 0",
+        "5m",
+        "Nodes do not match what was launched: {{ $labels.check }}",
+        "The nodes' events say what is missing: resources that the instance type promises, or an initialization that does not end.",
+    ),
+    Alert(
+        "NodelessSavingsHeldByBudgets",
+        Severity.INFO,
+        "max(nodeless_disruption_waiting_on_budgets_dollars_per_hour) > 1",
+        "6h",
+        "Budgets of pools hold changes worth {{ $value | humanize }} dollars an hour",
+        "`nodeless top` names the pools. A budget of 10 % of two nodes lets one node go at a time.",
+    ),
+    Alert(
+        "NodelessPlansNotFollowed",
+        Severity.INFO,
+        "min(nodeless_plan_realized_ratio) < 0.8",
+        "1h",
+        "Plans cost {{ $value | humanizePercentage }} of what was bought in the end",
+        "kube-scheduler put pods elsewhere than planned. See whether nominations are refused (docs/plan.md), and whether another "
+        "scheduler places pods.",
+    ),
+)
+
+
+def rule_groups() -> dict[str, Any]:
+    """The rules, as Prometheus reads them from a file and the operator from `spec` of a PrometheusRule."""
+    rules = [
+        {
+            "alert": alert.name,
+            "expr": alert.expression,
+            "for": alert.lasting,
+            "labels": {"severity": alert.severity.value},
+            "annotations": {"summary": alert.summary, "description": alert.action},
+        }
+        for alert in ALERTS
+    ]
+    return {"groups": [{"name": "nodeless", "rules": rules}]}
+
+
+def rules_file() -> str:
+    """The same as YAML."""
+    return yaml.safe_dump(rule_groups(), sort_keys=False, width=120)

@@ -1,0 +1,91 @@
+"""Alerts and dashboards speak of metrics that there are, and what is committed is what the code makes."""
+
+import json
+import re
+
+import pytest
+import yaml
+
+from infra.observability.__main__ import ROOT, files
+from infra.observability.alerts import ALERTS, rules_file
+from infra.observability.dashboards import PAGES, dashboard_file
+
+METRIC = re.compile(r"\b(?:karpenter|nodeless|controller_runtime|workqueue|rest_client|leader_election)_\w+")
+LABEL = re.compile(r"\{\{\s*\$labels\.(\w+)")
+BY = re.compile(r"\bby \(([^)]*)\)")
+
+
+def documented():
+    """Every metric of docs/metrics.md, those of a histogram or summary by all their names."""
+    rows = re.findall(r"^\| `(\w+)` \| (\w+)? ?\|?", (ROOT / "docs" / "metrics.md").read_text(), re.MULTILINE)
+    endings = {"histogram": ("_bucket", "_sum", "_count"), "summary": ("", "_sum", "_count")}
+    return {f"{name}{ending}" for name, kind in rows for ending in endings.get(kind, ("",))}
+
+
+def expressions():
+    yield from ((alert.name, alert.expression) for alert in ALERTS)
+    for page in PAGES:
+        yield from (
+            (f"{page.name}: {panel.title}", query.expression)
+            for panel in page.panels
+            for query in panel.queries
+        )
+
+
+@pytest.mark.parametrize("file", [file for file, _ in files()], ids=lambda file: file.name)
+def test_what_is_committed_is_what_the_code_makes(file):
+    hint = "run: .venv/bin/python -m infra.observability"
+    assert file.read_text() == dict(files())[file], hint
+
+
+@pytest.mark.parametrize(("what", "expression"), [*expressions()], ids=lambda part: part[:60])
+def test_an_expression_asks_for_metrics_that_there_are(what, expression):
+    assert set(METRIC.findall(expression)) <= documented()
+
+
+def test_each_alert_has_a_name_of_its_own_and_says_what_to_do():
+    assert len({alert.name for alert in ALERTS}) == len(ALERTS)
+    for alert in ALERTS:
+        assert re.fullmatch(r"Nodeless([A-Z][a-z]+)+", alert.name)
+        assert len(alert.action) > 60
+
+
+@pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert.name)
+def test_a_summary_names_labels_that_the_expression_keeps(alert):
+    kept = {label.strip() for labels in BY.findall(alert.expression) for label in labels.split(",")}
+    assert set(LABEL.findall(alert.summary)) <= kept
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_dashboard_has_panels_side_by_side_on_the_grid_each_for_the_job_that_is_chosen(page):
+    document = json.loads(dashboard_file(page))
+    assert (document["uid"], document["title"]) == (page.name, page.title)
+    assert [variable["name"] for variable in document["templating"]["list"]] == ["datasource", "job"]
+    taken = set()
+    for panel in document["panels"]:
+        place = panel["gridPos"]
+        cells = {
+            (x, y)
+            for x in range(place["x"], place["x"] + place["w"])
+            for y in range(place["y"], place["y"] + place["h"])
+        }
+        assert not cells & taken
+        assert place["x"] + place["w"] <= 24
+        taken |= cells
+    identifiers = [panel["id"] for panel in document["panels"]]
+    assert len(set(identifiers)) == len(identifiers)
+    targets = [target["expr"] for panel in document["panels"] for target in panel.get("targets", ())]
+    for expression in targets:
+        names = METRIC.findall(expression)
+        assert expression.count('{job="$job"') >= len(names)
+
+
+def test_prometheus_reads_the_alerts_as_yaml():
+    (group,) = yaml.safe_load(rules_file())["groups"]
+    assert [rule["alert"] for rule in group["rules"]] == [alert.name for alert in ALERTS]
+
+
+def test_the_chart_lets_these_alerts_be_left_out_and_no_others():
+    schema = json.loads((ROOT / "charts" / "nodeless" / "values.schema.json").read_text())
+    excluded = schema["properties"]["prometheusRule"]["properties"]["exclude"]
+    assert excluded["items"]["enum"] == [alert.name for alert in ALERTS]
