@@ -94,6 +94,7 @@ def cluster(
         name_network(environment)
         _install_volume_driver(environment)
         _make_experiments_role(environment)
+        _enable_zonal_shift(environment)
         yield environment
 
 
@@ -115,6 +116,12 @@ def _make_experiments_role(environment: Environment) -> None:
     environment.aws.client("iam").create_role(
         RoleName=_EXPERIMENTS_ROLE, AssumeRolePolicyDocument=json.dumps(policy)
     )
+
+
+def _enable_zonal_shift(environment: Environment) -> None:
+    """Let shifts away from a zone be started, as in upstream's account."""
+    eks, name = environment.aws.client("eks"), environment.options.cluster_name
+    eks.update_cluster_config(name=name, zonalShiftConfig={"enabled": True})
 
 
 def _install_kinds(api: KubernetesApi, source: Source, go: Path) -> None:
