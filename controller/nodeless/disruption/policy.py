@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from nodeless.disruption.repair_policy import POLICIES, RepairPolicy
+from nodeless.disruption.repair_policy import LEGACY_POLICIES, POLICIES, RepairPolicy
 from nodeless.model.disruption import DisruptionReason
 from nodeless.scheduling import Policy
 
@@ -30,8 +30,8 @@ class DisruptionPolicy:
     """Seconds for which a node runs beside its replacement, which must repay that (`balance`)."""
     node_repair: bool = False
     """Whether nodes that stay broken are rebooted or replaced (gate NodeRepair)."""
-    repair_policies: tuple[RepairPolicy, ...] = POLICIES
-    """What is broken, for how long that is tolerated, and what mends it."""
+    repair_policies: tuple[RepairPolicy, ...] = ()
+    """What is broken, for how long that is tolerated, and what mends it; none: as Karpenter has it."""
     legacy_repair: bool = False
     """Whether broken nodes are ended without a replacement or a drain (Karpenter's LEGACY_NODE_REPAIR)."""
     most_nodes: int = 100
@@ -40,8 +40,6 @@ class DisruptionPolicy:
     @property
     def repairs_by(self) -> tuple[RepairPolicy, ...]:
         """The policies in force; the legacy rules know no reasons, and so no reboots."""
-        return tuple(
-            repair_policy
-            for repair_policy in self.repair_policies
-            if not (self.legacy_repair and repair_policy.reason)
-        )
+        if not self.legacy_repair:
+            return self.repair_policies or POLICIES
+        return tuple(policy for policy in self.repair_policies or LEGACY_POLICIES if not policy.reason)

@@ -48,28 +48,64 @@ class RepairPolicy:
     """Seconds after which the drain is over; 0: none; None: as long as the node's claim says."""
 
 
-#: NVIDIA's XID errors that EKS mends by a reboot (EKS user guide, "NVIDIA XID error codes"); the others
-#: (74, 79, 119, 120, 121, 140) are of the hardware, and the node is replaced.
-REBOOT_XIDS = (13, 31, 48, 63, 64, 94, 95)
-#: What EKS's node monitoring agent and the kubelet report (AWS provider of Karpenter v1). A reboot waits for
-#: pods as long as with 1.15, five minutes: what cannot be evicted by then stays, and rides the reboot.
+#: NVIDIA's XID errors that a reboot clears, and those of broken hardware. What others mean is not known: they
+#: are tolerated for longer (AWS provider of Karpenter 1.15).
+REBOOT_XIDS = (46, 48, 54, 62, 63, 95, 109, 110, 136, 140, 143, 155, 156, 158)
+FATAL_XIDS = (64, 74, 79, 119, 120)
+_MINUTE = 60
+
+
+def _xids(numbers: Sequence[int]) -> str:
+    """A regular expression for reasons that name one of some errors, as `NvidiaXID48Error` does."""
+    return rf".*XID({'|'.join(map(str, numbers))})(?![0-9]).*"
+
+
+def _replaced(condition: str, status: str = "False", *, priority: int = 0) -> RepairPolicy:
+    return RepairPolicy(condition, status, 30.0 * _MINUTE, priority=priority, grace=10 * _MINUTE)
+
+
+#: Scarce machines come first; with Karpenter all are alike.
+_SCARCE = 10
+#: What EKS's node monitoring agent and the kubelet report (AWS provider of Karpenter 1.15). Every drain is
+#: bounded: before a reboot, what cannot be evicted by then stays, and rides it.
 POLICIES = (
-    RepairPolicy("Ready", "False", 1800.0),
-    RepairPolicy("Ready", "Unknown", 1800.0),
-    RepairPolicy("AcceleratedHardwareReady", "False", 600.0, priority=10),
+    _replaced("Ready"),
+    _replaced("Ready", "Unknown"),
     RepairPolicy(
         "AcceleratedHardwareReady",
         "False",
-        600.0,
-        reason=f"NvidiaXID({'|'.join(map(str, REBOOT_XIDS))})Error",
-        priority=10,
+        10.0 * _MINUTE,
+        reason=_xids(REBOOT_XIDS),
+        priority=_SCARCE,
         action=REBOOT,
-        grace=300,
+        grace=5 * _MINUTE,
     ),
-    RepairPolicy("StorageReady", "False", 1800.0),
-    RepairPolicy("NetworkingReady", "False", 1800.0),
-    RepairPolicy("KernelReady", "False", 1800.0),
-    RepairPolicy("ContainerRuntimeReady", "False", 1800.0),
+    RepairPolicy(
+        "AcceleratedHardwareReady",
+        "False",
+        10.0 * _MINUTE,
+        reason=_xids(FATAL_XIDS),
+        priority=_SCARCE,
+        grace=5 * _MINUTE,
+    ),
+    _replaced("AcceleratedHardwareReady", priority=_SCARCE),
+    _replaced("StorageReady"),
+    _replaced("NetworkingReady"),
+    _replaced("KernelReady"),
+    _replaced("ContainerRuntimeReady"),
+)
+
+
+#: What was tolerated before 1.15, and is by the legacy rules: reasons make no difference, and no drain is
+#: bounded.
+LEGACY_POLICIES = (
+    RepairPolicy("Ready", "False", 30.0 * _MINUTE),
+    RepairPolicy("Ready", "Unknown", 30.0 * _MINUTE),
+    RepairPolicy("AcceleratedHardwareReady", "False", 10.0 * _MINUTE, priority=_SCARCE),
+    RepairPolicy("StorageReady", "False", 30.0 * _MINUTE),
+    RepairPolicy("NetworkingReady", "False", 30.0 * _MINUTE),
+    RepairPolicy("KernelReady", "False", 30.0 * _MINUTE),
+    RepairPolicy("ContainerRuntimeReady", "False", 30.0 * _MINUTE),
 )
 
 

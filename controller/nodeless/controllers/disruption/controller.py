@@ -31,7 +31,7 @@ from nodeless.disruption import (
 from nodeless.disruption.candidates import replacing
 from nodeless.disruption.command_history import Waiting
 from nodeless.disruption.events import BLOCKED, command_events, invalid_annotation_events, reason_of
-from nodeless.disruption.repair_policy import POLICIES, RepairPolicy
+from nodeless.disruption.repair_policy import LEGACY_POLICIES, POLICIES, RepairPolicy
 from nodeless.disruption.validating import Validation, held_by_budgets
 from nodeless.explain.why import one_line
 from nodeless.kube import ApiError, ApiUnavailable
@@ -444,16 +444,17 @@ def _policy(settings: GlobalSettings) -> DisruptionPolicy:
         ),
         node_repair=settings.node_repair,
         legacy_repair=settings.legacy_repair,
-        repair_policies=_repair_policies(settings.repair_toleration),
+        repair_policies=_repair_policies(settings),
         eviction_price=settings.eviction_price,
         as_bound=settings.plan_as_bound != "never",
     )
 
 
-def _repair_policies(toleration: float | None) -> tuple[RepairPolicy, ...]:
-    if toleration is None:
-        return POLICIES
-    return tuple(replace(policy, toleration=toleration) for policy in POLICIES)
+def _repair_policies(settings: GlobalSettings) -> tuple[RepairPolicy, ...]:
+    usual = LEGACY_POLICIES if settings.legacy_repair else POLICIES
+    if settings.repair_toleration is None:
+        return usual
+    return tuple(replace(policy, toleration=settings.repair_toleration) for policy in usual)
 
 
 def _key(command: Command) -> str:
