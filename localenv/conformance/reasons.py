@@ -103,6 +103,7 @@ SLOW: tuple[tuple[str, float], ...] = (
     (r"^repair: .* 30 minute toleration$", 2700.0),
     (r"^disruption: Reboot should reboot twice", 2400.0),
     (r"^(repair|disruption): (Repair|Reboot|TerminateFirst)", 1200.0),
+    (r"^scheduling\S*: .* a Zonal Shift is active$", 600.0),
     (r"^consolidation: .* (Budgets should respect|should consolidate nodes)", 900.0),
 )
 
