@@ -91,7 +91,7 @@ class Keeping:
                     while self._time_left and self._keep_all(ahead):
                         pass
 
-    def strayed(self, classes: Iterable[PodClass]) -> list[PodClass]:
+    def displaced_classes(self, classes: Iterable[PodClass]) -> list[PodClass]:
         """The classes of which some pod is not where it is expected."""
         return [
             pods
@@ -191,29 +191,31 @@ def order_to_keep(
     classes: Sequence[PodClass],
     places: Mapping[str, str],
     shares: Shares,
-    strayed: Sequence[PodClass],
+    displaced: Sequence[PodClass],
 ) -> Sequence[Step]:
     """Steps in which rules let in all pods where they are expected, or more of them than in other orders.
 
-    Nothing where too many are expected to try. Each order begins with the classes that stayed out of others.
+    No steps where too many pods are expected somewhere to try. Those that an order keeps out come first in
+    the next one.
 
     Args:
         start: Makes the room that is there, with nothing kept on it.
         classes: Of all pods.
         places: Where pods are expected.
         shares: Who may take how long.
-        strayed: Classes of which some pod stayed out.
+        displaced: Classes of which some pod stayed out.
     """
     if sum(key in places for pods in classes for key in pods.pods) > _FEW:
         return ()
-    ahead, best, most = list(strayed), list[Step](), 0
+    ahead, best, most = list(displaced), list[Step](), 0
+    end = shares.meter.spent + _PART * shares.box
     for number in range(_TRIES):
         keeping = Keeping(start(), places, {}, shares)
         keeping.one_by_one(classes, ahead, Random(number))  # noqa: S311 - the same order in each run
         if len(keeping.placements) > most:
             best, most = keeping.steps, len(keeping.placements)
-        out = keeping.strayed(classes)
-        if not out:
+        out = keeping.displaced_classes(classes)
+        if not out or shares.meter.spent > end:
             break
         ahead = list(dict.fromkeys([*out, *ahead]))
     return best

@@ -115,7 +115,7 @@ class Placed:
     """The pods for which there is no room."""
     aside: Left
     """The pods of classes that have used up their share of the pass."""
-    strayed: Sequence[PodClass] = ()
+    displaced_classes: Sequence[PodClass] = ()
     """Classes with pods that are not where they are expected."""
 
 
@@ -195,7 +195,7 @@ def place_all(
     )
     _place_again(placed, existing, packing, shares)
     _place_those_aside(placed, existing, packing, shares)
-    placed.strayed = keeping.strayed(ordered) if places else ()
+    placed.displaced_classes = keeping.displaced_classes(ordered) if places else ()
     return placed
 
 

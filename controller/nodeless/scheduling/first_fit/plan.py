@@ -111,7 +111,7 @@ class FirstFitPlan:
     """How it was made."""
     led: Collection[PodClass]
     """The classes that its choice was made for."""
-    strayed: Sequence[PodClass] = ()
+    displaced_classes: Sequence[PodClass] = ()
     """Classes with pods that are not where they are expected."""
 
     @property
@@ -328,7 +328,7 @@ def _with_pods_kept(first_fit: FirstFitPlan, inputs: SchedulingInput) -> tuple[F
     """
     unplaced = {key for _, keys in first_fit.left for key in keys}
     unplaced.update(key for node in first_fit.nodes for key in node.pods)
-    out = [pods for pods in first_fit.strayed if not unplaced.isdisjoint(pods.pods)]
+    out = [pods for pods in first_fit.displaced_classes if not unplaced.isdisjoint(pods.pods)]
     if not out or _hurried(first_fit, inputs):
         return first_fit, inputs
 
@@ -457,7 +457,7 @@ class _Start:
             self.trust,
             choice,
             led,
-            placed.strayed,
+            placed.displaced_classes,
         )
 
 
