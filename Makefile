@@ -11,15 +11,19 @@ export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/pycache
 # The environment that every other target needs, remade when a lock or a manifest changes.
 STAMP := $(VENV)/.installed
 
-.PHONY: help install setup demo test unit cluster environment properties chaos check conformance bench judge mutants soak clean lock
+.PHONY: help install setup programs demo test unit cluster environment properties chaos check conformance bench judge mutants soak clean lock
 
 help: ## print this help
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 16
 
 install: $(STAMP) ## install the locked dependencies into .venv: enough for nodeless plan and everything else offline
 
-setup: $(STAMP) ## install the locked dependencies into .venv and build (or find) the control plane, the Pulumi engine and Helm
+setup: $(STAMP) ## install the locked dependencies into .venv and build (or find) the control plane and the Pulumi engine
 	@$(PYTHON) -m localenv build
+
+# Before any test: a build takes longer than a test may.
+programs: $(STAMP) ## the same with what the tests need besides: Helm, Prometheus
+	@$(PYTHON) -m localenv build --tests
 
 $(STAMP): requirements.lock pyproject.toml controller/pyproject.toml components/pyproject.toml localenv/pyproject.toml
 	@bash .ci/install $(VENV)
@@ -28,16 +32,16 @@ $(STAMP): requirements.lock pyproject.toml controller/pyproject.toml components/
 demo: setup ## bring up the whole environment on this machine and run the labs on it (ARGS=--json for JSON on stdout)
 	@$(PYTHON) -m localenv demo $(ARGS)
 
-test: setup ## run every test (ARGS are handed to pytest)
+test: programs ## run every test (ARGS are handed to pytest)
 	@bash .ci/test $(PYTHON) $(ARGS)
 
 unit: $(STAMP) ## run the tests that need no control plane, a tenth of their examples (FACTOR=1: all, and the large ones)
 	@NODELESS_PROPERTIES_FACTOR=$${FACTOR:-0.1} $(PYTHON) -m pytest -q -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder -m "not cluster and not environment" $(ARGS)
 
-cluster: setup ## run the tests that need a control plane, and no more
+cluster: programs ## run the tests that need a control plane, and no more
 	@$(PYTHON) -m pytest -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder -m "cluster and not environment" $(ARGS)
 
-environment: setup ## run the tests of the whole environment on this machine
+environment: programs ## run the tests of the whole environment on this machine
 	@$(PYTHON) -m pytest -m environment $(ARGS)
 
 properties: $(STAMP) ## draw FACTOR=100 times the examples of every property that needs no cluster (hours; ARGS="tests/scheduling" for a part)

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from types import FrameType
 
-from localenv.binaries import control_plane_binaries, helm, pulumi_engine
+from localenv.binaries import control_plane_binaries, helm, prometheus, promtool, pulumi_engine
 from localenv.environment import Environment, EnvironmentFailed, Options
 from localenv.golang import BuildFailed, ToolchainMissing
 from localenv.progress import StreamReport
@@ -63,9 +63,8 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m localenv", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    build = commands.add_parser(
-        "build", help="find the control plane, the Pulumi engine and Helm, or build them"
-    )
+    build = commands.add_parser("build", help="find the control plane and the Pulumi engine, or build them")
+    build.add_argument("--tests", action="store_true", help="what the tests need besides: Helm, Prometheus")
     build.set_defaults(run=_build)
     up = commands.add_parser("up", help="bring the environment up and leave it running until Ctrl-C")
     up.add_argument("--boot-seconds", type=float, default=2.0, help="from an instance's launch to its node")
@@ -83,11 +82,13 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _build(_options: argparse.Namespace) -> int:
+def _build(options: argparse.Namespace) -> int:
     report = StreamReport()
     control_plane_binaries(report)
     pulumi_engine(report)
-    helm(report)
+    if options.tests:
+        for of_the_tests in (helm, prometheus, promtool):
+            of_the_tests(report)
     return 0
 
 
