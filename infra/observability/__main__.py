@@ -26,7 +26,7 @@ def _page() -> str:
     )
     dashboards = "\n".join(
         f"| [{page.title}](../charts/nodeless/files/dashboards/{page.name}.json) | "
-        f"{', '.join(title.lower() for title, _ in page.rows)} |"
+        f"{', '.join(title for title, _ in page.rows)} |"
         for page in PAGES
     )
     return f"""# Alerts and dashboards

@@ -94,7 +94,7 @@ ALERTS: tuple[Alert, ...] = (
         f"{_FAILED_CALLS} / {_CALLS} > 0.5",
         "15m",
         "{{ $value | humanizePercentage }} of the calls to {{ $labels.service }}:{{ $labels.operation }} fail",
-        "`nodeless_aws_call_errors_total` has the codes. RequestLimitExceeded: something else in the account uses the limit up. "
+        "`nodeless_aws_call_errors_total` has the codes. RequestLimitExceeded: something else in the account uses up the request limit. "
         "UnauthorizedOperation: the role lacks the right.",
     ),
     Alert(
@@ -104,8 +104,8 @@ ALERTS: tuple[Alert, ...] = (
         "(rate(karpenter_interruption_message_latency_time_seconds_bucket[10m]))) > 60",
         "10m",
         "Warnings of interruptions are handled {{ $value | humanizeDuration }} late",
-        "EC2 takes a spot instance two minutes after it warned. See whether the queue is long, and whether other readers hide its "
-        "messages.",
+        "EC2 takes a spot instance two minutes after it warned. See whether the queue is long, and whether something else "
+        "reads it.",
     ),
     Alert(
         "NodelessSettingsInvalid",
@@ -113,7 +113,7 @@ ALERTS: tuple[Alert, ...] = (
         "max by (config_map, key) (nodeless_settings_invalid) == 1",
         "1m",
         "{{ $labels.key }} of ConfigMap {{ $labels.config_map }} cannot be used",
-        "The value before goes on to hold until the process restarts. The ConfigMap's event says what is allowed.",
+        "The last valid value stays in force until the process restarts. The ConfigMap's event says what is allowed.",
     ),
     Alert(
         "NodelessPoolNearLimit",
@@ -139,7 +139,7 @@ ALERTS: tuple[Alert, ...] = (
         "max by (unit) (nodeless_quarantined_units) > 0",
         "30m",
         "{{ $value }} objects of kind {{ $labels.unit }} are set aside after repeated failures",
-        "The log line `set aside` names each, and the error. It is tried again ever more rarely, and at once when it changes.",
+        "The log line `set aside` names each, and the error. It is retried with growing pauses, and at once when it changes.",
     ),
     Alert(
         "NodelessWebhookFails",
@@ -156,7 +156,7 @@ ALERTS: tuple[Alert, ...] = (
         "sum(increase(karpenter_voluntary_disruption_queue_failures_total[1h])) > 3",
         "5m",
         "{{ $value | humanize }} replacements of nodes failed within an hour",
-        "The nodes that they were for stay. The NodeClaims' events say why the new ones did not come up.",
+        "The nodes that were to be replaced stay. The NodeClaims' events say why the new ones did not come up.",
     ),
     Alert(
         "NodelessDrainsHeld",
