@@ -326,10 +326,12 @@ def _with_pods_kept(first_fit: FirstFitPlan, inputs: SchedulingInput) -> tuple[F
 
     So it may be where such a pod is left over, or a node is bought for it.
     """
+    if not first_fit.displaced_classes or _hurried(first_fit, inputs):
+        return first_fit, inputs
     unplaced = {key for _, keys in first_fit.left for key in keys}
     unplaced.update(key for node in first_fit.nodes for key in node.pods)
     out = [pods for pods in first_fit.displaced_classes if not unplaced.isdisjoint(pods.pods)]
-    if not out or _hurried(first_fit, inputs):
+    if not out:
         return first_fit, inputs
 
     def start() -> Existing:
@@ -338,6 +340,8 @@ def _with_pods_kept(first_fit: FirstFitPlan, inputs: SchedulingInput) -> tuple[F
 
     shares = Shares(inputs.meter, _OTHER * inputs.policy.deadline, inputs.classes)
     order = order_to_keep(start, inputs.classes, inputs.places, shares, out)
+    if not order:
+        return first_fit, inputs
     ordered = replace(inputs, order=order)
     other = _laid(ordered)
     if (other.refused, *_bought(other, inputs)) < (first_fit.refused, *_bought(first_fit, inputs)):
