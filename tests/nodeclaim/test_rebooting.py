@@ -18,15 +18,21 @@ from nodeless.model.instructions import (
     UpdateNode,
 )
 from nodeless.model.labels import DO_NOT_DISRUPT, DRAIN_GRACE, REBOOTED_FROM, REBOOTS
-from nodeless.model.nodes import DISRUPTION_REASON, INITIALIZED_CONDITION, REBOOTING, Condition
+from nodeless.model.nodes import (
+    DISRUPTION_REASON,
+    INITIALIZED_CONDITION,
+    REBOOT_FENCE,
+    REBOOTING,
+    Condition,
+)
 from nodeless.model.pools import Reference
 from nodeless.model.taints import Toleration
 from nodeless.nodeclaim import ClaimView, step
-from nodeless.nodeclaim.rebooting import FENCE, HISTORY_SECONDS, reboots_of, requested
+from nodeless.nodeclaim.rebooting import HISTORY_SECONDS, reboots_of, requested
 from tests.factories import NOW, a_node, a_pod, an_initialized_claim
 
 NODE = a_node(boot_id="one")
-FENCED = replace(NODE, taints=(FENCE,))
+FENCED = replace(NODE, taints=(REBOOT_FENCE,))
 BACK = replace(FENCED, boot_id="two")
 NODE_POOL = Reference("NodePool", "default", "pool-uid")
 
@@ -79,7 +85,7 @@ def test_the_node_is_fenced_and_its_pods_leave_before_the_machine_is_touched():
     pods = (a_pod("a"), daemon)
     outcome = step(ClaimView(rebooting(), NODE, pods), NOW + 60)
     (fence,) = of_kind(outcome, UpdateNode)
-    assert FENCE in fence.taints
+    assert REBOOT_FENCE in fence.taints
     assert [each.name for each in of_kind(outcome, EvictPod)] == ["a"]
     assert not of_kind(outcome, RebootInstance)
 
@@ -153,7 +159,7 @@ def test_success_is_another_boot_id_and_ready_within_twenty_minutes(node):
 def test_a_machine_that_is_back_loses_its_fence_and_is_initialized_anew():
     outcome = step(ClaimView(issued(), BACK), NOW + 90)
     (lifted,) = of_kind(outcome, UpdateNode)
-    assert FENCE not in lifted.taints
+    assert REBOOT_FENCE not in lifted.taints
     assert statuses(outcome)[REBOOTING] == ("False", "RebootSucceeded")
     assert INITIALIZED_CONDITION not in statuses(outcome)
     over = Condition(REBOOTING, "False", "RebootSucceeded", "", NOW + 90)

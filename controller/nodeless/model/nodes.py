@@ -10,6 +10,7 @@ from nodeless.model.labels import (
     INSTANCE_TYPE,
     LAUNCH_GROUP,
     LAUNCH_GROUP_SIZE,
+    REBOOTING_TAINT,
     REGISTERED,
     REPLACES,
     ZONE,
@@ -33,6 +34,7 @@ __all__ = [
     "LAUNCHED",
     "READY",
     "REBOOTING",
+    "REBOOT_FENCE",
     "REBOOT_REQUESTED",
     "REGISTERED_CONDITION",
     "VOLUMES_DETACHED",
@@ -57,6 +59,8 @@ DISRUPTION_REASON = "DisruptionReason"
 REBOOTING = "Rebooting"
 #: Its reason while the node is drained for the reboot.
 REBOOT_REQUESTED = "RebootRequested"
+#: Keeps pods off it from then until it is back.
+REBOOT_FENCE = Taint(REBOOTING_TAINT, "NoSchedule")
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,22 +27,21 @@ from nodeless.model.instructions import (
     UpdateClaimStatus,
     UpdateNode,
 )
-from nodeless.model.labels import REBOOTED_FROM, REBOOTING_TAINT, REBOOTS
+from nodeless.model.labels import REBOOTED_FROM, REBOOTS
 from nodeless.model.nodes import (
     DISRUPTION_REASON,
     INITIALIZED_CONDITION,
     READY,
+    REBOOT_FENCE,
     REBOOT_REQUESTED,
     REBOOTING,
     Condition,
     Node,
     NodeClaim,
 )
-from nodeless.model.taints import Taint
 from nodeless.nodeclaim.draining import Drain, delays_drain, grace_of, listed, requests_to_leave
 from nodeless.nodeclaim.view import ClaimView, Step, cause_of, changed_condition
 
-FENCE = Taint(REBOOTING_TAINT, "NoSchedule")
 ISSUED, SUCCEEDED = "RebootIssued", "RebootSucceeded"
 OBSERVED = "RebootObserved"
 #: The drain takes at least so long: pods that the scheduler is binding meanwhile are seen.
@@ -93,11 +92,11 @@ def step_rebooting(view: ClaimView, now: float) -> Step:
         return Step((), now + _LOOK_AGAIN)
     if condition.reason == ISSUED or _booted(claim, node):
         return _awaited(claim, node, condition, now, view.deadlines.reboot)
-    fence = () if FENCE in node.taints else (_fenced(claim, node),)
+    fence = () if REBOOT_FENCE in node.taints else (_fenced(claim, node),)
     since, grace = condition.last_transition_time, grace_of(claim)
     if grace != 0:
         # After the bound what is left rides the reboot: it is evicted, and never deleted.
-        drain = Drain(FENCE, since, None)
+        drain = Drain(REBOOT_FENCE, since, None)
         waiting = tuple(pod for pod in view.pods if delays_drain(pod, drain.taint, now))
         if waiting and (grace is None or now <= since + grace):
             message = f"{_fault(condition)}; waiting for {len(waiting)} pods to leave: {listed(waiting)}"
@@ -143,7 +142,7 @@ def _awaited(claim: NodeClaim, node: Node, condition: Condition, now: float, pat
     if _booted(claim, node) and node.ready:
         message = f"instance {claim.instance_id} is back with boot id {node.boot_id}"
         over = changed_condition(claim, REBOOTING, "False", now, reason=SUCCEEDED, message=message)
-        others = tuple(taint for taint in node.taints if not taint.matches(FENCE))
+        others = tuple(taint for taint in node.taints if not taint.matches(REBOOT_FENCE))
         lifted = UpdateNode(cause_of(claim), node.name, taints=others, stage="node is back from its reboot")
         return Step(
             (
@@ -190,7 +189,7 @@ def _with_reason(claim: NodeClaim, reason: str, message: str, now: float) -> tup
 
 def _fenced(claim: NodeClaim, node: Node) -> UpdateNode:
     return UpdateNode(
-        cause_of(claim), node.name, taints=(*node.taints, FENCE), stage="fenced node for its reboot"
+        cause_of(claim), node.name, taints=(*node.taints, REBOOT_FENCE), stage="fenced node for its reboot"
     )
 
 

@@ -17,7 +17,14 @@ from nodeless.model.labels import (
     REGISTERED,
     UNREGISTERED_TAINT,
 )
-from nodeless.model.nodes import INITIALIZED_CONDITION, REBOOT_REQUESTED, REBOOTING, Node, NodeClaim
+from nodeless.model.nodes import (
+    INITIALIZED_CONDITION,
+    REBOOT_FENCE,
+    REBOOT_REQUESTED,
+    REBOOTING,
+    Node,
+    NodeClaim,
+)
 from nodeless.model.pods import HostPort, Pod, PodShape
 from nodeless.model.requirements import Requirement, Requirements
 from nodeless.model.resources import total
@@ -50,7 +57,6 @@ _BOOT_TAINTS = frozenset(
         REBOOTING_TAINT,
     )
 )
-_FENCE = Taint(REBOOTING_TAINT, "NoSchedule")
 #: Labels that a node of ours bears once it has joined; daemons may wait for them.
 _JOINED = {REGISTERED: "true", INITIALIZED: "true"}
 #: Prefix of the taints that a readiness gate keeps on a node until it is ready.
@@ -154,7 +160,7 @@ def _held(snapshot: Snapshot, pod: Pod) -> bool:
     stays = pod.terminal or pod.deletion_timestamp is not None or pod.owned_by_node
     return (
         not stays
-        and untolerated((_FENCE,), pod.shape.tolerations) is not None
+        and untolerated((REBOOT_FENCE,), pod.shape.tolerations) is not None
         and any(
             budget.namespace == pod.namespace
             and budget.disruptions_allowed < 1
