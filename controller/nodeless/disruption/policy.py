@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from nodeless.disruption.repair_policy import LEGACY_POLICIES, POLICIES, RepairPolicy
+from nodeless.disruption.repair_policy import RepairPolicy, usual_policies
 from nodeless.model.disruption import DisruptionReason
 from nodeless.scheduling import Policy
 
@@ -40,6 +40,5 @@ class DisruptionPolicy:
     @property
     def repairs_by(self) -> tuple[RepairPolicy, ...]:
         """The policies in force; the legacy rules know no reasons, and so no reboots."""
-        if not self.legacy_repair:
-            return self.repair_policies or POLICIES
-        return tuple(policy for policy in self.repair_policies or LEGACY_POLICIES if not policy.reason)
+        policies = self.repair_policies or usual_policies(legacy=self.legacy_repair)
+        return tuple(policy for policy in policies if not (self.legacy_repair and policy.reason))

@@ -109,6 +109,11 @@ LEGACY_POLICIES = (
 )
 
 
+def usual_policies(*, legacy: bool) -> tuple[RepairPolicy, ...]:
+    """What is tolerated unless settings say otherwise."""
+    return LEGACY_POLICIES if legacy else POLICIES
+
+
 def misfits(policies: Sequence[RepairPolicy]) -> tuple[str, ...]:
     """Everything that is wrong with a set of policies, one sentence each; nothing when it can be used."""
     found = []

@@ -31,7 +31,7 @@ from nodeless.disruption import (
 from nodeless.disruption.candidates import replacing
 from nodeless.disruption.command_history import Waiting
 from nodeless.disruption.events import BLOCKED, command_events, invalid_annotation_events, reason_of
-from nodeless.disruption.repair_policy import LEGACY_POLICIES, POLICIES, RepairPolicy
+from nodeless.disruption.repair_policy import RepairPolicy, usual_policies
 from nodeless.disruption.validating import Validation, held_by_budgets
 from nodeless.explain.why import one_line
 from nodeless.kube import ApiError, ApiUnavailable
@@ -451,9 +451,10 @@ def _policy(settings: GlobalSettings) -> DisruptionPolicy:
 
 
 def _repair_policies(settings: GlobalSettings) -> tuple[RepairPolicy, ...]:
-    usual = LEGACY_POLICIES if settings.legacy_repair else POLICIES
+    """Those with the toleration that is set; none: the usual ones."""
     if settings.repair_toleration is None:
-        return usual
+        return ()
+    usual = usual_policies(legacy=settings.legacy_repair)
     return tuple(replace(policy, toleration=settings.repair_toleration) for policy in usual)
 
 
