@@ -93,9 +93,9 @@ def _quantiles(metric: str, *, by: str = "") -> tuple[Query, ...]:
     )
 
 
-def _rate(metric: str, by: str, *, matching: str = "") -> Query:
+def _rate(metric: str, by: str) -> Query:
     labels = ", ".join(f"{{{{{label.strip()}}}}}" for label in by.split(","))
-    return Query(f"sum by ({by}) (rate({metric}{matching}[$__rate_interval]))", labels)
+    return Query(f"sum by ({by}) (rate({metric}[$__rate_interval]))", labels)
 
 
 def _filled(resource: str) -> Query:

@@ -45,10 +45,6 @@ class Prometheus:
         """Every rule that was loaded, with its `health` and `lastError`."""
         return [rule for group in self._get("rules")["groups"] for rule in group["rules"]]
 
-    def targets(self) -> list[dict[str, Any]]:
-        """What is scraped, with its `health`."""
-        return list(self._get("targets")["activeTargets"])
-
     def is_ready(self) -> bool:
         try:
             with _OPENER.open(f"{self.endpoint}/-/ready", timeout=5):
