@@ -1,8 +1,10 @@
-"""Rules of the code that no linter knows: caches and copies are explicit."""
+"""Rules of the code that no linter knows: caches and copies are explicit; tests use names that are there."""
 
 import ast
+import pkgutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -138,3 +140,35 @@ def test_tests_give_clocks_and_periods_as_arguments_and_patch_nothing_of_ours() 
 )
 def test_a_patch_of_a_name_of_ours_is_noticed(line: str) -> None:
     assert len(list(patches(ast.parse(line)))) == 1
+
+
+def modules_of(tree: ast.AST) -> dict[str, ModuleType]:
+    """Modules of the controller by the names that a test imports them under."""
+    found = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("nodeless"):
+            for alias in node.names:
+                member = pkgutil.resolve_name(f"{node.module}.{alias.name}")
+                if isinstance(member, ModuleType):
+                    found[alias.asname or alias.name] = member
+    return found
+
+
+def missing(tree: ast.AST) -> Iterator[int]:
+    """Lines that read or replace what a module of the controller does not have."""
+    modules = modules_of(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            module = modules.get(node.value.id)
+            if module is not None and not hasattr(module, node.attr):
+                yield node.lineno
+
+
+def test_tests_use_names_that_modules_of_the_controller_have() -> None:
+    """Also in programs that tests start, where a wrong name is seen by a process that never begins."""
+    assert lines(missing, sorted((ROOT / "tests").rglob("*.py"))) == []
+
+
+@pytest.mark.parametrize("line", ["repair_policy.POLICY", "repair_policy.POLICY = ()"])
+def test_a_name_that_is_not_there_is_noticed(line: str) -> None:
+    assert list(missing(ast.parse(f"from nodeless.disruption import repair_policy\n{line}"))) == [2]

@@ -30,7 +30,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from nodeless.controllers.disruption import controller as disruption_controller
+from nodeless.disruption import repair_policy
 from nodeless.kube import ApiClient, Reflector, Watched, cluster
 from nodeless.kube.reflector import Failures
 from nodeless.manager.manager import LeadershipLostError, run_controller
@@ -41,6 +41,9 @@ from nodeless.operator.process_settings import ProcessSettings
 from nodeless.operator.timing import TIMING
 from tests.chaos.poison import Poison
 from tests.controllers.world import changeable
+
+#: The exit code of a leader whose lease another one took.
+LOST = 2
 
 
 class Deadly:
@@ -135,9 +138,9 @@ def lead(folder: Path) -> int:
     timing = changeable(replace(TIMING, collection_calm=eager, reservations=eager))
     bend_time(folder, Disorder(), timing)
     # Nobody waits ten minutes for what a GPU says; how it is mended stays as it is.
-    disruption_controller.POLICIES = tuple(
+    repair_policy.POLICIES = tuple(
         replace(each, toleration=1.0) if each.condition == "AcceleratedHardwareReady" else each
-        for each in disruption_controller.POLICIES
+        for each in repair_policy.POLICIES
     )
     code = 0
     try:
@@ -145,7 +148,7 @@ def lead(folder: Path) -> int:
             asyncio.run(run_controller(ProcessSettings.from_environment(), Deadly(folder), timing))
     except* LeadershipLostError as group:
         print(f"leader: {group.exceptions[0]}", file=sys.stderr)  # noqa: T201
-        code = 2
+        code = LOST
     return code
 
 

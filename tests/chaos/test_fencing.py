@@ -10,6 +10,7 @@ import pytest
 
 from localenv.aws import LocalAws
 from tests.chaos.link import Link
+from tests.chaos.supervisor import LOST
 from tests.chaos.world import World
 from tests.controllers.process import lease_path
 
@@ -66,7 +67,7 @@ def test_a_leader_cut_off_from_the_api_server_ends_before_another_one_acts(world
             # Ten seconds without a renewal, then it ends by itself; the other may lead after fifteen.
             world.until(lambda: first.process.poll() is not None, "the first to end by itself", 60)
             since = leads(world, "second")
-            assert first.process.poll() == 2
+            assert first.process.poll() == LOST
             assert "lost the lease" in first.log.read_text()
             world.runs(before=1, after=1)
             assert not [each for each in changes(world.aws, arn) if each[0] > since]
@@ -88,7 +89,7 @@ def test_a_leader_that_was_suspended_beyond_its_lease_does_not_go_on(world: Worl
             world.runs(web=1)
             os.kill(first.pid, signal.SIGCONT)
             world.until(lambda: first.process.poll() is not None, "the first to end by itself", 60)
-            assert first.process.poll() == 2
+            assert first.process.poll() == LOST
             assert not [each for each in changes(world.aws, arn) if each[0] > since]
             assert len(world.claims()) == len(world.aws.instances()) == 1
             second.check()
@@ -112,7 +113,7 @@ def test_a_leader_that_was_suspended_between_two_tries_of_a_call_does_not_try_ag
             world.runs(web=1)
             os.kill(first.pid, signal.SIGCONT)
             world.until(lambda: first.process.poll() is not None, "the first to end by itself", 60)
-            assert first.process.poll() == 2
+            assert first.process.poll() == LOST
             assert not [each for each in changes(world.aws, arn) if each[0] > since]
             second.check()
     world.story.append("a leader suspended between two tries")

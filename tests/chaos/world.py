@@ -20,6 +20,7 @@ from localenv.kubernetes import ApiError, ApiUnreachable, KubernetesApi
 from nodeless.nodeclaim.deadlines import DEADLINES
 from nodeless.operator.failpoints import boundaries
 from tests.chaos.invariants import CLAIM_TAG, Watcher, instance_of
+from tests.chaos.supervisor import LOST
 from tests.controllers.process import environment, settings
 from tests.controllers.test_generation_one import a_class, a_node_pool
 from tests.controllers.world import CLAIMS, NODES, Kubelets, a_budget, a_pod, a_provisioner, a_template
@@ -93,6 +94,7 @@ class World:
         self.story: list[str] = []
         #: What the leaders' settings say beyond the usual.
         self.settings: dict[str, str] = {}
+        self._leaders: list[Lives] = []
 
     @property
     def broken(self) -> list[str]:
@@ -223,6 +225,9 @@ class World:
                     return found
             if time.monotonic() > deadline:
                 raise AssertionError(f"after {seconds:.0f} s still not: {what}\n{self._situation()}")
+            for each in self._leaders:
+                if each.process.poll() != LOST:
+                    each.check()
             time.sleep(0.2)
 
     def runs(self, **replicas: int) -> None:
@@ -273,9 +278,11 @@ class World:
         with suppress(ApiError):
             self.api.create(settings(self.namespace, **self.settings))
         lives = Lives(self, **how)  # type: ignore[arg-type] # handed on
+        self._leaders.append(lives)
         try:
             yield lives
         finally:
+            self._leaders.remove(lives)
             lives.end()
             self.story += [f"killed {place}" for place in lives.died_at]
 
