@@ -5,14 +5,13 @@ import shlex
 from pathlib import Path
 
 import pytest
-import typer.main
 import yaml
 
-from nodeless.cli.main import app
+from nodeless.cli.main import ENTRIES
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
-COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+COMMANDS = {entry.name: entry.load() for entry in ENTRIES}
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 CALL = re.compile(r"^ *\$ (?:\S+=\S+ )*nodeless ([^|>\n]*)", re.MULTILINE)
 TARGET = re.compile(r"(?:`|\$ |run: )make ([a-z]+)")

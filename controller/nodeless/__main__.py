@@ -1,5 +1,5 @@
 """`python -m nodeless` is the command `nodeless`."""
 
-from nodeless.cli.main import main
+from nodeless.cli.entry import main
 
 main()

@@ -123,9 +123,9 @@ def crd(kind: Kind) -> dict[str, Any]:
     }
 
 
-def schema(kind: Kind) -> Schema:
+def schema(kind: Kind, *, described: bool = True) -> Schema:
     """The OpenAPI schema of one kind; the caller must not change it."""
-    return root_schema_of(DEFINITIONS[kind])
+    return root_schema_of(DEFINITIONS[kind], described=described)
 
 
 def all_crds() -> list[dict[str, Any]]:

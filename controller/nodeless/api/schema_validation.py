@@ -24,14 +24,14 @@ from nodeless.model.quantity import parse_decimal
 
 _WORDS = {"object": "an object", "array": "a list", "string": "a string", "integer": "a whole number"}
 _WORDS |= {"boolean": "true or false"}
-_METADATA: Schema = {**schema_of(ObjectMeta), "x-kubernetes-preserve-unknown-fields": True}
+_METADATA: Schema = {**schema_of(ObjectMeta, described=False), "x-kubernetes-preserve-unknown-fields": True}
 _DIGITS = 32
 _RANGES = {"int32": 2**31, "int64": 2**63}
 
 
 def structural_errors(manifest: Any, kind: Kind) -> Iterator[FieldError]:
     """The faults of form of a whole object, in document order, found as they are asked for."""
-    yield from check(manifest, schema(kind), "")
+    yield from check(manifest, schema(kind, described=False), "")
     metadata = manifest.get("metadata") if isinstance(manifest, Mapping) else None
     if isinstance(metadata, Mapping):
         yield from check(metadata, _METADATA, "metadata")

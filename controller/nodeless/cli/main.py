@@ -1,35 +1,124 @@
 """The command `nodeless`: data on stdout, messages on stderr, exit code 2 for wrong use."""
 
-import asyncio
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from nodeless import __version__
-from nodeless.cli.commands.catalog import catalogs
-from nodeless.cli.commands.drift import changes
-from nodeless.cli.commands.packing import packing
-from nodeless.cli.commands.plan import plans
-from nodeless.cli.commands.situations import situations
-from nodeless.cli.commands.sweeping import sweeping
-from nodeless.cli.commands.top import views
-from nodeless.cli.commands.why import reasons
-from nodeless.cli.commands.windows import timetables
-from nodeless.cli.offline import offline
-from nodeless.cli.reference import reference
-from nodeless.operator.flags import spelled_out, with_flags
+from nodeless.cli.command_group import Entry, group_of
+
+_PLANS, _MANIFESTS, _CONTROLLER = "Plans", "Manifests", "The controller"
+_OWN = "For those who change nodeless"
+_COMMANDS = "nodeless.cli.commands"
+
+#: In the order of the help.
+ENTRIES = (
+    Entry(
+        "plan",
+        "Show what would be launched for pending pods, where each workload lands, what it costs, "
+        "and why not.",
+        _PLANS,
+        f"{_COMMANDS}.plan:plans",
+    ),
+    Entry(
+        "drift",
+        "Show which nodes would drift if these manifests were applied, what replaces them, and "
+        "what it costs.",
+        _PLANS,
+        f"{_COMMANDS}.drift:changes",
+    ),
+    Entry(
+        "why",
+        "Say why a pod lands where it does or has no place, and why a node is what it is.",
+        _PLANS,
+        f"{_COMMANDS}.why:reasons",
+    ),
+    Entry(
+        "top",
+        "Show nodes with fill, pods, price, age and what holds or disrupts them, and what is "
+        "about to happen.",
+        _PLANS,
+        f"{_COMMANDS}.top:views",
+    ),
+    Entry(
+        "snapshot",
+        "Save what a plan depends on: the cluster, what each pool may buy, and the time. JSON on stdout.",
+        _PLANS,
+        f"{_COMMANDS}.situations:situations",
+    ),
+    Entry(
+        "replay",
+        "Plan again what the controller planned, and say whether the plan is the same; exit 1 "
+        "when one is not.",
+        _PLANS,
+        f"{_COMMANDS}.situations:situations",
+    ),
+    Entry(
+        "catalog",
+        "Save the instance types and prices of a region, for `nodeless plan --catalog FILE`. JSON on stdout.",
+        _PLANS,
+        f"{_COMMANDS}.catalog:catalogs",
+    ),
+    Entry(
+        "windows",
+        "Print when how many nodes of each pool may be disrupted at once, by reason.",
+        _PLANS,
+        f"{_COMMANDS}.windows:timetables",
+    ),
+    Entry(
+        "solve",
+        "Solve a packing problem of a file: nodes to launch, price, lower bound; exit 1 when pods are left.",
+        _PLANS,
+        f"{_COMMANDS}.packing:packing",
+    ),
+    Entry(
+        "validate",
+        "Check manifests as the webhook and the API server do; exit 1 when one is invalid.",
+        _MANIFESTS,
+        "nodeless.cli.offline:offline",
+    ),
+    Entry(
+        "convert",
+        "Convert pools and node classes between v1alpha5 and v1; exit 1 when something cannot be said.",
+        _MANIFESTS,
+        "nodeless.cli.offline:offline",
+    ),
+    Entry(
+        "run",
+        "Run one replica of the controller: settings come from flags, the environment and the cluster.",
+        _CONTROLLER,
+        f"{_COMMANDS}.run:running",
+    ),
+    Entry(
+        "crds",
+        "Write the custom resource definitions, generated from the typed kinds.",
+        _OWN,
+        f"{_COMMANDS}.crds:definitions",
+    ),
+    Entry("version", "Print the version.", _OWN, "nodeless.cli.main:own"),
+    Entry(
+        "sweep",
+        "End the instances of a cluster whose controller is gone, without draining, and what "
+        "belongs to them.",
+        _CONTROLLER,
+        f"{_COMMANDS}.sweeping:sweeping",
+    ),
+    Entry(
+        "reference",
+        "Write the reference pages of settings, metrics and events, generated from their tables.",
+        _OWN,
+        "nodeless.cli.reference:reference",
+    ),
+)
 
 app = typer.Typer(
     name="nodeless",
+    cls=group_of(ENTRIES),
     help="The node provisioner for EKS: run it, or use its rules offline.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
-
-
 own = typer.Typer()
 
 
@@ -45,102 +134,18 @@ def options(
         raise typer.Exit
 
 
-def run(flags: dict[str, str]) -> None:
-    """Run one replica of the controller: settings come from flags, the environment and the cluster."""
-    # Imported here: the other commands need neither AWS nor the cluster.
-    from nodeless.controllers.server_version import OldServerError  # noqa: PLC0415
-    from nodeless.kube import ApiError, ApiUnavailable  # noqa: PLC0415
-    from nodeless.manager.health import PortTakenError  # noqa: PLC0415
-    from nodeless.manager.manager import LeadershipLostError, run_controller  # noqa: PLC0415
-    from nodeless.operator.process_settings import ProcessSettings  # noqa: PLC0415
-    from nodeless.operator.settings import SettingsError  # noqa: PLC0415
-    from nodeless.webhook import WebhookPortTakenError  # noqa: PLC0415
-
-    expected = (
-        SettingsError,
-        ApiUnavailable,
-        ApiError,
-        PortTakenError,
-        WebhookPortTakenError,
-        LeadershipLostError,
-        OldServerError,
-    )
-    try:
-        asyncio.run(run_controller(ProcessSettings.from_environment(flags=flags)))
-    except expected as error:
-        _fail(str(error))
-    except BaseExceptionGroup as group:
-        known, unknown = group.split(expected)
-        if unknown is not None:
-            raise
-        _fail("; ".join(str(error) for error in _leaves(known)))
-
-
-own.command(name="run", rich_help_panel="The controller")(with_flags(run))
-
-
-@own.command(rich_help_panel="For those who change nodeless")
-def crds(
-    directory: Annotated[Path, typer.Argument(help="Folder of the CRD files")] = Path("controller/crds"),
-    check: Annotated[
-        bool, typer.Option("--check", help="Compare instead of writing; exit 1 on a difference")
-    ] = False,
-) -> None:
-    """Write the custom resource definitions, generated from the typed kinds."""
-    from nodeless.api.crds import crd_files  # noqa: PLC0415
-
-    stale = []
-    for name, text in crd_files().items():
-        path = directory / name
-        if check:
-            if not path.exists() or path.read_text() != text:
-                stale.append(str(path))
-        else:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
-            typer.echo(path)
-    if stale:
-        _fail(
-            f"not what the typed kinds generate: {', '.join(stale)}; hint: run `nodeless crds {directory}`",
-            code=1,
-        )
-
-
-@own.command(rich_help_panel="For those who change nodeless")
+@own.command(rich_help_panel=_OWN)
 def version() -> None:
     """Print the version."""
     typer.echo(__version__)
 
 
-# In the order of the help.
-for commands in (
-    plans,
-    changes,
-    reasons,
-    views,
-    situations,
-    catalogs,
-    timetables,
-    packing,
-    offline,
-    own,
-    sweeping,
-    reference,
-):
-    app.add_typer(commands)
-
-
-def _fail(message: str, code: int = 2) -> None:
-    print(f"nodeless: {message}", file=sys.stderr)  # noqa: T201 - the last line of the process
-    raise typer.Exit(code)
-
-
-def _leaves(error: BaseException | None) -> list[BaseException]:
-    if isinstance(error, BaseExceptionGroup):
-        return [leaf for child in error.exceptions for leaf in _leaves(child)]
-    return [] if error is None else [error]
-
-
 def main() -> None:
-    """Entry point."""
-    app(args=spelled_out(sys.argv[1:]))
+    """Run the command that the process was started with."""
+    arguments = sys.argv[1:]
+    if arguments[:1] == ["run"]:
+        # Imported here: the flags stand in the tables of settings.
+        from nodeless.operator.flags import spelled_out  # noqa: PLC0415
+
+        arguments = spelled_out(arguments)
+    app(args=arguments, prog_name="nodeless")

@@ -11,7 +11,8 @@ from nodeless.cli.commands.terms import content_of, refuse, remark
 from nodeless.scheduling.pods.buffers import BufferReason
 
 if TYPE_CHECKING:
-    from nodeless.cli.manifests import Document, FileContents
+    from nodeless.cli.manifests.documents import Document
+    from nodeless.cli.manifests.reading import FileContents
     from nodeless.cloudprovider.aws.catalog_file import CatalogFile
     from nodeless.explain.decisions import Situation
     from nodeless.model.snapshot import Snapshot
@@ -130,7 +131,8 @@ def _given(
     files: Sequence[str], base: "Snapshot | None", *, may_be_empty: bool = False
 ) -> "tuple[FileContents, Policy | None]":
     """What files hold, on top of a snapshot; and the policy of the settings among them, if there are any."""
-    from nodeless.cli.manifests import BadManifests, Document, FileContents, documents_of, read_documents  # noqa: PLC0415
+    from nodeless.cli.manifests.documents import BadManifests, Document, documents_of  # noqa: PLC0415
+    from nodeless.cli.manifests.reading import FileContents, read_documents  # noqa: PLC0415
     from nodeless.model.snapshot import Snapshot  # noqa: PLC0415
 
     faults: list[str] = []
@@ -176,7 +178,7 @@ def _with_room_for_buffers(given: "FileContents") -> "FileContents":
 
 def _policy_among(documents: "list[Document]") -> "Policy | None":
     """The policy of the ConfigMap of settings, which is taken out of the documents. Raises BadManifests."""
-    from nodeless.cli.manifests import BadManifests  # noqa: PLC0415
+    from nodeless.cli.manifests.documents import BadManifests  # noqa: PLC0415
     from nodeless.operator.config_sources import ConfigSources as Spoken  # noqa: PLC0415
     from nodeless.operator.settings import SETTINGS_NAME, GlobalSettings, SettingsError  # noqa: PLC0415
     from nodeless.operator.solver_policy import policy_of  # noqa: PLC0415

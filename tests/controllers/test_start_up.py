@@ -1,0 +1,95 @@
+"""The first moments of a command: what it imports, what its help says, what it needs."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from nodeless import __version__
+from nodeless.cli.main import ENTRIES, app
+
+POOLS = Path(__file__).parents[2] / "examples" / "plan" / "pools.yaml"
+#: What takes longer to import than a version, a page of help or the rules take altogether.
+SLOW = {"aiohttp", "asyncio", "boto3", "botocore", "highspy", "kubernetes", "numpy", "structlog"}
+
+CALL = """
+import json, sys
+from nodeless.cli.entry import main
+try:
+    main()
+finally:
+    print(json.dumps(sorted(sys.modules)), file=sys.stderr)
+"""
+
+#: A Python in which a package is not installed.
+WITHOUT = """
+import sys
+sys.modules[{package!r}] = None
+from nodeless.cli.entry import main
+main()
+"""
+
+
+def python(program: str, *arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", program, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **environment},
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--version",), ("--help",), ("validate", POOLS)], ids=lambda each: each[0]
+)
+def test_what_needs_neither_cluster_nor_solver_imports_neither(arguments):
+    ended = python(CALL, *arguments)
+    assert ended.returncode == 0, ended.stderr
+    imported = json.loads(ended.stderr.splitlines()[-1])
+    assert {each.partition(".")[0] for each in imported} & SLOW == set()
+
+
+@pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.name)
+def test_the_help_of_all_commands_says_what_that_of_each_says(entry):
+    command = entry.load()
+    assert " ".join((command.help or "").split("\n\n")[0].split()) == entry.summary
+    assert command.rich_help_panel == entry.panel
+    assert CliRunner().invoke(app, [entry.name, "--help"]).exit_code == 0
+
+
+def test_a_command_that_is_not_there_is_answered_with_the_one_that_was_meant():
+    ended = CliRunner().invoke(app, ["valdate"])
+    assert ended.exit_code == 2
+    assert "Did you mean 'validate'?" in ended.output
+
+
+@pytest.mark.parametrize("package", ["typer", "numpy"])
+def test_a_package_that_is_not_installed_is_named_with_the_command_that_installs_it(package):
+    ended = python(WITHOUT.format(package=package), "plan", POOLS)
+    hint = f"pip install 'nodeless-provisioner[controller]=={__version__}'"
+    assert (ended.returncode, ended.stderr) == (
+        2,
+        f"nodeless: package {package} is not installed; hint: {hint}\n",
+    )
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_completes_commands_and_options(shell):
+    def completed(words: str) -> str:
+        count = len(words.split(" ")) - 1
+        asked = {
+            "_NODELESS_COMPLETE": f"complete_{shell}",
+            "_TYPER_COMPLETE_ARGS": words,
+            "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+            "COMP_WORDS": words,
+            "COMP_CWORD": str(count),
+        }
+        return python(CALL, **asked).stdout
+
+    assert "validate" in completed("nodeless va")
+    assert "--default-instance-profile" in completed("nodeless convert --def")
