@@ -228,3 +228,74 @@ def test_nothing_pending_is_no_failure(file):
 
     assert result.exit_code == 0
     assert "Nothing to plan" in result.stdout
+
+
+def test_nodes_of_a_static_pool_are_launched_for_no_pod(file):
+    pool = node_pool(replicas=2)
+    result = nodeless(file(pool, ec2_node_class()))
+
+    assert result.exit_code == 0, result.output
+    assert "Launch 2 nodes" in result.stdout
+    assert "No pod is pending." in result.stdout
+    assert "Nothing to plan" not in result.stdout
+
+
+def test_a_pod_that_wants_a_larger_disk_has_a_place_with_the_volume_that_is_advised(file):
+    web = a_workload(cpu="1")
+    web["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]["ephemeral-storage"] = "25G"
+    refused = nodeless(file(node_pool(), ec2_node_class(), web))
+
+    assert "ephemeral-storage: 23842Mi requested, but the largest" in refused.stdout
+    advice = re.search(
+        r"a volume of (\d+Gi) instead of 20Gi \(blockDeviceMappings of EC2Node", refused.stdout
+    )
+    assert advice
+    device = {"deviceName": "/dev/xvda", "ebs": {"volumeSize": advice[1]}}
+    larger = ec2_node_class(blockDeviceMappings=[device])
+    assert nodeless(file(node_pool(), larger, web, name="larger.yaml")).exit_code == 0
+
+
+def test_less_disk_is_advised_in_the_same_unit(file):
+    web = a_workload(cpu="1")
+    web["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]["ephemeral-storage"] = "25G"
+    refused = nodeless(file(node_pool(), ec2_node_class(), web))
+
+    assert "request ephemeral-storage 17Gi instead of 23842Mi (6434Mi less)" in refused.stdout
+
+
+def test_the_page_goes_to_stdout_alone(file):
+    result = nodeless(file(provisioner(), node_template(), a_workload()), "--html", "-")
+
+    assert result.exit_code == 0
+    assert result.stdout.startswith("<!doctype html>")
+    assert result.stdout.rstrip().endswith("</html>")
+    both = nodeless(file(provisioner(), node_template(), a_workload()), "--html", "-", "--json")
+    assert both.exit_code == 2
+    assert "--html - and --json both write to stdout; hint: give --html a file" in both.stderr
+
+
+def test_without_a_kubeconfig_the_command_says_where_it_looked(tmp_path, monkeypatch):
+    for name in ("KUBECONFIG", "KUBERNETES_SERVICE_HOST"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    result = nodeless()
+
+    assert result.exit_code == 2
+    assert f"KUBECONFIG is not set, and there is no {tmp_path}/.kube/config; hint: set" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("kind", "first", "second", "named"),
+    [("Namespace", None, None, "Namespace/x"), ("Secret", None, "default", "Secret/default/x")],
+)
+def test_an_object_that_is_given_twice_is_named_with_its_namespace_if_it_has_one(
+    file, kind, first, second, named
+):
+    def given(namespace):
+        metadata = {"name": "x", **({"namespace": namespace} if namespace else {})}
+        return {"apiVersion": "v1", "kind": kind, "metadata": metadata}
+
+    result = nodeless(file(given(first), given(second)))
+
+    assert result.exit_code == 2
+    assert f": {named}: it is at " in result.stderr

@@ -125,7 +125,7 @@ def test_why_of_what_the_cluster_does_not_have(api, eks, cluster, nodeless):
     result = nodeless("why", f"{cluster}/wob")
 
     assert result.exit_code == 2
-    assert f"{cluster}/wob is neither pod nor node; hint: there is " in result.stderr
+    assert f"{cluster}/wob is neither pod, workload nor node; hint: there is " in result.stderr
 
 
 def test_a_changed_pool_tells_which_nodes_it_would_replace_and_what_that_costs(

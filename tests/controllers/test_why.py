@@ -127,5 +127,32 @@ def test_why_of_what_is_not_there_names_what_is_near():
     result = why("new-99", EXAMPLES)
 
     assert result.exit_code == 2
-    assert "new-99 is neither pod nor node; hint: there is new-" in result.stderr
+    assert "new-99 is neither pod, workload nor node; hint: there is new-" in result.stderr
     assert "hint: there is shop/web-0, shop/web-1, " in why("web", EXAMPLES).stderr
+
+
+@pytest.mark.parametrize("name", ["deploy/web", "Deployment/web", "shop/deployments/web"])
+def test_why_of_a_workload_tells_of_one_of_its_pods(name):
+    result = why(name, EXAMPLES / "pools.yaml", EXAMPLES / "workloads.yaml")
+
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith("shop/web (Deployment), 12 pods; shop/web-0, of shop/web (Deployment), ")
+    assert "lands on new-" in result.stdout
+
+
+def test_why_of_a_workload_tells_of_a_pod_without_a_place_first():
+    result = why("deploy/model-server", EXAMPLES)
+
+    assert result.exit_code == 1
+    assert result.stdout.startswith(
+        "shop/model-server (Deployment), 2 pods, 2 without a place; shop/model-server-"
+    )
+    assert "has no place" in result.stdout
+
+
+def test_why_of_a_workload_that_two_namespaces_have_asks_which(file):
+    webs = [a_workload(namespace=namespace) for namespace in ("blue", "green")]
+    result = why("deploy/web", file(provisioner(), node_template(), *webs))
+
+    assert result.exit_code == 2
+    assert "hint: say NAMESPACE/KIND/NAME: blue/web (Deployment), green/web (Deployment)" in result.stderr

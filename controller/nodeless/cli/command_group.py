@@ -10,7 +10,7 @@ from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
-from typer.main import get_command
+from typer.main import get_group
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +28,7 @@ class Entry:
         """The command itself; imports its module."""
         module, _, name = self.app.partition(":")
         application: typer.Typer = getattr(importlib.import_module(module), name)
-        made = get_command(application)
-        command = made.commands[self.name] if isinstance(made, TyperGroup) else made
-        command.name = self.name
-        return command
+        return get_group(application).commands[self.name]
 
     def stub(self) -> TyperCommand:
         """The command's line of the group's help."""

@@ -17,7 +17,7 @@ from nodeless.model.nodes import NodeClaim
 from nodeless.model.plan import Plan
 from nodeless.model.resources import CPU, MEMORY
 from nodeless.model.snapshot import Snapshot
-from nodeless.model.workloads import workload_of
+from nodeless.model.workloads import workload_of, workloads_called
 from nodeless.scheduling.capacity.pricing import priced
 from nodeless.state.expected import planned_for
 from nodeless.state.saving import plain
@@ -26,7 +26,7 @@ _IGNORED = "is not looked at: the scheduler has not refused it, or it is not for
 
 
 class NotThere(LookupError):
-    """Neither pod nor node; the text names what is near."""
+    """Neither pod, workload nor node; the text names what is near."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,10 @@ class Answer:
 
 
 def answer(situation: Situation, plan: Plan, name: str, wider: Catalog | None = None) -> Answer:
-    """The answer on a pod (`namespace/name`, or its name alone) or a node. Raises NotThere."""
+    """The answer on a pod (`namespace/name`, or its name alone), a workload or a node. Raises NotThere.
+
+    Of a workload (`KIND/NAME`, `NAMESPACE/KIND/NAME`) the first pod is told of, or the first without a place.
+    """
     snapshot, policy = situation.snapshot, situation.policy
     catalog = priced(situation.catalog, snapshot.pools.values(), policy.price_adjustments, policy.node_fee)
     new = new_nodes(snapshot, catalog, plan)
@@ -67,10 +70,24 @@ def answer(situation: Situation, plan: Plan, name: str, wider: Catalog | None = 
                 return answer_of_node
             facts = {**answer_of_node.facts, "disruption": judgment}
             return replace(answer_of_node, lines=(*answer_of_node.lines, str(judgment)), facts=facts)
+    workloads = (
+        workloads_called((pod for _, pod in sorted(snapshot.pods.items())), name) if "/" in name else {}
+    )
+    if len(workloads) > 1:
+        there = listed([str(each) for each in sorted(workloads)])
+        raise NotThere(f"{name} is the name of several workloads; hint: say NAMESPACE/KIND/NAME: {there}")
+    for workload, pods in workloads.items():
+        refused = [refusal.pod for refusal in plan.refusals if snapshot.pods[refusal.pod] in pods]
+        key = next(iter(refused), pods[0].key)
+        said = _of_pod(situation, plan, key, (*new, *existing), launches, wider)
+        without = f", {len(refused)} without a place" if refused else ""
+        return replace(said, subject=f"{workload}, {count(len(pods), 'pod')}{without}; {said.subject}")
     names = [*snapshot.pods, *(fill.name for fill in (*new, *existing))]
     part = name.rpartition("/")[2]
     near = [name for name in names if part in name] or difflib.get_close_matches(name, names, 5) or names
-    raise NotThere(f"{name} is neither pod nor node; hint: there is {listed(sorted(near)) or 'none'}")
+    raise NotThere(
+        f"{name} is neither pod, workload nor node; hint: there is {listed(sorted(near)) or 'none'}"
+    )
 
 
 def _planned(snapshot: Snapshot, name: str) -> tuple[str, ...]:

@@ -93,7 +93,7 @@ def _headline(report: Report) -> str:
     refused = sum(len(group.pods) for group in report.unplaced)
     launched = sum(launch.count for launch in report.launches)
     if not report.landings:
-        return "Nothing to plan"
+        return count(launched, "new node") if launched else "Nothing to plan"
     done = f"{count(launched, 'new node')} for {count(report.pods - refused, 'pod')}"
     return f"{done}, {refused} not placed" if refused else done
 

@@ -22,7 +22,7 @@ from nodeless.model.quantity import QuantityError
 from nodeless.model.requirements import IN, Requirement, Requirements
 from nodeless.model.resources import parse_resources
 from nodeless.model.subnets import SubnetRoom
-from nodeless.model.workloads import SHORT_NAMES, Workload, workload_of
+from nodeless.model.workloads import Workload, workload_of, workloads_called
 from nodeless.state import apply
 
 #: More pods than any cluster has nodes for.
@@ -248,22 +248,12 @@ _EXAMPLES = {
 
 
 def _workloads(situation: Situation, word: str, argument: str) -> dict[Workload, list[Pod]]:
-    parts = argument.split("/")
-    kind = SHORT_NAMES.get(parts[-2].lower(), parts[-2]) if len(parts) > 1 else ""
-    namespace = parts[-3] if len(parts) > 2 else ""
-    found: dict[Workload, list[Pod]] = {}
-    for _, pod in sorted(situation.snapshot.pods.items()):
-        if not pod.terminal:
-            found.setdefault(workload_of(pod), []).append(pod)
-    chosen = {
-        workload: pods
-        for workload, pods in found.items()
-        if workload.name == parts[-1]
-        and kind in ("", workload.kind)
-        and namespace in ("", workload.namespace)
-    }
+    living = [pod for _, pod in sorted(situation.snapshot.pods.items()) if not pod.terminal]
+    chosen = workloads_called(living, argument)
     if not chosen:
-        there = listed([str(workload) for workload in sorted(found)], 8) or "no workload at all"
+        there = (
+            listed([str(each) for each in sorted(set(map(workload_of, living)))], 8) or "no workload at all"
+        )
         raise BadChange(f"{word}={argument}: no such workload; hint: there is {there}")
     return chosen
 

@@ -118,8 +118,8 @@ class ApiClient:
         """
         configuration = Configuration()
         token_file = None
+        kubeconfig = os.environ.get("KUBECONFIG")
         try:
-            kubeconfig = os.environ.get("KUBECONFIG")
             if kubeconfig:
                 token_file = _token_file(_read_kubeconfig(Path(kubeconfig.split(os.pathsep)[0])))
                 await kubernetes_config.load_kube_config(  # type: ignore[no-untyped-call]
@@ -130,8 +130,9 @@ class ApiClient:
                     client_configuration=configuration
                 )
         except (ConfigException, OSError) as error:
+            where = "" if kubeconfig else "KUBECONFIG is not set, and this is no pod with a service account: "
             raise ApiUnavailable(
-                f"no way to the cluster: {error}"
+                f"no way to the cluster: {where}{str(error).removesuffix('.')}"
                 "; hint: run in a pod with a service account, or set KUBECONFIG"
             ) from error
         return cls(configuration, token_file, silence)

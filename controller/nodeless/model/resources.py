@@ -12,6 +12,7 @@ CPU = "cpu"
 MEMORY = "memory"
 PODS = "pods"
 EPHEMERAL_STORAGE = "ephemeral-storage"
+_MI = 2**20
 
 Resources = Mapping[str, int]
 """Resource name to amount: millicores for `cpu`, whole units otherwise."""
@@ -33,6 +34,13 @@ def format_resources(resources: Resources) -> dict[str, str]:
 def format_amount(name: str, amount: int) -> str:
     """One amount in canonical spelling."""
     return format_milli(amount) if name == CPU else format_units(amount)
+
+
+def readable_amount(name: str, amount: int) -> str:
+    """One amount for a sentence: bytes in binary units, rounded up to whole Mi where they are none."""
+    if name in (MEMORY, EPHEMERAL_STORAGE) and amount > _MI and amount % _MI:
+        return format_units(-(-amount // _MI) * _MI)
+    return format_amount(name, amount)
 
 
 def add(*many: Resources) -> dict[str, int]:

@@ -1,5 +1,6 @@
 """Which workload a pod belongs to, as people call it."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from nodeless.model.pods import Pod
@@ -36,6 +37,23 @@ class Workload:
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name} ({self.kind})"
+
+
+def workloads_called(pods: Iterable[Pod], text: str) -> dict[Workload, list[Pod]]:
+    """The workloads that `NAME`, `KIND/NAME` or `NAMESPACE/KIND/NAME` means, with their pods."""
+    parts = text.split("/")
+    kind = SHORT_NAMES.get(parts[-2].lower(), parts[-2]) if len(parts) > 1 else ""
+    namespace = parts[-3] if len(parts) > 2 else ""
+    found: dict[Workload, list[Pod]] = {}
+    for pod in pods:
+        workload = workload_of(pod)
+        if (
+            workload.name == parts[-1]
+            and kind in ("", workload.kind)
+            and namespace in ("", workload.namespace)
+        ):
+            found.setdefault(workload, []).append(pod)
+    return found
 
 
 def workload_of(pod: Pod) -> Workload:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nodeless.cli.bounded_files import STDIN
 from nodeless.cli.commands.inputs import (
     CatalogOption,
     Files,
@@ -30,7 +31,10 @@ _OUTPUT = "Output"
 
 AsJson = Annotated[bool, typer.Option("--json", help="The report as JSON on stdout", rich_help_panel=_OUTPUT)]
 Html = Annotated[
-    str, typer.Option(metavar="FILE", help="Write the report as one HTML page", rich_help_panel=_OUTPUT)
+    str,
+    typer.Option(
+        metavar="FILE", help="Write the report as one HTML page; - is stdout", rich_help_panel=_OUTPUT
+    ),
 ]
 
 Target = Annotated[
@@ -70,6 +74,8 @@ def plan(
     from nodeless.explain.report import report  # noqa: PLC0415
     from nodeless.explain.walking import consolidation_path  # noqa: PLC0415
 
+    if html == STDIN and as_json:
+        refuse("--html - and --json both write to stdout; hint: give --html a file")
     source = Source(
         files or (), snapshot, what_if or (), kubeconfig, namespace, region, catalog, zones, spot_percent
     )
@@ -77,6 +83,8 @@ def plan(
     made = report(situation, situation.plan(), notes, wider)
     if html:
         _write_html(html, made)
+    if html == STDIN:
+        raise typer.Exit(0 if made.complete else 1)
     walked = consolidation_path(situation) if target else None
     if as_json:
         told = made.to_json() | ({"target": walked.to_json()} if walked is not None else {})
@@ -94,8 +102,12 @@ def plan(
 def _write_html(file: str, made: "Report") -> None:
     from nodeless.explain.page import page  # noqa: PLC0415
 
+    text = page(made, datetime.now(UTC))
+    if file == STDIN:
+        typer.echo(text, nl=False)
+        return
     try:
-        Path(file).write_text(page(made, datetime.now(UTC)), encoding="utf-8")
+        Path(file).write_text(text, encoding="utf-8")
     except OSError as error:
         refuse(f"{file} cannot be written: {error.strerror or error}; hint: the folder has to be there")
     remark(f"report written to {file}")

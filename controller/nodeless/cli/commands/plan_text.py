@@ -30,7 +30,7 @@ def _print(report: Report, console: Console) -> None:
     if report.landings:
         console.print(_landings(report))
     else:
-        console.print("Nothing to plan: no pod is pending.")
+        console.print("No pod is pending." if report.launches else "Nothing to plan: no pod is pending.")
     for group in report.unplaced:
         _print_unplaced(group, console)
     if report.relaxed:

@@ -1,4 +1,4 @@
-"""`nodeless why`: the reasons of a plan, for one pod or one node."""
+"""`nodeless why`: the reasons of a plan, for one pod, one workload or one node."""
 
 import json
 from typing import Annotated
@@ -26,7 +26,11 @@ reasons = typer.Typer()
 @reasons.command(rich_help_panel="Plans")
 def why(
     name: Annotated[
-        str, typer.Argument(metavar="POD|NODE", help="shop/web-0, a node, a claim, or new-1 of the plan")
+        str,
+        typer.Argument(
+            metavar="POD|WORKLOAD|NODE",
+            help="shop/web-0, deploy/web, a node, a claim, or new-1 of the plan",
+        ),
     ],
     files: Files = None,
     snapshot: Snapshot = "",
@@ -43,7 +47,7 @@ def why(
 
     For a pod without a place: what fails in each pool, and the smallest changes that would help, each tried
     by planning again. For a new node: what it must hold, why this type, and the next best with their prices.
-    Exit code 1: the pod has no place. 2: there is no such pod or node.
+    Exit code 1: the pod has no place. 2: there is no such pod, workload or node.
     """
     # Imported here: other commands do not need the solver.
     from nodeless.explain.answers import NotThere, answer  # noqa: PLC0415

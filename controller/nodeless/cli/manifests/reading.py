@@ -79,11 +79,13 @@ class _Reader:
         name = metadata.get("name") if isinstance(metadata, Mapping) else None
         if not name or not isinstance(metadata, Mapping):
             return
-        subject = f"{document.value.get('kind')} {metadata.get('namespace', 'default')}/{name}"
-        if subject in seen:
-            hint = f"it is at {seen[subject]} already; hint: give each object once"
+        namespace = metadata.get("namespace")
+        identity = f"{document.value.get('kind')} {namespace or 'default'}/{name}"
+        if identity in seen:
+            subject = f"{document.value.get('kind')}/{f'{namespace}/' if namespace else ''}{name}"
+            hint = f"it is at {seen[identity]} already; hint: give each object once"
             self._faults.append(f"{document.at('metadata.name')}: {subject}: {hint}")
-        seen.setdefault(subject, document.at())
+        seen.setdefault(identity, document.at())
 
     def _events(self, document: Document) -> Iterator[events.Event]:
         manifest = document.value

@@ -7,14 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from nodeless.model.instance_types import Catalog, InstanceType
-from nodeless.model.labels import CAPACITY_TYPE, WELL_KNOWN, ZONE, canonical_key
+from nodeless.model.labels import CAPACITY_TYPE, INSTANCE_LOCAL_NVME, WELL_KNOWN, ZONE, canonical_key
 from nodeless.model.plan import PoolRefusal, RefusalCode
 from nodeless.model.pods import PodShape
 from nodeless.model.pools import Pool
 from nodeless.model.requirements import IN, Requirement, Requirements
-from nodeless.model.resources import fits
+from nodeless.model.resources import EPHEMERAL_STORAGE, fits, readable_amount
 from nodeless.model.snapshot import Snapshot
 from nodeless.model.taints import TaintEffect, Toleration
+
+_GI = 2**30
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +192,49 @@ def _larger_types(trial: Trial, wider: Catalog, shape: PodShape, pool: Pool) -> 
         _, price, name, clashing = min(found, key=lambda each: each[:3])
         change = _widened(trial, wider, pool, clashing, [])
         yield replace(change, text=f"{change.text} (for example {name}, {price:.4f} USD/h)")
+
+
+def larger_volume(trial: Trial, shape: PodShape, pool: Pool) -> Iterator[Change]:
+    """A volume for the pods' files that holds what one of them requests, where that is more than there is.
+
+    What the system keeps of it is taken to grow with it, though a part is fixed: never too little.
+    """
+    requested = dict(shape.requests).get(EPHEMERAL_STORAGE, 0)
+    types = trial.catalog.get(pool.key, ())
+    node_class = trial.snapshot.node_classes.get(str(pool.node_class))
+    if not requested or node_class is None:
+        return
+    on_volume = [
+        each for each in types if not (node_class.instance_store_raid and _has(each, INSTANCE_LOCAL_NVME))
+    ]
+    sizes = {each.capacity.get(EPHEMERAL_STORAGE, 0) for each in on_volume}
+    room = max((each.allocatable.get(EPHEMERAL_STORAGE, 0) for each in on_volume), default=0)
+    if len(sizes) != 1 or not 0 < room < requested:
+        return
+    (size,) = sizes
+    wanted = -(-requested * size // room // _GI) * _GI
+    grown = tuple(_with_disk(each, wanted) if each in on_volume else each for each in types)
+    text = (
+        f"give the nodes of {pool.reference} a volume of {wanted // _GI}Gi instead of "
+        f"{readable_amount(EPHEMERAL_STORAGE, size)} (blockDeviceMappings of {pool.node_class})"
+    )
+    yield Change(text, trial.with_pool(pool, grown))
+
+
+def _has(instance_type: InstanceType, key: str) -> bool:
+    requirement = instance_type.label(key)
+    return requirement is not None and not requirement.complement and bool(requirement.values)
+
+
+def _with_disk(instance_type: InstanceType, size: int) -> InstanceType:
+    before, kept = (
+        amounts.get(EPHEMERAL_STORAGE, 0) for amounts in (instance_type.capacity, instance_type.overhead)
+    )
+    return replace(
+        instance_type,
+        capacity={**instance_type.capacity, EPHEMERAL_STORAGE: size},
+        overhead={**instance_type.overhead, EPHEMERAL_STORAGE: -(-kept * size // before)},
+    )
 
 
 def _zones_of(pool: Pool) -> Requirements:

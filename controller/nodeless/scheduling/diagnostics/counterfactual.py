@@ -17,15 +17,24 @@ from nodeless.model.instance_types import Catalog
 from nodeless.model.plan import Plan, PoolRefusal, Refusal, RefusalCode
 from nodeless.model.pods import Pod, PodShape
 from nodeless.model.pools import Pool
-from nodeless.model.resources import CPU, MEMORY, PODS, Resources, format_amount, total
+from nodeless.model.resources import (
+    CPU,
+    EPHEMERAL_STORAGE,
+    MEMORY,
+    PODS,
+    Resources,
+    format_amount,
+    readable_amount,
+    total,
+)
 from nodeless.scheduling.capacity.pool_table import NODES
-from nodeless.scheduling.diagnostics.changes import Change, Trial, changes
+from nodeless.scheduling.diagnostics.changes import Change, Trial, changes, larger_volume
 from nodeless.scheduling.policy import Policy
 from nodeless.scheduling.solver import solve
 from nodeless.state import pool_usage
 
 #: Requests are told in steps of this much.
-_STEPS = {CPU: 10, MEMORY: 2**20}
+_STEPS = {CPU: 10, MEMORY: 2**20, EPHEMERAL_STORAGE: 2**20}
 #: Whole solves for one group of refusals.
 TRIES = 24
 
@@ -105,6 +114,7 @@ class _Search:
             if pool is None:
                 continue
             if reason.code == RefusalCode.INSUFFICIENT_RESOURCES:
+                yield from larger_volume(self._trial, shape, pool)
                 yield from self._smaller(shape, pool)
             if reason.code == RefusalCode.LIMITS_EXCEEDED:
                 yield from self._raised(pool)
@@ -129,8 +139,8 @@ class _Search:
             if largest is not None:
                 less = replace(shape, requests=_with_amount(shape, name, largest))
                 text = (
-                    f"request {name} {format_amount(name, largest)} instead of {format_amount(name, amount)} "
-                    f"({format_amount(name, amount - largest)} less)"
+                    f"request {name} {readable_amount(name, largest)} instead of "
+                    f"{readable_amount(name, amount)} ({readable_amount(name, amount - largest)} less)"
                 )
                 yield Change(text, self._trial.with_shape(self._alike, less))
 

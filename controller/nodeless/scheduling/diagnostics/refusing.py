@@ -12,7 +12,7 @@ import numpy as np
 
 from nodeless.model.plan import PoolRefusal, Refusal, RefusalCode
 from nodeless.model.requirements import Conflict
-from nodeless.model.resources import format_amount
+from nodeless.model.resources import format_amount, readable_amount
 from nodeless.scheduling.capacity.diversity import shortage
 from nodeless.scheduling.capacity.limits import RemainingLimits
 from nodeless.scheduling.capacity.pool_table import PoolTable
@@ -205,14 +205,14 @@ def _too_small(pods: PodClass, table: PoolTable, usable: Mask) -> str:
         if wanted > 0 and wanted > int(room[:, column].max()):
             row = int(np.argmax(np.where(usable, table.table.allocatable[:, column], -1)))
             daemons = int(table.daemons[row, column])
-            daemon = f" and daemons use {format_amount(name, daemons)}" if daemons else ""
+            daemon = f" and daemons use {readable_amount(name, daemons)}" if daemons else ""
             return (
-                f"{name}: {format_amount(name, wanted)} requested, but the largest matching instance type "
+                f"{name}: {readable_amount(name, wanted)} requested, but the largest matching instance type "
                 f"({table.table.types[row].name}) allocates "
-                f"{format_amount(name, int(table.table.allocatable[row, column]))}{daemon}"
+                f"{readable_amount(name, int(table.table.allocatable[row, column]))}{daemon}"
             )
     request = ", ".join(
-        f"{name} {format_amount(name, int(amount))}"
+        f"{name} {readable_amount(name, int(amount))}"
         for name, amount in zip(names, pods.requests, strict=True)
         if amount and name != "pods"
     )
