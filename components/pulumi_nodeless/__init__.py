@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from pulumi_nodeless.pools_v1 import NodeClassArgs, NodePoolArgs
     from pulumi_nodeless.teardown import TeardownGuard, TeardownGuardArgs
 
+__version__ = "0.1.0"
+
 _HOMES = {
     "AdoptedNetwork": "adopted_network",
     "AdoptedNetworkArgs": "adopted_network",

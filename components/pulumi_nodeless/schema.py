@@ -6,7 +6,6 @@ of the package's interface.
 """
 
 import json
-from importlib.metadata import version
 from typing import Any
 
 import pulumi
@@ -27,8 +26,8 @@ def components() -> list[type[pulumi.ComponentResource]]:
 
 
 def package_version() -> str:
-    """Version of the installed distribution."""
-    return version("pulumi-nodeless")
+    """Version of the package, which is that of its distribution."""
+    return pulumi_nodeless.__version__
 
 
 def package_schema() -> dict[str, Any]:

@@ -206,7 +206,7 @@ def test_the_build_steps_make_an_environment_whose_entry_point_runs(built: Built
     assert done.stdout.strip() == controller_version()
     packages = built.made.glob("lib/python*/site-packages/*.dist-info")
     installed = {path.name.partition("-")[0] for path in packages}
-    assert "nodeless" in installed
+    assert "nodeless_provisioner" in installed
     assert not {"uv", "hatchling", "pip"} & installed, "what builds stays behind"
 
 
