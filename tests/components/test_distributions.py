@@ -1,10 +1,15 @@
 """What is published: names, versions, metadata of the distributions, and the commands that install them."""
 
 import re
+import subprocess
+import sys
 import tomllib
+import zipfile
+from importlib.metadata import PathDistribution
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from packaging.requirements import Requirement
 
@@ -16,6 +21,8 @@ from tests.components.conftest import ROOT
 PROVISIONER, COMPONENTS = "nodeless-provisioner", "pulumi-nodeless"
 #: What an index gets, by the folder that it is made of.
 PUBLISHED = {"controller": PROVISIONER, "components": COMPONENTS}
+REPOSITORY = "https://github.com/nodeless/nodeless"
+LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)|^\[[^]]+\]: (\S+)$", re.MULTILINE)
 #: Where people are told what to install, and what pip reads.
 PAGES = [
     *ROOT.glob("*.md"),
@@ -106,3 +113,72 @@ def test_nobody_is_told_to_install_the_other_product_of_the_same_name() -> None:
     told = [command.partition("install")[2] or command for page in PAGES for command in commands(page)]
     listed = [line for file in LISTS for line in file.read_text().splitlines() if not line.startswith("#")]
     assert [line for line in (*told, *listed) if other.search(line)] == []
+
+
+@pytest.mark.parametrize("folder", PUBLISHED)
+def test_links_in_the_page_of_an_index_lead_to_the_repository(folder: str) -> None:
+    text = (ROOT / folder / published(folder)["readme"]).read_text()
+    links = [inline or reference for inline, reference in LINK.findall(text)]
+    assert links
+    for link in links:
+        if "://" not in link:
+            assert f"\n[{link}]: " in text, f"{link} leads nowhere outside of the repository"
+        elif link.startswith(f"{REPOSITORY}/"):
+            kind, branch, path = link.removeprefix(f"{REPOSITORY}/").split("/", 2)
+            assert branch == "main"
+            there = ROOT / path
+            assert there.is_dir() if kind == "tree" else there.is_file(), link
+
+
+@pytest.mark.parametrize("folder", PUBLISHED)
+def test_a_distribution_carries_the_license_of_the_repository(folder: str) -> None:
+    """A copy: a build sees nothing above its folder, as in the image."""
+    assert (ROOT / folder / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()
+
+
+def test_an_index_refuses_the_environment_on_one_machine() -> None:
+    assert published("localenv")["classifiers"] == ["Private :: Do Not Upload"]
+
+
+@pytest.fixture(scope="module")
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The wheels of what is published, built with the tools that build the image."""
+    folder = tmp_path_factory.mktemp("wheels")
+    subprocess.run([sys.executable, "-m", "venv", folder / "tools"], check=True)
+    pip = [folder / "tools" / "bin" / "python", "-m", "pip", "--quiet", "--disable-pip-version-check"]
+    lock = ROOT / "controller" / "build-requirements.lock"
+    subprocess.run([*pip, "install", "--require-hashes", "-r", lock], check=True)
+    sources = [ROOT / each for each in PUBLISHED]
+    build = ["wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", folder]
+    subprocess.run([*pip, *build, *sources], check=True)
+    return {name: next(folder.glob(f"{name.replace('-', '_')}-*.whl")) for name in PUBLISHED.values()}
+
+
+@pytest.mark.large
+@pytest.mark.parametrize("name", PUBLISHED.values())
+def test_a_wheel_says_what_it_needs_and_where_it_comes_from(name: str, wheels: dict[str, Path]) -> None:
+    stem = f"{name.replace('-', '_')}-{nodeless.__version__}.dist-info"
+    with zipfile.ZipFile(wheels[name]) as wheel:
+        files = set(wheel.namelist())
+        assert wheel.read(f"{stem}/licenses/LICENSE") == (ROOT / "LICENSE").read_bytes()
+    built = PathDistribution(zipfile.Path(wheels[name], f"{stem}/"))  # type: ignore[arg-type]
+    metadata = built.metadata
+    assert (metadata["Name"], metadata["Version"]) == (name, nodeless.__version__)
+    ours = {
+        each.name: str(each.specifier)
+        for each in map(Requirement, built.requires or ())
+        if "nodeless" in each.name
+    }
+    assert ours == ({PROVISIONER: f"=={nodeless.__version__}"} if name == COMPONENTS else {})
+    assert (metadata["License-Expression"], metadata["License-File"]) == ("Apache-2.0", "LICENSE")
+    urls = dict(each.split(", ") for each in metadata.get_all("Project-URL"))
+    assert urls["Homepage"] == REPOSITORY
+    assert all(url.startswith(REPOSITORY) for url in urls.values())
+    assert urls.keys() >= {"Documentation", "Changelog", "Issues", "Source"}
+    assert "Typing :: Typed" in metadata.get_all("Classifier")
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    assert f"# {name}" in str(metadata.get_payload())
+    assert {path.partition("/")[0] for path in files} == {
+        name.replace("-provisioner", "").replace("-", "_"),
+        stem,
+    }
