@@ -7,6 +7,8 @@ first asked for: the pure helpers beside the components need no cloud SDK and st
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from pulumi_nodeless.installation import check_installation
+
 if TYPE_CHECKING:
     from pulumi_nodeless.adopted_network import AdoptedNetwork, AdoptedNetworkArgs
     from pulumi_nodeless.arguments import ArgumentError
@@ -37,6 +39,9 @@ if TYPE_CHECKING:
     from pulumi_nodeless.teardown import TeardownGuard, TeardownGuardArgs
 
 __version__ = "0.1.0"
+
+# Before any module of ours asks the package for more: another product's has the same name.
+check_installation(__version__)
 
 _HOMES = {
     "AdoptedNetwork": "adopted_network",

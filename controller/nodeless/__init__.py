@@ -5,3 +5,5 @@ then operator, kube, cloudprovider, webhook, controllers, manager, cli. docs/arc
 """
 
 __version__ = "0.1.0"
+#: Name on the Python package index, where `nodeless` is another product; pulumi_nodeless looks for it.
+DISTRIBUTION = "nodeless-provisioner"

@@ -55,6 +55,7 @@ def published(folder: str) -> dict[str, Any]:
 
 def test_the_distributions_have_names_that_are_nobody_elses() -> None:
     assert {folder: published(folder)["name"] for folder in PUBLISHED} == PUBLISHED
+    assert nodeless.DISTRIBUTION == PROVISIONER
 
 
 def test_every_part_has_the_same_version() -> None:
