@@ -2,10 +2,7 @@
 
 import sys
 
-from nodeless import __version__
-
-#: The distribution that this package is part of.
-DISTRIBUTION = "nodeless-provisioner"
+from nodeless import DISTRIBUTION, __version__
 
 
 def main() -> None:
