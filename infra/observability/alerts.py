@@ -188,7 +188,7 @@ ALERTS: tuple[Alert, ...] = (
         Severity.INFO,
         "min(nodeless_plan_realized_ratio) < 0.8",
         "1h",
-        "Plans cost {{ $value | humanizePercentage }} of what was bought in the end",
+        "Plans cost {{ $value | humanizePercentage }} of what runs in the end",
         "kube-scheduler put pods elsewhere than planned. See whether nominations are refused (docs/plan.md), and whether another "
         "scheduler places pods.",
     ),

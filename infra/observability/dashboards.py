@@ -145,13 +145,13 @@ CAPACITY = Page(
                     "What the last plan's new nodes cost an hour, and below which no plan can be.",
                 ),
                 Panel(
-                    "Dearer than a plan for all pods",
+                    "Cost above the cheapest plan",
                     (Query("max(nodeless_disruption_target_distance_dollars_per_hour)", "dollars an hour"),),
                     _DOLLARS,
                     "By how much the nodes cost more than the solver's plan for all pods that may move now.",
                 ),
                 Panel(
-                    "Plan by what was bought",
+                    "Planned cost over actual cost",
                     (Query("min(nodeless_plan_realized_ratio)", "realized"),),
                     _SHARE,
                     "Price of a plan over the price of the nodes on which its pods were bound a minute later.",

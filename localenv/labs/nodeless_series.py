@@ -44,7 +44,7 @@ class NodelessSeries(Lab):
         """Each step of the article's flow, and where it is to be seen."""
         return {
             "1 the pod is pending": lambda: self._event("Pod", "FailedScheduling", "default-scheduler"),
-            "2 its requirements are analysed": lambda: self._found(3),
+            "2 its requirements are analyzed": lambda: self._found(3),
             "3 a provisioner is chosen": lambda: self._log("launching a node of", "provisioner"),
             "4 with its node template": lambda: self._log("launching a node of", "node_template"),
             "5 a node is launched by the EC2 API": lambda: (

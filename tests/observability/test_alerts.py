@@ -202,7 +202,7 @@ CASES = [
         "NodelessPlansNotFollowed",
         "nodeless_plan_realized_ratio",
         0.7,
-        "Plans cost 70% of what was bought in the end",
+        "Plans cost 70% of what runs in the end",
     ),
     lasting("NodelessPlansNotFollowed", "nodeless_plan_realized_ratio", 1.0, ""),
 ]
