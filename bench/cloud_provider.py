@@ -71,7 +71,7 @@ async def _measure(aws: LocalAws) -> str:
         began = time.perf_counter()
         made = await _launch(provider, _pool("large", "m5.large"))
         lines.append(
-            f"{made} launches of one shape: {time.perf_counter() - began:.1f} s, {_told(_calls(aws))}"
+            f"{made} launches of one shape: {time.perf_counter() - began:.1f} s, {_listed_calls(_calls(aws))}"
         )
     finally:
         await provider.close()
@@ -80,7 +80,9 @@ async def _measure(aws: LocalAws) -> str:
 
 def told_start(seconds: float, calls: Counter[str]) -> list[str]:
     """What a cold start took, and that it took too long if it did."""
-    taken = f"cold start of the provider: {seconds:.1f} s, {sum(calls.values())} calls ({_told(calls)})"
+    taken = (
+        f"cold start of the provider: {seconds:.1f} s, {sum(calls.values())} calls ({_listed_calls(calls)})"
+    )
     if seconds <= MOST_SECONDS:
         return [taken]
     return [taken, f"    missed: takes {seconds:.1f} s, not {MOST_SECONDS:g}"]
@@ -146,7 +148,7 @@ def _calls(aws: LocalAws) -> Counter[str]:
     return Counter(str(call["action"]) for call in aws.calls())
 
 
-def _told(calls: Counter[str]) -> str:
+def _listed_calls(calls: Counter[str]) -> str:
     return ", ".join(f"{count} {action}" for action, count in sorted(calls.items()))
 
 

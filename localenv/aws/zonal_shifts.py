@@ -51,7 +51,7 @@ def start_zonal_shift(call: Call) -> dict[str, Any]:
             "comment": parameters["comment"],
         }
         record.zonal_shifts[shift["zonalShiftId"]] = shift
-    return _told(shift, "ACTIVE")
+    return _document(shift, "ACTIVE")
 
 
 def cancel_zonal_shift(call: Call) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def cancel_zonal_shift(call: Call) -> dict[str, Any]:
     identifier = call.parameters["zonalShiftId"]
     for record in call.state.clusters.values():
         if shift := record.zonal_shifts.pop(identifier, None):
-            return _told(shift, "CANCELED")
+            return _document(shift, "CANCELED")
     raise not_found(f"Zonal shift {identifier} was not found")
 
 
@@ -79,7 +79,7 @@ def _active(record: ClusterRecord) -> list[dict[str, Any]]:
     return [shift for shift in record.zonal_shifts.values() if shift["expiryTime"] > now]
 
 
-def _told(shift: dict[str, Any], status: str) -> dict[str, Any]:
+def _document(shift: dict[str, Any], status: str) -> dict[str, Any]:
     return {**{name: value for name, value in shift.items() if name != "appliedStatus"}, "status": status}
 
 

@@ -85,7 +85,7 @@ class VolumeProvisioner:
         self._api = api
         self._disks = disks
         self._changed = asyncio.Event()
-        self._told: dict[str, str] = {}
+        self._last_error: dict[str, str] = {}
         self._claims = Reflector(api, _CLAIMS, Stored, on_change=self._look)
         self._volumes = Reflector(api, _VOLUMES, Stored, on_change=self._look)
         self.reflectors = (self._claims, self._volumes)
@@ -113,11 +113,11 @@ class VolumeProvisioner:
             elif _is_over(stored):
                 await self._delete(stored)
         except _FAULTS as error:
-            if self._told.get(uid) != str(error):
+            if self._last_error.get(uid) != str(error):
                 log.warning("%s %s: %s", stored.metadata.namespace, stored.metadata.name, error)
-            self._told[uid] = str(error)
+            self._last_error[uid] = str(error)
             return True
-        self._told.pop(uid, None)
+        self._last_error.pop(uid, None)
         return False
 
     async def _provision(self, claim: Stored) -> None:

@@ -46,9 +46,9 @@ def test_a_node_whose_look_fails_is_left_alone_and_the_others_are_not(monkeypatc
     touched |= {each.claim.annotations[REPLACES] for each in world.done if isinstance(each, CreateClaim)}
     assert world.done
     assert "a" not in touched
-    told = [message for name, reason, message in world.told() if reason == "Quarantined"]
-    assert told
-    assert all("nobody foresaw this" in message for message in told)
+    found = [message for name, reason, message in world.events() if reason == "Quarantined"]
+    assert found
+    assert all("nobody foresaw this" in message for message in found)
 
 
 def test_a_second_look_that_fails_drops_its_move_and_the_loop_goes_on(monkeypatch):
@@ -87,7 +87,7 @@ def test_a_command_that_cannot_be_carried_out_rests_and_the_others_go_on(monkeyp
     for _ in range(3):
         asyncio.run(world.loop.advance_once())
     assert [each.name for each in world.done] == ["b"] * 3
-    assert [name for name, reason, _ in world.told() if reason == "Quarantined"] == ["a"]
+    assert [name for name, reason, _ in world.events() if reason == "Quarantined"] == ["a"]
 
 
 def test_a_command_whose_step_cannot_be_found_keeps_no_other_from_its_own(monkeypatch):

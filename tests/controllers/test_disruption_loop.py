@@ -95,7 +95,7 @@ class World:
         self.now += seconds
         return asyncio.run(self.loop.reconcile_once())
 
-    def told(self):
+    def events(self):
         """Object, reason and message of each event, all of which the table of events allows."""
         assert [undeclared_reason(event) for event in self.published] == [""] * len(self.published)
         return [(event.name, event.reason, event.message) for event in self.published]
@@ -270,7 +270,7 @@ def test_co_05_a_node_with_a_protected_pod_is_told_so_in_the_words_of_its_genera
     pool, pod = of_kind(kind), on("a", cpu="500m", annotations={f"karpenter.sh/{protection}": "true"})
     world = World(pool, node_of(pool, "a", "2xlarge"), pod)
     world.look()
-    ((name, reason, message),) = world.told()
+    ((name, reason, message),) = world.events()
     assert (name, reason) == ("node-a", f"{word}Blocked")
     assert f"{pod[0].key} has the annotation karpenter.sh/{protection}=true" in message
 
@@ -305,7 +305,7 @@ def test_a_node_that_may_not_be_consolidated_is_told_unconsolidatable(kind, word
     same = {"selector": {CAPACITY_TYPE: node[1].capacity_type}}
     world = World(pool, node, on("a", cpu="500m", shape=same))
     assert not world.look()
-    ((name, reason, message),) = world.told()
+    ((name, reason, message),) = world.events()
     assert (name, reason) == ("node-a", "Unconsolidatable")
     assert why in message
 
@@ -317,7 +317,7 @@ def test_dn_12_a_drifted_node_whose_pods_have_no_place_is_told_that_it_is_blocke
     hopeless = on("a", cpu="1", shape={"selector": {"disk": "nvme"}})
     world = World(pool, replace(claim, conditions=(*claim.conditions, drifted)), node, hopeless)
     assert not world.look()
-    ((name, reason, message),) = world.told()
+    ((name, reason, message),) = world.events()
     assert (name, reason) == ("node-a", "DisruptionBlocked")
     assert message.startswith(f"drifted, but pod {hopeless[0].key} would have no place")
 
@@ -332,8 +332,8 @@ def test_a_broken_node_that_must_not_be_repaired_is_told_so(kind, word):
     }
     world = World(pool, node_of(pool, "a", node=broken), on("a", cpu="3"), node_repair=True)
     world.look()
-    told = [(name, reason) for name, reason, message in world.told() if DO_NOT_REPAIR in message]
-    assert told == [("node-a", "NodeRepairBlocked")]
+    found = [(name, reason) for name, reason, message in world.events() if DO_NOT_REPAIR in message]
+    assert found == [("node-a", "NodeRepairBlocked")]
 
 
 @pytest.mark.parametrize(("kind", "seconds"), [("Provisioner", 120), ("NodePool", 900)])
@@ -344,7 +344,7 @@ def test_what_blocks_a_node_is_told_again_after_the_time_of_its_generation(kind,
     for wait in (0, seconds - 1, 1):
         world.loop.use(world.settings)
         world.look(wait)
-        counts.append(len(world.told()))
+        counts.append(len(world.events()))
     assert counts == [1, 1, 2]
 
 
@@ -353,8 +353,8 @@ def test_dn_14_a_pod_whose_protection_cannot_be_read_is_told_that_it_has_none(va
     pod = on("a", cpu="800m", annotations={DO_NOT_DISRUPT: value})
     world = World(node_of(POOL, "a", "small"), pod)
     world.look()
-    told = [(name, message) for name, reason, message in world.told() if reason.startswith("Invalid")]
-    ((name, message),) = told
+    found = [(name, message) for name, reason, message in world.events() if reason.startswith("Invalid")]
+    ((name, message),) = found
     assert name == pod[0].name
     assert repr(value) in message
 
@@ -364,4 +364,4 @@ def test_dn_14_a_pod_whose_protection_can_be_read_is_told_nothing(value):
     pod = on("a", cpu="800m", annotations={DO_NOT_DISRUPT: value})
     world = World(node_of(POOL, "a", "small"), pod)
     world.look()
-    assert "InvalidDoNotDisruptAnnotation" not in [reason for _, reason, _ in world.told()]
+    assert "InvalidDoNotDisruptAnnotation" not in [reason for _, reason, _ in world.events()]

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from nodeless.model.disruption import Verdict, VerdictCode
-from nodeless.scheduling.faults import told
+from nodeless.scheduling.faults import one_line
 
 #: Faults in one pass after which the pass itself has failed.
 MOST_FAULTS = 20
@@ -43,7 +43,7 @@ class CandidateFailed(Exception):
     """To look at some claims raised something that was not foreseen, which is `error`."""
 
     def __init__(self, names: tuple[str, ...], error: Exception) -> None:
-        super().__init__(told(error))
+        super().__init__(one_line(error))
         self.names = names
         self.error = error
 
@@ -73,5 +73,5 @@ def isolate_failures(decide: Callable[[Mapping[str, Verdict], AtWork], T]) -> tu
 def failed(error: Exception) -> Verdict:
     """Why a claim is left alone that could not be looked at."""
     return Verdict(
-        VerdictCode.FAILED, f"looking at it failed, the others are looked at without it: {told(error)}"
+        VerdictCode.FAILED, f"looking at it failed, the others are looked at without it: {one_line(error)}"
     )

@@ -60,7 +60,7 @@ DateObserver = Callable[[str | None, float], object]
 """Told of each answer: its Date, and the seconds that it took."""
 
 
-def _ignore(*_told: object) -> None:
+def _ignore(*_request: object) -> None:
     """Nobody listens."""
 
 

@@ -121,8 +121,8 @@ class Leadership:
             async with asyncio.timeout(self._renewal):
                 written = await self._try()
         except (ApiError, ApiUnavailable, TimeoutError) as error:
-            told = str(error) or "no answer in time"
-            self._log.warning(f"cannot reach the lease: {told}")
+            reason = str(error) or "no answer in time"
+            self._log.warning(f"cannot reach the lease: {reason}")
             return False
         if written is None:
             return False

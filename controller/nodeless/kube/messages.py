@@ -70,9 +70,9 @@ def opened(line: bytes) -> tuple[str, bytes, Mapping[str, Any]]:
             pass  # nested too deeply, say: its beginning still says which object it is
     head = head_of(line)
     document, type_ = head.get("object"), head.get("type")
-    told = document.get("metadata") if isinstance(document, dict) else None
-    if isinstance(type_, str) and isinstance(told, dict):
-        return type_, line, told
+    fields = document.get("metadata") if isinstance(document, dict) else None
+    if isinstance(type_, str) and isinstance(fields, dict):
+        return type_, line, fields
     raise ValueError(f"this is no line of a watch: {line[:100]!r}")
 
 

@@ -247,8 +247,8 @@ class Reflector(Generic[E]):
         except Exception as error:
             head = head_of(raw)
             head = head["object"] if isinstance(head.get("object"), dict) else head
-            told = head.get("metadata")
-            certain = metadata or (told if isinstance(told, dict) else {})
+            given = head.get("metadata")
+            certain = metadata or (given if isinstance(given, dict) else {})
             return self._unreadable(type_, raw, head, certain, error)
         if self._left_out:
             self._readable_again(key)

@@ -40,11 +40,11 @@ class LiveLogging:
         """Take the ConfigMap in as it is now."""
         seen = event if isinstance(event, ConfigMapSeen) else None
         config, faults = read_logging(seen.data if seen else {}, self._good)
-        told = _by_key(event.name, faults)
+        messages = _by_key(event.name, faults)
         try:
             logs.reconfigure(config)
         except OSError as error:
-            told["zap-logger-config"] = (
+            messages["zap-logger-config"] = (
                 f"ConfigMap {event.name}: cannot write logs to {error.filename}: {error.strerror}"
                 "; hint: outputPaths takes stdout, stderr and files that can be written"
             )
@@ -52,20 +52,20 @@ class LiveLogging:
             if config != self._good:
                 self._log.info("logging is configured anew", **_differences(self._good, config))
             self._good = config
-        for key, text in told.items():
+        for key, text in messages.items():
             if self._faults.get(key) != text:
                 self._log.error(f"{text}; what held before stays in force", key=key)
-        if told != self._faults and seen is not None:
-            self._report_invalid(event.name, seen.uid, told)
-        self._faults = told
+        if messages != self._faults and seen is not None:
+            self._report_invalid(event.name, seen.uid, messages)
+        self._faults = messages
 
 
 def _by_key(name: str, faults: tuple[LoggingFault, ...]) -> dict[str, str]:
-    told: dict[str, str] = {}
+    messages: dict[str, str] = {}
     for fault in faults:
         text = f"ConfigMap {name}, {fault}"
-        told[fault.key] = f"{told[fault.key]}; {text}" if fault.key in told else text
-    return told
+        messages[fault.key] = f"{messages[fault.key]}; {text}" if fault.key in messages else text
+    return messages
 
 
 def _differences(old: LoggingConfig, new: LoggingConfig) -> dict[str, str]:

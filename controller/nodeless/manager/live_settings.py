@@ -134,7 +134,7 @@ async def read_global_settings(
         SettingsError: What the process was given cannot be used.
         ApiUnavailable: The API server does not answer.
     """
-    log, told, failures = logger("settings"), "", 0
+    log, logged, failures = logger("settings"), "", 0
     name = f"ConfigMap {namespace}/{SETTINGS_NAME}"
     while True:
         data, refusal, settled = None, "", True
@@ -156,8 +156,8 @@ async def read_global_settings(
                 warn_of_unknown(unknown_keys(data), log)
                 return settings, data
             refusal = "; ".join(map(str, faults))
-        if (refusal or name) != told:
-            told = refusal or name
+        if (refusal or name) != logged:
+            logged = refusal or name
             log.error(refusal) if refusal else log.info(f"waiting for {name}")
         await asyncio.sleep(poll)
 

@@ -213,9 +213,9 @@ class Controller:
 
     async def _act(self, settings: LiveSettings, leadership: Leadership | None) -> None:
         by_eks = settings.current.eks_control_plane
-        told = (self._process.region, await self._cluster_dns(), self._client.certificate_authority)
+        surroundings = (self._process.region, await self._cluster_dns(), self._client.certificate_authority)
         aws = AwsProvider(
-            aws_settings(settings.current, *told),
+            aws_settings(settings.current, *surroundings),
             log=logger("aws"),
             clock=wall_clock,
             on_call=self._metrics.show_call,
@@ -223,7 +223,7 @@ class Controller:
             ask_version=None if by_eks else lambda: server_version(self._client),
             assert_allowed=None if leadership is None else leadership.assert_leading,
         )
-        settings.listen(lambda current: aws.use(aws_settings(current, *told)))
+        settings.listen(lambda current: aws.use(aws_settings(current, *surroundings)))
         cloud = measured(aws, self._metrics)
         try:
             async with asyncio.TaskGroup() as group:

@@ -22,7 +22,7 @@ class ClassFailed(Exception):
     """Planning a class of pods raised something that was not foreseen, which is the cause of this."""
 
     def __init__(self, pods: Sequence[str], cause: Exception) -> None:
-        super().__init__(told(cause))
+        super().__init__(one_line(cause))
         self.pods = tuple(pods)
         """Keys of all its pods."""
 
@@ -48,11 +48,11 @@ def or_without(make: Callable[[], T], otherwise: T, faults: list[str]) -> T:
     try:
         return make()
     except Exception as error:
-        faults.append(told(error))
+        faults.append(one_line(error))
         return otherwise
 
 
-def told(error: Exception) -> str:
+def one_line(error: Exception) -> str:
     """What was raised, and where, in one line."""
     frames = traceback.extract_tb(error.__traceback__)
     where = f" ({frames[-1].name}, line {frames[-1].lineno})" if frames else ""

@@ -279,13 +279,13 @@ def _unusable(tables: Iterable[PoolTable]) -> tuple[PoolRefusal, ...]:
 def _places(snapshot: Snapshot, policy: Policy, batch: Sequence[PodGroup], meter: Meter) -> dict[str, str]:
     """Where pods that wait are expected: as the pass before had it, else as claims and nominations say."""
     meter.spend(_EXPECTED * (len(snapshot.claims) + sum(len(pod_group.keys) for pod_group in batch)))
-    told = expected_places(snapshot, (pod_group.pods for pod_group in batch))
+    expected = expected_places(snapshot, (pod_group.pods for pod_group in batch))
     known = (
         (key for pod_group in batch for key in pod_group.keys if key in policy.places)
         if policy.places
         else ()
     )
-    return {**told, **{key: place_of(snapshot, policy.places[key]) for key in known}}
+    return {**expected, **{key: place_of(snapshot, policy.places[key]) for key in known}}
 
 
 def _packed(first_fit: FirstFitPlan, inputs: SchedulingInput) -> Packed:

@@ -45,7 +45,7 @@ def describe_images(call: Call) -> dict[str, Any]:
     parameters = call.parameters
     named = set(parameters.get("ImageIds") or ())
     shown = [
-        _told(call, image)
+        _with_deprecation(call, image)
         for image in call.forward(MaxResults=None, NextToken=None, IncludeDeprecated=None)["Images"]
         if parameters.get("IncludeDeprecated")
         or image["ImageId"] in named
@@ -56,7 +56,7 @@ def describe_images(call: Call) -> dict[str, Any]:
     return {"Images": images} | ({"NextToken": token} if token else {})
 
 
-def _told(call: Call, image: dict[str, Any]) -> dict[str, Any]:
+def _with_deprecation(call: Call, image: dict[str, Any]) -> dict[str, Any]:
     at = call.state.deprecations.get(image["ImageId"])
     return image if at is None else {**image, "DeprecationTime": f"{at:%Y-%m-%dT%H:%M:%S}.000Z"}
 

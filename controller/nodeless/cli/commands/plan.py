@@ -87,8 +87,8 @@ def plan(
         raise typer.Exit(0 if made.complete else 1)
     walked = consolidation_path(situation) if target else None
     if as_json:
-        told = made.to_json() | ({"target": walked.to_json()} if walked is not None else {})
-        typer.echo(json.dumps(told, indent=2, ensure_ascii=False))
+        document = made.to_json() | ({"target": walked.to_json()} if walked is not None else {})
+        typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
     else:
         print_report(made)
     if walked is not None and not as_json:

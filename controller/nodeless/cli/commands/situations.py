@@ -49,16 +49,16 @@ def replay(
         if saved.plan is None:
             refuse(f"{file}: holds no decision; hint: `nodeless plan --snapshot {file}` plans it")
         again = saved.situation.plan()
-        told = (
+        outcome = (
             f"{count(len(again.new_nodes), 'new node')}, {count(len(again.placements), 'pod')} on existing "
             f"nodes, {len(again.refusals)} refused, {price(again.cost_per_hour)}"
         )
         if same_plan(saved.plan, again):
-            typer.echo(f"{file}: same plan: {told}")
+            typer.echo(f"{file}: same plan: {outcome}")
             continue
         same = False
         typer.echo(
-            f"{file}: another plan: {told}; recorded by release {saved.release}, this is {__version__}"
+            f"{file}: another plan: {outcome}; recorded by release {saved.release}, this is {__version__}"
         )
         for line in differences(saved.plan, again):
             typer.echo(f"  {line}")

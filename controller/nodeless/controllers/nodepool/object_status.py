@@ -95,10 +95,10 @@ def pool_conditions(
             Condition(VALIDATION_SUCCEEDED, "True"),
             _false(NODE_CLASS_READY, reason, problem) if problem else Condition(NODE_CLASS_READY, "True"),
         )
-    told = pool.conditions
+    conditions = pool.conditions
     if health is not None:
-        told = (*(each for each in told if each.type != health.type), health)
-    after = updated_conditions(told, observed, now, pool.generation)
+        conditions = (*(each for each in conditions if each.type != health.type), health)
+    after = updated_conditions(conditions, observed, now, pool.generation)
     status: Status = {} if same(pool.conditions, after) else {"conditions": conditions_to_api(after)}
     generation = node_class.generation if node_class is not None else 0
     if pool.reference.kind == NODE_POOL_KIND and generation not in (0, pool.status_node_class_generation):
@@ -238,9 +238,9 @@ def _condition_of(fault: NodeClassUnresolved) -> str:
     return _CONDITION_OF_REASON.get(fault.reason) or next(by_field, IMAGES_READY)
 
 
-def _reason(type_: str, told: str) -> str:
+def _reason(type_: str, reason: str) -> str:
     """Of an object itself nothing is "not found"."""
-    return "Invalid" if type_ == VALIDATION_SUCCEEDED and told == "NotFound" else told
+    return "Invalid" if type_ == VALIDATION_SUCCEEDED and reason == "NotFound" else reason
 
 
 def _false(type_: str, reason: str, message: str) -> Condition:

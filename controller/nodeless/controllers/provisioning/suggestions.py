@@ -15,7 +15,7 @@ from nodeless.model.plan import Plan, Refusal
 from nodeless.operator.logs import logger
 from nodeless.scheduling.diagnostics.changes import Trial
 from nodeless.scheduling.diagnostics.counterfactual import remedies
-from nodeless.scheduling.faults import told
+from nodeless.scheduling.faults import one_line
 
 #: Longest solve, in seconds, after which help is looked for.
 _SHORT_SOLVE = 0.25
@@ -57,7 +57,7 @@ class Advisor:
         try:
             helping = await self.lines(situation, plan, seconds)
         except Exception as error:
-            self._log.error(f"what would help refused pods could not be found: {told(error)}")
+            self._log.error(f"what would help refused pods could not be found: {one_line(error)}")
             helping = {}
         for refusal in plan.refusals:
             say(refusal, helping.get(refusal.pod, ()))

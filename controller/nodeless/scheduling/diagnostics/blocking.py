@@ -18,11 +18,11 @@ def blocked(pods: PodClass, topology: Topology) -> tuple[RefusalCode, str]:
     When no single rule does, all that apply are at fault together, and the first is told.
     """
     rules = pods.hard_rules
-    told = [
+    entries = [
         (Rules(affinity=(rule,)), RefusalCode.POD_AFFINITY, _affinity(rule.topology_groups, topology))
         for rule in rules.affinity
     ]
-    told += [
+    entries += [
         (
             Rules(anti_affinity=(rule,)),
             RefusalCode.POD_ANTI_AFFINITY,
@@ -30,7 +30,7 @@ def blocked(pods: PodClass, topology: Topology) -> tuple[RefusalCode, str]:
         )
         for rule in rules.anti_affinity
     ]
-    told += [
+    entries += [
         (
             Rules(repelled_by=(topology_group,)),
             RefusalCode.POD_ANTI_AFFINITY,
@@ -51,9 +51,9 @@ def blocked(pods: PodClass, topology: Topology) -> tuple[RefusalCode, str]:
             f"topologySpreadConstraints on {key}: no domain where a node can be made may hold one pod more "
             f"with maxSkew {rule.max_skew}{few} ({counts or 'no domain'})"
         )
-        told.append((Rules(spread=(rule,)), RefusalCode.TOPOLOGY_SPREAD, message))
-    alone = (entry for entry in told if not topology.open_domains(entry[0]))
-    _, code, message = next(alone, told[0])
+        entries.append((Rules(spread=(rule,)), RefusalCode.TOPOLOGY_SPREAD, message))
+    alone = (entry for entry in entries if not topology.open_domains(entry[0]))
+    _, code, message = next(alone, entries[0])
     return code, message
 
 

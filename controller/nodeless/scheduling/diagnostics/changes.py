@@ -128,24 +128,24 @@ def _widened(
 ) -> Change:
     requirements = dict(pool.requirements)
     labels = dict(pool.labels)
-    told = []
+    parts = []
     for each in clashing:
         if each.complement:
             del requirements[each.key]
-            told.append(f"allow any {each.key}")
+            parts.append(f"allow any {each.key}")
         else:
             requirements[each.key] = Requirement(
                 each.key, False, pool.requirements[each.key].values | each.values
             )
-            told.append(f"allow {each.key} {', '.join(sorted(each.values))}")
+            parts.append(f"allow {each.key} {', '.join(sorted(each.values))}")
         labels.pop(each.key, None)
     for each in unknown:
         value = min(each.values)
         requirements[each.key] = Requirement(each.key, False, frozenset((value,)))
         labels[each.key] = value
-        told.append(f"have the label {each.key}={value}")
+        parts.append(f"have the label {each.key}={value}")
     changed = replace(pool, requirements=Requirements(requirements.values()), labels=labels)
-    text = f"let {pool.reference} {' and '.join(told)}"
+    text = f"let {pool.reference} {' and '.join(parts)}"
     return Change(text, trial.with_pool(changed, buyable(wider, trial.catalog, changed)))
 
 

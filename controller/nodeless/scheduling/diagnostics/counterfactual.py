@@ -188,13 +188,13 @@ class _Search:
         needed: Resources = {**total((used, added)), NODES: members + len(mine)}
         limits = dict(pool.limits or {})
         raised = {name: max(limit, needed.get(name, 0)) for name, limit in limits.items()}
-        told = [
+        raises = [
             f"{name} from {format_amount(name, limits[name])} to {format_amount(name, amount)}"
             for name, amount in sorted(raised.items())
             if amount > limits[name]
         ]
-        if told:
-            text = f"raise the limit of {pool.reference} on {' and '.join(told)}"
+        if raises:
+            text = f"raise the limit of {pool.reference} on {' and '.join(raises)}"
             yield Change(text, self._trial.with_pool(replace(pool, limits=raised)))
 
 
