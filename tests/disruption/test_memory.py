@@ -27,7 +27,7 @@ MOVE = Command(DisruptionReason.UNDERUTILIZED, ("a",))
 def after(commands, at=NOW):
     memory = CommandHistory()
     for _ in range(commands):
-        memory = memory.made(MOVE, WASTEFUL, at)
+        memory = memory.with_executed(MOVE, WASTEFUL, at)
     return memory
 
 
@@ -50,7 +50,7 @@ def test_it_rests_for_an_hour():
     memory = after(MOST_EVICTIONS + 1)
     assert not looked(memory, NOW + HOUR - 1).commands
     assert looked(memory, NOW + HOUR).commands
-    assert memory.made(MOVE, WASTEFUL, NOW + HOUR).evicted == after(1, NOW + HOUR).evicted
+    assert memory.with_executed(MOVE, WASTEFUL, NOW + HOUR).evicted == after(1, NOW + HOUR).evicted
 
 
 def test_many_pods_of_one_workload_may_each_be_moved():
@@ -59,13 +59,13 @@ def test_many_pods_of_one_workload_may_each_be_moved():
     seen = cluster(POOL, nodes)
     memory = CommandHistory()
     for name in "abcdef":
-        memory = memory.made(Command(DisruptionReason.UNDERUTILIZED, (name,)), seen, NOW)
+        memory = memory.with_executed(Command(DisruptionReason.UNDERUTILIZED, (name,)), seen, NOW)
     assert looked(memory, snapshot=seen).commands
 
 
 def test_a_move_that_waits_is_not_found_twice_and_its_node_says_what_it_waits_for():
     found = only_command(decide(WASTEFUL))
-    decisions = looked(CommandHistory().found(found, NOW))
+    decisions = looked(CommandHistory().with_waiting(found, NOW))
     assert not decisions.commands
     assert decisions.verdicts["a"].code == "Chosen"
     assert found.message in decisions.verdicts["a"].message
@@ -75,7 +75,7 @@ def test_a_move_that_waits_is_not_found_twice_and_its_node_says_what_it_waits_fo
 def test_moves_come_due_in_the_order_in_which_they_were_found(times, now):
     memory = CommandHistory()
     for number, at in enumerate(sorted(times)):
-        memory = memory.found(Command(DisruptionReason.UNDERUTILIZED, (f"n{number}",)), at)
+        memory = memory.with_waiting(Command(DisruptionReason.UNDERUTILIZED, (f"n{number}",)), at)
     due = memory.due(now)
     assert due == tuple(command for command in memory.commands if command in due)
     for command in due:

@@ -66,7 +66,9 @@ def restless(seconds):
     seen = cluster(a_pool(), wasteful())
     memory = CommandHistory()
     for _ in range(MOST_EVICTIONS + 1):
-        memory = memory.made(Command(DisruptionReason.UNDERUTILIZED, ("a",)), seen, NOW - HOUR + seconds)
+        memory = memory.with_executed(
+            Command(DisruptionReason.UNDERUTILIZED, ("a",)), seen, NOW - HOUR + seconds
+        )
     return seen, memory
 
 
@@ -228,7 +230,9 @@ def held_clusters(draw):
         seen = apply(seen, nomination)
     for _ in range(draw(st.sampled_from([0, 0, 20]))):
         ago = HOUR - draw(st.integers(1, 400))
-        memory = memory.made(Command(DisruptionReason.UNDERUTILIZED, tuple(seen.claims)), seen, NOW - ago)
+        memory = memory.with_executed(
+            Command(DisruptionReason.UNDERUTILIZED, tuple(seen.claims)), seen, NOW - ago
+        )
     return seen, memory
 
 

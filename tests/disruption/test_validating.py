@@ -53,7 +53,7 @@ def a_command(snapshot, policy, now=NOW, most=20):
         if not decisions.commands:
             break
         for command in decisions.commands:
-            memory = memory.found(command, now, snapshot)
+            memory = memory.with_waiting(command, now, snapshot)
     return memory
 
 

@@ -76,7 +76,7 @@ class CommandHistory:
         }
         return replace(self, tried=frozenset(decisions.verdicts).difference(left) if left else frozenset())
 
-    def found(self, command: Command, now: float, seen: Snapshot | None = None) -> "CommandHistory":
+    def with_waiting(self, command: Command, now: float, seen: Snapshot | None = None) -> "CommandHistory":
         """A command waits for validation from now on; `seen` is the cluster in which it was found.
 
         Empty nodes that a budget has kept until now have waited as long already.
@@ -106,7 +106,7 @@ class CommandHistory:
         """As if these commands alone waited, and so counted as made."""
         return replace(self, waiting=tuple(Waiting(command, now) for command in commands))
 
-    def made(self, command: Command, snapshot: Snapshot, now: float) -> "CommandHistory":
+    def with_executed(self, command: Command, snapshot: Snapshot, now: float) -> "CommandHistory":
         """Remember the command's evictions for an hour, and forget those of more than an hour ago."""
         counts: dict[Workload, int] = {}
         for name in command.claims:

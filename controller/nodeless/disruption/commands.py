@@ -180,18 +180,18 @@ def next_steps(snapshot: Snapshot, now: float) -> tuple[CommandStep, ...]:
     commands = _commands(snapshot)
     busy = {old for olds in commands for old in olds}
     steps = [
-        _kept(",".join(olds), partial(_step, snapshot, olds, replacements, len(busy), now))
+        _step_of(",".join(olds), partial(_step, snapshot, olds, replacements, len(busy), now))
         for olds, replacements in sorted(commands.items())
     ]
     steps += [
-        _kept(name, partial(_without_command, snapshot, claim, now))
+        _step_of(name, partial(_without_command, snapshot, claim, now))
         for name, claim in sorted(snapshot.claims.items())
         if name not in busy and claim.deletion_timestamp is None
     ]
     return tuple(step for step in steps if step.instructions or step.fault is not None)
 
 
-def _kept(key: str, make: Callable[[], Sequence[Instruction]]) -> CommandStep:
+def _step_of(key: str, make: Callable[[], Sequence[Instruction]]) -> CommandStep:
     try:
         return CommandStep(key, tuple(make()))
     except Exception as error:

@@ -20,16 +20,16 @@ def replacement_for(context: DisruptionContext, candidate: Candidate, reason: Di
     Without nodes the candidate ends first: in a static pool at its limit, and where the policy allows it for
     the reason, when only the slot that the candidate holds of a reservation can hold its replacement.
     """
-    found = _found(context, candidate, context.catalog)
+    found = _outcome_of(context, candidate, context.catalog)
     if found.placed or reason not in context.policy.terminate_first:
         return found
     freed = _with_its_slot(context.catalog, candidate)
-    if freed is None or not _found(context, candidate, freed).placed:
+    if freed is None or not _outcome_of(context, candidate, freed).placed:
         return found
     return Outcome(True, "", ())
 
 
-def _found(context: DisruptionContext, candidate: Candidate, catalog: Catalog) -> Outcome:
+def _outcome_of(context: DisruptionContext, candidate: Candidate, catalog: Catalog) -> Outcome:
     if candidate.pool.replicas is not None:
         return _one_for_one(context, candidate, catalog)
     return simulate_scheduling(context.scheduled.snapshot, [candidate], catalog, context.policy.solving)

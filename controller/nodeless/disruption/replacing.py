@@ -91,7 +91,7 @@ def cheaper_replacement(
         sorted((option for option in some if _cheap(option, bound, factor)), key=_by_price)
         for some, bound in zip(options, least, strict=True)
     ]
-    kept = _kept(planned, candidates, cheap, policy)
+    kept = _options_to_request(planned, candidates, cheap, policy)
     if isinstance(kept, str):
         return kept
     nodes = tuple(_narrowed(node, option) for node, option in zip(planned, kept, strict=True))
@@ -99,7 +99,7 @@ def cheaper_replacement(
     return Replacement(nodes, worst, sum(node.price for node in nodes))
 
 
-def _kept(
+def _options_to_request(
     planned: Sequence[PlannedNode],
     candidates: Sequence[Candidate],
     cheap: Sequence[Sequence[_Option]],

@@ -1,7 +1,7 @@
 """Texts made from decisions: event messages, log lines of a pass, why a node is what it is. Pure."""
 
 from nodeless.explain.events import FAILED_SCHEDULING, NOMINATED, failed_scheduling, nominated
-from nodeless.explain.log_messages import computed, found, launching, refused, reused
+from nodeless.explain.log_messages import computed, found_pods, launching, refused, reused
 from nodeless.explain.why import why
 
 __all__ = [
@@ -9,7 +9,7 @@ __all__ = [
     "NOMINATED",
     "computed",
     "failed_scheduling",
-    "found",
+    "found_pods",
     "launching",
     "nominated",
     "refused",

@@ -98,10 +98,10 @@ def _planned(snapshot: Snapshot, name: str) -> tuple[str, ...]:
         return ()
     text = claim.annotations.get(PLANNED_BECAUSE, "")
     because = (f"when it was planned: {line}" for line in text.split("; ") if line)
-    return (*because, *_kept(snapshot, claim, node.name if node is not None else ""))
+    return (*because, *_planned_pods(snapshot, claim, node.name if node is not None else ""))
 
 
-def _kept(snapshot: Snapshot, claim: NodeClaim, node: str) -> Iterator[str]:
+def _planned_pods(snapshot: Snapshot, claim: NodeClaim, node: str) -> Iterator[str]:
     """Where the pods are that a claim was planned for."""
     number, pods = planned_for(snapshot, claim)
     if not number:

@@ -7,7 +7,7 @@ from nodeless.explain.words import amounts, count, listed
 from nodeless.model.plan import Plan, PlannedNode, Refusal
 
 
-def found(pods: int) -> str:
+def found_pods(pods: int) -> str:
     """`found 10 provisionable pods`."""
     return f"found {count(pods, 'provisionable pod')}"
 

@@ -91,18 +91,18 @@ def _buffer(raw: bytes) -> Decoded:
 
 def _template(raw: bytes) -> Decoded:
     document = _TEMPLATE.decode(raw)
-    return _seen(POD_TEMPLATE, document.metadata, document.template, 0)
+    return _source_event(POD_TEMPLATE, document.metadata, document.template, 0)
 
 
 def _scalable_decoder(kind: str) -> Callable[[bytes], Decoded]:
     def decode(raw: bytes) -> Decoded:
         document = _SCALABLE.decode(raw)
-        return _seen(kind, document.metadata, document.spec.template, document.spec.replicas)
+        return _source_event(kind, document.metadata, document.spec.template, document.spec.replicas)
 
     return decode
 
 
-def _seen(
+def _source_event(
     kind: str, metadata: documents.Metadata, template: documents.SourceTemplate, replicas: int
 ) -> Decoded:
     source = PodSource(

@@ -367,12 +367,12 @@ def _classes(profiles: Profiles, axis: Axis, meter: Meter) -> tuple[list[PodClas
         if isinstance(obstacle, UnschedulableReason):
             refusals.extend(Refusal(key, obstacle.code, (), obstacle.message) for key in keys)
         else:
-            demands.setdefault(_asked(shape), obstacle)
+            demands.setdefault(_node_selection(shape), obstacle)
             members.setdefault((shape, profile), []).append(keys)
     return [
         PodClass(
             shape,
-            demands[_asked(shape)],
+            demands[_node_selection(shape)],
             some[0] if len(some) == 1 else tuple(key for keys in some for key in keys),
             axis.row(requests_of(shape)),
             profile.rules,
@@ -390,7 +390,7 @@ def _expressions(shape: PodShape) -> int:
     return len(shape.node_selector) * (1 + len(terms)) + sum(len(term.expressions) for term in terms)
 
 
-def _asked(shape: PodShape) -> object:
+def _node_selection(shape: PodShape) -> object:
     return shape.node_selector, shape.required_terms, shape.preferred_terms, shape.volume_terms
 
 

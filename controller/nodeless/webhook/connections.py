@@ -212,14 +212,14 @@ class Listener:
     ) -> None:
         """The handshake; from then on the loop calls the connection itself."""
 
-        def made() -> _Connection:
+        def make_connection() -> _Connection:
             connection.inner = protocol()
             self._of[connection.inner] = connection
             return connection
 
         try:
             await asyncio.get_running_loop().connect_accepted_socket(
-                made,
+                make_connection,
                 accepted,
                 ssl=self._context,
                 ssl_handshake_timeout=self._patience.handshake if self._context is not None else None,

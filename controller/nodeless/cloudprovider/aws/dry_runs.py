@@ -118,17 +118,17 @@ class DryRuns:
             ) from None
         # The token of a real launch must not be used up by a rehearsal.
         fleet = {name: value for name, value in prepared.request.items() if name != "ClientToken"}
-        problem = await self._asked("create_fleet", fleet)
+        problem = await self._dry_run("create_fleet", fleet)
         if problem is not None:
             raise _refused(launch_request.node_class, "CreateFleet", problem)
         for request in _run_requests(launch_request, prepared):
-            problem = await self._asked("run_instances", request)
+            problem = await self._dry_run("run_instances", request)
             if problem is None:
                 return
         if problem is not None:
             raise _refused(launch_request.node_class, "RunInstances", problem)
 
-    async def _asked(self, method: str, request: Mapping[str, Any]) -> CloudError | None:
+    async def _dry_run(self, method: str, request: Mapping[str, Any]) -> CloudError | None:
         """Why the call would not succeed. Raises when AWS cannot tell now."""
         try:
             await self._session.call("ec2", method, {**request, "DryRun": True}, retries=False)

@@ -258,7 +258,7 @@ class DisruptionLoop:
             found += decisions.commands
             for command in decisions.commands:
                 if command.reason in _SAVING:
-                    self._memory = self._memory.found(command, now, snapshot)
+                    self._memory = self._memory.with_waiting(command, now, snapshot)
                 else:
                     await self._begin_kept(command)
             over = self._steady() - started > _COMMAND_SECONDS
@@ -344,7 +344,7 @@ class DisruptionLoop:
                 self._drop(waited, validation, snapshot)
             else:
                 right.append(validation.command)
-                self._memory = self._memory.made(validation.command, snapshot, self._now())
+                self._memory = self._memory.with_executed(validation.command, snapshot, self._now())
         begun = [await self._begin_kept(command) for command in right]
         return any(begun)
 

@@ -39,7 +39,7 @@ class ClaimWriter:
             if error.status != 409:
                 raise
             written = await self._client.get(NODE_CLAIM.path(claim.name))
-        return self._seen(written)
+        return self._record(written)
 
     async def listed(self) -> list[NodeClaim]:
         """All claims as the API server has them now, whatever a watch has told. Raises ApiError."""
@@ -74,7 +74,7 @@ class ClaimWriter:
             allocatable={name: amount for name, amount in instance.allocatable.items() if amount},
             conditions=_merged(labeled.conditions, _launched(labeled, now)),
         )
-        return self._seen(await self._client.patch(f"{path}/status", {"status": claim_status(launched)}))
+        return self._record(await self._client.patch(f"{path}/status", {"status": claim_status(launched)}))
 
     async def annotate(self, name: str, annotations: Mapping[str, str | None]) -> None:
         """Merge annotations into the claim; a claim that is gone needs none."""
@@ -86,7 +86,7 @@ class ClaimWriter:
 
     async def _merge(self, name: str, metadata: Mapping[str, object]) -> None:
         try:
-            self._seen(await self._client.patch(NODE_CLAIM.path(name), {"metadata": metadata}))
+            self._record(await self._client.patch(NODE_CLAIM.path(name), {"metadata": metadata}))
         except ApiError as error:
             if error.status != 404:
                 raise
@@ -119,7 +119,7 @@ class ClaimWriter:
             else claim_status(changed),
         }
         try:
-            self._seen(await self._client.patch(f"{NODE_CLAIM.path(name)}/status", body))
+            self._record(await self._client.patch(f"{NODE_CLAIM.path(name)}/status", body))
         except ApiError as error:
             if error.status != 404:
                 raise
@@ -130,9 +130,9 @@ class ClaimWriter:
             "metadata": {"resourceVersion": claim.resource_version},
             "status": {"conditions": conditions_to_api(conditions)},
         }
-        self._seen(await self._client.patch(f"{NODE_CLAIM.path(claim.name)}/status", body))
+        self._record(await self._client.patch(f"{NODE_CLAIM.path(claim.name)}/status", body))
 
-    def _seen(self, document: dict[str, object]) -> NodeClaim:
+    def _record(self, document: dict[str, object]) -> NodeClaim:
         claim = read_any_claim(document)
         self._cluster.handle(ClaimSeen(claim))
         return claim

@@ -100,7 +100,7 @@ class ClaimLoop:
                 self._add_node(before, name)
             case events.PodSeen(pod):
                 known = before.pods.get(pod.key)
-                self._pod_events.seen(pod, known, after)
+                self._pod_events.observe(pod, known, after)
                 for name in {pod.node_name, known.node_name if known else ""} - {""}:
                     self._add_node(after, name)
             case events.PodGone(key) if key in before.pods:

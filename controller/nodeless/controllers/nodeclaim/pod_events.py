@@ -19,7 +19,7 @@ class PodEvents:
     def __init__(self) -> None:
         self._last: dict[str, float] = {}
 
-    def seen(self, pod: Pod, before: Pod | None, snapshot: Snapshot) -> None:
+    def observe(self, pod: Pod, before: Pod | None, snapshot: Snapshot) -> None:
         """A pod was seen: an event if it has come to a node, has finished, or has begun to leave."""
         if before is None or not pod.node_name:
             # One that is met for the first time may have run there for long.

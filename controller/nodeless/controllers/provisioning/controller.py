@@ -287,7 +287,7 @@ class Provisioning:
         log = self._log.bind(**{"pass": cause.removeprefix("pass:")})
         pods = len(plan.placements) + sum(len(node.pods) for node in plan.new_nodes)
         if pods:
-            log.info(log_messages.found(pods))
+            log.info(log_messages.found_pods(pods))
         for line in (*log_messages.computed(plan), log_messages.reused(plan), log_messages.spilled(plan)):
             if line:
                 log.info(line, cost_per_hour=round(plan.cost_per_hour, 4))

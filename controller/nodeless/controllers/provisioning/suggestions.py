@@ -78,7 +78,7 @@ class Advisor:
         for key in new[:_NEW_IN_A_PASS] if seconds <= _SHORT_SOLVE else ():
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()
-            self._known[key] = await asyncio.to_thread(_found, situation, groups[key])
+            self._known[key] = await asyncio.to_thread(_remedies, situation, groups[key])
         return {
             refusal.pod: self._known[key]
             for key, members in groups.items()
@@ -87,7 +87,7 @@ class Advisor:
         }
 
 
-def _found(situation: Situation, refusals: Sequence[Refusal]) -> tuple[str, ...]:
+def _remedies(situation: Situation, refusals: Sequence[Refusal]) -> tuple[str, ...]:
     trial = Trial(situation.snapshot, situation.catalog)
     policy = replace(situation.policy, deadline=_DEADLINE)
     found = remedies(trial, policy, refusals, tries=_TRIES)

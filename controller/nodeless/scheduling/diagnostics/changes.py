@@ -102,7 +102,7 @@ def _tolerating(trial: Trial, keys: Sequence[str], shape: PodShape, pool: Pool) 
 
 def _allowing(trial: Trial, wider: Catalog, shape: PodShape, pool: Pool) -> Iterator[Change]:
     """The pool takes in what the pod asks for."""
-    wanted = _asked(shape)
+    wanted = _required_labels(shape)
     clashing = [
         requirement
         for key, requirement in wanted.items()
@@ -166,7 +166,7 @@ def buyable(wider: Catalog, catalog: Catalog, pool: Pool) -> tuple[InstanceType,
 
 
 def _asking_less(trial: Trial, keys: Sequence[str], shape: PodShape, pool: Pool) -> Iterator[Change]:
-    for key, requirement in _asked(shape).items():
+    for key, requirement in _required_labels(shape).items():
         own = pool.requirements.get(key)
         if own is not None and own.overlaps(requirement):
             continue
@@ -264,7 +264,7 @@ def _looser(trial: Trial, keys: Sequence[str], shape: PodShape, code: RefusalCod
             yield Change(text, trial.with_shape(keys, loose))
 
 
-def _asked(shape: PodShape) -> Mapping[str, Requirement]:
+def _required_labels(shape: PodShape) -> Mapping[str, Requirement]:
     """What the node selector and the only required term ask for, by key; alternatives are not looked at."""
     expressions = [Requirement.of(key, IN, (value,)) for key, value in shape.node_selector]
     if len(shape.required_terms) == 1:

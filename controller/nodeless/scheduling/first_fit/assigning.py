@@ -113,7 +113,7 @@ class _Carrying:
             before = sum(len(one.keys) for one in meant)
             for one in meant:
                 if one.keys and shares.begin(one.pods):
-                    one.keys = self._put(one, types)
+                    one.keys = self._place(one, types)
                     shares.end(one.pods)
             progress = 0 < sum(len(one.keys) for one in meant) < before
         for one in meant:
@@ -171,7 +171,7 @@ class _Carrying:
             )
         return types
 
-    def _put(self, one: _Meant, types: Mapping[int, Mask]) -> list[str]:
+    def _place(self, one: _Meant, types: Mapping[int, Mask]) -> list[str]:
         """Put pods where they are meant to be; those that are not let in."""
         if one.place < len(self._slots):
             name = self._slots[one.place]
@@ -187,4 +187,4 @@ class _Carrying:
             if not packing.open(one.pods, keys[0], offer.table, types[one.place], within):
                 return keys
             self._opened[one.place], keys = opened, keys[1:]
-        return list(packing.put(one.pods, keys, self._opened[one.place], within))
+        return list(packing.place_on(one.pods, keys, self._opened[one.place], within))

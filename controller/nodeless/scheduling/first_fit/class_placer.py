@@ -149,9 +149,9 @@ class ClassPlacer:
         if topology.counters.hopeless(attempt.rules) or not isinstance(wanted, NodeRequirements):
             return
         with self._meter.for_others(self._for_others):
-            self._look(wanted)
+            self._find_options(wanted)
 
-    def _look(self, wanted: NodeRequirements) -> None:
+    def _find_options(self, wanted: NodeRequirements) -> None:
         """Find the options in which new nodes can be."""
         for option in self._packing_context.options(self._keys, self._tables):
             if self._meter.over:
@@ -237,7 +237,7 @@ class ClassPlacer:
         for chosen, number in shares:
             if self._meter.over:
                 break
-            placed = self._put(chosen, waiting[done : done + number], number)
+            placed = self._place(chosen, waiting[done : done + number], number)
             done += placed
             if placed < number:
                 self._packing_context.trust.broken |= (
@@ -248,7 +248,7 @@ class ClassPlacer:
                 break
         return done - first
 
-    def _asked(self, node_requirements: NodeRequirements) -> Part:
+    def _part(self, node_requirements: NodeRequirements) -> Part:
         return Part(self._pods, node_requirements, self._rules, self._tables, 0)
 
     def _endless(self) -> bool:
@@ -275,7 +275,7 @@ class ClassPlacer:
             chosen = [index for share, _ in shares for index in share]
             if not chosen:
                 return 0
-            placed = self._gather(chosen, waiting) if together else self._put(chosen, waiting, 1)
+            placed = self._gather(chosen, waiting) if together else self._place(chosen, waiting, 1)
             if placed:
                 return placed
             # Limits close these domains; another may do.
@@ -308,7 +308,7 @@ class ClassPlacer:
                 return placed
         if at is None:
             return 0
-        return self._open.put(at, self._asked(self._by_option[option]), waiting, count)
+        return self._open.place(at, self._part(self._by_option[option]), waiting, count)
 
     def _alone(self, index: int, want: int) -> int:
         """How many pods the rules let into one option when all others get none."""
@@ -323,7 +323,7 @@ class ClassPlacer:
         ]
         return min(max(counts, default=0), self._topology.counters.on_fresh(self._rules))
 
-    def _put(self, chosen: Sequence[int], waiting: Sequence[str], want: int) -> int:
+    def _place(self, chosen: Sequence[int], waiting: Sequence[str], want: int) -> int:
         """Place so many pods in any of the chosen options; returns how many found room.
 
         Reserved capacity is paid for already: it is used before room on nodes that this pass opens.
@@ -350,8 +350,8 @@ class ClassPlacer:
             if reserved and not self._open.supply.way_of(self._open.nodes[index]).reservation:
                 continue
             if limit and self._open.nodes[index].table in self._tables:
-                asked = self._asked(self._by_option[option])
-                placed += self._open.put(index, asked, waiting, min(limit, want - placed), placed)
+                asked = self._part(self._by_option[option])
+                placed += self._open.place(index, asked, waiting, min(limit, want - placed), placed)
         if placed < want and not reserved and self._topology.together_on_host(self._rules):
             placed += self._into_grown_nodes(chosen, waiting[placed:], want - placed)
         return placed
@@ -374,8 +374,8 @@ class ClassPlacer:
             node = self._open.nodes[growth.index]
             before = node.types
             node.become(growth.rows)
-            asked = self._asked(self._by_option[growth.option])
-            taken = self._open.put(growth.index, asked, waiting, growth.take, placed)
+            asked = self._part(self._by_option[growth.option])
+            taken = self._open.place(growth.index, asked, waiting, growth.take, placed)
             if not taken:
                 node.become(before)
                 vain.add(growth.index)
@@ -449,8 +449,8 @@ class ClassPlacer:
                     break
                 opened += 1
                 most_now = min(limit, want - placed)
-                taken = self._open.put(
-                    len(self._open) - 1, self._asked(node_requirements), waiting, most_now, placed
+                taken = self._open.place(
+                    len(self._open) - 1, self._part(node_requirements), waiting, most_now, placed
                 )
                 placed += taken
                 alike = 0 if reserved else self._alike(table, chosen, (limit, want - placed), taken)

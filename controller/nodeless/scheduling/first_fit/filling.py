@@ -109,8 +109,10 @@ class Existing:
         """
         if not self._slots or not waiting:
             return {}
-        look = partial(self._candidates, pods, beside, followers, only_beside=only_beside, sparing=sparing)
-        counts, order = look()
+        list_candidates = partial(
+            self._candidates, pods, beside, followers, only_beside=only_beside, sparing=sparing
+        )
+        counts, order = list_candidates()
         rules = pods.hard_rules
         if not rules:
             return self._take(pods, waiting, order, counts, len(waiting))
@@ -122,7 +124,7 @@ class Existing:
             if not taken:
                 break
             placed.update(taken)
-            counts, order = look()
+            counts, order = list_candidates()
         return placed
 
     def holds(self, pods: PodClass) -> Amounts:

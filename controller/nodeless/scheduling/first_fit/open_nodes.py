@@ -61,7 +61,7 @@ class OpenNodes:
         self._count(pods, self.append(node), len(waiting))
         return node
 
-    def put(self, index: int, asked: Part, waiting: Sequence[str], want: int, start: int = 0) -> int:
+    def place(self, index: int, asked: Part, waiting: Sequence[str], want: int, start: int = 0) -> int:
         """Place at most `want` of the waiting pods on a node; returns how many.
 
         Args:

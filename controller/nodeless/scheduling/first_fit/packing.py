@@ -121,7 +121,7 @@ class Packing:
         """
         return not self._by_attempt(pods, [key], [table], fresh=True, types=types, within=within)
 
-    def put(
+    def place_on(
         self, pods: PodClass, waiting: Sequence[str], node: int, within: Sequence[Requirement] = ()
     ) -> Sequence[str]:
         """Place pods on one of the `nodes`, which is in some domains; those that are left."""

@@ -209,7 +209,7 @@ def worked_out(first_fit: FirstFitPlan, inputs: SchedulingInput) -> FirstFitPlan
             first_fit = other if other.refused < first_fit.refused else first_fit
     if first_fit.nodes and first_fit.supply.is_unchanged and any(slot.starting for slot in inputs.slots):
         bought, _ = _without_room(first_fit, inputs)
-        if _found(bought, (), first_fit, inputs):
+        if _that_had_room(bought, (), first_fit, inputs):
             other = _assigned(first_fit, inputs, more=False)
             first_fit = other if _spares_nodes(other, first_fit, inputs) else first_fit
     return first_fit
@@ -264,7 +264,7 @@ def _using_what_is_there(first_fit: FirstFitPlan, inputs: SchedulingInput) -> Fi
     tried = first_fit
     for _ in range(_ROUNDS):
         bought, left = _without_room(tried, inputs)
-        found = _found(bought, ahead, tried, inputs) or _found(left, ahead, tried, inputs)
+        found = _that_had_room(bought, ahead, tried, inputs) or _that_had_room(left, ahead, tried, inputs)
         if not found or not _few(first_fit, inputs) or _hurried(first_fit, inputs):
             break
         ahead = list(dict.fromkeys([*found, *ahead]))
@@ -300,7 +300,7 @@ def _without_room(first_fit: FirstFitPlan, inputs: SchedulingInput) -> tuple[lis
     )
 
 
-def _found(
+def _that_had_room(
     classes: Sequence[PodClass], ahead: Sequence[PodClass], first_fit: FirstFitPlan, inputs: SchedulingInput
 ) -> list[PodClass]:
     """Those of some classes which room that others took would hold; with the least choice first."""

@@ -23,14 +23,14 @@ def planned(nodes: Iterable[InFlightNodeClaim], max_alternatives: int) -> tuple[
     result: list[PlannedNode | None] = [None] * len(some)
     # Twins share their arrays.
     for twins in places_of_same([(node.table, node.terms, node.types, node.used) for node in some]):
-        known = _look(some[twins[0]], memo, max_alternatives)
+        known = _template_and_requests(some[twins[0]], memo, max_alternatives)
         if known is not None:
             for twin in twins:
-                result[twin] = _made(some[twin], *known)
+                result[twin] = _planned_node(some[twin], *known)
     return tuple(result)
 
 
-def _look(
+def _template_and_requests(
     node: InFlightNodeClaim, memo: "dict[object, _NodeTemplate | None]", max_alternatives: int
 ) -> "tuple[_NodeTemplate, Resources] | None":
     by_price = tuple(node.by_price())
@@ -65,7 +65,7 @@ def _template(
     return tuple(rows), required, alternatives, relaxed is not None
 
 
-def _made(node: InFlightNodeClaim, template: _NodeTemplate, requests: Resources) -> PlannedNode:
+def _planned_node(node: InFlightNodeClaim, template: _NodeTemplate, requests: Resources) -> PlannedNode:
     _, requirements, alternatives, relaxed = template
     pool = node.table.pool
     return PlannedNode(

@@ -127,7 +127,7 @@ class _Program:
         self._room(rows)
         for node in self._nodes:
             self._one_shape(rows, node)
-            self._beside(rows, node)
+            self._limit_pods_beside(rows, node)
         for cap, left in enumerate(self._cover.caps.tolist()):
             rows.most(((at, self._uses(number, cap)) for at, number in self._choices()), left)
         if np.isfinite(self._below):
@@ -173,7 +173,7 @@ class _Program:
             before = ((self._shape(node - 1, number), -(number + 1.0)) for number in numbers)
             rows.most([*((self._shape(node, number), number + 1.0) for number in numbers), *before], 0.0)
 
-    def _beside(self, rows: Rows, node: int) -> None:
+    def _limit_pods_beside(self, rows: Rows, node: int) -> None:
         """Where a pod with limits is, no more pods are than it allows."""
         needed = self._cover.needed
         for number, item in enumerate(self._limited):
