@@ -186,7 +186,7 @@ class Controller:
             watcher=self._metrics.work.reviewing,
         )
         async with asyncio.TaskGroup() as group, server:
-            group.create_task(validation_context.run(), name="surroundings")
+            group.create_task(validation_context.run(), name="of_cluster")
             self._waiting.discard("the webhook")
             self._log.info("webhook is serving", port=self._process.webhook_port)
             await kept_running("certificates", certificates.keep, self._boundary("loop"))
@@ -213,9 +213,9 @@ class Controller:
 
     async def _act(self, settings: LiveSettings, leadership: Leadership | None) -> None:
         by_eks = settings.current.eks_control_plane
-        surroundings = (self._process.region, await self._cluster_dns(), self._client.certificate_authority)
+        of_cluster = (self._process.region, await self._cluster_dns(), self._client.certificate_authority)
         aws = AwsProvider(
-            aws_settings(settings.current, *surroundings),
+            aws_settings(settings.current, *of_cluster),
             log=logger("aws"),
             clock=wall_clock,
             on_call=self._metrics.show_call,
@@ -223,7 +223,7 @@ class Controller:
             ask_version=None if by_eks else lambda: server_version(self._client),
             assert_allowed=None if leadership is None else leadership.assert_leading,
         )
-        settings.listen(lambda current: aws.use(aws_settings(current, *surroundings)))
+        settings.listen(lambda current: aws.use(aws_settings(current, *of_cluster)))
         cloud = measured(aws, self._metrics)
         try:
             async with asyncio.TaskGroup() as group:
