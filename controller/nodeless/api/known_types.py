@@ -6,7 +6,7 @@ per type. Only labels that are the same wherever a type runs are known here: zon
 
 from collections.abc import Iterable, Mapping
 
-from nodeless.model.labels import CAPACITY_TYPE, INSTANCE_PODS, REGION, SPOT, ZONE
+from nodeless.model.labels import CAPACITY_TYPE, INSTANCE_PODS, REGION, RESERVED, SPOT, ZONE
 from nodeless.model.requirements import Requirement, Requirements
 
 _ELSEWHERE = frozenset({ZONE, REGION, INSTANCE_PODS})
@@ -26,6 +26,9 @@ class KnownTypes:
                     values = self._bearers.setdefault(key, {})
                     for value in requirement.values:
                         values[value] = values.get(value, 0) | 1 << position
+        if CAPACITY_TYPE in self._bearers:
+            # Which types are reserved is known to the account alone.
+            self._bearers[CAPACITY_TYPE].setdefault(RESERVED, self.everything)
         self._without = {
             key: self.everything & ~_union(values.values()) for key, values in self._bearers.items()
         }

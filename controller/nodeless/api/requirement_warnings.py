@@ -1,19 +1,31 @@
 """Warnings about requirements, limits and tags, the same in both generations."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from nodeless.api.errors import ABSENT, FieldError, at
 from nodeless.api.requirement_rules import is_restricted
 from nodeless.api.suggestions import did_you_mean, well_known_counterpart
-from nodeless.model.labels import ARCH, CAPACITY_TYPE, INSTANCE_TYPE, OS, SPOT, WELL_KNOWN, canonical_key
+from nodeless.model.labels import (
+    ARCH,
+    CAPACITY_TYPE,
+    INSTANCE_TYPE,
+    ON_DEMAND,
+    OS,
+    RESERVED,
+    SPOT,
+    WELL_KNOWN,
+    canonical_key,
+)
 from nodeless.model.requirements import DOES_NOT_EXIST, EXISTS, IN, NOT_IN, Requirement
 
 _KNOWN_VALUES = {
-    CAPACITY_TYPE: ("spot", "on-demand"),
+    CAPACITY_TYPE: (SPOT, ON_DEMAND),
     ARCH: ("amd64", "arm64"),
     OS: ("linux",),
 }
+#: An EC2NodeClass can select capacity reservations and images of Windows; an AWSNodeTemplate cannot.
+_KNOWN_VALUES_V1 = {**_KNOWN_VALUES, CAPACITY_TYPE: (SPOT, ON_DEMAND, RESERVED), OS: ("linux", "windows")}
 _OTHER_NAMES = {
     "x86_64": "amd64",
     "x86": "amd64",
@@ -42,13 +54,14 @@ FEW_TYPES = 5
 _MOST_TAGS = 50
 
 
-def requirement_warnings(requirements: Any, path: str) -> Iterator[FieldError]:
-    """What looks like a mistake in a list of requirements."""
+def requirement_warnings(requirements: Any, path: str, *, v1: bool = False) -> Iterator[FieldError]:
+    """What looks like a mistake in a list of requirements, of a NodePool when `v1`, else of a Provisioner."""
+    known = _KNOWN_VALUES_V1 if v1 else _KNOWN_VALUES
     seen: dict[str, Requirement] = {}
     for position, requirement in enumerate(requirements if isinstance(requirements, list) else ()):
         if isinstance(requirement, Mapping):
             where = at(path, position)
-            yield from _requirement(requirement, where)
+            yield from _requirement(requirement, where, known)
             yield from _contradiction(requirement, where, seen)
     yield from _few_types(seen, path)
 
@@ -92,7 +105,9 @@ def tag_warnings(tags: Any, path: str) -> Iterator[FieldError]:
             yield warning(at(path, str(key)), ABSENT, "is reserved: EC2 refuses tags that start with aws:")
 
 
-def _requirement(requirement: Mapping[str, Any], path: str) -> Iterator[FieldError]:
+def _requirement(
+    requirement: Mapping[str, Any], path: str, known_values: Mapping[str, Sequence[str]]
+) -> Iterator[FieldError]:
     key, operator, values = (requirement.get(name) for name in ("key", "operator", "values"))
     listed = values if isinstance(values, list) else []
     if isinstance(key, str) and key == key.strip():
@@ -104,7 +119,7 @@ def _requirement(requirement: Mapping[str, Any], path: str) -> Iterator[FieldErr
         ):
             message = "is an unknown key: it chooses no instances, nodes only get it as a label"
             yield warning(at(path, "key"), key, message, f"did you mean {twin}?")
-        known = _KNOWN_VALUES.get(canonical, ())
+        known = known_values.get(canonical, ())
         for position, value in enumerate(listed if known and operator in (IN, NOT_IN, None, "") else ()):
             if isinstance(value, str) and value not in known:
                 other = _OTHER_NAMES.get(value.strip().lower(), "")

@@ -22,7 +22,7 @@ def node_pool_warnings(manifest: Mapping[str, Any], spec: Mapping[str, Any]) -> 
     if isinstance(metadata, Mapping):
         yield from annotation_warnings(metadata.get("annotations"), "spec.template.metadata.annotations")
     if isinstance(inner, Mapping):
-        yield from requirement_warnings(inner.get("requirements"), "spec.template.spec.requirements")
+        yield from requirement_warnings(inner.get("requirements"), "spec.template.spec.requirements", v1=True)
         for name in ("expireAfter", "terminationGracePeriod"):
             yield from _span_warnings(inner.get(name), f"spec.template.spec.{name}")
     disruption = spec.get("disruption")
