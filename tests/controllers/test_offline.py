@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from nodeless.cli.main import app
 from nodeless.cli.manifests.yaml_files import read_documents
-from tests.api.manifests import article, ec2_node_class, node_pool, node_template, provisioner
+from tests.api.manifests import article, ec2_node_class, inline, node_pool, node_template, provisioner
 
 CONFIG_MAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}
 
@@ -96,6 +96,50 @@ def test_a_loss_is_listed_and_exits_with_1(file: Any) -> None:
 
     assert result.exit_code == 1
     assert "AWSNodeTemplate/default: not converted: spec.instanceProfile" in result.stderr
+
+
+def test_a_role_takes_the_place_of_the_instance_profile_that_a_node_class_does_not_name(file: Any) -> None:
+    named = node_template(instanceProfile="own") | {"metadata": {"name": "named"}}
+    pool = inline() | {"metadata": {"name": "pool"}}
+
+    result = nodeless("convert", "--role", "nodes", file(node_template(), named, pool))
+
+    assert result.exit_code == 0, result.output
+    classes = [each for each in yaml.safe_load_all(result.stdout) if each["kind"] == "EC2NodeClass"]
+    given = [(each["spec"].get("role"), each["spec"].get("instanceProfile")) for each in classes]
+    assert given == [("nodes", None), (None, "own"), ("nodes", None)]
+    assert nodeless("validate", "-", stdin=result.stdout).exit_code == 0
+
+
+def test_every_node_class_without_role_and_profile_is_named_with_its_line_and_both_options(
+    tmp_path: Path,
+) -> None:
+    other = node_template() | {"metadata": {"name": "other"}}
+    one = written(tmp_path, "one.yaml", yaml.safe_dump_all([node_template(), other]).encode())
+    two = written(tmp_path, "two.yaml", yaml.safe_dump(inline() | {"metadata": {"name": "pool"}}).encode())
+
+    result = nodeless("convert", one, two)
+
+    lines = [each for each in result.stderr.splitlines() if ": not converted: " in each]
+    assert result.exit_code == 1
+    assert [line.partition(": not converted")[0] for line in lines] == [
+        f"{one}:5: AWSNodeTemplate/default",
+        f"{one}:15: AWSNodeTemplate/other",
+        f"{two}:7: Provisioner/pool",
+    ]
+    assert all("--role NAME" in line and "--default-instance-profile NAME" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("--role", "a", "--default-instance-profile", "b"), ("--to", "v1alpha5", "--role", "a")],
+    ids=["both", "v1alpha5"],
+)
+def test_options_that_make_no_sense_together_are_refused(file: Any, options: tuple[str, ...]) -> None:
+    result = nodeless("convert", *options, file(node_template()))
+
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "--default-instance-profile" in result.stderr
 
 
 def test_an_invalid_object_is_not_converted(file: Any) -> None:

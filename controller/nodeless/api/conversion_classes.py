@@ -42,10 +42,13 @@ class ClassContext:
     Attributes:
         default_instance_profile: `aws.defaultInstanceProfile`.
         tags: `aws.tags`.
+        role: IAM role for the classes that name no instance profile, which the controller then makes: v1's
+            own way, in place of `default_instance_profile`.
     """
 
     default_instance_profile: str = ""
     tags: Mapping[str, str] = field(default_factory=dict)
+    role: str = ""
 
 
 def convert_settings(settings: Mapping[str, Any], path: str, context: ClassContext) -> Converted:
@@ -60,9 +63,14 @@ def convert_settings(settings: Mapping[str, Any], path: str, context: ClassConte
     profile = settings.get("instanceProfile") or context.default_instance_profile
     if profile:
         spec["instanceProfile"] = profile
+    elif context.role:
+        spec["role"] = context.role
     else:
-        hint = "give it, or the controller's default one (--default-instance-profile)"
-        losses.append(FieldError(at(path, "instanceProfile"), ABSENT, "is needed in v1", hint))
+        hint = (
+            "name the nodes' IAM role with --role NAME, and the controller makes the instance profile, "
+            "or the profile that aws.defaultInstanceProfile named with --default-instance-profile NAME"
+        )
+        losses.append(FieldError(at(path, "instanceProfile"), ABSENT, "or a role is needed in v1", hint))
     if settings.get("launchTemplate") is not None:
         fault = "has no counterpart in v1"
         hint = "say what the template says in the EC2NodeClass: images, disks, user data"

@@ -75,39 +75,57 @@ def convert_files(
     default_instance_profile: Annotated[
         str, typer.Option(help="Setting aws.defaultInstanceProfile, which v1 does not have")
     ] = "",
+    role: Annotated[
+        str, typer.Option(help="IAM role of the nodes, for node classes that name no instance profile")
+    ] = "",
 ) -> None:
     """Convert pools and node classes between v1alpha5 and v1; exit 1 when something cannot be said."""
     _require(to in ("v1", "v1alpha5"), f"--to {to!r} is not known; hint: v1 or v1alpha5")
     _require(output in ("yaml", "json"), f"--output {output!r} is not known; hint: yaml or json")
+    _require(
+        not (role and default_instance_profile),
+        "--role and --default-instance-profile exclude each other; hint: in v1 a node class has one of the two",
+    )
+    _require(
+        to == "v1" or not (role or default_instance_profile),
+        "--role and --default-instance-profile are for --to v1; hint: leave them out",
+    )
     sources = _OLD if to == "v1" else _NEW
     given: list[Any] = []
     failed = False
     reading = _read(files)
-    for file, manifest in ((document.file, document.value) for document in reading.documents):
+    sources_of: dict[str, Document] = {}
+    for document in reading.documents:
+        manifest = document.value
         if kind_of(manifest) is None and _is_ours(manifest):
             (fault,) = validate(manifest)
-            _remark(f"{file}: {subject_of(manifest)}: not converted: {fault}")
+            _remark(_located(document, f"not converted: {fault}", fault.path))
             failed = True
             continue
         if not any(kind.describes(manifest) for kind in sources):
-            _remark(f"{file}: {subject_of(manifest)} skipped: it does not convert to {to}")
+            _remark(f"{document.at()}: {subject_of(manifest)} skipped: it does not convert to {to}")
             continue
         faults = [fault for fault in validate(manifest) if not fault.warning]
         for fault in faults:
-            _remark(f"{file}: {subject_of(manifest)}: {fault}")
+            _remark(_located(document, str(fault), fault.path))
         failed = failed or bool(faults)
         given += [] if faults else [manifest]
-    context = ClassContext(default_instance_profile)
+        sources_of[subject_of(manifest)] = document
+    context = ClassContext(default_instance_profile, role=role)
     result: Conversion = convert_to_v1(given, context) if to == "v1" else convert_to_v1alpha5(given)
     if output == "json":
         typer.echo(json.dumps(result.manifests, indent=2, ensure_ascii=False))
     elif result.manifests:
         typer.echo(yaml.safe_dump_all(result.manifests, sort_keys=False, allow_unicode=True), nl=False)
     for subject, note in result.notes:
-        _remark(f"{subject}: note: {note}")
+        _remark(_located(sources_of[subject], f"note: {note}"))
     for subject, loss in result.losses:
-        _remark(f"{subject}: not converted: {loss}")
+        _remark(_located(sources_of[subject], f"not converted: {loss}", loss.path))
     _end(reading, failed or bool(result.losses))
+
+
+def _located(document: Document, text: str, path: str = "") -> str:
+    return f"{document.at(path)}: {subject_of(document.value)}: {text}"
 
 
 def _repeated(document: Document, reading: Reading) -> Iterator[FieldError]:
