@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from nodeless.api.validation import warnings
+from nodeless.api.validation import advice, warnings
 from nodeless.api.validation_context import ValidationContext, context_warnings
 from nodeless.cloudprovider.aws.bundled_types import bundled_types
-from tests.api.manifests import node_pool, provisioner, requirement
+from tests.api.manifests import ec2_node_class, node_pool, node_template, provisioner, requirement
 
 CAPACITY_TYPE, OS = "karpenter.sh/capacity-type", "kubernetes.io/os"
 
@@ -29,3 +29,41 @@ def test_a_provisioner_has_neither_reserved_capacity_nor_windows(key: str, value
     (warning,) = warnings(provisioner(requirements=[requirement(key, "In", value)]))
 
     assert f'"{value}" is no known value of {key}' in warning
+
+
+@pytest.mark.parametrize(
+    ("value", "placeholder"),
+    [
+        ("<<NAME>>", "<<NAME>>"),
+        ("KarpenterNodeRole-<CLUSTER_NAME>", "<CLUSTER_NAME>"),
+        ("<your-cluster>", "<your-cluster>"),
+        ("node-${CLUSTER_NAME}-x", "${CLUSTER_NAME}"),
+        ("{{ .Values.role }}", "{{ .Values.role }}"),
+    ],
+)
+def test_a_placeholder_is_named_wherever_it_is(value: str, placeholder: str) -> None:
+    node_class = ec2_node_class(
+        instanceProfile=None,
+        role=value,
+        subnetSelectorTerms=[{"tags": {f"kubernetes.io/cluster/{value}": "*"}}],
+    )
+    template = node_template(subnetSelector={"karpenter.sh/discovery": value})
+    pool = node_pool(
+        template={"requirements": [requirement("team", "In", "a")]}, metadata={"annotations": {"a": value}}
+    )
+
+    for manifest, paths in (
+        (node_class, {"spec.role", f'spec.subnetSelectorTerms[0].tags["kubernetes.io/cluster/{value}"]'}),
+        (template, {'spec.subnetSelector["karpenter.sh/discovery"]'}),
+        (pool, {"spec.template.metadata.annotations.a"}),
+    ):
+        found = [warning for warning in advice(manifest) if "placeholder" in warning.message]
+        assert {warning.path for warning in found} == paths
+        assert all(f"holds the placeholder {placeholder}, which" in warning.message for warning in found)
+
+
+def test_user_data_may_have_variables_and_tags_of_its_own() -> None:
+    script = "#!/bin/bash\necho ${HOME} <powershell> {{ x }}"
+
+    assert warnings(ec2_node_class(userData=script)) == []
+    assert warnings(node_template(userData=script)) == []

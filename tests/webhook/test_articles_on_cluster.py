@@ -103,7 +103,7 @@ DOUBTS = [
         "8.3 placeholder in a selector",
         node_template(subnetSelector={"karpenter.sh/discovery": "${CLUSTER_NAME}"}),
         'spec.subnetSelector["karpenter.sh/discovery"]: ',
-        "holds a placeholder that nothing has filled in",
+        "holds the placeholder ${CLUSTER_NAME}, which nothing has filled in",
     ),
 ]
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from nodeless.api.errors import ABSENT, FieldError, at
 from nodeless.api.kinds import AWS_NODE_TEMPLATE, EC2_NODE_CLASS, NODE_POOL, PROVISIONER
+from nodeless.api.placeholders import placeholder_warnings
 from nodeless.api.requirement_warnings import limit_warnings, requirement_warnings, tag_warnings, warning
 from nodeless.api.settings_warnings import annotation_warnings, kubelet_warnings, volume_warnings
 from nodeless.api.warnings_v1 import ec2_node_class_warnings, node_pool_warnings
@@ -19,6 +20,8 @@ def suspicions(manifest: Mapping[str, Any]) -> Iterator[FieldError]:
     spec = manifest.get("spec")
     if not isinstance(spec, Mapping):
         return
+    if any(kind.describes(manifest) for kind in (PROVISIONER, AWS_NODE_TEMPLATE, NODE_POOL, EC2_NODE_CLASS)):
+        yield from placeholder_warnings(spec, "spec")
     if PROVISIONER.describes(manifest):
         yield from _provisioner(spec)
     elif AWS_NODE_TEMPLATE.describes(manifest):
@@ -53,9 +56,5 @@ def _aws_settings(settings: Mapping[str, Any], path: str) -> Iterator[FieldError
             continue
         if not selector:
             yield warning(at(path, name), {}, "is empty: it selects nothing")
-        for key, value in selector.items():
-            if isinstance(value, str) and "${" in value:
-                message = "holds a placeholder that nothing has filled in"
-                yield warning(at(at(path, name), str(key)), value, message, "run it through envsubst")
     yield from tag_warnings(settings.get("tags"), at(path, "tags"))
     yield from volume_warnings(settings.get("blockDeviceMappings"), at(path, "blockDeviceMappings"))

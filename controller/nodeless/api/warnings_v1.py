@@ -64,10 +64,7 @@ def ec2_node_class_warnings(manifest: Mapping[str, Any], spec: Mapping[str, Any]
 def _term_warnings(term: Mapping[str, Any], path: str, alone: tuple[str, ...]) -> Iterator[FieldError]:
     tags = term.get("tags")
     for key, value in tags.items() if isinstance(tags, Mapping) else ():
-        if isinstance(value, str) and "${" in value:
-            message = "holds a placeholder that nothing has filled in"
-            yield warning(at(f"{path}.tags", str(key)), value, message, "run it through envsubst")
-        elif isinstance(value, str) and "," in value:
+        if isinstance(value, str) and "," in value:
             message = "holds a comma, which is part of the value here, not a list as in v1alpha5"
             yield warning(at(f"{path}.tags", str(key)), value, message, "write one term for each value")
     for member in alone:
