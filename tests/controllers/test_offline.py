@@ -123,7 +123,7 @@ def test_every_node_class_without_role_and_profile_is_named_with_its_line_and_bo
     lines = [each for each in result.stderr.splitlines() if ": not converted: " in each]
     assert result.exit_code == 1
     assert [line.partition(": not converted")[0] for line in lines] == [
-        f"{one}:5: AWSNodeTemplate/default",
+        f"{one}:6: AWSNodeTemplate/default",
         f"{one}:15: AWSNodeTemplate/other",
         f"{two}:7: Provisioner/pool",
     ]

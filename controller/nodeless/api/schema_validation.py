@@ -17,6 +17,7 @@ from nodeless.api.drop_nulls import drop_nulls
 from nodeless.api.errors import ABSENT, FieldError, at
 from nodeless.api.kinds import Kind
 from nodeless.api.metav1 import ObjectMeta
+from nodeless.api.moved_fields import with_new_home
 from nodeless.api.schema import Schema, schema_of
 from nodeless.api.suggestions import did_you_mean
 from nodeless.api.times import parse_time
@@ -31,7 +32,8 @@ _RANGES = {"int32": 2**31, "int64": 2**63}
 
 def structural_errors(manifest: Any, kind: Kind) -> Iterator[FieldError]:
     """The faults of form of a whole object, in document order, found as they are asked for."""
-    yield from check(manifest, schema(kind, described=False), "")
+    for fault in check(manifest, schema(kind, described=False), ""):
+        yield with_new_home(fault, kind)
     metadata = manifest.get("metadata") if isinstance(manifest, Mapping) else None
     if isinstance(metadata, Mapping):
         yield from check(metadata, _METADATA, "metadata")
