@@ -20,6 +20,11 @@ from tests.controllers.planning import EXAMPLES, SETTINGS, a_workload, nodeless
         (node_pool(weight=101), 14, "NodePool/default: spec.weight: 101"),
         ({"kind": "Nodepool", "apiVersion": "karpenter.sh/v1"}, 1, "NodePool"),
         ({"metadata": {}}, 1, "no Kubernetes object"),
+        (
+            {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": 3},
+            1,
+            "metadata: 3 must be an object",
+        ),
     ],
 )
 def test_a_fault_is_told_with_file_and_line_and_exit_code_2(file, manifest, line, told):

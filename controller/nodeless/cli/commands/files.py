@@ -185,7 +185,9 @@ def _policy_among(documents: "list[Document]") -> "Policy | None":
 
     for document in documents:
         value = document.value if isinstance(document.value, dict) else {}
-        if (value.get("kind"), (value.get("metadata") or {}).get("name")) == ("ConfigMap", SETTINGS_NAME):
+        metadata = value.get("metadata")
+        name = metadata.get("name") if isinstance(metadata, dict) else None
+        if (value.get("kind"), name) == ("ConfigMap", SETTINGS_NAME):
             documents.remove(document)
             try:
                 # A plan needs no name of a cluster.
