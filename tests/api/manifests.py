@@ -66,6 +66,48 @@ def ec2_node_class(**spec: Any) -> dict[str, Any]:
     }
 
 
+def node_pool_v1beta1(
+    *, template: dict[str, Any] | None = None, metadata: Any = None, **spec: Any
+) -> dict[str, Any]:
+    """A valid NodePool of v1beta1; arguments as for `node_pool`."""
+    inner = {"nodeClassRef": {"name": "default"}, "requirements": [], **(template or {})}
+    whole = {"template": _given({"spec": _given(inner), "metadata": metadata}), **spec}
+    return {
+        "apiVersion": "karpenter.sh/v1beta1",
+        "kind": "NodePool",
+        "metadata": {"name": "default"},
+        "spec": _given(whole),
+    }
+
+
+def ec2_node_class_v1beta1(**spec: Any) -> dict[str, Any]:
+    """A valid EC2NodeClass of v1beta1."""
+    whole = {
+        "amiFamily": "AL2023",
+        "subnetSelectorTerms": [{"tags": SELECTOR}],
+        "securityGroupSelectorTerms": [{"tags": SELECTOR}],
+        "role": "nodes",
+        **spec,
+    }
+    return {
+        "apiVersion": "karpenter.k8s.aws/v1beta1",
+        "kind": "EC2NodeClass",
+        "metadata": {"name": "default"},
+        "spec": _given(whole),
+    }
+
+
+def node_claim_v1beta1(**spec: Any) -> dict[str, Any]:
+    """A valid NodeClaim of v1beta1."""
+    whole = {"nodeClassRef": {"name": "default"}, "requirements": [], **spec}
+    return {
+        "apiVersion": "karpenter.sh/v1beta1",
+        "kind": "NodeClaim",
+        "metadata": {"name": "default"},
+        "spec": _given(whole),
+    }
+
+
 def _given(members: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in members.items() if value is not None}
 

@@ -12,7 +12,16 @@ from typer.testing import CliRunner, Result
 
 from nodeless.cli.main import app
 from nodeless.cli.manifests.yaml_files import read_documents
-from tests.api.manifests import article, ec2_node_class, inline, node_pool, node_template, provisioner
+from tests.api.manifests import (
+    article,
+    ec2_node_class,
+    ec2_node_class_v1beta1,
+    inline,
+    node_pool,
+    node_pool_v1beta1,
+    node_template,
+    provisioner,
+)
 
 CONFIG_MAP = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}
 
@@ -84,7 +93,7 @@ def test_a_converted_file_is_valid(file: Any) -> None:
 
     assert result.exit_code == 0, result.output
     assert [each["kind"] for each in yaml.safe_load_all(result.stdout)] == ["EC2NodeClass", "NodePool"]
-    assert "ConfigMap/x skipped" in result.stderr
+    assert "ConfigMap/x: skipped" in result.stderr
     assert nodeless("validate", "-", stdin=result.stdout).exit_code == 0
     back = nodeless("convert", "--to", "v1alpha5", "-", stdin=result.stdout)
     assert back.exit_code == 0, back.output
@@ -179,11 +188,113 @@ def test_scalars_are_what_kubectl_makes_of_them(text: str, read: Any) -> None:
 
 
 def test_c_20_a_version_that_is_not_served_is_not_passed_over_in_silence(file: Any) -> None:
-    result = nodeless("convert", file(node_pool() | {"apiVersion": "karpenter.sh/v1beta1"}))
+    unknown = nodeless("convert", file(node_pool() | {"apiVersion": "karpenter.sh/v2"}))
+    two_steps = nodeless("convert", "--to", "v1alpha5", file(node_pool_v1beta1()))
 
-    assert (result.exit_code, result.stdout) == (1, "")
-    assert "NodePool/default: not converted: kind" in result.stderr
-    assert "did you mean karpenter.sh/v1 NodePool?" in result.stderr
+    assert (unknown.exit_code, unknown.stdout) == (1, "")
+    assert "NodePool/default: not converted: kind" in unknown.stderr
+    assert "did you mean karpenter.sh/v1 NodePool?" in unknown.stderr
+    assert (two_steps.exit_code, two_steps.stdout) == (1, "")
+    assert "`nodeless convert` makes v1 of it" in two_steps.stderr
+
+
+V1BETA1 = """# of an older cluster
+apiVersion: karpenter.sh/v1beta1
+kind: NodePool
+metadata:
+  name: default
+spec:
+  disruption:
+    expireAfter: 24h
+  template:
+    spec:
+      nodeClassRef:
+        name: default
+      requirements: []
+      kubelet:
+        maxPods: 20
+---
+apiVersion: karpenter.k8s.aws/v1beta1
+kind: EC2NodeClass
+metadata:
+  name: default
+spec:
+  amiFamily: AL2
+  role: nodes
+  subnetSelectorTerms:
+  - id: subnet-1
+  securityGroupSelectorTerms:
+  - id: sg-1
+"""
+
+
+def test_v1beta1_converts_to_v1_and_every_change_has_its_line(tmp_path: Path) -> None:
+    path = written(tmp_path, "pools.yaml", V1BETA1.encode())
+
+    result = nodeless("convert", path)
+
+    assert result.exit_code == 0, result.output
+    made = list(yaml.safe_load_all(result.stdout))
+    assert [each["apiVersion"] for each in made] == ["karpenter.k8s.aws/v1", "karpenter.sh/v1"]
+    (note,) = result.stderr.splitlines()
+    assert note.startswith(
+        f'{path}:8: NodePool/default: note: spec.disruption.expireAfter: "24h" is final in v1'
+    )
+    checked = nodeless("validate", "-", stdin=result.stdout)
+    assert (checked.exit_code, checked.stdout.count("warning")) == (0, 0)
+    again = nodeless("convert", "-", stdin=result.stdout)
+    assert (again.exit_code, again.stdout, again.stderr) == (0, result.stdout, "")
+
+
+def test_v1beta1_is_valid_with_one_warning_that_names_convert(tmp_path: Path) -> None:
+    result = nodeless("validate", written(tmp_path, "pools.yaml", V1BETA1.encode()))
+
+    assert result.exit_code == 0
+    warnings = [line for line in result.stdout.splitlines() if "warning" in line]
+    assert [line.split(":")[0] for line in warnings] == ["  line 2", "  line 17"]
+    assert all("`nodeless convert` makes v1 of it" in line for line in warnings)
+    assert "did you mean" not in result.stdout
+
+
+def test_a_fault_of_v1beta1_has_its_own_field_and_line(tmp_path: Path) -> None:
+    text = V1BETA1.replace("expireAfter: 24h", "expireAfter: 1d").replace("amiFamily: AL2", "amiFamily: al2")
+    path = written(tmp_path, "pools.yaml", text.encode())
+
+    told = nodeless("validate", path)
+    refused = nodeless("convert", path)
+
+    assert (told.exit_code, refused.exit_code, refused.stdout) == (1, 1, "")
+    assert '  line 8: spec.disruption.expireAfter: "1d" does not match' in told.stdout
+    assert '  line 22: spec.amiFamily: "al2" is not supported; hint: did you mean AL2?' in told.stdout
+    assert f'{path}:8: NodePool/default: spec.disruption.expireAfter: "1d"' in refused.stderr
+
+
+@pytest.mark.parametrize("bad", [None, [], "x", 3, {"a": None}, [None]])
+@pytest.mark.parametrize(
+    "path",
+    ["spec", "metadata", "spec.disruption", "spec.template", "spec.template.spec", "spec.template.metadata"]
+    + [f"spec.template.spec.{name}" for name in ("nodeClassRef", "requirements", "kubelet", "taints")]
+    + [
+        "spec.template.spec.nodeClassRef.apiVersion",
+        "spec.disruption.budgets",
+        "spec.limits",
+        "metadata.annotations",
+    ],
+)
+def test_v1beta1_of_any_form_is_never_a_stack_trace(file: Any, path: str, bad: Any) -> None:
+    manifest = node_pool_v1beta1(disruption={"budgets": []}, metadata={"labels": {}}, limits={})
+    *holders, last = path.split(".")
+    holder = manifest
+    for name in holders:
+        holder = holder[name]
+    holder[last] = bad
+    given = file(manifest, ec2_node_class_v1beta1())
+
+    for command in ("validate", "convert", "plan", "windows"):
+        result = nodeless(command, given)
+
+        assert isinstance(result.exception, SystemExit | None), (command, result.exception)
+        assert (result.exit_code == 0) or f"{given}:" in result.output
 
 
 def test_pools_of_the_files_are_each_others_neighbors(file: Any) -> None:

@@ -1,11 +1,12 @@
 """Given input that `nodeless plan` cannot use, what is told?"""
 
+import json
 import os
 import re
 
 import pytest
 
-from tests.api.manifests import node_pool
+from tests.api.manifests import ec2_node_class_v1beta1, node_pool, node_pool_v1beta1
 from tests.controllers.planning import EXAMPLES, SETTINGS, a_workload, nodeless
 
 
@@ -24,6 +25,12 @@ from tests.controllers.planning import EXAMPLES, SETTINGS, a_workload, nodeless
             {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "metadata": 3},
             1,
             "metadata: 3 must be an object",
+        ),
+        (node_pool_v1beta1(weight=101), 14, "NodePool/default: spec.weight: 101"),
+        (
+            node_pool_v1beta1(template={"kubelet": {"maxPods": 3}}),
+            11,
+            "not converted: spec.template.spec.kubelet: moves to the node class in v1",
         ),
     ],
 )
@@ -94,3 +101,19 @@ def test_settings_that_cannot_be_used_are_told_with_their_line(file):
     assert re.search(
         r"given.yaml:\d+: .*nodeless.packing.*'tight'.*lowest-price or fewest-nodes", result.stderr
     )
+
+
+def test_pools_of_v1beta1_are_planned_as_they_convert_and_said_to_be(file):
+    kubelet = {"maxPods": 3}
+    path = file(
+        a_workload(replicas=4), node_pool_v1beta1(template={"kubelet": kubelet}), ec2_node_class_v1beta1()
+    )
+    result = nodeless(path, "--json")
+
+    assert result.exit_code == 0, result.output
+    report = json.loads(result.stdout)
+    (launch,) = report["launches"]
+    assert launch["pool"] == "NodePool/default"
+    notes = [note for note in report["notes"] if "is read as `nodeless convert` writes it in v1" in note]
+    assert [note.split(": ")[1] for note in notes] == ["NodePool/default", "EC2NodeClass/default"]
+    assert all(note.startswith(f"{path}:") for note in notes)

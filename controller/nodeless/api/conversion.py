@@ -8,7 +8,7 @@ points to the EC2NodeClass of its template's name, and the kubelet's settings mo
 Provisioner to that class. Given together, they are joined (`convert_all`).
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -33,13 +33,17 @@ class Conversion:
 
     Attributes:
         manifests: The converted objects.
+        subjects: The object that each of them was made from.
         losses: What could not be said in the other generation, each with the object it was in.
         notes: What means the same and still deserves a look.
+        changes: What does not mean quite the same, each at its field.
     """
 
     manifests: list[Manifest] = field(default_factory=list)
+    subjects: list[str] = field(default_factory=list)
     losses: list[tuple[str, FieldError]] = field(default_factory=list)
     notes: list[tuple[str, str]] = field(default_factory=list)
+    changes: list[tuple[str, FieldError]] = field(default_factory=list)
 
     def add(self, subject: str, manifest: Manifest, losses: Iterable[FieldError] = ()) -> None:
         """Take in a converted object; what would refuse it, when no loss is listed, is a loss too.
@@ -58,6 +62,7 @@ class Conversion:
             if not fault.warning
         ]
         self.manifests.append(manifest)
+        self.subjects.append(subject)
         self.losses.extend((subject, loss) for loss in listed)
 
     def _namesake(self, manifest: Manifest) -> Manifest | None:
@@ -83,7 +88,7 @@ def convert_to_v1(manifests: Iterable[Mapping[str, Any]], context: ClassContext 
     kubelets = _kubelets_by_template(manifest for manifest in given if PROVISIONER.describes(manifest))
     for template in templates:
         name = _name(template)
-        for class_name, kubelet in _classes(name, kubelets.get(name, [])).items():
+        for class_name, kubelet in class_names(name, kubelets.get(name, [])).items():
             spec = template.get("spec") or {}
             _add_class(result, template, spec, "spec", class_name, kubelet, known)
     for provisioner in given:
@@ -106,8 +111,8 @@ def _kubelets_by_template(provisioners: Iterable[Mapping[str, Any]]) -> dict[str
     return found
 
 
-def _classes(template: str, kubelets: list[Any]) -> dict[str, Any]:
-    """Name of each class that a template becomes, and its kubelet settings: the first keeps the name."""
+def class_names(template: str, kubelets: Sequence[Any]) -> dict[str, Any]:
+    """Each class that a template or class becomes, and its kubelet settings: the first keeps the name."""
     return {
         template if position == 0 else f"{template}-{position + 1}": kubelet
         for position, kubelet in enumerate(kubelets or [{}])
@@ -150,7 +155,7 @@ def _add_pool(
     reference = spec.get("providerRef")
     if isinstance(reference, Mapping):
         template = str(reference.get("name", ""))
-        classes = _classes(template, kubelets.get(template, []))
+        classes = class_names(template, kubelets.get(template, []))
         class_name = next(name for name, settings in classes.items() if settings == kubelet)
         if kubelet and template not in templates:
             fault = "moves to the EC2NodeClass, and its AWSNodeTemplate is not among the given objects"

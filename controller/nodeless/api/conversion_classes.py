@@ -25,7 +25,8 @@ _METADATA_ABSENT = {
 }
 #: What EC2 fills in when the block is there and a member is not; v1 would require tokens.
 _METADATA_PARTIAL = {**_METADATA_ABSENT, "httpPutResponseHopLimit": 1, "httpTokens": "optional"}
-_UBUNTU_DISK = {
+#: What an image of Ubuntu had where no disk was given.
+UBUNTU_DISK = {
     "deviceName": "/dev/sda1",
     "ebs": {"volumeSize": "20Gi", "volumeType": "gp3", "encrypted": True},
 }
@@ -138,7 +139,7 @@ def _convert_images(
     if family == "Ubuntu":
         notes.append("amiFamily Ubuntu is gone in v1: AL2 makes the same user data")
         if not settings.get("blockDeviceMappings"):
-            spec["blockDeviceMappings"] = [dict(_UBUNTU_DISK)]
+            spec["blockDeviceMappings"] = [dict(UBUNTU_DISK)]
     if family == "Custom":
         notes.append(
             "user data of family Custom must register the node with the taint "

@@ -189,3 +189,4 @@ AMI_RULES = (
         "keep the alias, or select all images by tags, id or name",
     ),
 )
+AMI_RULES_V1BETA1 = (_some_member("tags", "id", "name"), _none_with("id", "tags", "name", "owner"))

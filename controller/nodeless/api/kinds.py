@@ -57,6 +57,13 @@ NODE_CLAIM: Final = Kind(CORE_GROUP, "v1", "nodeclaims", "NodeClaim")
 ALL: Final = (PROVISIONER, AWS_NODE_TEMPLATE, NODE_POOL, EC2_NODE_CLASS, NODE_CLAIM)
 """Every kind that has a custom resource definition of ours."""
 
+NODE_POOL_V1BETA1: Final = Kind(CORE_GROUP, "v1beta1", "nodepools", "NodePool")
+NODE_CLAIM_V1BETA1: Final = Kind(CORE_GROUP, "v1beta1", "nodeclaims", "NodeClaim")
+EC2_NODE_CLASS_V1BETA1: Final = Kind(AWS_GROUP, "v1beta1", "ec2nodeclasses", "EC2NodeClass")
+
+V1BETA1: Final = (NODE_POOL_V1BETA1, EC2_NODE_CLASS_V1BETA1, NODE_CLAIM_V1BETA1)
+"""The kinds of Karpenter v0.32 to v0.37, which are read from files by converting them, and never served."""
+
 KIND_OF_NAME: Final = {kind.kind: kind for kind in ALL}
 """Each kind by the name that manifests give it."""
 

@@ -1,4 +1,4 @@
-"""Fields that the API has under another name, or in another kind, in each generation: hints for who writes the old one.
+"""Fields that another generation of the API has under another name, or in another kind: hints.
 
 One table: kind, the field that is not there, and where what it said is said now (Karpenter's guides for the
 upgrades from v1alpha5 to v1beta1 and from v1beta1 to v1).
@@ -9,7 +9,17 @@ from dataclasses import replace
 from typing import Final
 
 from nodeless.api.errors import FieldError
-from nodeless.api.kinds import AWS_NODE_TEMPLATE, EC2_NODE_CLASS, NODE_CLAIM, NODE_POOL, PROVISIONER, Kind
+from nodeless.api.kinds import (
+    AWS_NODE_TEMPLATE,
+    EC2_NODE_CLASS,
+    EC2_NODE_CLASS_V1BETA1,
+    NODE_CLAIM,
+    NODE_CLAIM_V1BETA1,
+    NODE_POOL,
+    NODE_POOL_V1BETA1,
+    PROVISIONER,
+    Kind,
+)
 
 _KUBELET = "EC2NodeClass spec.kubelet"
 _REFERENCE = "spec.template.spec.nodeClassRef, with group, kind and name"
@@ -53,6 +63,20 @@ MOVED: Final[Mapping[Kind, Mapping[str, str]]] = {
         "spec.launchTemplateName": "the EC2NodeClass itself: images, disks, user data",
         "spec.securityGroupSelector": "spec.securityGroupSelectorTerms, a list of terms",
         "spec.subnetSelector": "spec.subnetSelectorTerms, a list of terms",
+    },
+    NODE_POOL_V1BETA1: {
+        "spec.template.spec.expireAfter": "spec.disruption.expireAfter",
+        "spec.template.spec.nodeClassRef.group": "spec.template.spec.nodeClassRef.apiVersion",
+    },
+    EC2_NODE_CLASS_V1BETA1: {
+        "spec.kubelet": "NodePool spec.template.spec.kubelet",
+        "spec.amiSelector": "spec.amiSelectorTerms, a list of terms",
+        "spec.securityGroupSelector": "spec.securityGroupSelectorTerms, a list of terms",
+        "spec.subnetSelector": "spec.subnetSelectorTerms, a list of terms",
+    },
+    NODE_CLAIM_V1BETA1: {
+        "spec.expireAfter": "NodePool spec.disruption.expireAfter",
+        "spec.nodeClassRef.group": "spec.nodeClassRef.apiVersion",
     },
     PROVISIONER: {
         "spec.disruption": "spec.consolidation, spec.ttlSecondsAfterEmpty and spec.ttlSecondsUntilExpired",

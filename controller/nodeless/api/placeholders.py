@@ -1,6 +1,7 @@
-"""Values that somebody has to fill in before the file is applied: `${CLUSTER_NAME}`, `<NAME>`, `{{ .Values.x }}`.
+"""Values that somebody has to fill in before the file is applied: `${NAME}`, `<NAME>`, `{{ .Values.name }}`.
 
-A selector with such a value finds nothing, and a role of such a name does not exist; the API server accepts both.
+A selector with such a value finds nothing, and a role of such a name does not exist; the API server accepts
+both.
 """
 
 import re

@@ -32,8 +32,13 @@ _RANGES = {"int32": 2**31, "int64": 2**63}
 
 def structural_errors(manifest: Any, kind: Kind) -> Iterator[FieldError]:
     """The faults of form of a whole object, in document order, found as they are asked for."""
-    for fault in check(manifest, schema(kind, described=False), ""):
+    for fault in form_errors(manifest, schema(kind, described=False)):
         yield with_new_home(fault, kind)
+
+
+def form_errors(manifest: Any, wanted: Schema) -> Iterator[FieldError]:
+    """The same by the schema of a whole object, for kinds that have no resource definition of ours."""
+    yield from check(manifest, wanted, "")
     metadata = manifest.get("metadata") if isinstance(manifest, Mapping) else None
     if isinstance(metadata, Mapping):
         yield from check(metadata, _METADATA, "metadata")

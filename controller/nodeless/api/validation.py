@@ -13,7 +13,7 @@ from nodeless.api.aws_rules import node_template_errors
 from nodeless.api.drop_nulls import drop_nulls
 from nodeless.api.ec2_rules import ec2_node_class_errors
 from nodeless.api.errors import ABSENT, FieldError, InvalidObject, at, in_order
-from nodeless.api.kinds import ALL, AWS_NODE_TEMPLATE, EC2_NODE_CLASS, NODE_POOL, PROVISIONER, Kind
+from nodeless.api.kinds import ALL, AWS_NODE_TEMPLATE, EC2_NODE_CLASS, NODE_POOL, PROVISIONER, V1BETA1, Kind
 from nodeless.api.metadata_rules import metadata_errors
 from nodeless.api.names import label_object_name_defect, object_name_defect
 from nodeless.api.node_pool_rules import node_pool_errors
@@ -164,6 +164,8 @@ def _unknown_kind(manifest: Any, wanted: Kind | None = None) -> FieldError:
         if not manifest.get(member):
             return FieldError(member, ABSENT, "is required", f"known: {', '.join(known)}")
     given = f"{manifest['apiVersion']} {manifest['kind']}"
-    return FieldError(
-        "kind", given, "is not served here", did_you_mean(given, known, f"known: {', '.join(known)}")
-    )
+    if any(kind.describes(manifest) for kind in V1BETA1):
+        hint = "`nodeless convert` makes v1 of it"
+    else:
+        hint = did_you_mean(given, known, f"known: {', '.join(known)}")
+    return FieldError("kind", given, "is not served here", hint)

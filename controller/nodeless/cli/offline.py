@@ -13,20 +13,32 @@ from typing import Annotated, Any
 import typer
 import yaml
 
-from nodeless.api.conversion import Conversion, convert_to_v1
+from nodeless.api.conversion import Conversion
 from nodeless.api.conversion_back import convert_to_v1alpha5
 from nodeless.api.conversion_classes import ClassContext
+from nodeless.api.conversion_v1beta1 import convert_any_to_v1, kind_v1beta1
 from nodeless.api.errors import FieldError, InvalidObject
-from nodeless.api.kinds import AWS_NODE_TEMPLATE, EC2_NODE_CLASS, NODE_POOL, PROVISIONER
+from nodeless.api.kinds import (
+    AWS_NODE_TEMPLATE,
+    EC2_NODE_CLASS,
+    NODE_CLAIM,
+    NODE_POOL,
+    PROVISIONER,
+    V1BETA1,
+    Kind,
+)
 from nodeless.api.reading import read_pool
 from nodeless.api.validation import kind_of, subject_of, validate
-from nodeless.api.validation_context import ValidationContext, context_warnings
+from nodeless.api.validation_context import NOTHING_KNOWN, ValidationContext, context_warnings
+from nodeless.api.validation_v1beta1 import as_v1, validate_v1beta1
 from nodeless.cli.manifests.documents import Document
 from nodeless.cli.manifests.files import Reading, read_files
+from nodeless.cli.manifests.generations import located, served_documents
 from nodeless.cloudprovider.aws.bundled_types import bundled_types
 
 offline = typer.Typer()
-_OLD, _NEW = (PROVISIONER, AWS_NODE_TEMPLATE), (NODE_POOL, EC2_NODE_CLASS)
+_TO_V1 = (PROVISIONER, AWS_NODE_TEMPLATE, NODE_POOL, EC2_NODE_CLASS, NODE_CLAIM, *V1BETA1)
+_TO_V1ALPHA5 = (NODE_POOL, EC2_NODE_CLASS)
 
 Files = Annotated[
     list[str], typer.Argument(metavar="FILE...", help="YAML or JSON files, or folders of them; - is stdin")
@@ -48,14 +60,11 @@ def validate_files(files: Files, output: Output = "text") -> None:
             "line": _line(document),
             "object": subject_of(manifest),
         }
-        if kind_of(manifest) is None and not _is_ours(manifest):
+        if _kind_of(manifest) is None and not _is_ours(manifest):
             results.append(entry | {"result": "skipped", "faults": []})
             continue
-        faults = validate(manifest)
-        invalid = any(not fault.warning for fault in faults)
-        found_faults = faults if invalid else context_warnings(manifest, around)
-        found_faults = [*found_faults, *_repeated(document, reading)]
-        result = "invalid" if invalid else "valid"
+        found_faults = [*_faults(manifest, around), *_repeated(document, reading)]
+        result = "invalid" if any(not fault.warning for fault in found_faults) else "valid"
         results.append(
             entry | {"result": result, "faults": [_fault(fault, document) for fault in found_faults]}
         )
@@ -79,62 +88,77 @@ def convert_files(
         str, typer.Option(help="IAM role of the nodes, for node classes that name no instance profile")
     ] = "",
 ) -> None:
-    """Convert pools and node classes between v1alpha5 and v1; exit 1 when something cannot be said."""
+    """Convert pools and node classes of v1alpha5 and v1beta1 to v1, or those of v1 to v1alpha5.
+
+    What is of v1 goes through as it is. What changes is noted on stderr, with file and line; exit 1 when
+    something cannot be said.
+    """
     _require(to in ("v1", "v1alpha5"), f"--to {to!r} is not known; hint: v1 or v1alpha5")
     _require(output in ("yaml", "json"), f"--output {output!r} is not known; hint: yaml or json")
     _require(
         not (role and default_instance_profile),
-        "--role and --default-instance-profile exclude each other; hint: in v1 a node class has one of the two",
+        "--role and --default-instance-profile exclude each other; hint: a node class has one of the two",
     )
     _require(
         to == "v1" or not (role or default_instance_profile),
         "--role and --default-instance-profile are for --to v1; hint: leave them out",
     )
-    sources = _OLD if to == "v1" else _NEW
+    sources = _TO_V1 if to == "v1" else _TO_V1ALPHA5
     given: list[Any] = []
     failed = False
     reading = _read(files)
     sources_of: dict[str, Document] = {}
     for document in reading.documents:
         manifest = document.value
-        if kind_of(manifest) is None and _is_ours(manifest):
-            (fault,) = validate(manifest)
-            _remark(_located(document, f"not converted: {fault}", fault.path))
+        convertible = any(kind.describes(manifest) for kind in sources)
+        if not convertible and _kind_of(manifest) in (None, *V1BETA1) and _is_ours(manifest):
+            fault = next(iter(validate(manifest)))
+            _remark(located(document, f"not converted: {fault}", fault.path))
             failed = True
             continue
-        if not any(kind.describes(manifest) for kind in sources):
-            _remark(f"{document.at()}: {subject_of(manifest)} skipped: it does not convert to {to}")
+        if not convertible:
+            _remark(located(document, f"skipped: it does not convert to {to}"))
             continue
-        faults = [fault for fault in validate(manifest) if not fault.warning]
+        faults = [fault for fault in _faults(manifest, NOTHING_KNOWN) if not fault.warning]
         for fault in faults:
-            _remark(_located(document, str(fault), fault.path))
+            _remark(located(document, str(fault), fault.path))
         failed = failed or bool(faults)
         given += [] if faults else [manifest]
         sources_of[subject_of(manifest)] = document
     context = ClassContext(default_instance_profile, role=role)
-    result: Conversion = convert_to_v1(given, context) if to == "v1" else convert_to_v1alpha5(given)
+    result: Conversion = convert_any_to_v1(given, context) if to == "v1" else convert_to_v1alpha5(given)
     if output == "json":
         typer.echo(json.dumps(result.manifests, indent=2, ensure_ascii=False))
     elif result.manifests:
         typer.echo(yaml.safe_dump_all(result.manifests, sort_keys=False, allow_unicode=True), nl=False)
     for subject, note in result.notes:
-        _remark(_located(sources_of[subject], f"note: {note}"))
+        _remark(located(sources_of[subject], f"note: {note}"))
+    for subject, change in result.changes:
+        _remark(located(sources_of[subject], f"note: {change}", change.path))
     for subject, loss in result.losses:
-        _remark(_located(sources_of[subject], f"not converted: {loss}", loss.path))
+        _remark(located(sources_of[subject], f"not converted: {loss}", loss.path))
     _end(reading, failed or bool(result.losses))
 
 
-def _located(document: Document, text: str, path: str = "") -> str:
-    return f"{document.at(path)}: {subject_of(document.value)}: {text}"
+def _kind_of(manifest: Any) -> Kind | None:
+    """The kind of a manifest that the commands know: one of ours, or of v1beta1."""
+    return kind_of(manifest) or kind_v1beta1(manifest)
+
+
+def _faults(manifest: Any, around: ValidationContext) -> list[FieldError]:
+    """The faults of an object of any generation; its warnings, when it has none."""
+    if kind_v1beta1(manifest) is not None:
+        return validate_v1beta1(manifest, around)
+    return validate(manifest) or context_warnings(manifest, around)
 
 
 def _repeated(document: Document, reading: Reading) -> Iterator[FieldError]:
     """A warning for the later of two objects of one name."""
-    kind = kind_of(document.value)
+    kind = _kind_of(document.value)
     metadata = document.value.get("metadata") if kind is not None else None
     name = metadata.get("name") if isinstance(metadata, dict) else None
     subject = subject_of(document.value)
-    alike = (document for document in reading.documents if kind_of(document.value) is kind)
+    alike = (document for document in reading.documents if _kind_of(document.value) is kind)
     first = next(manifest for manifest in alike if subject_of(manifest.value) == subject)
     if kind is not None and name and first is not document:
         fault = f"is the name of the {kind.kind} at {first.at()}, too"
@@ -145,7 +169,7 @@ def _repeated(document: Document, reading: Reading) -> Iterator[FieldError]:
 def _validation_context(manifests: list[Any]) -> ValidationContext:
     """The pools of the files are each other's neighbors, as they would be in a cluster."""
     pools = {}
-    for manifest in manifests:
+    for manifest in map(as_v1, manifests):
         if PROVISIONER.describes(manifest) or NODE_POOL.describes(manifest):
             with contextlib.suppress(InvalidObject):
                 pool, _ = read_pool(manifest)
@@ -157,7 +181,11 @@ def documents(files: Sequence[str]) -> Iterator[tuple[str, Any]]:
     """File and manifest of every object; ends the command when a file cannot be read."""
     reading = read_files(files)
     _require(not reading.problems, "; ".join(reading.problems))
-    for document in reading.documents:
+    served = served_documents(reading.documents)
+    _require(not served.faults, "; ".join(served.faults))
+    for note in served.notes:
+        _remark(f"nodeless: note: {note}")
+    for document in served.documents:
         yield document.file, document.value
 
 

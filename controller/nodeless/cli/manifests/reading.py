@@ -14,6 +14,7 @@ import msgspec
 from nodeless.api.errors import InvalidObject
 from nodeless.api.validation import kind_of, subject_of, validate
 from nodeless.cli.manifests.documents import BadManifests, Document
+from nodeless.cli.manifests.generations import served_documents
 from nodeless.cli.manifests.workloads import KINDS, Unusable, daemon_set_of, pod_of, pods_of
 from nodeless.kube import Watched, watched_kinds
 from nodeless.kube.buffers import watched_buffers
@@ -39,7 +40,7 @@ class FileContents:
     ignored: Mapping[str, int] = field(default_factory=dict)
     """Objects that are ignored, by kind."""
     assumed: tuple[str, ...] = ()
-    """What was not in the files and is taken to exist."""
+    """What was not in the files and is taken to exist, and what was converted."""
 
 
 def read_documents(documents: Iterable[Document], base: Snapshot = _NOTHING) -> FileContents:
@@ -60,7 +61,9 @@ class _Reader:
     def read(self, documents: list[Document], snapshot: Snapshot) -> FileContents:
         made: list[Pod] = []
         seen: dict[str, str] = {}
-        for document in documents:
+        served = served_documents(documents)
+        self._faults += served.faults
+        for document in served.documents:
             self._once(document, seen)
             for event in self._events(document):
                 if isinstance(event, events.PodSeen) and _is_workload(document.value):
@@ -72,7 +75,7 @@ class _Reader:
         for pod in _missing(snapshot, made):
             snapshot = apply(snapshot, events.PodSeen(pod))
         snapshot, assumed = _assume(snapshot)
-        return FileContents(snapshot, dict(sorted(self._ignored.items())), assumed)
+        return FileContents(snapshot, dict(sorted(self._ignored.items())), (*served.notes, *assumed))
 
     def _once(self, document: Document, seen: dict[str, str]) -> None:
         metadata = document.value.get("metadata") if isinstance(document.value, Mapping) else None

@@ -1,0 +1,60 @@
+"""Objects of v1beta1 among the documents as v1 says them."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from nodeless.api.conversion import Conversion
+from nodeless.api.conversion_v1beta1 import convert_v1beta1, kind_v1beta1
+from nodeless.api.validation import subject_of
+from nodeless.api.validation_v1beta1 import validate_v1beta1
+from nodeless.cli.manifests.documents import Document
+
+
+@dataclass(slots=True)
+class ServedDocuments:
+    """What of some documents the controller reads.
+
+    Attributes:
+        documents: The documents of kinds that are served, and what those of v1beta1 convert to.
+        notes: One line for each that is converted, with its place.
+        faults: One line for each fault of an object of v1beta1, with its place.
+    """
+
+    documents: list[Document] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+
+
+def served_documents(documents: Iterable[Document]) -> ServedDocuments:
+    """Convert the objects of v1beta1; all others stay as they are."""
+    found = ServedDocuments()
+    older: list[Document] = []
+    for document in documents:
+        if kind_v1beta1(document.value) is None:
+            found.documents.append(document)
+        else:
+            faults = [fault for fault in validate_v1beta1(document.value) if not fault.warning]
+            found.faults += [located(document, str(fault), fault.path) for fault in faults]
+            older += [] if faults else [document]
+    _convert(older, found)
+    return found
+
+
+def located(document: Document, text: str, path: str = "") -> str:
+    """One line about an object: `FILE:LINE: Kind/name: text`."""
+    return f"{document.at(path)}: {subject_of(document.value)}: {text}"
+
+
+def _convert(older: list[Document], found: ServedDocuments) -> None:
+    places = {subject_of(document.value): document for document in older}
+    result = Conversion()
+    served = [document.value for document in found.documents if isinstance(document.value, dict)]
+    convert_v1beta1([*served, *(document.value for document in older)], result)
+    for subject, loss in result.losses:
+        found.faults.append(located(places[subject], f"not converted: {loss}", loss.path))
+    for subject, manifest in zip(result.subjects, result.manifests, strict=True):
+        document = places[subject]
+        found.documents.append(Document(document.file, manifest, document.node))
+    for document in older:
+        text = f"{document.value['apiVersion']} is read as `nodeless convert` writes it in v1"
+        found.notes.append(located(document, text))
