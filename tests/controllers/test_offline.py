@@ -297,6 +297,32 @@ def test_v1beta1_of_any_form_is_never_a_stack_trace(file: Any, path: str, bad: A
         assert (result.exit_code == 0) or f"{given}:" in result.output
 
 
+OVERLAY = {"apiVersion": "karpenter.sh/v1alpha1", "kind": "NodeOverlay", "metadata": {"name": "cheap"}}
+AUTO_MODE = {"apiVersion": "eks.amazonaws.com/v1", "kind": "NodeClass", "metadata": {"name": "auto"}}
+
+
+@pytest.mark.parametrize(
+    ("manifest", "said"),
+    [(OVERLAY, "is not read: prices and capacity"), (AUTO_MODE, "is the node class of EKS Auto Mode")],
+    ids=["NodeOverlay", "EKS Auto Mode"],
+)
+def test_a_kind_that_is_not_read_is_warned_about_and_keeps_no_other_from_being_read(
+    tmp_path: Path, manifest: Any, said: str
+) -> None:
+    text = yaml.safe_dump_all([manifest, node_pool(), ec2_node_class()], sort_keys=False)
+    path = written(tmp_path, "given.yaml", text.encode())
+    subject = f"{manifest['kind']}/{manifest['metadata']['name']}"
+
+    checked, converted = nodeless("validate", path), nodeless("convert", path)
+
+    assert (checked.exit_code, converted.exit_code) == (0, 0)
+    assert checked.stdout.startswith(f"{path}: {subject}: skipped\n  line 2: warning: kind: ")
+    assert said in checked.stdout
+    assert checked.stdout.count(": valid\n") == 2
+    assert f"{path}:2: {subject}: skipped: warning: kind: " in converted.stderr
+    assert len(list(yaml.safe_load_all(converted.stdout))) == 2
+
+
 def test_pools_of_the_files_are_each_others_neighbors(file: Any) -> None:
     other = provisioner()
     other["metadata"] = {"name": "other"}

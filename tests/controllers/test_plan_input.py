@@ -117,3 +117,20 @@ def test_pools_of_v1beta1_are_planned_as_they_convert_and_said_to_be(file):
     notes = [note for note in report["notes"] if "is read as `nodeless convert` writes it in v1" in note]
     assert [note.split(": ")[1] for note in notes] == ["NodePool/default", "EC2NodeClass/default"]
     assert all(note.startswith(f"{path}:") for note in notes)
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "told"),
+    [
+        ("karpenter.sh/v1alpha1", "NodeOverlay", "is not read: prices and capacity"),
+        ("eks.amazonaws.com/v1", "NodeClass", "is the node class of EKS Auto Mode"),
+    ],
+)
+def test_a_kind_that_is_not_read_is_noted_with_its_line_and_the_rest_is_planned(file, version, kind, told):
+    other = {"apiVersion": version, "kind": kind, "metadata": {"name": "x"}, "spec": {}}
+    path = file(a_workload(), node_pool(), other)
+    result = nodeless(path, "--json")
+
+    assert result.exit_code == 0, result.output
+    (note,) = [note for note in json.loads(result.stdout)["notes"] if told in note]
+    assert re.match(rf"{re.escape(str(path))}:\d+: {kind}/x: warning: kind: ", note)

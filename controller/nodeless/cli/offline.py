@@ -18,6 +18,7 @@ from nodeless.api.conversion_back import convert_to_v1alpha5
 from nodeless.api.conversion_classes import ClassContext
 from nodeless.api.conversion_v1beta1 import convert_any_to_v1, kind_v1beta1
 from nodeless.api.errors import FieldError, InvalidObject
+from nodeless.api.foreign_kinds import foreign_warning
 from nodeless.api.kinds import (
     AWS_NODE_TEMPLATE,
     EC2_NODE_CLASS,
@@ -60,8 +61,10 @@ def validate_files(files: Files, output: Output = "text") -> None:
             "line": _line(document),
             "object": subject_of(manifest),
         }
-        if _kind_of(manifest) is None and not _is_ours(manifest):
-            results.append(entry | {"result": "skipped", "faults": []})
+        foreign = foreign_warning(manifest)
+        if foreign is not None or (_kind_of(manifest) is None and not _is_ours(manifest)):
+            faults = [] if foreign is None else [_fault(foreign, document)]
+            results.append(entry | {"result": "skipped", "faults": faults})
             continue
         found_faults = [*_faults(manifest, around), *_repeated(document, reading)]
         result = "invalid" if any(not fault.warning for fault in found_faults) else "valid"
@@ -111,13 +114,20 @@ def convert_files(
     for document in reading.documents:
         manifest = document.value
         convertible = any(kind.describes(manifest) for kind in sources)
-        if not convertible and _kind_of(manifest) in (None, *V1BETA1) and _is_ours(manifest):
+        foreign = foreign_warning(manifest)
+        if (
+            foreign is None
+            and not convertible
+            and _kind_of(manifest) in (None, *V1BETA1)
+            and _is_ours(manifest)
+        ):
             fault = next(iter(validate(manifest)))
             _remark(located(document, f"not converted: {fault}", fault.path))
             failed = True
             continue
         if not convertible:
-            _remark(located(document, f"skipped: it does not convert to {to}"))
+            text = f"skipped: {foreign or f'it does not convert to {to}'}"
+            _remark(located(document, text, "" if foreign is None else foreign.path))
             continue
         faults = [fault for fault in _faults(manifest, NOTHING_KNOWN) if not fault.warning]
         for fault in faults:

@@ -1,10 +1,11 @@
-"""Objects of v1beta1 among the documents as v1 says them."""
+"""Objects of v1beta1 among the documents as v1 says them; kinds of others that are not read."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from nodeless.api.conversion import Conversion
 from nodeless.api.conversion_v1beta1 import convert_v1beta1, kind_v1beta1
+from nodeless.api.foreign_kinds import foreign_warning
 from nodeless.api.validation import subject_of
 from nodeless.api.validation_v1beta1 import validate_v1beta1
 from nodeless.cli.manifests.documents import Document
@@ -16,7 +17,7 @@ class ServedDocuments:
 
     Attributes:
         documents: The documents of kinds that are served, and what those of v1beta1 convert to.
-        notes: One line for each that is converted, with its place.
+        notes: One line for each that is converted or not read, with its place.
         faults: One line for each fault of an object of v1beta1, with its place.
     """
 
@@ -26,11 +27,13 @@ class ServedDocuments:
 
 
 def served_documents(documents: Iterable[Document]) -> ServedDocuments:
-    """Convert the objects of v1beta1; all others stay as they are."""
+    """Convert the objects of v1beta1, and leave out kinds that are known and not read."""
     found = ServedDocuments()
     older: list[Document] = []
     for document in documents:
-        if kind_v1beta1(document.value) is None:
+        if (warning := foreign_warning(document.value)) is not None:
+            found.notes.append(located(document, str(warning), warning.path))
+        elif kind_v1beta1(document.value) is None:
             found.documents.append(document)
         else:
             faults = [fault for fault in validate_v1beta1(document.value) if not fault.warning]

@@ -40,7 +40,7 @@ class FileContents:
     ignored: Mapping[str, int] = field(default_factory=dict)
     """Objects that are ignored, by kind."""
     assumed: tuple[str, ...] = ()
-    """What was not in the files and is taken to exist, and what was converted."""
+    """What was not in the files and is taken to exist, what was converted, and what is not read."""
 
 
 def read_documents(documents: Iterable[Document], base: Snapshot = _NOTHING) -> FileContents:
