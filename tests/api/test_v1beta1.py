@@ -212,7 +212,11 @@ def test_ubuntu_becomes_al2_with_ubuntus_disk_and_needs_images() -> None:
 
     assert spec["amiFamily"] == "AL2"
     assert [disk["deviceName"] for disk in spec["blockDeviceMappings"]] == ["/dev/sda1"]
-    assert class_of(**ubuntu["spec"], blockDeviceMappings=own)["blockDeviceMappings"] == own
+    assert spec["blockDeviceMappings"][0]["rootVolume"] is True
+    with_own = class_of(**ubuntu["spec"], blockDeviceMappings=own)
+    assert with_own["blockDeviceMappings"] == [own[0] | {"rootVolume": True}]
+    chosen = [own[0], {"deviceName": "/dev/sdb", "ebs": {"volumeSize": "9Gi"}, "rootVolume": True}]
+    assert class_of(**ubuntu["spec"], blockDeviceMappings=chosen)["blockDeviceMappings"] == chosen
     (change,) = changes(ubuntu)
     assert change.startswith('spec.amiFamily: "Ubuntu" is gone in v1')
     ((_, loss),) = convert_any_to_v1([ec2_node_class_v1beta1(amiFamily="Ubuntu")]).losses
@@ -395,6 +399,17 @@ def test_warnings_of_v1_are_told_at_the_fields_of_v1beta1() -> None:
         "apiVersion",
         "spec.template.spec.kubelet.clusterDNS[0]",
         "spec.template.spec.requirements[0].values[0]",
+    ]
+
+
+def test_warnings_are_told_beside_faults_also_of_the_same_field() -> None:
+    faults = validate_v1beta1(P(weight=101, metadata={"labels": {"team": "{{ .Values.team }}"}}))
+
+    assert [(fault.path, fault.warning) for fault in faults] == [
+        ("apiVersion", True),
+        ("spec.template.metadata.labels.team", False),
+        ("spec.template.metadata.labels.team", True),
+        ("spec.weight", False),
     ]
 
 

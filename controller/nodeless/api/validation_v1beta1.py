@@ -15,7 +15,7 @@ from nodeless.api.moved_fields import with_new_home
 from nodeless.api.schema_validation import form_errors
 from nodeless.api.settings_warnings import kubelet_warnings
 from nodeless.api.v1beta1 import schema_v1beta1
-from nodeless.api.validation import MOST_FAULTS, validate
+from nodeless.api.validation import MOST_FAULTS, advice, validate
 from nodeless.api.validation_context import NOTHING_KNOWN, ValidationContext, context_warnings
 
 
@@ -37,7 +37,8 @@ def validate_v1beta1(
     ]
     converted = convert_object(manifest, kind)
     own = [*form, *converted.losses]
-    rules = _at_their_fields(validate(converted.manifest), manifest, kind)
+    found = validate(converted.manifest) or advice(converted.manifest)
+    rules = _at_their_fields(found, manifest, kind)
     errors = [*own, *_apart_from(own, rules)]
     if not any(not fault.warning for fault in errors):
         errors = [*_at_their_fields(context_warnings(converted.manifest, around), manifest, kind)]
@@ -78,10 +79,10 @@ def _at_their_fields(
 
 
 def _apart_from(own: Iterable[FieldError], others: Iterable[FieldError]) -> Iterator[FieldError]:
-    """The others that are not about a field in which, or below which, a fault was found already."""
+    """The warnings, and the faults of fields in which, or below which, none was found already."""
     paths = [fault.path for fault in own]
     for fault in others:
-        if not any(_related(fault.path, path) for path in paths):
+        if fault.warning or not any(_related(fault.path, path) for path in paths):
             yield fault
 
 
