@@ -170,6 +170,14 @@ def test_c_11_families() -> None:
     ubuntu = class_of(amiFamily="Ubuntu", amiSelector={"aws-ids": "ami-1"})
     assert ubuntu["amiFamily"] == "AL2"
     assert ubuntu["blockDeviceMappings"][0]["deviceName"] == "/dev/sda1"
+    own = [{"deviceName": "/dev/sda1", "ebs": {"volumeSize": "50Gi"}}]
+    larger = class_of(amiFamily="Ubuntu", amiSelector={"aws-ids": "ami-1"}, blockDeviceMappings=own)
+    assert [
+        disk.get("rootVolume") for disk in (*ubuntu["blockDeviceMappings"], *larger["blockDeviceMappings"])
+    ] == [
+        True,
+        True,
+    ]
     assert losses(node_template(amiFamily="Ubuntu")) == ["spec.amiSelector"]
 
 

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import product
 from math import ceil
@@ -26,7 +27,7 @@ _METADATA_ABSENT = {
 #: What EC2 fills in when the block is there and a member is not; v1 would require tokens.
 _METADATA_PARTIAL = {**_METADATA_ABSENT, "httpPutResponseHopLimit": 1, "httpTokens": "optional"}
 #: What an image of Ubuntu had where no disk was given.
-UBUNTU_DISK = {
+_UBUNTU_DISK = {
     "deviceName": "/dev/sda1",
     "ebs": {"volumeSize": "20Gi", "volumeType": "gp3", "encrypted": True},
 }
@@ -87,7 +88,20 @@ def convert_settings(settings: Mapping[str, Any], path: str, context: ClassConte
     disks = [_disk(mapping) for mapping in settings.get("blockDeviceMappings") or ()]
     if disks:
         spec["blockDeviceMappings"] = disks
+    if settings.get("amiFamily") == "Ubuntu":
+        convert_ubuntu_disks(spec)
     return spec, losses, notes
+
+
+def convert_ubuntu_disks(spec: dict[str, Any]) -> None:
+    """Ubuntu's disks for family AL2, which would make others and has the kubelet's directory elsewhere."""
+    mappings = spec.setdefault("blockDeviceMappings", []) or [deepcopy(_UBUNTU_DISK)]
+    spec["blockDeviceMappings"] = mappings
+    disks = [disk for disk in mappings if isinstance(disk, dict)] if isinstance(mappings, list) else []
+    if not any(disk.get("rootVolume") for disk in disks):
+        for disk in disks:
+            if disk.get("deviceName") == _UBUNTU_DISK["deviceName"]:
+                disk["rootVolume"] = True
 
 
 def _listed(text: str) -> list[str]:
@@ -138,8 +152,6 @@ def _convert_images(
     spec["amiFamily"] = "AL2" if family == "Ubuntu" else family
     if family == "Ubuntu":
         notes.append("amiFamily Ubuntu is gone in v1: AL2 makes the same user data")
-        if not settings.get("blockDeviceMappings"):
-            spec["blockDeviceMappings"] = [dict(UBUNTU_DISK)]
     if family == "Custom":
         notes.append(
             "user data of family Custom must register the node with the taint "

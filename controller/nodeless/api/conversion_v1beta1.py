@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nodeless.api.conversion import Conversion, Manifest, class_names, convert_to_v1
-from nodeless.api.conversion_classes import UBUNTU_DISK, ClassContext
+from nodeless.api.conversion_classes import ClassContext, convert_ubuntu_disks
 from nodeless.api.drop_nulls import drop_nulls
 from nodeless.api.errors import ABSENT, FieldError, at
 from nodeless.api.kinds import (
@@ -319,21 +319,10 @@ def _convert_class(spec: dict[str, Any], made: ConvertedObject) -> None:
         message = "is gone in v1: AL2 makes the same user data"
         hint = "the image is what amiSelectorTerms selects, and is not updated by itself"
         made.changes.append(FieldError("spec.amiFamily", family, message, hint))
-        _convert_ubuntu_disks(spec)
+        convert_ubuntu_disks(spec)
     options = spec.get("metadataOptions", {})
     if isinstance(options, dict):
         spec["metadataOptions"] = METADATA_DEFAULT | options
-
-
-def _convert_ubuntu_disks(spec: dict[str, Any]) -> None:
-    """AL2 would make other disks, and would look for the kubelet's directory on another one."""
-    mappings = spec.setdefault("blockDeviceMappings", []) or [deepcopy(UBUNTU_DISK)]
-    spec["blockDeviceMappings"] = mappings
-    disks = [disk for disk in mappings if isinstance(disk, dict)] if isinstance(mappings, list) else []
-    if not any(disk.get("rootVolume") for disk in disks):
-        for disk in disks:
-            if disk.get("deviceName") == UBUNTU_DISK["deviceName"]:
-                disk["rootVolume"] = True
 
 
 def _convert_claim(spec: dict[str, Any], made: ConvertedObject) -> None:
