@@ -1,12 +1,12 @@
 """Log lines of a pass follow its stages."""
 
-from nodeless.explain import computed, found, launching, refused, reused
+from nodeless.explain import computed, found_pods, launching, refused, reused
 from nodeless.model.plan import Plan
 from tests.scheduling.factories import FAMILY, instance_type, node, plan, pods
 
 
 def test_the_pods_found():
-    assert (found(1), found(10)) == ("found 1 provisionable pod", "found 10 provisionable pods")
+    assert (found_pods(1), found_pods(10)) == ("found 1 provisionable pod", "found 10 provisionable pods")
 
 
 def test_the_packing_with_its_first_five_types_and_the_count_of_others():

@@ -183,4 +183,4 @@ _DEFINITIONS: dict[Kind, type[Definition]] = {
 @cache
 def schema_v1beta1(kind: Kind) -> Schema:
     """The OpenAPI schema of one kind of `kinds.V1BETA1`; the caller must not change it."""
-    return root_schema_of(_DEFINITIONS[kind])
+    return root_schema_of(_DEFINITIONS[kind], described=False)

@@ -55,7 +55,7 @@ def as_v1(manifest: Any) -> Any:
 
 def _with_generation(fault: FieldError, kind: Kind) -> FieldError:
     """The fault; when its field is one that v1 has at the same place, with a hint that says so."""
-    part: Any = schema(V1_OF[kind])
+    part: Any = schema(V1_OF[kind], described=False)
     for name in re.findall(r"[^.\[\]]+", fault.path):
         part = part.get("items", {}) if name.isdecimal() else part.get("properties", {}).get(name, {})
     if fault.hint or fault.message != "is no known field" or not part:

@@ -80,7 +80,7 @@ ENTRIES = (
     ),
     Entry(
         "convert",
-        "Convert pools and node classes between v1alpha5 and v1; exit 1 when something cannot be said.",
+        "Convert pools and node classes of v1alpha5 and v1beta1 to v1, or those of v1 to v1alpha5.",
         _MANIFESTS,
         "nodeless.cli.offline:offline",
     ),
