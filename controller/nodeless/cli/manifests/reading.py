@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from nodeless.api.drop_nulls import drop_nulls
 from nodeless.api.errors import InvalidObject
 from nodeless.api.validation import kind_of, subject_of, validate
 from nodeless.cli.manifests.documents import BadManifests, Document
@@ -30,6 +31,8 @@ _EBS = "ebs.csi.aws.com"
 _NOTHING = Snapshot()
 _NAMESPACED = {"persistentvolumeclaims", *(watched.name for watched in watched_buffers())}
 _GROUPS = ("karpenter.sh", "karpenter.k8s.aws")
+#: Maps of strings, whose null values Kubernetes' decoder reads as empty strings.
+_STRING_MAPS = ("labels", "annotations", "nodeSelector", "matchLabels")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +105,7 @@ class _Reader:
             self._faults.extend(faults)
             return
         try:
-            yield from self._read(dict(manifest))
+            yield from self._read(dict(drop_nulls(_with_empty_strings(manifest))))
         except Unusable as error:
             self._faults.append(f"{document.at(error.path)}: {subject_of(manifest)}: {error}")
         except InvalidObject as error:
@@ -139,6 +142,19 @@ class _Reader:
             yield from _decoded(watched, manifest)
         else:
             self._ignored[kind] = self._ignored.get(kind, 0) + 1
+
+
+def _with_empty_strings(value: Any) -> Any:
+    """The value with empty strings for nulls in maps of strings: a selector keeps the label it asks for."""
+    if isinstance(value, list):
+        return [_with_empty_strings(item) for item in value]
+    if not isinstance(value, Mapping):
+        return value
+    read = {key: _with_empty_strings(member) for key, member in value.items()}
+    for name in _STRING_MAPS:
+        if isinstance(strings := read.get(name), dict):
+            read[name] = {key: "" if text is None else text for key, text in strings.items()}
+    return read
 
 
 def _invalid(_manifest: dict[str, Any], error: Exception) -> None:
