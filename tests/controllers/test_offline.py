@@ -11,6 +11,7 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from nodeless.cli.main import app
+from nodeless.cli.manifests.documents import documents_of
 from nodeless.cli.manifests.yaml_files import read_documents
 from tests.api.manifests import (
     article,
@@ -181,10 +182,35 @@ def test_8_1_text_that_lost_its_indentation_is_no_yaml(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "read"),
-    [("2026-01-01", "2026-01-01"), ("12:30", "12:30"), ("0x10", 16), ("1e3", 1000.0), ("yes", True)],
+    [
+        ("2026-01-01", "2026-01-01"),
+        ("2026-01-01T12:30:00Z", "2026-01-01T12:30:00Z"),
+        ("!!timestamp 2026-01-01", "2026-01-01"),
+        ("12:30", "12:30"),
+        ("12:30:45.5", "12:30:45.5"),
+        ("0x10", 16),
+        ("017", 15),
+        ("0o17", 15),
+        ("1_000", 1000),
+        ("1e3", 1000.0),
+        ("=", "="),
+        ("[=, ==, <=]", ["=", "==", "<="]),
+        ("!!binary aGVsbG8=", "hello"),
+        ("yes", True),
+        ("on", True),
+        ("y", True),
+        ("N", False),
+        ("off", False),
+        ("'y'", "y"),
+        ("yn", "yn"),
+        ("{on: 1, 2: two, 1.5: x, =: c}", {"true": 1, "2": "two", "1.5": "x", "=": "c"}),
+        ("{<<: {b: 1, c: 2}, c: 3}", {"b": 1, "c": 3}),
+    ],
 )
 def test_scalars_are_what_kubectl_makes_of_them(text: str, read: Any) -> None:
+    """The same for `validate` and `convert` as for `plan`."""
     assert list(read_documents(f"a: {text}\n---\n")) == [{"a": read}]
+    assert [document.value for document in documents_of("f", f"a: {text}\n---\n")] == [{"a": read}]
 
 
 def test_c_20_a_version_that_is_not_served_is_not_passed_over_in_silence(file: Any) -> None:
@@ -417,7 +443,7 @@ def test_one_file_that_cannot_be_read_keeps_no_other_from_being_looked_at(tmp_pa
     result = nodeless("validate", bad, str(tmp_path / "nowhere.yaml"), good)
 
     assert result.exit_code == 2
-    assert "bad.yaml is not YAML: line 1, column 5: " in result.stderr
+    assert "bad.yaml is not YAML: line 2, column 1: " in result.stderr
     assert "nowhere.yaml cannot be read: No such file or directory" in result.stderr
     assert "spec.weight: 101 must be from 1 to 100" in result.stdout
 

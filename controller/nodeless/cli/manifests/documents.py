@@ -8,6 +8,7 @@ from typing import Any
 import yaml
 
 from nodeless.api.yaml_bounds import check_yaml
+from nodeless.cli.manifests.yaml_loader import Loader
 
 _STEP = re.compile(r"\[(\d+|\.\.\.)\]|([^.\[\]]+)")
 
@@ -42,8 +43,8 @@ class Document:
 def documents_of(file: str, text: str) -> Iterator[Document]:
     """Every object of a file, the items of a List one by one. Raises BadManifests."""
     try:
-        check_yaml(text, loader=_Loader)
-        for root in yaml.compose_all(text, Loader=_Loader):
+        check_yaml(text, loader=Loader)
+        for root in yaml.compose_all(text, Loader=Loader):
             yield from _objects(file, root)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -66,21 +67,12 @@ def _objects(file: str, root: yaml.Node) -> Iterator[Document]:
 
 
 def _built(node: yaml.Node) -> Any:
-    """The value of a node, timestamps as text as JSON has them."""
-    loader = _Loader("")
+    """The value of a node, as kubectl reads it."""
+    loader = Loader("")
     try:
         return loader.construct_document(node)
     finally:
         loader.dispose()
-
-
-class _Loader(yaml.CSafeLoader):
-    """Without the types that Kubernetes' YAML does not have."""
-
-    yaml_implicit_resolvers = {
-        first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-    }
 
 
 def _member(node: yaml.Node, index: str, name: str) -> yaml.Node | None:

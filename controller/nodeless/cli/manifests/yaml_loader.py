@@ -1,0 +1,77 @@
+"""YAML as kubectl reads it (sigs.k8s.io/yaml over go-yaml v2), by PyYAML's parser in C.
+
+What is a string there is one here: dates, `12:30`, `=`. As there, `yes`, `on` and `y` are booleans, `017`
+and `0o17` octal numbers; binary values are the text they encode; keys are strings, whatever they look like.
+Unlike there, a key that is given twice is a fault: kubectl keeps the last, which nobody means.
+"""
+
+import re
+from collections.abc import Hashable
+from typing import Any
+
+import yaml
+
+_TAG = "tag:yaml.org,2002:"
+_BOOL, _INT, _FLOAT, _TIMESTAMP, _VALUE = (
+    f"{_TAG}{name}" for name in ("bool", "int", "float", "timestamp", "value")
+)
+_INTEGER = re.compile(
+    r"^(?:[-+]?0b[0-1_]+|[-+]?0o[0-7_]+|[-+]?0[0-7_]*|[-+]?[1-9][0-9_]*|[-+]?0x[0-9a-fA-F_]+)$"
+)
+_NUMBER = re.compile(
+    r"^(?:[-+]?[0-9][0-9_]*\.[0-9_]*(?:[eE][-+]?[0-9]+)?|[-+]?[0-9][0-9_]*[eE][-+]?[0-9]+"
+    r"|\.[0-9][0-9_]*(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"
+)
+
+
+class Loader(yaml.CSafeLoader):
+    """A loader of its own, for resolvers and constructors belong to the class."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        """The object of a node. Raises yaml.YAMLError."""
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.tag != f"{_TAG}merge":
+                if key.value in seen:
+                    raise yaml.constructor.ConstructorError(
+                        "while reading an object",
+                        node.start_mark,
+                        f"{key.value} is given twice",
+                        key.start_mark,
+                    )
+                seen.add(key.value)
+        read: dict[Hashable, Any] = super().construct_mapping(node, deep=deep)
+        if all(isinstance(key, str) for key in read):
+            return read
+        return {_key(key): value for key, value in read.items()}
+
+
+def _key(key: Hashable) -> Hashable:
+    if isinstance(key, bool):
+        return "true" if key else "false"
+    return str(key) if isinstance(key, int | float) else key
+
+
+def _boolean(loader: Loader, node: yaml.ScalarNode) -> bool:
+    return str(loader.construct_scalar(node)).lower() in ("y", "yes", "true", "on")
+
+
+def _text(loader: Loader, node: yaml.ScalarNode) -> str:
+    return str(loader.construct_scalar(node))
+
+
+def _binary(loader: Loader, node: yaml.ScalarNode) -> str:
+    return loader.construct_yaml_binary(node).decode("utf-8", "replace")
+
+
+_REPLACED = (_INT, _FLOAT, _TIMESTAMP, _VALUE)
+Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag not in _REPLACED]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+Loader.add_implicit_resolver(_INT, _INTEGER, list("-+0123456789"))
+Loader.add_implicit_resolver(_FLOAT, _NUMBER, list("-+0123456789."))
+Loader.add_implicit_resolver(_BOOL, re.compile("^[yYnN]$"), list("yYnN"))
+Loader.add_constructor(_BOOL, _boolean)
+Loader.add_constructor(_TIMESTAMP, _text)
+Loader.add_constructor(f"{_TAG}binary", _binary)
