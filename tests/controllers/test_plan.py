@@ -162,6 +162,20 @@ def test_what_is_not_in_the_files_is_assumed_and_said(file):
     assert "ignored: Service (1)" in result.stdout
 
 
+def test_a_claim_template_takes_the_place_of_a_volume_of_its_name(file):
+    """Kubernetes' StatefulSet controller replaces the volume of the pod template."""
+    claim = {"metadata": {"name": "data"}, "spec": {"storageClassName": "gp3"}}
+    volumes = [
+        {"name": "data", "persistentVolumeClaim": {"claimName": "shared"}},
+        {"name": "cache", "persistentVolumeClaim": {"claimName": "cache"}},
+    ]
+    stateful = a_workload("StatefulSet", "db", volumeClaimTemplates=[claim], pod={"volumes": volumes})
+    notes = report(file(node_pool(), stateful))["notes"]
+
+    assert [note for note in notes if "claim shop/cache is not in the files" in note]
+    assert not [note for note in notes if "claim shop/shared" in note]
+
+
 def test_pods_on_the_hosts_network_share_no_node_for_one_port(file):
     """The API server would fill the host port in; a manifest does not show it."""
     port = {"name": "c", "image": "i", "ports": [{"containerPort": 8080}]}

@@ -101,7 +101,10 @@ def _pod(manifest: Mapping[str, Any], kind: Kind, namespace: str, name: str) -> 
 
 
 def _without_templates(manifest: Mapping[str, Any], spec: Any) -> Any:
-    """A StatefulSet's own volumes are made where its pods come up: they bind nothing."""
+    """A StatefulSet's own volumes are made where its pods come up: they bind nothing.
+
+    One with the name of a volume of the pod template takes its place, as Kubernetes' controller has it.
+    """
     templates = (manifest.get("spec") or {}).get("volumeClaimTemplates") or ()
     if not templates or not isinstance(spec, Mapping):
         return spec
@@ -113,7 +116,11 @@ def _without_templates(manifest: Mapping[str, Any], spec: Any) -> Any:
         for template in templates
         if isinstance(template, Mapping)
     ]
-    return {**spec, "volumes": [*(spec.get("volumes") or ()), *volumes]}
+    names, given = {volume["name"] for volume in volumes}, spec.get("volumes") or []
+    if not isinstance(given, list):
+        return spec
+    kept = [volume for volume in given if not (isinstance(volume, Mapping) and volume.get("name") in names)]
+    return {**spec, "volumes": [*kept, *volumes]}
 
 
 def _claim(template: Mapping[str, Any]) -> dict[str, Any]:
