@@ -121,10 +121,10 @@ def _zones_of(situation: "Situation", offer: Offer, files: Sequence[str]) -> tup
 
 
 def _note(given: "FileContents", notes: list[str]) -> None:
+    from nodeless.cli.manifests import skipped_lines  # noqa: PLC0415
+
     notes += given.assumed
-    if given.ignored:
-        kinds = ", ".join(f"{kind} ({number})" for kind, number in given.ignored.items())
-        notes.append(f"ignored: {kinds}")
+    notes += skipped_lines(given.skipped)
 
 
 def _given(

@@ -59,8 +59,8 @@ def plan(
 ) -> None:
     """Show what would be launched for pending pods, where each workload lands, what it costs, and why not.
 
-    From manifests (Pods, Deployments, StatefulSets, DaemonSets, Jobs, CronJobs, ReplicaSets, Nodes; pools
-    and node classes of every API generation), from a saved snapshot, or from a running cluster. Nothing is
+    From manifests (Pods, Nodes, DaemonSets, Jobs, CronJobs and all that has a pod template; pools and node
+    classes of every API generation), from a saved snapshot, or from a running cluster. Nothing is
     changed anywhere. Exit code 0: every pod is placed; 1: some are not; 2: the input cannot be used.
 
     nodeless plan examples/plan

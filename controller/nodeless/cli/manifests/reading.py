@@ -5,8 +5,9 @@ they would make. What manifests leave open (a node class, a storage class, a vol
 assumed, and said.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -16,7 +17,17 @@ from nodeless.api.errors import InvalidObject
 from nodeless.api.validation import kind_of, subject_of, validate
 from nodeless.cli.manifests.documents import BadManifests, Document
 from nodeless.cli.manifests.generations import served_documents
-from nodeless.cli.manifests.workloads import KINDS, Unusable, daemon_set_of, pod_of, pods_of
+from nodeless.cli.manifests.members import Unusable, metadata_of, namespace_of
+from nodeless.cli.manifests.pod_sets import is_operated
+from nodeless.cli.manifests.skipped import Skipped, skipped_kind
+from nodeless.cli.manifests.workloads import (
+    daemon_set_of,
+    is_daemon_set,
+    is_workload,
+    pod_of,
+    pod_sets_of,
+    pods_of,
+)
 from nodeless.kube import Watched, watched_kinds
 from nodeless.kube.buffers import watched_buffers
 from nodeless.model import events
@@ -33,6 +44,12 @@ _NAMESPACED = {"persistentvolumeclaims", *(watched.name for watched in watched_b
 _GROUPS = ("karpenter.sh", "karpenter.k8s.aws")
 #: Maps of strings, whose null values Kubernetes' decoder reads as empty strings.
 _STRING_MAPS = ("labels", "annotations", "nodeSelector", "matchLabels")
+#: Labels by which operators name the object that a pod came of.
+_PARENT_LABELS = {
+    "jobset.sigs.k8s.io/jobset-name": "JobSet",
+    "leaderworkerset.sigs.k8s.io/name": "LeaderWorkerSet",
+}
+_ROLLOUT_HASH = "rollouts-pod-template-hash"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +57,10 @@ class FileContents:
     """What files hold."""
 
     snapshot: Snapshot
-    ignored: Mapping[str, int] = field(default_factory=dict)
-    """Objects that are ignored, by kind."""
+    skipped: tuple[Skipped, ...] = ()
+    """Objects that are left out."""
     assumed: tuple[str, ...] = ()
-    """What was not in the files and is taken to exist, what was converted, and what is not read."""
+    """What was not in the files and is taken to exist, what was converted, and how else files were read."""
 
 
 def read_documents(documents: Iterable[Document], base: Snapshot = _NOTHING) -> FileContents:
@@ -59,26 +76,30 @@ class _Reader:
         self._faults: list[str] = []
         kinds = (*watched_kinds(_invalid), *watched_buffers())
         self._watched = {watched.path: watched for watched in kinds}
-        self._ignored: dict[str, int] = {}
+        self._made: list[Pod] = []
+        self._skipped: list[Skipped] = []
+        self._notes: list[str] = []
+        self._parents: set[Workload] = set()
 
     def read(self, documents: list[Document], snapshot: Snapshot) -> FileContents:
-        made: list[Pod] = []
         seen: dict[str, str] = {}
         served = served_documents(documents)
         self._faults += served.faults
+        usable: list[tuple[Document, dict[str, Any]]] = []
         for document in served.documents:
             self._once(document, seen)
-            for event in self._events(document):
-                if isinstance(event, events.PodSeen) and _is_workload(document.value):
-                    made.append(event.pod)
-                else:
-                    snapshot = apply(snapshot, event)
+            if self._is_usable(document):
+                usable.append((document, dict(drop_nulls(_with_empty_strings(document.value)))))
+        self._parents = set(_parents(manifest for _, manifest in usable))
+        for document, manifest in usable:
+            for event in self._events(document, manifest):
+                snapshot = apply(snapshot, event)
         if self._faults:
             raise BadManifests(self._faults)
-        for pod in _missing(snapshot, made):
+        for pod in _missing(snapshot, self._made):
             snapshot = apply(snapshot, events.PodSeen(pod))
         snapshot, assumed = _assume(snapshot)
-        return FileContents(snapshot, dict(sorted(self._ignored.items())), (*served.notes, *assumed))
+        return FileContents(snapshot, tuple(self._skipped), (*served.notes, *self._notes, *assumed))
 
     def _once(self, document: Document, seen: dict[str, str]) -> None:
         metadata = document.value.get("metadata") if isinstance(document.value, Mapping) else None
@@ -93,19 +114,23 @@ class _Reader:
             self._faults.append(f"{document.at('metadata.name')}: {subject}: {hint}")
         seen.setdefault(identity, document.at())
 
-    def _events(self, document: Document) -> Iterator[events.Event]:
+    def _is_usable(self, document: Document) -> bool:
         manifest = document.value
         if not isinstance(manifest, Mapping) or not manifest.get("kind"):
             self._faults.append(
                 f"{document.at()}: no Kubernetes object; hint: it has neither kind nor members"
             )
-            return
+            return False
+        if not isinstance(manifest["kind"], str):
+            self._faults.append(f"{document.at('kind')}: kind: {manifest['kind']!r} is no name of a kind")
+            return False
         faults = self._own_faults(document)
-        if faults:
-            self._faults.extend(faults)
-            return
+        self._faults.extend(faults)
+        return not faults
+
+    def _events(self, document: Document, manifest: dict[str, Any]) -> Iterator[events.Event]:
         try:
-            yield from self._read(dict(drop_nulls(_with_empty_strings(manifest))))
+            yield from self._read(document, manifest)
         except Unusable as error:
             self._faults.append(f"{document.at(error.path)}: {subject_of(manifest)}: {error}")
         except InvalidObject as error:
@@ -128,20 +153,57 @@ class _Reader:
             if not fault.warning
         ]
 
-    def _read(self, manifest: dict[str, Any]) -> Iterator[events.Event]:
-        kind, api_version = str(manifest["kind"]), str(manifest.get("apiVersion") or "v1")
+    def _read(self, document: Document, manifest: dict[str, Any]) -> Iterator[events.Event]:
+        kind, api_version = manifest["kind"], str(manifest.get("apiVersion") or "v1")
         if kind == "Pod":
             yield events.PodSeen(pod_of(manifest))
-        elif kind == "DaemonSet":
+        elif is_daemon_set(manifest):
             yield events.DaemonSetSeen(daemon_set_of(manifest))
-        elif kind in KINDS:
-            yield from (events.PodSeen(pod) for pod in pods_of(manifest))
+        elif is_workload(manifest):
+            self._make(manifest)
             if source := self._watched.get(_path(api_version, kind)):
                 yield from _decoded(source, manifest)
         elif watched := self._watched.get(_path(api_version, kind)):
             yield from _decoded(watched, manifest)
         else:
-            self._ignored[kind] = self._ignored.get(kind, 0) + 1
+            self._skipped.append(skipped_kind(manifest, document.at(), subject_of(manifest)))
+
+    def _make(self, manifest: dict[str, Any]) -> None:
+        """The pods of a workload; where its parent or its children are there too, they are made once."""
+        pods = list(pods_of(manifest))
+        if _workload(manifest) in self._parents:
+            return
+        self._made += pods
+        if is_operated(manifest):
+            sets = pod_sets_of(manifest)
+            left_out = f", {sets[0].left_out}" if sets and sets[0].left_out else ""
+            number = f"{len(pods)} pod{'' if len(pods) == 1 else 's'}"
+            self._notes.append(f"{subject_of(manifest)}: planned as {number}{left_out}")
+
+
+def _workload(manifest: Mapping[str, Any]) -> Workload:
+    name = str(metadata_of(manifest).get("name") or "")
+    return Workload(namespace_of(manifest), str(manifest["kind"]), name)
+
+
+def _parents(manifests: Iterable[Mapping[str, Any]]) -> Iterator[Workload]:
+    """The workloads whose pods come of other workloads of the files: a dump of a cluster has both.
+
+    Of a Deployment and its ReplicaSets, the Deployment says how many there shall be; a CronJob's next run
+    comes besides its last ones.
+    """
+    given = list(manifests)
+    there = {_workload(manifest) for manifest in given}
+    for manifest in given:
+        owners = metadata_of(manifest).get("ownerReferences")
+        if manifest["kind"] == "Pod" or not is_workload(manifest) or not isinstance(owners, list):
+            continue
+        for owner in owners:
+            if not isinstance(owner, Mapping) or owner.get("controller") is not True:
+                continue
+            parent = Workload(namespace_of(manifest), str(owner.get("kind")), str(owner.get("name")))
+            if parent in there and parent.kind != "CronJob":
+                yield _workload(manifest) if parent.kind == "Deployment" else parent
 
 
 def _with_empty_strings(value: Any) -> Any:
@@ -170,10 +232,6 @@ def _decoded(watched: Watched, manifest: dict[str, Any]) -> tuple[events.Event, 
     return seen
 
 
-def _is_workload(manifest: Any) -> bool:
-    return manifest.get("kind") in KINDS
-
-
 def _path(api_version: str, kind: str) -> str:
     plural = kind.lower() + ("es" if kind.endswith("s") else "s")
     root = f"/apis/{api_version}" if "/" in api_version else f"/api/{api_version}"
@@ -182,21 +240,41 @@ def _path(api_version: str, kind: str) -> str:
 
 def _missing(snapshot: Snapshot, made: list[Pod]) -> Iterator[Pod]:
     """The pods of workloads that are not among the pods given: a dump of a cluster has both."""
-    there: dict[Workload, int] = {}
+    there: Counter[Workload] = Counter()
     for pod in snapshot.pods.values():
         if not pod.terminal:
-            workload = workload_of(pod)
-            there[workload] = there.get(workload, 0) + 1
-            for owner in pod.owners:
-                own = Workload(pod.namespace, owner.kind, owner.name)
-                if own != workload:
-                    there[own] = there.get(own, 0) + 1
-    for pod in made:
+            there.update(_workloads_of(pod))
+    taken = set(snapshot.pods)
+    lacking = Counter(workload_of(pod) for pod in made) - there
+    # Those whose names are free come first: of a StatefulSet, the members that are not there.
+    for pod in sorted(made, key=lambda pod: pod.key in snapshot.pods):
         workload = workload_of(pod)
-        if there.get(workload, 0) > 0:
-            there[workload] -= 1
-        else:
-            yield pod
+        if not lacking[workload]:
+            continue
+        lacking[workload] -= 1
+        name, number = pod.name, 1
+        while f"{pod.namespace}/{name}" in taken:
+            name, number = f"{pod.name}-{workload.kind.lower()}-{number}", number + 1
+        taken.add(f"{pod.namespace}/{name}")
+        yield replace(pod, name=name, uid=f"{pod.namespace}/{name}") if name != pod.name else pod
+
+
+def _workloads_of(pod: Pod) -> set[Workload]:
+    """All that count a pod as theirs: a Deployment and its ReplicaSet, a Rollout, a JobSet."""
+    found = {workload_of(pod)}
+    found |= {Workload(pod.namespace, owner.kind, owner.name) for owner in pod.owners}
+    found |= {
+        Workload(pod.namespace, kind, pod.labels[label])
+        for label, kind in _PARENT_LABELS.items()
+        if label in pod.labels
+    }
+    suffix = f"-{pod.labels.get(_ROLLOUT_HASH, '')}"
+    found |= {
+        Workload(pod.namespace, "Rollout", owner.name.removesuffix(suffix))
+        for owner in pod.owners
+        if owner.kind == "ReplicaSet" and len(suffix) > 1 and owner.name.endswith(suffix)
+    }
+    return found
 
 
 def _assume(snapshot: Snapshot) -> tuple[Snapshot, tuple[str, ...]]:

@@ -6,20 +6,25 @@ from typing import Any
 
 import msgspec
 
-from nodeless.kube import documents
+from nodeless.cli.manifests.members import (
+    DEFAULT_NAMESPACE,
+    Unusable,
+    checked_number,
+    group_of,
+    list_at,
+    mapping_at,
+    metadata_of,
+    name_of,
+    namespace_of,
+)
+from nodeless.cli.manifests.pod_sets import PodSet, is_operated, is_shaped, operated_sets, shaped_sets
 from nodeless.kube.decoding import decode_pod
 from nodeless.model.pods import DaemonSet, Owner, Pod
 from nodeless.model.quantity import QuantityError
 from nodeless.model.resources import parse_resources
 
-DEFAULT_NAMESPACE = "default"
-#: More replicas than any cluster has nodes for: a slip of the finger.
-MOST_REPLICAS = 1_000_000
-
-
-class _Template(msgspec.Struct):
-    spec: documents.PodSpec
-    metadata: Mapping[str, Any] = {}
+#: Groups of Kubernetes' own workloads; the empty one also stands for no group given.
+_GROUPS = ("", "apps", "batch", "extensions")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,94 +32,124 @@ class Kind:
     """Where a workload kind keeps its pod template and the number of its pods."""
 
     api_version: str
-    template: tuple[str, ...]
-    replicas: str | None
+    holder: str
+    replicas: str
 
 
 KINDS = {
-    "Deployment": Kind("apps/v1", ("spec", "template"), "replicas"),
-    "ReplicaSet": Kind("apps/v1", ("spec", "template"), "replicas"),
-    "StatefulSet": Kind("apps/v1", ("spec", "template"), "replicas"),
-    "ReplicationController": Kind("v1", ("spec", "template"), "replicas"),
-    "Job": Kind("batch/v1", ("spec", "template"), "parallelism"),
-    "CronJob": Kind("batch/v1", ("spec", "jobTemplate", "spec", "template"), "parallelism"),
-    "DaemonSet": Kind("apps/v1", ("spec", "template"), None),
+    "Deployment": Kind("apps/v1", "spec", "replicas"),
+    "ReplicaSet": Kind("apps/v1", "spec", "replicas"),
+    "StatefulSet": Kind("apps/v1", "spec", "replicas"),
+    "ReplicationController": Kind("v1", "spec", "replicas"),
+    "Job": Kind("batch/v1", "spec", "parallelism"),
+    "CronJob": Kind("batch/v1", "spec.jobTemplate.spec", "parallelism"),
 }
+_DAEMON_SET = "DaemonSet"
 
 
-class Unusable(ValueError):
-    """A workload that cannot be read; `path` is the member at fault."""
+def is_daemon_set(manifest: Mapping[str, Any]) -> bool:
+    """Whether an object puts a pod on every node; other groups have kinds of that name, too."""
+    return manifest.get("kind") == _DAEMON_SET and (group_of(manifest) in _GROUPS or is_shaped(manifest))
 
-    def __init__(self, path: str, message: str) -> None:
-        super().__init__(message)
-        self.path = path
+
+def is_workload(manifest: Mapping[str, Any]) -> bool:
+    """Whether pods come of an object, other than one for each node."""
+    if is_daemon_set(manifest) or manifest.get("kind") == "Pod":
+        return False
+    return _is_own(manifest) or is_operated(manifest) or is_shaped(manifest)
+
+
+def is_scalable(manifest: Mapping[str, Any]) -> bool:
+    """Whether a workload has its number of pods, or of groups of them, at `spec.replicas`."""
+    if _is_own(manifest):
+        return KINDS[manifest["kind"]].replicas == "replicas"
+    return is_shaped(manifest) or manifest.get("kind") == "LeaderWorkerSet"
+
+
+def pod_sets_of(manifest: Mapping[str, Any]) -> list[PodSet]:
+    """The pods of a workload, by their templates. Raises Unusable."""
+    if is_operated(manifest):
+        return operated_sets(manifest)
+    return _own_sets(manifest) if _is_own(manifest) else shaped_sets(manifest)
 
 
 def pods_of(manifest: Mapping[str, Any]) -> Iterator[Pod]:
     """The pods of a workload, pending and refused by the scheduler. Raises Unusable."""
-    kind, metadata = manifest["kind"], _metadata(manifest)
-    namespace = str(metadata.get("namespace") or DEFAULT_NAMESPACE)
-    name = str(metadata.get("name") or metadata.get("generateName") or "")
-    if not name:
-        raise Unusable("metadata", "metadata.name: is required")
-    number = _number(manifest, KINDS[kind])
-    made = _pod(manifest, KINDS[kind], namespace, name)
-    owner = Owner(KINDS[kind].api_version, kind, name, uid=f"{kind}/{namespace}/{name}", controller=True)
-    for ordinal in range(number):
-        key = f"{name}-{ordinal}"
-        yield replace(made, name=key, uid=f"{namespace}/{key}", owners=(owner,))
+    kind, namespace = str(manifest["kind"]), namespace_of(manifest)
+    api_version = KINDS[kind].api_version if _is_own(manifest) else str(manifest["apiVersion"])
+    for pod_set in pod_sets_of(manifest):
+        made = _pod(pod_set, namespace)
+        version, owning, name = pod_set.owner or (api_version, kind, name_of(manifest))
+        owner = Owner(version, owning, name, uid=f"{owning}/{namespace}/{name}", controller=True)
+        for ordinal in range(pod_set.number):
+            key = f"{pod_set.name}-{ordinal}"
+            yield replace(made, name=key, uid=f"{namespace}/{key}", owners=(owner,))
 
 
 def daemon_set_of(manifest: Mapping[str, Any]) -> DaemonSet:
     """The DaemonSet of a manifest. Raises Unusable."""
-    metadata = _metadata(manifest)
-    namespace, name = str(metadata.get("namespace") or DEFAULT_NAMESPACE), str(metadata.get("name") or "")
-    shape = _pod(manifest, KINDS["DaemonSet"], namespace, name).shape
+    namespace, name = namespace_of(manifest), str(metadata_of(manifest).get("name") or "")
+    shape = _pod(PodSet("spec.template", mapping_at(manifest, "spec.template"), 1, name), namespace).shape
     return DaemonSet(f"DaemonSet/{namespace}/{name}", namespace, name, shape)
 
 
 def pod_of(manifest: Mapping[str, Any]) -> Pod:
     """A pod as the cluster would have it; without a node, the scheduler has refused it. Raises Unusable."""
-    metadata = {"namespace": DEFAULT_NAMESPACE, **_metadata(manifest)}
+    metadata = {"namespace": DEFAULT_NAMESPACE, **metadata_of(manifest)}
     metadata.setdefault("name", metadata.get("generateName"))
     pod = _decoded({**manifest, "metadata": metadata}, "")
     pending = not pod.node_name and pod.phase == "Pending"
     return replace(pod, uid=pod.uid or pod.key, unschedulable=pod.unschedulable or pending)
 
 
-def _pod(manifest: Mapping[str, Any], kind: Kind, namespace: str, name: str) -> Pod:
-    template: Any = manifest
-    for step in kind.template:
-        template = template.get(step) if isinstance(template, Mapping) else None
-    path = ".".join(kind.template)
-    if not isinstance(template, Mapping):
-        raise Unusable(path, f"{path}: is required")
-    inner = template.get("metadata")
-    own: Mapping[str, Any] = inner if isinstance(inner, Mapping) else {}
-    spec = _without_templates(manifest, template.get("spec"))
+def _is_own(manifest: Mapping[str, Any]) -> bool:
+    return manifest.get("kind") in KINDS and group_of(manifest) in _GROUPS
+
+
+def _own_sets(manifest: Mapping[str, Any]) -> list[PodSet]:
+    """The pods of one of Kubernetes' own workloads."""
+    kind, name = KINDS[manifest["kind"]], name_of(manifest)
+    holder, spec = mapping_at(manifest, kind.holder), mapping_at(manifest, "spec")
+    number = holder.get(kind.replicas)
+    number = 1 if number is None else checked_number(number, f"{kind.holder}.{kind.replicas}")
+    completions = holder.get("completions")
+    if isinstance(completions, int):
+        number = min(number, completions)
+    path = f"{kind.holder}.template"
+    claims = tuple(list_at(spec, "volumeClaimTemplates", "spec"))
+    return [
+        PodSet(path, mapping_at(manifest, path), 0 if spec.get("suspend") is True else number, name, claims)
+    ]
+
+
+def _pod(pod_set: PodSet, namespace: str) -> Pod:
+    own = metadata_of(pod_set.template)
     document = {
-        "metadata": {**own, "name": name, "namespace": namespace},
-        "spec": spec,
+        "metadata": {**own, "name": pod_set.name, "namespace": namespace},
+        "spec": _with_claims(pod_set),
         "status": {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]},
     }
-    return _decoded(document, path)
+    try:
+        return _decoded(document, pod_set.path)
+    except Unusable as error:
+        inner, outer = pod_set.renamed
+        raise Unusable(error.path.replace(inner, outer), str(error).replace(inner, outer)) from None
 
 
-def _without_templates(manifest: Mapping[str, Any], spec: Any) -> Any:
+def _with_claims(pod_set: PodSet) -> Any:
     """A StatefulSet's own volumes are made where its pods come up: they bind nothing.
 
     One with the name of a volume of the pod template takes its place, as Kubernetes' controller has it.
     """
-    templates = (manifest.get("spec") or {}).get("volumeClaimTemplates") or ()
-    if not templates or not isinstance(spec, Mapping):
+    spec = pod_set.template.get("spec")
+    if not pod_set.volume_claims or not isinstance(spec, Mapping):
         return spec
     volumes = [
         {
-            "name": _metadata(template).get("name", ""),
+            "name": metadata_of(template).get("name", ""),
             "ephemeral": {"volumeClaimTemplate": {"spec": _claim(template)}},
         }
-        for template in templates
-        if isinstance(template, Mapping)
+        for template in pod_set.volume_claims
     ]
     names, given = {volume["name"] for volume in volumes}, spec.get("volumes") or []
     if not isinstance(given, list):
@@ -165,24 +200,3 @@ def _check_amounts(spec: Any, path: str) -> None:
                     except (QuantityError, TypeError) as error:
                         place = f"{path}.{member}[{index}].resources.{listed}.{name}"
                         raise Unusable(place, f"{place}: {error}") from None
-
-
-def _number(manifest: Mapping[str, Any], kind: Kind) -> int:
-    holder: Any = manifest
-    for step in kind.template[:-1]:
-        holder = holder.get(step) if isinstance(holder, Mapping) else None
-    path = ".".join((*kind.template[:-1], kind.replicas or ""))
-    if not isinstance(holder, Mapping):
-        raise Unusable(path, f"{'.'.join(kind.template[:-1])}: is required")
-    if (manifest.get("spec") or {}).get("suspend") is True:
-        return 0
-    number = 1 if holder.get(kind.replicas or "") is None else holder[kind.replicas or ""]
-    if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= MOST_REPLICAS:
-        raise Unusable(path, f"{path}: {number!r} is no number of pods; hint: 0 to {MOST_REPLICAS}")
-    completions = holder.get("completions")
-    return min(number, completions) if isinstance(completions, int) else number
-
-
-def _metadata(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    metadata = manifest.get("metadata")
-    return dict(metadata) if isinstance(metadata, Mapping) else {}

@@ -1,0 +1,90 @@
+"""Members of a manifest that is not ours, with the fault where one is not what it has to be."""
+
+from collections.abc import Mapping
+from typing import Any
+
+#: More pods of an object than any cluster has nodes for: a slip of the finger.
+MOST_REPLICAS = 1_000_000
+DEFAULT_NAMESPACE = "default"
+
+
+class Unusable(ValueError):
+    """An object that cannot be read; `path` is the member at fault."""
+
+    def __init__(self, path: str, message: str) -> None:
+        super().__init__(message)
+        self.path = path
+
+
+def group_of(manifest: Mapping[str, Any]) -> str:
+    """The API group, empty for that of Pods, and where none is given."""
+    group, slash, _ = str(manifest.get("apiVersion") or "").partition("/")
+    return group if slash else ""
+
+
+def metadata_of(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """The metadata, empty where there is none."""
+    metadata = manifest.get("metadata")
+    return dict(metadata) if isinstance(metadata, Mapping) else {}
+
+
+def namespace_of(manifest: Mapping[str, Any]) -> str:
+    """The namespace, `default` where none is given."""
+    return str(metadata_of(manifest).get("namespace") or DEFAULT_NAMESPACE)
+
+
+def name_of(manifest: Mapping[str, Any]) -> str:
+    """The name, or what it begins with. Raises Unusable for an object without either."""
+    metadata = metadata_of(manifest)
+    name = str(metadata.get("name") or metadata.get("generateName") or "")
+    if not name:
+        raise Unusable("metadata", "metadata.name: is required")
+    return name
+
+
+def mapping_at(manifest: Any, path: str) -> Mapping[str, Any]:
+    """The object at a path such as `spec.template`. Raises Unusable where there is none."""
+    found = manifest
+    for step in path.split("."):
+        found = found.get(step) if isinstance(found, Mapping) else None
+    if not isinstance(found, Mapping):
+        raise Unusable(path, f"{path}: is required" if found is None else f"{path}: {found!r} is no object")
+    return found
+
+
+def list_at(holder: Mapping[str, Any], member: str, path: str) -> list[Mapping[str, Any]]:
+    """The objects of a list that may be left out. Raises Unusable for anything else."""
+    found = holder.get(member)
+    if found is None:
+        return []
+    if not isinstance(found, list):
+        raise Unusable(f"{path}.{member}", f"{path}.{member}: {found!r} is no list")
+    for index, item in enumerate(found):
+        if not isinstance(item, Mapping):
+            place = f"{path}.{member}[{index}]"
+            raise Unusable(place, f"{place}: {item!r} is no object")
+    return found
+
+
+def number_at(holder: Mapping[str, Any], member: str, path: str, default: int = 1) -> int:
+    """The number of pods that a member of the object at `path` gives. Raises Unusable."""
+    found = holder.get(member)
+    return default if found is None else checked_number(found, f"{path}.{member}")
+
+
+def checked_number(found: Any, path: str) -> int:
+    """A number of pods. Raises Unusable for what is none, and for one that no cluster has room for."""
+    if isinstance(found, bool) or not isinstance(found, int) or not 0 <= found <= MOST_REPLICAS:
+        raise Unusable(path, f"{path}: {found!r} is no number of pods; hint: 0 to {MOST_REPLICAS}")
+    return found
+
+
+def text_at(holder: Mapping[str, Any], member: str, path: str, default: str = "") -> str:
+    """The text of a member. Raises Unusable where it is none, and where it is missing without a default."""
+    found = holder.get(member)
+    place = f"{path}.{member}"
+    if found is None and default:
+        return default
+    if not isinstance(found, str) or not found:
+        raise Unusable(place, f"{place}: is required" if found is None else f"{place}: {found!r} is no name")
+    return found

@@ -1,0 +1,172 @@
+"""`nodeless plan`: the pods of objects that are none of Kubernetes' own workloads."""
+
+import pytest
+
+from tests.api.manifests import node_template, provisioner
+from tests.controllers.planning import a_workload, nodeless, report
+
+CONTAINER = {"name": "c", "resources": {"requests": {"cpu": "1"}}}
+TEMPLATE = {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": [CONTAINER]}}
+
+
+def an_object(api_version, kind, name="web", **spec):
+    metadata = {"name": name, "namespace": "shop"}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec}
+
+
+def a_prometheus(kind="Prometheus", **spec):
+    return an_object("monitoring.coreos.com/v1", kind, resources={"requests": {"cpu": "2"}}, **spec)
+
+
+def a_job_set(**jobs):
+    job = {"spec": {"parallelism": 3, "template": TEMPLATE}}
+    replicated = [{"name": "workers", "replicas": 2, "template": job, **jobs}]
+    return an_object("jobset.x-k8s.io/v1alpha2", "JobSet", replicatedJobs=replicated)
+
+
+def a_leader_worker_set(replicas=2, size=4, **template):
+    both = {"size": size, "workerTemplate": TEMPLATE, **template}
+    return an_object(
+        "leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", replicas=replicas, leaderWorkerTemplate=both
+    )
+
+
+def a_ray_cluster(**group):
+    groups = [{"groupName": "small", "template": TEMPLATE, **group}]
+    head = {"template": TEMPLATE}
+    return an_object("ray.io/v1", "RayCluster", headGroupSpec=head, workerGroupSpecs=groups)
+
+
+def planned(file, *manifests):
+    made = report(file(provisioner(), node_template(), *manifests))
+    return sum(landing["pods"] for landing in made["landings"])
+
+
+def notes(file, *manifests):
+    return report(file(provisioner(), node_template(), *manifests))["notes"]
+
+
+@pytest.mark.parametrize(
+    ("manifest", "number"),
+    [
+        (an_object("argoproj.io/v1alpha1", "Rollout", template=TEMPLATE, replicas=5), 5),
+        (an_object("argoproj.io/v1alpha1", "Rollout", template=TEMPLATE), 1),
+        (an_object("apps.kruise.io/v1alpha1", "CloneSet", template=TEMPLATE, replicas=3), 3),
+        (an_object("apps.kruise.io/v1beta1", "StatefulSet", template=TEMPLATE, replicas=2), 2),
+        (an_object("example.com/v1", "Whatever", template=TEMPLATE, replicas=0), 0),
+        (a_prometheus(), 1),
+        (a_prometheus(replicas=2, shards=3), 6),
+        (a_prometheus("Alertmanager", replicas=3), 3),
+        (a_job_set(), 6),
+        (a_job_set(replicas=None), 3),
+        (a_leader_worker_set(), 8),
+        (a_leader_worker_set(leaderTemplate=TEMPLATE, size=1), 2),
+        (a_ray_cluster(replicas=3), 4),
+        (a_ray_cluster(minReplicas=2), 3),
+        (a_ray_cluster(replicas=3, numOfHosts=2), 7),
+        (a_ray_cluster(), 1),
+    ],
+)
+def test_the_pods_of_operators_are_planned(file, manifest, number):
+    assert planned(file, manifest) == number
+
+
+def test_the_parts_of_a_group_have_their_own_requests(file):
+    large = {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "30"}}}]}}
+    plain, leading = a_leader_worker_set(1, 2), a_leader_worker_set(1, 2, leaderTemplate=large)
+
+    for manifest, code in ((plain, 0), (leading, 1)):
+        path = file(provisioner(), node_template(), manifest)
+        assert nodeless(path, "--what-if", "only-type=m5.xlarge").exit_code == code
+
+
+def test_a_prometheus_is_planned_with_its_requests_and_its_volume(file):
+    claim = {"spec": {"storageClassName": "fast", "resources": {"requests": {"storage": "1Gi"}}}}
+    said = notes(file, a_prometheus(replicas=2, storage={"volumeClaimTemplate": claim}))
+
+    assert "Prometheus/web: planned as 2 pods, without the operator's container config-reloader" in said
+    assert any(note.startswith("storage class fast is not in the files") for note in said)
+
+
+@pytest.mark.parametrize(
+    ("manifest", "told"),
+    [
+        (an_object("x.io/v1", "Rollout", template=TEMPLATE, replicas=-1), "spec.replicas: -1 is no number"),
+        (an_object("x.io/v1", "Rollout", template=TEMPLATE, replicas="3"), "spec.replicas: '3' is no number"),
+        (an_object("x.io/v1", "Rollout", template=TEMPLATE, replicas=10**30), "is no number of pods"),
+        (a_prometheus(shards="many"), "spec.shards: 'many' is no number"),
+        (
+            an_object("monitoring.coreos.com/v1", "Prometheus", resources={"requests": {"cpu": "x"}}),
+            "spec.resources.requests.cpu: 'x'",
+        ),
+        (a_prometheus(storage=3), "spec.storage: 3 is no object"),
+        (an_object("jobset.x-k8s.io/v1alpha2", "JobSet", replicatedJobs={}), "is no list"),
+        (an_object("jobset.x-k8s.io/v1alpha2", "JobSet", replicatedJobs=["a"]), "[0]: 'a' is no object"),
+        (a_job_set(template={}), "spec.replicatedJobs[0].template.spec: is required"),
+        (a_job_set(replicas=999_999), "spec.replicatedJobs[0].replicas: 2999997 is no number"),
+        (a_leader_worker_set(size=0), "spec.leaderWorkerTemplate.size: 0 is too few"),
+        (a_leader_worker_set(size=True), "size: True is no number"),
+        (a_leader_worker_set(workerTemplate=[]), "workerTemplate: [] is no object"),
+        (a_ray_cluster(replicas="x"), "spec.workerGroupSpecs[0].replicas: 'x' is no number"),
+        (an_object("ray.io/v1", "RayCluster"), "spec.headGroupSpec.template: is required"),
+        ({**a_prometheus(), "spec": "x"}, "spec: 'x' is no object"),
+        ({**a_prometheus(), "kind": 3}, "kind: 3 is no name of a kind"),
+    ],
+)
+def test_what_cannot_be_read_is_told_at_its_line(file, manifest, told):
+    path = file(provisioner(), node_template(), manifest)
+    result = nodeless(path)
+
+    assert result.exit_code == 2, result.output
+    assert [line for line in result.stderr.splitlines() if line.startswith(f"{path}:") and told in line]
+
+
+def test_a_workload_and_what_its_operator_made_of_it_are_planned_once(file):
+    """A dump of a cluster has both."""
+
+    def owned(manifest, kind, name="web"):
+        owner = {"apiVersion": "x/v1", "kind": kind, "name": name, "uid": "u", "controller": True}
+        return {**manifest, "metadata": {**manifest["metadata"], "ownerReferences": [owner]}}
+
+    rollout = an_object("argoproj.io/v1alpha1", "Rollout", template=TEMPLATE, replicas=3)
+    replica_set = owned(a_workload("ReplicaSet", "web-5f", replicas=3), "Rollout")
+    assert planned(file, rollout, replica_set) == 3
+    deployment = a_workload(replicas=3)
+    assert planned(file, deployment, owned(a_workload("ReplicaSet", "web-5f", replicas=2), "Deployment")) == 3
+    stateful = a_workload("StatefulSet", "prometheus-web", replicas=2)
+    assert planned(file, a_prometheus(replicas=2), owned(stateful, "Prometheus")) == 2
+
+
+def test_members_of_a_stateful_set_that_are_there_stay(file):
+    there = [
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {
+                "name": f"prometheus-web-{ordinal}",
+                "namespace": "shop",
+                "ownerReferences": [
+                    {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "prometheus-web", "uid": "u"}
+                ],
+            },
+            "spec": {"containers": [CONTAINER]},
+        }
+        for ordinal in (1, 2)
+    ]
+    assert planned(file, a_prometheus(replicas=3), *there) == 3
+
+
+def test_workloads_of_one_name_are_both_planned(file):
+    assert planned(file, a_workload(replicas=2), a_workload("StatefulSet", replicas=2)) == 4
+
+
+def test_what_is_left_out_is_listed_with_the_reason(file):
+    topic = an_object("kafka.strimzi.io/v1", "Kafka")
+    service = an_object("v1", "Service")
+    said = notes(file, topic, {**topic, "metadata": {"name": "other"}}, service, a_workload())
+
+    assert "ignored: Service (1): no pods come of them" in said
+    assert (
+        "ignored: Kafka of kafka.strimzi.io (2): whether pods come of them is not known; "
+        "hint: add the workloads that their operator makes" in said
+    )
