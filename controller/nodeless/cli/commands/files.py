@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nodeless.cli.bounded_files import STDIN
 from nodeless.cli.commands.terms import content_of, refuse, remark
@@ -23,6 +23,22 @@ _SUFFIXES = (".yaml", ".yml", ".json")
 
 
 @dataclass(frozen=True, slots=True)
+class ReadAs:
+    """How manifests are read.
+
+    Attributes:
+        replicas: Of those that an autoscaler allows a workload: min, current or max.
+        strict: Whether an object that is left out, and might change the plan, ends the command.
+    """
+
+    replicas: str = "current"
+    strict: bool = False
+
+
+_AS_USUAL = ReadAs()
+
+
+@dataclass(frozen=True, slots=True)
 class Offer:
     """What is sold where, for situations whose cloud is not asked."""
 
@@ -38,14 +54,16 @@ class Offer:
         return notes
 
 
-def situation_of_files(files: Sequence[str], offer: Offer, notes: list[str]) -> "Situation":
+def situation_of_files(
+    files: Sequence[str], offer: Offer, notes: list[str], read_as: ReadAs = _AS_USUAL
+) -> "Situation":
     """The situation that manifests describe; ends the command with every fault of every file."""
     # Imported here: other commands do not need the solver.
     from nodeless.cloudprovider.aws.catalog_file import offline_catalogs  # noqa: PLC0415
     from nodeless.explain.decisions import Situation  # noqa: PLC0415
     from nodeless.scheduling import Policy  # noqa: PLC0415
 
-    given, policy = _given(files, None)
+    given, policy = _given(files, None, read_as)
     notes += offer.notes()
     _note(given, notes)
     catalog, problems = offline_catalogs(offer.sold, given.snapshot, offer.zones)
@@ -60,12 +78,13 @@ def with_files(
     offer: Offer,
     notes: list[str],
     *,
+    read_as: ReadAs = _AS_USUAL,
     may_be_empty: bool = False,
 ) -> "Situation":
     """The situation after `kubectl apply` of more manifests; ends the command when they cannot be used."""
     from nodeless.cloudprovider.aws.catalog_file import offline_catalogs  # noqa: PLC0415
 
-    given, policy = _given(files, situation.snapshot, may_be_empty=may_be_empty)
+    given, policy = _given(files, situation.snapshot, read_as, may_be_empty=may_be_empty)
     after = given.snapshot
     touched = {key for key in after.pools if _changed(situation, after, key)}
     _note(given, notes)
@@ -121,18 +140,19 @@ def _zones_of(situation: "Situation", offer: Offer, files: Sequence[str]) -> tup
 
 
 def _note(given: "FileContents", notes: list[str]) -> None:
-    from nodeless.cli.manifests import skipped_lines  # noqa: PLC0415
+    from nodeless.cli.manifests.skipped import skipped_lines  # noqa: PLC0415
 
     notes += given.assumed
     notes += skipped_lines(given.skipped)
 
 
 def _given(
-    files: Sequence[str], base: "Snapshot | None", *, may_be_empty: bool = False
+    files: Sequence[str], base: "Snapshot | None", read_as: ReadAs = _AS_USUAL, *, may_be_empty: bool = False
 ) -> "tuple[FileContents, Policy | None]":
     """What files hold, on top of a snapshot; and the policy of the settings among them, if there are any."""
     from nodeless.cli.manifests.documents import BadManifests, Document, documents_of  # noqa: PLC0415
     from nodeless.cli.manifests.reading import FileContents, read_documents  # noqa: PLC0415
+    from nodeless.cli.manifests.replicas import ReplicasMode  # noqa: PLC0415
     from nodeless.model.snapshot import Snapshot  # noqa: PLC0415
 
     faults: list[str] = []
@@ -145,7 +165,7 @@ def _given(
             faults += error.faults
     try:
         policy = _policy_among(documents)
-        given = read_documents(documents, base or Snapshot())
+        given = read_documents(documents, base or Snapshot(), ReplicasMode(read_as.replicas))
     except BadManifests as error:
         faults += error.faults
     if not documents and not faults and not may_be_empty:
@@ -185,9 +205,7 @@ def _policy_among(documents: "list[Document]") -> "Policy | None":
 
     for document in documents:
         value = document.value if isinstance(document.value, dict) else {}
-        metadata = value.get("metadata")
-        name = metadata.get("name") if isinstance(metadata, dict) else None
-        if (value.get("kind"), name) == ("ConfigMap", SETTINGS_NAME):
+        if (value.get("kind"), _name(value)) == ("ConfigMap", SETTINGS_NAME):
             documents.remove(document)
             try:
                 # A plan needs no name of a cluster.
@@ -196,6 +214,11 @@ def _policy_among(documents: "list[Document]") -> "Policy | None":
             except SettingsError as error:
                 raise BadManifests([f"{document.at('data')}: {fault}" for fault in error.faults]) from None
     return None
+
+
+def _name(manifest: dict[str, Any]) -> object:
+    metadata = manifest.get("metadata")
+    return metadata.get("name") if isinstance(metadata, dict) else None
 
 
 def _listed(files: Sequence[str]) -> Iterator[str]:

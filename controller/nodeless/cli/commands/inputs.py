@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nodeless.cli.commands.files import Offer, situation_of_files, with_files
+from nodeless.cli.commands.files import Offer, ReadAs, situation_of_files, with_files
 from nodeless.cli.commands.terms import content_of, from_cluster, refuse, saved_situation
 
 if TYPE_CHECKING:
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from nodeless.explain.decisions import Situation
     from nodeless.model.instance_types import Catalog
 
+_REPLICAS = ("min", "current", "max")
 _INPUT, _CLUSTER, _CATALOG = "What is planned", "Which cluster", "What may be bought"
 
 Files = Annotated[
@@ -32,6 +33,15 @@ WhatIf = Annotated[
         "without-pool=P, without-node=N, without-type=m5.*, only-type=m5.*, with-zone=Z, without-zone=Z, "
         "without-spot, price=m5.large:0.05, price=c5.*:-20%, limit=POOL:cpu=100, packing=fewest-nodes, "
         "node-fee=0.01; any number of them, in their order",
+        rich_help_panel=_INPUT,
+    ),
+]
+Replicas = Annotated[
+    str,
+    typer.Option(
+        metavar="min|current|max",
+        help="Pods of workloads that an autoscaler among the manifests scales: what spec.replicas says, "
+        "within the autoscaler's range (current), or an end of that range",
         rich_help_panel=_INPUT,
     ),
 ]
@@ -95,6 +105,13 @@ class Source:
     catalog: str = ""
     zones: str = ""
     spot_percent: float = 40.0
+    replicas: str = "current"
+    strict: bool = False
+
+    @property
+    def read_as(self) -> ReadAs:
+        """How the manifests are read."""
+        return ReadAs(self.replicas, self.strict)
 
 
 def situation_of(source: Source) -> "tuple[Situation, Catalog, list[str]]":
@@ -104,30 +121,36 @@ def situation_of(source: Source) -> "tuple[Situation, Catalog, list[str]]":
 
     if source.files and source.snapshot:
         refuse("manifests and --snapshot exclude each other; hint: leave one of them out")
+    if source.replicas not in _REPLICAS:
+        refuse(f"--replicas {source.replicas!r} is not known; hint: {', '.join(_REPLICAS)}")
+    if (source.strict or source.replicas != "current") and not source.files:
+        refuse("--replicas and --strict are about manifests; hint: give the files, or leave them out")
     sold = _catalog(source.catalog, source.spot_percent)
     offer = Offer(sold, _zones(sold, source.zones))
     notes: list[str] = []
     if source.snapshot:
         situation = saved_situation(source.snapshot).situation
     elif source.files:
-        situation = situation_of_files(source.files, offer, notes)
+        situation = situation_of_files(source.files, offer, notes, source.read_as)
     else:
         situation = _from_cluster(source, offer, notes)
     for change in source.what_if:
-        situation = _as_if(situation, change, offer, notes)
+        situation = _as_if(situation, change, offer, notes, source.read_as)
     wider: Catalog = {}
     if source.files:
         wider, _ = offline_catalogs(sold, situation.snapshot, offer.zones, allowed_only=False)
     return situation, wider, notes
 
 
-def _as_if(situation: "Situation", change: str, offer: Offer, notes: list[str]) -> "Situation":
+def _as_if(
+    situation: "Situation", change: str, offer: Offer, notes: list[str], read_as: ReadAs
+) -> "Situation":
     from nodeless.explain.what_if import BadChange, changed  # noqa: PLC0415
 
     word, _, file = change.partition("=")
     notes.append(f"as if: {change}")
     if word == "add" and file:
-        return with_files(situation, (file,), offer, notes)
+        return with_files(situation, (file,), offer, notes, read_as=read_as)
     try:
         return changed(situation, change)
     except BadChange as error:

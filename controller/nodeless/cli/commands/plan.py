@@ -14,6 +14,7 @@ from nodeless.cli.commands.inputs import (
     Kubeconfig,
     Namespace,
     Region,
+    Replicas,
     Snapshot,
     Source,
     SpotPercent,
@@ -47,6 +48,7 @@ def plan(
     files: Files = None,
     snapshot: Snapshot = "",
     what_if: WhatIf = None,
+    replicas: Replicas = "current",
     kubeconfig: Kubeconfig = "",
     namespace: Namespace = "karpenter",
     region: Region = "",
@@ -77,7 +79,16 @@ def plan(
     if html == STDIN and as_json:
         refuse("--html - and --json both write to stdout; hint: give --html a file")
     source = Source(
-        files or (), snapshot, what_if or (), kubeconfig, namespace, region, catalog, zones, spot_percent
+        files or (),
+        snapshot,
+        what_if or (),
+        kubeconfig,
+        namespace,
+        region,
+        catalog,
+        zones,
+        spot_percent,
+        replicas,
     )
     situation, wider, notes = situation_of(source)
     made = report(situation, situation.plan(), notes, wider)

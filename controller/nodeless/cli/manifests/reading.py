@@ -17,8 +17,9 @@ from nodeless.api.errors import InvalidObject
 from nodeless.api.validation import kind_of, subject_of, validate
 from nodeless.cli.manifests.documents import BadManifests, Document
 from nodeless.cli.manifests.generations import served_documents
-from nodeless.cli.manifests.members import Unusable, metadata_of, namespace_of
+from nodeless.cli.manifests.members import Unusable, checked_number, metadata_of, namespace_of
 from nodeless.cli.manifests.pod_sets import is_operated
+from nodeless.cli.manifests.replicas import ReplicasMode, scaling_of
 from nodeless.cli.manifests.skipped import Skipped, skipped_kind
 from nodeless.cli.manifests.workloads import (
     daemon_set_of,
@@ -63,16 +64,22 @@ class FileContents:
     """What was not in the files and is taken to exist, what was converted, and how else files were read."""
 
 
-def read_documents(documents: Iterable[Document], base: Snapshot = _NOTHING) -> FileContents:
+def read_documents(
+    documents: Iterable[Document],
+    base: Snapshot = _NOTHING,
+    replicas: ReplicasMode = ReplicasMode.CURRENT,
+) -> FileContents:
     """The snapshot of all documents together, on top of another. Raises BadManifests with every fault.
 
     An object takes the place of one of its name; of a workload, the pods that are not there yet come to be.
+    `replicas` says which number of those that an autoscaler of the documents allows.
     """
-    return _Reader().read(list(documents), base)
+    return _Reader(replicas).read(list(documents), base)
 
 
 class _Reader:
-    def __init__(self) -> None:
+    def __init__(self, replicas: ReplicasMode) -> None:
+        self._mode = replicas
         self._faults: list[str] = []
         kinds = (*watched_kinds(_invalid), *watched_buffers())
         self._watched = {watched.path: watched for watched in kinds}
@@ -91,7 +98,7 @@ class _Reader:
             if self._is_usable(document):
                 usable.append((document, dict(drop_nulls(_with_empty_strings(document.value)))))
         self._parents = set(_parents(manifest for _, manifest in usable))
-        for document, manifest in usable:
+        for document, manifest in self._scaled(usable):
             for event in self._events(document, manifest):
                 snapshot = apply(snapshot, event)
         if self._faults:
@@ -113,6 +120,22 @@ class _Reader:
             hint = f"it is at {seen[identity]} already; hint: give each object once"
             self._faults.append(f"{document.at('metadata.name')}: {subject}: {hint}")
         seen.setdefault(identity, document.at())
+
+    def _scaled(self, usable: list[tuple[Document, dict[str, Any]]]) -> list[tuple[Document, dict[str, Any]]]:
+        """The objects with the replicas that autoscalers give them, without those read for that."""
+        scaling = scaling_of(usable, self._mode)
+        self._notes += scaling.notes
+        self._skipped += scaling.skipped
+        self._faults += [
+            f"{document.at(error.path)}: {subject_of(manifest)}: {error}"
+            for document, manifest, error in scaling.faults
+        ]
+        for position, number in scaling.replicas.items():
+            document, manifest = usable[position]
+            # A fault of the workload's own number stays one.
+            if isinstance(manifest.get("spec"), Mapping) and not _is_faulty(manifest["spec"].get("replicas")):
+                usable[position] = (document, {**manifest, "spec": {**manifest["spec"], "replicas": number}})
+        return [pair for position, pair in enumerate(usable) if position not in scaling.read]
 
     def _is_usable(self, document: Document) -> bool:
         manifest = document.value
@@ -179,6 +202,14 @@ class _Reader:
             left_out = f", {sets[0].left_out}" if sets and sets[0].left_out else ""
             number = f"{len(pods)} pod{'' if len(pods) == 1 else 's'}"
             self._notes.append(f"{subject_of(manifest)}: planned as {number}{left_out}")
+
+
+def _is_faulty(replicas: Any) -> bool:
+    try:
+        checked_number(0 if replicas is None else replicas, "spec.replicas")
+    except Unusable:
+        return True
+    return False
 
 
 def _workload(manifest: Mapping[str, Any]) -> Workload:
