@@ -170,3 +170,26 @@ def test_what_is_left_out_is_listed_with_the_reason(file):
         "ignored: Kafka of kafka.strimzi.io (2): whether pods come of them is not known; "
         "hint: add the workloads that their operator makes" in said
     )
+
+
+def test_strict_refuses_what_may_change_the_plan_and_is_left_out(file):
+    topic, quota = an_object("kafka.strimzi.io/v1", "Kafka"), an_object("v1", "ResourceQuota", "cap")
+    pools = (provisioner(), node_template())
+    path = file(*pools, a_workload(), an_object("v1", "Service"), topic, quota)
+    result = nodeless(path, "--strict")
+
+    assert result.exit_code == 2
+    lines = [line for line in result.stderr.splitlines() if line.startswith(f"{path}:")]
+    assert [line.partition(": ")[2].partition(": ")[0] for line in lines] == [
+        "Kafka/web",
+        "ResourceQuota/cap",
+    ]
+    assert all(line.removeprefix(f"{path}:").partition(":")[0].isdigit() for line in lines)
+    assert "2 objects are ignored; hint:" in result.stderr
+    assert nodeless(path).exit_code == 0
+
+
+def test_strict_takes_objects_of_which_no_pods_come(file):
+    given = file(provisioner(), node_template(), a_workload(), an_object("v1", "Service"))
+
+    assert nodeless(given, "--strict").exit_code == 0

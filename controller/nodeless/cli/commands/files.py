@@ -176,7 +176,19 @@ def _given(
         refuse(
             f"{len(faults)} fault{'s' if len(faults) > 1 else ''} in the manifests; hint: see the lines above"
         )
+    if read_as.strict:
+        _refuse_skipped(given)
     return _with_room_for_buffers(given), policy
+
+
+def _refuse_skipped(given: "FileContents") -> None:
+    """End the command with each object that is left out and might change the plan, if there is any."""
+    skipped = [one for one in given.skipped if one.matters]
+    for one in skipped:
+        remark(f"{one.place}: {one.subject}: ignored: {one.reason}")
+    if skipped:
+        objects = "1 object is" if len(skipped) == 1 else f"{len(skipped)} objects are"
+        refuse(f"{objects} ignored; hint: see the lines above, or plan without --strict")
 
 
 def _with_room_for_buffers(given: "FileContents") -> "FileContents":

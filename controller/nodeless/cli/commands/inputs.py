@@ -45,6 +45,14 @@ Replicas = Annotated[
         rich_help_panel=_INPUT,
     ),
 ]
+Strict = Annotated[
+    bool,
+    typer.Option(
+        "--strict",
+        help="End with exit code 2 where an object that may change the plan is ignored",
+        rich_help_panel=_INPUT,
+    ),
+]
 Kubeconfig = Annotated[
     str,
     typer.Option(

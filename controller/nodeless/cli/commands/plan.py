@@ -18,6 +18,7 @@ from nodeless.cli.commands.inputs import (
     Snapshot,
     Source,
     SpotPercent,
+    Strict,
     WhatIf,
     Zones,
     situation_of,
@@ -49,6 +50,7 @@ def plan(
     snapshot: Snapshot = "",
     what_if: WhatIf = None,
     replicas: Replicas = "current",
+    strict: Strict = False,
     kubeconfig: Kubeconfig = "",
     namespace: Namespace = "karpenter",
     region: Region = "",
@@ -89,6 +91,7 @@ def plan(
         zones,
         spot_percent,
         replicas,
+        strict,
     )
     situation, wider, notes = situation_of(source)
     made = report(situation, situation.plan(), notes, wider)
