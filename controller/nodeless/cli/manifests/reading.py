@@ -15,6 +15,7 @@ import msgspec
 from nodeless.api.drop_nulls import drop_nulls
 from nodeless.api.errors import InvalidObject
 from nodeless.api.validation import kind_of, subject_of, validate
+from nodeless.cli.manifests.admission import Admission, admission_of, is_admission
 from nodeless.cli.manifests.documents import BadManifests, Document
 from nodeless.cli.manifests.generations import served_documents
 from nodeless.cli.manifests.members import Unusable, checked_number, metadata_of, namespace_of
@@ -83,6 +84,7 @@ class _Reader:
         self._faults: list[str] = []
         kinds = (*watched_kinds(_invalid), *watched_buffers())
         self._watched = {watched.path: watched for watched in kinds}
+        self._admission = Admission()
         self._made: list[Pod] = []
         self._skipped: list[Skipped] = []
         self._notes: list[str] = []
@@ -97,6 +99,8 @@ class _Reader:
             self._once(document, seen)
             if self._is_usable(document):
                 usable.append((document, dict(drop_nulls(_with_empty_strings(document.value)))))
+        self._admission, faults = admission_of(usable)
+        self._fail(faults)
         self._parents = set(_parents(manifest for _, manifest in usable))
         for document, manifest in self._scaled(usable):
             for event in self._events(document, manifest):
@@ -126,16 +130,19 @@ class _Reader:
         scaling = scaling_of(usable, self._mode)
         self._notes += scaling.notes
         self._skipped += scaling.skipped
-        self._faults += [
-            f"{document.at(error.path)}: {subject_of(manifest)}: {error}"
-            for document, manifest, error in scaling.faults
-        ]
+        self._fail(scaling.faults)
         for position, number in scaling.replicas.items():
             document, manifest = usable[position]
             # A fault of the workload's own number stays one.
             if isinstance(manifest.get("spec"), Mapping) and not _is_faulty(manifest["spec"].get("replicas")):
                 usable[position] = (document, {**manifest, "spec": {**manifest["spec"], "replicas": number}})
         return [pair for position, pair in enumerate(usable) if position not in scaling.read]
+
+    def _fail(self, faults: Iterable[tuple[Document, Mapping[str, Any], Unusable]]) -> None:
+        self._faults += [
+            f"{document.at(error.path)}: {subject_of(manifest)}: {error}"
+            for document, manifest, error in faults
+        ]
 
     def _is_usable(self, document: Document) -> bool:
         manifest = document.value
@@ -179,21 +186,21 @@ class _Reader:
     def _read(self, document: Document, manifest: dict[str, Any]) -> Iterator[events.Event]:
         kind, api_version = manifest["kind"], str(manifest.get("apiVersion") or "v1")
         if kind == "Pod":
-            yield events.PodSeen(pod_of(manifest))
+            yield events.PodSeen(pod_of(manifest, self._admission))
         elif is_daemon_set(manifest):
-            yield events.DaemonSetSeen(daemon_set_of(manifest))
+            yield events.DaemonSetSeen(daemon_set_of(manifest, self._admission))
         elif is_workload(manifest):
             self._make(manifest)
             if source := self._watched.get(_path(api_version, kind)):
                 yield from _decoded(source, manifest)
         elif watched := self._watched.get(_path(api_version, kind)):
             yield from _decoded(watched, manifest)
-        else:
+        elif not is_admission(manifest):
             self._skipped.append(skipped_kind(manifest, document.at(), subject_of(manifest)))
 
     def _make(self, manifest: dict[str, Any]) -> None:
         """The pods of a workload; where its parent or its children are there too, they are made once."""
-        pods = list(pods_of(manifest))
+        pods = list(pods_of(manifest, self._admission))
         if _workload(manifest) in self._parents:
             return
         self._made += pods

@@ -14,7 +14,6 @@ _NO_PODS = "no pods come of them"
 _UNKNOWN = "whether pods come of them is not known; hint: add the workloads that their operator makes"
 #: Kinds of Kubernetes that may change a plan, and are not read.
 _CHANGING = {
-    "LimitRange": "their defaults for requests are not applied",
     "ResourceQuota": "their limits are not applied",
     "MutatingWebhookConfiguration": "what webhooks change in pods is not known",
     "MutatingAdmissionPolicy": "what they change in pods is not known",

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from nodeless.cli.manifests.admission import Admission
 from nodeless.cli.manifests.members import (
     DEFAULT_NAMESPACE,
     Unusable,
@@ -73,12 +74,12 @@ def pod_sets_of(manifest: Mapping[str, Any]) -> list[PodSet]:
     return _own_sets(manifest) if _is_own(manifest) else shaped_sets(manifest)
 
 
-def pods_of(manifest: Mapping[str, Any]) -> Iterator[Pod]:
+def pods_of(manifest: Mapping[str, Any], admission: Admission) -> Iterator[Pod]:
     """The pods of a workload, pending and refused by the scheduler. Raises Unusable."""
     kind, namespace = str(manifest["kind"]), namespace_of(manifest)
     api_version = KINDS[kind].api_version if _is_own(manifest) else str(manifest["apiVersion"])
     for pod_set in pod_sets_of(manifest):
-        made = _pod(pod_set, namespace)
+        made = _pod(pod_set, namespace, admission)
         version, owning, name = pod_set.owner or (api_version, kind, name_of(manifest))
         owner = Owner(version, owning, name, uid=f"{owning}/{namespace}/{name}", controller=True)
         for ordinal in range(pod_set.number):
@@ -86,18 +87,23 @@ def pods_of(manifest: Mapping[str, Any]) -> Iterator[Pod]:
             yield replace(made, name=key, uid=f"{namespace}/{key}", owners=(owner,))
 
 
-def daemon_set_of(manifest: Mapping[str, Any]) -> DaemonSet:
+def daemon_set_of(manifest: Mapping[str, Any], admission: Admission) -> DaemonSet:
     """The DaemonSet of a manifest. Raises Unusable."""
     namespace, name = namespace_of(manifest), str(metadata_of(manifest).get("name") or "")
-    shape = _pod(PodSet("spec.template", mapping_at(manifest, "spec.template"), 1, name), namespace).shape
+    template = PodSet("spec.template", mapping_at(manifest, "spec.template"), 1, name)
+    shape = _pod(template, namespace, admission).shape
     return DaemonSet(f"DaemonSet/{namespace}/{name}", namespace, name, shape)
 
 
-def pod_of(manifest: Mapping[str, Any]) -> Pod:
+def pod_of(manifest: Mapping[str, Any], admission: Admission) -> Pod:
     """A pod as the cluster would have it; without a node, the scheduler has refused it. Raises Unusable."""
     metadata = {"namespace": DEFAULT_NAMESPACE, **metadata_of(manifest)}
     metadata.setdefault("name", metadata.get("generateName"))
-    pod = _decoded({**manifest, "metadata": metadata}, "")
+    spec = manifest.get("spec")
+    # The API server has admitted a pod that it gave a uid, or that runs.
+    if not metadata.get("uid") and not (isinstance(spec, Mapping) and spec.get("nodeName")):
+        spec = admission.admit(str(metadata["namespace"]), spec)
+    pod = _decoded({**manifest, "metadata": metadata, "spec": spec}, "")
     pending = not pod.node_name and pod.phase == "Pending"
     return replace(pod, uid=pod.uid or pod.key, unschedulable=pod.unschedulable or pending)
 
@@ -122,11 +128,11 @@ def _own_sets(manifest: Mapping[str, Any]) -> list[PodSet]:
     ]
 
 
-def _pod(pod_set: PodSet, namespace: str) -> Pod:
+def _pod(pod_set: PodSet, namespace: str, admission: Admission) -> Pod:
     own = metadata_of(pod_set.template)
     document = {
         "metadata": {**own, "name": pod_set.name, "namespace": namespace},
-        "spec": _with_claims(pod_set),
+        "spec": admission.admit(namespace, _with_claims(pod_set)),
         "status": {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]},
     }
     try:

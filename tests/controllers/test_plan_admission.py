@@ -1,0 +1,94 @@
+"""`nodeless plan`: what the API server fills into pods, where the files say what it is."""
+
+import pytest
+import yaml
+
+from nodeless.cli.manifests import documents_of, read_documents
+from tests.api.manifests import node_template, provisioner
+from tests.controllers.planning import a_workload, nodeless
+
+
+def an_object(api_version, kind, name="given", namespace="shop", **rest):
+    metadata = {"name": name, "namespace": namespace}
+    return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **rest}
+
+
+def a_class(name="high", value=1000, **rest):
+    return an_object("scheduling.k8s.io/v1", "PriorityClass", name, value=value, **rest)
+
+
+def a_limit_range(namespace="shop", kind="Container", **amounts):
+    return an_object("v1", "LimitRange", namespace=namespace, spec={"limits": [{"type": kind, **amounts}]})
+
+
+def the_pod(*manifests):
+    contents = read_documents(documents_of("given.yaml", yaml.safe_dump_all(manifests)))
+    assert not contents.skipped
+    (pod,) = contents.snapshot.pods.values()
+    return pod
+
+
+def a_container(**resources):
+    return {"containers": [{"name": "c", "resources": resources}]}
+
+
+@pytest.mark.parametrize(
+    ("pod", "priority", "name"),
+    [
+        ({"priorityClassName": "high"}, 1000, "high"),
+        ({"priorityClassName": "low"}, -5, "low"),
+        ({"priorityClassName": "system-node-critical"}, 2_000_001_000, "system-node-critical"),
+        ({"priorityClassName": "unknown"}, 0, "unknown"),
+        ({"priorityClassName": "high", "priority": 7}, 7, "high"),
+        ({}, 50, "usual"),
+    ],
+)
+def test_a_priority_class_gives_pods_their_priority(pod, priority, name):
+    classes = (a_class(), a_class("low", -5), a_class("usual", 50, globalDefault=True))
+    found = the_pod(*classes, a_workload(pod=pod))
+
+    assert (found.priority, found.priority_class) == (priority, name)
+
+
+@pytest.mark.parametrize(
+    ("amounts", "resources", "cpu"),
+    [
+        ({"defaultRequest": {"cpu": "300m"}}, {}, 300),
+        ({"default": {"cpu": "400m"}}, {}, 400),
+        ({"default": {"cpu": "400m"}, "defaultRequest": {"cpu": "300m"}}, {}, 300),
+        ({"max": {"cpu": "2"}}, {}, 2000),
+        ({"min": {"cpu": "100m"}}, {}, 100),
+        ({"defaultRequest": {"cpu": "300m"}}, {"requests": {"cpu": "1"}}, 1000),
+        ({"defaultRequest": {"cpu": "300m"}}, {"limits": {"cpu": "2"}}, 2000),
+        ({"defaultRequest": {"cpu": "300m"}, "kind": "Pod"}, {}, 0),
+        ({"defaultRequest": {"cpu": "300m"}, "namespace": "other"}, {}, 0),
+    ],
+)
+def test_a_limit_range_gives_containers_their_requests(amounts, resources, cpu):
+    found = the_pod(a_limit_range(**amounts), a_workload(pod=a_container(**resources)))
+
+    assert found.requests.get("cpu", 0) == cpu
+
+
+def test_a_pod_that_runs_was_admitted_before():
+    running = an_object("v1", "Pod", spec={**a_container(), "nodeName": "n1"}, status={"phase": "Running"})
+
+    assert "cpu" not in the_pod(a_limit_range(defaultRequest={"cpu": "1"}), running).requests
+
+
+@pytest.mark.parametrize(
+    ("manifest", "told"),
+    [
+        (a_class(value="high"), "value: 'high' is no priority"),
+        (a_class(value=2**40), "is no priority; hint: a whole number of 32 bits"),
+        (a_limit_range(default={"cpu": "x"}), "spec.limits[0].default.cpu: 'x'"),
+        (a_limit_range(default=[]), "spec.limits[0].default: [] is no object"),
+        ({**a_limit_range(), "spec": 3}, "spec: 3 is no object"),
+    ],
+)
+def test_what_cannot_be_read_is_told_at_its_line(file, manifest, told):
+    path = file(provisioner(), node_template(), manifest, a_workload())
+    result = nodeless(path)
+
+    assert result.exit_code == 2, result.output
+    assert [line for line in result.stderr.splitlines() if line.startswith(f"{path}:") and told in line]
