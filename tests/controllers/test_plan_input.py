@@ -18,6 +18,16 @@ from tests.controllers.planning import EXAMPLES, SETTINGS, a_workload, nodeless
         (a_workload(cpu="much"), 17, "containers[0].resources.requests.cpu: 'much'"),
         (a_workload(pod={"nodeSelector": {"a": 1}}), 19, "spec.template.spec.nodeSelector"),
         ({**a_workload(), "spec": {}}, 6, "spec.template: is required"),
+        (
+            a_workload("StatefulSet", volumeClaimTemplates=[{"metadata": {"name": []}}]),
+            12,
+            "StatefulSet/web: ",
+        ),
+        (
+            a_workload("StatefulSet", volumeClaimTemplates="data"),
+            19,
+            "volumeClaimTemplates: 'data' is no list",
+        ),
         (node_pool(weight=101), 14, "NodePool/default: spec.weight: 101"),
         ({"kind": "Nodepool", "apiVersion": "karpenter.sh/v1"}, 1, "NodePool"),
         ({"metadata": {}}, 1, "no Kubernetes object"),

@@ -157,7 +157,7 @@ def _with_claims(pod_set: PodSet) -> Any:
         }
         for template in pod_set.volume_claims
     ]
-    names, given = {volume["name"] for volume in volumes}, spec.get("volumes") or []
+    names, given = [volume["name"] for volume in volumes], spec.get("volumes") or []
     if not isinstance(given, list):
         return spec
     kept = [volume for volume in given if not (isinstance(volume, Mapping) and volume.get("name") in names)]
