@@ -79,6 +79,18 @@ def test_the_notes_say_which_number_out_of_which_range(file):
     assert said in notes(file, *given)
 
 
+def test_the_notes_say_what_the_ends_of_the_range_add(file):
+    given = (provisioner(), node_template(), a_workload(replicas=3), an_hpa(minReplicas=2, maxReplicas=9))
+    path = file(*given)
+    said = report(path)["notes"]
+
+    for mode, words in (("min", "minimum"), ("max", "maximum")):
+        added = report(path, "--replicas", mode)["cost"]["perHour"]["added"]
+        assert f"at the {words} of the autoscalers: {added:.4f} USD/h added" in said
+    beyond = report(path, "--what-if", "only-type=m5.large")["notes"]
+    assert not [note for note in beyond if "of the autoscalers" in note]
+
+
 @pytest.mark.parametrize(
     ("hpa", "reason"),
     [

@@ -28,11 +28,13 @@ class ReadAs:
 
     Attributes:
         replicas: Of those that an autoscaler allows a workload: min, current or max.
+        ends: Whether notes say what is added at the ends of what autoscalers allow.
         strict: Whether an object that is left out, and might change the plan, ends the command.
     """
 
     replicas: str = "current"
     strict: bool = False
+    ends: bool = False
 
 
 _AS_USUAL = ReadAs()
@@ -59,17 +61,34 @@ def situation_of_files(
 ) -> "Situation":
     """The situation that manifests describe; ends the command with every fault of every file."""
     # Imported here: other commands do not need the solver.
+    from nodeless.cli.manifests import ReplicasMode, read_documents  # noqa: PLC0415
     from nodeless.cloudprovider.aws.catalog_file import offline_catalogs  # noqa: PLC0415
     from nodeless.explain.decisions import Situation  # noqa: PLC0415
+    from nodeless.model.snapshot import Snapshot  # noqa: PLC0415
     from nodeless.scheduling import Policy  # noqa: PLC0415
 
-    given, policy = _given(files, None, read_as)
+    given, policy, documents = _given(files, None, read_as)
     notes += offer.notes()
     _note(given, notes)
-    catalog, problems = offline_catalogs(offer.sold, given.snapshot, offer.zones)
-    return Situation(
-        given.snapshot, catalog, replace(policy or Policy(), pool_problems=problems), time.time()
-    )
+    now = time.time()
+
+    def situation(snapshot: "Snapshot") -> Situation:
+        catalog, problems = offline_catalogs(offer.sold, snapshot, offer.zones)
+        return Situation(snapshot, catalog, replace(policy or Policy(), pool_problems=problems), now)
+
+    if read_as.ends and given.autoscaled:
+        for mode, words in ((ReplicasMode.MIN, "minimum"), (ReplicasMode.MAX, "maximum")):
+            end = _with_room_for_buffers(read_documents(documents, Snapshot(), mode))
+            notes.append(f"at the {words} of the autoscalers: {_cost(situation(end.snapshot))}")
+    return situation(given.snapshot)
+
+
+def _cost(situation: "Situation") -> str:
+    """What a plan adds, in a few words."""
+    plan = situation.plan()
+    number = len(plan.refusals)
+    unplaced = f", {number} pod{'' if number == 1 else 's'} not placed" if number else ""
+    return f"{plan.cost_per_hour:.4f} USD/h added{unplaced}"
 
 
 def with_files(
@@ -84,7 +103,7 @@ def with_files(
     """The situation after `kubectl apply` of more manifests; ends the command when they cannot be used."""
     from nodeless.cloudprovider.aws.catalog_file import offline_catalogs  # noqa: PLC0415
 
-    given, policy = _given(files, situation.snapshot, read_as, may_be_empty=may_be_empty)
+    given, policy, _ = _given(files, situation.snapshot, read_as, may_be_empty=may_be_empty)
     after = given.snapshot
     touched = {key for key in after.pools if _changed(situation, after, key)}
     _note(given, notes)
@@ -106,7 +125,7 @@ def applied(
     files: Sequence[str], snapshot: "Snapshot", notes: list[str], *, may_be_empty: bool = False
 ) -> "Snapshot":
     """The snapshot after `kubectl apply` of manifests; ends the command when they cannot be used."""
-    given, _ = _given(files, snapshot, may_be_empty=may_be_empty)
+    given, _, _ = _given(files, snapshot, may_be_empty=may_be_empty)
     _note(given, notes)
     return given.snapshot
 
@@ -148,8 +167,8 @@ def _note(given: "FileContents", notes: list[str]) -> None:
 
 def _given(
     files: Sequence[str], base: "Snapshot | None", read_as: ReadAs = _AS_USUAL, *, may_be_empty: bool = False
-) -> "tuple[FileContents, Policy | None]":
-    """What files hold, on top of a snapshot; and the policy of the settings among them, if there are any."""
+) -> "tuple[FileContents, Policy | None, list[Document]]":
+    """What files hold, on top of a snapshot; the policy of their settings, if any; their other objects."""
     from nodeless.cli.manifests.documents import BadManifests, Document, documents_of  # noqa: PLC0415
     from nodeless.cli.manifests.reading import FileContents, read_documents  # noqa: PLC0415
     from nodeless.cli.manifests.replicas import ReplicasMode  # noqa: PLC0415
@@ -178,7 +197,7 @@ def _given(
         )
     if read_as.strict:
         _refuse_skipped(given)
-    return _with_room_for_buffers(given), policy
+    return _with_room_for_buffers(given), policy, documents
 
 
 def _refuse_skipped(given: "FileContents") -> None:

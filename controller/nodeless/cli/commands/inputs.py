@@ -115,11 +115,12 @@ class Source:
     spot_percent: float = 40.0
     replicas: str = "current"
     strict: bool = False
+    ends: bool = False
 
     @property
     def read_as(self) -> ReadAs:
         """How the manifests are read."""
-        return ReadAs(self.replicas, self.strict)
+        return ReadAs(self.replicas, self.strict, self.ends and not self.what_if)
 
 
 def situation_of(source: Source) -> "tuple[Situation, Catalog, list[str]]":

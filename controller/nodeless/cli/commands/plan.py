@@ -92,6 +92,7 @@ def plan(
         spot_percent,
         replicas,
         strict,
+        ends=True,
     )
     situation, wider, notes = situation_of(source)
     made = report(situation, situation.plan(), notes, wider)

@@ -63,6 +63,8 @@ class FileContents:
     """Objects that are left out."""
     assumed: tuple[str, ...] = ()
     """What was not in the files and is taken to exist, what was converted, and how else files were read."""
+    autoscaled: bool = False
+    """Whether an autoscaler of the documents scales a workload of them."""
 
 
 def read_documents(
@@ -85,6 +87,7 @@ class _Reader:
         kinds = (*watched_kinds(_invalid), *watched_buffers())
         self._watched = {watched.path: watched for watched in kinds}
         self._admission = Admission()
+        self._autoscaled = False
         self._made: list[Pod] = []
         self._skipped: list[Skipped] = []
         self._notes: list[str] = []
@@ -110,7 +113,8 @@ class _Reader:
         for pod in _missing(snapshot, self._made):
             snapshot = apply(snapshot, events.PodSeen(pod))
         snapshot, assumed = _assume(snapshot)
-        return FileContents(snapshot, tuple(self._skipped), (*served.notes, *self._notes, *assumed))
+        notes = (*served.notes, *self._notes, *assumed)
+        return FileContents(snapshot, tuple(self._skipped), notes, self._autoscaled)
 
     def _once(self, document: Document, seen: dict[str, str]) -> None:
         metadata = document.value.get("metadata") if isinstance(document.value, Mapping) else None
@@ -128,6 +132,7 @@ class _Reader:
     def _scaled(self, usable: list[tuple[Document, dict[str, Any]]]) -> list[tuple[Document, dict[str, Any]]]:
         """The objects with the replicas that autoscalers give them, without those read for that."""
         scaling = scaling_of(usable, self._mode)
+        self._autoscaled = scaling.autoscaled
         self._notes += scaling.notes
         self._skipped += scaling.skipped
         self._fail(scaling.faults)

@@ -79,6 +79,7 @@ class Scaling:
         replicas: The replicas of a workload that others scale, by the position of its document.
         read: The positions of the documents that were read here.
         notes: Which workload is planned with how many replicas, and why.
+        autoscaled: Whether an autoscaler scales one of them.
         skipped: Those whose workload is not among the files.
         faults: (document, manifest, fault) of those that cannot be read.
     """
@@ -86,6 +87,7 @@ class Scaling:
     replicas: dict[int, int] = field(default_factory=dict)
     read: set[int] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
+    autoscaled: bool = False
     skipped: list[Skipped] = field(default_factory=list)
     faults: list[tuple[Document, Mapping[str, Any], Unusable]] = field(default_factory=list)
 
@@ -143,6 +145,7 @@ class _Scaler:
         given = _replicas(target)
         number = limits.number(given, self._mode)
         self._found.replicas[position] = number
+        self._found.autoscaled = True
         off = given == 0 and not number and limits.least
         why = "spec.replicas 0 turns the autoscaler off" if off else f"of {limits.least} to {limits.most}"
         self._found.notes.append(
