@@ -144,3 +144,30 @@ def test_a_kind_that_is_not_read_is_noted_with_its_line_and_the_rest_is_planned(
     assert result.exit_code == 0, result.output
     (note,) = [note for note in json.loads(result.stdout)["notes"] if told in note]
     assert re.match(rf"{re.escape(str(path))}:\d+: {kind}/x: warning: kind: ", note)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("replicas: !!int x", ":2: not YAML: 'x' is no number"),
+        ("replicas: 0x_", ":2: not YAML: '0x_' is no number"),
+        ("replicas: !!float x", ":2: not YAML: 'x' is no number"),
+        ("replicas: !!bool maybe", ":2: not YAML: 'maybe' is no boolean"),
+        ("spec: {~: 3}", ":2: not YAML: a key is empty"),
+        ("kind: a", ":2: not YAML: kind is given twice"),
+        ("items: 3", ":2: the items of a List are no list"),
+    ],
+)
+def test_what_no_one_can_read_is_told_with_its_line(tmp_path, text, told):
+    path = tmp_path / "given.yaml"
+    path.write_text(f"kind: List\n{text}\n")
+    result = nodeless(path)
+
+    assert (result.exit_code, f"{path}{told}" in result.stderr) == (2, True), result.output
+
+
+@pytest.mark.parametrize("data", [3, ["a"]])
+def test_settings_that_are_no_object_are_told_with_their_line(file, data):
+    assert re.search(
+        r"given.yaml:\d+: data: .* is no object", nodeless(file({**SETTINGS, "data": data})).stderr
+    )

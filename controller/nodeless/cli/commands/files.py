@@ -238,10 +238,13 @@ def _policy_among(documents: "list[Document]") -> "Policy | None":
         value = document.value if isinstance(document.value, dict) else {}
         if (value.get("kind"), _name(value)) == ("ConfigMap", SETTINGS_NAME):
             documents.remove(document)
+            data = value.get("data") or {}
+            if not isinstance(data, dict):
+                raise BadManifests([f"{document.at('data')}: data: {data!r} is no object"])
             try:
                 # A plan needs no name of a cluster.
                 unnamed = Spoken({"CLUSTER_NAME": "plan"})
-                return policy_of(GlobalSettings.from_config_map(value.get("data") or {}, unnamed))
+                return policy_of(GlobalSettings.from_config_map(data, unnamed))
             except SettingsError as error:
                 raise BadManifests([f"{document.at('data')}: {fault}" for fault in error.faults]) from None
     return None

@@ -60,7 +60,10 @@ def _objects(file: str, root: yaml.Node) -> Iterator[Document]:
         return
     if isinstance(value, dict) and str(value.get("kind", "")).endswith("List") and "items" in value:
         items = _member(root, "", "items")
-        for node in items.value if isinstance(items, yaml.SequenceNode) else ():
+        if not isinstance(items, yaml.SequenceNode):
+            at = Document(file, value, root).at("items")
+            raise BadManifests([f"{at}: the items of a {value['kind']} are no list"])
+        for node in items.value:
             yield Document(file, _built(node), node)
         return
     yield Document(file, value, root)

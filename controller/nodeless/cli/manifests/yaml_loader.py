@@ -12,16 +12,18 @@ from typing import Any
 import yaml
 
 _TAG = "tag:yaml.org,2002:"
-_BOOL, _INT, _FLOAT, _TIMESTAMP, _VALUE = (
-    f"{_TAG}{name}" for name in ("bool", "int", "float", "timestamp", "value")
+_BOOL, _INT, _FLOAT, _NULL, _TIMESTAMP, _VALUE = (
+    f"{_TAG}{name}" for name in ("bool", "int", "float", "null", "timestamp", "value")
 )
 _INTEGER = re.compile(
     r"^(?:[-+]?0b[0-1_]+|[-+]?0o[0-7_]+|[-+]?0[0-7_]*|[-+]?[1-9][0-9_]*|[-+]?0x[0-9a-fA-F_]+)$"
 )
-_NUMBER = re.compile(
+_DECIMAL = re.compile(
     r"^(?:[-+]?[0-9][0-9_]*\.[0-9_]*(?:[eE][-+]?[0-9]+)?|[-+]?[0-9][0-9_]*[eE][-+]?[0-9]+"
     r"|\.[0-9][0-9_]*(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))$"
 )
+
+_BOOLEANS = {**yaml.SafeLoader.bool_values, "y": True, "n": False}
 
 
 class Loader(yaml.CSafeLoader):
@@ -40,6 +42,10 @@ class Loader(yaml.CSafeLoader):
                         key.start_mark,
                     )
                 seen.add(key.value)
+            if isinstance(key, yaml.ScalarNode) and key.tag == _NULL:
+                raise yaml.constructor.ConstructorError(
+                    "while reading an object", node.start_mark, "a key is empty", key.start_mark
+                )
         read: dict[Hashable, Any] = super().construct_mapping(node, deep=deep)
         if all(isinstance(key, str) for key in read):
             return read
@@ -53,7 +59,22 @@ def _key(key: Hashable) -> Hashable:
 
 
 def _boolean(loader: Loader, node: yaml.ScalarNode) -> bool:
-    return str(loader.construct_scalar(node)).lower() in ("y", "yes", "true", "on")
+    text = str(loader.construct_scalar(node)).lower()
+    if text not in _BOOLEANS:
+        problem = f"{node.value!r} is no boolean"
+        raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark)
+    return _BOOLEANS[text]
+
+
+def _number(loader: Loader, node: yaml.ScalarNode) -> int | float:
+    try:
+        found: int | float = (
+            loader.construct_yaml_int(node) if node.tag == _INT else loader.construct_yaml_float(node)
+        )
+    except (ValueError, IndexError):
+        problem = f"{node.value!r} is no number"
+        raise yaml.constructor.ConstructorError(None, None, problem, node.start_mark) from None
+    return found
 
 
 def _text(loader: Loader, node: yaml.ScalarNode) -> str:
@@ -70,8 +91,10 @@ Loader.yaml_implicit_resolvers = {
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 Loader.add_implicit_resolver(_INT, _INTEGER, list("-+0123456789"))
-Loader.add_implicit_resolver(_FLOAT, _NUMBER, list("-+0123456789."))
+Loader.add_implicit_resolver(_FLOAT, _DECIMAL, list("-+0123456789."))
 Loader.add_implicit_resolver(_BOOL, re.compile("^[yYnN]$"), list("yYnN"))
 Loader.add_constructor(_BOOL, _boolean)
+Loader.add_constructor(_INT, _number)
+Loader.add_constructor(_FLOAT, _number)
 Loader.add_constructor(_TIMESTAMP, _text)
 Loader.add_constructor(f"{_TAG}binary", _binary)
