@@ -3,7 +3,8 @@
 import pytest
 import yaml
 
-from nodeless.cli.manifests import documents_of, read_documents
+from nodeless.cli.manifests.documents import documents_of
+from nodeless.cli.manifests.reading import read_documents
 from tests.api.manifests import node_template, provisioner
 from tests.controllers.planning import a_workload, nodeless
 

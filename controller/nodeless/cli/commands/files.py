@@ -61,7 +61,8 @@ def situation_of_files(
 ) -> "Situation":
     """The situation that manifests describe; ends the command with every fault of every file."""
     # Imported here: other commands do not need the solver.
-    from nodeless.cli.manifests import ReplicasMode, read_documents  # noqa: PLC0415
+    from nodeless.cli.manifests.reading import read_documents  # noqa: PLC0415
+    from nodeless.cli.manifests.replicas import ReplicasMode  # noqa: PLC0415
     from nodeless.cloudprovider.aws.catalog_file import offline_catalogs  # noqa: PLC0415
     from nodeless.explain.decisions import Situation  # noqa: PLC0415
     from nodeless.model.snapshot import Snapshot  # noqa: PLC0415
