@@ -175,17 +175,19 @@ def test_what_is_left_out_is_listed_with_the_reason(file):
 def test_strict_refuses_what_may_change_the_plan_and_is_left_out(file):
     topic, quota = an_object("kafka.strimzi.io/v1", "Kafka"), an_object("v1", "ResourceQuota", "cap")
     pools = (provisioner(), node_template())
-    path = file(*pools, a_workload(), an_object("v1", "Service"), topic, quota)
+    overlay = an_object("karpenter.sh/v1alpha1", "NodeOverlay", "cheaper")
+    path = file(*pools, a_workload(), an_object("v1", "Service"), topic, quota, overlay)
     result = nodeless(path, "--strict")
 
     assert result.exit_code == 2
     lines = [line for line in result.stderr.splitlines() if line.startswith(f"{path}:")]
     assert [line.partition(": ")[2].partition(": ")[0] for line in lines] == [
+        "NodeOverlay/cheaper",
         "Kafka/web",
         "ResourceQuota/cap",
     ]
     assert all(line.removeprefix(f"{path}:").partition(":")[0].isdigit() for line in lines)
-    assert "2 objects are ignored; hint:" in result.stderr
+    assert "3 objects are ignored; hint:" in result.stderr
     assert nodeless(path).exit_code == 0
 
 

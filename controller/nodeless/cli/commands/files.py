@@ -203,7 +203,7 @@ def _given(
 
 def _refuse_skipped(given: "FileContents") -> None:
     """End the command with each object that is left out and might change the plan, if there is any."""
-    skipped = [one for one in given.skipped if one.matters]
+    skipped = [one for one in (*given.unread, *given.skipped) if one.matters]
     for one in skipped:
         remark(f"{one.place}: {one.subject}: ignored: {one.reason}")
     if skipped:

@@ -9,6 +9,7 @@ from nodeless.api.foreign_kinds import foreign_warning
 from nodeless.api.validation import subject_of
 from nodeless.api.validation_v1beta1 import validate_v1beta1
 from nodeless.cli.manifests.documents import Document
+from nodeless.cli.manifests.skipped import Skipped
 
 
 @dataclass(slots=True)
@@ -18,11 +19,13 @@ class ServedDocuments:
     Attributes:
         documents: The documents of kinds that are served, and what those of v1beta1 convert to.
         notes: One line for each that is converted or not read, with its place.
+        unread: Those of kinds that are known and not read.
         faults: One line for each fault of an object of v1beta1, with its place.
     """
 
     documents: list[Document] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    unread: list[Skipped] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
 
 
@@ -33,6 +36,8 @@ def served_documents(documents: Iterable[Document]) -> ServedDocuments:
     for document in documents:
         if (warning := foreign_warning(document.value)) is not None:
             found.notes.append(located(document, str(warning), warning.path))
+            kind, subject = str(document.value["kind"]), subject_of(document.value)
+            found.unread.append(Skipped(document.at(), subject, kind, warning.message))
         elif kind_v1beta1(document.value) is None:
             found.documents.append(document)
         else:

@@ -61,6 +61,8 @@ class FileContents:
     snapshot: Snapshot
     skipped: tuple[Skipped, ...] = ()
     """Objects that are left out."""
+    unread: tuple[Skipped, ...] = ()
+    """Those of kinds of which `assumed` says that they are not read."""
     assumed: tuple[str, ...] = ()
     """What was not in the files and is taken to exist, what was converted, and how else files were read."""
     autoscaled: bool = False
@@ -114,7 +116,7 @@ class _Reader:
             snapshot = apply(snapshot, events.PodSeen(pod))
         snapshot, assumed = _assume(snapshot)
         notes = (*served.notes, *self._notes, *assumed)
-        return FileContents(snapshot, tuple(self._skipped), notes, self._autoscaled)
+        return FileContents(snapshot, tuple(self._skipped), tuple(served.unread), notes, self._autoscaled)
 
     def _once(self, document: Document, seen: dict[str, str]) -> None:
         metadata = document.value.get("metadata") if isinstance(document.value, Mapping) else None
