@@ -121,7 +121,7 @@ def test_events_are_remembered_and_queued_up_to_a_bound():
 
 
 def test_advice_is_remembered_up_to_a_bound(monkeypatch):
-    monkeypatch.setattr(suggestions, "_found", lambda _situation, _refusals: ("ask for less",))
+    monkeypatch.setattr(suggestions, "_remedies", lambda _situation, _refusals: ("ask for less",))
     monkeypatch.setattr(suggestions, "_NEW_IN_A_PASS", 10_000)
     advisor = Advisor()
     some = [*hostile(MANY)]
