@@ -6,7 +6,13 @@ import re
 
 import pytest
 
-from tests.api.manifests import ec2_node_class_v1beta1, node_pool, node_pool_v1beta1
+from tests.api.manifests import (
+    ec2_node_class_v1beta1,
+    node_pool,
+    node_pool_v1beta1,
+    node_template,
+    provisioner,
+)
 from tests.controllers.planning import EXAMPLES, SETTINGS, a_workload, nodeless
 
 
@@ -63,6 +69,14 @@ def test_every_fault_of_every_file_is_told_at_once(file):
     assert result.exit_code == 2
     assert all(f"{path}:" in result.stderr for path in (first, second, broken))
     assert "3 faults in the manifests" in result.stderr
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
+def test_what_windows_writes_is_read(file, encoding):
+    path = file(provisioner(), node_template(), a_workload())
+    path.write_bytes(path.read_text().replace("\n", "\r\n").encode(encoding))
+
+    assert nodeless(path).exit_code == 0
 
 
 def test_an_object_given_twice_is_told(file):

@@ -41,9 +41,9 @@ def read_bytes(name: str, hint: str = _GIVE) -> bytes:
         raise UnreadableFileError(f"{name} cannot be read: {reason}; {hint}") from None
 
 
-def read_text(name: str) -> str:
+def read_text(name: str, hint: str = _GIVE) -> str:
     """Its text: UTF-8, or UTF-16 with the mark that Windows puts before it. Raises UnreadableFileError."""
-    content = read_bytes(name)
+    content = read_bytes(name, hint)
     marked = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     try:
         return content.decode("utf-16" if marked else "utf-8-sig")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nodeless.cli.bounded_files import STDIN
-from nodeless.cli.commands.terms import content_of, refuse, remark
+from nodeless.cli.commands.terms import refuse, remark, text_of
 from nodeless.scheduling.pods.buffers import BufferReason
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ def _given(
     given, policy = FileContents(Snapshot()), None
     for file in _listed(files):
         try:
-            documents += documents_of(file, content_of(file).decode("utf-8", "replace"))
+            documents += documents_of(file, text_of(file))
         except BadManifests as error:
             faults += error.faults
     try:

@@ -5,11 +5,13 @@ from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
-from nodeless.cli.bounded_files import UnreadableFileError, read_bytes
+from nodeless.cli.bounded_files import UnreadableFileError, read_bytes, read_text
 
 if TYPE_CHECKING:
     from nodeless.cli.live_cluster import Offline
     from nodeless.explain.decisions import Saved, Situation
+
+_GIVE = "hint: give a file or a folder, or - for stdin"
 
 
 def remark(text: str) -> None:
@@ -26,7 +28,15 @@ def refuse(message: str, code: int = 2) -> NoReturn:
 def content_of(file: str) -> bytes:
     """The bytes of a file, or of stdin for `-`, uncompressed. Ends with exit code 2 when there are none."""
     try:
-        return read_bytes(file, "hint: give a file or a folder, or - for stdin")
+        return read_bytes(file, _GIVE)
+    except UnreadableFileError as error:
+        refuse(str(error))
+
+
+def text_of(file: str) -> str:
+    """The text of a file, or of stdin for `-`, as editors and shells encode it. Ends with exit code 2."""
+    try:
+        return read_text(file, _GIVE)
     except UnreadableFileError as error:
         refuse(str(error))
 

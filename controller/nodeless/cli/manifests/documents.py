@@ -7,9 +7,9 @@ from typing import Any
 
 import yaml
 
-from nodeless.api.yaml_bounds import check_yaml
-from nodeless.cli.manifests.yaml_loader import Loader
+from nodeless.cli.manifests.yaml_files import HELM_HINT, is_template, read_nodes
 
+_LIST = "List"
 _STEP = re.compile(r"\[(\d+|\.\.\.)\]|([^.\[\]]+)")
 
 
@@ -41,46 +41,50 @@ class Document:
 
 
 def documents_of(file: str, text: str) -> Iterator[Document]:
-    """Every object of a file, the items of a List one by one. Raises BadManifests."""
+    """Every object of a file, the items of Lists one by one. Raises BadManifests."""
     try:
-        check_yaml(text, loader=Loader)
-        for root in yaml.compose_all(text, Loader=Loader):
-            yield from _objects(file, root)
+        for value, node in read_nodes(text):
+            yield from objects_of(file, value, node)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
-        raise BadManifests([f"{file}:{line}: not YAML: {error.problem or error.context}"]) from None
+        hint = f"; {HELM_HINT}" if is_template(text) else ""
+        raise BadManifests([f"{file}:{line}: not YAML: {error.problem or error.context}{hint}"]) from None
     except yaml.YAMLError as error:
         raise BadManifests([f"{file}: not YAML: {' '.join(str(error).split())}"]) from None
 
 
-def _objects(file: str, root: yaml.Node) -> Iterator[Document]:
-    value = _built(root)
-    if value is None:
+def objects_of(file: str, value: Any, node: yaml.Node) -> Iterator[Document]:
+    """A document, or the items of one that is a List, one by one. Raises BadManifests.
+
+    As kubectl has it, Lists may hold Lists, and the items of a DeploymentList need not say their kind.
+    """
+    if not (isinstance(value, dict) and str(value.get("kind", "")).endswith(_LIST) and "items" in value):
+        yield Document(file, value, node)
         return
-    if isinstance(value, dict) and str(value.get("kind", "")).endswith("List") and "items" in value:
-        items = _member(root, "", "items")
-        if not isinstance(items, yaml.SequenceNode):
-            at = Document(file, value, root).at("items")
-            raise BadManifests([f"{at}: the items of a {value['kind']} are no list"])
-        for node in items.value:
-            yield Document(file, _built(node), node)
-        return
-    yield Document(file, value, root)
+    items = value["items"]
+    if not isinstance(items, list):
+        at = Document(file, value, node).at("items")
+        raise BadManifests([f"{at}: the items of a {value['kind']} are no list"])
+    listed = _member(node, "", "items")
+    for item, below in zip(items, listed.value if listed is not None else [node] * len(items), strict=True):
+        yield from objects_of(file, _with_kind(item, value), below)
 
 
-def _built(node: yaml.Node) -> Any:
-    """The value of a node, as kubectl reads it."""
-    loader = Loader("")
-    try:
-        return loader.construct_document(node)
-    finally:
-        loader.dispose()
+def _with_kind(item: Any, listed: dict[str, Any]) -> Any:
+    """An item of the API server's lists, which say the kind once for all."""
+    kind = str(listed["kind"]).removesuffix(_LIST)
+    if not kind or not isinstance(item, dict) or item.get("kind") or item.get("apiVersion"):
+        return item
+    return {"apiVersion": listed.get("apiVersion"), "kind": kind, **item}
 
 
 def _member(node: yaml.Node, index: str, name: str) -> yaml.Node | None:
     if isinstance(node, yaml.MappingNode) and name:
-        return next((value for key, value in node.value if getattr(key, "value", None) == name), None)
+        # What `<<` takes over stands before what replaces it.
+        return next(
+            (value for key, value in reversed(node.value) if getattr(key, "value", None) == name), None
+        )
     if isinstance(node, yaml.SequenceNode) and index.isdigit() and int(index) < len(node.value):
         found: yaml.Node = node.value[int(index)]
         return found

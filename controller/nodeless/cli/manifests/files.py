@@ -6,16 +6,14 @@ What cannot be read is told, all of it, and keeps nothing else from being read.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 from nodeless.cli.bounded_files import STDIN, UnreadableFileError, read_text
-from nodeless.cli.manifests.documents import Document
-from nodeless.cli.manifests.yaml_files import problem_of, read_nodes
+from nodeless.cli.manifests.documents import BadManifests, Document, objects_of
+from nodeless.cli.manifests.yaml_files import HELM_HINT, is_template, problem_of, read_nodes
 
 _ENDINGS = (".yaml", ".yml", ".json")
-_HELM = "hint: this is a Helm template; check what `helm template` prints"
 
 
 @dataclass(slots=True)
@@ -59,33 +57,20 @@ def _files_of(name: str, reading: Reading) -> Iterator[str]:
 
 
 def _read_text(file: str, text: str, reading: Reading) -> None:
-    template = "{{" in text
+    template = is_template(text)
     try:
         found = list(read_nodes(text))
     except yaml.YAMLError as error:
         reading.problems.append(
-            f"{file} is not YAML: {problem_of(error)}" + (f"; {_HELM}" if template else "")
+            f"{file} is not YAML: {problem_of(error)}" + (f"; {HELM_HINT}" if template else "")
         )
         return
     if not found:
         reading.remarks.append(f"{file} holds no object")
     if template:
-        reading.remarks.append(f"{file} holds expressions in {{{{ }}}}; {_HELM}")
+        reading.remarks.append(f"{file} holds expressions in {{{{ }}}}; {HELM_HINT}")
     for value, node in found:
-        if not _is_list(value):
-            reading.documents.append(Document(file, value, node))
-        elif isinstance(value["items"], list):
-            reading.documents += _items(file, value["items"], node)
-        else:
-            reading.problems.append(f"{file} cannot be read: the items of a {value['kind']} are no list")
-
-
-def _is_list(value: Any) -> bool:
-    """A List of kubectl, or one of the API server, such as ProvisionerList."""
-    return isinstance(value, dict) and str(value.get("kind")).endswith("List") and "items" in value
-
-
-def _items(file: str, items: list[Any], node: yaml.Node) -> Iterator[Document]:
-    nodes = {key.value: member for key, member in node.value}["items"].value
-    for item, below in zip(items, nodes, strict=True):
-        yield Document(file, item, below)
+        try:
+            reading.documents += objects_of(file, value, node)
+        except BadManifests as error:
+            reading.problems += error.faults

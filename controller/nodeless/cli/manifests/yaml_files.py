@@ -1,6 +1,7 @@
 """The documents of a YAML text, each with its node; JSON objects one after the other are read, too."""
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,6 +9,13 @@ import yaml
 
 from nodeless.api.yaml_bounds import check_yaml
 from nodeless.cli.manifests.yaml_loader import Loader
+
+#: An escape of JSON; in the group a surrogate, with its other half where it has one.
+_ESCAPE = re.compile(
+    r"\\(?:(u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[dD][89a-fA-F][0-9a-fA-F]{2})|.)"
+)
+
+HELM_HINT = "hint: if this is a Helm template, check what `helm template` prints"
 
 
 def read_documents(text: str) -> Iterator[Any]:
@@ -19,16 +27,22 @@ def read_documents(text: str) -> Iterator[Any]:
 def read_nodes(text: str) -> Iterator[tuple[Any, yaml.Node]]:
     """The same, each with its node, which knows the lines. Raises yaml.YAMLError.
 
-    JSON objects one after the other are read as kubectl reads them, too.
+    JSON objects one after the other are read as kubectl reads them, too, and so are characters that JSON
+    writes as a pair of escapes.
     """
     try:
         found = list(_read(text))
     except yaml.YAMLError:
         pieces = _json_pieces(text)
-        if len(pieces) < 2:
+        if not pieces:
             raise
         found = [pair for piece in pieces for pair in _read(piece)]
     yield from found
+
+
+def is_template(text: str) -> bool:
+    """Whether a text holds expressions as Helm's templates do; rules of Prometheus and dashboards do, too."""
+    return "{{" in text
 
 
 def problem_of(error: yaml.YAMLError) -> str:
@@ -62,5 +76,13 @@ def _json_pieces(text: str) -> list[str]:
             _, position = decoder.raw_decode(text, start)
         except (ValueError, RecursionError):
             return []
-        pieces.append("\n" * text.count("\n", 0, start) + text[start:position])
+        pieces.append("\n" * text.count("\n", 0, start) + _ESCAPE.sub(_unpaired, text[start:position]))
     return pieces
+
+
+def _unpaired(escape: re.Match[str]) -> str:
+    """The character of a pair of surrogates, which YAML has no escape for; others stay as they are."""
+    if not escape[1]:
+        return escape[0]
+    character: str = json.loads(f'"{escape[0]}"')
+    return character if len(character) == 1 and not "\ud800" <= character <= "\udfff" else "\ufffd"

@@ -29,27 +29,44 @@ _BOOLEANS = {**yaml.SafeLoader.bool_values, "y": True, "n": False}
 class Loader(yaml.CSafeLoader):
     """A loader of its own, for resolvers and constructors belong to the class."""
 
+    def __init__(self, stream: str) -> None:
+        super().__init__(stream)
+        self._checked: set[yaml.Node] = set()
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """Put the members that `<<` takes over into a node, once its own are checked. Raises yaml.YAMLError.
+
+        Afterwards a member that replaces one of them is there twice: what others take over is seen again.
+        """
+        if node not in self._checked:
+            self._checked.add(node)
+            _check_keys(node)
+        super().flatten_mapping(node)
+
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         """The object of a node. Raises yaml.YAMLError."""
-        seen: set[str] = set()
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode) and key.tag != f"{_TAG}merge":
-                if key.value in seen:
-                    raise yaml.constructor.ConstructorError(
-                        "while reading an object",
-                        node.start_mark,
-                        f"{key.value} is given twice",
-                        key.start_mark,
-                    )
-                seen.add(key.value)
-            if isinstance(key, yaml.ScalarNode) and key.tag == _NULL:
-                raise yaml.constructor.ConstructorError(
-                    "while reading an object", node.start_mark, "a key is empty", key.start_mark
-                )
         read: dict[Hashable, Any] = super().construct_mapping(node, deep=deep)
         if all(isinstance(key, str) for key in read):
             return read
         return {_key(key): value for key, value in read.items()}
+
+
+def _check_keys(node: yaml.MappingNode) -> None:
+    """Raises yaml.YAMLError where a key is given twice, or is empty."""
+    seen: set[str] = set()
+    for key, _ in node.value:
+        if not isinstance(key, yaml.ScalarNode) or key.tag == f"{_TAG}merge":
+            continue
+        if key.value in seen:
+            problem = f"{key.value} is given twice"
+            raise yaml.constructor.ConstructorError(
+                "while reading an object", node.start_mark, problem, key.start_mark
+            )
+        seen.add(key.value)
+        if key.tag == _NULL:
+            raise yaml.constructor.ConstructorError(
+                "while reading an object", node.start_mark, "a key is empty", key.start_mark
+            )
 
 
 def _key(key: Hashable) -> Hashable:
