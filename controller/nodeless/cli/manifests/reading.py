@@ -14,6 +14,7 @@ import msgspec
 
 from nodeless.api.drop_nulls import drop_nulls
 from nodeless.api.errors import InvalidObject
+from nodeless.api.unsupported import unsupported
 from nodeless.api.validation import kind_of, subject_of, validate
 from nodeless.cli.manifests.admission import Admission, admission_of, is_admission
 from nodeless.cli.manifests.documents import BadManifests, Document
@@ -155,7 +156,7 @@ class _Reader:
         manifest = document.value
         if not isinstance(manifest, Mapping) or not manifest.get("kind"):
             self._faults.append(
-                f"{document.at()}: no Kubernetes object; hint: it has neither kind nor members"
+                f"{document.at()}: no Kubernetes object; hint: an object has apiVersion and kind"
             )
             return False
         if not isinstance(manifest["kind"], str):
@@ -192,7 +193,10 @@ class _Reader:
 
     def _read(self, document: Document, manifest: dict[str, Any]) -> Iterator[events.Event]:
         kind, api_version = manifest["kind"], str(manifest.get("apiVersion") or "v1")
-        if kind == "Pod":
+        if refused := unsupported(manifest):
+            # The controller makes no node of such a pool, and goes on.
+            self._skipped.append(Skipped(document.at(), subject_of(manifest), kind, str(refused[0])))
+        elif kind == "Pod":
             yield events.PodSeen(pod_of(manifest, self._admission))
         elif is_daemon_set(manifest):
             yield events.DaemonSetSeen(daemon_set_of(manifest, self._admission))

@@ -18,11 +18,10 @@ from nodeless.cli.manifests.members import (
     name_of,
     namespace_of,
 )
+from nodeless.cli.manifests.pod_rules import check_pod_spec
 from nodeless.cli.manifests.pod_sets import PodSet, is_operated, is_shaped, operated_sets, shaped_sets
 from nodeless.kube.decoding import decode_pod
 from nodeless.model.pods import DaemonSet, Owner, Pod
-from nodeless.model.quantity import QuantityError
-from nodeless.model.resources import parse_resources
 
 #: Groups of Kubernetes' own workloads; the empty one also stands for no group given.
 _GROUPS = ("", "apps", "batch", "extensions")
@@ -118,14 +117,34 @@ def _own_sets(manifest: Mapping[str, Any]) -> list[PodSet]:
     holder, spec = mapping_at(manifest, kind.holder), mapping_at(manifest, "spec")
     number = holder.get(kind.replicas)
     number = 1 if number is None else checked_number(number, f"{kind.holder}.{kind.replicas}")
-    completions = holder.get("completions")
-    if isinstance(completions, int):
-        number = min(number, completions)
+    if kind.replicas == "parallelism":
+        number = min(number, _left(manifest, holder, f"{kind.holder}.completions", number))
     path = f"{kind.holder}.template"
     claims = tuple(list_at(spec, "volumeClaimTemplates", "spec"))
-    return [
-        PodSet(path, mapping_at(manifest, path), 0 if spec.get("suspend") is True else number, name, claims)
-    ]
+    # A CronJob may be suspended itself, or make Jobs that are.
+    suspended = spec.get("suspend") is True or holder.get("suspend") is True
+    return [PodSet(path, mapping_at(manifest, path), 0 if suspended else number, name, claims)]
+
+
+def _left(manifest: Mapping[str, Any], holder: Mapping[str, Any], path: str, parallelism: int) -> int:
+    """How many pods a Job may have at once until it is complete; one of a dump may have succeeded in part.
+
+    One without completions starts no pod more once the first has succeeded. Raises Unusable.
+    """
+    completions = holder.get("completions")
+    left = parallelism if completions is None else checked_number(completions, path)
+    status = manifest.get("status")
+    if manifest["kind"] != "Job" or not isinstance(status, Mapping):
+        return left
+    conditions = status.get("conditions")
+    for condition in conditions if isinstance(conditions, list) else ():
+        ended = isinstance(condition, Mapping) and condition.get("type") in ("Complete", "Failed")
+        if ended and condition.get("status") == "True":
+            return 0
+    succeeded = status.get("succeeded")
+    if isinstance(succeeded, bool) or not isinstance(succeeded, int) or succeeded <= 0:
+        return left
+    return 0 if completions is None else max(left - succeeded, 0)
 
 
 def _pod(pod_set: PodSet, namespace: str, admission: Admission) -> Pod:
@@ -171,7 +190,7 @@ def _claim(template: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _decoded(document: Mapping[str, Any], path: str) -> Pod:
-    _check_amounts(document.get("spec"), f"{path}.spec" if path else "spec")
+    check_pod_spec(document.get("spec"), f"{path}.spec" if path else "spec")
     try:
         pod = decode_pod(msgspec.json.encode(document))
     except msgspec.ValidationError as error:
@@ -186,23 +205,3 @@ def _decoded(document: Mapping[str, Any], path: str) -> Pod:
         place = f"{path}.spec" if path else "spec"
         raise Unusable(place, f"{place}: {pod.shape.invalid}")
     return pod
-
-
-def _check_amounts(spec: Any, path: str) -> None:
-    """The decoder keeps a pod with unusable amounts, for the cluster has it; a file can be mended.
-
-    Raises:
-        Unusable: An amount is none.
-    """
-    for member in ("containers", "initContainers"):
-        containers = spec.get(member) if isinstance(spec, Mapping) else None
-        for index, container in enumerate(containers if isinstance(containers, list) else ()):
-            resources = container.get("resources") if isinstance(container, Mapping) else None
-            for listed in ("requests", "limits"):
-                amounts = resources.get(listed) if isinstance(resources, Mapping) else None
-                for name, amount in amounts.items() if isinstance(amounts, Mapping) else ():
-                    try:
-                        parse_resources({name: amount})
-                    except (QuantityError, TypeError) as error:
-                        place = f"{path}.{member}[{index}].resources.{listed}.{name}"
-                        raise Unusable(place, f"{place}: {error}") from None
