@@ -54,6 +54,7 @@ def notes(file, *manifests):
         (an_object("apps.kruise.io/v1alpha1", "CloneSet", template=TEMPLATE, replicas=3), 3),
         (an_object("apps.kruise.io/v1beta1", "StatefulSet", template=TEMPLATE, replicas=2), 2),
         (an_object("example.com/v1", "Whatever", template=TEMPLATE, replicas=0), 0),
+        (an_object(None, "Whatever", template=TEMPLATE), 1),
         (a_prometheus(), 1),
         (a_prometheus(replicas=2, shards=3), 6),
         (a_prometheus("Alertmanager", replicas=3), 3),

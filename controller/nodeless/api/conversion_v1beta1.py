@@ -154,9 +154,10 @@ class _Joining:
             if (kind := kind_v1beta1(manifest)) is not None
         ]
         self._served: dict[Any, Any] = {
-            _member(manifest, "metadata").get("name"): _member(manifest, "spec").get("kubelet")
+            name: _member(manifest, "spec").get("kubelet")
             for manifest in given
             if EC2_NODE_CLASS.describes(manifest)
+            and isinstance(name := _member(manifest, "metadata").get("name"), str)
         }
         self._classes: dict[Any, dict[Any, Any]] = {
             made.manifest["metadata"].get("name"): class_names(made.manifest["metadata"].get("name"), [])
@@ -222,10 +223,9 @@ class _Joining:
         pools = [made.manifest for _, kind, made in self._objects if kind is NODE_POOL_V1BETA1]
         pools += [dict(manifest) for manifest in self._given if NODE_POOL.describes(manifest)]
         return {
-            _member(pool, "metadata").get("name"): _member(pool, "spec", "template", "spec").get(
-                "expireAfter", DEFAULT_EXPIRE_AFTER
-            )
+            name: _member(pool, "spec", "template", "spec").get("expireAfter", DEFAULT_EXPIRE_AFTER)
             for pool in pools
+            if isinstance(name := _member(pool, "metadata").get("name"), str)
         }
 
 

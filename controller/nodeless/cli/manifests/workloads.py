@@ -76,7 +76,7 @@ def pod_sets_of(manifest: Mapping[str, Any]) -> list[PodSet]:
 def pods_of(manifest: Mapping[str, Any], admission: Admission) -> Iterator[Pod]:
     """The pods of a workload, pending and refused by the scheduler. Raises Unusable."""
     kind, namespace = str(manifest["kind"]), namespace_of(manifest)
-    api_version = KINDS[kind].api_version if _is_own(manifest) else str(manifest["apiVersion"])
+    api_version = KINDS[kind].api_version if _is_own(manifest) else str(manifest.get("apiVersion") or "")
     for pod_set in pod_sets_of(manifest):
         made = _pod(pod_set, namespace, admission)
         version, owning, name = pod_set.owner or (api_version, kind, name_of(manifest))
