@@ -19,7 +19,6 @@ from nodeless.model.pods import DaemonSet, Pod
 from nodeless.model.resources import format_resources, total
 from nodeless.model.workloads import workload_of
 
-ENDINGS = (".yaml", ".yml", ".json")
 _DEFAULT = "default"
 _NO_OBJECT = "there is no object to look at"
 
@@ -57,11 +56,6 @@ class FileResult:
     def as_dict(self) -> dict[str, Any]:
         """The result without what is empty, for machines."""
         return {name: value for name, value in asdict(self).items() if value}
-
-
-def files_of(folder: Path) -> list[Path]:
-    """Every file of manifests in a folder and below it."""
-    return sorted(path for path in folder.rglob("*") if path.suffix in ENDINGS and path.is_file())
 
 
 def read_file(path: Path) -> FileResult:

@@ -15,7 +15,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from tests.corpus.reading import FileResult, files_of, read_file
+from nodeless.cli.bounded_files import files_below
+from tests.corpus.reading import FileResult, read_file
 
 
 def main(arguments: Sequence[str] | None = None, read: Callable[[Path], FileResult] = read_file) -> int:
@@ -28,7 +29,7 @@ def main(arguments: Sequence[str] | None = None, read: Callable[[Path], FileResu
         parser.error(f"{given.folder} is no folder")
     results: dict[str, FileResult] = {}
     crashed: dict[str, str] = {}
-    for path in files_of(given.folder):
+    for path in files_below(given.folder):
         name = str(path.relative_to(given.folder))
         try:
             results[name] = read(path)

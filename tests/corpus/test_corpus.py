@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from nodeless.cli.bounded_files import files_below
 from nodeless.model.resources import parse_resources
-from tests.corpus.reading import files_of, read_file
+from tests.corpus.reading import read_file
 from tests.corpus.run import main
 
 CORPUS = Path(__file__).parent
@@ -29,7 +30,7 @@ def _parsed(members):
 
 
 def test_the_corpus_has_sixty_manifests_and_says_of_each_what_must_be_read():
-    names = [path.name for path in files_of(MANIFESTS)]
+    names = [path.name for path in files_below(MANIFESTS)]
 
     assert len(names) >= 60
     assert sorted(EXPECTED) == sorted(names)

@@ -15,6 +15,8 @@ from typing import Any
 from nodeless.api.bounds import DocumentBounds, DocumentTooLargeError, check_json
 
 STDIN = "-"
+#: How the names of files of manifests end.
+ENDINGS = (".yaml", ".yml", ".json")
 #: Bytes of one file, unpacked: all pods of a cluster of 5,000 nodes in JSON are less.
 MOST_BYTES = 512 * 1024 * 1024
 #: Nesting of JSON; saved situations nest 12 deep, objects of Kubernetes 30. Values are bounded by the bytes.
@@ -25,6 +27,11 @@ _GIVE = "hint: give YAML or JSON files, folders of them, or - for stdin"
 
 class UnreadableFileError(ValueError):
     """A file of which nothing can be read; the text names the file, the reason and what to do."""
+
+
+def files_below(folder: Path) -> list[Path]:
+    """The files of manifests in a folder and below it, in the order of their paths."""
+    return sorted(path for path in folder.rglob("*") if path.suffix in ENDINGS and path.is_file())
 
 
 def read_bytes(name: str, hint: str = _GIVE) -> bytes:

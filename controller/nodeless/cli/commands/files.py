@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nodeless.cli.bounded_files import STDIN
+from nodeless.cli.bounded_files import ENDINGS, STDIN, files_below
 from nodeless.cli.commands.terms import refuse, remark, text_of
 from nodeless.scheduling.pods.buffers import BufferReason
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from nodeless.scheduling import Policy
 
 _NO_PODS = "replicas, percentage and limits make no pod"
-_SUFFIXES = (".yaml", ".yml", ".json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +262,7 @@ def _listed(files: Sequence[str]) -> Iterator[str]:
         if file == STDIN or not path.is_dir():
             yield file
             continue
-        found = sorted(path_ for path_ in path.rglob("*") if path_.suffix in _SUFFIXES and path_.is_file())
+        found = files_below(path)
         if not found:
-            refuse(f"{file} holds no manifests; hint: files that end with {', '.join(_SUFFIXES)}")
+            refuse(f"{file} holds no manifests; hint: files that end with {', '.join(ENDINGS)}")
         yield from map(str, found)

@@ -9,11 +9,9 @@ from pathlib import Path
 
 import yaml
 
-from nodeless.cli.bounded_files import STDIN, UnreadableFileError, read_text
+from nodeless.cli.bounded_files import ENDINGS, STDIN, UnreadableFileError, files_below, read_text
 from nodeless.cli.manifests.documents import BadManifests, Document, objects_of
 from nodeless.cli.manifests.yaml_files import HELM_HINT, is_template, problem_of, read_nodes
-
-_ENDINGS = (".yaml", ".yml", ".json")
 
 
 @dataclass(slots=True)
@@ -50,9 +48,9 @@ def _files_of(name: str, reading: Reading) -> Iterator[str]:
     if name == STDIN or not folder.is_dir():
         yield name
         return
-    found = sorted(path for path in folder.rglob("*") if path.suffix in _ENDINGS and path.is_file())
+    found = files_below(folder)
     if not found:
-        reading.remarks.append(f"{name} holds no file that ends in {', '.join(_ENDINGS)}")
+        reading.remarks.append(f"{name} holds no file that ends in {', '.join(ENDINGS)}")
     yield from map(str, found)
 
 
