@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from nodeless.cli.bounded_files import ENDINGS, STDIN, files_below
 from nodeless.cli.commands.terms import refuse, remark, text_of
+from nodeless.explain.words import count
 from nodeless.scheduling.pods.buffers import BufferReason
 
 if TYPE_CHECKING:
@@ -86,8 +87,7 @@ def situation_of_files(
 def _cost(situation: "Situation") -> str:
     """What a plan adds, in a few words."""
     plan = situation.plan()
-    number = len(plan.refusals)
-    unplaced = f", {number} pod{'' if number == 1 else 's'} not placed" if number else ""
+    unplaced = f", {count(len(plan.refusals), 'pod')} not placed" if plan.refusals else ""
     return f"{plan.cost_per_hour:.4f} USD/h added{unplaced}"
 
 
@@ -192,9 +192,7 @@ def _given(
     if faults:
         for fault in faults:
             remark(fault)
-        refuse(
-            f"{len(faults)} fault{'s' if len(faults) > 1 else ''} in the manifests; hint: see the lines above"
-        )
+        refuse(f"{count(len(faults), 'fault')} in the manifests; hint: see the lines above")
     if read_as.strict:
         _refuse_skipped(given)
     return _with_room_for_buffers(given), policy, documents
@@ -206,7 +204,7 @@ def _refuse_skipped(given: "FileContents") -> None:
     for one in skipped:
         remark(f"{one.place}: {one.subject}: ignored: {one.reason}")
     if skipped:
-        objects = "1 object is" if len(skipped) == 1 else f"{len(skipped)} objects are"
+        objects = count(len(skipped), "object is", "objects are")
         refuse(f"{objects} ignored; hint: see the lines above, or plan without --strict")
 
 

@@ -31,6 +31,7 @@ from nodeless.cli.manifests.workloads import (
     pod_sets_of,
     pods_of,
 )
+from nodeless.explain.words import count
 from nodeless.kube import Watched, watched_kinds
 from nodeless.kube.buffers import watched_buffers
 from nodeless.model import events
@@ -218,8 +219,7 @@ class _Reader:
         if is_operated(manifest):
             sets = pod_sets_of(manifest)
             left_out = f", {sets[0].left_out}" if sets and sets[0].left_out else ""
-            number = f"{len(pods)} pod{'' if len(pods) == 1 else 's'}"
-            self._notes.append(f"{subject_of(manifest)}: planned as {number}{left_out}")
+            self._notes.append(f"{subject_of(manifest)}: planned as {count(len(pods), 'pod')}{left_out}")
 
 
 def _is_faulty(replicas: Any) -> bool:

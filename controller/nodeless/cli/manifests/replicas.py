@@ -23,6 +23,7 @@ from nodeless.cli.manifests.members import (
 )
 from nodeless.cli.manifests.skipped import Skipped
 from nodeless.cli.manifests.workloads import is_scalable, is_workload
+from nodeless.explain.words import count
 
 _HPA = ("autoscaling", "HorizontalPodAutoscaler")
 _SCALED_OBJECT = ("keda.sh", "ScaledObject")
@@ -149,7 +150,7 @@ class _Scaler:
         off = given == 0 and not number and limits.least
         why = "spec.replicas 0 turns the autoscaler off" if off else f"of {limits.least} to {limits.most}"
         self._found.notes.append(
-            f"{limits.target} in {limits.target.namespace}: planned with {_pods(number)}, {why} "
+            f"{limits.target} in {limits.target.namespace}: planned with {count(number, 'replica')}, {why} "
             f"({subject_of(manifest)})"
         )
 
@@ -167,7 +168,8 @@ class _Scaler:
             return
         self._found.replicas[at] = number
         self._found.notes.append(
-            f"{target} in {target.namespace}: planned with {_pods(number)}, those of {subject_of(manifest)}"
+            f"{target} in {target.namespace}: planned with {count(number, 'replica')}, "
+            f"those of {subject_of(manifest)}"
         )
 
     def _is_kedas(self, manifest: Mapping[str, Any]) -> bool:
@@ -238,7 +240,3 @@ def _kind(manifest: Mapping[str, Any]) -> tuple[str, str]:
 def _key(manifest: Mapping[str, Any]) -> _Key:
     name = str(metadata_of(manifest).get("name") or "")
     return _Key(namespace_of(manifest), str(manifest["kind"]), name)
-
-
-def _pods(number: int) -> str:
-    return f"{number} replica{'' if number == 1 else 's'}"
