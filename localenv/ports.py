@@ -1,15 +1,19 @@
-"""TCP ports on loopback: a free one, or a clear line when the wanted one is taken."""
+"""TCP ports on loopback: a free one that stays free, or a clear line when the wanted one is taken."""
 
 from __future__ import annotations
 
 import errno
 import random
 import socket
-from contextlib import suppress
+from collections import deque
 
 #: Below the range that Linux takes client ports from (32768 on): a client that tries again and
 #: again to reach a server that is down could otherwise be given the server's own port.
 _RANGE = range(16000, 32000)
+#: Sockets that are bound and do not listen: no other process is given their ports, and a server that
+#: sets SO_REUSEADDR, as Go's, asyncio's and werkzeug's do, may still listen there. Those of the last
+#: servers are enough: a port needs it only until its server listens.
+_RESERVED: deque[socket.socket] = deque(maxlen=64)
 
 
 class PortTaken(RuntimeError):
@@ -28,10 +32,19 @@ class PortTaken(RuntimeError):
 
 
 def free_port(wanted_by: str = "a server") -> int:
-    """A port on 127.0.0.1 that was free a moment ago, chosen by chance."""
+    """A port on 127.0.0.1 that nobody else is given before its server listens, chosen by chance."""
     for port in random.sample(_RANGE, 100):
-        with suppress(PortTaken):
-            return require_free(port, wanted_by)
+        listener = socket.socket()
+        try:
+            listener.bind(("127.0.0.1", port))
+        except OSError as error:
+            listener.close()
+            if error.errno != errno.EADDRINUSE:
+                raise
+            continue
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        _RESERVED.append(listener)
+        return port
     raise RuntimeError(f"{wanted_by}: 100 ports tried on 127.0.0.1, all taken")
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -21,6 +20,7 @@ import boto3
 from botocore.config import Config
 
 from localenv.aws.keys import ACCESS_KEY, SECRET_KEY
+from localenv.ports import free_port, require_free
 from localenv.processes import Processes
 
 #: Seconds until the server must answer; importing moto takes a few on a slow machine.
@@ -49,12 +49,12 @@ class LocalAws:
             port: Port on 127.0.0.1; a free one when left out.
 
         Raises:
-            OSError: The port is taken.
+            localenv.ports.PortTaken: Something listens on `port`.
             localenv.processes.ProcessDied: The server ended before it answered.
             localenv.processes.NotReady: It did not answer in time.
         """
         directory.mkdir(parents=True, exist_ok=True)
-        chosen = _free_port(port)
+        chosen = free_port("the local AWS") if port is None else require_free(port, "the local AWS")
         processes = Processes(directory)
         command = [sys.executable, "-m", "localenv.aws", "--port", str(chosen), "--region", region]
         python_path = os.pathsep.join([str(_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -206,15 +206,3 @@ class LocalAws:
         """Forget every resource, fault and call."""
         self.control("POST", "reset")
 
-
-def _free_port(port: int | None) -> int:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port or 0))
-        except OSError as error:
-            message = (
-                f"port {port} on 127.0.0.1 is taken; hint: end what listens there or choose another port"
-            )
-            raise OSError(error.errno, message) from error
-        return int(probe.getsockname()[1])

@@ -7,8 +7,8 @@ import ssl
 import pytest
 
 from localenv.kubernetes import ApiError
+from localenv.ports import free_port
 from tests.api.manifests import article, provisioner
-from tests.controllers.process import free_port
 from tests.controllers.test_probes import get
 from tests.localenv.control_plane.connect_proxy import ConnectProxy
 from tests.rights import allow

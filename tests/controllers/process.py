@@ -3,12 +3,12 @@
 import base64
 import json
 import os
-import socket
 import subprocess
 import sys
 import urllib.request
 from pathlib import Path
 
+from localenv.ports import free_port
 from tests.controllers.world import CLUSTER
 from tests.rights import as_the_controller
 
@@ -22,12 +22,6 @@ TRUST = json.dumps(
         ],
     }
 )
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 def environment(control_plane, aws, namespace, identity="first", **more):

@@ -10,7 +10,8 @@ import pytest
 
 from nodeless.manager.health import MOST_CONNECTIONS, health_application, serve
 from nodeless.webhook.limits import Patience
-from tests.controllers.process import free_port, leads
+from localenv.ports import free_port
+from tests.controllers.process import leads
 
 
 def get(port, path, seconds=90):

@@ -13,6 +13,7 @@ from botocore.config import Config
 from botocore.exceptions import ClientError, ConnectionClosedError
 
 from localenv.aws import LocalAws
+from localenv.ports import PortTaken
 
 
 def test_calls_are_recorded(aws: LocalAws) -> None:
@@ -181,5 +182,5 @@ def test_a_taken_port_is_told(tmp_path: Path) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        with pytest.raises(OSError, match=f"port {port} on 127.0.0.1 is taken; hint: "):
+        with pytest.raises(PortTaken, match=rf"127\.0\.0\.1:{port}: the port is taken; hint: "):
             LocalAws.start(tmp_path, port=port)
