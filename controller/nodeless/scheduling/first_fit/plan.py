@@ -15,7 +15,7 @@ Where many nodes are there because pods keep off each other, `anti_affinity_firs
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 import numpy as np
@@ -351,34 +351,56 @@ def _with_pods_kept(first_fit: FirstFitPlan, inputs: SchedulingInput) -> tuple[F
 
 def _chosen(first_fit: FirstFitPlan, inputs: SchedulingInput, choices: Sequence[Choice]) -> FirstFitPlan:
     """The plan, or that of a choice that leaves fewer pods."""
-    ever = dict.fromkeys(pods for pods, _ in first_fit.left)
+    if not first_fit.left:
+        return first_fit
+    trials = _Trials(
+        inputs, queue(inputs.classes, first_fit.topology.keys), _prices_matter(first_fit, inputs)
+    )
+    trials.note(first_fit)
     for choice in choices:
-        first_fit = _better(first_fit, inputs, choice, [pods for pods, _ in first_fit.left], ever)
+        first_fit = trials.better(first_fit, choice, [pods for pods, _ in first_fit.left])
     # What is done for groups that were left over may leave other groups: then it is done for all of them.
     for choice in choices:
-        if choice.helps is _groups_matter and len(ever) > len(first_fit.left):
-            first_fit = _better(first_fit, inputs, choice, list(ever), ever)
+        if choice.helps is _groups_matter and len(trials.ever_left) > len(first_fit.left):
+            first_fit = trials.better(first_fit, choice, list(trials.ever_left))
     return first_fit
 
 
-def _better(
-    first_fit: FirstFitPlan,
-    inputs: SchedulingInput,
-    choice: Choice,
-    led: Sequence[PodClass],
-    ever: dict[PodClass, None],
-) -> FirstFitPlan:
-    """The plan, or that of another choice for some classes that leaves fewer pods; `ever`: who was left."""
-    if (
-        not first_fit.left
-        or _hurried(first_fit, inputs)
-        or not any(_possible(pods, inputs) for pods, _ in first_fit.left)
-        or not choice.helps(first_fit, inputs)
-    ):
-        return first_fit
-    other = _laid(inputs, choice, left=led, trusting=first_fit.trust.given)
-    ever.update(dict.fromkeys(pods for pods, _ in other.left))
-    return other if other.refused < first_fit.refused else first_fit
+@dataclass(slots=True, eq=False)
+class _Trials:
+    """The plans that were made for the pods that one of them left; none is made twice."""
+
+    inputs: SchedulingInput
+    ordered: Sequence[PodClass]
+    prices_matter: bool
+    ever_left: dict[PodClass, None] = field(default_factory=dict)
+    """The classes that any of them left, in order."""
+    made: set[tuple[bool, bool, tuple[Turn, ...]]] = field(default_factory=set)
+    """What each of them followed from."""
+
+    def note(self, first_fit: FirstFitPlan) -> None:
+        """Remember a plan, and whom it left."""
+        self.made.add(self._origin(first_fit.choice, first_fit.led))
+        self.ever_left.update(dict.fromkeys(pods for pods, _ in first_fit.left))
+
+    def better(self, first_fit: FirstFitPlan, choice: Choice, led: Sequence[PodClass]) -> FirstFitPlan:
+        """The plan, or that of another choice for some classes that leaves fewer pods."""
+        inputs = self.inputs
+        if (
+            not first_fit.left
+            or _hurried(first_fit, inputs)
+            or not any(_possible(pods, inputs) for pods, _ in first_fit.left)
+            or not choice.helps(first_fit, inputs)
+            or self._origin(choice, led) in self.made
+        ):
+            return first_fit
+        other = _laid(inputs, choice, left=led, trusting=first_fit.trust.given)
+        self.note(other)
+        return other if other.refused < first_fit.refused else first_fit
+
+    def _origin(self, choice: Choice, led: Collection[PodClass]) -> tuple[bool, bool, tuple[Turn, ...]]:
+        wide = choice.wide and self.prices_matter
+        return choice.thrifty, wide, tuple(choice.turns(self.ordered, led))
 
 
 def _hurried(first_fit: FirstFitPlan, inputs: SchedulingInput) -> bool:

@@ -20,7 +20,7 @@ _MOST_STEPS = 300_000
 _MOST_TURNS = 20_000
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class Turn:
     """Room is looked for, for pods of one class."""
 
