@@ -8,7 +8,7 @@ own stay few classes. `counting` keeps the numbers of the topology groups found 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from nodeless.model.pods import Pod, PodShape
+from nodeless.model.pods import Pod, PodAffinityTerm, PodShape
 from nodeless.model.snapshot import Snapshot
 from nodeless.scheduling.meter import Meter
 from nodeless.scheduling.pods.crowding import Crowd, crowded
@@ -56,6 +56,8 @@ class Profiles:
         """Keys of the pods by shape and mark."""
         self._profiles: dict[tuple[PodShape, Mark], Profile] = {}
         self._selected: dict[Mark, tuple[TopologyGroup, ...]] = {}
+        self._carried: dict[tuple[tuple[PodAffinityTerm, ...], str], tuple[TopologyGroup, ...]] = {}
+        self._counted: dict[tuple[tuple[PodAffinityTerm, ...], Mark], tuple[TopologyGroup, ...]] = {}
         #: Every topology group, in the order in which they are met, with the namespaces whose pods use it.
         self._topology_groups: dict[TopologyGroup, set[str]] = {}
         if self.staying is not None:
@@ -82,23 +84,25 @@ class Profiles:
 
     def counted_in(self, pod: Pod) -> tuple[TopologyGroup, ...]:
         """The topology groups in which a running pod counts."""
-        selected = self._selecting(self.mark(pod))
-        if not _repels(pod.shape):
-            return selected
-        own = carried(pod.shape, pod.namespace, self._namespaces)
-        return (
-            *selected,
-            *(topology_group for topology_group in own if topology_group in self._topology_groups),
-        )
+        mark = self.mark(pod)
+        key = (pod.shape.anti_affinity, mark)
+        known = self._counted.get(key)
+        if known is None:
+            own = self._carried_by(pod.shape, pod.namespace)
+            known = self._counted[key] = (
+                *self._selecting(mark),
+                *(topology_group for topology_group in own if topology_group in self._topology_groups),
+            )
+        return known
 
     def _declare(self, inverse_anti_affinity: Iterable[Pod]) -> None:
         declared: dict[tuple[PodShape, Mark], Rules] = {}
         for pod in inverse_anti_affinity:
-            self._note(carried(pod.shape, pod.namespace, self._namespaces), pod.namespace)
+            self._note(self._carried_by(pod.shape, pod.namespace), pod.namespace)
         for shape, mark in self.groups:
             rules = rules_of(shape, mark[0], self._labels(mark), self._namespaces)
             declared[shape, mark] = rules = rules if self._preferences else rules.hard()
-            own = carried(shape, mark[0], self._namespaces)
+            own = self._carried_by(shape, mark[0])
             self._note((*rules.topology_groups(), *own), mark[0])
         self._index = _index(
             topology_group
@@ -122,7 +126,7 @@ class Profiles:
             for topology_group in _candidates(self._repelling, labels)
             if topology_group.pod_selectors[0].selects(namespace, labels)
         )
-        adds = (*self._selecting(mark), *dict.fromkeys(carried(shape, namespace, self._namespaces)))
+        adds = (*self._selecting(mark), *dict.fromkeys(self._carried_by(shape, namespace)))
         return Profile(replace(rules, repelled_by=repelled), adds)
 
     def _selecting(self, mark: Mark) -> tuple[TopologyGroup, ...]:
@@ -137,6 +141,13 @@ class Profiles:
                     pod_selector.selects(namespace, labels) for pod_selector in topology_group.pod_selectors
                 )
             )
+        return known
+
+    def _carried_by(self, shape: PodShape, namespace: str) -> tuple[TopologyGroup, ...]:
+        key = (shape.anti_affinity, namespace)
+        known = self._carried.get(key)
+        if known is None:
+            known = self._carried[key] = carried(shape, namespace, self._namespaces)
         return known
 
     def _labels(self, mark: Mark) -> dict[str, str]:
