@@ -129,9 +129,9 @@ def _some_member(*members: str) -> Rule:
 def _not_all_with(member: str, *others: str) -> Rule:
     present = " || ".join(f"has(term.{other})" for other in others)
     return rule(
-        f"!self.all(term, has(term.{member}) && ({present}))",
+        f"self.size() == 0 || !self.all(term, has(term.{member}) && ({present}))",
         f"cannot combine {member} with {', '.join(others)}",
-        lambda terms: all(has_any(term, member) and has_any(term, *others) for term in terms),
+        lambda terms: bool(terms) and all(has_any(term, member) and has_any(term, *others) for term in terms),
         f"give {member} alone",
     )
 
@@ -163,20 +163,7 @@ SECURITY_GROUP_RULES = (
 )
 RESERVATION_RULES = (
     _some_member("tags", "id", "instanceMatchCriteria"),
-    rule(
-        "self.size() == 0 || "
-        "!self.all(term, has(term.id) && (has(term.tags) || has(term.ownerID) || "
-        "has(term.instanceMatchCriteria)))",
-        "cannot combine id with tags, ownerID, instanceMatchCriteria",
-        lambda terms: (
-            bool(terms)
-            and all(
-                has_any(term, "id") and has_any(term, "tags", "ownerID", "instanceMatchCriteria")
-                for term in terms
-            )
-        ),
-        "give id alone",
-    ),
+    _not_all_with("id", "tags", "ownerID", "instanceMatchCriteria"),
 )
 AMI_RULES = (
     _some_member("tags", "id", "name", "alias", "ssmParameter"),
