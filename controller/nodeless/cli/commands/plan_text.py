@@ -1,10 +1,12 @@
 """The report of a plan as tables for a terminal or a pipe."""
 
+from collections.abc import Sequence
+
 import typer
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
+from nodeless.cli.tables import NOTHING, Column, FittedTable, indented
 from nodeless.explain.report import MONTH, Cost, Report, Unplaced, holding, where, zones
 from nodeless.explain.words import count, listed
 
@@ -24,11 +26,11 @@ def print_report(report: Report) -> None:
 
 def _print(report: Report, console: Console) -> None:
     for note in report.notes:
-        console.print(Text(note, style="dim"))
+        _print_indented(console, note, 0, style="dim")
     if report.launches:
-        console.print(_launches(report))
+        _print_launches(report, console)
     if report.landings:
-        console.print(_landings(report))
+        _print_landings(report, console)
     else:
         console.print("No pod is pending." if report.launches else "Nothing to plan: no pod is pending.")
     for group in report.unplaced:
@@ -36,56 +38,78 @@ def _print(report: Report, console: Console) -> None:
     if report.relaxed:
         console.print(Text("\nPreferences relaxed so that pods can be scheduled", style="bold"))
     for lost in report.relaxed:
-        console.print(Text(f"  {holding(lost.workloads)}: {lost.message} [{lost.code}]"))
+        _print_indented(console, f"{holding(lost.workloads)}: {lost.message} [{lost.code}]", 2)
     if report.together:
         console.print(Text("\nKept together by required pod affinity", style="bold"))
     for each in report.together:
-        console.print(Text(f"  {each}"))
+        _print_indented(console, str(each), 2)
     _print_cost(report.cost, report, console)
 
 
-def _table(title: str) -> Table:
-    return Table(
-        title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, padding=(0, 3, 0, 0)
-    )
+_LAUNCHES = (
+    Column("nodes", right=True),
+    Column("type"),
+    Column("zones"),
+    Column("capacity"),
+    Column("USD/h each", right=True),
+    Column("pool"),
+    Column("holds", folds=True),
+    Column("next best", folds=True, least=40, optional=True),
+)
+_LANDINGS = (
+    Column("workload"),
+    Column("pods", right=True),
+    Column("on new nodes", folds=True),
+    Column("on existing nodes", folds=True),
+    Column("not placed", right=True),
+)
+_COST = (Column(""), Column("USD/h", right=True), Column("USD/month", right=True))
 
 
-def _launches(report: Report) -> Table:
-    table = _table(f"\nLaunch {count(sum(launch.count for launch in report.launches), 'node')}")
-    for name in ("nodes", "type", "zones", "capacity", "USD/h each", "pool", "holds", "next best"):
-        table.add_column(
-            name, justify="right" if name in ("nodes", "USD/h each") else "left", header_style="dim"
-        )
+def _print_table(
+    console: Console, title: str, columns: Sequence[Column], rows: Sequence[Sequence[str]]
+) -> None:
+    console.print(Text(f"\n{title}", style="bold"))
+    console.print(FittedTable(columns, rows), soft_wrap=True)
+
+
+def _print_indented(console: Console, text: str, indent: int, style: str = "") -> None:
+    for line in indented(text, console.width, indent, style):
+        console.print(line, soft_wrap=True)
+
+
+def _print_launches(report: Report, console: Console) -> None:
+    rows = []
     for launch in report.launches:
         others = [f"{alternative.instance_type} {alternative.price:.4f}" for alternative in launch.next_best]
-        table.add_row(
-            str(launch.count),
-            launch.instance_type,
-            zones(launch.zones),
-            launch.capacity_type,
-            f"{launch.price:.4f}",
-            launch.pool,
-            holding(launch.workloads),
-            ", ".join(others) or "none",
+        rows.append(
+            (
+                str(launch.count),
+                launch.instance_type,
+                zones(launch.zones),
+                launch.capacity_type,
+                f"{launch.price:.4f}",
+                launch.pool,
+                holding(launch.workloads),
+                ", ".join(others) or "none",
+            )
         )
-    return table
+    title = f"Launch {count(sum(launch.count for launch in report.launches), 'node')}"
+    _print_table(console, title, _LAUNCHES, rows)
 
 
-def _landings(report: Report) -> Table:
-    table = _table("\nWhere workloads land")
-    for name in ("workload", "pods", "on new nodes", "on existing nodes", "not placed"):
-        table.add_column(
-            name, justify="right" if name in ("pods", "not placed") else "left", header_style="dim"
-        )
-    for landing in report.landings:
-        table.add_row(
+def _print_landings(report: Report, console: Console) -> None:
+    rows = [
+        (
             str(landing.workload),
             str(landing.pods),
-            where(landing.on_new) or "-",
-            where(landing.on_existing) or "-",
-            str(landing.refused) if landing.refused else "-",
+            where(landing.on_new) or NOTHING,
+            where(landing.on_existing) or NOTHING,
+            str(landing.refused) if landing.refused else NOTHING,
         )
-    return table
+        for landing in report.landings
+    ]
+    _print_table(console, "Where workloads land", _LANDINGS, rows)
 
 
 def _print_unplaced(group: Unplaced, console: Console) -> None:
@@ -93,22 +117,17 @@ def _print_unplaced(group: Unplaced, console: Console) -> None:
     console.print(Text(f"\nNot placed: {count(len(group.pods), 'pod')} of {names}", style="bold"))
     for obstacle in group.obstacles:
         about = f"{listed(obstacle.pools, 3)}: " if obstacle.pools else ""
-        console.print(Text(f"  {about}{obstacle.message} [{obstacle.code}]"))
+        _print_indented(console, f"{about}{obstacle.message} [{obstacle.code}]", 2)
     for remedy in group.remedies:
-        console.print(Text(f"  would fit: {remedy}", style="green"))
+        _print_indented(console, f"would fit: {remedy}", 2, style="green")
 
 
 def _print_cost(cost: Cost, report: Report, console: Console) -> None:
-    table = _table("\nCost")
-    for name in ("", "USD/h", "USD/month"):
-        table.add_column(name, justify="right" if name else "left", header_style="dim")
-    for name, dollars in (("before", cost.before), ("added", cost.added), ("after", cost.after)):
-        table.add_row(name, f"{dollars:,.4f}", f"{dollars * MONTH:,.2f}")
+    dollars = [("before", cost.before), ("added", cost.added), ("after", cost.after)]
     if cost.lower_bound is not None and cost.added > 0:
-        table.add_row(
-            "lower bound of what is added", f"{cost.lower_bound:,.4f}", f"{cost.lower_bound * MONTH:,.2f}"
-        )
-    console.print(table)
+        dollars.append(("lower bound of what is added", cost.lower_bound))
+    rows = [(name, f"{each:,.4f}", f"{each * MONTH:,.2f}") for name, each in dollars]
+    _print_table(console, "Cost", _COST, rows)
     if cost.gap is not None and cost.added > 0:
         console.print(f"No plan for these pods can save more than {100 * cost.gap:.1f} % of what is added.")
     if cost.unpriced:

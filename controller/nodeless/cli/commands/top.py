@@ -24,14 +24,16 @@ from nodeless.cli.commands.terms import refuse
 
 if TYPE_CHECKING:
     from rich.console import Group
-    from rich.table import Table
 
+    from nodeless.cli.tables import FittedTable
     from nodeless.explain.overview import NodeRow, Overview
 
 views = typer.Typer()
 _OUTPUT = "Output"
 _SORTS = ("price", "cpu", "memory", "pods", "age", "name")
 _RIGHT = ("USD/h", "CPU", "MEMORY", "PODS", "AGE", "AS PLANNED")
+#: What a narrow terminal does without, the last ones first.
+_OPTIONAL = ("POOL", "CAPACITY", "ZONE", "AGE", "AS PLANNED")
 #: Seconds of each, the largest first.
 _UNITS = (("d", 86400), ("h", 3600), ("m", 60), ("s", 1))
 
@@ -81,7 +83,7 @@ def top(
     if once or files or snapshot or not console.is_terminal:
         wide = console if console.is_terminal else Console(width=PIPE_WIDTH, highlight=False)
         with wide.capture() as captured:
-            wide.print(_view(seen, sort))
+            wide.print(_view(seen, sort), soft_wrap=True)
         for line in captured.get().splitlines():
             typer.echo(line.rstrip())
         return
@@ -101,21 +103,15 @@ def _view(seen: "Overview", sort: str) -> "Group":
     return Group(*(Text(line) for line in seen.lines()), Text(), _table(seen, sort))
 
 
-def _table(seen: "Overview", sort: str) -> "Table":
-    from rich.table import Table  # noqa: PLC0415
+def _table(seen: "Overview", sort: str) -> "FittedTable":
+    from nodeless.cli.tables import Column, FittedTable  # noqa: PLC0415
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for name in ("NODE", "POOL", "TYPE", "ZONE", "CAPACITY", *_RIGHT, "DISRUPTION"):
-        folds = name == "DISRUPTION"
-        table.add_column(
-            name,
-            justify="right" if name in _RIGHT else "left",
-            no_wrap=not folds,
-            overflow="fold" if folds else "ellipsis",
-        )
-    for row in sorted(seen.rows, key=lambda row: _key(row, sort)):
-        table.add_row(*_cells(row))
-    return table
+    names = ("NODE", "POOL", "TYPE", "ZONE", "CAPACITY", *_RIGHT, "DISRUPTION")
+    columns = [
+        Column(name, right=name in _RIGHT, folds=name == "DISRUPTION", optional=name in _OPTIONAL)
+        for name in names
+    ]
+    return FittedTable(columns, [_cells(row) for row in sorted(seen.rows, key=lambda row: _key(row, sort))])
 
 
 def _key(row: "NodeRow", sort: str) -> tuple[float, str]:

@@ -1,0 +1,119 @@
+"""Text that fits its terminal: what names a thing is never cut, and what is of less use gives way first."""
+
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.segment import Segment
+from rich.table import Table
+from rich.text import Text
+
+#: A cell that says nothing.
+NOTHING = "-"
+#: Cells between two columns, and before a cell that has lines of its own.
+_GAP, _INDENT = 3, 8
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table."""
+
+    name: str
+    right: bool = False
+    """Whether its cells are aligned to the right."""
+    folds: bool = False
+    """Whether a cell may take several lines; where they would be short, they stand below the row."""
+    least: int = 24
+    """Cells of width that a column which folds needs to stand beside the others."""
+    optional: bool = False
+    """Whether it is left out, and named below, where the table is too wide otherwise; the last ones first."""
+
+
+@dataclass(frozen=True, slots=True)
+class FittedTable:
+    """A table that is no wider than its console, where the columns that are always shown allow that.
+
+    Attributes:
+        columns: In their order.
+        rows: A cell for each column, in each of them.
+    """
+
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[str]]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Lines of the table, and of what does not stand in it."""
+        shown, below, left_out = self._arranged(options.max_width)
+        width = max(options.max_width, self._width(shown))
+        lines = console.render_lines(self._table(shown), options.update(width=width), pad=False)
+        for at, line in enumerate(lines):
+            yield from (*line, Segment.line())
+            # Nothing folds in the table then: below its heads, each line is a row.
+            for number in below if at else ():
+                cell = self.rows[at - 1][number]
+                if cell != NOTHING:
+                    yield from indented(f"{self.columns[number].name}: {cell}", options.max_width, _INDENT)
+        if left_out:
+            yield Text(f"not shown for want of width: {', '.join(left_out)}", style="dim")
+
+    def _arranged(self, width: int) -> tuple[list[int], list[int], list[str]]:
+        """The columns in the table, those below each row, and the names of those that are left out."""
+        everything = list(range(len(self.columns)))
+        shown, left_out = self._without_some(everything, width)
+        if self._width(shown) <= width:
+            return shown, [], left_out
+        folding = [number for number in everything if self.columns[number].folds]
+        shown, left_out = self._without_some([each for each in everything if each not in folding], width)
+        below = [number for number in folding if not self.columns[number].optional]
+        return shown, below, left_out + [self.columns[each].name for each in folding if each not in below]
+
+    def _without_some(self, shown: Sequence[int], width: int) -> tuple[list[int], list[str]]:
+        """Some columns without those that say nothing, and optional ones, until they fit; their names."""
+        rest, left_out = list(shown), list[str]()
+        hollow = [number for number in shown if all(row[number] == NOTHING for row in self.rows)]
+        optional = [number for number in shown if self.columns[number].optional and number not in hollow]
+        for number in [*reversed(hollow), *reversed(optional)]:
+            if self._width(rest) > width:
+                rest.remove(number)
+                left_out[:0] = [self.columns[number].name] if number in optional else []
+        return rest, left_out
+
+    def _width(self, shown: Sequence[int]) -> int:
+        """The least width of some columns."""
+        cells = [
+            min(self._natural(number), column.least) if column.folds else self._natural(number)
+            for number, column in ((number, self.columns[number]) for number in shown)
+        ]
+        return sum(cells) + _GAP * (len(shown) - 1)
+
+    def _natural(self, number: int) -> int:
+        return max(map(cell_len, (self.columns[number].name, *(row[number] for row in self.rows))))
+
+    def _table(self, shown: Sequence[int]) -> Table:
+        table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
+        for column in (self.columns[number] for number in shown):
+            table.add_column(
+                column.name,
+                justify="right" if column.right else "left",
+                header_style="dim",
+                no_wrap=not column.folds,
+                overflow="fold",
+            )
+        for row in self.rows:
+            table.add_row(*(Text(row[number]) for number in shown))
+        return table
+
+
+def indented(text: str, width: int, indent: int, style: str = "") -> list[Text]:
+    """The lines of a text, those after the first indented by two more; no word is broken."""
+    lines = textwrap.wrap(
+        text,
+        max(width, indent + 20),
+        initial_indent=" " * indent,
+        subsequent_indent=" " * (indent + 2),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return [Text(line, style=style, no_wrap=True, overflow="ignore") for line in lines]
