@@ -60,7 +60,7 @@ def test_every_fault_of_an_invalid_file_is_told_and_it_exits_with_1(file: Any) -
 def test_json_has_the_paths(file: Any) -> None:
     result = nodeless("validate", "-o", "json", file(node_pool(weight=101)))
 
-    (entry,) = json.loads(result.stdout)
+    (entry,) = json.loads(result.stdout)["objects"]
     assert (result.exit_code, entry["result"]) == (1, "invalid")
     assert [(fault["path"], fault["severity"]) for fault in entry["faults"]] == [("spec.weight", "error")]
 
@@ -386,7 +386,7 @@ spec:
     file = written(tmp_path, "given.yaml", text.encode())
 
     told = nodeless("validate", file).stdout
-    (entry,) = json.loads(nodeless("validate", "-o", "json", file).stdout)
+    (entry,) = json.loads(nodeless("validate", "-o", "json", file).stdout)["objects"]
 
     assert '  line 13: spec.requirements[0].operator: "Is"' in told
     assert "  line 10: spec.weight: 101 must be" in told

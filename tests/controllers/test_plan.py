@@ -285,7 +285,7 @@ def test_the_page_goes_to_stdout_alone(file):
     assert result.stdout.rstrip().endswith("</html>")
     both = nodeless(file(provisioner(), node_template(), a_workload()), "--html", "-", "--json")
     assert both.exit_code == 2
-    assert "--html - and --json both write to stdout; hint: give --html a file" in both.stderr
+    assert "--html - and -o json both write to stdout; hint: give --html a file" in both.stderr
 
 
 def test_without_a_kubeconfig_the_command_says_where_it_looked(tmp_path, monkeypatch):

@@ -8,9 +8,9 @@ import urllib.request
 
 import pytest
 
+from localenv.ports import free_port
 from nodeless.manager.health import MOST_CONNECTIONS, health_application, serve
 from nodeless.webhook.limits import Patience
-from localenv.ports import free_port
 from tests.controllers.process import leads
 
 

@@ -5,8 +5,8 @@ import socket
 
 import pytest
 
-from nodeless.operator.settings import SETTINGS_NAME
 from localenv.ports import free_port
+from nodeless.operator.settings import SETTINGS_NAME
 from tests.controllers.process import environment, leads, lease_path, refused, settings
 from tests.controllers.world import CLAIMS, NODES, Kubelets, a_pod, a_provisioner, a_template
 

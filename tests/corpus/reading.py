@@ -93,7 +93,7 @@ def _validated(path: Path) -> tuple[list[str], list[str]]:
     result = CliRunner().invoke(app, ["validate", "-o", "json", str(path)])
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
-    faults = [fault for entry in json.loads(result.stdout) for fault in entry["faults"]]
+    faults = [fault for entry in json.loads(result.stdout)["objects"] for fault in entry["faults"]]
     texts = {
         severity: [fault["text"] for fault in faults if fault["severity"] == severity]
         for severity in ("error", "warning")

@@ -32,6 +32,7 @@ from nodeless.api.reading import read_pool
 from nodeless.api.validation import kind_of, subject_of, validate
 from nodeless.api.validation_context import NOTHING_KNOWN, ValidationContext, context_warnings
 from nodeless.api.validation_v1beta1 import as_v1, validate_v1beta1
+from nodeless.cli.commands.output import DOCUMENTS, JSON, TEXT, YAML, format_of, write_document
 from nodeless.cli.manifests.documents import Document
 from nodeless.cli.manifests.files import Reading, read_files
 from nodeless.cli.manifests.generations import located, served_documents
@@ -44,13 +45,19 @@ _TO_V1ALPHA5 = (NODE_POOL, EC2_NODE_CLASS)
 Files = Annotated[
     list[str], typer.Argument(metavar="FILE...", help="YAML or JSON files, or folders of them; - is stdin")
 ]
-Output = Annotated[str, typer.Option("--output", "-o", help="text or json")]
+GITHUB = "github"
+Output = Annotated[
+    str,
+    typer.Option(
+        "--output", "-o", help="text, json, yaml, or github: annotations of a workflow's run on its files"
+    ),
+]
 
 
 @offline.command(name="validate", rich_help_panel="Manifests")
 def validate_files(files: Files, output: Output = "text") -> None:
     """Check manifests as the webhook and the API server do; exit 1 when one is invalid."""
-    _require(output in ("text", "json"), f"--output {output!r} is not known; hint: text or json")
+    output = format_of(output, formats=(TEXT, JSON, YAML, GITHUB))
     results: list[dict[str, Any]] = []
     reading = _read(files)
     around = _validation_context([document.value for document in reading.documents])
@@ -58,7 +65,7 @@ def validate_files(files: Files, output: Output = "text") -> None:
         manifest = document.value
         entry: dict[str, Any] = {
             "file": document.file,
-            "line": _line(document),
+            "line": document.place()[0],
             "object": subject_of(manifest),
         }
         foreign = foreign_warning(manifest)
@@ -71,11 +78,11 @@ def validate_files(files: Files, output: Output = "text") -> None:
         results.append(
             entry | {"result": result, "faults": [_fault(fault, document) for fault in found_faults]}
         )
-    if output == "json":
-        typer.echo(json.dumps(results, indent=2, ensure_ascii=False))
+    if output in DOCUMENTS:
+        write_document("ValidationReport", {"objects": results}, output)
     else:
         for entry in results:
-            _print_result(entry)
+            _print_annotations(entry) if output == GITHUB else _print_result(entry)
     _end(reading, any(entry["result"] == "invalid" for entry in results))
 
 
@@ -218,10 +225,6 @@ def _end(reading: Reading, failed: bool) -> None:
         raise typer.Exit(1)
 
 
-def _line(document: Document, path: str = "") -> int:
-    return int(document.at(path).rpartition(":")[2])
-
-
 def _is_ours(manifest: Any) -> bool:
     """Whether a manifest is of one of our groups, or of no group at all: then its kind is a fault of it."""
     if not isinstance(manifest, dict):
@@ -234,9 +237,11 @@ def _is_ours(manifest: Any) -> bool:
 
 def _fault(fault: FieldError, document: Document) -> dict[str, Any]:
     severity = "warning" if fault.warning else "error"
+    line, column = document.place(fault.path)
     return {
         "path": fault.path,
-        "line": _line(document, fault.path),
+        "line": line,
+        "column": column,
         "severity": severity,
         "message": fault.message,
         "hint": fault.hint,
@@ -248,6 +253,27 @@ def _print_result(entry: dict[str, Any]) -> None:
     typer.echo(f"{entry['file']}: {entry['object']}: {entry['result']}")
     for fault in entry["faults"]:
         typer.echo(f"  line {fault['line']}: {fault['text']}")
+
+
+def _print_annotations(entry: dict[str, Any]) -> None:
+    """Workflow commands of GitHub Actions, which shows them on the lines of a pull request."""
+    for fault in entry["faults"]:
+        place = {
+            "file": entry["file"],
+            "line": fault["line"],
+            "col": fault["column"],
+            "title": entry["object"],
+        }
+        options = ",".join(f"{name}={_escaped(str(value), ':,')}" for name, value in place.items())
+        text = fault["text"].removeprefix("warning: ")
+        typer.echo(f"::{fault['severity']} {options}::{_escaped(text)}")
+
+
+def _escaped(text: str, more: str = "") -> str:
+    """A text as workflow commands take it: percent-encoded where a character has a meaning there."""
+    for character in f"%\r\n{more}":
+        text = text.replace(character, f"%{ord(character):02X}")
+    return text
 
 
 def _remark(text: str) -> None:

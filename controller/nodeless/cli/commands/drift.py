@@ -1,7 +1,6 @@
 """`nodeless drift`: what applying pools and node classes would do to the nodes that stand."""
 
 import asyncio
-import json
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,6 +8,7 @@ import typer
 
 from nodeless.cli.commands.files import Offer, applied, with_files
 from nodeless.cli.commands.inputs import Kubeconfig, Namespace, Region, Snapshot, Source, situation_of
+from nodeless.cli.commands.output import DOCUMENTS, AsJson, OutputOption, format_of, write_document
 from nodeless.cli.commands.terms import refuse, remark
 
 if TYPE_CHECKING:
@@ -42,7 +42,8 @@ def drift(
             help="A pool that would be deleted (or its uid), unless the files have it; repeatable",
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="The answer as JSON on stdout")] = False,
+    output: OutputOption = "text",
+    as_json: AsJson = False,
 ) -> None:
     """Show which nodes would drift if these manifests were applied, what replaces them, and what it costs.
 
@@ -55,6 +56,7 @@ def drift(
 
     nodeless drift --removed NodePool/old
     """
+    output = format_of(output, as_json=as_json)
     leaving, given = _Leaving(tuple(owner or ()), tuple(removed or ())), files or []
     if not given and not leaving:
         refuse("what would change? hint: give files, or --removed")
@@ -63,8 +65,8 @@ def drift(
         if snapshot
         else _live(given, kubeconfig, namespace, region, leaving)
     )
-    if as_json:
-        typer.echo(json.dumps(preview.to_json(), indent=2, ensure_ascii=False))
+    if output in DOCUMENTS:
+        write_document("DriftReport", preview.to_json(), output)
         return
     for line in (*preview.notes, *preview.lines()):
         typer.echo(line)

@@ -1,7 +1,6 @@
 """`nodeless solve`: one packing problem from a file, its answer on stdout."""
 
 import gc
-import json
 import resource
 import sys
 from pathlib import Path
@@ -13,6 +12,7 @@ import typer
 from nodeless.api.errors import InvalidObject
 from nodeless.api.packing_problem import Problem, read_catalog, read_problem
 from nodeless.cli.bounded_files import UnreadableFileError, read_json
+from nodeless.cli.commands.output import DOCUMENTS, AsJson, OutputOption, format_of, write_document
 from nodeless.explain.packing_answer import packing_answer
 from nodeless.model.packing import LOWEST_PRICE, packing_defect
 
@@ -30,9 +30,11 @@ def solve_problem(
         float, typer.Option(help="Seconds of work for a cheaper plan on top of the first-fit plan; 0: none")
     ] = 1.0,
     policy: Annotated[str, typer.Option("--packing", help="lowest-price or fewest-nodes")] = LOWEST_PRICE,
-    as_json: Annotated[bool, typer.Option("--json", help="The whole answer as JSON")] = False,
+    output: OutputOption = "text",
+    as_json: AsJson = False,
 ) -> None:
     """Solve a packing problem of a file: nodes to launch, price, lower bound; exit 1 when pods are left."""
+    output = format_of(output, as_json=as_json)
     if defect := packing_defect(policy):
         _fail(f"--packing {policy!r} {defect}")
     if not 0 <= improve < float("inf"):
@@ -41,7 +43,10 @@ def solve_problem(
         answer = answer_to(load_problem(problem), improve=improve, packing=policy)
     except UnreadableProblem as error:
         _fail(str(error))
-    typer.echo(json.dumps(answer, indent=1) if as_json else _line(answer))
+    if output in DOCUMENTS:
+        write_document("PackingAnswer", answer, output)
+    else:
+        typer.echo(_line(answer))
     if answer["unscheduledPods"]:
         raise typer.Exit(1)
 

@@ -1,6 +1,5 @@
 """`nodeless plan`: what the controller would do, without doing it."""
 
-import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -23,6 +22,17 @@ from nodeless.cli.commands.inputs import (
     Zones,
     situation_of,
 )
+from nodeless.cli.commands.output import (
+    DOCUMENTS,
+    JSON,
+    TEXT,
+    WIDE,
+    YAML,
+    AsJson,
+    WideOutputOption,
+    format_of,
+    write_document,
+)
 from nodeless.cli.commands.terms import refuse, remark
 
 if TYPE_CHECKING:
@@ -31,7 +41,6 @@ if TYPE_CHECKING:
 plans = typer.Typer()
 _OUTPUT = "Output"
 
-AsJson = Annotated[bool, typer.Option("--json", help="The report as JSON on stdout", rich_help_panel=_OUTPUT)]
 Html = Annotated[
     str,
     typer.Option(
@@ -57,6 +66,7 @@ def plan(
     catalog: CatalogOption = "",
     zones: Zones = "",
     spot_percent: SpotPercent = 40.0,
+    output: WideOutputOption = "text",
     as_json: AsJson = False,
     html: Html = "",
     target: Target = False,
@@ -78,8 +88,9 @@ def plan(
     from nodeless.explain.report import report  # noqa: PLC0415
     from nodeless.explain.walking import consolidation_path  # noqa: PLC0415
 
-    if html == STDIN and as_json:
-        refuse("--html - and --json both write to stdout; hint: give --html a file")
+    output = format_of(output, as_json=as_json, formats=(TEXT, WIDE, JSON, YAML))
+    if html == STDIN and output in DOCUMENTS:
+        refuse(f"--html - and -o {output} both write to stdout; hint: give --html a file")
     source = Source(
         files or (),
         snapshot,
@@ -101,12 +112,12 @@ def plan(
     if html == STDIN:
         raise typer.Exit(0 if made.complete else 1)
     walked = consolidation_path(situation) if target else None
-    if as_json:
+    if output in DOCUMENTS:
         document = made.to_json() | ({"target": walked.to_json()} if walked is not None else {})
-        typer.echo(json.dumps(document, indent=2, ensure_ascii=False))
+        write_document("PlanReport", document, output)
     else:
-        print_report(made)
-    if walked is not None and not as_json:
+        print_report(made, wide=output == WIDE)
+    if walked is not None and output not in DOCUMENTS:
         typer.echo("\nTarget of consolidation")
         for line in walked.lines():
             typer.echo(f"  {line}")

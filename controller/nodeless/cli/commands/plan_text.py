@@ -14,10 +14,10 @@ from nodeless.explain.words import count, listed
 PIPE_WIDTH = 200
 
 
-def print_report(report: Report) -> None:
-    """Print notes, launches, landings, what is not placed, and the cost."""
+def print_report(report: Report, *, wide: bool = False) -> None:
+    """Print notes, launches, landings, what is not placed, and the cost; `wide`: as wide as into a pipe."""
     terminal = Console(highlight=False)
-    console = terminal if terminal.is_terminal else Console(width=PIPE_WIDTH, highlight=False)
+    console = terminal if terminal.is_terminal and not wide else Console(width=PIPE_WIDTH, highlight=False)
     with console.capture() as captured:
         _print(report, console)
     for line in captured.get().splitlines():

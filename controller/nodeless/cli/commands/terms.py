@@ -1,6 +1,5 @@
 """What all commands share: remarks, the end with an exit code, reading saved situations."""
 
-import asyncio
 from typing import TYPE_CHECKING, NoReturn
 
 import typer
@@ -57,6 +56,8 @@ def from_cluster(
 ) -> "Situation":
     """The situation of a running cluster; ends the command when it cannot be read."""
     # Imported here: commands on files need neither AWS nor the cluster.
+    import asyncio  # noqa: PLC0415
+
     from nodeless.cli.live_cluster import ClusterUnreadable, live_situation, use_kubeconfig  # noqa: PLC0415
     from nodeless.cloudprovider import CloudError  # noqa: PLC0415
     from nodeless.kube import ApiError, ApiUnavailable  # noqa: PLC0415

@@ -1,6 +1,5 @@
 """`nodeless top`: the nodes of a cluster with fill, price and disruption, refreshed until it is ended."""
 
-import json
 import time
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated
@@ -19,6 +18,17 @@ from nodeless.cli.commands.inputs import (
     WhatIf,
     Zones,
     situation_of,
+)
+from nodeless.cli.commands.output import (
+    DOCUMENTS,
+    JSON,
+    TEXT,
+    WIDE,
+    YAML,
+    AsJson,
+    WideOutputOption,
+    format_of,
+    write_document,
 )
 from nodeless.cli.commands.terms import refuse
 
@@ -54,9 +64,8 @@ def top(
     ] = False,
     seconds: Annotated[float, typer.Option(min=1.0, help="Between two looks", rich_help_panel=_OUTPUT)] = 5.0,
     sort: Annotated[str, typer.Option(help=", ".join(_SORTS), rich_help_panel=_OUTPUT)] = "price",
-    as_json: Annotated[
-        bool, typer.Option("--json", help="As JSON on stdout, once", rich_help_panel=_OUTPUT)
-    ] = False,
+    output: WideOutputOption = "text",
+    as_json: AsJson = False,
 ) -> None:
     """Show nodes with fill, pods, price, age and what holds or disrupts them, and what is about to happen.
 
@@ -72,16 +81,18 @@ def top(
 
     if sort not in _SORTS:
         refuse(f"--sort {sort!r} is not known; hint: {', '.join(_SORTS)}")
+    output = format_of(output, as_json=as_json, formats=(TEXT, WIDE, JSON, YAML))
     source = Source(
         files or (), snapshot, what_if or (), kubeconfig, namespace, region, catalog, zones, spot_percent
     )
     seen = overview(situation_of(source)[0])
-    if as_json:
-        typer.echo(json.dumps(seen.to_json(), indent=2, ensure_ascii=False))
+    if output in DOCUMENTS:
+        write_document("Overview", seen.to_json(), output)
         return
     console = Console(highlight=False)
-    if once or files or snapshot or not console.is_terminal:
-        wide = console if console.is_terminal else Console(width=PIPE_WIDTH, highlight=False)
+    if once or output == WIDE or files or snapshot or not console.is_terminal:
+        fits = console.is_terminal and output != WIDE
+        wide = console if fits else Console(width=PIPE_WIDTH, highlight=False)
         with wide.capture() as captured:
             wide.print(_view(seen, sort), soft_wrap=True)
         for line in captured.get().splitlines():

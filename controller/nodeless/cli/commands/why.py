@@ -1,6 +1,5 @@
 """`nodeless why`: the reasons of a plan, for one pod, one workload or one node."""
 
-import json
 from typing import Annotated
 
 import typer
@@ -18,6 +17,7 @@ from nodeless.cli.commands.inputs import (
     Zones,
     situation_of,
 )
+from nodeless.cli.commands.output import DOCUMENTS, AsJson, OutputOption, format_of, write_document
 from nodeless.cli.commands.terms import refuse
 
 reasons = typer.Typer()
@@ -41,7 +41,8 @@ def why(
     catalog: CatalogOption = "",
     zones: Zones = "",
     spot_percent: SpotPercent = 40.0,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON on stdout")] = False,
+    output: OutputOption = "text",
+    as_json: AsJson = False,
 ) -> None:
     """Say why a pod lands where it does or has no place, and why a node is what it is.
 
@@ -52,6 +53,7 @@ def why(
     # Imported here: other commands do not need the solver.
     from nodeless.explain.answers import NotThere, answer  # noqa: PLC0415
 
+    output = format_of(output, as_json=as_json)
     source = Source(
         files or (), snapshot, what_if or (), kubeconfig, namespace, region, catalog, zones, spot_percent
     )
@@ -60,8 +62,8 @@ def why(
         found = answer(situation, situation.plan(), name, wider)
     except NotThere as error:
         refuse(str(error))
-    if as_json:
-        typer.echo(json.dumps(found.to_json(), indent=2, ensure_ascii=False))
+    if output in DOCUMENTS:
+        write_document("Explanation", found.to_json(), output)
     else:
         typer.echo(found.subject)
         for line in found.lines:

@@ -1,6 +1,5 @@
 """`nodeless windows`: when the nodes of each pool may be disrupted, in the user's own time zone."""
 
-import json
 import time
 from datetime import datetime
 from typing import Annotated, Any
@@ -11,6 +10,7 @@ import typer
 from nodeless.api.errors import InvalidObject
 from nodeless.api.kinds import NODE_POOL, PROVISIONER
 from nodeless.api.reading import read_pool
+from nodeless.cli.commands.output import DOCUMENTS, OutputOption, format_of, write_document
 from nodeless.cli.commands.terms import refuse
 from nodeless.cli.offline import documents
 
@@ -24,7 +24,7 @@ def windows(
     timezone: Annotated[str, typer.Option("--timezone", "-z", help="IANA name of a time zone")] = "UTC",
     days: Annotated[int, typer.Option(min=1, max=366, help="How far to look ahead")] = 7,
     nodes: Annotated[int, typer.Option(min=0, help="Nodes of each pool, for percentages")] = 10,
-    output: Annotated[str, typer.Option("--output", "-o", help="text or json")] = "text",
+    output: OutputOption = "text",
 ) -> None:
     """Print when how many nodes of each pool may be disrupted at once, by reason.
 
@@ -34,8 +34,7 @@ def windows(
     from nodeless.disruption.windows import Window, reasons_of  # noqa: PLC0415
     from nodeless.disruption.windows import windows as windows_of  # noqa: PLC0415
 
-    if output not in ("text", "json"):
-        refuse(f"--output {output!r} is not known; hint: text or json")
+    output = format_of(output)
     try:
         zone = ZoneInfo(timezone)
     except (ZoneInfoNotFoundError, ValueError):
@@ -54,8 +53,8 @@ def windows(
         }
     if not found:
         refuse("there is no NodePool and no Provisioner in the files")
-    if output == "json":
-        typer.echo(json.dumps(_as_json(found, zone), indent=2))
+    if output in DOCUMENTS:
+        write_document("DisruptionWindows", {"pools": _as_json(found, zone)}, output)
         return
     for key, by_reason in found.items():
         typer.echo(f"{key} ({timezone}, {nodes} nodes)")

@@ -31,13 +31,17 @@ class Document:
 
     def at(self, path: str = "") -> str:
         """`FILE:LINE` of a member (`spec.replicas`, `$.spec.containers[0]`), or the nearest there is."""
+        return f"{self.file}:{self.place(path)[0]}"
+
+    def place(self, path: str = "") -> tuple[int, int]:
+        """Line and column of a member, counted from 1, or of the nearest there is."""
         node = self.node
         for index, name in _STEP.findall(path.removeprefix("$").lstrip(".")):
             found = _member(node, index, name)
             if found is None:
                 break
             node = found
-        return f"{self.file}:{node.start_mark.line + 1}"
+        return node.start_mark.line + 1, node.start_mark.column + 1
 
 
 def documents_of(file: str, text: str) -> Iterator[Document]:
